@@ -1,0 +1,71 @@
+//! Time as the ledger keeps it: Unix milliseconds, UTC, given by the program and never by SQL.
+
+use std::fmt;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+/// A moment in Unix milliseconds, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// Milliseconds since the Unix epoch.
+    pub fn millis(self) -> i64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// RFC 3339, UTC, milliseconds: `2026-02-20T16:55:15.000Z`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match DateTime::<Utc>::from_timestamp_millis(self.0) {
+            Some(time) => f.write_str(&time.to_rfc3339_opts(SecondsFormat::Millis, true)),
+            None => write!(f, "{}ms", self.0),
+        }
+    }
+}
+
+/// Where the time comes from.
+pub trait Clock: Send + Sync {
+    /// The time now.
+    fn now(&self) -> Timestamp;
+}
+
+/// The machine's clock. It may step back; nothing in the ledger is ordered by it.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(Utc::now().timestamp_millis())
+    }
+}
+
+/// A clock that stands still, for tests.
+#[derive(Debug, Clone, Copy)]
+pub struct FixedClock(pub Timestamp);
+
+impl Clock for FixedClock {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Timestamp;
+
+    #[test]
+    fn prints_milliseconds_in_utc() {
+        assert_eq!(
+            Timestamp(1_771_606_515_007).to_string(),
+            "2026-02-20T16:55:15.007Z"
+        );
+        assert_eq!(Timestamp(-1).to_string(), "1969-12-31T23:59:59.999Z");
+    }
+
+    #[test]
+    fn a_time_beyond_the_calendar_is_still_printed() {
+        assert_eq!(Timestamp(i64::MAX).to_string(), format!("{}ms", i64::MAX));
+    }
+}

@@ -1,0 +1,144 @@
+//! Every error code, once. A code never changes its name or its exit status after a release.
+
+/// What a failed command means to the script that called it; each has one exit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An expected no: blocked, stale, refused in this state. Exit 1.
+    No,
+    /// I/O, corruption, busy past the timeout. Exit 2.
+    Failure,
+    /// Bad flags or values, or a reference to something that does not exist. Exit 3.
+    Usage,
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $kind:ident;)*) => {
+        /// A stable error code. Each has a page in `docs/errors/`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Code {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Code {
+            /// All codes, in the order of their declaration.
+            pub const ALL: &'static [Code] = &[$(Code::$name,)*];
+
+            /// The code as scripts see it, in `snake_case`.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$name => $text,)* }
+            }
+
+            /// What the code means to the caller; decides the exit status.
+            pub fn kind(self) -> Kind {
+                match self { $(Code::$name => Kind::$kind,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The command line itself is wrong: unknown flag, missing argument.
+    Usage = "usage", Usage;
+    /// A value has the wrong form or is out of range.
+    InvalidValue = "invalid_value", Usage;
+    /// A reference is neither an id nor at least six hex digits of one.
+    InvalidReference = "invalid_reference", Usage;
+    /// No ledger at the named place or above the working directory.
+    NoLedger = "no_ledger", Usage;
+    /// No run with this id, or scope, or no active one here.
+    RunNotFound = "run_not_found", Usage;
+    /// No dispatch with this id.
+    DispatchNotFound = "dispatch_not_found", Usage;
+    /// No agent with this id.
+    AgentNotFound = "agent_not_found", Usage;
+    /// No artifact with this id.
+    ArtifactNotFound = "artifact_not_found", Usage;
+    /// No event with this seq.
+    EventNotFound = "event_not_found", Usage;
+    /// No cursor with this name.
+    CursorNotFound = "cursor_not_found", Usage;
+    /// Several ids end in these digits.
+    AmbiguousId = "ambiguous_id", Usage;
+    /// Several runs fit `@` or a scope.
+    AmbiguousRun = "ambiguous_run", Usage;
+    /// A layer that this build does not have yet.
+    LayerNotAvailable = "layer_not_available", Usage;
+
+    /// A query for the active run of a project found none.
+    NoActiveRun = "no_active_run", No;
+    /// The run has moved since the caller looked.
+    StalePhase = "stale_phase", No;
+    /// The calling dispatch was rolled back.
+    StaleDispatch = "stale_dispatch", No;
+    /// The dispatch has already ended.
+    DispatchFinished = "dispatch_finished", No;
+    /// The dispatch was already started.
+    DispatchRunning = "dispatch_running", No;
+    /// The agent has already ended.
+    AgentFinished = "agent_finished", No;
+    /// A hard gate does not hold.
+    GateBlocked = "gate_blocked", No;
+    /// The run does not advance by itself.
+    Paused = "paused", No;
+    /// The run is completed, cancelled or failed.
+    RunNotActive = "run_not_active", No;
+    /// The run is in the middle of a rollback.
+    RollingBack = "rolling_back", No;
+    /// The phase is not in the run's chain.
+    UnknownPhase = "unknown_phase", No;
+    /// The rollback's target lies ahead of the run.
+    PhaseAhead = "phase_ahead", No;
+    /// The phase to be skipped lies behind the run.
+    PhasePassed = "phase_passed", No;
+    /// The run already is at that phase.
+    AlreadyAtPhase = "already_at_phase", No;
+    /// The run is at the end of its chain, or the end was to be skipped.
+    TerminalPhase = "terminal_phase", No;
+    /// The plan is not the one that the caller approved.
+    PlanChanged = "plan_changed", No;
+    /// What is asked contradicts what is recorded.
+    Conflict = "conflict", No;
+
+    /// The ledger was written by a newer version of this program.
+    NewerSchema = "newer_schema", Failure;
+    /// The file is a database, but not a ledger.
+    ForeignDatabase = "foreign_database", Failure;
+    /// The file system cannot hold a ledger safely.
+    UnsupportedFs = "unsupported_fs", Failure;
+    /// Another process held the ledger past the timeout.
+    Busy = "busy", Failure;
+    /// The ledger, or an object in it, is damaged.
+    Corrupt = "corrupt", Failure;
+    /// The chain of events does not verify.
+    ChainBroken = "chain_broken", Failure;
+    /// No space left for the ledger or the output.
+    DiskFull = "disk_full", Failure;
+    /// The ledger or its directory may not be written or read.
+    PermissionDenied = "permission_denied", Failure;
+    /// A migration of the ledger did not succeed; nothing was changed.
+    MigrationFailed = "migration_failed", Failure;
+    /// Reading or writing a file failed.
+    Io = "io_error", Failure;
+    /// A fault of this program.
+    Internal = "internal", Failure;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::Code;
+
+    #[test]
+    fn codes_are_distinct_snake_case() {
+        let mut seen = HashSet::new();
+        for code in Code::ALL {
+            let text = code.as_str();
+            assert!(seen.insert(text), "{text} stands twice");
+            assert!(
+                text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
+                "{text} is not snake_case"
+            );
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The one error type: a stable code, a sentence, what to do next, and facts for a script.
+
+use std::error::Error;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::{Code, Kind};
+
+/// The result of everything that can fail.
+pub type Result<T> = std::result::Result<T, Diagnosis>;
+
+/// Why something was refused or failed, for the person or script that must act on it.
+///
+/// It is one pointer wide, because every fallible function returns it.
+pub struct Diagnosis(Box<Inner>);
+
+struct Inner {
+    code: Code,
+    message: String,
+    hint: Option<String>,
+    details: Map<String, Value>,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl Diagnosis {
+    /// A diagnosis with its code and a sentence that says what was asked and what is so.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            code,
+            message: message.into(),
+            hint: None,
+            details: Map::new(),
+            source: None,
+        }))
+    }
+
+    /// Adds what to do next: a sentence or a command.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds a fact under a stable key, for scripts.
+    #[must_use]
+    pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.0.details.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Keeps the error that led here.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// What the code means to the caller.
+    pub fn kind(&self) -> Kind {
+        self.0.code.kind()
+    }
+
+    /// The sentence for the person who must act.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What to do next, when there is something to say.
+    pub fn get_hint(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// Facts for scripts, by stable key.
+    pub fn details(&self) -> &Map<String, Value> {
+        &self.0.details
+    }
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.code.as_str(), self.0.message)?;
+        if let Some(source) = &self.0.source {
+            write!(f, " ({source})")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for Diagnosis {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source.as_deref().map(|e| e as _)
+    }
+}
+
+/// Turns an I/O error into a diagnosis that says what was being done.
+pub trait Diagnose<T> {
+    /// `doing` completes "while ...": `"reading /x/.git"`. Full disks and missing rights get codes of their own.
+    fn while_doing(self, doing: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T> Diagnose<T> for std::io::Result<T> {
+    fn while_doing(self, doing: impl FnOnce() -> String) -> Result<T> {
+        use std::io::ErrorKind as E;
+        self.map_err(|error| {
+            let code = match error.kind() {
+                E::StorageFull | E::QuotaExceeded => Code::DiskFull,
+                E::PermissionDenied | E::ReadOnlyFilesystem => Code::PermissionDenied,
+                _ => Code::Io,
+            };
+            Diagnosis::new(code, format!("{}: {error}", doing())).caused_by(error)
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! Ids, clock and diagnoses: the vocabulary of every other crate.
+//!
+//! Nothing here reads the environment, a file or a database.
+
+mod clock;
+mod code;
+mod diagnosis;
+mod id;
+mod text;
+
+pub use clock::{Clock, FixedClock, SystemClock, Timestamp};
+pub use code::{Code, Kind};
+pub use diagnosis::{Diagnose, Diagnosis, Result};
+pub use id::{
+    AgentId, ArtifactId, DispatchId, IdSource, RandomIds, RollbackId, RunId, SeededIds,
+    reversed_digits,
+};
+pub use text::{Label, check_text};
+
+/// True in builds made for tests: the environment may then fix the clock and ids and ask for crashes.
+pub const TEST_HOOKS: bool = cfg!(feature = "test-hooks");
+
+/// Where in the ledger's total order something stands: the `seq` of its event. Gapless from 1.
+pub type Seq = i64;
+
+/// The clock and the ids that one command uses.
+///
+/// They are injected so that tests can stop time and repeat ids.
+pub struct Context {
+    /// Gives the time of everything that is recorded.
+    pub clock: Box<dyn Clock>,
+    /// Gives the ids of everything that is created.
+    pub ids: Box<dyn IdSource>,
+}
+
+impl Context {
+    /// The machine's own clock and random ids.
+    pub fn system() -> Self {
+        Self {
+            clock: Box::new(SystemClock),
+            ids: Box::new(RandomIds),
+        }
+    }
+
+    /// The time now, by this context's clock.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A new id of the wanted kind, made from the clock's time.
+    pub fn new_id<T: From<uuid::Uuid>>(&self) -> T {
+        T::from(self.ids.next(self.now()))
+    }
+}

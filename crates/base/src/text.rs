@@ -1,0 +1,109 @@
+//! Text that people and programs give: bounded, and free of what would break a terminal or a log.
+
+use std::fmt;
+
+use crate::{Code, Diagnosis, Result};
+
+/// Checks free text: not blank, at most `max_bytes`, no control characters but newline and tab.
+///
+/// `what` names the value in the error (`"--goal"`). Errors: `invalid_value`.
+pub fn check_text(what: &str, text: &str, max_bytes: usize) -> Result<()> {
+    if text.trim().is_empty() {
+        return Err(invalid(what, "must not be empty"));
+    }
+    if text.len() > max_bytes {
+        return Err(invalid(
+            what,
+            &format!(
+                "is {} bytes long; at most {max_bytes} are allowed",
+                text.len()
+            ),
+        ));
+    }
+    match text
+        .chars()
+        .find(|c| c.is_control() && *c != '\n' && *c != '\t')
+    {
+        Some(c) => Err(invalid(
+            what,
+            &format!("contains the control character U+{:04X}", u32::from(c)),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn invalid(what: &str, why: &str) -> Diagnosis {
+    Diagnosis::new(Code::InvalidValue, format!("{what} {why}.")).detail("value", what)
+}
+
+/// A short name on one line: a phase, an agent type, an artifact type, a cursor.
+///
+/// Any Unicode without control characters, not blank, no white space at its ends, at most 200 bytes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label(String);
+
+impl Label {
+    /// The longest label, in bytes of UTF-8.
+    pub const MAX_BYTES: usize = 200;
+
+    /// A checked label; `what` names the value in the error. Errors: `invalid_value`.
+    pub fn parse(what: &str, text: &str) -> Result<Self> {
+        check_text(what, text, Self::MAX_BYTES)?;
+        if text.contains(['\n', '\t']) {
+            return Err(invalid(what, "must stand on one line, without tabs"));
+        }
+        if text.trim() != text {
+            return Err(invalid(what, "must not begin or end with white space"));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// A label as it stands in the ledger, where only checked ones are written.
+    pub fn from_ledger(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Label, check_text};
+
+    #[test]
+    fn labels_are_one_bounded_line() {
+        for good in ["planned", "計劃", "a b", "x→y", "'; DROP TABLE runs; --"] {
+            assert!(Label::parse("--phase", good).is_ok(), "{good}");
+        }
+        let long = "x".repeat(201);
+        for bad in [
+            "",
+            " ",
+            " a",
+            "a\n",
+            "a\tb",
+            "a\u{1b}[31m",
+            "a\u{7f}",
+            &long,
+        ] {
+            assert!(Label::parse("--phase", bad).is_err(), "{bad:?}");
+        }
+        assert!(Label::parse("--phase", &"x".repeat(200)).is_ok());
+    }
+
+    #[test]
+    fn text_may_have_lines() {
+        assert!(check_text("--goal", "one\n\ttwo", 100).is_ok());
+        assert!(check_text("--goal", "a\0b", 100).is_err());
+        assert!(check_text("--goal", "abc", 2).is_err());
+    }
+}

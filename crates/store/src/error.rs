@@ -1,0 +1,49 @@
+//! What SQLite reports, in the words and codes of the contract.
+
+use ic_base::{Code, Diagnosis};
+use rusqlite::ErrorCode;
+
+/// The diagnosis for an SQLite error; `doing` completes "while ...".
+pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
+    let code = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Code::Busy,
+        Some(ErrorCode::DiskFull) => Code::DiskFull,
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            Code::PermissionDenied
+        }
+        Some(ErrorCode::NotADatabase) => Code::ForeignDatabase,
+        Some(ErrorCode::DatabaseCorrupt) => Code::Corrupt,
+        Some(ErrorCode::SystemIoFailure) => Code::Io,
+        _ => Code::Internal,
+    };
+    let diagnosis = Diagnosis::new(code, format!("{doing}: {error}."));
+    let diagnosis = match hint_for(code) {
+        Some(hint) => diagnosis.hint(hint),
+        None => diagnosis,
+    };
+    diagnosis.caused_by(error)
+}
+
+fn hint_for(code: Code) -> Option<&'static str> {
+    match code {
+        Code::Busy => {
+            Some("another process is writing; try again, or give --busy-timeout more time")
+        }
+        Code::DiskFull => Some("free some space; nothing was changed"),
+        Code::PermissionDenied => Some(
+            "the ledger's directory and files must be readable and writable by you; see: ic where",
+        ),
+        Code::Corrupt => Some("run `ic health`; a copy of the file before anything else is wise"),
+        Code::ForeignDatabase => Some("this file is not a ledger; see: ic where"),
+        Code::Io => Some("check the disk and its free space; see: ic health"),
+        _ => None,
+    }
+}
+
+/// True when waiting a little may help.
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
+}

@@ -1,0 +1,61 @@
+//! Crashes on demand and a record of the statements that ran, for the tests' own builds.
+//!
+//! In any other build every function here is empty and the statements cost nothing.
+
+#[cfg(feature = "test-hooks")]
+mod hooks {
+    use std::fs::File;
+    use std::io::Write;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    static LEFT: AtomicI64 = AtomicI64::new(0);
+    static LOG: Mutex<Option<File>> = Mutex::new(None);
+
+    pub(super) fn abort_before(n: i64) {
+        LEFT.store(n, Ordering::Relaxed);
+    }
+
+    pub(super) fn log_to(file: File) {
+        if let Ok(mut log) = LOG.lock() {
+            *log = Some(file);
+        }
+    }
+
+    pub(super) fn statement(sql: &str) {
+        if LEFT.load(Ordering::Relaxed) > 0 && LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
+            std::process::abort();
+        }
+        if let Ok(mut log) = LOG.lock()
+            && let Some(file) = log.as_mut()
+        {
+            // A lost line would only make the test that reads the log fail.
+            let _ = writeln!(
+                file,
+                "{}",
+                sql.split_whitespace().collect::<Vec<_>>().join(" ")
+            );
+        }
+    }
+}
+
+/// The process aborts before its `n`-th statement from now on, counted from 1.
+#[cfg(feature = "test-hooks")]
+pub fn abort_before(n: i64) {
+    hooks::abort_before(n);
+}
+
+/// Every statement is written to `file`, one a line.
+#[cfg(feature = "test-hooks")]
+pub fn log_to(file: std::fs::File) {
+    hooks::log_to(file);
+}
+
+/// Called before each statement, and once more after each commit.
+#[inline]
+pub(crate) fn statement(sql: &str) {
+    #[cfg(feature = "test-hooks")]
+    hooks::statement(sql);
+    #[cfg(not(feature = "test-hooks"))]
+    let _ = sql;
+}

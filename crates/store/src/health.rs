@@ -1,0 +1,143 @@
+//! Is the ledger sound, and can it go on being so?
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use ic_base::Result;
+
+use crate::error::diagnose;
+use crate::{Ledger, filesystem, migrate, sqlite_version};
+
+/// Less free space than this is not healthy: a migration copies the ledger.
+const MIN_FREE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// A stable name: `quick_check`, `foreign_keys`, `schema`, ...
+    pub name: &'static str,
+    /// Whether it is as it should be.
+    pub ok: bool,
+    /// What was found.
+    pub detail: String,
+}
+
+/// Looks at everything; problems are in the checks, errors only mean that looking failed.
+pub fn examine(ledger: &Ledger) -> Result<Vec<Check>> {
+    Ok(vec![
+        quick_check(ledger),
+        foreign_keys(ledger),
+        schema(ledger)?,
+        journal(ledger)?,
+        Check {
+            name: "sqlite",
+            ok: true,
+            detail: sqlite_version().to_owned(),
+        },
+        file_system(ledger.path()),
+        permissions(ledger.path()),
+        disk_space(ledger.path()),
+    ])
+}
+
+fn quick_check(ledger: &Ledger) -> Check {
+    let found = ledger
+        .connection()
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
+        .unwrap_or_else(|e| e.to_string());
+    Check {
+        name: "quick_check",
+        ok: found == "ok",
+        detail: found,
+    }
+}
+
+fn foreign_keys(ledger: &Ledger) -> Check {
+    let broken =
+        ledger
+            .connection()
+            .query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| {
+                row.get::<_, i64>(0)
+            });
+    Check {
+        name: "foreign_keys",
+        ok: matches!(broken, Ok(0)),
+        detail: match broken {
+            Ok(0) => "ok".to_owned(),
+            Ok(n) => format!("{n} rows refer to rows that do not exist"),
+            Err(e) => e.to_string(),
+        },
+    }
+}
+
+fn schema(ledger: &Ledger) -> Result<Check> {
+    let version = migrate::version_of(ledger.connection(), ledger.path())?;
+    Ok(Check {
+        name: "schema",
+        ok: version == migrate::LATEST,
+        detail: format!("version {version}"),
+    })
+}
+
+fn journal(ledger: &Ledger) -> Result<Check> {
+    let mode: String = ledger
+        .connection()
+        .query_row("PRAGMA journal_mode", [], |row| row.get(0))
+        .map_err(|e| diagnose(e, "reading the journal mode"))?;
+    Ok(Check {
+        name: "journal",
+        ok: mode == "wal",
+        detail: mode,
+    })
+}
+
+fn file_system(path: &Path) -> Check {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let result = filesystem::check(directory);
+    Check {
+        name: "filesystem",
+        ok: result.is_ok(),
+        detail: result.map_or_else(|e| e.to_string(), |()| "ok".to_owned()),
+    }
+}
+
+fn permissions(path: &Path) -> Check {
+    match std::fs::metadata(path) {
+        Ok(meta) => {
+            let mode = meta.permissions().mode() & 0o777;
+            Check {
+                name: "permissions",
+                ok: mode & 0o077 == 0,
+                detail: if mode & 0o077 == 0 {
+                    format!("{mode:04o}")
+                } else {
+                    format!("{mode:04o}: others can read the ledger; chmod 600 mends it")
+                },
+            }
+        }
+        Err(e) => Check {
+            name: "permissions",
+            ok: false,
+            detail: e.to_string(),
+        },
+    }
+}
+
+fn disk_space(path: &Path) -> Check {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    match rustix::fs::statvfs(directory) {
+        Ok(stat) => {
+            let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+            Check {
+                name: "disk_space",
+                ok: free >= MIN_FREE_BYTES,
+                detail: format!("{} MiB free", free / (1024 * 1024)),
+            }
+        }
+        Err(e) => Check {
+            name: "disk_space",
+            ok: false,
+            detail: e.to_string(),
+        },
+    }
+}

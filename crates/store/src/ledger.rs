@@ -1,0 +1,290 @@
+//! An open ledger.
+//!
+//! Locking: SQLite's write-ahead log. Any number of readers see a snapshot each; writers take turns, and every
+//! write transaction begins IMMEDIATE, because a deferred one that upgrades fails at once with BUSY_SNAPSHOT.
+//! A waiting process polls with short random pauses (SQLite's own back-off starves somebody when dozens wait).
+//! Durability: `synchronous=FULL`, so that what was acknowledged survives a loss of power.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ic_base::{Code, Context, Diagnosis, Result};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::{diagnose, is_busy};
+use crate::transaction::{Snapshot, Transaction};
+use crate::{faults, migrate};
+
+/// How a ledger is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenOptions {
+    /// How long a call waits for other writers before it gives up with `busy`.
+    pub busy_timeout: Duration,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            busy_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// An open ledger of the newest schema.
+pub struct Ledger {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Ledger {
+    /// Opens the ledger at `path`, and migrates it first if it is of an older schema (after a backup).
+    ///
+    /// Errors: `no_ledger`, `newer_schema`, `foreign_database`, `busy`, `corrupt`, `permission_denied`, `migration_failed`.
+    pub fn open(path: &Path, options: OpenOptions, context: &Context) -> Result<Self> {
+        match std::fs::metadata(path) {
+            Ok(meta) if meta.is_file() && meta.len() > 0 => {}
+            Ok(meta) if meta.is_file() => return Err(no_ledger(path, "is empty")),
+            Ok(_) => return Err(no_ledger(path, "is not a file")),
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Err(Diagnosis::new(
+                    Code::PermissionDenied,
+                    format!("The ledger {} cannot be read: {e}.", path.display()),
+                ));
+            }
+            Err(_) => return Err(no_ledger(path, "does not exist")),
+        }
+        let mut connection = connect(path, options)?;
+        if migrate::version_of(&connection, path)? != migrate::LATEST {
+            migrate::bring_up_to_date(&mut connection, path, options, context.now())?;
+        }
+        Ok(Self {
+            connection,
+            path: path.to_owned(),
+        })
+    }
+
+    /// A ledger in memory, for tests of the crates above.
+    pub fn in_memory() -> Result<Self> {
+        let mut connection =
+            Connection::open_in_memory().map_err(|e| diagnose(e, "opening a ledger in memory"))?;
+        configure(&connection)?;
+        migrate::create_schema(&mut connection)?;
+        Ok(Self {
+            connection,
+            path: PathBuf::from(":memory:"),
+        })
+    }
+
+    /// The ledger's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs `read` over one consistent view of the ledger.
+    pub fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
+        self.statement("BEGIN DEFERRED", "reading the ledger")?;
+        let result = read(&Snapshot::new(&self.connection));
+        // A failure to end a read loses nothing, and must not hide what was read.
+        let _ = self.connection.execute_batch("ROLLBACK");
+        result
+    }
+
+    /// Runs `write` in one transaction and commits it, durably, if it returns `Ok`; else nothing is changed.
+    ///
+    /// The closure may be run again by other back ends, so it has no effects outside the transaction.
+    /// Errors: `busy` when other writers held the ledger past the timeout.
+    pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
+        self.statement("BEGIN IMMEDIATE", "waiting for the ledger")?;
+        match write(&Transaction::new(&self.connection)) {
+            Ok(value) => match self.statement("COMMIT", "committing to the ledger") {
+                Ok(()) => {
+                    faults::statement("-- committed");
+                    Ok(value)
+                }
+                Err(error) => {
+                    self.abandon();
+                    Err(error)
+                }
+            },
+            Err(error) => {
+                self.abandon();
+                Err(error)
+            }
+        }
+    }
+
+    /// As [`Ledger::write`]; what it overwrites is also wiped from the file's free space and from the log.
+    pub fn write_and_wipe<T>(&self, write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
+        self.pragma("PRAGMA secure_delete=ON")?;
+        let value = self.write(write)?;
+        self.pragma("PRAGMA wal_checkpoint(TRUNCATE)")?;
+        Ok(value)
+    }
+
+    /// A number that changes whenever another process has committed; cheap enough to poll.
+    pub fn data_version(&self) -> Result<i64> {
+        self.connection
+            .query_row("PRAGMA data_version", [], |row| row.get(0))
+            .map_err(|e| diagnose(e, "watching the ledger"))
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    fn pragma(&self, sql: &str) -> Result<()> {
+        self.connection
+            .query_row(sql, [], |_| Ok(()))
+            .map_err(|e| diagnose(e, "configuring the ledger"))
+    }
+
+    fn statement(&self, sql: &str, doing: &str) -> Result<()> {
+        faults::statement(sql);
+        self.connection
+            .execute_batch(sql)
+            .map_err(|e| diagnose(e, doing))
+    }
+
+    /// Takes back an unfinished transaction; when that fails too, closing the connection does it.
+    fn abandon(&self) {
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+fn no_ledger(path: &Path, why: &str) -> Diagnosis {
+    Diagnosis::new(
+        Code::NoLedger,
+        format!("The ledger {} {why}.", path.display()),
+    )
+    .hint("make one with: ic init")
+    .detail("db", path.to_string_lossy().into_owned())
+}
+
+/// Opens and configures a connection; waits out other processes' start and end.
+pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let doing = format!("opening the ledger {}", path.display());
+    let mut connection =
+        Connection::open_with_flags(path, flags).map_err(|e| diagnose(e, &doing))?;
+    wait_politely(&mut connection, options.busy_timeout)?;
+    configure(&connection)?;
+    Ok(connection)
+}
+
+/// Waits for locks by polling every 0.2 to 3 ms.
+fn wait_politely(connection: &mut Connection, timeout: Duration) -> Result<()> {
+    let mut started = Instant::now();
+    let mut state = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    connection
+        .busy_handler(Some(move |calls: i32| {
+            if calls == 0 {
+                started = Instant::now();
+            }
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let pause = Duration::from_micros(200 + state % 2_800);
+            if started.elapsed() + pause > timeout {
+                return false;
+            }
+            std::thread::sleep(pause);
+            true
+        }))
+        .map_err(|e| diagnose(e, "configuring the ledger"))
+}
+
+fn configure(connection: &Connection) -> Result<()> {
+    let set = |config, on| connection.set_db_config(config, on).map(|_| ());
+    set(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)
+        .and_then(|()| set(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false))
+        .and_then(|()| set(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true))
+        .and_then(|()| {
+            connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA recursive_triggers=ON;")
+        })
+        .map_err(|e| diagnose(e, "configuring the ledger"))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(())
+}
+
+/// Switches the file to write-ahead logging. The busy handler does not cover this switch, so it is tried again here.
+pub(crate) fn use_wal(connection: &Connection, timeout: Duration) -> Result<()> {
+    let started = Instant::now();
+    loop {
+        let mode = connection
+            .query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0))
+            .and_then(|mode| match mode.as_str() {
+                "wal" => Ok(mode),
+                _ => connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0)),
+            });
+        match mode {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(mode) => {
+                return Err(Diagnosis::new(
+                    Code::UnsupportedFs,
+                    format!(
+                        "The ledger cannot use a write-ahead log here (it stays in {mode} mode)."
+                    ),
+                )
+                .hint("keep the ledger on a local disk: ic init --store DIR"));
+            }
+            Err(e) if is_busy(&e) && started.elapsed() < timeout => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(e) => return Err(diagnose(e, "switching the ledger to a write-ahead log")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ledger;
+
+    #[test]
+    fn a_failed_write_leaves_nothing() {
+        let ledger = Ledger::in_memory().unwrap();
+        let before = ledger.read(count).unwrap();
+        let failed: ic_base::Result<()> = ledger.write(|tx| {
+            tx.execute(
+                "INSERT INTO event_cursors(name, scope, seq, updated_at) VALUES ('a', '', 1, 1)",
+                &[],
+            )?;
+            Err(ic_base::Diagnosis::new(ic_base::Code::Conflict, "no"))
+        });
+        assert!(failed.is_err());
+        assert_eq!(ledger.read(count).unwrap(), before);
+    }
+
+    fn count(snapshot: &crate::Snapshot<'_>) -> ic_base::Result<Option<i64>> {
+        snapshot.query_opt("SELECT count(*) FROM event_cursors", &[], |row| row.get(0))
+    }
+
+    /// Earlier versions can corrupt a write-ahead log on reset: <https://sqlite.org/wal.html#walresetbug>.
+    #[test]
+    fn sqlite_is_new_enough() {
+        assert!(
+            rusqlite::version_number() >= 3_051_003,
+            "{}",
+            rusqlite::version()
+        );
+    }
+
+    #[test]
+    fn the_connection_is_strict() {
+        let ledger = Ledger::in_memory().unwrap();
+        for (pragma, value) in [
+            ("foreign_keys", 1),
+            ("recursive_triggers", 1),
+            ("trusted_schema", 0),
+            ("synchronous", 2),
+        ] {
+            let found: i64 = ledger
+                .connection()
+                .query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))
+                .unwrap();
+            assert_eq!(found, value, "{pragma}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The ledger's file: where it lies, how it is opened, migrated, read and written.
+//!
+//! This is the only crate that names SQLite for the ledger. Readers take a [`Snapshot`], writers a
+//! [`Transaction`]; [`Ledger::read`] and [`Ledger::write`] are the one place that begins and commits.
+
+mod error;
+pub mod faults;
+mod filesystem;
+pub mod health;
+mod ledger;
+mod locate;
+mod migrate;
+mod transaction;
+mod values;
+
+pub use ledger::{Ledger, OpenOptions};
+pub use locate::{FoundBy, Lookup, Place, create, initial_place, locate, project_root};
+pub use migrate::LATEST;
+pub use transaction::{Snapshot, Transaction};
+pub use values::{Param, Row, path_bytes, path_from_bytes};
+
+/// The version of SQLite that is built in, as in `3.51.3`.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}

@@ -1,0 +1,273 @@
+//! Where the ledger lies.
+//!
+//! The store of a git repository is `<git common dir>/ic/`: `git clean -fdx` cannot reach it, and all linked
+//! worktrees share it. Elsewhere it is `.ic/`. A regular file in place of that directory is a pointer: its
+//! one line is the path of the store. No process is started; `.git` and `commondir` are read as files.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use ic_base::{Code, Context, Diagnose, Diagnosis, Result};
+
+use crate::{Ledger, OpenOptions, filesystem, migrate, path_bytes, path_from_bytes};
+
+const FILE_NAME: &str = "ic.db";
+
+/// What the caller says about the place, strongest first.
+#[derive(Debug, Clone, Copy)]
+pub struct Lookup<'a> {
+    /// `--db`.
+    pub db: Option<&'a Path>,
+    /// `IC_DB`.
+    pub env_db: Option<&'a Path>,
+    /// The working directory, absolute.
+    pub directory: &'a Path,
+}
+
+/// How a place was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoundBy {
+    /// `--db`.
+    Flag,
+    /// `IC_DB`.
+    Environment,
+    /// A store in the git directory of this or a parent directory.
+    Git,
+    /// `.ic/` in this or a parent directory.
+    Directory,
+}
+
+/// A ledger's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The ledger's file.
+    pub db: PathBuf,
+    /// The directory that holds it.
+    pub store: PathBuf,
+    /// The project's root: the top of the git work tree, else the directory that holds `.ic`.
+    pub root: PathBuf,
+    /// How it was found.
+    pub found_by: FoundBy,
+}
+
+/// Finds the ledger: the flag, the environment, then upwards from the working directory.
+///
+/// Errors: `no_ledger` when there is none above; a place named by flag or environment is not checked here.
+pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
+    let named = lookup
+        .db
+        .map(|db| (db, FoundBy::Flag))
+        .or(lookup.env_db.map(|db| (db, FoundBy::Environment)));
+    if let Some((db, found_by)) = named {
+        return named_place(db, found_by, lookup.directory);
+    }
+    for level in lookup.directory.ancestors() {
+        let candidates = [
+            (common_dir(level).map(|git| git.join("ic")), FoundBy::Git),
+            (Some(level.join(".ic")), FoundBy::Directory),
+        ];
+        for (store, found_by) in candidates {
+            if let Some(store) = store
+                && let Some(store) = follow_pointer(&store)?
+                && store.join(FILE_NAME).exists()
+            {
+                return Ok(Place {
+                    db: store.join(FILE_NAME),
+                    store,
+                    root: level.to_owned(),
+                    found_by,
+                });
+            }
+        }
+    }
+    Err(Diagnosis::new(
+        Code::NoLedger,
+        format!(
+            "No ledger in {} or any directory above it.",
+            lookup.directory.display()
+        ),
+    )
+    .hint("make one with: ic init"))
+}
+
+/// Where `init` puts the ledger: the flag or environment, else the git repository's store, else `.ic/` here.
+pub fn initial_place(lookup: &Lookup<'_>, store: Option<&Path>) -> Result<Place> {
+    let found_by = match common_dir_above(lookup.directory) {
+        Some(_) => FoundBy::Git,
+        None => FoundBy::Directory,
+    };
+    let root = project_root(lookup.directory);
+    match (store, lookup.db, lookup.env_db) {
+        (Some(store), ..) => {
+            let store = absolute(store, lookup.directory)?;
+            Ok(Place {
+                db: store.join(FILE_NAME),
+                store,
+                root,
+                found_by,
+            })
+        }
+        (None, None, None) => {
+            let default = default_store(lookup.directory);
+            let store = follow_pointer(&default)?.unwrap_or(default);
+            Ok(Place {
+                db: store.join(FILE_NAME),
+                store,
+                root,
+                found_by,
+            })
+        }
+        (None, Some(db), _) => named_place(db, FoundBy::Flag, lookup.directory),
+        (None, None, Some(db)) => named_place(db, FoundBy::Environment, lookup.directory),
+    }
+}
+
+/// Makes the ledger at `place` (directory 0700, files 0600), or keeps the one that is there.
+///
+/// `pointed`: the store was named by `--store`, and a pointer to it is left at the usual place. Returns the open
+/// ledger and whether it is new. Errors: `unsupported_fs`; `conflict` when the project has its ledger elsewhere.
+pub fn create(
+    place: &Place,
+    pointed: bool,
+    directory: &Path,
+    options: OpenOptions,
+    context: &Context,
+) -> Result<(Ledger, bool)> {
+    let default = default_store(directory);
+    if pointed
+        && let Some(existing) = follow_pointer(&default)?
+        && existing.join(FILE_NAME).exists()
+        && !same_file(&existing, &place.store)
+    {
+        return Err(Diagnosis::new(
+            Code::Conflict,
+            format!(
+                "This project already has its ledger in {}.",
+                existing.display()
+            ),
+        )
+        .hint("use it as it is, or move its directory and run init again"));
+    }
+    let existing = place
+        .store
+        .ancestors()
+        .find(|p| p.exists())
+        .unwrap_or(Path::new("/"));
+    filesystem::check(existing)?;
+    if !place.store.exists() {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&place.store)
+            .while_doing(|| format!("creating {}", place.store.display()))?;
+        if place.store.ends_with(".ic") {
+            // A repository made here later must not take the ledger for a source file.
+            write_private(&place.store.join(".gitignore"), b"*\n")?;
+        }
+    }
+    let created = migrate::create(&place.db, options, context.now())?;
+    if pointed && !same_file(&default, &place.store) && !default.exists() {
+        let mut line = path_bytes(&place.store).to_vec();
+        line.push(b'\n');
+        write_private(&default, &line)?;
+    }
+    Ok((Ledger::open(&place.db, options, context)?, created))
+}
+
+/// The top of the git work tree that holds `directory`, else `directory` itself.
+pub fn project_root(directory: &Path) -> PathBuf {
+    directory
+        .ancestors()
+        .find(|level| common_dir(level).is_some())
+        .unwrap_or(directory)
+        .to_owned()
+}
+
+fn named_place(db: &Path, found_by: FoundBy, directory: &Path) -> Result<Place> {
+    if db.as_os_str().is_empty() {
+        return Err(
+            Diagnosis::new(Code::InvalidValue, "The path of the ledger is empty.")
+                .hint("give a path: --db PATH, or unset IC_DB"),
+        );
+    }
+    let db = absolute(db, directory)?;
+    let store = db.parent().unwrap_or(Path::new("/")).to_owned();
+    Ok(Place {
+        db,
+        store,
+        root: project_root(directory),
+        found_by,
+    })
+}
+
+fn default_store(directory: &Path) -> PathBuf {
+    common_dir_above(directory).map_or_else(|| directory.join(".ic"), |git| git.join("ic"))
+}
+
+fn common_dir_above(directory: &Path) -> Option<PathBuf> {
+    directory.ancestors().find_map(common_dir)
+}
+
+/// The git common directory of a work tree whose top is `level`; `None` if it is not one.
+fn common_dir(level: &Path) -> Option<PathBuf> {
+    let dot_git = level.join(".git");
+    let meta = fs::metadata(&dot_git).ok()?;
+    let git_dir = if meta.is_dir() {
+        dot_git
+    } else {
+        let line = fs::read(&dot_git).ok()?;
+        level.join(path_from_bytes(trim(line.strip_prefix(b"gitdir: ")?)))
+    };
+    if !git_dir.join("HEAD").exists() {
+        return None;
+    }
+    let common = match fs::read(git_dir.join("commondir")) {
+        Ok(line) => git_dir.join(path_from_bytes(trim(&line))),
+        Err(_) => git_dir,
+    };
+    Some(fs::canonicalize(&common).unwrap_or(common))
+}
+
+/// The store itself, or where the pointer file in its place leads; `None` if nothing is there.
+fn follow_pointer(store: &Path) -> Result<Option<PathBuf>> {
+    match fs::metadata(store) {
+        Ok(meta) if meta.is_dir() => Ok(Some(store.to_owned())),
+        Ok(_) => {
+            let line = fs::read(store).while_doing(|| format!("reading {}", store.display()))?;
+            let base = store.parent().unwrap_or(Path::new("/"));
+            Ok(Some(base.join(path_from_bytes(trim(&line)))))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+fn trim(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\n").unwrap_or(line)
+}
+
+fn absolute(path: &Path, directory: &Path) -> Result<PathBuf> {
+    std::path::absolute(directory.join(path))
+        .while_doing(|| format!("resolving {}", path.display()))
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    match (fs::canonicalize(a), fs::canonicalize(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a == b,
+    }
+}
+
+fn write_private(path: &Path, content: &[u8]) -> Result<()> {
+    fs::File::options()
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut file| file.write_all(content))
+        .while_doing(|| format!("writing {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+//! Bringing a ledger to the newest schema.
+//!
+//! Migrations and their history rows are one transaction under a file lock, so that many processes may start at
+//! once and a crash leaves the old schema whole. `user_version` mirrors the newest applied migration: a process
+//! start compares one integer and never runs the migrator. Before existing data is migrated, a consistent copy of
+//! the ledger (mode 0600) is laid beside it.
+
+use std::fs::File;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
+use refinery_core::traits::sync as refinery_sync;
+use refinery_core::{Migration, Runner};
+use rusqlite::Connection;
+
+use crate::error::diagnose;
+use crate::ledger::{OpenOptions, connect, use_wal};
+
+mod embedded {
+    refinery::embed_migrations!("../../migrations/sqlite");
+}
+
+/// The schema version that this program reads and writes.
+pub const LATEST: i32 = 4;
+
+/// Marks a file as a ledger: `icLG`.
+const APPLICATION_ID: i32 = 0x6963_4c47;
+
+/// The schema version of the file, 0 for a ledger restored from a dump.
+///
+/// Errors: `foreign_database`, `newer_schema`, `corrupt`.
+pub(crate) fn version_of(connection: &Connection, path: &Path) -> Result<i32> {
+    let read = |pragma: &str| {
+        connection
+            .query_row(pragma, [], |row| row.get::<_, i32>(0))
+            .map_err(|e| diagnose(e, &format!("opening the ledger {}", path.display())))
+    };
+    let version = read("PRAGMA user_version")?;
+    match read("PRAGMA application_id")? {
+        APPLICATION_ID if version <= LATEST => Ok(version),
+        APPLICATION_ID => Err(Diagnosis::new(
+            Code::NewerSchema,
+            format!(
+                "The ledger {} has schema {version}; this program knows {LATEST}.",
+                path.display()
+            ),
+        )
+        .hint("use the newer ic that wrote it")
+        .detail("schema_version", version)
+        .detail("supported", LATEST)),
+        0 if version == 0 && has_our_tables(connection)? => Ok(0),
+        _ => Err(Diagnosis::new(
+            Code::ForeignDatabase,
+            format!("{} is a database, but not a ledger of ic.", path.display()),
+        )
+        .hint("see which file is used: ic where; choose another: --db PATH")),
+    }
+}
+
+/// A `.dump` keeps the tables but neither `application_id` nor `user_version`.
+fn has_our_tables(connection: &Connection) -> Result<bool> {
+    connection
+        .query_row(
+            "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('refinery_schema_history', 'events', 'event_head')",
+            [],
+            |row| row.get::<_, i64>(0),
+        )
+        .map(|n| n == 3)
+        .map_err(|e| diagnose(e, "reading the ledger's tables"))
+}
+
+/// Applies what is missing, in one transaction. Errors: `migration_failed` (nothing was changed), `busy`.
+pub(crate) fn bring_up_to_date(
+    connection: &mut Connection,
+    path: &Path,
+    options: OpenOptions,
+    now: Timestamp,
+) -> Result<()> {
+    let _lock = lock(path)?;
+    use_wal(connection, options.busy_timeout)?;
+    immediate(connection, |connection| {
+        // Another process may have been here while this one waited for the lock.
+        let version = version_of(connection, path)?;
+        if version == LATEST {
+            return Ok(());
+        }
+        if version > 0 {
+            back_up(path, options, version, now)?;
+        }
+        apply(connection)
+    })
+}
+
+/// Makes a new ledger at `path`, or finishes one that a crash left empty. An existing ledger is opened and kept.
+pub(crate) fn create(path: &Path, options: OpenOptions, now: Timestamp) -> Result<bool> {
+    let _lock = lock(path)?;
+    let fresh = match std::fs::metadata(path) {
+        Ok(meta) => meta.len() == 0,
+        Err(_) => {
+            private_file(path).while_doing(|| format!("creating {}", path.display()))?;
+            true
+        }
+    };
+    let mut connection = connect(path, options)?;
+    if fresh {
+        use_wal(&connection, options.busy_timeout)?;
+        create_schema(&mut connection)?;
+        return Ok(true);
+    }
+    if version_of(&connection, path)? != LATEST {
+        drop(_lock);
+        bring_up_to_date(&mut connection, path, options, now)?;
+    }
+    Ok(false)
+}
+
+/// Applies every migration to an empty database.
+pub(crate) fn create_schema(connection: &mut Connection) -> Result<()> {
+    immediate(connection, apply)
+}
+
+fn immediate(
+    connection: &mut Connection,
+    work: impl FnOnce(&Connection) -> Result<()>,
+) -> Result<()> {
+    let transaction = connection
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(|e| diagnose(e, "waiting for the ledger"))?;
+    work(&transaction)?;
+    transaction
+        .commit()
+        .map_err(|e| diagnose(e, "committing the migration"))
+}
+
+fn apply(connection: &Connection) -> Result<()> {
+    runner().run(&mut InTransaction(connection)).map_err(|e| {
+        Diagnosis::new(
+            Code::MigrationFailed,
+            format!(
+                "The ledger could not be brought to schema {LATEST}: {e}. Nothing was changed."
+            ),
+        )
+        .hint("the copy beside the ledger, if there is one, is from before this attempt")
+        .caused_by(e)
+    })?;
+    connection
+        .execute_batch(&format!(
+            "PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={LATEST};"
+        ))
+        .map_err(|e| diagnose(e, "marking the ledger"))
+}
+
+fn runner() -> Runner {
+    embedded::migrations::runner().set_grouped(true)
+}
+
+/// The connection as refinery wants it, inside the transaction that we already hold.
+struct InTransaction<'c>(&'c Connection);
+
+impl refinery_sync::Transaction for InTransaction<'_> {
+    type Error = rusqlite::Error;
+
+    fn execute<'a, T: Iterator<Item = &'a str>>(&mut self, queries: T) -> rusqlite::Result<usize> {
+        let mut count = 0;
+        for query in queries {
+            self.0.execute_batch(query)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+impl refinery_sync::Query<Vec<Migration>> for InTransaction<'_> {
+    fn query(&mut self, query: &str) -> rusqlite::Result<Vec<Migration>> {
+        let mut statement = self.0.prepare(query)?;
+        let rows = statement.query_map([], |row| {
+            let applied_on: String = row.get(2)?;
+            let checksum: String = row.get(3)?;
+            let wrong = |column| {
+                rusqlite::Error::InvalidColumnType(
+                    column,
+                    "refinery_schema_history".into(),
+                    rusqlite::types::Type::Text,
+                )
+            };
+            let applied_on = time::OffsetDateTime::parse(
+                &applied_on,
+                &time::format_description::well_known::Rfc3339,
+            )
+            .map_err(|_| wrong(2))?;
+            let checksum = checksum.parse().map_err(|_| wrong(3))?;
+            Ok(Migration::applied(
+                row.get(0)?,
+                row.get(1)?,
+                applied_on,
+                checksum,
+            ))
+        })?;
+        rows.collect()
+    }
+}
+
+impl refinery_sync::Migrate for InTransaction<'_> {}
+
+/// A copy of the ledger as it is now. The caller holds the write lock, so nothing changes meanwhile.
+fn back_up(path: &Path, options: OpenOptions, version: i32, now: Timestamp) -> Result<()> {
+    let target = sibling(path, &format!(".v{version}-{}.backup", now.millis()));
+    let doing = || format!("backing the ledger up to {}", target.display());
+    private_file(&target).while_doing(doing)?;
+    let source = connect(path, options)?;
+    let mut copy = Connection::open(&target).map_err(|e| diagnose(e, &doing()))?;
+    rusqlite::backup::Backup::new(&source, &mut copy)
+        .and_then(|backup| backup.run_to_completion(i32::MAX, std::time::Duration::ZERO, None))
+        .map_err(|e| diagnose(e, &doing()))
+}
+
+/// The lock that one creating or migrating process holds; the operating system ends it with the process.
+fn lock(path: &Path) -> Result<File> {
+    let lock_path = sibling(path, ".lock");
+    let doing = || format!("locking {}", lock_path.display());
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&lock_path)
+        .while_doing(doing)?;
+    file.lock().while_doing(doing)?;
+    Ok(file)
+}
+
+fn sibling(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// A new empty file of mode 0600, whatever the umask.
+fn private_file(path: &Path) -> std::io::Result<()> {
+    let file = File::options()
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(path)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(test)]
+mod tests;

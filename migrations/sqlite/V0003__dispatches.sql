@@ -1,0 +1,73 @@
+-- Dispatches, the commits and files they produced. Owner: crates/dispatch.
+
+CREATE TABLE dispatches (
+    id             TEXT PRIMARY KEY,
+    reversed_id    TEXT NOT NULL,
+    seq            INTEGER NOT NULL,
+    run_id         TEXT NOT NULL REFERENCES runs (id),
+    phase          TEXT NOT NULL,
+    epoch          INTEGER NOT NULL,
+    status         TEXT NOT NULL CHECK (status IN ('pending', 'running', 'completed', 'failed', 'timed_out', 'cancelled')),
+    agent_type     TEXT,
+    name           TEXT,
+    model          TEXT,
+    prompt_file    BLOB,
+    pid            INTEGER,
+    summary        TEXT,
+    verdict        TEXT CHECK (verdict IN ('pass', 'fail')),
+    error          TEXT,
+    tokens_in      INTEGER NOT NULL,
+    tokens_out     INTEGER NOT NULL,
+    tokens_cache   INTEGER NOT NULL,
+    created_at     INTEGER NOT NULL,
+    started_at     INTEGER,
+    finished_at    INTEGER,
+    rolled_back_by TEXT REFERENCES rollbacks (id)
+) STRICT;
+
+CREATE INDEX dispatches_by_suffix ON dispatches (reversed_id);
+CREATE UNIQUE INDEX dispatches_by_seq ON dispatches (seq);
+CREATE INDEX dispatches_of_run ON dispatches (run_id, seq);
+CREATE INDEX dispatches_by_status ON dispatches (status, seq);
+CREATE INDEX dispatches_rolled_back ON dispatches (rolled_back_by) WHERE rolled_back_by IS NOT NULL;
+
+-- seq: the event that recorded the commit; ord: its place in that report, oldest first.
+-- late: the dispatch had been rolled back when it reported.
+CREATE TABLE dispatch_commits (
+    seq         INTEGER NOT NULL,
+    ord         INTEGER NOT NULL,
+    run_id      TEXT NOT NULL REFERENCES runs (id),
+    dispatch_id TEXT NOT NULL REFERENCES dispatches (id),
+    sha         TEXT NOT NULL,
+    late        INTEGER NOT NULL CHECK (late IN (0, 1)),
+    PRIMARY KEY (dispatch_id, sha)
+) STRICT;
+
+CREATE INDEX dispatch_commits_of_run ON dispatch_commits (run_id, seq, ord);
+
+-- commit_sha: the commit that the file belongs to, or '' when it was recorded by itself.
+CREATE TABLE dispatch_files (
+    seq         INTEGER NOT NULL,
+    ord         INTEGER NOT NULL,
+    run_id      TEXT NOT NULL REFERENCES runs (id),
+    dispatch_id TEXT NOT NULL REFERENCES dispatches (id),
+    path        BLOB NOT NULL,
+    commit_sha  TEXT NOT NULL,
+    late        INTEGER NOT NULL CHECK (late IN (0, 1)),
+    PRIMARY KEY (dispatch_id, path, commit_sha)
+) STRICT;
+
+CREATE INDEX dispatch_files_of_run ON dispatch_files (run_id, seq, ord);
+
+CREATE TRIGGER dispatches_are_not_deleted BEFORE DELETE ON dispatches
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+CREATE TRIGGER dispatch_commits_are_not_deleted BEFORE DELETE ON dispatch_commits
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+CREATE TRIGGER dispatch_files_are_not_deleted BEFORE DELETE ON dispatch_files
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
