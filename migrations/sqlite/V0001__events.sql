@@ -72,11 +72,11 @@ WHEN NEW.seq IS NOT OLD.seq
     OR NEW.hash IS NOT OLD.hash
     OR NOT (
         (NEW.reason IS OLD.reason AND NEW.reason_hash IS OLD.reason_hash)
-        OR (OLD.reason IS NOT NULL AND NEW.reason IS NULL AND length(NEW.reason_hash) = 32)
+        OR (OLD.reason IS NOT NULL AND NEW.reason IS NULL AND length(NEW.reason_hash) IS 32)
     )
     OR NOT (
         (NEW.payload IS OLD.payload AND NEW.payload_hash IS OLD.payload_hash)
-        OR (OLD.payload IS NOT NULL AND NEW.payload IS NULL AND length(NEW.payload_hash) = 32)
+        OR (OLD.payload IS NOT NULL AND NEW.payload IS NULL AND length(NEW.payload_hash) IS 32)
     )
 BEGIN
     SELECT RAISE(ABORT, 'events are append-only: only a redaction may change one');

@@ -57,10 +57,7 @@ mod tests {
 
     #[test]
     fn prints_milliseconds_in_utc() {
-        assert_eq!(
-            Timestamp(1_771_606_515_007).to_string(),
-            "2026-02-20T16:55:15.007Z"
-        );
+        assert_eq!(Timestamp(1_771_606_515_007).to_string(), "2026-02-20T16:55:15.007Z");
         assert_eq!(Timestamp(-1).to_string(), "1969-12-31T23:59:59.999Z");
     }
 

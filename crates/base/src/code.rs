@@ -135,10 +135,7 @@ mod tests {
         for code in Code::ALL {
             let text = code.as_str();
             assert!(seen.insert(text), "{text} stands twice");
-            assert!(
-                text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
-                "{text} is not snake_case"
-            );
+            assert!(text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{text} is not snake_case");
         }
     }
 }

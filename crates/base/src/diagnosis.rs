@@ -26,13 +26,7 @@ struct Inner {
 impl Diagnosis {
     /// A diagnosis with its code and a sentence that says what was asked and what is so.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner {
-            code,
-            message: message.into(),
-            hint: None,
-            details: Map::new(),
-            source: None,
-        }))
+        Self(Box::new(Inner { code, message: message.into(), hint: None, details: Map::new(), source: None }))
     }
 
     /// Adds what to do next: a sentence or a command.

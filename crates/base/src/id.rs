@@ -107,10 +107,7 @@ mod tests {
         assert_ne!(a, b);
         assert_eq!(a.get_version_num(), 7);
         assert_eq!(&a.as_bytes()[..6], &[0, 0, 0, 0, 0, 1]);
-        assert_eq!(
-            SeededIds::new(7).next(Timestamp(0)),
-            SeededIds::new(7).next(Timestamp(0))
-        );
+        assert_eq!(SeededIds::new(7).next(Timestamp(0)), SeededIds::new(7).next(Timestamp(0)));
     }
 
     #[test]

@@ -12,8 +12,7 @@ pub use clock::{Clock, FixedClock, SystemClock, Timestamp};
 pub use code::{Code, Kind};
 pub use diagnosis::{Diagnose, Diagnosis, Result};
 pub use id::{
-    AgentId, ArtifactId, DispatchId, IdSource, RandomIds, RollbackId, RunId, SeededIds,
-    reversed_digits,
+    AgentId, ArtifactId, DispatchId, IdSource, RandomIds, RollbackId, RunId, SeededIds, reversed_digits,
 };
 pub use text::{Label, check_text};
 
@@ -36,10 +35,7 @@ pub struct Context {
 impl Context {
     /// The machine's own clock and random ids.
     pub fn system() -> Self {
-        Self {
-            clock: Box::new(SystemClock),
-            ids: Box::new(RandomIds),
-        }
+        Self { clock: Box::new(SystemClock), ids: Box::new(RandomIds) }
     }
 
     /// The time now, by this context's clock.

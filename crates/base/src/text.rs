@@ -12,22 +12,10 @@ pub fn check_text(what: &str, text: &str, max_bytes: usize) -> Result<()> {
         return Err(invalid(what, "must not be empty"));
     }
     if text.len() > max_bytes {
-        return Err(invalid(
-            what,
-            &format!(
-                "is {} bytes long; at most {max_bytes} are allowed",
-                text.len()
-            ),
-        ));
+        return Err(invalid(what, &format!("is {} bytes long; at most {max_bytes} are allowed", text.len())));
     }
-    match text
-        .chars()
-        .find(|c| c.is_control() && *c != '\n' && *c != '\t')
-    {
-        Some(c) => Err(invalid(
-            what,
-            &format!("contains the control character U+{:04X}", u32::from(c)),
-        )),
+    match text.chars().find(|c| c.is_control() && *c != '\n' && *c != '\t') {
+        Some(c) => Err(invalid(what, &format!("contains the control character U+{:04X}", u32::from(c)))),
         None => Ok(()),
     }
 }
@@ -85,16 +73,7 @@ mod tests {
             assert!(Label::parse("--phase", good).is_ok(), "{good}");
         }
         let long = "x".repeat(201);
-        for bad in [
-            "",
-            " ",
-            " a",
-            "a\n",
-            "a\tb",
-            "a\u{1b}[31m",
-            "a\u{7f}",
-            &long,
-        ] {
+        for bad in ["", " ", " a", "a\n", "a\tb", "a\u{1b}[31m", "a\u{7f}", &long] {
             assert!(Label::parse("--phase", bad).is_err(), "{bad:?}");
         }
         assert!(Label::parse("--phase", &"x".repeat(200)).is_ok());

@@ -1,1 +1,24 @@
-//! Placeholder.
+//! The append-only, hash-chained total order of everything that happened. Owns `events`, `event_head`, `event_cursors`.
+//!
+//! Append-only is held three ways: triggers in the database, no code that writes events but [`append`] (and
+//! [`redact`], visibly), and a SHA-256 chain that [`verify`] walks.
+
+mod append;
+mod chain;
+pub mod cursor;
+mod cut;
+mod event;
+mod list;
+mod redact;
+mod verify;
+
+pub use append::{NewEvent, append};
+pub use chain::{Hash, hex, parse_hex};
+pub use cut::Cut;
+pub use event::{Event, EventType, Source};
+pub use list::{each_crossing_newest_first, each_of_run, each_since, get, head, newest};
+pub use redact::redact;
+pub use verify::{ExpectedHead, Report, verify};
+
+#[cfg(test)]
+mod tests;

@@ -26,13 +26,11 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
 
 fn hint_for(code: Code) -> Option<&'static str> {
     match code {
-        Code::Busy => {
-            Some("another process is writing; try again, or give --busy-timeout more time")
-        }
+        Code::Busy => Some("another process is writing; try again, or give --busy-timeout more time"),
         Code::DiskFull => Some("free some space; nothing was changed"),
-        Code::PermissionDenied => Some(
-            "the ledger's directory and files must be readable and writable by you; see: ic where",
-        ),
+        Code::PermissionDenied => {
+            Some("the ledger's directory and files must be readable and writable by you; see: ic where")
+        }
         Code::Corrupt => Some("run `ic health`; a copy of the file before anything else is wise"),
         Code::ForeignDatabase => Some("this file is not a ledger; see: ic where"),
         Code::Io => Some("check the disk and its free space; see: ic health"),
@@ -42,8 +40,5 @@ fn hint_for(code: Code) -> Option<&'static str> {
 
 /// True when waiting a little may help.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-    )
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }

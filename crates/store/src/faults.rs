@@ -30,11 +30,7 @@ mod hooks {
             && let Some(file) = log.as_mut()
         {
             // A lost line would only make the test that reads the log fail.
-            let _ = writeln!(
-                file,
-                "{}",
-                sql.split_whitespace().collect::<Vec<_>>().join(" ")
-            );
+            let _ = writeln!(file, "{}", sql.split_whitespace().collect::<Vec<_>>().join(" "));
         }
     }
 }

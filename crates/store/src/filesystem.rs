@@ -35,10 +35,7 @@ pub(crate) fn check(directory: &Path) -> Result<()> {
     match type_of(&directory, &mountinfo) {
         Some(kind) if UNSUPPORTED.contains(&kind.as_str()) => Err(Diagnosis::new(
             Code::UnsupportedFs,
-            format!(
-                "{} is on a {kind} file system, which cannot hold a ledger safely.",
-                directory.display()
-            ),
+            format!("{} is on a {kind} file system, which cannot hold a ledger safely.", directory.display()),
         )
         .hint("keep the ledger on a local disk: ic init --store DIR")
         .detail("filesystem", kind)),
@@ -59,15 +56,8 @@ fn type_of(path: &Path, mountinfo: &[u8]) -> Option<String> {
         };
         let point = crate::path_from_bytes(&unescape(point));
         // A later mount on the same point covers the earlier one.
-        if path.starts_with(&point)
-            && best
-                .as_ref()
-                .is_none_or(|(n, _)| point.as_os_str().len() >= *n)
-        {
-            best = Some((
-                point.as_os_str().len(),
-                String::from_utf8_lossy(kind).into_owned(),
-            ));
+        if path.starts_with(&point) && best.as_ref().is_none_or(|(n, _)| point.as_os_str().len() >= *n) {
+            best = Some((point.as_os_str().len(), String::from_utf8_lossy(kind).into_owned()));
         }
     }
     best.map(|(_, kind)| kind)

@@ -29,11 +29,7 @@ pub fn examine(ledger: &Ledger) -> Result<Vec<Check>> {
         foreign_keys(ledger),
         schema(ledger)?,
         journal(ledger)?,
-        Check {
-            name: "sqlite",
-            ok: true,
-            detail: sqlite_version().to_owned(),
-        },
+        Check { name: "sqlite", ok: true, detail: sqlite_version().to_owned() },
         file_system(ledger.path()),
         permissions(ledger.path()),
         disk_space(ledger.path()),
@@ -45,20 +41,13 @@ fn quick_check(ledger: &Ledger) -> Check {
         .connection()
         .query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
         .unwrap_or_else(|e| e.to_string());
-    Check {
-        name: "quick_check",
-        ok: found == "ok",
-        detail: found,
-    }
+    Check { name: "quick_check", ok: found == "ok", detail: found }
 }
 
 fn foreign_keys(ledger: &Ledger) -> Check {
-    let broken =
-        ledger
-            .connection()
-            .query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| {
-                row.get::<_, i64>(0)
-            });
+    let broken = ledger
+        .connection()
+        .query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get::<_, i64>(0));
     Check {
         name: "foreign_keys",
         ok: matches!(broken, Ok(0)),
@@ -72,11 +61,7 @@ fn foreign_keys(ledger: &Ledger) -> Check {
 
 fn schema(ledger: &Ledger) -> Result<Check> {
     let version = migrate::version_of(ledger.connection(), ledger.path())?;
-    Ok(Check {
-        name: "schema",
-        ok: version == migrate::LATEST,
-        detail: format!("version {version}"),
-    })
+    Ok(Check { name: "schema", ok: version == migrate::LATEST, detail: format!("version {version}") })
 }
 
 fn journal(ledger: &Ledger) -> Result<Check> {
@@ -84,11 +69,7 @@ fn journal(ledger: &Ledger) -> Result<Check> {
         .connection()
         .query_row("PRAGMA journal_mode", [], |row| row.get(0))
         .map_err(|e| diagnose(e, "reading the journal mode"))?;
-    Ok(Check {
-        name: "journal",
-        ok: mode == "wal",
-        detail: mode,
-    })
+    Ok(Check { name: "journal", ok: mode == "wal", detail: mode })
 }
 
 fn file_system(path: &Path) -> Check {
@@ -115,11 +96,7 @@ fn permissions(path: &Path) -> Check {
                 },
             }
         }
-        Err(e) => Check {
-            name: "permissions",
-            ok: false,
-            detail: e.to_string(),
-        },
+        Err(e) => Check { name: "permissions", ok: false, detail: e.to_string() },
     }
 }
 
@@ -134,10 +111,6 @@ fn disk_space(path: &Path) -> Check {
                 detail: format!("{} MiB free", free / (1024 * 1024)),
             }
         }
-        Err(e) => Check {
-            name: "disk_space",
-            ok: false,
-            detail: e.to_string(),
-        },
+        Err(e) => Check { name: "disk_space", ok: false, detail: e.to_string() },
     }
 }

@@ -25,9 +25,7 @@ pub struct OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self {
-            busy_timeout: Duration::from_secs(5),
-        }
+        Self { busy_timeout: Duration::from_secs(5) }
     }
 }
 
@@ -58,10 +56,7 @@ impl Ledger {
         if migrate::version_of(&connection, path)? != migrate::LATEST {
             migrate::bring_up_to_date(&mut connection, path, options, context.now())?;
         }
-        Ok(Self {
-            connection,
-            path: path.to_owned(),
-        })
+        Ok(Self { connection, path: path.to_owned() })
     }
 
     /// A ledger in memory, for tests of the crates above.
@@ -70,10 +65,7 @@ impl Ledger {
             Connection::open_in_memory().map_err(|e| diagnose(e, "opening a ledger in memory"))?;
         configure(&connection)?;
         migrate::create_schema(&mut connection)?;
-        Ok(Self {
-            connection,
-            path: PathBuf::from(":memory:"),
-        })
+        Ok(Self { connection, path: PathBuf::from(":memory:") })
     }
 
     /// The ledger's file.
@@ -134,16 +126,12 @@ impl Ledger {
     }
 
     fn pragma(&self, sql: &str) -> Result<()> {
-        self.connection
-            .query_row(sql, [], |_| Ok(()))
-            .map_err(|e| diagnose(e, "configuring the ledger"))
+        self.connection.query_row(sql, [], |_| Ok(())).map_err(|e| diagnose(e, "configuring the ledger"))
     }
 
     fn statement(&self, sql: &str, doing: &str) -> Result<()> {
         faults::statement(sql);
-        self.connection
-            .execute_batch(sql)
-            .map_err(|e| diagnose(e, doing))
+        self.connection.execute_batch(sql).map_err(|e| diagnose(e, doing))
     }
 
     /// Takes back an unfinished transaction; when that fails too, closing the connection does it.
@@ -155,20 +143,16 @@ impl Ledger {
 }
 
 fn no_ledger(path: &Path, why: &str) -> Diagnosis {
-    Diagnosis::new(
-        Code::NoLedger,
-        format!("The ledger {} {why}.", path.display()),
-    )
-    .hint("make one with: ic init")
-    .detail("db", path.to_string_lossy().into_owned())
+    Diagnosis::new(Code::NoLedger, format!("The ledger {} {why}.", path.display()))
+        .hint("make one with: ic init")
+        .detail("db", path.to_string_lossy().into_owned())
 }
 
 /// Opens and configures a connection; waits out other processes' start and end.
 pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let doing = format!("opening the ledger {}", path.display());
-    let mut connection =
-        Connection::open_with_flags(path, flags).map_err(|e| diagnose(e, &doing))?;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(|e| diagnose(e, &doing))?;
     wait_politely(&mut connection, options.busy_timeout)?;
     configure(&connection)?;
     Ok(connection)
@@ -201,9 +185,7 @@ fn configure(connection: &Connection) -> Result<()> {
     set(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)
         .and_then(|()| set(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false))
         .and_then(|()| set(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true))
-        .and_then(|()| {
-            connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA recursive_triggers=ON;")
-        })
+        .and_then(|()| connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA recursive_triggers=ON;"))
         .map_err(|e| diagnose(e, "configuring the ledger"))?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
@@ -213,20 +195,19 @@ fn configure(connection: &Connection) -> Result<()> {
 pub(crate) fn use_wal(connection: &Connection, timeout: Duration) -> Result<()> {
     let started = Instant::now();
     loop {
-        let mode = connection
-            .query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0))
-            .and_then(|mode| match mode.as_str() {
-                "wal" => Ok(mode),
-                _ => connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0)),
+        let mode =
+            connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0)).and_then(|mode| {
+                match mode.as_str() {
+                    "wal" => Ok(mode),
+                    _ => connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0)),
+                }
             });
         match mode {
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(mode) => {
                 return Err(Diagnosis::new(
                     Code::UnsupportedFs,
-                    format!(
-                        "The ledger cannot use a write-ahead log here (it stays in {mode} mode)."
-                    ),
+                    format!("The ledger cannot use a write-ahead log here (it stays in {mode} mode)."),
                 )
                 .hint("keep the ledger on a local disk: ic init --store DIR"));
             }
@@ -264,26 +245,17 @@ mod tests {
     /// Earlier versions can corrupt a write-ahead log on reset: <https://sqlite.org/wal.html#walresetbug>.
     #[test]
     fn sqlite_is_new_enough() {
-        assert!(
-            rusqlite::version_number() >= 3_051_003,
-            "{}",
-            rusqlite::version()
-        );
+        assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
     }
 
     #[test]
     fn the_connection_is_strict() {
         let ledger = Ledger::in_memory().unwrap();
-        for (pragma, value) in [
-            ("foreign_keys", 1),
-            ("recursive_triggers", 1),
-            ("trusted_schema", 0),
-            ("synchronous", 2),
-        ] {
-            let found: i64 = ledger
-                .connection()
-                .query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))
-                .unwrap();
+        for (pragma, value) in
+            [("foreign_keys", 1), ("recursive_triggers", 1), ("trusted_schema", 0), ("synchronous", 2)]
+        {
+            let found: i64 =
+                ledger.connection().query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0)).unwrap();
             assert_eq!(found, value, "{pragma}");
         }
     }

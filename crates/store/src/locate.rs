@@ -56,10 +56,8 @@ pub struct Place {
 ///
 /// Errors: `no_ledger` when there is none above; a place named by flag or environment is not checked here.
 pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
-    let named = lookup
-        .db
-        .map(|db| (db, FoundBy::Flag))
-        .or(lookup.env_db.map(|db| (db, FoundBy::Environment)));
+    let named =
+        lookup.db.map(|db| (db, FoundBy::Flag)).or(lookup.env_db.map(|db| (db, FoundBy::Environment)));
     if let Some((db, found_by)) = named {
         return named_place(db, found_by, lookup.directory);
     }
@@ -73,21 +71,13 @@ pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
                 && let Some(store) = follow_pointer(&store)?
                 && store.join(FILE_NAME).exists()
             {
-                return Ok(Place {
-                    db: store.join(FILE_NAME),
-                    store,
-                    root: level.to_owned(),
-                    found_by,
-                });
+                return Ok(Place { db: store.join(FILE_NAME), store, root: level.to_owned(), found_by });
             }
         }
     }
     Err(Diagnosis::new(
         Code::NoLedger,
-        format!(
-            "No ledger in {} or any directory above it.",
-            lookup.directory.display()
-        ),
+        format!("No ledger in {} or any directory above it.", lookup.directory.display()),
     )
     .hint("make one with: ic init"))
 }
@@ -102,22 +92,12 @@ pub fn initial_place(lookup: &Lookup<'_>, store: Option<&Path>) -> Result<Place>
     match (store, lookup.db, lookup.env_db) {
         (Some(store), ..) => {
             let store = absolute(store, lookup.directory)?;
-            Ok(Place {
-                db: store.join(FILE_NAME),
-                store,
-                root,
-                found_by,
-            })
+            Ok(Place { db: store.join(FILE_NAME), store, root, found_by })
         }
         (None, None, None) => {
             let default = default_store(lookup.directory);
             let store = follow_pointer(&default)?.unwrap_or(default);
-            Ok(Place {
-                db: store.join(FILE_NAME),
-                store,
-                root,
-                found_by,
-            })
+            Ok(Place { db: store.join(FILE_NAME), store, root, found_by })
         }
         (None, Some(db), _) => named_place(db, FoundBy::Flag, lookup.directory),
         (None, None, Some(db)) => named_place(db, FoundBy::Environment, lookup.directory),
@@ -143,18 +123,11 @@ pub fn create(
     {
         return Err(Diagnosis::new(
             Code::Conflict,
-            format!(
-                "This project already has its ledger in {}.",
-                existing.display()
-            ),
+            format!("This project already has its ledger in {}.", existing.display()),
         )
         .hint("use it as it is, or move its directory and run init again"));
     }
-    let existing = place
-        .store
-        .ancestors()
-        .find(|p| p.exists())
-        .unwrap_or(Path::new("/"));
+    let existing = place.store.ancestors().find(|p| p.exists()).unwrap_or(Path::new("/"));
     filesystem::check(existing)?;
     if !place.store.exists() {
         fs::DirBuilder::new()
@@ -178,28 +151,17 @@ pub fn create(
 
 /// The top of the git work tree that holds `directory`, else `directory` itself.
 pub fn project_root(directory: &Path) -> PathBuf {
-    directory
-        .ancestors()
-        .find(|level| common_dir(level).is_some())
-        .unwrap_or(directory)
-        .to_owned()
+    directory.ancestors().find(|level| common_dir(level).is_some()).unwrap_or(directory).to_owned()
 }
 
 fn named_place(db: &Path, found_by: FoundBy, directory: &Path) -> Result<Place> {
     if db.as_os_str().is_empty() {
-        return Err(
-            Diagnosis::new(Code::InvalidValue, "The path of the ledger is empty.")
-                .hint("give a path: --db PATH, or unset IC_DB"),
-        );
+        return Err(Diagnosis::new(Code::InvalidValue, "The path of the ledger is empty.")
+            .hint("give a path: --db PATH, or unset IC_DB"));
     }
     let db = absolute(db, directory)?;
     let store = db.parent().unwrap_or(Path::new("/")).to_owned();
-    Ok(Place {
-        db,
-        store,
-        root: project_root(directory),
-        found_by,
-    })
+    Ok(Place { db, store, root: project_root(directory), found_by })
 }
 
 fn default_store(directory: &Path) -> PathBuf {
@@ -248,8 +210,7 @@ fn trim(line: &[u8]) -> &[u8] {
 }
 
 fn absolute(path: &Path, directory: &Path) -> Result<PathBuf> {
-    std::path::absolute(directory.join(path))
-        .while_doing(|| format!("resolving {}", path.display()))
+    std::path::absolute(directory.join(path)).while_doing(|| format!("resolving {}", path.display()))
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

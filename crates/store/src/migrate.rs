@@ -41,10 +41,7 @@ pub(crate) fn version_of(connection: &Connection, path: &Path) -> Result<i32> {
         APPLICATION_ID if version <= LATEST => Ok(version),
         APPLICATION_ID => Err(Diagnosis::new(
             Code::NewerSchema,
-            format!(
-                "The ledger {} has schema {version}; this program knows {LATEST}.",
-                path.display()
-            ),
+            format!("The ledger {} has schema {version}; this program knows {LATEST}.", path.display()),
         )
         .hint("use the newer ic that wrote it")
         .detail("schema_version", version)
@@ -120,34 +117,25 @@ pub(crate) fn create_schema(connection: &mut Connection) -> Result<()> {
     immediate(connection, apply)
 }
 
-fn immediate(
-    connection: &mut Connection,
-    work: impl FnOnce(&Connection) -> Result<()>,
-) -> Result<()> {
+fn immediate(connection: &mut Connection, work: impl FnOnce(&Connection) -> Result<()>) -> Result<()> {
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(|e| diagnose(e, "waiting for the ledger"))?;
     work(&transaction)?;
-    transaction
-        .commit()
-        .map_err(|e| diagnose(e, "committing the migration"))
+    transaction.commit().map_err(|e| diagnose(e, "committing the migration"))
 }
 
 fn apply(connection: &Connection) -> Result<()> {
     runner().run(&mut InTransaction(connection)).map_err(|e| {
         Diagnosis::new(
             Code::MigrationFailed,
-            format!(
-                "The ledger could not be brought to schema {LATEST}: {e}. Nothing was changed."
-            ),
+            format!("The ledger could not be brought to schema {LATEST}: {e}. Nothing was changed."),
         )
         .hint("the copy beside the ledger, if there is one, is from before this attempt")
         .caused_by(e)
     })?;
     connection
-        .execute_batch(&format!(
-            "PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={LATEST};"
-        ))
+        .execute_batch(&format!("PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={LATEST};"))
         .map_err(|e| diagnose(e, "marking the ledger"))
 }
 
@@ -184,18 +172,11 @@ impl refinery_sync::Query<Vec<Migration>> for InTransaction<'_> {
                     rusqlite::types::Type::Text,
                 )
             };
-            let applied_on = time::OffsetDateTime::parse(
-                &applied_on,
-                &time::format_description::well_known::Rfc3339,
-            )
-            .map_err(|_| wrong(2))?;
+            let applied_on =
+                time::OffsetDateTime::parse(&applied_on, &time::format_description::well_known::Rfc3339)
+                    .map_err(|_| wrong(2))?;
             let checksum = checksum.parse().map_err(|_| wrong(3))?;
-            Ok(Migration::applied(
-                row.get(0)?,
-                row.get(1)?,
-                applied_on,
-                checksum,
-            ))
+            Ok(Migration::applied(row.get(0)?, row.get(1)?, applied_on, checksum))
         })?;
         rows.collect()
     }
@@ -238,11 +219,7 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
 
 /// A new empty file of mode 0600, whatever the umask.
 fn private_file(path: &Path) -> std::io::Result<()> {
-    let file = File::options()
-        .create_new(true)
-        .write(true)
-        .mode(0o600)
-        .open(path)?;
+    let file = File::options().create_new(true).write(true).mode(0o600).open(path)?;
     file.set_permissions(std::fs::Permissions::from_mode(0o600))
 }
 

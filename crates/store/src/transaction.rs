@@ -27,9 +27,7 @@ impl<'c> Snapshot<'c> {
         map: impl FnOnce(&Row<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
         let mut statement = self.prepare(sql)?;
-        let mut rows = statement
-            .query(params)
-            .map_err(|e| diagnose(e, "reading the ledger"))?;
+        let mut rows = statement.query(params).map_err(|e| diagnose(e, "reading the ledger"))?;
         match rows.next().map_err(|e| diagnose(e, "reading the ledger"))? {
             Some(row) => map(&Row(row)).map(Some),
             None => Ok(None),
@@ -59,9 +57,7 @@ impl<'c> Snapshot<'c> {
         mut visit: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let mut statement = self.prepare(sql)?;
-        let mut rows = statement
-            .query(params)
-            .map_err(|e| diagnose(e, "reading the ledger"))?;
+        let mut rows = statement.query(params).map_err(|e| diagnose(e, "reading the ledger"))?;
         while let Some(row) = rows.next().map_err(|e| diagnose(e, "reading the ledger"))? {
             if visit(&Row(row))?.is_break() {
                 break;
@@ -71,14 +67,9 @@ impl<'c> Snapshot<'c> {
     }
 
     fn prepare(&self, sql: &str) -> Result<CachedStatement<'c>> {
-        debug_assert!(
-            parameters_ascend(sql),
-            "parameters must first appear in ascending order: {sql}"
-        );
+        debug_assert!(parameters_ascend(sql), "parameters must first appear in ascending order: {sql}");
         faults::statement(sql);
-        self.connection
-            .prepare_cached(sql)
-            .map_err(|e| diagnose(e, "preparing a statement"))
+        self.connection.prepare_cached(sql).map_err(|e| diagnose(e, "preparing a statement"))
     }
 }
 
@@ -91,16 +82,12 @@ pub struct Transaction<'c> {
 
 impl<'c> Transaction<'c> {
     pub(crate) fn new(connection: &'c Connection) -> Self {
-        Self {
-            snapshot: Snapshot::new(connection),
-        }
+        Self { snapshot: Snapshot::new(connection) }
     }
 
     /// Runs an INSERT or UPDATE and returns how many rows it changed.
     pub fn execute(&self, sql: &str, params: &[Param<'_>]) -> Result<usize> {
-        self.prepare(sql)?
-            .execute(params)
-            .map_err(|e| diagnose(e, "writing the ledger"))
+        self.prepare(sql)?.execute(params).map_err(|e| diagnose(e, "writing the ledger"))
     }
 
     /// As [`Transaction::execute`], for a statement that must change exactly one row. Errors: `internal`.
@@ -109,9 +96,7 @@ impl<'c> Transaction<'c> {
             1 => Ok(()),
             n => Err(Diagnosis::new(
                 Code::Internal,
-                format!(
-                    "A statement changed {n} rows where it must change one; nothing was changed: {sql}"
-                ),
+                format!("A statement changed {n} rows where it must change one; nothing was changed: {sql}"),
             )),
         }
     }

@@ -18,28 +18,18 @@ pub struct Row<'a>(pub(crate) &'a rusqlite::Row<'a>);
 impl Row<'_> {
     /// The value of a column. Errors: `corrupt` if it has another type, naming column and row.
     pub fn get<T: FromSql>(&self, index: usize) -> Result<T> {
-        self.0
-            .get(index)
-            .map_err(|e| diagnose(e, &format!("reading {}", self.describe(index))))
+        self.0.get(index).map_err(|e| diagnose(e, &format!("reading {}", self.describe(index))))
     }
 
     /// The value of a text column, turned into something narrower (a status, a JSON document).
     ///
     /// Errors: `corrupt`, naming table, column and row, when `parse` does not know the text.
-    pub fn parse<T>(
-        &self,
-        index: usize,
-        table: &str,
-        parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T> {
+    pub fn parse<T>(&self, index: usize, table: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T> {
         let text: String = self.get(index)?;
         parse(&text).ok_or_else(|| {
             Diagnosis::new(
                 Code::Corrupt,
-                format!(
-                    "{table}: {} holds {text:?}, which is not known.",
-                    self.describe(index)
-                ),
+                format!("{table}: {} holds {text:?}, which is not known.", self.describe(index)),
             )
             .hint("run `ic health`")
         })
@@ -52,9 +42,7 @@ impl Row<'_> {
 
     /// As [`Row::path`], for a column that may be NULL.
     pub fn optional_path(&self, index: usize) -> Result<Option<PathBuf>> {
-        Ok(self
-            .get::<Option<Vec<u8>>>(index)?
-            .map(|b| path_from_bytes(&b)))
+        Ok(self.get::<Option<Vec<u8>>>(index)?.map(|b| path_from_bytes(&b)))
     }
 
     /// `column "status" of the row that begins with "019c..."`.

@@ -8,23 +8,12 @@ use super::{FoundBy, Lookup, Place, create, initial_place, locate};
 use crate::OpenOptions;
 
 fn at(directory: &Path) -> Lookup<'_> {
-    Lookup {
-        db: None,
-        env_db: None,
-        directory,
-    }
+    Lookup { db: None, env_db: None, directory }
 }
 
 fn init(directory: &Path, store: Option<&Path>) -> Place {
     let place = initial_place(&at(directory), store).unwrap();
-    create(
-        &place,
-        store.is_some(),
-        directory,
-        OpenOptions::default(),
-        &Context::system(),
-    )
-    .unwrap();
+    create(&place, store.is_some(), directory, OpenOptions::default(), &Context::system()).unwrap();
     place
 }
 
@@ -50,10 +39,7 @@ fn without_git_the_store_is_beside_the_project_and_private() {
     let below = root.join("x/y");
     fs::create_dir_all(&below).unwrap();
     let found = locate(&at(&below)).unwrap();
-    assert_eq!(
-        (found.db, found.root, found.found_by),
-        (made.db, root, FoundBy::Directory)
-    );
+    assert_eq!((found.db, found.root, found.found_by), (made.db, root, FoundBy::Directory));
 }
 
 #[test]
@@ -67,19 +53,12 @@ fn a_repository_and_its_worktrees_share_the_store_in_the_git_directory() {
     fs::create_dir_all(&tree).unwrap();
     fs::write(private.join("HEAD"), "ref: refs/heads/x\n").unwrap();
     fs::write(private.join("commondir"), "../..\n").unwrap();
-    fs::write(
-        tree.join(".git"),
-        format!("gitdir: {}\n", private.display()),
-    )
-    .unwrap();
+    fs::write(tree.join(".git"), format!("gitdir: {}\n", private.display())).unwrap();
 
     let made = init(&main, None);
     assert_eq!(made.store, main.join(".git/ic"));
     let found = locate(&at(&tree)).unwrap();
-    assert_eq!(
-        (found.db, found.root, found.found_by),
-        (made.db, tree, FoundBy::Git)
-    );
+    assert_eq!((found.db, found.root, found.found_by), (made.db, tree, FoundBy::Git));
 }
 
 #[test]
@@ -95,13 +74,7 @@ fn a_store_elsewhere_is_found_through_its_pointer() {
     init(&project, Some(&store));
     assert_eq!(init(&project, None).db, made.db);
     let other = initial_place(&at(&project), Some(&root.join("two"))).unwrap();
-    let refused = create(
-        &other,
-        true,
-        &project,
-        OpenOptions::default(),
-        &Context::system(),
-    );
+    let refused = create(&other, true, &project, OpenOptions::default(), &Context::system());
     assert_eq!(refused.err().map(|e| e.code()), Some(Code::Conflict));
     assert!(!root.join("two").exists());
 }
@@ -109,19 +82,9 @@ fn a_store_elsewhere_is_found_through_its_pointer() {
 #[test]
 fn the_flag_wins_over_the_environment() {
     let directory = Path::new("/somewhere");
-    let lookup = Lookup {
-        db: Some(Path::new("x.db")),
-        env_db: Some(Path::new("/y.db")),
-        directory,
-    };
+    let lookup = Lookup { db: Some(Path::new("x.db")), env_db: Some(Path::new("/y.db")), directory };
     let place = locate(&lookup).unwrap();
-    assert_eq!(
-        (place.db.as_path(), place.found_by),
-        (Path::new("/somewhere/x.db"), FoundBy::Flag)
-    );
+    assert_eq!((place.db.as_path(), place.found_by), (Path::new("/somewhere/x.db"), FoundBy::Flag));
     let place = locate(&Lookup { db: None, ..lookup }).unwrap();
-    assert_eq!(
-        (place.db.as_path(), place.found_by),
-        (Path::new("/y.db"), FoundBy::Environment)
-    );
+    assert_eq!((place.db.as_path(), place.found_by), (Path::new("/y.db"), FoundBy::Environment));
 }

@@ -11,20 +11,10 @@ const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
 #[test]
 fn every_file_is_a_migration_and_the_constant_is_the_highest() {
-    let files = std::fs::read_dir("../../migrations/sqlite")
-        .unwrap()
-        .count();
+    let files = std::fs::read_dir("../../migrations/sqlite").unwrap().count();
     let migrations = embedded::migrations::runner();
-    let versions: Vec<i32> = migrations
-        .get_migrations()
-        .iter()
-        .map(|m| m.version() as i32)
-        .collect();
-    assert_eq!(
-        versions.len(),
-        files,
-        "a misnamed file would be skipped in silence"
-    );
+    let versions: Vec<i32> = migrations.get_migrations().iter().map(|m| m.version() as i32).collect();
+    assert_eq!(versions.len(), files, "a misnamed file would be skipped in silence");
     assert_eq!(versions.iter().max(), Some(&LATEST));
 }
 
@@ -46,9 +36,8 @@ fn older(path: &std::path::Path, version: i32) {
 }
 
 fn cursor_is_kept(ledger: &Ledger) {
-    let name: Option<String> = ledger
-        .read(|s| s.query_opt("SELECT name FROM event_cursors", &[], |r| r.get(0)))
-        .unwrap();
+    let name: Option<String> =
+        ledger.read(|s| s.query_opt("SELECT name FROM event_cursors", &[], |r| r.get(0))).unwrap();
     assert_eq!(name.as_deref(), Some("kept"));
 }
 
@@ -65,20 +54,11 @@ fn every_earlier_version_is_upgraded_after_a_private_backup() {
             .map(|e| e.unwrap().path())
             .find(|p| p.to_string_lossy().ends_with(".backup"))
             .expect("a backup");
-        assert_eq!(
-            std::fs::metadata(&backup).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
+        assert_eq!(std::fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
         let copy = Connection::open(&backup).unwrap();
-        let found: i32 = copy
-            .query_row("PRAGMA user_version", [], |r| r.get(0))
-            .unwrap();
+        let found: i32 = copy.query_row("PRAGMA user_version", [], |r| r.get(0)).unwrap();
         assert_eq!(found, version);
-        assert_eq!(
-            copy.query_row("PRAGMA integrity_check", [], |r| r.get::<_, String>(0))
-                .unwrap(),
-            "ok"
-        );
+        assert_eq!(copy.query_row("PRAGMA integrity_check", [], |r| r.get::<_, String>(0)).unwrap(), "ok");
     }
 }
 
@@ -94,14 +74,9 @@ fn an_upgrade_gives_the_same_schema_as_a_new_ledger() {
 
 fn schema(path: &std::path::Path) -> Vec<String> {
     let connection = Connection::open(path).unwrap();
-    let mut statement = connection
-        .prepare("SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY type, name")
-        .unwrap();
-    statement
-        .query_map([], |r| r.get(0))
-        .unwrap()
-        .collect::<Result<_, _>>()
-        .unwrap()
+    let mut statement =
+        connection.prepare("SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY type, name").unwrap();
+    statement.query_map([], |r| r.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
 #[test]
@@ -111,19 +86,12 @@ fn a_restored_dump_is_recognised_and_marked_again() {
     create(&path, OpenOptions::default(), NOW).unwrap();
     Connection::open(&path)
         .unwrap()
-        .execute_batch(
-            "PRAGMA journal_mode=DELETE; PRAGMA application_id=0; PRAGMA user_version=0;",
-        )
+        .execute_batch("PRAGMA journal_mode=DELETE; PRAGMA application_id=0; PRAGMA user_version=0;")
         .unwrap();
     Ledger::open(&path, OpenOptions::default(), &Context::system()).unwrap();
     let connection = Connection::open(&path).unwrap();
-    for (pragma, value) in [
-        ("user_version", LATEST),
-        ("application_id", super::APPLICATION_ID),
-    ] {
-        let found: i32 = connection
-            .query_row(&format!("PRAGMA {pragma}"), [], |r| r.get(0))
-            .unwrap();
+    for (pragma, value) in [("user_version", LATEST), ("application_id", super::APPLICATION_ID)] {
+        let found: i32 = connection.query_row(&format!("PRAGMA {pragma}"), [], |r| r.get(0)).unwrap();
         assert_eq!(found, value, "{pragma}");
     }
 }
@@ -138,16 +106,9 @@ fn newer_and_foreign_files_are_refused_unchanged() {
         .execute_batch("PRAGMA user_version=99; PRAGMA wal_checkpoint(TRUNCATE);")
         .unwrap();
     let foreign = dir.path().join("foreign.db");
-    Connection::open(&foreign)
-        .unwrap()
-        .execute_batch("CREATE TABLE t(x)")
-        .unwrap();
+    Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE t(x)").unwrap();
     let text = dir.path().join("text.db");
-    std::fs::write(
-        &text,
-        "not a database, but long enough to be looked at".repeat(40),
-    )
-    .unwrap();
+    std::fs::write(&text, "not a database, but long enough to be looked at".repeat(40)).unwrap();
     let empty = dir.path().join("empty.db");
     std::fs::write(&empty, "").unwrap();
 
@@ -158,9 +119,7 @@ fn newer_and_foreign_files_are_refused_unchanged() {
         (&empty, Code::NoLedger),
     ] {
         let before = std::fs::read(path).unwrap();
-        let error = Ledger::open(path, OpenOptions::default(), &Context::system())
-            .err()
-            .expect("refused");
+        let error = Ledger::open(path, OpenOptions::default(), &Context::system()).err().expect("refused");
         assert_eq!(error.code(), code, "{error:?}");
         assert_eq!(std::fs::read(path).unwrap(), before);
     }
@@ -173,24 +132,13 @@ fn a_failing_migration_changes_nothing() {
     older(&path, 1);
     let mut connection = Connection::open(&path).unwrap();
     // A table in the way of a later migration.
-    connection
-        .execute_batch("CREATE TABLE run_agents(x)")
-        .unwrap();
+    connection.execute_batch("CREATE TABLE run_agents(x)").unwrap();
     let error = bring_up_to_date(&mut connection, &path, OpenOptions::default(), NOW).unwrap_err();
     assert_eq!(error.code(), Code::MigrationFailed);
-    let version: i32 = connection
-        .query_row("PRAGMA user_version", [], |r| r.get(0))
-        .unwrap();
+    let version: i32 = connection.query_row("PRAGMA user_version", [], |r| r.get(0)).unwrap();
     assert_eq!(version, 1);
     let runs: i64 = connection
-        .query_row(
-            "SELECT count(*) FROM sqlite_schema WHERE name = 'runs'",
-            [],
-            |r| r.get(0),
-        )
+        .query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'", [], |r| r.get(0))
         .unwrap();
-    assert_eq!(
-        runs, 0,
-        "the migrations before the failing one are taken back too"
-    );
+    assert_eq!(runs, 0, "the migrations before the failing one are taken back too");
 }

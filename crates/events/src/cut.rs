@@ -1,0 +1,23 @@
+//! What a rollback takes back of a run.
+
+use ic_base::{RunId, Seq};
+
+/// The cut of a rollback: the moment it goes back to, and the phases it leaves.
+///
+/// Rule: `product.md`, "The cut". It is a seq and never a time, because rows can share a millisecond and clocks step back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// The run.
+    pub run_id: RunId,
+    /// The event that last crossed the target; what was recorded after it is taken back.
+    pub seq: Seq,
+    /// The rolled-back phases, in chain order; what is labelled with one is taken back too.
+    pub phases: Vec<String>,
+}
+
+impl Cut {
+    /// Whether a row, recorded at `seq` and labelled with `phase`, is taken back.
+    pub fn covers(&self, seq: Seq, phase: &str) -> bool {
+        seq > self.seq || self.phases.iter().any(|p| p == phase)
+    }
+}

@@ -1,0 +1,169 @@
+//! What an event is, as the ledger keeps it.
+
+use ic_base::{Result, RunId, Seq, Timestamp};
+use ic_store::Row;
+
+use crate::Hash;
+
+/// What kind of thing an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The run itself.
+    Run,
+    /// Its pointer in the chain of phases.
+    Phase,
+    /// A dispatch.
+    Dispatch,
+    /// An agent.
+    Agent,
+    /// An artifact.
+    Artifact,
+}
+
+impl Source {
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Phase => "phase",
+            Self::Dispatch => "dispatch",
+            Self::Agent => "agent",
+            Self::Artifact => "artifact",
+        }
+    }
+}
+
+macro_rules! event_types {
+    ($($(#[$doc:meta])* $name:ident = $source:ident, $text:literal;)*) => {
+        /// What happened. Texts are stable; consumers match on them.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum EventType {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl EventType {
+            /// The text in the ledger and in JSON.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// What kind of thing it happened to.
+            pub fn source(self) -> Source {
+                match self { $(Self::$name => Source::$source,)* }
+            }
+        }
+    };
+}
+
+event_types! {
+    /// A run was created.
+    RunCreated = Run, "run_created";
+    /// Settings of a run were changed.
+    RunSet = Run, "run_set";
+    /// A run was cancelled.
+    RunCancelled = Run, "run_cancelled";
+    /// The text of an event was taken out; `subject_id` is its seq.
+    Redacted = Run, "redacted";
+    /// The run moved forward.
+    Advance = Phase, "advance";
+    /// A hard gate held it back.
+    Block = Phase, "block";
+    /// It does not advance by itself.
+    Pause = Phase, "pause";
+    /// A phase was marked to be passed over.
+    Skip = Phase, "skip";
+    /// The run moved forward past its gate, by decision.
+    Override = Phase, "override";
+    /// The run was taken back (seed 001: `EventRollback`).
+    Rollback = Phase, "rollback";
+    /// Work was handed out.
+    DispatchCreated = Dispatch, "dispatch_created";
+    /// Work began.
+    DispatchStarted = Dispatch, "dispatch_started";
+    /// Work ended well.
+    DispatchCompleted = Dispatch, "dispatch_completed";
+    /// Work ended badly.
+    DispatchFailed = Dispatch, "dispatch_failed";
+    /// Work took too long.
+    DispatchTimedOut = Dispatch, "dispatch_timed_out";
+    /// Work was called off (seed 001: `EventDispatchCancelled`).
+    DispatchCancelled = Dispatch, "dispatch_cancelled";
+    /// Commits or files of a dispatch were recorded.
+    DispatchRecorded = Dispatch, "dispatch_recorded";
+    /// Tokens of a dispatch were recorded.
+    DispatchTokens = Dispatch, "dispatch_tokens";
+    /// An agent joined.
+    AgentAdded = Agent, "agent_added";
+    /// An agent ended well.
+    AgentCompleted = Agent, "agent_completed";
+    /// An agent ended badly, or its work was rolled back.
+    AgentFailed = Agent, "agent_failed";
+    /// An artifact was registered.
+    ArtifactAdded = Artifact, "artifact_added";
+}
+
+/// One event, as it was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Its place in the total order, from 1, without gaps.
+    pub seq: Seq,
+    /// The run it belongs to.
+    pub run_id: Option<RunId>,
+    /// What kind of thing it is about.
+    pub source: String,
+    /// What happened.
+    pub event_type: String,
+    /// The id of the thing it is about, where that is not the run.
+    pub subject_id: Option<String>,
+    /// The phase or status before.
+    pub from: Option<String>,
+    /// The phase or status after.
+    pub to: Option<String>,
+    /// The run's epoch when it happened.
+    pub epoch: Option<i64>,
+    /// `pass`, `fail` or `none`, for moves and refusals.
+    pub gate_result: Option<String>,
+    /// `hard`, `soft` or `none`.
+    pub gate_tier: Option<String>,
+    /// Why, in the words of who asked for it.
+    pub reason: Option<String>,
+    /// Facts, as a JSON object.
+    pub payload: Option<String>,
+    /// When, by the program's clock.
+    pub created_at: Timestamp,
+    /// The hash of the event before.
+    pub prev_hash: Hash,
+    /// The hash of this event.
+    pub hash: Hash,
+    /// What stands for a redacted reason in the chain.
+    pub reason_hash: Option<Hash>,
+    /// What stands for a redacted payload in the chain.
+    pub payload_hash: Option<Hash>,
+}
+
+impl Event {
+    pub(crate) const COLUMNS: &'static str = "seq, run_id, source, type, subject_id, from_state, to_state, \
+        epoch, gate_result, gate_tier, reason, payload, created_at, prev_hash, hash, reason_hash, payload_hash";
+
+    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
+        Ok(Self {
+            seq: row.get(0)?,
+            run_id: row.get::<Option<String>>(1)?.map(RunId::from_ledger),
+            source: row.get(2)?,
+            event_type: row.get(3)?,
+            subject_id: row.get(4)?,
+            from: row.get(5)?,
+            to: row.get(6)?,
+            epoch: row.get(7)?,
+            gate_result: row.get(8)?,
+            gate_tier: row.get(9)?,
+            reason: row.get(10)?,
+            payload: row.get(11)?,
+            created_at: Timestamp(row.get(12)?),
+            prev_hash: row.get(13)?,
+            hash: row.get(14)?,
+            reason_hash: row.get(15)?,
+            payload_hash: row.get(16)?,
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! Reading events, always in flat memory.
+
+use std::ops::ControlFlow;
+
+use ic_base::{Code, Diagnosis, Result, RunId, Seq};
+use ic_store::Snapshot;
+
+use crate::{Event, Hash};
+
+/// The last seq and its hash; 0 and zeros in a new ledger. Errors: `corrupt` if the head row is missing.
+pub fn head(snapshot: &Snapshot<'_>) -> Result<(Seq, Hash)> {
+    snapshot
+        .query_opt("SELECT seq, hash FROM event_head WHERE one = 1", &[], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
+        .ok_or_else(|| Diagnosis::new(Code::Corrupt, "The ledger has no head row for its events."))
+}
+
+/// The event with this seq. Errors: `event_not_found`.
+pub fn get(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Event> {
+    let sql = format!("SELECT {} FROM events WHERE seq = $1", Event::COLUMNS);
+    snapshot.query_opt(&sql, &[&seq], Event::from_row)?.ok_or_else(|| {
+        Diagnosis::new(Code::EventNotFound, format!("There is no event {seq}."))
+            .hint("see: ic events tail")
+            .detail("seq", seq)
+    })
+}
+
+/// Gives every event of a run to `visit`, oldest first.
+pub fn each_of_run(
+    snapshot: &Snapshot<'_>,
+    run_id: &RunId,
+    visit: impl FnMut(Event) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    each_since(snapshot, Some(run_id), 0, i64::MAX, visit)
+}
+
+/// Gives at most `limit` events after `since`, of one run or of all, to `visit`, oldest first.
+pub fn each_since(
+    snapshot: &Snapshot<'_>,
+    run_id: Option<&RunId>,
+    since: Seq,
+    limit: i64,
+    mut visit: impl FnMut(Event) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let columns = Event::COLUMNS;
+    match run_id {
+        Some(run) => snapshot.each(
+            &format!("SELECT {columns} FROM events WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"),
+            &[&run.as_str(), &since, &limit],
+            |row| visit(Event::from_row(row)?),
+        ),
+        None => snapshot.each(
+            &format!("SELECT {columns} FROM events WHERE seq > $1 ORDER BY seq LIMIT $2"),
+            &[&since, &limit],
+            |row| visit(Event::from_row(row)?),
+        ),
+    }
+}
+
+/// The newest `limit` events of one run or of all, the oldest of them first.
+pub fn newest(snapshot: &Snapshot<'_>, run_id: Option<&RunId>, limit: i64) -> Result<Vec<Event>> {
+    let columns = Event::COLUMNS;
+    let mut events = match run_id {
+        Some(run) => snapshot.query_all(
+            &format!("SELECT {columns} FROM events WHERE run_id = $1 AND seq > 0 ORDER BY seq DESC LIMIT $2"),
+            &[&run.as_str(), &limit],
+            Event::from_row,
+        )?,
+        None => snapshot.query_all(
+            &format!("SELECT {columns} FROM events WHERE seq > 0 ORDER BY seq DESC LIMIT $1"),
+            &[&limit],
+            Event::from_row,
+        )?,
+    };
+    events.reverse();
+    Ok(events)
+}
+
+/// Gives the moves forward of a run (advances and overrides) to `visit`, newest first.
+pub fn each_crossing_newest_first(
+    snapshot: &Snapshot<'_>,
+    run_id: &RunId,
+    mut visit: impl FnMut(Event) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    snapshot.each(
+        &format!(
+            "SELECT {} FROM events WHERE run_id = $1 AND type IN ('advance', 'override') ORDER BY seq DESC",
+            Event::COLUMNS
+        ),
+        &[&run_id.as_str()],
+        |row| visit(Event::from_row(row)?),
+    )
+}

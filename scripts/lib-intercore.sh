@@ -1,0 +1,276 @@
+# shellcheck shell=bash
+#
+# Shell library over `ic`, for hooks and orchestration scripts. Bash 4 or later.
+#
+#     source scripts/lib-intercore.sh
+#     if intercore_available; then run=$(intercore_run_create 'Add a discount'); fi
+#
+# Sourcing defines functions and nothing else; it is safe under `set -euo pipefail` and without.
+# The program is `ic` on PATH, or the one that INTERCORE_BIN names.
+#
+# Arguments: what a usage line names comes first, in that order, '' for an optional one left out;
+# all further ones go to `ic` as they are. A value that looks like an option (--dry-run, -v) is
+# refused where the usage line names a value, so that a misplaced flag never becomes a reason.
+#
+# Output is that of `ic`: on a terminal text, otherwise JSON or the bare id. Nothing is discarded.
+#
+# Exit codes are those of `ic`: 0 done, 1 an expected no, 2 failure, 3 usage or no such thing,
+# 4 partly done; and 127, with one line on stderr, when `ic` is missing.
+
+# _intercore ARG...: run ic.
+_intercore() {
+    "${INTERCORE_BIN:-ic}" "$@"
+}
+
+# _intercore_need COUNT USAGE [ARG...]: 127 without ic, 3 with fewer than COUNT arguments.
+_intercore_need() {
+    local count=$1 usage=$2 bin=${INTERCORE_BIN:-ic}
+    shift 2
+    if ! command -v -- "$bin" >/dev/null; then
+        printf '%s: no program %s; put ic on PATH or set INTERCORE_BIN\n' "${FUNCNAME[1]}" "$bin" >&2
+        return 127
+    fi
+    if [[ $# -lt $count ]]; then
+        printf 'usage: %s %s\n' "${FUNCNAME[1]}" "$usage" >&2
+        return 3
+    fi
+}
+
+# _intercore_is_option TEXT: yes for --name, --name=value and -x.
+_intercore_is_option() {
+    local name=${1%%=*}
+    case $name in
+    -[A-Za-z]* | --[A-Za-z]*) ;;
+    *) return 1 ;;
+    esac
+    case $name in
+    *[!A-Za-z0-9_-]*) return 1 ;;
+    esac
+}
+
+# _intercore_value NAME TEXT: 3 if TEXT stands for NAME but looks like an option.
+_intercore_value() {
+    if _intercore_is_option "$2"; then
+        printf "%s: %s stands where %s belongs; give %s (or '') first, then options\n" \
+            "${FUNCNAME[1]}" "$2" "$1" "$1" >&2
+        return 3
+    fi
+}
+
+# intercore_available: 0 if there is an ic and, for this directory, a ledger that it can use.
+intercore_available() {
+    local report status=0
+    _intercore_need 0 '' || return
+    report=$(_intercore health) || status=$?
+    # A sound ledger is no news; the report on a damaged one is.
+    [[ $status -eq 0 || -z $report ]] || printf '%s\n' "$report" >&2
+    return "$status"
+}
+
+# intercore_run_create GOAL [ARG...]: print the id of a new run.
+intercore_run_create() {
+    _intercore_need 1 'GOAL [ARG...]' "$@" || return
+    _intercore_value GOAL "$1" || return
+    local goal=$1
+    shift
+    _intercore run create --goal="$goal" "$@"
+}
+
+# intercore_run_current [PROJECT] [ARG...]: print the id of the active run of a project directory.
+intercore_run_current() {
+    _intercore_need 0 '' || return
+    local project=${1:-}
+    [[ $# -eq 0 ]] || shift
+    _intercore_value PROJECT "$project" || return
+    _intercore run current ${project:+--project="$project"} "$@"
+}
+
+# intercore_run_phase RUN [ARG...]: print the phase that a run is in.
+intercore_run_phase() {
+    _intercore_need 1 'RUN [ARG...]' "$@" || return
+    local run=$1
+    shift
+    _intercore run phase "$@" -- "$run"
+}
+
+# intercore_run_advance RUN [ARG...]: one phase forward, unless another caller moves the run meanwhile.
+intercore_run_advance() {
+    _intercore_need 1 'RUN [ARG...]' "$@" || return
+    if ! command -v jq >/dev/null; then
+        printf '%s: no program jq; it reads the phase and epoch to expect\n' "${FUNCNAME[0]}" >&2
+        return 127
+    fi
+    local run=$1 state
+    shift
+    state=$(_intercore run status --json -- "$run") || return
+    # The id too: by the time of the advance, `@` may be another run.
+    state=$(jq -r '"\(.id) \(.phase)@\(.epoch)"' <<<"$state") || return
+    _intercore run advance --expect-phase="${state#* }" "$@" -- "${state%% *}"
+}
+
+# intercore_run_skip RUN PHASE REASON [ARG...]: mark a phase ahead to be passed over.
+intercore_run_skip() {
+    _intercore_need 3 'RUN PHASE REASON [ARG...]' "$@" || return
+    _intercore_value REASON "$3" || return
+    local run=$1 phase=$2 reason=$3
+    shift 3
+    _intercore run skip --reason="$reason" "$@" -- "$run" "$phase"
+}
+
+# intercore_run_agent_add RUN TYPE [NAME] [ARG...]: print the id of a new agent of the run.
+intercore_run_agent_add() {
+    _intercore_need 2 'RUN TYPE [NAME] [ARG...]' "$@" || return
+    local run=$1 type=$2 name=${3:-}
+    shift 2
+    [[ $# -eq 0 ]] || shift
+    _intercore_value TYPE "$type" || return
+    _intercore_value NAME "$name" || return
+    _intercore run agent add --type="$type" ${name:+--name="$name"} "$@" -- "$run"
+}
+
+# intercore_run_artifact_add RUN FILE [PHASE] [ARG...]: print the id of a new artifact of the run.
+intercore_run_artifact_add() {
+    _intercore_need 2 'RUN FILE [PHASE] [ARG...]' "$@" || return
+    local run=$1 file=$2 phase=${3:-}
+    shift 2
+    [[ $# -eq 0 ]] || shift
+    _intercore_value FILE "$file" || return
+    _intercore_value PHASE "$phase" || return
+    _intercore run artifact add --path="$file" ${phase:+--phase="$phase"} "$@" -- "$run"
+}
+
+# intercore_run_rollback RUN PHASE [REASON] [ARG...]: take a run back to a phase.
+intercore_run_rollback() {
+    _intercore_need 2 'RUN PHASE [REASON] [ARG...]' "$@" || return
+    local run=$1 phase=$2 reason=${3:-}
+    shift 2
+    [[ $# -eq 0 ]] || shift
+    _intercore_value REASON "$reason" || return
+    _intercore run rollback --to-phase="$phase" ${reason:+--reason="$reason"} "$@" -- "$run"
+}
+
+# intercore_run_rollback_dry RUN PHASE [ARG...]: what that rollback would do; nothing is changed.
+intercore_run_rollback_dry() {
+    _intercore_need 2 'RUN PHASE [ARG...]' "$@" || return
+    local run=$1 phase=$2
+    shift 2
+    _intercore run rollback --to-phase="$phase" --dry-run "$@" -- "$run"
+}
+
+# intercore_run_code_rollback RUN [PHASE] [ARG...]: which commits and files came of which dispatch
+# (with PHASE: of that phase; with '' --to-phase=PHASE: after it), as JSON. Git is not run. To take
+# them all back, newest first, merges included: git revert --no-edit -m 1 SHA..., with the SHAs of
+#     intercore_run_code_rollback RUN '' --to-phase=PHASE | jq -r '.revert_order[]'
+intercore_run_code_rollback() {
+    _intercore_need 1 'RUN [PHASE] [ARG...]' "$@" || return
+    local run=$1 phase=${2:-}
+    shift
+    [[ $# -eq 0 ]] || shift
+    _intercore_value PHASE "$phase" || return
+    _intercore run rollback --layer=code ${phase:+--phase="$phase"} --format=json "$@" -- "$run"
+}
+
+# intercore_dispatch_record_git DISPATCH BASE [HEAD] [ARG...]: record the commits of BASE..HEAD, and
+# the files they touch, as a dispatch's work. BASE is where the dispatch began; '' (or all zeros, or
+# the empty tree) if the branch had no commit then, and all of HEAD is recorded.
+#
+# Merges are followed along their first parent: a merge is one commit, whose files are all that it
+# brought in. So each commit is one step of the branch and can be reverted by itself, and commits
+# that were merged in from elsewhere are not claimed as the dispatch's own.
+intercore_dispatch_record_git() {
+    _intercore_need 2 'DISPATCH BASE [HEAD] [ARG...]' "$@" || return
+    local dispatch=$1 base=$2 head=${3:-HEAD} range log
+    shift 2
+    [[ $# -eq 0 ]] || shift
+    _intercore_value BASE "$base" || return
+    _intercore_value HEAD "$head" || return
+    range=$(_intercore_git_range "$base" "$head") || return
+    # All of git's answer before any of it is recorded: what fails half-way records nothing.
+    log=
+    if [[ -n $range ]]; then
+        log=$(_intercore_git_log "$range") || return
+    fi
+    printf '%s\n' "$log" | _intercore dispatch record --stdin "$@" -- "$dispatch"
+}
+
+# _intercore_git_range BASE HEAD: print the range for git log; nothing if there is no commit at all.
+_intercore_git_range() {
+    local base=$1 head=$2 status=0
+    case $base in
+    *[!0]*) printf '%s..%s\n' "$base" "$head" && return ;;
+    esac
+    # Without a base git would read `..HEAD` as HEAD..HEAD. A branch yet unborn has nothing to list;
+    # anything else that is wrong with HEAD is for git log to say.
+    if [[ $head == HEAD ]]; then
+        git rev-parse --verify --quiet HEAD >/dev/null || status=$?
+        if [[ $status -eq 1 ]] && git symbolic-ref --quiet HEAD >/dev/null; then
+            return 0
+        fi
+    fi
+    printf '%s\n' "$head"
+}
+
+# _intercore_git_log RANGE: commits and their files in git's quoted form, whatever the user's settings.
+_intercore_git_log() {
+    git --no-pager \
+        -c core.quotePath=true -c diff.relative=false -c log.diffMerges=first-parent \
+        -c log.showRoot=true -c log.showSignature=false \
+        log --first-parent -m --name-only --format=%H \
+        --no-renames --no-color --no-notes --ignore-submodules=none --end-of-options "$1" --
+}
+
+# intercore_gate_check RUN [ARG...]: may the run leave its phase? 0 yes, 1 no.
+intercore_gate_check() {
+    _intercore_need 1 'RUN [ARG...]' "$@" || return
+    local run=$1
+    shift
+    _intercore gate check "$@" -- "$run"
+}
+
+# intercore_gate_override RUN REASON [ARG...]: advance past a gate that blocks, once.
+intercore_gate_override() {
+    _intercore_need 2 'RUN REASON [ARG...]' "$@" || return
+    _intercore_value REASON "$2" || return
+    local run=$1 reason=$2
+    shift 2
+    _intercore gate override --reason="$reason" "$@" -- "$run"
+}
+
+# intercore_events_tail [RUN|--all] [ARG...]: print events, oldest first.
+intercore_events_tail() {
+    _intercore_need 0 '' || return
+    _intercore events tail "$@"
+}
+
+# sprint_rollback SPRINT PHASE [REASON]: take a sprint back, then tell the caller's own trackers:
+# `phase_set SPRINT PHASE "Rolled back: REASON"` and `checkpoint_clear`, where these are defined.
+# SPRINT is a run (`@`, an id, its last digits, scope:ID), or else a scope id.
+sprint_rollback() {
+    _intercore_need 2 'SPRINT PHASE [REASON]' "$@" || return
+    local sprint=$1 phase=$2 reason=${3:-} run=$1 answer status=0
+    _intercore_value REASON "$reason" || return
+    if [[ $# -gt 3 ]]; then
+        printf 'usage: %s SPRINT PHASE [REASON]\n' "${FUNCNAME[0]}" >&2
+        return 3
+    fi
+    case $sprint in
+    @ | scope:*) ;;
+    *)
+        # Only these two answers mean "not a run". Any other comes again from the rollback itself.
+        if ! answer=$(_intercore run phase --json -- "$sprint" 2>&1 >/dev/null); then
+            case $answer in
+            *'"code":"run_not_found"'* | *'"code":"invalid_reference"'*) run=scope:$sprint ;;
+            esac
+        fi
+        ;;
+    esac
+    _intercore run rollback --to-phase="$phase" ${reason:+--reason="$reason"} -- "$run" || return
+    if declare -F phase_set >/dev/null; then
+        phase_set "$sprint" "$phase" "Rolled back: $reason" || status=$?
+    fi
+    # The run is back: a tracker that failed must not keep the other from hearing of it.
+    if declare -F checkpoint_clear >/dev/null; then
+        checkpoint_clear || status=$?
+    fi
+    return "$status"
+}
