@@ -13,6 +13,8 @@
 # refused where the usage line names a value, so that a misplaced flag never becomes a reason.
 #
 # Output is that of `ic`: on a terminal text, otherwise JSON or the bare id. Nothing is discarded.
+# The ledger is that of the working directory, or IC_DB: some functions ask `ic` twice, so use that
+# rather than a `--db` among the arguments.
 #
 # Exit codes are those of `ic`: 0 done, 1 an expected no, 2 failure, 3 usage or no such thing,
 # 4 partly done; and 127, with one line on stderr, when `ic` is missing.
@@ -82,7 +84,7 @@ intercore_run_current() {
     local project=${1:-}
     [[ $# -eq 0 ]] || shift
     _intercore_value PROJECT "$project" || return
-    _intercore run current ${project:+--project="$project"} "$@"
+    _intercore run current ${project:+"--project=$project"} "$@"
 }
 
 # intercore_run_phase RUN [ARG...]: print the phase that a run is in.
@@ -125,7 +127,7 @@ intercore_run_agent_add() {
     [[ $# -eq 0 ]] || shift
     _intercore_value TYPE "$type" || return
     _intercore_value NAME "$name" || return
-    _intercore run agent add --type="$type" ${name:+--name="$name"} "$@" -- "$run"
+    _intercore run agent add --type="$type" ${name:+"--name=$name"} "$@" -- "$run"
 }
 
 # intercore_run_artifact_add RUN FILE [PHASE] [ARG...]: print the id of a new artifact of the run.
@@ -136,7 +138,7 @@ intercore_run_artifact_add() {
     [[ $# -eq 0 ]] || shift
     _intercore_value FILE "$file" || return
     _intercore_value PHASE "$phase" || return
-    _intercore run artifact add --path="$file" ${phase:+--phase="$phase"} "$@" -- "$run"
+    _intercore run artifact add --path="$file" ${phase:+"--phase=$phase"} "$@" -- "$run"
 }
 
 # intercore_run_rollback RUN PHASE [REASON] [ARG...]: take a run back to a phase.
@@ -146,7 +148,7 @@ intercore_run_rollback() {
     shift 2
     [[ $# -eq 0 ]] || shift
     _intercore_value REASON "$reason" || return
-    _intercore run rollback --to-phase="$phase" ${reason:+--reason="$reason"} "$@" -- "$run"
+    _intercore run rollback --to-phase="$phase" ${reason:+"--reason=$reason"} "$@" -- "$run"
 }
 
 # intercore_run_rollback_dry RUN PHASE [ARG...]: what that rollback would do; nothing is changed.
@@ -167,7 +169,7 @@ intercore_run_code_rollback() {
     shift
     [[ $# -eq 0 ]] || shift
     _intercore_value PHASE "$phase" || return
-    _intercore run rollback --layer=code ${phase:+--phase="$phase"} --format=json "$@" -- "$run"
+    _intercore run rollback --layer=code ${phase:+"--phase=$phase"} --format=json "$@" -- "$run"
 }
 
 # intercore_dispatch_record_git DISPATCH BASE [HEAD] [ARG...]: record the commits of BASE..HEAD, and
@@ -196,9 +198,10 @@ intercore_dispatch_record_git() {
 # _intercore_git_range BASE HEAD: print the range for git log; nothing if there is no commit at all.
 _intercore_git_range() {
     local base=$1 head=$2 status=0
-    case $base in
-    *[!0]*) printf '%s..%s\n' "$base" "$head" && return ;;
-    esac
+    if [[ $base == *[!0]* || (-n $base && ${#base} -lt 40) ]]; then
+        printf '%s..%s\n' "$base" "$head"
+        return
+    fi
     # Without a base git would read `..HEAD` as HEAD..HEAD. A branch yet unborn has nothing to list;
     # anything else that is wrong with HEAD is for git log to say.
     if [[ $head == HEAD ]]; then
@@ -264,13 +267,16 @@ sprint_rollback() {
         fi
         ;;
     esac
-    _intercore run rollback --to-phase="$phase" ${reason:+--reason="$reason"} -- "$run" || return
+    _intercore run rollback --to-phase="$phase" ${reason:+"--reason=$reason"} -- "$run" || return
+    # Called plainly, so that `set -e` holds inside them if the caller uses it. Otherwise the second
+    # hears of the rollback even if the first failed: the run is back.
     if declare -F phase_set >/dev/null; then
-        phase_set "$sprint" "$phase" "Rolled back: $reason" || status=$?
+        phase_set "$sprint" "$phase" "Rolled back: $reason"
+        status=$?
     fi
-    # The run is back: a tracker that failed must not keep the other from hearing of it.
     if declare -F checkpoint_clear >/dev/null; then
-        checkpoint_clear || status=$?
+        checkpoint_clear
+        status=$((status != 0 ? status : $?))
     fi
     return "$status"
 }

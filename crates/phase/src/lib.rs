@@ -1,1 +1,13 @@
-//! Placeholder.
+//! Runs, their chains of phases, gates and skips. Owns `runs` and `run_skips`.
+//!
+//! [`chain`], [`gate`] and [`machine`] are pure; [`run`] and [`skip`] read and write the two tables.
+
+pub mod chain;
+pub mod gate;
+pub mod machine;
+pub mod resolve;
+pub mod run;
+pub mod skip;
+
+pub use chain::Chain;
+pub use run::{Run, RunStatus};

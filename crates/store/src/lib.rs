@@ -10,6 +10,7 @@ pub mod health;
 mod ledger;
 mod locate;
 mod migrate;
+pub mod reference;
 mod transaction;
 mod values;
 

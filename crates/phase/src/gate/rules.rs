@@ -1,0 +1,235 @@
+//! Which requirements stand at which transition of a run's chain.
+
+use ic_base::{Code, Diagnosis, Label, Result};
+use serde::{Deserialize, Serialize};
+
+use super::{Check, Tier};
+use crate::Chain;
+
+/// One thing that must hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    /// What is asked.
+    pub check: Check,
+    /// Of which phase; `None`: of the whole run.
+    pub phase: Option<Label>,
+    /// How much it weighs.
+    pub tier: Tier,
+}
+
+/// The requirements of a run, by transition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gates(Vec<Gate>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Gate {
+    from: String,
+    to: String,
+    requirements: Vec<Requirement>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RequirementText {
+    check: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    phase: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tier: Option<String>,
+}
+
+impl Gates {
+    /// The gates of a run on the default chain that names none (contract, "Defaults").
+    pub fn defaults() -> Self {
+        let artifact = |from: &str, to: &str| Gate {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            requirements: vec![Requirement {
+                check: Check::ArtifactExists,
+                phase: Some(Label::from_ledger(from.to_owned())),
+                tier: Tier::Hard,
+            }],
+        };
+        let run_wide = |from: &str, to: &str, check| Gate {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            requirements: vec![Requirement { check, phase: None, tier: Tier::Hard }],
+        };
+        Self(vec![
+            artifact("brainstorm", "brainstorm-reviewed"),
+            artifact("brainstorm-reviewed", "strategized"),
+            artifact("strategized", "planned"),
+            artifact("planned", "executing"),
+            run_wide("executing", "review", Check::AgentsComplete),
+            run_wide("review", "polish", Check::VerdictExists),
+            artifact("reflect", "done"),
+        ])
+    }
+
+    /// Gates from JSON: `{"planned→executing": [{"check": "artifact_exists", "phase": "planned", "tier": "hard"}]}`.
+    ///
+    /// `->` may stand for the arrow. `artifact_exists` without a phase asks of the phase that is left. Errors:
+    /// `invalid_value`, naming the transition; `unknown_phase`.
+    pub fn parse(json: &str, chain: &Chain) -> Result<Self> {
+        let rules: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(json).map_err(|e| invalid(format!("--gates is not a JSON object: {e}.")))?;
+        let mut gates = Vec::with_capacity(rules.len());
+        for (key, value) in rules {
+            let (from, to) = transition(&key, chain)?;
+            if gates.iter().any(|g: &Gate| g.from == from && g.to == to) {
+                return Err(invalid(format!("The gate of {from} → {to} is given twice.")));
+            }
+            let texts: Vec<RequirementText> =
+                serde_json::from_value(value).map_err(|e| invalid(format!("The gate {key:?}: {e}.")))?;
+            let requirements =
+                texts.into_iter().map(|text| requirement(text, &from, chain)).collect::<Result<_>>()?;
+            gates.push(Gate { from, to, requirements });
+        }
+        Ok(Self(gates))
+    }
+
+    /// The gates as they stand in the ledger; `None` if they are not gates of this chain.
+    pub(crate) fn from_ledger(json: &str, chain: &Chain) -> Option<Self> {
+        Self::parse(json, chain).ok()
+    }
+
+    /// The gates as JSON, as [`Gates::parse`] reads them.
+    pub fn to_json(&self) -> String {
+        let rules: serde_json::Map<String, serde_json::Value> = self
+            .0
+            .iter()
+            .map(|gate| {
+                let texts: Vec<RequirementText> =
+                    gate.requirements.iter().map(RequirementText::from).collect();
+                (format!("{}→{}", gate.from, gate.to), serde_json::json!(texts))
+            })
+            .collect();
+        serde_json::Value::Object(rules).to_string()
+    }
+
+    /// What is asked of a run that goes from `from` to `to`.
+    ///
+    /// A rule for exactly this move wins; else the rule for leaving `from` stands (from it to its follower in the
+    /// chain), so that passing over a skipped phase does not pass the gate of the phase that is left.
+    pub fn at(&self, from: &str, to: &str, chain: &Chain) -> &[Requirement] {
+        self.find(from, to)
+            .or_else(|| chain.follower(from).and_then(|follower| self.find(from, follower)))
+            .unwrap_or_default()
+    }
+
+    /// Every transition that has rules, in the order they were given.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str, &[Requirement])> {
+        self.0.iter().map(|g| (g.from.as_str(), g.to.as_str(), g.requirements.as_slice()))
+    }
+
+    fn find(&self, from: &str, to: &str) -> Option<&[Requirement]> {
+        self.0.iter().find(|g| g.from == from && g.to == to).map(|g| g.requirements.as_slice())
+    }
+}
+
+impl From<&Requirement> for RequirementText {
+    fn from(requirement: &Requirement) -> Self {
+        Self {
+            check: requirement.check.as_str().to_owned(),
+            phase: requirement.phase.as_ref().map(ToString::to_string),
+            tier: Some(requirement.tier.as_str().to_owned()),
+        }
+    }
+}
+
+fn requirement(text: RequirementText, from: &str, chain: &Chain) -> Result<Requirement> {
+    let check = Check::ALL.iter().copied().find(|c| c.as_str() == text.check).ok_or_else(|| {
+        let known: Vec<&str> = Check::ALL.iter().map(|c| c.as_str()).collect();
+        invalid(format!("{:?} is not a check; the checks are {}.", text.check, known.join(", ")))
+    })?;
+    let tier = match text.tier.as_deref() {
+        None | Some("hard") => Tier::Hard,
+        Some("soft") => Tier::Soft,
+        Some(other) => return Err(invalid(format!("{other:?} is not a tier; the tiers are hard and soft."))),
+    };
+    let phase = match (text.phase, check) {
+        (Some(phase), _) => {
+            chain.require(&phase)?;
+            Some(Label::from_ledger(phase))
+        }
+        (None, Check::ArtifactExists) => Some(Label::from_ledger(from.to_owned())),
+        (None, _) => None,
+    };
+    Ok(Requirement { check, phase, tier })
+}
+
+/// Reads `from→to`. Names may themselves contain an arrow, so every split is tried.
+fn transition(key: &str, chain: &Chain) -> Result<(String, String)> {
+    let mut found = Vec::new();
+    for arrow in ["→", "->"] {
+        for (at, _) in key.match_indices(arrow) {
+            let (from, to) = (key[..at].trim(), key[at + arrow.len()..].trim());
+            if let (Some(f), Some(t)) = (chain.index_of(from), chain.index_of(to))
+                && f < t
+            {
+                found.push((from.to_owned(), to.to_owned()));
+            }
+        }
+    }
+    match <[(String, String); 1]>::try_from(found) {
+        Ok([one]) => Ok(one),
+        Err(found) if found.is_empty() => Err(invalid(format!(
+            "{key:?} is not a transition of this chain ({}).",
+            chain.names().join(" → ")
+        ))),
+        Err(_) => Err(invalid(format!("{key:?} can be read as more than one transition."))),
+    }
+}
+
+fn invalid(message: String) -> Diagnosis {
+    Diagnosis::new(Code::InvalidValue, message)
+        .hint(r#"as in: --gates '{"planned→executing": [{"check": "artifact_exists", "phase": "planned", "tier": "hard"}]}'"#)
+        .detail("value", "--gates")
+}
+
+#[cfg(test)]
+mod tests {
+    use ic_base::Code;
+
+    use super::{Check, Gates};
+    use crate::Chain;
+
+    #[test]
+    fn defaults_are_of_the_default_chain_and_survive_the_ledger() {
+        let chain = Chain::default();
+        let gates = Gates::defaults();
+        assert_eq!(Gates::from_ledger(&gates.to_json(), &chain), Some(gates.clone()));
+        assert_eq!(gates.at("executing", "review", &chain)[0].check, Check::AgentsComplete);
+        assert!(gates.at("polish", "reflect", &chain).is_empty());
+    }
+
+    #[test]
+    fn passing_over_a_skipped_phase_keeps_the_gate_of_the_phase_that_is_left() {
+        let chain = Chain::parse("a,b,c").unwrap();
+        let gates = Gates::parse(r#"{"a->b": [{"check": "artifact_exists"}]}"#, &chain).unwrap();
+        assert_eq!(gates.at("a", "c", &chain).len(), 1);
+        let exact = Gates::parse(r#"{"a->b": [{"check": "artifact_exists"}], "a→c": []}"#, &chain).unwrap();
+        assert!(exact.at("a", "c", &chain).is_empty());
+    }
+
+    #[test]
+    fn bad_rules_are_refused() {
+        let chain = Chain::parse("a,b,c").unwrap();
+        for bad in [
+            "[]",
+            "{",
+            r#"{"a": []}"#,
+            r#"{"b→a": []}"#,
+            r#"{"a→x": []}"#,
+            r#"{"a→b": {}}"#,
+            r#"{"a→b": [{"check": "nope"}]}"#,
+            r#"{"a→b": [{"check": "artifact_exists", "tier": "none"}]}"#,
+            r#"{"a→b": [{"check": "artifact_exists", "extra": 1}]}"#,
+            r#"{"a→b": [], "a->b": []}"#,
+        ] {
+            assert_eq!(Gates::parse(bad, &chain).unwrap_err().code(), Code::InvalidValue, "{bad}");
+        }
+        let unknown = r#"{"a→b": [{"check": "artifact_exists", "phase": "z"}]}"#;
+        assert_eq!(Gates::parse(unknown, &chain).unwrap_err().code(), Code::UnknownPhase);
+    }
+}

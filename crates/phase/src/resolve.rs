@@ -1,0 +1,99 @@
+//! Which run a caller means: an id, the end of one, `@`, or `scope:NAME`.
+
+use std::path::{Path, PathBuf};
+
+use ic_base::{Code, Diagnosis, Result, RunId};
+use ic_store::{Snapshot, reference};
+
+use crate::Run;
+use crate::run::{self, Filter};
+
+/// Where the caller stands: what `@` is looked for in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    /// The working directory, absolute and without links.
+    pub directory: PathBuf,
+    /// The project's root; `directory` is in it.
+    pub root: PathBuf,
+}
+
+/// The run that `text` names. Errors: `run_not_found`, `ambiguous_run`, `ambiguous_id`, `invalid_reference`.
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str, project: &Project) -> Result<Run> {
+    if text == "@" {
+        return current(snapshot, project)?.ok_or_else(|| {
+            Diagnosis::new(Code::RunNotFound, format!("{} has no active run.", project.root.display()))
+                .hint("begin one: ic run create --goal TEXT, or name one: ic run list")
+        });
+    }
+    match text.strip_prefix("scope:") {
+        Some(scope) => of_scope(snapshot, scope),
+        None => by_id(snapshot, text),
+    }
+}
+
+/// The run with this id, or with an id that ends so. Errors: `run_not_found`, `ambiguous_id`, `invalid_reference`.
+pub fn by_id(snapshot: &Snapshot<'_>, text: &str) -> Result<Run> {
+    let id = reference::resolve(snapshot, run::REFERENT, text)?;
+    run::get(snapshot, &RunId::from_ledger(id))
+}
+
+/// The only open run of the nearest directory that has one, from the working directory up to the project's root.
+///
+/// `None` if there is none. Errors: `ambiguous_run`, listing them.
+pub fn current(snapshot: &Snapshot<'_>, project: &Project) -> Result<Option<Run>> {
+    for level in project.directory.ancestors() {
+        if let Some(run) = only_open_run_of(snapshot, level)? {
+            return Ok(Some(run));
+        }
+        if level == project.root {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// The only open run of exactly this project directory. Errors: `ambiguous_run`, listing them.
+pub fn only_open_run_of(snapshot: &Snapshot<'_>, directory: &Path) -> Result<Option<Run>> {
+    let filter = Filter { open: true, project: Some(directory), limit: 10, after: None };
+    let runs = run::list(snapshot, &filter)?;
+    at_most_one(runs, || format!("{} has several active runs", directory.display()))
+}
+
+/// The only open run of a scope; if none is open, the newest that ended.
+fn of_scope(snapshot: &Snapshot<'_>, scope: &str) -> Result<Run> {
+    let columns = Run::COLUMNS;
+    let open = snapshot.query_all(
+        &format!(
+            "SELECT {columns} FROM runs WHERE scope_id = $1 AND status IN ('active', 'rolling_back') \
+             ORDER BY seq DESC LIMIT 10"
+        ),
+        &[&scope],
+        Run::from_row,
+    )?;
+    if let Some(run) = at_most_one(open, || format!("The scope {scope:?} has several active runs"))? {
+        return Ok(run);
+    }
+    snapshot
+        .query_opt(
+            &format!("SELECT {columns} FROM runs WHERE scope_id = $1 ORDER BY seq DESC LIMIT 1"),
+            &[&scope],
+            Run::from_row,
+        )?
+        .ok_or_else(|| {
+            Diagnosis::new(Code::RunNotFound, format!("No run has the scope {scope:?}."))
+                .hint("see: ic run list")
+                .detail("scope_id", scope)
+        })
+}
+
+fn at_most_one(mut runs: Vec<Run>, what: impl FnOnce() -> String) -> Result<Option<Run>> {
+    if runs.len() <= 1 {
+        return Ok(runs.pop());
+    }
+    let listed: Vec<String> =
+        runs.iter().map(|r| format!("{} ({}, {})", r.id.short(), r.phase, r.goal)).collect();
+    let ids: Vec<&str> = runs.iter().map(|r| r.id.as_str()).collect();
+    Err(Diagnosis::new(Code::AmbiguousRun, format!("{}: {}.", what(), listed.join(", ")))
+        .hint("name one by the last digits of its id")
+        .detail("run_ids", ids))
+}

@@ -1,0 +1,89 @@
+//! The table `run_skips`: phases marked to be passed over.
+
+use ic_base::{Result, RollbackId, RunId, Seq, Timestamp};
+use ic_events::{Cut, EventType, NewEvent};
+use ic_store::{Row, Snapshot, Transaction};
+
+use crate::{Run, machine};
+
+/// A phase marked to be passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skip {
+    /// The event that recorded it.
+    pub seq: Seq,
+    /// The phase.
+    pub phase: String,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+fn from_row(row: &Row<'_>) -> Result<Skip> {
+    Ok(Skip { seq: row.get(0)?, phase: row.get(1)?, reason: row.get(2)? })
+}
+
+/// The skips of a run that stand, in the order they were made.
+pub fn standing(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<Skip>> {
+    let mut skips = snapshot.query_all(
+        "SELECT seq, phase, reason FROM run_skips WHERE run_id = $1 AND rolled_back_by IS NULL",
+        &[&run_id.as_str()],
+        from_row,
+    )?;
+    skips.sort_by_key(|skip| skip.seq);
+    Ok(skips)
+}
+
+/// The phases of a run that are to be passed over.
+pub fn skipped_phases(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<String>> {
+    Ok(standing(snapshot, run_id)?.into_iter().map(|skip| skip.phase).collect())
+}
+
+/// Marks a phase ahead to be passed over. A phase that is marked already stays as it is, without a new event.
+///
+/// Returns the skip, and whether it is new. Errors: those of [`machine::check_skip`].
+pub fn add(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    run: &Run,
+    phase: &str,
+    reason: &str,
+) -> Result<(Skip, bool)> {
+    machine::check_skip(run, phase)?;
+    if let Some(skip) = standing(tx, &run.id)?.into_iter().find(|skip| skip.phase == phase) {
+        return Ok((skip, false));
+    }
+    let event = NewEvent {
+        from: Some(&run.phase),
+        to: Some(phase),
+        reason: Some(reason),
+        ..NewEvent::of(&run.id, run.epoch, EventType::Skip)
+    };
+    let seq = ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "INSERT INTO run_skips (seq, run_id, phase, reason, created_at) VALUES ($1, $2, $3, $4, $5)",
+        &[&seq, &run.id.as_str(), &phase, &reason, &now.millis()],
+    )?;
+    Ok((Skip { seq, phase: phase.to_owned(), reason: Some(reason.to_owned()) }, true))
+}
+
+/// The standing skips that a rollback to `target` clears: those made after the cut, and the target's own.
+pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut, target: &str) -> Result<Vec<Skip>> {
+    let mut skips = standing(snapshot, &cut.run_id)?;
+    skips.retain(|skip| skip.seq > cut.seq || skip.phase == target);
+    Ok(skips)
+}
+
+/// Marks skips as cleared by a rollback.
+pub fn mark_rolled_back(tx: &Transaction<'_>, skips: &[Skip], rollback: &RollbackId) -> Result<()> {
+    for skip in skips {
+        tx.execute_one(
+            "UPDATE run_skips SET rolled_back_by = $1 WHERE seq = $2 AND rolled_back_by IS NULL",
+            &[&rollback.as_str(), &skip.seq],
+        )?;
+    }
+    Ok(())
+}
+
+/// Takes the reason out of the skip that event `seq` recorded, if it recorded one.
+pub fn redact(tx: &Transaction<'_>, seq: Seq) -> Result<()> {
+    tx.execute("UPDATE run_skips SET reason = NULL WHERE seq = $1", &[&seq]).map(|_| ())
+}

@@ -1,0 +1,58 @@
+//! Finding a row by its id, or by the last digits of it.
+
+use ic_base::{Code, Diagnosis, Result, reversed_digits};
+
+use crate::Snapshot;
+
+/// The fewest digits that name something.
+const MIN_DIGITS: usize = 6;
+
+/// A kind of thing that can be referred to: its table and its words.
+#[derive(Debug, Clone, Copy)]
+pub struct Referent {
+    /// The table; it has `id` and an indexed `reversed_id`.
+    pub table: &'static str,
+    /// What people call it: "run".
+    pub noun: &'static str,
+    /// The code when there is none.
+    pub not_found: Code,
+    /// A command that lists what there is.
+    pub listed_by: &'static str,
+}
+
+/// The full id that `text` names: a whole id, or an unambiguous suffix of at least six hex digits.
+///
+/// Errors: `invalid_reference`, `ambiguous_id` (the candidates in `details.ids`), and the referent's own not-found code.
+pub fn resolve(snapshot: &Snapshot<'_>, referent: Referent, text: &str) -> Result<String> {
+    let Referent { table, noun, not_found, listed_by } = referent;
+    let digits = reversed_digits(&text.to_ascii_lowercase());
+    let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
+    if !is_hex || digits.len() < MIN_DIGITS || digits.len() > 32 {
+        return Err(Diagnosis::new(
+            Code::InvalidReference,
+            format!(
+                "{text:?} is neither the id of a {noun} nor at least {MIN_DIGITS} hex digits of its end."
+            ),
+        )
+        .hint(format!("see: {listed_by}"))
+        .detail("reference", text));
+    }
+    // 'g' sorts after every hex digit: the range is "begins with these digits".
+    let ids: Vec<String> = snapshot.query_all(
+        &format!("SELECT id FROM {table} WHERE reversed_id >= $1 AND reversed_id < $2 LIMIT 10"),
+        &[&digits, &format!("{digits}g")],
+        |row| row.get(0),
+    )?;
+    match <[String; 1]>::try_from(ids) {
+        Ok([id]) => Ok(id),
+        Err(ids) if ids.is_empty() => Err(Diagnosis::new(not_found, format!("There is no {noun} {text}."))
+            .hint(format!("see: {listed_by}"))
+            .detail("reference", text)),
+        Err(ids) => Err(Diagnosis::new(
+            Code::AmbiguousId,
+            format!("{text} is the end of several {noun} ids: {}.", ids.join(", ")),
+        )
+        .hint("give more digits")
+        .detail("ids", ids)),
+    }
+}
