@@ -6,6 +6,9 @@
 #
 # Every command shown is really run and its outcome checked; the exit status is not 0 if one is not
 # as expected. All of it happens in a temporary directory, with nothing of the user's settings.
+
+# The toy project's programs, and the command for git revert, stand in single quotes.
+# shellcheck disable=SC2016
 set -euo pipefail
 
 step='getting ready'
@@ -97,6 +100,17 @@ document() {
     commit "Write $1"
 }
 
+# write_price_sh RULE: the toy project's one program, with a line that changes the total.
+write_price_sh() {
+    cat >price.sh <<TOY
+# price.sh CENTS...: what these items cost together.
+total=0
+for cents in "\$@"; do total=\$((total + cents)); done
+$1
+echo "\$total"
+TOY
+}
+
 # What it needs -----------------------------------------------------------------------------------
 
 needs() {
@@ -157,12 +171,7 @@ checkpoint_clear() {
 chapter 'A shop, and a sprint'
 
 git init -q -b main
-cat >price.sh <<'TOY'
-# price.sh CENTS...: what these items cost together.
-total=0
-for cents in "$@"; do total=$((total + cents)); done
-echo "$total"
-TOY
+write_price_sh ''
 cat >check.sh <<'TOY'
 found=$(bash price.sh 100 250)
 [ "$found" = 350 ] || { echo "FAIL: 100 and 250 cost 350, not $found"; exit 1; }
@@ -216,8 +225,7 @@ run ic dispatch start "${discount: -8}"
 run intercore_run_agent_add @ claude discounter --dispatch "${discount: -8}"
 base=$(git rev-parse HEAD)
 
-sed -i.bak 's/^echo "$total"$/echo "$((total - 10))"/' price.sh
-rm price.sh.bak
+write_price_sh 'total=$((total - 10))'
 commit 'Take 10 off'
 printf '| from | off |\n|---|---|\n| 0 | 10 |\n' >'docs/price list für alle.md'
 commit 'Publish the discount'
@@ -244,12 +252,8 @@ phase_is executing
 dry=$(json intercore_run_rollback_dry @ planned)
 
 say 'Then go back. Two trackers of the sprint are told; the run is named by its scope.'
-sprint_rollback_as_json() {
-    json sprint_rollback "$@" >"$room/rollback.json"
-}
 printf '%s$ %s%s\n' "$bold" "$(quoted sprint_rollback shop-7 planned 'the plan was wrong')" "$plain"
-sprint_rollback_as_json shop-7 planned 'the plan was wrong'
-real=$(<"$room/rollback.json")
+real=$(json sprint_rollback shop-7 planned 'the plan was wrong')
 jq -r '"  \(.from_phase) -> \(.to_phase), plan \(.plan_hash)",
     (.cancelled_dispatches[] | "  cancelled: dispatch \(.name), was \(.status)"),
     (.marked_dispatches[] | "  marked: dispatch \(.name), \(.status)"),
@@ -286,12 +290,9 @@ run ic run rollback @ --layer=code --to-phase=planned --format=text
 plan=$(json ic run rollback @ --layer=code --to-phase=planned --format=json)
 check 'the late dispatch' "$receipts" "$(jq -r '.entries[] | select(.late) | .dispatch_id' <<<"$plan")"
 check 'the plan' "$(git rev-list "$planned..HEAD")" "$(jq -r '.revert_order[]' <<<"$plan")"
-printf '%s$ git revert $(ic run rollback @ --layer=code --to-phase=planned --format=json | jq -r .revert_order[])%s\n' \
-    "$bold" "$plain"
-# One word each: SHAs.
-# shellcheck disable=SC2046
-git revert --no-edit $(ic run rollback @ --layer=code --to-phase=planned --format=json | jq -r '.revert_order[]') \
-    >"$room/out"
+revert="git revert --no-edit \$(ic run rollback @ --layer=code --to-phase=planned --format=json | jq -r '.revert_order[]')"
+printf '%s$ %s%s\n' "$bold" "$revert" "$plain"
+eval "$revert" >"$room/out"
 run git log --oneline -4
 run git diff --stat "$planned" HEAD
 check 'the tree' '' "$out"
@@ -315,8 +316,7 @@ cat >>check.sh <<'TOY'
 found=$(bash price.sh 1000 1000)
 [ "$found" = 1800 ] || { echo "FAIL: 1000 and 1000 cost 1800, not $found"; exit 1; }
 TOY
-sed -i.bak 's/^echo "$total"$/[ "$total" -lt 1000 ] || total=$((total - total \/ 10))\n&/' price.sh
-rm price.sh.bak
+write_price_sh '[ "$total" -lt 1000 ] || total=$((total - total / 10))'
 commit 'A tenth off from 1000 on'
 run bash check.sh
 run intercore_dispatch_record_git "${second: -8}" "$base"

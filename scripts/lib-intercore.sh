@@ -106,7 +106,7 @@ intercore_run_advance() {
     shift
     state=$(_intercore run status --json -- "$run") || return
     # The id too: by the time of the advance, `@` may be another run.
-    state=$(jq -r '"\(.id) \(.phase)@\(.epoch)"' <<<"$state") || return
+    state=$(jq -r '"\(.id) \(.phase)@\(.epoch)"' <<<"$state") || return 2
     _intercore run advance --expect-phase="${state#* }" "$@" -- "${state%% *}"
 }
 

@@ -23,7 +23,7 @@ if [[ ${1:-} == --long ]]; then
     shift
 fi
 
-if cargo nextest --version >/dev/null 2>&1; then
+if command -v cargo-nextest >/dev/null; then
     # nextest knows no doctests. They come first, so that its summary is the last thing to be read.
     cargo test --workspace --doc --locked
     exec cargo nextest run --workspace --locked "$@"

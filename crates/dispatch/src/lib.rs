@@ -1,1 +1,14 @@
-//! Placeholder.
+//! Work handed to agents. Owns `dispatches`, `dispatch_commits` and `dispatch_files`.
+//!
+//! [`status`], [`report`] and [`revert`] are pure; [`dispatch`], [`code`] and [`cancel`] read and write the tables.
+
+pub mod cancel;
+pub mod code;
+pub mod dispatch;
+pub mod report;
+pub mod revert;
+pub mod status;
+
+pub use cancel::cancel_by_phases;
+pub use dispatch::Dispatch;
+pub use status::{DispatchStatus, Verdict};

@@ -1,0 +1,69 @@
+//! What a rollback does to dispatches.
+
+use ic_base::{Result, RollbackId, RunId, Timestamp};
+use ic_events::{Cut, EventType};
+use ic_store::{Snapshot, Transaction};
+use serde_json::json;
+
+use crate::dispatch::{Dispatch, Ending, append_change, finish};
+use crate::status::DispatchStatus;
+
+/// The dispatches that a rollback takes back: recorded after the cut, or in a rolled-back phase. Oldest first.
+pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Dispatch>> {
+    let sql = format!(
+        "SELECT {} FROM dispatches WHERE run_id = $1 AND rolled_back_by IS NULL ORDER BY seq",
+        Dispatch::COLUMNS
+    );
+    let mut dispatches = snapshot.query_all(&sql, &[&cut.run_id.as_str()], Dispatch::from_row)?;
+    dispatches.retain(|d| cut.covers(d.seq, &d.phase));
+    Ok(dispatches)
+}
+
+/// Takes back the dispatches of the rolled-back phases (seed 001: `CancelByPhases`): each is marked, and those
+/// that had not ended are cancelled, each with its event. No process is signalled.
+///
+/// `dispatches` is what [`taken_back`] found in the same transaction.
+pub fn cancel_by_phases(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    dispatches: &[Dispatch],
+    rollback: &RollbackId,
+    reason: Option<&str>,
+) -> Result<()> {
+    for dispatch in dispatches {
+        let status = if dispatch.status.is_finished() {
+            dispatch.status
+        } else {
+            let payload = Some(json!({ "rollback_id": rollback.as_str() }));
+            let to = DispatchStatus::Cancelled;
+            append_change(tx, now, dispatch, to, EventType::DispatchCancelled, reason, payload)?;
+            to
+        };
+        let finished_at = dispatch.finished_at.unwrap_or(now);
+        tx.execute_one(
+            "UPDATE dispatches SET status = $1, finished_at = $2, rolled_back_by = $3 \
+             WHERE id = $4 AND rolled_back_by IS NULL",
+            &[&status.as_str(), &finished_at.millis(), &rollback.as_str(), &dispatch.id.as_str()],
+        )?;
+    }
+    Ok(())
+}
+
+/// Cancels every dispatch of a run that has not ended, and returns them as they were. Used when the run is cancelled.
+pub fn cancel_unfinished(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    run_id: &RunId,
+    reason: Option<&str>,
+) -> Result<Vec<Dispatch>> {
+    let sql = format!(
+        "SELECT {} FROM dispatches WHERE run_id = $1 AND rolled_back_by IS NULL \
+         AND status IN ('pending', 'running') ORDER BY seq",
+        Dispatch::COLUMNS
+    );
+    let dispatches = tx.query_all(&sql, &[&run_id.as_str()], Dispatch::from_row)?;
+    for dispatch in &dispatches {
+        finish(tx, now, dispatch, &Ending::Cancelled { reason })?;
+    }
+    Ok(dispatches)
+}

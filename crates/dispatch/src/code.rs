@@ -1,0 +1,184 @@
+//! The tables `dispatch_commits` and `dispatch_files`: what dispatches left in the repository.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use ic_base::{DispatchId, Result, RunId, Seq, Timestamp};
+use ic_events::{EventType, NewEvent};
+use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use serde_json::json;
+
+use crate::Dispatch;
+use crate::report::Report;
+
+/// What recording a report did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded {
+    /// Commits that were not known of this dispatch.
+    pub commits: usize,
+    /// Files that were not known of this dispatch (and commit).
+    pub files: usize,
+    /// Whether the dispatch had been rolled back: the report counts for no gate, but the revert plan knows it.
+    pub late: bool,
+    /// The event; `None` if everything was known already.
+    pub seq: Option<Seq>,
+}
+
+/// A commit as it was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedCommit {
+    /// The event that recorded it.
+    pub seq: Seq,
+    /// The dispatch that reported it.
+    pub dispatch_id: DispatchId,
+    /// Its id.
+    pub sha: String,
+    /// Whether it was reported after the dispatch was rolled back.
+    pub late: bool,
+}
+
+/// A file as it was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedFile {
+    /// The event that recorded it.
+    pub seq: Seq,
+    /// The dispatch that reported it.
+    pub dispatch_id: DispatchId,
+    /// Its path.
+    pub path: PathBuf,
+    /// Whether it was reported after the dispatch was rolled back.
+    pub late: bool,
+}
+
+/// Records what a dispatch reports; what is known of it already is not recorded again. Rolled-back work is
+/// recorded all the same, and marked late.
+pub fn record(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    dispatch: &Dispatch,
+    report: &Report,
+) -> Result<Recorded> {
+    let late = dispatch.rolled_back_by.is_some();
+    let (commits, files) = news(tx, dispatch, report)?;
+    if commits.is_empty() && files.is_empty() {
+        return Ok(Recorded { commits: 0, files: 0, late, seq: None });
+    }
+    let event = NewEvent {
+        subject_id: Some(dispatch.id.as_str()),
+        payload: Some(json!({ "commits": commits.len(), "files": files.len(), "late": late })),
+        ..NewEvent::of(&dispatch.run_id, dispatch.epoch, EventType::DispatchRecorded)
+    };
+    let seq = ic_events::append(tx, now, &event)?;
+    let (run_id, dispatch_id) = (dispatch.run_id.as_str(), dispatch.id.as_str());
+    for (ord, sha) in (0_i64..).zip(&commits) {
+        tx.execute_one(
+            "INSERT INTO dispatch_commits (seq, ord, run_id, dispatch_id, sha, late) VALUES ($1, $2, $3, $4, $5, $6)",
+            &[&seq, &ord, &run_id, &dispatch_id, sha, &late],
+        )?;
+    }
+    for (ord, (path, sha)) in (0_i64..).zip(&files) {
+        tx.execute_one(
+            "INSERT INTO dispatch_files (seq, ord, run_id, dispatch_id, path, commit_sha, late) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            &[&seq, &ord, &run_id, &dispatch_id, path, sha, &late],
+        )?;
+    }
+    Ok(Recorded { commits: commits.len(), files: files.len(), late, seq: Some(seq) })
+}
+
+type FileKey<'a> = (&'a [u8], &'a str);
+
+/// The commits and files of a report that are not known of the dispatch, each once, in the report's order.
+fn news<'r>(
+    snapshot: &Snapshot<'_>,
+    dispatch: &Dispatch,
+    report: &'r Report,
+) -> Result<(Vec<&'r str>, Vec<FileKey<'r>>)> {
+    let id = dispatch.id.as_str();
+    let known_commits: HashSet<String> = snapshot
+        .query_all("SELECT sha FROM dispatch_commits WHERE dispatch_id = $1", &[&id], |row| row.get(0))?
+        .into_iter()
+        .collect();
+    let known_files: HashSet<(Vec<u8>, String)> = snapshot
+        .query_all("SELECT path, commit_sha FROM dispatch_files WHERE dispatch_id = $1", &[&id], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
+        .into_iter()
+        .collect();
+    let mut seen = HashSet::new();
+    let commits = report
+        .commits
+        .iter()
+        .map(|c| c.sha.as_str())
+        .filter(|sha| !known_commits.contains(*sha) && seen.insert(*sha))
+        .collect();
+    let mut seen = HashSet::new();
+    let of_commits =
+        report.commits.iter().flat_map(|c| c.files.iter().map(|f| (path_bytes(f), c.sha.as_str())));
+    let files = of_commits
+        .chain(report.files.iter().map(|f| (path_bytes(f), "")))
+        .filter(|(path, sha)| {
+            !known_files.contains(&(path.to_vec(), (*sha).to_owned())) && seen.insert((*path, *sha))
+        })
+        .collect();
+    Ok((commits, files))
+}
+
+/// The commits of a run that were recorded after `since`, in the order of recording.
+pub fn commits_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Result<Vec<RecordedCommit>> {
+    snapshot.query_all(
+        "SELECT seq, dispatch_id, sha, late FROM dispatch_commits WHERE run_id = $1 AND seq > $2 ORDER BY seq, ord",
+        &[&run_id.as_str(), &since],
+        commit_from_row,
+    )
+}
+
+/// The files of a run that were recorded after `since`, in the order of recording.
+pub fn files_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Result<Vec<RecordedFile>> {
+    snapshot.query_all(
+        "SELECT seq, dispatch_id, path, late FROM dispatch_files WHERE run_id = $1 AND seq > $2 ORDER BY seq, ord",
+        &[&run_id.as_str(), &since],
+        file_from_row,
+    )
+}
+
+/// The commits of one dispatch, oldest first.
+pub fn commits_of(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<RecordedCommit>> {
+    let mut commits = snapshot.query_all(
+        "SELECT seq, dispatch_id, sha, late, ord FROM dispatch_commits WHERE dispatch_id = $1",
+        &[&id.as_str()],
+        |row| Ok((row.get::<i64>(4)?, commit_from_row(row)?)),
+    )?;
+    commits.sort_by_key(|(ord, commit)| (commit.seq, *ord));
+    Ok(commits.into_iter().map(|(_, commit)| commit).collect())
+}
+
+/// The files of one dispatch, in the order of recording, each once.
+pub fn files_of(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<RecordedFile>> {
+    let mut files = snapshot.query_all(
+        "SELECT seq, dispatch_id, path, late, ord FROM dispatch_files WHERE dispatch_id = $1",
+        &[&id.as_str()],
+        |row| Ok((row.get::<i64>(4)?, file_from_row(row)?)),
+    )?;
+    files.sort_by_key(|(ord, file)| (file.seq, *ord));
+    let mut seen = HashSet::new();
+    Ok(files.into_iter().map(|(_, file)| file).filter(|file| seen.insert(file.path.clone())).collect())
+}
+
+fn commit_from_row(row: &Row<'_>) -> Result<RecordedCommit> {
+    Ok(RecordedCommit {
+        seq: row.get(0)?,
+        dispatch_id: DispatchId::from_ledger(row.get(1)?),
+        sha: row.get(2)?,
+        late: row.get(3)?,
+    })
+}
+
+fn file_from_row(row: &Row<'_>) -> Result<RecordedFile> {
+    Ok(RecordedFile {
+        seq: row.get(0)?,
+        dispatch_id: DispatchId::from_ledger(row.get(1)?),
+        path: row.path(2)?,
+        late: row.get(3)?,
+    })
+}

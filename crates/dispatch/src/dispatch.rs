@@ -1,0 +1,307 @@
+//! The table `dispatches`.
+
+use std::path::PathBuf;
+
+use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
+use ic_events::{EventType, NewEvent};
+use ic_store::reference::{self, Referent};
+use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use serde_json::{Value, json};
+
+use crate::status::{DispatchStatus, Verdict};
+
+mod list;
+pub use list::{Filter, count_unfinished, count_verdicts, list};
+
+/// How dispatches are referred to.
+pub const REFERENT: Referent = Referent {
+    table: "dispatches",
+    noun: "dispatch",
+    not_found: Code::DispatchNotFound,
+    listed_by: "ic dispatch list",
+};
+
+/// One piece of work, handed to an agent in a phase of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dispatch {
+    /// Its id.
+    pub id: DispatchId,
+    /// The event that created it.
+    pub seq: Seq,
+    /// Its run.
+    pub run_id: RunId,
+    /// The phase it works for.
+    pub phase: String,
+    /// The run's epoch when it was handed out.
+    pub epoch: i64,
+    /// Its state.
+    pub status: DispatchStatus,
+    /// What it was made of.
+    pub work: Work,
+    /// The process that works on it, as reported.
+    pub pid: Option<i64>,
+    /// What its worker says was done.
+    pub summary: Option<String>,
+    /// What its reviewer said.
+    pub verdict: Option<Verdict>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Tokens it used.
+    pub tokens: Tokens,
+    /// When it was handed out.
+    pub created_at: Timestamp,
+    /// When it was begun.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// The rollback that took it back.
+    pub rolled_back_by: Option<RollbackId>,
+}
+
+/// What a dispatch is made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Work {
+    /// The kind of agent.
+    pub agent_type: Option<String>,
+    /// A name for people.
+    pub name: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// The file that holds the prompt.
+    pub prompt_file: Option<PathBuf>,
+}
+
+/// Tokens used so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Read.
+    pub input: i64,
+    /// Written.
+    pub output: i64,
+    /// Read from a cache.
+    pub cache: i64,
+}
+
+/// How a dispatch ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending<'a> {
+    /// Well.
+    Completed {
+        /// What was done.
+        summary: Option<&'a str>,
+        /// What the reviewer said.
+        verdict: Option<Verdict>,
+    },
+    /// Badly.
+    Failed {
+        /// Why.
+        error: &'a str,
+    },
+    /// It took too long.
+    TimedOut {
+        /// Why.
+        error: &'a str,
+    },
+    /// It was called off.
+    Cancelled {
+        /// Why.
+        reason: Option<&'a str>,
+    },
+}
+
+impl Dispatch {
+    pub(crate) const COLUMNS: &'static str = "id, seq, run_id, phase, epoch, status, agent_type, name, model, \
+        prompt_file, pid, summary, verdict, error, tokens_in, tokens_out, tokens_cache, created_at, started_at, \
+        finished_at, rolled_back_by";
+
+    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
+        let verdict = match row.get::<Option<String>>(12)? {
+            Some(_) => Some(row.parse(12, "dispatches", Verdict::parse)?),
+            None => None,
+        };
+        Ok(Self {
+            id: DispatchId::from_ledger(row.get(0)?),
+            seq: row.get(1)?,
+            run_id: RunId::from_ledger(row.get(2)?),
+            phase: row.get(3)?,
+            epoch: row.get(4)?,
+            status: row.parse(5, "dispatches", DispatchStatus::parse)?,
+            work: Work {
+                agent_type: row.get(6)?,
+                name: row.get(7)?,
+                model: row.get(8)?,
+                prompt_file: row.optional_path(9)?,
+            },
+            pid: row.get(10)?,
+            summary: row.get(11)?,
+            verdict,
+            error: row.get(13)?,
+            tokens: Tokens { input: row.get(14)?, output: row.get(15)?, cache: row.get(16)? },
+            created_at: Timestamp(row.get(17)?),
+            started_at: row.get::<Option<i64>>(18)?.map(Timestamp),
+            finished_at: row.get::<Option<i64>>(19)?.map(Timestamp),
+            rolled_back_by: row.get::<Option<String>>(20)?.map(RollbackId::from_ledger),
+        })
+    }
+
+    /// Errors: `stale_dispatch` if the dispatch was rolled back.
+    pub fn require_current(&self) -> Result<()> {
+        let Some(rollback) = &self.rolled_back_by else { return Ok(()) };
+        Err(Diagnosis::new(
+            Code::StaleDispatch,
+            format!("The dispatch {} was rolled back; what it reports no longer counts.", self.id.short()),
+        )
+        .hint("stop this work; its commits can still be recorded: ic dispatch record")
+        .detail("dispatch_id", self.id.as_str())
+        .detail("rollback_id", rollback.as_str()))
+    }
+}
+
+/// Hands work out: a pending dispatch in `phase` of a run, with its event.
+pub fn create(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    id: DispatchId,
+    run: (&RunId, i64),
+    phase: &str,
+    work: Work,
+) -> Result<Dispatch> {
+    let (run_id, epoch) = run;
+    let event = NewEvent {
+        subject_id: Some(id.as_str()),
+        to: Some(DispatchStatus::Pending.as_str()),
+        payload: Some(json!({ "phase": phase, "name": work.name, "agent_type": work.agent_type })),
+        ..NewEvent::of(run_id, epoch, EventType::DispatchCreated)
+    };
+    let seq = ic_events::append(tx, now, &event)?;
+    let prompt_file = work.prompt_file.as_deref().map(path_bytes);
+    tx.execute_one(
+        "INSERT INTO dispatches (id, reversed_id, seq, run_id, phase, epoch, status, agent_type, name, model, \
+         prompt_file, tokens_in, tokens_out, tokens_cache, created_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8, $9, $10, 0, 0, 0, $11)",
+        &[
+            &id.as_str(),
+            &reversed_digits(id.as_str()),
+            &seq,
+            &run_id.as_str(),
+            &phase,
+            &epoch,
+            &work.agent_type,
+            &work.name,
+            &work.model,
+            &prompt_file,
+            &now.millis(),
+        ],
+    )?;
+    get(tx, &id)
+}
+
+/// The dispatch with this full id. Errors: `dispatch_not_found`.
+pub fn get(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Dispatch> {
+    let sql = format!("SELECT {} FROM dispatches WHERE id = $1", Dispatch::COLUMNS);
+    snapshot
+        .query_opt(&sql, &[&id.as_str()], Dispatch::from_row)?
+        .ok_or_else(|| Diagnosis::new(Code::DispatchNotFound, format!("There is no dispatch {id}.")))
+}
+
+/// The dispatch with this id, or with an id that ends so. Errors: `dispatch_not_found`, `ambiguous_id`, `invalid_reference`.
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Dispatch> {
+    let id = reference::resolve(snapshot, REFERENT, text)?;
+    get(snapshot, &DispatchId::from_ledger(id))
+}
+
+/// Marks work as begun. Errors: `stale_dispatch`, `dispatch_running`, `dispatch_finished`.
+pub fn start(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    dispatch: &Dispatch,
+    pid: Option<i64>,
+) -> Result<Dispatch> {
+    dispatch.require_current()?;
+    dispatch.status.check_move_to(DispatchStatus::Running, dispatch.id.short())?;
+    let payload = pid.map(|pid| json!({ "pid": pid }));
+    append_change(tx, now, dispatch, DispatchStatus::Running, EventType::DispatchStarted, None, payload)?;
+    tx.execute_one(
+        "UPDATE dispatches SET status = 'running', pid = $1, started_at = $2 WHERE id = $3",
+        &[&pid, &now.millis(), &dispatch.id.as_str()],
+    )?;
+    get(tx, &dispatch.id)
+}
+
+/// Ends work. Errors: `stale_dispatch`, `dispatch_finished`.
+pub fn finish(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    dispatch: &Dispatch,
+    ending: &Ending<'_>,
+) -> Result<Dispatch> {
+    dispatch.require_current()?;
+    let (status, event_type) = match ending {
+        Ending::Completed { .. } => (DispatchStatus::Completed, EventType::DispatchCompleted),
+        Ending::Failed { .. } => (DispatchStatus::Failed, EventType::DispatchFailed),
+        Ending::TimedOut { .. } => (DispatchStatus::TimedOut, EventType::DispatchTimedOut),
+        Ending::Cancelled { .. } => (DispatchStatus::Cancelled, EventType::DispatchCancelled),
+    };
+    dispatch.status.check_move_to(status, dispatch.id.short())?;
+    let (summary, verdict, error, reason) = match ending {
+        Ending::Completed { summary, verdict } => (*summary, verdict.map(Verdict::as_str), None, *summary),
+        Ending::Failed { error } | Ending::TimedOut { error } => (None, None, Some(*error), Some(*error)),
+        Ending::Cancelled { reason } => (None, None, None, *reason),
+    };
+    let payload = verdict.map(|verdict| json!({ "verdict": verdict }));
+    append_change(tx, now, dispatch, status, event_type, reason, payload)?;
+    tx.execute_one(
+        "UPDATE dispatches SET status = $1, summary = $2, verdict = $3, error = $4, finished_at = $5 WHERE id = $6",
+        &[&status.as_str(), &summary, &verdict, &error, &now.millis(), &dispatch.id.as_str()],
+    )?;
+    get(tx, &dispatch.id)
+}
+
+/// Records the tokens used so far; a later report replaces an earlier one. Accepted from rolled-back work too.
+pub fn record_tokens(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    dispatch: &Dispatch,
+    tokens: Tokens,
+) -> Result<Dispatch> {
+    let late = dispatch.rolled_back_by.is_some();
+    let event = NewEvent {
+        subject_id: Some(dispatch.id.as_str()),
+        payload: Some(
+            json!({ "in": tokens.input, "out": tokens.output, "cache": tokens.cache, "late": late }),
+        ),
+        ..NewEvent::of(&dispatch.run_id, dispatch.epoch, EventType::DispatchTokens)
+    };
+    ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "UPDATE dispatches SET tokens_in = $1, tokens_out = $2, tokens_cache = $3 WHERE id = $4",
+        &[&tokens.input, &tokens.output, &tokens.cache, &dispatch.id.as_str()],
+    )?;
+    get(tx, &dispatch.id)
+}
+
+/// Takes the summary and the error out of the dispatch that `id` names.
+pub fn redact(tx: &Transaction<'_>, id: &DispatchId) -> Result<()> {
+    tx.execute("UPDATE dispatches SET summary = NULL, error = NULL WHERE id = $1", &[&id.as_str()])
+        .map(|_| ())
+}
+
+pub(crate) fn append_change(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    dispatch: &Dispatch,
+    to: DispatchStatus,
+    event_type: EventType,
+    reason: Option<&str>,
+    payload: Option<Value>,
+) -> Result<Seq> {
+    let event = NewEvent {
+        subject_id: Some(dispatch.id.as_str()),
+        from: Some(dispatch.status.as_str()),
+        to: Some(to.as_str()),
+        reason,
+        payload,
+        ..NewEvent::of(&dispatch.run_id, dispatch.epoch, event_type)
+    };
+    ic_events::append(tx, now, &event)
+}

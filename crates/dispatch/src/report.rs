@@ -1,0 +1,228 @@
+//! What a dispatch reports of its commits and files, and how such a report is read. Pure.
+
+use std::path::{Path, PathBuf};
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_store::path_from_bytes;
+use serde::Deserialize;
+
+/// Commits, oldest first, and files that belong to no commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Oldest first.
+    pub commits: Vec<Commit>,
+    /// Changed files that were named by themselves.
+    pub files: Vec<PathBuf>,
+}
+
+/// A commit and the files that it changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// 7 to 64 hex digits, in lower case.
+    pub sha: String,
+    /// Paths from the repository's top.
+    pub files: Vec<PathBuf>,
+}
+
+/// A checked commit id. Errors: `invalid_value`.
+pub fn parse_sha(text: &str) -> Result<String> {
+    if (7..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Ok(text.to_ascii_lowercase());
+    }
+    Err(invalid(format!("{text:?} is not a commit id: 7 to 64 hex digits.")))
+}
+
+/// Refuses paths that name nothing. Errors: `invalid_value`.
+pub fn check_file(path: &Path) -> Result<()> {
+    let bytes = ic_store::path_bytes(path);
+    if bytes.is_empty() || bytes.contains(&0) || bytes.len() > 4096 {
+        return Err(invalid(format!("{path:?} is not a path: 1 to 4096 bytes, none of them NUL.")));
+    }
+    Ok(())
+}
+
+/// Reads a report: JSON Lines `{"commit": SHA, "files": [...]}`, oldest first (a line without `commit` names files
+/// alone), or the output of `git log --name-only --format=%H`, newest first.
+///
+/// Errors: `invalid_value`, with the number of the line.
+pub fn parse(bytes: &[u8]) -> Result<Report> {
+    match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
+        None => Ok(Report::default()),
+        Some(b'{') => parse_json_lines(bytes),
+        Some(_) => parse_git_log(bytes),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    commit: Option<String>,
+    #[serde(default)]
+    files: Vec<String>,
+}
+
+fn parse_json_lines(bytes: &[u8]) -> Result<Report> {
+    let mut report = Report::default();
+    for (number, line) in lines(bytes) {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let at = |why: String| invalid(format!("Line {number}: {why}"));
+        let line: Line = serde_json::from_slice(line).map_err(|e| at(format!("{e}.")))?;
+        let files: Vec<PathBuf> = line.files.iter().map(PathBuf::from).collect();
+        for file in &files {
+            check_file(file).map_err(|e| at(e.message().to_owned()))?;
+        }
+        match line.commit {
+            Some(sha) => {
+                let sha = parse_sha(&sha).map_err(|e| at(e.message().to_owned()))?;
+                report.commits.push(Commit { sha, files });
+            }
+            None => report.files.extend(files),
+        }
+    }
+    Ok(report)
+}
+
+fn parse_git_log(bytes: &[u8]) -> Result<Report> {
+    let mut report = Report::default();
+    for (number, line) in lines(bytes) {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() {
+            continue;
+        }
+        if let Some(sha) = whole_sha(line) {
+            report.commits.push(Commit { sha, files: Vec::new() });
+            continue;
+        }
+        let Some(commit) = report.commits.last_mut() else {
+            return Err(invalid(format!(
+                "Line {number} is neither a commit nor a file of one: the input is to be the output of \
+                 git log --name-only --format=%H, or JSON Lines."
+            )));
+        };
+        let file = path_from_bytes(&unquote(line));
+        check_file(&file)?;
+        commit.files.push(file);
+    }
+    report.commits.reverse();
+    Ok(report)
+}
+
+/// A line that is a whole commit id (SHA-1 or SHA-256).
+fn whole_sha(line: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(line).ok()?;
+    (matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit()))
+        .then(|| text.to_ascii_lowercase())
+}
+
+fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    bytes.split(|b| *b == b'\n').enumerate().map(|(i, line)| (i + 1, line))
+}
+
+/// Undoes git's C-style quoting of unusual file names (git-config(1), `core.quotePath`).
+fn unquote(line: &[u8]) -> Vec<u8> {
+    let Some(quoted) = line.strip_prefix(b"\"").and_then(|l| l.strip_suffix(b"\"")) else {
+        return line.to_vec();
+    };
+    let mut out = Vec::with_capacity(quoted.len());
+    let mut rest = quoted;
+    while let Some((&byte, tail)) = rest.split_first() {
+        if byte != b'\\' {
+            out.push(byte);
+            rest = tail;
+            continue;
+        }
+        let (value, used) = escape(tail);
+        out.push(value);
+        rest = &tail[used..];
+    }
+    out
+}
+
+/// The byte that follows a backslash stands for, and how many characters it takes.
+fn escape(tail: &[u8]) -> (u8, usize) {
+    let octal =
+        tail.get(..3).and_then(|d| std::str::from_utf8(d).ok()).and_then(|d| u8::from_str_radix(d, 8).ok());
+    match (octal, tail.first()) {
+        (Some(value), _) => (value, 3),
+        (None, Some(b'a')) => (7, 1),
+        (None, Some(b'b')) => (8, 1),
+        (None, Some(b't')) => (b'\t', 1),
+        (None, Some(b'n')) => (b'\n', 1),
+        (None, Some(b'v')) => (11, 1),
+        (None, Some(b'f')) => (12, 1),
+        (None, Some(b'r')) => (b'\r', 1),
+        (None, Some(other)) => (*other, 1),
+        (None, None) => (b'\\', 0),
+    }
+}
+
+fn invalid(message: String) -> Diagnosis {
+    Diagnosis::new(Code::InvalidValue, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use ic_store::path_bytes;
+    use proptest::prelude::*;
+
+    use super::{Commit, Report, parse, parse_sha};
+
+    const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+    #[test]
+    fn git_log_is_read_newest_first() {
+        let log = format!("{B}\n\nsrc/a b.rs\n\"\\346\\226\\207\\t\\\".md\"\n{A}\n");
+        let report = parse(log.as_bytes()).unwrap();
+        assert_eq!(
+            report.commits,
+            [
+                Commit { sha: A.into(), files: vec![] },
+                Commit {
+                    sha: B.into(),
+                    files: vec![PathBuf::from("src/a b.rs"), PathBuf::from("文\t\".md")]
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf8_keeps_its_bytes() {
+        let report = parse(format!("{A}\n\n\"\\377x\"\n").as_bytes()).unwrap();
+        assert_eq!(path_bytes(&report.commits[0].files[0]), b"\xffx");
+    }
+
+    #[test]
+    fn json_lines_are_read_oldest_first() {
+        let report = parse(
+            b"{\"commit\":\"AAAAAAA\",\"files\":[\"x\"]}\n\n{\"commit\":\"bbbbbbb\"}\n{\"files\":[\"y\"]}\n",
+        )
+        .unwrap();
+        let shas: Vec<&str> = report.commits.iter().map(|c| c.sha.as_str()).collect();
+        assert_eq!((shas, report.files), (vec!["aaaaaaa", "bbbbbbb"], vec![PathBuf::from("y")]));
+    }
+
+    #[test]
+    fn nothing_is_an_empty_report_and_nonsense_is_refused() {
+        assert_eq!(parse(b" \n").unwrap(), Report::default());
+        for bad in
+            [&b"hello"[..], b"{\"commit\":\"xyz\"}", b"{\"commit\":1}", b"{\"comit\":\"aaaaaaa\"}", b"{"]
+        {
+            assert!(parse(bad).is_err(), "{}", String::from_utf8_lossy(bad));
+        }
+        for bad in ["", "abcdef", "g234567", &"a".repeat(65)] {
+            assert!(parse_sha(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            let _ = parse(&bytes);
+        }
+    }
+}

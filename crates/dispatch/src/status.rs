@@ -1,0 +1,125 @@
+//! The states of a dispatch: pending → running → completed | failed | `timed_out` | cancelled. Pure.
+
+use ic_base::{Code, Diagnosis, Result};
+
+/// The state of a dispatch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DispatchStatus {
+    /// Handed out, not begun.
+    Pending,
+    /// Begun.
+    Running,
+    /// Ended well.
+    Completed,
+    /// Ended badly.
+    Failed,
+    /// Took too long.
+    TimedOut,
+    /// Called off.
+    Cancelled,
+}
+
+impl DispatchStatus {
+    /// All states.
+    pub const ALL: &'static [DispatchStatus] =
+        &[Self::Pending, Self::Running, Self::Completed, Self::Failed, Self::TimedOut, Self::Cancelled];
+
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The state with this text.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|s| s.as_str() == text)
+    }
+
+    /// Whether it has ended.
+    pub fn is_finished(self) -> bool {
+        match self {
+            Self::Pending | Self::Running => false,
+            Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled => true,
+        }
+    }
+
+    /// Whether a dispatch in this state may go to `next`; work that was never reported as begun may still end.
+    ///
+    /// Errors: `dispatch_finished`, `dispatch_running`.
+    pub fn check_move_to(self, next: Self, name: &str) -> Result<()> {
+        match (self, next) {
+            (
+                Self::Pending | Self::Running,
+                Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled,
+            )
+            | (Self::Pending, Self::Running) => Ok(()),
+            (Self::Running, Self::Running) => Err(Diagnosis::new(
+                Code::DispatchRunning,
+                format!("The dispatch {name} was already started."),
+            )
+            .detail("status", self.as_str())),
+            (Self::Pending | Self::Running, Self::Pending)
+            | (Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled, _) => Err(Diagnosis::new(
+                Code::DispatchFinished,
+                format!("The dispatch {name} has already ended: it is {}.", self.as_str()),
+            )
+            .hint("hand out new work: ic dispatch create RUN")
+            .detail("status", self.as_str())),
+        }
+    }
+}
+
+/// What a dispatch's reviewer said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Good.
+    Pass,
+    /// Not good.
+    Fail,
+}
+
+impl Verdict {
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+        }
+    }
+
+    /// The verdict with this text.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Pass, Self::Fail].into_iter().find(|v| v.as_str() == text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ic_base::Code;
+
+    use super::DispatchStatus::{self, Cancelled, Completed, Failed, Pending, Running, TimedOut};
+
+    #[test]
+    fn every_pair_of_states_is_decided() {
+        let ends = [Completed, Failed, TimedOut, Cancelled];
+        for &from in DispatchStatus::ALL {
+            for &to in DispatchStatus::ALL {
+                let answer = from.check_move_to(to, "d").map_err(|e| e.code());
+                let expected = match (from, to) {
+                    (Pending, Running) => Ok(()),
+                    (Pending | Running, to) if ends.contains(&to) => Ok(()),
+                    (Running, Running) => Err(Code::DispatchRunning),
+                    _ => Err(Code::DispatchFinished),
+                };
+                assert_eq!(answer, expected, "{from:?} to {to:?}");
+            }
+            assert_eq!(DispatchStatus::parse(from.as_str()), Some(from));
+        }
+    }
+}

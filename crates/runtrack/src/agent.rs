@@ -1,0 +1,267 @@
+//! The table `run_agents`: who works on a run.
+
+use ic_base::{
+    AgentId, Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits,
+};
+use ic_events::{Cut, EventType, NewEvent};
+use ic_store::reference::{self, Referent};
+use ic_store::{Row, Snapshot, Transaction};
+use serde_json::{Value, json};
+
+/// How agents are referred to.
+pub const REFERENT: Referent = Referent {
+    table: "run_agents",
+    noun: "agent",
+    not_found: Code::AgentNotFound,
+    listed_by: "ic run agent list RUN",
+};
+
+/// The state of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentStatus {
+    /// It works.
+    Active,
+    /// It ended well.
+    Completed,
+    /// It ended badly, or its work was rolled back.
+    Failed,
+}
+
+impl AgentStatus {
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Active, Self::Completed, Self::Failed].into_iter().find(|s| s.as_str() == text)
+    }
+}
+
+/// Somebody who works on a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// Its id.
+    pub id: AgentId,
+    /// The event that recorded it.
+    pub seq: Seq,
+    /// Its run.
+    pub run_id: RunId,
+    /// The phase it joined in.
+    pub phase: String,
+    /// What it is.
+    pub kind: String,
+    /// A name for people.
+    pub name: Option<String>,
+    /// The dispatch it works on.
+    pub dispatch_id: Option<DispatchId>,
+    /// Its state.
+    pub status: AgentStatus,
+    /// When it joined.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// The rollback that took it back.
+    pub rolled_back_by: Option<RollbackId>,
+}
+
+/// What a new agent is made of.
+#[derive(Debug, Clone)]
+pub struct NewAgent<'a> {
+    /// Its id.
+    pub id: AgentId,
+    /// Its run.
+    pub run_id: &'a RunId,
+    /// The run's epoch.
+    pub epoch: i64,
+    /// The phase it joins in.
+    pub phase: &'a str,
+    /// What it is.
+    pub kind: &'a str,
+    /// A name for people.
+    pub name: Option<&'a str>,
+    /// The dispatch it works on.
+    pub dispatch_id: Option<&'a DispatchId>,
+}
+
+impl Agent {
+    const COLUMNS: &'static str = "id, seq, run_id, phase, type, name, dispatch_id, status, created_at, updated_at, \
+        rolled_back_by";
+
+    fn from_row(row: &Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: AgentId::from_ledger(row.get(0)?),
+            seq: row.get(1)?,
+            run_id: RunId::from_ledger(row.get(2)?),
+            phase: row.get(3)?,
+            kind: row.get(4)?,
+            name: row.get(5)?,
+            dispatch_id: row.get::<Option<String>>(6)?.map(DispatchId::from_ledger),
+            status: row.parse(7, "run_agents", AgentStatus::parse)?,
+            created_at: Timestamp(row.get(8)?),
+            updated_at: Timestamp(row.get(9)?),
+            rolled_back_by: row.get::<Option<String>>(10)?.map(RollbackId::from_ledger),
+        })
+    }
+}
+
+/// Adds an active agent, with its event.
+pub fn add(tx: &Transaction<'_>, now: Timestamp, new: &NewAgent<'_>) -> Result<Agent> {
+    let event = NewEvent {
+        subject_id: Some(new.id.as_str()),
+        to: Some(AgentStatus::Active.as_str()),
+        payload: Some(json!({ "phase": new.phase, "type": new.kind, "name": new.name })),
+        ..NewEvent::of(new.run_id, new.epoch, EventType::AgentAdded)
+    };
+    let seq = ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "INSERT INTO run_agents (id, reversed_id, seq, run_id, phase, type, name, dispatch_id, status, created_at, \
+         updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'active', $9, $10)",
+        &[
+            &new.id.as_str(),
+            &reversed_digits(new.id.as_str()),
+            &seq,
+            &new.run_id.as_str(),
+            &new.phase,
+            &new.kind,
+            &new.name,
+            &new.dispatch_id.map(DispatchId::as_str),
+            &now.millis(),
+            &now.millis(),
+        ],
+    )?;
+    get(tx, &new.id)
+}
+
+/// The agent with this full id. Errors: `agent_not_found`.
+pub fn get(snapshot: &Snapshot<'_>, id: &AgentId) -> Result<Agent> {
+    let sql = format!("SELECT {} FROM run_agents WHERE id = $1", Agent::COLUMNS);
+    snapshot
+        .query_opt(&sql, &[&id.as_str()], Agent::from_row)?
+        .ok_or_else(|| Diagnosis::new(Code::AgentNotFound, format!("There is no agent {id}.")))
+}
+
+/// The agent with this id, or with an id that ends so. Errors: `agent_not_found`, `ambiguous_id`, `invalid_reference`.
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Agent> {
+    let id = reference::resolve(snapshot, REFERENT, text)?;
+    get(snapshot, &AgentId::from_ledger(id))
+}
+
+/// The agents of a run, oldest first.
+pub fn list(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<Agent>> {
+    let sql = format!("SELECT {} FROM run_agents WHERE run_id = $1 ORDER BY seq", Agent::COLUMNS);
+    snapshot.query_all(&sql, &[&run_id.as_str()], Agent::from_row)
+}
+
+/// How many agents of a run (that joined in a phase) are active; rolled-back ones do not count.
+pub fn count_active(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<i64> {
+    let count = snapshot.query_opt(
+        "SELECT count(*) FROM run_agents WHERE run_id = $1 AND rolled_back_by IS NULL AND status = 'active' \
+         AND ($2 IS NULL OR phase = $2)",
+        &[&run_id.as_str(), &phase],
+        |row| row.get(0),
+    )?;
+    Ok(count.unwrap_or(0))
+}
+
+/// Ends the work of an active agent. Errors: `agent_finished`; `stale_dispatch` if it was rolled back.
+pub fn finish(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    agent: &Agent,
+    epoch: i64,
+    status: AgentStatus,
+) -> Result<Agent> {
+    if let Some(rollback) = &agent.rolled_back_by {
+        return Err(Diagnosis::new(
+            Code::StaleDispatch,
+            format!("The agent {} was rolled back; what it reports no longer counts.", agent.id.short()),
+        )
+        .detail("agent_id", agent.id.as_str())
+        .detail("rollback_id", rollback.as_str()));
+    }
+    if agent.status != AgentStatus::Active {
+        return Err(Diagnosis::new(
+            Code::AgentFinished,
+            format!("The agent {} has already ended: it is {}.", agent.id.short(), agent.status.as_str()),
+        )
+        .detail("status", agent.status.as_str()));
+    }
+    append_end(tx, now, agent, epoch, status, None)?;
+    tx.execute_one(
+        "UPDATE run_agents SET status = $1, updated_at = $2 WHERE id = $3",
+        &[&status.as_str(), &now.millis(), &agent.id.as_str()],
+    )?;
+    Ok(Agent { status, updated_at: now, ..agent.clone() })
+}
+
+/// Ends, as failed, every active agent of a run, and returns them as they were. Used when the run is cancelled.
+pub fn fail_active(tx: &Transaction<'_>, now: Timestamp, run_id: &RunId, epoch: i64) -> Result<Vec<Agent>> {
+    let mut agents = list(tx, run_id)?;
+    agents.retain(|a| a.status == AgentStatus::Active && a.rolled_back_by.is_none());
+    for agent in &agents {
+        finish(tx, now, agent, epoch, AgentStatus::Failed)?;
+    }
+    Ok(agents)
+}
+
+/// The agents that a rollback takes back: recorded after the cut, or of a rolled-back phase. Oldest first.
+pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Agent>> {
+    let mut agents = list(snapshot, &cut.run_id)?;
+    agents.retain(|a| a.rolled_back_by.is_none() && cut.covers(a.seq, &a.phase));
+    Ok(agents)
+}
+
+/// Takes back agents (seed 001: `CancelAgentsByPhases`): each is marked, and the active ones become failed, each
+/// with its event.
+///
+/// `agents` is what [`taken_back`] found in the same transaction.
+pub fn cancel_agents_by_phases(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    agents: &[Agent],
+    epoch: i64,
+    rollback: &RollbackId,
+) -> Result<()> {
+    for agent in agents {
+        let status = if agent.status == AgentStatus::Active {
+            let payload = Some(json!({ "rollback_id": rollback.as_str() }));
+            append_end(tx, now, agent, epoch, AgentStatus::Failed, payload)?;
+            AgentStatus::Failed
+        } else {
+            agent.status
+        };
+        tx.execute_one(
+            "UPDATE run_agents SET status = $1, updated_at = $2, rolled_back_by = $3 \
+             WHERE id = $4 AND rolled_back_by IS NULL",
+            &[&status.as_str(), &now.millis(), &rollback.as_str(), &agent.id.as_str()],
+        )?;
+    }
+    Ok(())
+}
+
+fn append_end(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    agent: &Agent,
+    epoch: i64,
+    status: AgentStatus,
+    payload: Option<Value>,
+) -> Result<Seq> {
+    let event_type = match status {
+        AgentStatus::Completed => EventType::AgentCompleted,
+        AgentStatus::Active | AgentStatus::Failed => EventType::AgentFailed,
+    };
+    let event = NewEvent {
+        subject_id: Some(agent.id.as_str()),
+        from: Some(agent.status.as_str()),
+        to: Some(status.as_str()),
+        payload,
+        ..NewEvent::of(&agent.run_id, epoch, event_type)
+    };
+    ic_events::append(tx, now, &event)
+}

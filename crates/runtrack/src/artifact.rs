@@ -1,0 +1,203 @@
+//! The table `run_artifacts`: what a run produced.
+
+use std::path::{Path, PathBuf};
+
+use ic_base::{ArtifactId, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
+use ic_events::{Cut, EventType, NewEvent};
+use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use serde_json::json;
+
+/// Whether an artifact counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArtifactStatus {
+    /// It counts.
+    Active,
+    /// It was rolled back; its record stays.
+    RolledBack,
+}
+
+impl ArtifactStatus {
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::RolledBack => "rolled_back",
+        }
+    }
+
+    /// The status with this text.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Active, Self::RolledBack].into_iter().find(|s| s.as_str() == text)
+    }
+}
+
+/// Something that a run produced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artifact {
+    /// Its id.
+    pub id: ArtifactId,
+    /// The event that recorded it.
+    pub seq: Seq,
+    /// Its run.
+    pub run_id: RunId,
+    /// The phase it belongs to.
+    pub phase: String,
+    /// Where it lies: from the project's root if it is inside, else absolute.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: String,
+    /// The SHA-256 of its content in hex, if it was a file when it was registered.
+    pub content_hash: Option<String>,
+    /// The dispatch that produced it.
+    pub dispatch_id: Option<DispatchId>,
+    /// Whether it counts.
+    pub status: ArtifactStatus,
+    /// When it was registered.
+    pub created_at: Timestamp,
+    /// The rollback that took it back.
+    pub rolled_back_by: Option<RollbackId>,
+}
+
+/// What a new artifact is made of.
+#[derive(Debug, Clone)]
+pub struct NewArtifact<'a> {
+    /// Its id.
+    pub id: ArtifactId,
+    /// Its run.
+    pub run_id: &'a RunId,
+    /// The run's epoch.
+    pub epoch: i64,
+    /// The phase it belongs to.
+    pub phase: &'a str,
+    /// Where it lies.
+    pub path: &'a Path,
+    /// What it is.
+    pub kind: &'a str,
+    /// The SHA-256 of its content, in hex.
+    pub content_hash: Option<&'a str>,
+    /// The dispatch that produced it.
+    pub dispatch_id: Option<&'a DispatchId>,
+}
+
+/// Which artifacts of a run are wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Filter<'a> {
+    /// Only those of this phase.
+    pub phase: Option<&'a str>,
+    /// Only those with this status.
+    pub status: Option<ArtifactStatus>,
+}
+
+impl Artifact {
+    const COLUMNS: &'static str = "id, seq, run_id, phase, path, type, content_hash, dispatch_id, status, created_at, \
+        rolled_back_by";
+
+    fn from_row(row: &Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: ArtifactId::from_ledger(row.get(0)?),
+            seq: row.get(1)?,
+            run_id: RunId::from_ledger(row.get(2)?),
+            phase: row.get(3)?,
+            path: row.path(4)?,
+            kind: row.get(5)?,
+            content_hash: row.get(6)?,
+            dispatch_id: row.get::<Option<String>>(7)?.map(DispatchId::from_ledger),
+            status: row.parse(8, "run_artifacts", ArtifactStatus::parse)?,
+            created_at: Timestamp(row.get(9)?),
+            rolled_back_by: row.get::<Option<String>>(10)?.map(RollbackId::from_ledger),
+        })
+    }
+}
+
+/// Registers an artifact, with its event.
+pub fn add(tx: &Transaction<'_>, now: Timestamp, new: &NewArtifact<'_>) -> Result<Artifact> {
+    let event = NewEvent {
+        subject_id: Some(new.id.as_str()),
+        to: Some(ArtifactStatus::Active.as_str()),
+        payload: Some(json!({
+            "phase": new.phase,
+            "path": new.path.to_string_lossy(),
+            "type": new.kind,
+            "content_hash": new.content_hash,
+        })),
+        ..NewEvent::of(new.run_id, new.epoch, EventType::ArtifactAdded)
+    };
+    let seq = ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "INSERT INTO run_artifacts (id, reversed_id, seq, run_id, phase, path, type, content_hash, dispatch_id, \
+         status, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'active', $10)",
+        &[
+            &new.id.as_str(),
+            &reversed_digits(new.id.as_str()),
+            &seq,
+            &new.run_id.as_str(),
+            &new.phase,
+            &path_bytes(new.path),
+            &new.kind,
+            &new.content_hash,
+            &new.dispatch_id.map(DispatchId::as_str),
+            &now.millis(),
+        ],
+    )?;
+    Ok(Artifact {
+        id: new.id.clone(),
+        seq,
+        run_id: new.run_id.clone(),
+        phase: new.phase.to_owned(),
+        path: new.path.to_owned(),
+        kind: new.kind.to_owned(),
+        content_hash: new.content_hash.map(str::to_owned),
+        dispatch_id: new.dispatch_id.cloned(),
+        status: ArtifactStatus::Active,
+        created_at: now,
+        rolled_back_by: None,
+    })
+}
+
+/// The wanted artifacts of a run, oldest first.
+pub fn list(snapshot: &Snapshot<'_>, run_id: &RunId, filter: Filter<'_>) -> Result<Vec<Artifact>> {
+    let sql = format!(
+        "SELECT {} FROM run_artifacts WHERE run_id = $1 AND ($2 IS NULL OR phase = $2) \
+         AND ($3 IS NULL OR status = $3) ORDER BY seq",
+        Artifact::COLUMNS
+    );
+    let status = filter.status.map(ArtifactStatus::as_str);
+    snapshot.query_all(&sql, &[&run_id.as_str(), &filter.phase, &status], Artifact::from_row)
+}
+
+/// How many artifacts of a run (in a phase) count.
+pub fn count_active(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<i64> {
+    let count = snapshot.query_opt(
+        "SELECT count(*) FROM run_artifacts WHERE run_id = $1 AND rolled_back_by IS NULL \
+         AND ($2 IS NULL OR phase = $2)",
+        &[&run_id.as_str(), &phase],
+        |row| row.get(0),
+    )?;
+    Ok(count.unwrap_or(0))
+}
+
+/// The artifacts that a rollback takes back: recorded after the cut, or of a rolled-back phase. Oldest first.
+pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Artifact>> {
+    let filter = Filter { status: Some(ArtifactStatus::Active), phase: None };
+    let mut artifacts = list(snapshot, &cut.run_id, filter)?;
+    artifacts.retain(|a| cut.covers(a.seq, &a.phase));
+    Ok(artifacts)
+}
+
+/// Marks artifacts as rolled back (seed 001: `MarkArtifactsRolledBack`). Nothing is deleted.
+///
+/// `artifacts` is what [`taken_back`] found in the same transaction.
+pub fn mark_artifacts_rolled_back(
+    tx: &Transaction<'_>,
+    artifacts: &[Artifact],
+    rollback: &RollbackId,
+) -> Result<()> {
+    for artifact in artifacts {
+        tx.execute_one(
+            "UPDATE run_artifacts SET status = 'rolled_back', rolled_back_by = $1 \
+             WHERE id = $2 AND rolled_back_by IS NULL",
+            &[&rollback.as_str(), &artifact.id.as_str()],
+        )?;
+    }
+    Ok(())
+}
