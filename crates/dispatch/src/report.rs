@@ -42,7 +42,8 @@ pub fn check_file(path: &Path) -> Result<()> {
 }
 
 /// Reads a report: JSON Lines `{"commit": SHA, "files": [...]}`, oldest first (a line without `commit` names files
-/// alone), or the output of `git log --name-only --format=%H`, newest first.
+/// alone), or the output of `git log --name-only --format=%H`, newest first. With `--format=%H%x09` a file whose name
+/// looks like a commit id is no riddle: git quotes names with tabs, so only commits end in one.
 ///
 /// Errors: `invalid_value`, with the number of the line.
 pub fn parse(bytes: &[u8]) -> Result<Report> {
@@ -86,12 +87,15 @@ fn parse_json_lines(bytes: &[u8]) -> Result<Report> {
 
 fn parse_git_log(bytes: &[u8]) -> Result<Report> {
     let mut report = Report::default();
+    let mut tabbed = None;
     for (number, line) in lines(bytes) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() {
             continue;
         }
-        if let Some(sha) = whole_sha(line) {
+        let tabbed = *tabbed.get_or_insert(line.ends_with(b"\t"));
+        let commit = if tabbed { line.strip_suffix(b"\t").unwrap_or_default() } else { line };
+        if let Some(sha) = whole_sha(commit) {
             report.commits.push(Commit { sha, files: Vec::new() });
             continue;
         }
@@ -188,6 +192,12 @@ mod tests {
                 },
             ]
         );
+    }
+
+    #[test]
+    fn with_tabs_a_file_may_look_like_a_commit() {
+        let report = parse(format!("{B}\t\n\n{A}\n").as_bytes()).unwrap();
+        assert_eq!(report.commits, [Commit { sha: B.into(), files: vec![PathBuf::from(A)] }]);
     }
 
     #[test]

@@ -1,1 +1,13 @@
-//! Placeholder.
+//! What touches more than one owner of tables, in one transaction each. Owns `rollbacks`.
+
+pub mod advance;
+pub mod agent;
+pub mod artifact;
+pub mod dispatch;
+pub mod history;
+mod kernel;
+pub mod redact;
+pub mod rollback;
+pub mod run;
+
+pub use kernel::{Caller, Kernel};

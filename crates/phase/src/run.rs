@@ -350,3 +350,8 @@ pub fn cancel(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason: Option<&s
     )?;
     Ok(Run { status: RunStatus::Cancelled, updated_at: now, ..run.clone() })
 }
+
+/// Takes the goal out of the run that event `seq` created, if it created one.
+pub fn redact(tx: &Transaction<'_>, seq: Seq) -> Result<()> {
+    tx.execute("UPDATE runs SET goal = '[redacted]' WHERE seq = $1", &[&seq]).map(|_| ())
+}

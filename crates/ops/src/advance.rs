@@ -1,0 +1,150 @@
+//! Moving a run forward: gather the facts, judge the gate, move, in one transaction.
+
+mod facts;
+
+use ic_base::{Result, RunId, Seq, Timestamp};
+use ic_events::{EventType, NewEvent};
+use ic_phase::gate::{Tier, Verdict, evaluate};
+use ic_phase::machine::{self, Expectation, Step};
+use ic_phase::{Run, run, skip};
+use ic_store::{Snapshot, Transaction};
+use serde_json::{Value, json};
+
+use crate::Kernel;
+
+/// How a run is to be advanced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// `P` or `P@EPOCH`: where the caller believes the run to be.
+    pub expect: Option<&'a str>,
+    /// 0 and 1: gates block; 2 and 3: they warn; 4 and above: they are not asked.
+    pub priority: u32,
+    /// The gates are not asked, for this reason.
+    pub disable_gates: Option<&'a str>,
+}
+
+/// What became of an advance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The run.
+    pub run_id: RunId,
+    /// What was recorded: an advance, an override, a block or a pause.
+    pub event_type: EventType,
+    /// Where the run was.
+    pub from: String,
+    /// Where it is, or would have gone.
+    pub to: String,
+    /// What the gate said.
+    pub verdict: Verdict,
+    /// Why it was blocked, paused, overridden or not asked.
+    pub reason: Option<String>,
+    /// The run's epoch.
+    pub epoch: i64,
+    /// The event; `None` for an evaluation that writes nothing.
+    pub seq: Option<Seq>,
+}
+
+impl Outcome {
+    /// Whether the run moved (or would move).
+    pub fn advanced(&self) -> bool {
+        matches!(self.event_type, EventType::Advance | EventType::Override)
+    }
+}
+
+/// Moves a run one phase forward, or records what holds it back.
+///
+/// Errors: `rolling_back`, `stale_phase`, `terminal_phase`, `run_not_active`; a block or pause is no error.
+pub fn advance(kernel: &Kernel, reference: &str, request: &Request<'_>) -> Result<Outcome> {
+    kernel.write(|tx, now| {
+        let run = kernel.run(tx, reference)?;
+        let outcome = judge(tx, &run, request)?;
+        record(tx, now, &run, outcome)
+    })
+}
+
+/// What [`advance`] would do now; nothing is written.
+pub fn check(kernel: &Kernel, reference: &str, priority: u32) -> Result<Outcome> {
+    kernel.read(|snapshot| {
+        let run = kernel.run(snapshot, reference)?;
+        judge(snapshot, &run, &Request { priority, ..Request::default() })
+    })
+}
+
+/// Moves a run one phase forward past its gate, whatever it says: the decision of whoever gives the reason.
+///
+/// It is itself the advance: one event, used up. Errors: `rolling_back`, `terminal_phase`, `run_not_active`.
+pub fn override_gate(kernel: &Kernel, reference: &str, reason: &str) -> Result<Outcome> {
+    kernel.write(|tx, now| {
+        let run = kernel.run(tx, reference)?;
+        let mut outcome = judge(tx, &run, &Request::default())?;
+        outcome.event_type = EventType::Override;
+        outcome.reason = Some(reason.to_owned());
+        record(tx, now, &run, outcome)
+    })
+}
+
+fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &Request<'_>) -> Result<Outcome> {
+    run.require_settled()?;
+    if let Some(expected) = request.expect {
+        Expectation::parse(expected, &run.chain)?.check(run)?;
+    }
+    let to = machine::destination(run, &skip::skipped_phases(snapshot, &run.id)?)?;
+    let verdict = match request.disable_gates {
+        Some(_) => Verdict::unasked(),
+        None => {
+            let asked = facts::gather(snapshot, &run.id, run.gates.at(&run.phase, &to, &run.chain))?;
+            evaluate(&asked, Tier::of_priority(request.priority))
+        }
+    };
+    let (event_type, reason) = match machine::decide(run, &to, &verdict) {
+        Step::Advance { .. } => (EventType::Advance, request.disable_gates.map(str::to_owned)),
+        Step::Block => (EventType::Block, Some(verdict.complaint())),
+        Step::Pause => (EventType::Pause, Some("auto-advance is off".to_owned())),
+    };
+    Ok(Outcome {
+        run_id: run.id.clone(),
+        event_type,
+        from: run.phase.clone(),
+        to,
+        verdict,
+        reason,
+        epoch: run.epoch,
+        seq: None,
+    })
+}
+
+fn record(tx: &Transaction<'_>, now: Timestamp, run: &Run, mut outcome: Outcome) -> Result<Outcome> {
+    let event = NewEvent {
+        from: Some(&outcome.from),
+        to: Some(&outcome.to),
+        gate_result: Some(outcome.verdict.result.as_str()),
+        gate_tier: Some(outcome.verdict.tier.as_str()),
+        reason: outcome.reason.as_deref(),
+        payload: Some(evidence(&outcome.verdict)),
+        ..NewEvent::of(&run.id, run.epoch, outcome.event_type)
+    };
+    outcome.seq = Some(ic_events::append(tx, now, &event)?);
+    if outcome.advanced() {
+        let completes = outcome.to == run.chain.last();
+        run::advance_phase(tx, now, run, &outcome.to, completes)?;
+    }
+    Ok(outcome)
+}
+
+fn evidence(verdict: &Verdict) -> Value {
+    let conditions: Vec<Value> = verdict
+        .conditions
+        .iter()
+        .map(|c| {
+            json!({
+                "check": c.check.as_str(),
+                "phase": c.phase.as_ref().map(ic_base::Label::as_str),
+                "tier": c.tier.as_str(),
+                "result": if c.holds { "pass" } else { "fail" },
+                "count": c.count,
+                "detail": c.detail,
+            })
+        })
+        .collect();
+    json!({ "conditions": conditions })
+}

@@ -1,0 +1,44 @@
+//! Which moves of a run later rollbacks took back.
+
+use ic_base::{Result, RunId, Seq};
+use ic_events::Event;
+use ic_store::Snapshot;
+
+use crate::rollback::table;
+
+/// The rollbacks of one run, ready to be asked about its events one by one.
+pub struct TakenBack(Vec<Span>);
+
+struct Span {
+    cut: Seq,
+    rollback: Seq,
+    /// The target, when what was done in it was taken back but not the move into it.
+    kept_move_to: Option<String>,
+}
+
+impl TakenBack {
+    /// Reads the rollbacks of a run; there are few.
+    pub fn of_run(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Self> {
+        let rollbacks = table::of_run(snapshot, run_id)?;
+        Ok(Self(
+            rollbacks
+                .into_iter()
+                .filter(|r| r.status.stands())
+                .map(|r| Span {
+                    cut: r.cut_seq,
+                    rollback: r.seq,
+                    kept_move_to: r.include_target.then_some(r.to_phase),
+                })
+                .collect(),
+        ))
+    }
+
+    /// Whether `event` is a move forward that a later rollback took back.
+    pub fn includes(&self, event: &Event) -> bool {
+        matches!(event.event_type.as_str(), "advance" | "override")
+            && self.0.iter().any(|span| {
+                let kept = event.seq == span.cut && span.kept_move_to == event.to && event.to.is_some();
+                span.cut <= event.seq && event.seq < span.rollback && !kept
+            })
+    }
+}

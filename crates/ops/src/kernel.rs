@@ -1,0 +1,82 @@
+//! An open ledger with what every operation needs beside it, and the door that is closed to late work.
+
+use ic_base::{Code, Context, Diagnosis, DispatchId, Result, RunId, Timestamp};
+use ic_dispatch::{Dispatch, dispatch};
+use ic_phase::Run;
+use ic_phase::resolve::{self, Project};
+use ic_store::{Ledger, Snapshot, Transaction};
+
+/// The dispatch on whose behalf a write is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// Its id, or the end of it.
+    pub reference: String,
+    /// Whether it was named in this very call, rather than by the environment.
+    pub explicit: bool,
+}
+
+/// An open ledger, the clock and ids, where the caller stands and on whose behalf it writes.
+pub struct Kernel {
+    /// The ledger.
+    pub ledger: Ledger,
+    /// The clock and ids.
+    pub context: Context,
+    /// What `@` is looked for in.
+    pub project: Project,
+    /// The dispatch that calls, if one does.
+    pub caller: Option<Caller>,
+}
+
+impl Kernel {
+    /// Reads over one consistent view.
+    pub fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
+        self.ledger.read(read)
+    }
+
+    /// Writes in one transaction, unless the calling dispatch was rolled back: `stale_dispatch`, nothing is changed.
+    pub fn write<T>(&self, write: impl Fn(&Transaction<'_>, Timestamp) -> Result<T>) -> Result<T> {
+        let now = self.context.now();
+        self.ledger.write(|tx| {
+            self.calling_dispatch(tx)?;
+            write(tx, now)
+        })
+    }
+
+    /// Writes what is accepted from rolled-back work too: recorded commits and tokens.
+    pub(crate) fn write_late_too<T>(
+        &self,
+        write: impl Fn(&Transaction<'_>, Timestamp) -> Result<T>,
+    ) -> Result<T> {
+        let now = self.context.now();
+        self.ledger.write(|tx| write(tx, now))
+    }
+
+    /// The run that a reference names. Errors: those of [`resolve::resolve`].
+    pub fn run(&self, snapshot: &Snapshot<'_>, reference: &str) -> Result<Run> {
+        resolve::resolve(snapshot, reference, &self.project)
+    }
+
+    /// The dispatch that calls, if one does. Errors: `stale_dispatch`, `dispatch_not_found`.
+    pub(crate) fn calling_dispatch(&self, snapshot: &Snapshot<'_>) -> Result<Option<Dispatch>> {
+        let Some(caller) = &self.caller else { return Ok(None) };
+        let dispatch = dispatch::resolve(snapshot, &caller.reference)?;
+        dispatch.require_current()?;
+        Ok(Some(dispatch))
+    }
+
+    /// The dispatch that what is recorded in `run` belongs to: the calling one, if it is of this run.
+    ///
+    /// Errors: `conflict` if a dispatch of another run was named in this very call.
+    pub(crate) fn dispatch_in(&self, snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<DispatchId>> {
+        match (self.calling_dispatch(snapshot)?, &self.caller) {
+            (Some(dispatch), _) if dispatch.run_id == *run => Ok(Some(dispatch.id)),
+            (Some(dispatch), Some(caller)) if caller.explicit => Err(Diagnosis::new(
+                Code::Conflict,
+                format!("The dispatch {} belongs to another run.", dispatch.id.short()),
+            )
+            .detail("dispatch_id", dispatch.id.as_str())
+            .detail("run_id", dispatch.run_id.as_str())),
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Doing what the plan says: pointer, dispatches, artifacts, agents, skips and events in one transaction.
+
+use ic_base::{Code, Diagnosis, Result, RollbackId, Seq, Timestamp};
+use ic_dispatch::cancel_by_phases;
+use ic_events::{EventType, NewEvent};
+use ic_phase::{run, skip};
+use ic_runtrack::{cancel_agents_by_phases, mark_artifacts_rolled_back};
+use ic_store::{Snapshot, Transaction};
+use serde_json::json;
+
+use super::plan::{self, Plan};
+use super::table;
+use crate::Kernel;
+
+/// What is to be rolled back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The run.
+    pub run: &'a str,
+    /// The phase to go back to.
+    pub to_phase: &'a str,
+    /// Whether what was done in that phase is taken back too.
+    pub include_target: bool,
+    /// Why.
+    pub reason: Option<&'a str>,
+    /// Plan only; write nothing.
+    pub dry_run: bool,
+    /// The hash of the plan that the caller approved.
+    pub expect_plan: Option<&'a str>,
+}
+
+/// A rollback, done or only planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollback {
+    /// What it changes, as it was before.
+    pub plan: Plan,
+    /// The hash of the plan.
+    pub plan_hash: String,
+    /// Why.
+    pub reason: Option<String>,
+    /// Its id and its event; `None` for a dry run.
+    pub done: Option<(RollbackId, Seq)>,
+}
+
+/// Takes a run back to an earlier phase, or says what that would do (seed 001: `Rollback`).
+///
+/// Errors: `unknown_phase`, `phase_ahead`, `already_at_phase`, `run_not_active`, `rolling_back`, `plan_changed`; the same in a
+/// dry run. Whatever the error, nothing is changed.
+pub fn rollback(kernel: &Kernel, request: &Request<'_>) -> Result<Rollback> {
+    if request.dry_run {
+        return kernel.read(|snapshot| planned(kernel, snapshot, request));
+    }
+    let id: RollbackId = kernel.context.new_id();
+    kernel.write(|tx, now| {
+        let rollback = planned(kernel, tx, request)?;
+        let seq = apply(tx, now, &rollback, &id)?;
+        Ok(Rollback { done: Some((id.clone(), seq)), ..rollback })
+    })
+}
+
+fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> Result<Rollback> {
+    let run = kernel.run(snapshot, request.run)?;
+    let plan = plan::make(snapshot, run, request.to_phase, request.include_target)?;
+    let plan_hash = plan.hash();
+    if let Some(expected) = request.expect_plan
+        && expected != plan_hash
+    {
+        return Err(Diagnosis::new(
+            Code::PlanChanged,
+            "The plan is not the expected one: the run has changed since it was made.",
+        )
+        .hint("look at the new plan: add --dry-run and leave out --expect-plan")
+        .detail("expected", expected)
+        .detail("plan_hash", plan_hash));
+    }
+    Ok(Rollback { plan, plan_hash, reason: request.reason.map(str::to_owned), done: None })
+}
+
+fn apply(tx: &Transaction<'_>, now: Timestamp, rollback: &Rollback, id: &RollbackId) -> Result<Seq> {
+    let plan = &rollback.plan;
+    let reason = rollback.reason.as_deref();
+    let seq = append_event(tx, now, rollback, id)?;
+    table::insert_done(tx, now, rollback, id, seq)?;
+    run::rollback_phase(tx, now, &plan.run.id, &plan.to_phase)?;
+    cancel_by_phases(tx, now, &plan.cancelled_dispatches, id, reason)?;
+    cancel_by_phases(tx, now, &plan.marked_dispatches, id, reason)?;
+    mark_artifacts_rolled_back(tx, &plan.artifacts, id)?;
+    cancel_agents_by_phases(tx, now, &plan.failed_agents, plan.next_epoch(), id)?;
+    cancel_agents_by_phases(tx, now, &plan.marked_agents, plan.next_epoch(), id)?;
+    skip::mark_rolled_back(tx, &plan.skips, id)?;
+    Ok(seq)
+}
+
+fn append_event(tx: &Transaction<'_>, now: Timestamp, rollback: &Rollback, id: &RollbackId) -> Result<Seq> {
+    let plan = &rollback.plan;
+    let counts = plan.counts();
+    let event = NewEvent {
+        subject_id: Some(id.as_str()),
+        from: Some(&plan.run.phase),
+        to: Some(&plan.to_phase),
+        reason: rollback.reason.as_deref(),
+        payload: Some(json!({
+            "rollback_id": id.as_str(),
+            "layers": ["workflow"],
+            "cut_seq": plan.cut.seq,
+            "include_target": plan.include_target,
+            "rolled_back_phases": plan.cut.phases,
+            "plan_hash": rollback.plan_hash,
+            "counts": {
+                "phases": counts.phases,
+                "dispatches": counts.dispatches,
+                "artifacts": counts.artifacts,
+                "agents": counts.agents,
+                "skips": counts.skips,
+            },
+        })),
+        ..NewEvent::of(&plan.run.id, plan.next_epoch(), EventType::Rollback)
+    };
+    ic_events::append(tx, now, &event)
+}

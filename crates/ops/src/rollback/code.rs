@@ -1,0 +1,121 @@
+//! The code layer: which commits and files came from where. Read-only; git is never run.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use ic_base::{DispatchId, Result, Seq};
+use ic_dispatch::dispatch::{self, Filter};
+use ic_dispatch::{Dispatch, code, revert};
+use ic_phase::Run;
+use ic_runtrack::Artifact;
+use ic_runtrack::artifact;
+use ic_store::Snapshot;
+
+use super::cut;
+
+/// Which part of a run's code is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope<'a> {
+    /// All of it.
+    WholeRun,
+    /// What dispatches of one phase left.
+    Phase(&'a str),
+    /// What was recorded after the cut of a rollback to this phase.
+    After {
+        /// The phase.
+        to_phase: &'a str,
+        /// Whether what was recorded in that phase counts too.
+        include_target: bool,
+    },
+}
+
+/// What one dispatch left in the repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The dispatch.
+    pub dispatch: Dispatch,
+    /// Whether any of it was reported after the dispatch was rolled back.
+    pub late: bool,
+    /// Its commits, oldest first.
+    pub commits: Vec<String>,
+    /// Its files, in the order of recording, each once.
+    pub files: Vec<PathBuf>,
+    last: Seq,
+}
+
+/// Which commits and files came from where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The phases that were asked for, in chain order.
+    pub phases: Vec<String>,
+    /// What each dispatch left, newest first; dispatches that left nothing are not listed.
+    pub entries: Vec<Entry>,
+    /// The commits to revert, newest first, each once.
+    pub revert_order: Vec<String>,
+    /// The artifacts in the same scope, oldest first.
+    pub artifacts: Vec<Artifact>,
+}
+
+/// Reports the code of a run. Errors: `unknown_phase`.
+pub fn report(snapshot: &Snapshot<'_>, run: &Run, scope: Scope<'_>) -> Result<Report> {
+    let (phases, since) = bounds(snapshot, run, scope)?;
+    let in_scope = |phase: &str| match scope {
+        Scope::Phase(wanted) => phase == wanted,
+        Scope::WholeRun | Scope::After { .. } => true,
+    };
+    let filter = Filter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
+    let mut entries: HashMap<DispatchId, Entry> = dispatch::list(snapshot, &filter)?
+        .into_iter()
+        .filter(|d| in_scope(&d.phase))
+        .map(|d| (d.id.clone(), Entry { dispatch: d, late: false, commits: vec![], files: vec![], last: 0 }))
+        .collect();
+    let mut recorded = Vec::new();
+    for commit in code::commits_of_run(snapshot, &run.id, since)? {
+        if let Some(entry) = entries.get_mut(&commit.dispatch_id) {
+            entry.late |= commit.late;
+            entry.last = commit.seq;
+            recorded.push(commit.sha.clone());
+            entry.commits.push(commit.sha);
+        }
+    }
+    for file in code::files_of_run(snapshot, &run.id, since)? {
+        if let Some(entry) = entries.get_mut(&file.dispatch_id) {
+            entry.late |= file.late;
+            entry.last = entry.last.max(file.seq);
+            if !entry.files.contains(&file.path) {
+                entry.files.push(file.path);
+            }
+        }
+    }
+    let mut entries: Vec<Entry> = entries.into_values().filter(|e| e.last > 0).collect();
+    entries.sort_by_key(|e| std::cmp::Reverse((e.last, e.dispatch.seq)));
+    let mut artifacts = artifact::list(snapshot, &run.id, artifact::Filter::default())?;
+    artifacts.retain(|a| a.seq > since && in_scope(&a.phase));
+    Ok(Report {
+        phases,
+        entries,
+        revert_order: revert::revert_order(recorded.iter().map(String::as_str)),
+        artifacts,
+    })
+}
+
+/// The phases that are asked for, and the seq that what is wanted was recorded after.
+fn bounds(snapshot: &Snapshot<'_>, run: &Run, scope: Scope<'_>) -> Result<(Vec<String>, Seq)> {
+    match scope {
+        Scope::WholeRun => Ok((run.chain.names().into_iter().map(str::to_owned).collect(), 0)),
+        Scope::Phase(phase) => {
+            run.chain.require(phase)?;
+            Ok((vec![phase.to_owned()], 0))
+        }
+        Scope::After { to_phase, include_target } => {
+            run.chain.require(to_phase)?;
+            let mut phases = run.chain.phases_after(to_phase, run.chain.last());
+            if include_target {
+                phases.insert(0, to_phase.to_owned());
+            }
+            // Never crossed: nothing came after.
+            let since = cut::find(snapshot, run, to_phase, include_target)?.unwrap_or(Seq::MAX);
+            Ok((phases, since))
+        }
+    }
+}

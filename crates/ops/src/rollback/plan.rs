@@ -1,0 +1,135 @@
+//! What a rollback will do, named before it is done.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_dispatch::{Dispatch, cancel};
+use ic_events::Cut;
+use ic_phase::skip::{self, Skip};
+use ic_phase::{Run, machine};
+use ic_runtrack::{Agent, AgentStatus, Artifact, agent, artifact};
+use ic_store::Snapshot;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::cut;
+
+/// Everything that a rollback over the workflow layer changes, as it is before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The run as it is.
+    pub run: Run,
+    /// The phase that it goes back to.
+    pub to_phase: String,
+    /// Whether what was done in that phase is taken back too.
+    pub include_target: bool,
+    /// The cut, with the rolled-back phases.
+    pub cut: Cut,
+    /// Unfinished dispatches: they are cancelled and marked. Oldest first.
+    pub cancelled_dispatches: Vec<Dispatch>,
+    /// Finished dispatches: they are marked. Oldest first.
+    pub marked_dispatches: Vec<Dispatch>,
+    /// Artifacts: they are marked. Oldest first.
+    pub artifacts: Vec<Artifact>,
+    /// Active agents: they become failed and are marked. Oldest first.
+    pub failed_agents: Vec<Agent>,
+    /// Agents that had ended: they are marked. Oldest first.
+    pub marked_agents: Vec<Agent>,
+    /// Skips: they are cleared. Oldest first.
+    pub skips: Vec<Skip>,
+}
+
+/// Plans the rollback of `run` to `to_phase`; reads only.
+///
+/// Errors: `unknown_phase`, `phase_ahead`, `already_at_phase`, `run_not_active`, `rolling_back`.
+pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: bool) -> Result<Plan> {
+    let phases = machine::check_rollback(&run, to_phase, include_target)?;
+    let seq = cut::find(snapshot, &run, to_phase, include_target)?.ok_or_else(|| {
+        Diagnosis::new(
+            Code::Corrupt,
+            format!("The run {} is beyond {to_phase}, but no event says how it got there.", run.id),
+        )
+        .hint("run `ic events verify`")
+    })?;
+    let cut = Cut { run_id: run.id.clone(), seq, phases };
+    let (marked_dispatches, cancelled_dispatches) =
+        cancel::taken_back(snapshot, &cut)?.into_iter().partition(|d| d.status.is_finished());
+    let (failed_agents, marked_agents) =
+        agent::taken_back(snapshot, &cut)?.into_iter().partition(|a| a.status == AgentStatus::Active);
+    Ok(Plan {
+        artifacts: artifact::taken_back(snapshot, &cut)?,
+        skips: skip::taken_back(snapshot, &cut, to_phase)?,
+        cancelled_dispatches,
+        marked_dispatches,
+        failed_agents,
+        marked_agents,
+        to_phase: to_phase.to_owned(),
+        include_target,
+        cut,
+        run,
+    })
+}
+
+impl Plan {
+    /// The epoch that the run will have.
+    pub fn next_epoch(&self) -> i64 {
+        self.run.epoch + 1
+    }
+
+    /// How many rows of each kind are changed.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            phases: self.cut.phases.len(),
+            dispatches: self.cancelled_dispatches.len() + self.marked_dispatches.len(),
+            artifacts: self.artifacts.len(),
+            agents: self.failed_agents.len() + self.marked_agents.len(),
+            skips: self.skips.len(),
+        }
+    }
+
+    /// The SHA-256 of the plan's JSON, in hex: the same for a dry run and the real call over the same ledger.
+    pub fn hash(&self) -> String {
+        ic_events::hex(&Sha256::digest(self.to_json().to_string().as_bytes()).into())
+    }
+
+    /// The plan as it is kept with the rollback: ids, with the states before.
+    pub fn to_json(&self) -> Value {
+        let dispatches = |list: &[Dispatch]| -> Vec<Value> {
+            list.iter().map(|d| json!([d.id.as_str(), d.status.as_str()])).collect()
+        };
+        let agents = |list: &[Agent]| -> Vec<Value> {
+            list.iter().map(|a| json!([a.id.as_str(), a.status.as_str()])).collect()
+        };
+        json!({
+            "version": 1,
+            "run_id": self.run.id.as_str(),
+            "run_status": self.run.status.as_str(),
+            "epoch": self.run.epoch,
+            "layers": ["workflow"],
+            "from_phase": self.run.phase,
+            "to_phase": self.to_phase,
+            "include_target": self.include_target,
+            "cut_seq": self.cut.seq,
+            "rolled_back_phases": self.cut.phases,
+            "cancelled_dispatches": dispatches(&self.cancelled_dispatches),
+            "marked_dispatches": dispatches(&self.marked_dispatches),
+            "artifacts": self.artifacts.iter().map(|a| a.id.as_str()).collect::<Vec<_>>(),
+            "failed_agents": agents(&self.failed_agents),
+            "marked_agents": agents(&self.marked_agents),
+            "skips": self.skips.iter().map(|s| s.seq).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// How many rows of each kind a rollback changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Rolled-back phases.
+    pub phases: usize,
+    /// Dispatches, cancelled or only marked.
+    pub dispatches: usize,
+    /// Artifacts.
+    pub artifacts: usize,
+    /// Agents, failed or only marked.
+    pub agents: usize,
+    /// Skips.
+    pub skips: usize,
+}

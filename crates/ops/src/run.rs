@@ -1,0 +1,51 @@
+//! Creating, changing and cancelling runs.
+
+use ic_base::{Result, RunId};
+use ic_dispatch::{Dispatch, cancel};
+use ic_phase::Run;
+use ic_phase::run::{self, NewRun, Settings};
+use ic_phase::skip::{self, Skip};
+use ic_runtrack::{Agent, agent};
+
+use crate::Kernel;
+
+/// Creates a run; its id is given here.
+pub fn create(kernel: &Kernel, mut new: NewRun) -> Result<Run> {
+    new.id = kernel.context.new_id::<RunId>();
+    kernel.write(|tx, now| run::create(tx, now, new.clone()))
+}
+
+/// Changes settings of a run. Errors: `rolling_back`.
+pub fn set(kernel: &Kernel, reference: &str, settings: &Settings) -> Result<Run> {
+    kernel.write(|tx, now| run::set(tx, now, &kernel.run(tx, reference)?, settings))
+}
+
+/// Marks a phase ahead to be passed over; returns the run, the skip, and whether it is new.
+pub fn skip(kernel: &Kernel, reference: &str, phase: &str, reason: &str) -> Result<(Run, Skip, bool)> {
+    kernel.write(|tx, now| {
+        let run = kernel.run(tx, reference)?;
+        let (skip, is_new) = skip::add(tx, now, &run, phase, reason)?;
+        Ok((run, skip, is_new))
+    })
+}
+
+/// A run that was called off, with what ended with it, as it was before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cancelled {
+    /// The run as it is now.
+    pub run: Run,
+    /// The dispatches that had not ended; they are cancelled.
+    pub dispatches: Vec<Dispatch>,
+    /// The agents that were active; they are failed.
+    pub agents: Vec<Agent>,
+}
+
+/// Calls a run off, with its unfinished dispatches and active agents. Errors: `run_not_active`, `rolling_back`.
+pub fn cancel(kernel: &Kernel, reference: &str, reason: Option<&str>) -> Result<Cancelled> {
+    kernel.write(|tx, now| {
+        let run = run::cancel(tx, now, &kernel.run(tx, reference)?, reason)?;
+        let dispatches = cancel::cancel_unfinished(tx, now, &run.id, reason)?;
+        let agents = agent::fail_active(tx, now, &run.id, run.epoch)?;
+        Ok(Cancelled { run, dispatches, agents })
+    })
+}
