@@ -1,1 +1,5 @@
-fn main() {}
+//! The `ic` command.
+
+fn main() -> std::process::ExitCode {
+    ic::main()
+}

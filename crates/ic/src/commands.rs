@@ -1,0 +1,30 @@
+//! One file per verb: its arguments, one library call, its rendering.
+
+pub(crate) mod dispatch;
+pub(crate) mod events;
+pub(crate) mod gate;
+pub(crate) mod input;
+pub(crate) mod ledger;
+pub(crate) mod run;
+
+use ic_base::Result;
+
+use crate::cli::{Cli, Command};
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::session::Session;
+
+/// Runs a parsed command line.
+pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
+    let mut session = Session::new(cli.global, environment)?;
+    match &cli.command {
+        Command::Init(verb) => verb.run(&mut session),
+        Command::Where(verb) => verb.run(&mut session),
+        Command::Version(verb) => verb.run(&mut session),
+        Command::Health(verb) => verb.run(&mut session),
+        Command::Run(verb) => verb.run(&mut session),
+        Command::Dispatch(verb) => verb.run(&mut session),
+        Command::Gate(verb) => verb.run(&mut session),
+        Command::Events(verb) => verb.run(&mut session),
+    }
+}

@@ -1,0 +1,61 @@
+//! `ic dispatch create`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ic_base::Result;
+use ic_dispatch::dispatch::Work;
+use ic_ops::dispatch;
+
+use crate::cli::Door;
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::json::DispatchJson;
+use crate::session::Session;
+
+/// Hand out a piece of work in a run, and print its id.
+///
+/// Give the id to the worker as `IC_DISPATCH`: after a rollback, what it still writes is then refused.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  d=$(ic dispatch create @ --agent-type codex --name 'login form')
+  IC_DISPATCH=$d codex exec --prompt-file prompt.md")]
+pub(crate) struct Create {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+    /// The phase it works for [default: the run's current one]
+    #[arg(long, value_name = "P")]
+    phase: Option<String>,
+    /// The kind of agent
+    #[arg(long, value_name = "T")]
+    agent_type: Option<String>,
+    /// A name for people
+    #[arg(long, value_name = "N")]
+    name: Option<String>,
+    /// The model
+    #[arg(long, value_name = "M")]
+    model: Option<String>,
+    /// The file that holds the prompt
+    #[arg(long, value_name = "F")]
+    prompt_file: Option<PathBuf>,
+    #[command(flatten)]
+    door: Door,
+}
+
+impl Create {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let work = Work {
+            agent_type: input::optional_label("--agent-type", self.agent_type.as_deref())?,
+            name: input::optional_label("--name", self.name.as_deref())?,
+            model: input::optional_label("--model", self.model.as_deref())?,
+            prompt_file: match &self.prompt_file {
+                Some(path) => Some(input::path("--prompt-file", path)?.to_owned()),
+                None => None,
+            },
+        };
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let dispatch = dispatch::create(&kernel, &self.run, self.phase.as_deref(), &work)?;
+        session.output.scalar(dispatch.id.as_str(), &DispatchJson::from(&dispatch))?;
+        Ok(Exit::Done)
+    }
+}

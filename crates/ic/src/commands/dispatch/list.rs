@@ -1,0 +1,62 @@
+//! `ic dispatch list`
+
+use clap::Args;
+use ic_base::{Code, Diagnosis, Result};
+use ic_dispatch::DispatchStatus;
+use ic_dispatch::dispatch::{self, Filter};
+
+use crate::exit::Exit;
+use crate::json::DispatchJson;
+use crate::render;
+use crate::session::Session;
+
+/// List dispatches, newest first.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic dispatch list @
+  ic dispatch list --status running          # of all runs
+  ic dispatch list @ --phase executing --json | jq -r '.[].id'")]
+pub(crate) struct List {
+    /// The run [default: all runs]
+    run: Option<String>,
+    /// Only those in this phase of the run
+    #[arg(long, value_name = "P", requires = "run")]
+    phase: Option<String>,
+    /// Only those in this state: pending, running, completed, failed, `timed_out`, cancelled
+    #[arg(long, value_name = "S")]
+    status: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=100_000))]
+    limit: i64,
+}
+
+impl List {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let status = self.status.as_deref().map(parse_status).transpose()?;
+        let kernel = session.kernel()?;
+        let dispatches = kernel.read(|snapshot| {
+            let run = self.run.as_ref().map(|run| kernel.run(snapshot, run)).transpose()?;
+            if let (Some(run), Some(phase)) = (&run, &self.phase) {
+                run.chain.require(phase)?;
+            }
+            let filter = Filter {
+                run_id: run.as_ref().map(|run| &run.id),
+                phase: self.phase.as_deref(),
+                status,
+                limit: self.limit,
+            };
+            dispatch::list(snapshot, &filter)
+        })?;
+        let records: Vec<DispatchJson> = dispatches.iter().map(DispatchJson::from).collect();
+        session.output.list(&records, || render::dispatch::table(&dispatches))?;
+        Ok(Exit::Done)
+    }
+}
+
+fn parse_status(text: &str) -> Result<DispatchStatus> {
+    DispatchStatus::parse(text).ok_or_else(|| {
+        let known: Vec<&str> = DispatchStatus::ALL.iter().map(|s| s.as_str()).collect();
+        Diagnosis::new(Code::InvalidValue, format!("--status {text:?} is not a state: {}.", known.join(", ")))
+            .detail("value", "--status")
+    })
+}

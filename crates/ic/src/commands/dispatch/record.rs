@@ -1,0 +1,64 @@
+//! `ic dispatch record`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ic_base::Result;
+use ic_dispatch::report::{self, Commit, Report};
+use ic_ops::dispatch;
+
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::json::RecordedJson;
+use crate::render;
+use crate::session::Session;
+
+/// Record the commits and files that work left in the repository.
+///
+/// Accepted from rolled-back work too, and then marked late: the revert plan must know it. Recording the same again
+/// changes nothing.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+#[command(after_help = "Examples:
+  git log --name-only --format=%H \"$base..HEAD\" | ic dispatch record \"$d\" --stdin
+  ic dispatch record \"$d\" --commit 1a2b3c4 --commit 5d6e7f8 --file src/login.rs
+  echo '{\"commit\": \"1a2b3c4\", \"files\": [\"src/login.rs\"]}' | ic dispatch record \"$d\" --stdin
+
+git log is read newest first; JSON Lines and repeated --commit are oldest first.")]
+pub(crate) struct Record {
+    /// The dispatch: an id, or the end of one
+    id: String,
+    /// A commit, 7 to 64 hex digits; repeat it, oldest first
+    #[arg(long = "commit", value_name = "SHA", group = "what")]
+    commits: Vec<String>,
+    /// A changed file; repeat it
+    #[arg(long = "file", value_name = "PATH", group = "what")]
+    files: Vec<PathBuf>,
+    /// Read `git log --name-only --format=%H`, or JSON Lines {commit, files}
+    #[arg(long, group = "what", conflicts_with_all = ["commits", "files"])]
+    stdin: bool,
+}
+
+impl Record {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let report = if self.stdin { report::parse(&input::standard_input()?)? } else { self.report()? };
+        let kernel = session.kernel()?;
+        let (dispatch, recorded) = dispatch::record(&kernel, &self.id, &report)?;
+        session.output.record(&RecordedJson::new(&dispatch, &recorded), || {
+            render::dispatch::recorded(&dispatch, &recorded)
+        })?;
+        Ok(Exit::Done)
+    }
+
+    fn report(&self) -> Result<Report> {
+        let commits = self
+            .commits
+            .iter()
+            .map(|sha| Ok(Commit { sha: report::parse_sha(sha)?, files: Vec::new() }))
+            .collect::<Result<_>>()?;
+        for file in &self.files {
+            report::check_file(file)?;
+        }
+        Ok(Report { commits, files: self.files.clone() })
+    }
+}

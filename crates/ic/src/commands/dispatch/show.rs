@@ -1,0 +1,36 @@
+//! `ic dispatch show`
+
+use clap::Args;
+use ic_base::Result;
+use ic_dispatch::{code, dispatch};
+
+use crate::exit::Exit;
+use crate::json::DispatchShowJson;
+use crate::render;
+use crate::session::Session;
+
+/// Show a dispatch with its commits and files.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic dispatch show 5d6e7f
+  ic dispatch show \"$d\" --json | jq -r '.commits[].sha'")]
+pub(crate) struct Show {
+    /// The dispatch: an id, or the end of one
+    id: String,
+}
+
+impl Show {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let (dispatch, commits, files) = kernel.read(|snapshot| {
+            let dispatch = dispatch::resolve(snapshot, &self.id)?;
+            let commits = code::commits_of(snapshot, &dispatch.id)?;
+            let files = code::files_of(snapshot, &dispatch.id)?;
+            Ok((dispatch, commits, files))
+        })?;
+        session.output.record(&DispatchShowJson::new(&dispatch, &commits, &files), || {
+            render::dispatch::card(&dispatch, &commits, &files)
+        })?;
+        Ok(Exit::Done)
+    }
+}

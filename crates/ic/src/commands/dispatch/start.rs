@@ -1,0 +1,34 @@
+//! `ic dispatch start`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::dispatch;
+
+use crate::cli::Door;
+use crate::exit::Exit;
+use crate::json::DispatchJson;
+use crate::render;
+use crate::session::Session;
+
+/// Say that work began.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic dispatch start \"$d\" --pid $$")]
+pub(crate) struct Start {
+    /// The dispatch: an id, or the end of one
+    id: String,
+    /// The process that works on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=4_194_304))]
+    pid: Option<i64>,
+    #[command(flatten)]
+    door: Door,
+}
+
+impl Start {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let dispatch = dispatch::start(&kernel, &self.id, self.pid)?;
+        session.output.record(&DispatchJson::from(&dispatch), || render::dispatch::one_line(&dispatch))?;
+        Ok(Exit::Done)
+    }
+}

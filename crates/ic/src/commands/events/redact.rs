@@ -1,0 +1,41 @@
+//! `ic events redact`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::redact;
+
+use crate::cli::Door;
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::json::RedactedJson;
+use crate::session::Session;
+
+/// Take reason and payload out of an event, visibly, without breaking the chain.
+///
+/// They also go from the row that the event recorded, and the freed space is wiped. That it was done, and why, is an
+/// event of its own. It cannot be undone.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic events redact 42 --reason 'a token was pasted'")]
+pub(crate) struct Redact {
+    /// The event
+    #[arg(value_name = "SEQ", value_parser = clap::value_parser!(i64).range(1..))]
+    seq: i64,
+    /// Why; it is recorded
+    #[arg(long, value_name = "R")]
+    reason: String,
+    #[command(flatten)]
+    door: Door,
+}
+
+impl Redact {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let reason = input::text("--reason", &self.reason)?;
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let redaction_seq = redact::redact(&kernel, self.seq, reason)?;
+        session.output.record(&RedactedJson { seq: self.seq, redaction_seq }, || {
+            format!("Event {} is redacted; event {redaction_seq} says so.\n", self.seq)
+        })?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,154 @@
+//! `ic events tail`
+
+use std::time::Duration;
+
+use clap::Args;
+use ic_base::{Label, Result, RunId, Seq};
+use ic_events::cursor;
+use ic_ops::Kernel;
+
+use crate::exit::Exit;
+use crate::format::Format;
+use crate::json::EventJson;
+use crate::output::{List, Written};
+use crate::render;
+use crate::session::Session;
+
+/// How often a follower looks for news.
+const POLL: Duration = Duration::from_millis(100);
+/// A follower prints and remembers its position in steps of so many events.
+const STEP: i64 = 1_000;
+
+/// Print events, oldest first: the newest ones, or what follows a position.
+///
+/// With --cursor the position is kept under a name: it moves only after what it covers was written, and never expires,
+/// so that a consumer loses nothing (it may see something again after a crash).
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic events tail                                   # the newest 100 of all runs
+  ic events tail @ --limit 20
+  ic events tail --all --cursor notifier --format jsonl | ./notify.sh
+  ic events tail @ --follow")]
+pub(crate) struct Tail {
+    /// The run [default: all runs]
+    run: Option<String>,
+    /// Events of all runs
+    #[arg(long, conflicts_with = "run")]
+    all: bool,
+    /// What follows this event
+    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(i64).range(0..))]
+    since: Option<i64>,
+    /// At most so many [default: 100, or all with --since or --cursor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    limit: Option<i64>,
+    /// Go on printing as events happen
+    #[arg(long)]
+    follow: bool,
+    /// What follows the position kept under this name
+    #[arg(long, value_name = "NAME", conflicts_with = "since")]
+    cursor: Option<String>,
+}
+
+impl Tail {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let cursor = self.cursor.as_deref().map(|name| Label::parse("--cursor", name)).transpose()?;
+        let kernel = session.kernel()?;
+        let run_id = match &self.run {
+            Some(reference) => Some(kernel.read(|snapshot| kernel.run(snapshot, reference))?.id),
+            None => None,
+        };
+        if self.follow && session.output.format == Format::Json {
+            // A document that never ends is no document.
+            session.output.format = Format::Jsonl;
+        }
+        let mut tail =
+            Position { kernel: &kernel, run_id, cursor, left: self.limit.unwrap_or(i64::MAX), at: 0 };
+        let mut list = session.output.begin_list();
+        let mut open = match (&tail.cursor, self.since) {
+            (None, None) => tail.print_newest(self.limit.unwrap_or(100), &mut list)?,
+            (Some(name), _) => {
+                tail.at = kernel.read(|snapshot| cursor::position(snapshot, name, tail.run_id.as_ref()))?;
+                tail.print_new(&mut list)?
+            }
+            (None, Some(since)) => {
+                tail.at = since;
+                tail.print_new(&mut list)?
+            }
+        };
+        let mut version = None;
+        while self.follow && open && tail.left > 0 {
+            let now = kernel.ledger.data_version()?;
+            if version == Some(now) {
+                std::thread::sleep(POLL);
+                continue;
+            }
+            version = Some(now);
+            open = tail.print_new(&mut list)?;
+        }
+        if !self.follow {
+            list.end()?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// How far a tail has printed.
+struct Position<'k> {
+    kernel: &'k Kernel,
+    run_id: Option<RunId>,
+    cursor: Option<Label>,
+    left: i64,
+    at: Seq,
+}
+
+impl Position<'_> {
+    /// Prints the newest events; false when the reader is gone.
+    fn print_newest(&mut self, limit: i64, list: &mut List<'_>) -> Result<bool> {
+        let events = self.kernel.read(|snapshot| ic_events::newest(snapshot, self.run_id.as_ref(), limit))?;
+        self.at = match events.last() {
+            Some(event) => event.seq,
+            None => self.kernel.read(ic_events::head)?.0,
+        };
+        for event in events {
+            let line = render::event::line(&event, false);
+            if list.push(&EventJson::new(event, false), || line)?.is_break() {
+                return Ok(false);
+            }
+        }
+        self.left = i64::MAX;
+        Ok(list.flush()? == Written::Whole)
+    }
+
+    /// Prints what is new, step by step, and moves the cursor over what was written; false when the reader is gone.
+    fn print_new(&mut self, list: &mut List<'_>) -> Result<bool> {
+        loop {
+            let wanted = self.left.min(STEP);
+            let (mut printed, mut last) = (0, self.at);
+            self.kernel.read(|snapshot| {
+                ic_events::each_since(snapshot, self.run_id.as_ref(), self.at, wanted, |event| {
+                    last = event.seq;
+                    printed += 1;
+                    let line = render::event::line(&event, false);
+                    list.push(&EventJson::new(event, false), || line)
+                })
+            })?;
+            if list.flush()? == Written::Closed {
+                return Ok(false);
+            }
+            if printed > 0 {
+                self.at = last;
+                self.left -= printed;
+                self.keep()?;
+            }
+            if printed < wanted || self.left == 0 {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn keep(&self) -> Result<()> {
+        let Some(name) = &self.cursor else { return Ok(()) };
+        let now = self.kernel.context.now();
+        self.kernel.ledger.write(|tx| cursor::advance_to(tx, now, name, self.run_id.as_ref(), self.at))
+    }
+}

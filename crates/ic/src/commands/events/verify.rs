@@ -1,0 +1,55 @@
+//! `ic events verify`
+
+use clap::Args;
+use ic_base::{Code, Diagnosis, Result};
+use ic_events::{ExpectedHead, parse_hex};
+
+use crate::exit::Exit;
+use crate::json::VerifyJson;
+use crate::render;
+use crate::session::Session;
+
+/// Walk the hash chain of all events: is the record what was written?
+///
+/// The first event that is wrong is named, and the exit is 2. A chain alone cannot see that its end is missing: keep the
+/// head elsewhere and give it back with --expect-head.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic events verify
+  head=$(ic events verify --json | jq -r '\"\\(.head.seq):\\(.head.hash)\"')   # keep this elsewhere
+  ic events verify --expect-head \"$head\"")]
+pub(crate) struct Verify {
+    /// What event SEQ must hash to
+    #[arg(long, value_name = "SEQ:HASH")]
+    expect_head: Option<String>,
+}
+
+impl Verify {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let expected = self.expect_head.as_deref().map(parse_head).transpose()?;
+        let kernel = session.kernel()?;
+        let report = kernel.read(|snapshot| ic_events::verify(snapshot, expected))?;
+        session.output.record(&VerifyJson::from(&report), || render::event::verified(&report))?;
+        match report.first_bad {
+            None => Ok(Exit::Done),
+            Some((seq, problem)) => {
+                Err(Diagnosis::new(Code::ChainBroken, format!("Event {seq} does not verify: {problem}."))
+                    .hint("the ledger was changed from outside or is damaged; compare it with a backup")
+                    .detail("seq", seq))
+            }
+        }
+    }
+}
+
+fn parse_head(text: &str) -> Result<ExpectedHead> {
+    text.split_once(':')
+        .and_then(|(seq, hash)| {
+            let seq = seq.parse().ok().filter(|seq| *seq >= 0)?;
+            Some(ExpectedHead { seq, hash: parse_hex(hash)? })
+        })
+        .ok_or_else(|| {
+            Diagnosis::new(Code::InvalidValue, "--expect-head must be SEQ:HASH, a number and 64 hex digits.")
+                .hint("as printed by: ic events verify --json | jq -r '\"\\(.head.seq):\\(.head.hash)\"'")
+                .detail("value", "--expect-head")
+        })
+}

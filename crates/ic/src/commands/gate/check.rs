@@ -1,0 +1,32 @@
+//! `ic gate check`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::advance;
+
+use crate::exit::Exit;
+use crate::json::GateCheckJson;
+use crate::render;
+use crate::session::Session;
+
+/// Say what an advance would do now, and change nothing. Exit 1 if it would not move.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic gate check @
+  ic gate check @ --json | jq '.evidence.conditions'")]
+pub(crate) struct Check {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+    /// How much gates weigh: 0-1 block, 2-3 warn, 4 and above are not asked
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    priority: u32,
+}
+
+impl Check {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let outcome = advance::check(&kernel, &self.run, self.priority)?;
+        session.output.record(&GateCheckJson::from(&outcome), || render::run::gate_check(&outcome))?;
+        Ok(if outcome.advanced() { Exit::Done } else { Exit::No })
+    }
+}

@@ -1,0 +1,38 @@
+//! `ic gate override`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::advance;
+
+use crate::cli::Door;
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::json::AdvanceJson;
+use crate::render;
+use crate::session::Session;
+
+/// Move a run one phase forward past its gate, by your decision.
+///
+/// It is itself the advance: one event with your reason, used up. It also moves a run whose auto-advance is off.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic gate override @ --reason 'reviewed by hand'")]
+pub(crate) struct Override {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+    /// Why
+    #[arg(long, value_name = "R")]
+    reason: String,
+    #[command(flatten)]
+    door: Door,
+}
+
+impl Override {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let reason = input::text("--reason", &self.reason)?;
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let outcome = advance::override_gate(&kernel, &self.run, reason)?;
+        session.output.record(&AdvanceJson::from(&outcome), || render::run::advance(&outcome))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,49 @@
+//! `ic gate rules`
+
+use clap::Args;
+use ic_base::Result;
+use ic_phase::Chain;
+use ic_phase::gate::Gates;
+
+use crate::exit::Exit;
+use crate::json::GateRuleJson;
+use crate::render;
+use crate::session::Session;
+
+/// List what must hold at the transitions of a run, or those of the default chain.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic gate rules
+  ic gate rules @ --phase planned
+
+A run that passes over a skipped phase still meets the gate of the phase that it leaves.")]
+pub(crate) struct Rules {
+    /// The run [default: the default chain]
+    run: Option<String>,
+    /// Only what must hold to leave this phase
+    #[arg(long, value_name = "P")]
+    phase: Option<String>,
+}
+
+impl Rules {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let (chain, gates) = match &self.run {
+            Some(reference) => {
+                let run = kernel.read(|snapshot| kernel.run(snapshot, reference))?;
+                (run.chain, run.gates)
+            }
+            None => (Chain::default(), Gates::defaults()),
+        };
+        if let Some(phase) = &self.phase {
+            chain.require(phase)?;
+        }
+        let records: Vec<GateRuleJson> = gates
+            .iter()
+            .filter(|(from, ..)| self.phase.as_deref().is_none_or(|phase| phase == *from))
+            .map(GateRuleJson::from)
+            .collect();
+        session.output.list(&records, || render::run::rules(&records))?;
+        Ok(Exit::Done)
+    }
+}

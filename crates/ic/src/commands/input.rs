@@ -1,0 +1,89 @@
+//! Values from the command line, checked; size limits on everything.
+
+use std::io::Read;
+use std::path::Path;
+
+use ic_base::{Code, Diagnose, Diagnosis, Label, Result, check_text};
+use serde_json::{Map, Value};
+
+use crate::session::Session;
+
+/// The longest reason, goal, summary or error, in bytes.
+const MAX_TEXT: usize = 64 * 1024;
+/// The longest JSON argument, in bytes.
+const MAX_JSON: usize = 1024 * 1024;
+/// The longest report on standard input, in bytes.
+const MAX_STDIN: u64 = 256 * 1024 * 1024;
+
+/// Checks free text. Errors: `invalid_value`.
+pub(crate) fn text<'a>(flag: &str, value: &'a str) -> Result<&'a str> {
+    check_text(flag, value, MAX_TEXT).map(|()| value)
+}
+
+/// Checks free text that may be left out.
+pub(crate) fn optional_text<'a>(flag: &str, value: Option<&'a str>) -> Result<Option<&'a str>> {
+    value.map(|value| text(flag, value)).transpose()
+}
+
+/// Checks a short name that may be left out.
+pub(crate) fn optional_label(flag: &str, value: Option<&str>) -> Result<Option<String>> {
+    value.map(|value| Label::parse(flag, value).map(|label| label.to_string())).transpose()
+}
+
+/// Checks a path that is to be recorded. Errors: `invalid_value`.
+pub(crate) fn path<'a>(flag: &str, value: &'a Path) -> Result<&'a Path> {
+    let bytes = ic_store::path_bytes(value);
+    if bytes.is_empty() || bytes.len() > 4096 {
+        return Err(invalid(flag, "must be a path of 1 to 4096 bytes".to_owned()));
+    }
+    Ok(value)
+}
+
+/// A JSON object. Errors: `invalid_value`.
+pub(crate) fn json_object(flag: &str, value: &str) -> Result<Map<String, Value>> {
+    if value.len() > MAX_JSON {
+        return Err(invalid(flag, format!("is longer than {MAX_JSON} bytes")));
+    }
+    serde_json::from_str(value).map_err(|e| invalid(flag, format!("is not a JSON object: {e}")))
+}
+
+/// The value itself, or the content of FILE for `@FILE`.
+pub(crate) fn inline_or_file(session: &Session, flag: &str, value: &str) -> Result<String> {
+    let Some(file) = value.strip_prefix('@') else { return Ok(value.to_owned()) };
+    let path = session.directory.join(file);
+    let doing = || format!("reading {}", path.display());
+    let mut text = String::new();
+    let opened = std::fs::File::open(&path).while_doing(doing)?;
+    opened.take(MAX_JSON as u64 + 1).read_to_string(&mut text).while_doing(doing)?;
+    if text.len() > MAX_JSON {
+        return Err(invalid(flag, format!("names a file longer than {MAX_JSON} bytes")));
+    }
+    Ok(text)
+}
+
+/// Everything on standard input. Errors: `invalid_value` beyond 256 MiB.
+pub(crate) fn standard_input() -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(MAX_STDIN + 1)
+        .read_to_end(&mut bytes)
+        .while_doing(|| "reading standard input".to_owned())?;
+    if bytes.len() as u64 > MAX_STDIN {
+        return Err(invalid("--stdin", format!("was given more than {MAX_STDIN} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// A project directory: absolute, without links. Errors: `invalid_value` if it is not a directory.
+pub(crate) fn project(session: &Session, value: &Path) -> Result<std::path::PathBuf> {
+    let joined = session.directory.join(value);
+    match std::fs::canonicalize(&joined) {
+        Ok(path) if path.is_dir() => Ok(path),
+        _ => Err(invalid("--project", format!("must be a directory; {} is not", joined.display()))),
+    }
+}
+
+fn invalid(flag: &str, why: String) -> Diagnosis {
+    Diagnosis::new(Code::InvalidValue, format!("{flag} {why}.")).detail("value", flag)
+}

@@ -1,0 +1,39 @@
+//! `ic health`
+
+use clap::Args;
+use ic_base::Result;
+use ic_store::health;
+
+use crate::exit::Exit;
+use crate::json::{CheckJson, HealthJson};
+use crate::render::{self, path_text};
+use crate::session::Session;
+
+/// Check that the ledger is sound and can go on being so.
+///
+/// Integrity of the file, foreign keys, schema, journal mode, file system, permissions, disk space. Exit 2 when something
+/// is wrong. The chain of events has its own check: ic events verify.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic health
+  ic health --json | jq -e .ok")]
+pub(crate) struct Health {}
+
+impl Health {
+    #[allow(clippy::unused_self, reason = "verbs share one shape")]
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let checks = health::examine(&kernel.ledger)?;
+        let ok = checks.iter().all(|check| check.ok);
+        let record = HealthJson {
+            ok,
+            db: kernel.ledger.path().to_string_lossy().into_owned(),
+            schema_version: ic_store::LATEST,
+            checks: checks.iter().map(CheckJson::from).collect(),
+        };
+        session.output.record(&record, || {
+            format!("{}\n{}", path_text(kernel.ledger.path()), render::ledger::checks(&checks))
+        })?;
+        Ok(if ok { Exit::Done } else { Exit::Failure })
+    }
+}

@@ -1,0 +1,42 @@
+//! `ic init`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ic_base::Result;
+
+use crate::exit::Exit;
+use crate::json::InitJson;
+use crate::render::path_text;
+use crate::session::Session;
+
+/// Make the ledger of this project, or keep the one that is there.
+///
+/// In a git repository it lies in the git directory, out of reach of `git clean`, and all linked worktrees share it;
+/// elsewhere in .ic/. Directory 0700, files 0600.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic init
+  ic init --store ~/ledgers/shop       # elsewhere; a pointer is left in the project
+  ic init --db /tmp/try/ic.db          # exactly this file")]
+pub(crate) struct Init {
+    /// Put the ledger into this directory and leave a pointer to it
+    #[arg(long, value_name = "DIR", conflicts_with = "db")]
+    store: Option<PathBuf>,
+}
+
+impl Init {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let store = self.store.as_ref().map(|store| session.directory.join(store));
+        let place = ic_store::initial_place(&session.lookup(), store.as_deref())?;
+        let (directory, options) = (session.directory.clone(), session.options());
+        let (_, created) =
+            ic_store::create(&place, store.is_some(), &directory, options, &session.context())?;
+        let record = InitJson { place: (&place).into(), created };
+        session.output.record(&record, || {
+            let what = if created { "Made the ledger" } else { "The ledger is already there:" };
+            format!("{what} {}\n", path_text(&place.db))
+        })?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,33 @@
+//! `ic version`
+
+use clap::Args;
+use ic_base::Result;
+
+use crate::exit::Exit;
+use crate::json::VersionJson;
+use crate::session::Session;
+
+/// Print the versions of this program, of the newest ledger it reads, and of the SQLite that is built in.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic version
+  ic version --json | jq .schema_version")]
+pub(crate) struct Version {}
+
+impl Version {
+    #[allow(clippy::unused_self, reason = "verbs share one shape")]
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let record = VersionJson {
+            version: env!("CARGO_PKG_VERSION"),
+            schema_version: ic_store::LATEST,
+            sqlite: ic_store::sqlite_version(),
+        };
+        session.output.record(&record, || {
+            format!(
+                "ic {} (ledger schema {}, SQLite {})\n",
+                record.version, record.schema_version, record.sqlite
+            )
+        })?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,32 @@
+//! `ic where`
+
+use clap::Args;
+use ic_base::{Code, Diagnosis, Result};
+
+use crate::exit::Exit;
+use crate::json::WhereJson;
+use crate::session::Session;
+
+/// Print the path of the ledger that commands use here.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic where
+  sqlite3 \"$(ic where)\" 'SELECT goal, phase FROM runs'
+  ic where --json | jq -r .root")]
+pub(crate) struct Where {}
+
+impl Where {
+    #[allow(clippy::unused_self, reason = "verbs share one shape")]
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let place = session.place()?;
+        if !place.db.exists() {
+            return Err(Diagnosis::new(
+                Code::NoLedger,
+                format!("The ledger {} does not exist.", place.db.display()),
+            )
+            .hint("make it with: ic init"));
+        }
+        session.output.scalar(&place.db.to_string_lossy(), &WhereJson::from(&place))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,62 @@
+//! `ic run advance`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::advance::{self, Request};
+
+use crate::cli::Door;
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::json::{AdvanceJson, soft_warning};
+use crate::render;
+use crate::session::Session;
+
+/// Move a run one phase forward, past its gate.
+///
+/// Exit 1 when a hard gate blocks it or it does not advance by itself: the same record says why.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic run advance @
+  ic run advance @ --expect-phase planned@0      # only if nobody moved it meanwhile
+  ic run advance @ --priority 2                  # gates warn instead of blocking
+  ic run advance @ --disable-gates --reason 'spike, no plan needed'
+
+Priority 0 and 1: gates block. 2 and 3: they warn. 4 and above: they are not asked.")]
+pub(crate) struct Advance {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+    /// Only if the run is at this phase (and in this epoch); else `stale_phase`
+    #[arg(long, value_name = "P[@EPOCH]")]
+    expect_phase: Option<String>,
+    /// How much gates weigh
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    priority: u32,
+    /// Do not ask the gates; needs --reason
+    #[arg(long, requires = "reason")]
+    disable_gates: bool,
+    /// Why the gates are not asked
+    #[arg(long, value_name = "TEXT", requires = "disable_gates")]
+    reason: Option<String>,
+    /// Take no checkpoint of the working tree
+    #[arg(long)]
+    no_checkpoint: bool,
+    #[command(flatten)]
+    door: Door,
+}
+
+impl Advance {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let request = Request {
+            expect: self.expect_phase.as_deref(),
+            priority: self.priority,
+            disable_gates: input::optional_text("--reason", self.reason.as_deref())?,
+        };
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let outcome = advance::advance(&kernel, &self.run, &request)?;
+        if let Some(warning) = soft_warning(&outcome) {
+            session.output.warn(&warning.message);
+        }
+        session.output.record(&AdvanceJson::from(&outcome), || render::run::advance(&outcome))?;
+        Ok(if outcome.advanced() { Exit::Done } else { Exit::No })
+    }
+}

@@ -1,0 +1,42 @@
+//! `ic run current`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ic_base::{Code, Diagnosis, Result};
+use ic_phase::resolve;
+
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::json::RunJson;
+use crate::session::Session;
+
+/// Print the id of the only active run of this project; exit 1 if there is none.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic run current
+  run=$(ic run current) || run=$(ic run create --goal 'Next')
+  ic run current --project ~/src/shop")]
+pub(crate) struct Current {
+    /// The project [default: this one]
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+}
+
+impl Current {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let project = self.project.as_ref().map(|p| input::project(session, p)).transpose()?;
+        let found = kernel.read(|snapshot| match &project {
+            Some(directory) => resolve::only_open_run_of(snapshot, directory),
+            None => resolve::current(snapshot, &kernel.project),
+        })?;
+        let run = found.ok_or_else(|| {
+            let directory = project.as_ref().unwrap_or(&kernel.project.root);
+            Diagnosis::new(Code::NoActiveRun, format!("{} has no active run.", directory.display()))
+                .hint("begin one: ic run create --goal TEXT")
+        })?;
+        session.output.scalar(run.id.as_str(), &RunJson::from(&run))?;
+        Ok(Exit::Done)
+    }
+}

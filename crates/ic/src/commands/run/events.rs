@@ -1,0 +1,40 @@
+//! `ic run events`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::history::TakenBack;
+
+use crate::exit::Exit;
+use crate::json::EventJson;
+use crate::render;
+use crate::session::Session;
+
+/// List every event of a run, oldest first.
+///
+/// A move forward that a later rollback took back carries `rolled_back: true`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic run events @
+  ic run events @ --format jsonl | jq -c 'select(.source == \"phase\")'")]
+pub(crate) struct Events {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+}
+
+impl Events {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let mut list = session.output.begin_list();
+        kernel.read(|snapshot| {
+            let run = kernel.run(snapshot, &self.run)?;
+            let taken_back = TakenBack::of_run(snapshot, &run.id)?;
+            ic_events::each_of_run(snapshot, &run.id, |event| {
+                let rolled_back = taken_back.includes(&event);
+                let line = render::event::line(&event, rolled_back);
+                list.push(&EventJson::new(event, rolled_back), || line)
+            })
+        })?;
+        list.end()?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,56 @@
+//! `ic run list`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ic_base::Result;
+use ic_phase::resolve;
+use ic_phase::run::{self, Filter};
+
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::json::RunJson;
+use crate::render;
+use crate::session::Session;
+
+/// List runs, newest first.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic run list --active
+  ic run list --project . --limit 5
+  ic run list --after \"$last_id\"        # the next page
+  ic run list --json | jq -r '.[] | [.short_id, .phase, .goal] | @tsv'")]
+pub(crate) struct List {
+    /// Only runs that have not ended
+    #[arg(long)]
+    active: bool,
+    /// Only runs of this project
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=100_000))]
+    limit: i64,
+    /// Only runs older than this one: the last of the page before
+    #[arg(long, value_name = "ID")]
+    after: Option<String>,
+}
+
+impl List {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let project = self.project.as_ref().map(|p| input::project(session, p)).transpose()?;
+        let runs = kernel.read(|snapshot| {
+            let after = self.after.as_ref().map(|text| resolve::by_id(snapshot, text)).transpose()?;
+            let filter = Filter {
+                open: self.active,
+                project: project.as_deref(),
+                limit: self.limit,
+                after: after.as_ref().map(|run| &run.id),
+            };
+            run::list(snapshot, &filter)
+        })?;
+        let records: Vec<RunJson> = runs.iter().map(RunJson::from).collect();
+        session.output.list(&records, || render::run::table(&runs))?;
+        Ok(Exit::Done)
+    }
+}

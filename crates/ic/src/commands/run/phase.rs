@@ -1,0 +1,27 @@
+//! `ic run phase`
+
+use clap::Args;
+use ic_base::Result;
+
+use crate::exit::Exit;
+use crate::json::PhaseJson;
+use crate::session::Session;
+
+/// Print the phase that a run is at.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic run phase @
+  [ \"$(ic run phase @)\" = executing ] && ./build.sh")]
+pub(crate) struct Phase {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+}
+
+impl Phase {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let run = kernel.read(|snapshot| kernel.run(snapshot, &self.run))?;
+        session.output.scalar(&run.phase, &PhaseJson::from(&run))?;
+        Ok(Exit::Done)
+    }
+}

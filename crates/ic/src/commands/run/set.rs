@@ -1,0 +1,51 @@
+//! `ic run set`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::run;
+use ic_phase::run::Settings;
+
+use crate::cli::Door;
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::json::RunJson;
+use crate::render;
+use crate::session::Session;
+
+/// Change settings of a run. They are not rolled back.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
+#[command(after_help = "Examples:
+  ic run set @ --auto-advance false
+  ic run set @ --complexity 4
+  ic run set @ --metadata-merge '{\"ticket\": 12, \"draft\": null}'    # null removes a key")]
+pub(crate) struct Set {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+    /// How much work it is, 1 to 5
+    #[arg(long, value_name = "1-5", group = "change", value_parser = clap::value_parser!(i64).range(1..=5))]
+    complexity: Option<i64>,
+    /// Whether an advance moves it; if not, an advance pauses
+    #[arg(long, value_name = "BOOL", group = "change")]
+    auto_advance: Option<bool>,
+    /// Merge these keys into its metadata; null removes one
+    #[arg(long, value_name = "JSON", group = "change")]
+    metadata_merge: Option<String>,
+    #[command(flatten)]
+    door: Door,
+}
+
+impl Set {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let merge = self.metadata_merge.as_deref();
+        let settings = Settings {
+            complexity: self.complexity,
+            auto_advance: self.auto_advance,
+            metadata_merge: merge.map(|json| input::json_object("--metadata-merge", json)).transpose()?,
+        };
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let run = run::set(&kernel, &self.run, &settings)?;
+        session.output.record(&RunJson::from(&run), || render::run::card(&run, &[]))?;
+        Ok(Exit::Done)
+    }
+}

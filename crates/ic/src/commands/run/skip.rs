@@ -1,0 +1,43 @@
+//! `ic run skip`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::run;
+
+use crate::cli::Door;
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::json::SkipJson;
+use crate::render::plain;
+use crate::session::Session;
+
+/// Mark a phase ahead to be passed over.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic run skip @ polish --reason 'internal tool'
+
+A rollback clears the skips made after its cut, and the one of its own target.")]
+pub(crate) struct Skip {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+    /// The phase; it lies ahead and is not the last
+    phase: String,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    #[command(flatten)]
+    door: Door,
+}
+
+impl Skip {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let reason = input::text("--reason", &self.reason)?;
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let skipped = run::skip(&kernel, &self.run, &self.phase, reason)?;
+        session.output.record(&SkipJson::from(&skipped), || {
+            let what = if skipped.2 { "will be passed over" } else { "was to be passed over already" };
+            format!("{} {what}.\n", plain(&skipped.1.phase))
+        })?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,65 @@
+//! The one place that reads the environment.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use ic_base::{Context, FixedClock, RandomIds, SeededIds, SystemClock, TEST_HOOKS, Timestamp};
+
+/// What the environment says.
+#[derive(Debug, Default)]
+pub(crate) struct Environment {
+    /// `IC_DB`: the ledger's file.
+    pub(crate) db: Option<PathBuf>,
+    /// `IC_FORMAT`: the default of `--format`.
+    pub(crate) format: Option<OsString>,
+    /// `IC_DISPATCH`: the dispatch on whose behalf writes are made.
+    pub(crate) dispatch: Option<OsString>,
+}
+
+impl Environment {
+    /// Reads it, once.
+    pub(crate) fn read() -> Self {
+        if TEST_HOOKS {
+            arm_test_hooks();
+        }
+        Self {
+            db: env::var_os("IC_DB").map(PathBuf::from),
+            format: env::var_os("IC_FORMAT").filter(|v| !v.is_empty()),
+            dispatch: env::var_os("IC_DISPATCH").filter(|v| !v.is_empty()),
+        }
+    }
+
+    /// The clock and ids; tests' own builds can fix them.
+    pub(crate) fn context() -> Context {
+        if !TEST_HOOKS {
+            return Context::system();
+        }
+        Context {
+            clock: match number("IC_TEST_CLOCK") {
+                Some(millis) => Box::new(FixedClock(Timestamp(millis))),
+                None => Box::new(SystemClock),
+            },
+            ids: match number("IC_TEST_IDS") {
+                Some(seed) => Box::new(SeededIds::new(seed.unsigned_abs())),
+                None => Box::new(RandomIds),
+            },
+        }
+    }
+}
+
+fn number(name: &str) -> Option<i64> {
+    env::var(name).ok()?.parse().ok()
+}
+
+/// `IC_TEST_ABORT_BEFORE=n` and `IC_TEST_SQL_LOG=path`.
+fn arm_test_hooks() {
+    if let Some(n) = number("IC_TEST_ABORT_BEFORE") {
+        ic_store::faults::abort_before(n);
+    }
+    if let Some(path) = env::var_os("IC_TEST_SQL_LOG")
+        && let Ok(file) = std::fs::File::options().create(true).append(true).open(path)
+    {
+        ic_store::faults::log_to(file);
+    }
+}

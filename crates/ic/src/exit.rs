@@ -1,0 +1,38 @@
+//! Exit codes, documented constants behind one exhaustive match.
+
+use ic_base::Kind;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done, or yes.
+    Done,
+    /// An expected no.
+    No,
+    /// A failure: I/O, corruption, busy past the timeout.
+    Failure,
+    /// Bad flags or values, or a reference to something that does not exist.
+    Usage,
+}
+
+impl Exit {
+    /// The process's exit code. Stable from the first release; 4 is kept for work that is partly done.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::No => 1,
+            Self::Failure => 2,
+            Self::Usage => 3,
+        }
+    }
+}
+
+impl From<Kind> for Exit {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::No => Self::No,
+            Kind::Failure => Self::Failure,
+            Kind::Usage => Self::Usage,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Errors as a script or a person sees them, on stderr.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use ic_base::{Code, Diagnosis};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::exit::Exit;
+use crate::format::Format;
+use crate::render::{plain, style};
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ErrorJson<'a> {
+    error: ErrorBody<'a>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ErrorBody<'a> {
+    /// Stable; each has a page in docs/errors/.
+    code: &'a str,
+    message: &'a str,
+    hint: Option<&'a str>,
+    details: &'a Map<String, Value>,
+}
+
+/// Prints a diagnosis on stderr and returns the exit that its code stands for.
+pub(crate) fn report(diagnosis: &Diagnosis, format: Format, quiet: bool) -> Exit {
+    match format {
+        Format::Json | Format::Jsonl => {
+            let body = ErrorBody {
+                code: diagnosis.code().as_str(),
+                message: diagnosis.message(),
+                hint: diagnosis.get_hint(),
+                details: diagnosis.details(),
+            };
+            let line = serde_json::to_string(&ErrorJson { error: body }).unwrap_or_default();
+            print_line(&line);
+        }
+        Format::Text => {
+            let (bad, good, reset) = (style::BAD.render(), style::GOOD.render(), style::BAD.render_reset());
+            print_line(&format!("{bad}error{reset}: {}", plain(diagnosis.message())));
+            if let (Some(hint), false) = (diagnosis.get_hint(), quiet) {
+                print_line(&format!("{good}hint{reset}: {}", plain(hint)));
+            }
+        }
+    }
+    Exit::from(diagnosis.kind())
+}
+
+/// Help and version texts go to stdout; everything else that the parser says is a usage error.
+pub(crate) fn report_parse_error(error: &clap::Error, format: Format) -> Exit {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // Help that nobody reads to its end is no failure.
+        let _ = error.print();
+        return Exit::Done;
+    }
+    report(&diagnose(error), format, false)
+}
+
+fn diagnose(error: &clap::Error) -> Diagnosis {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+        _ => None,
+    };
+    let message = match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            "A verb is missing.".to_owned()
+        }
+        _ => first_sentence(&error.to_string()),
+    };
+    let suggestion =
+        [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
+            .into_iter()
+            .find_map(context)
+            .map(|text| format!("did you mean {text}?"));
+    let hint = suggestion
+        .or_else(|| context(ContextKind::ValidValue).map(|values| format!("possible values: {values}")))
+        .unwrap_or_else(|| "add --help to see what is possible".to_owned());
+    Diagnosis::new(Code::Usage, message).hint(hint)
+}
+
+/// Clap's message without its prefix, its usage block and its tips.
+fn first_sentence(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .strip_prefix("error: ")
+        .unwrap_or(text)
+        .lines()
+        .take_while(|line| !line.is_empty() && !line.starts_with("Usage:"))
+        .map(str::trim)
+        .filter(|line| !line.starts_with('['))
+        .collect();
+    let mut sentence = lines.join(" ");
+    if !sentence.ends_with('.') {
+        sentence.push('.');
+    }
+    sentence
+}
+
+fn print_line(line: &str) {
+    use std::io::Write;
+    // With stderr gone there is nobody left to tell.
+    let _ = writeln!(anstream::stderr().lock(), "{line}");
+}

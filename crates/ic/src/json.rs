@@ -1,0 +1,49 @@
+//! The JSON shapes of the contract. They live only here and convert explicitly from domain types.
+//!
+//! Each has a schema in `docs/schemas/`. Fields are added, never renamed or removed.
+
+mod code;
+mod dispatch;
+mod event;
+mod ledger;
+mod rollback;
+mod run;
+mod runtrack;
+
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+pub(crate) use code::CodeJson;
+pub(crate) use dispatch::{DispatchJson, DispatchShowJson, RecordedJson};
+pub(crate) use event::{CursorJson, EventJson, RedactedJson, VerifyJson};
+pub(crate) use ledger::{CheckJson, HealthJson, InitJson, VersionJson, WhereJson};
+pub(crate) use rollback::RollbackJson;
+pub(crate) use run::{
+    AdvanceJson, CancelJson, GateCheckJson, GateRuleJson, PhaseJson, RunJson, SkipJson, soft_warning,
+};
+pub(crate) use runtrack::{AgentJson, ArtifactJson};
+
+/// A path: lossy text, with the exact bytes beside it when they are not UTF-8.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct PathJson {
+    /// The path, lossy if it is not UTF-8.
+    pub(crate) path: String,
+    /// The path's exact bytes in base64, when it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) path_b64: Option<String>,
+}
+
+impl From<&Path> for PathJson {
+    fn from(path: &Path) -> Self {
+        Self { path: path.to_string_lossy().into_owned(), path_b64: exact(path) }
+    }
+}
+
+/// The bytes of a path in base64, when it is not UTF-8.
+pub(crate) fn exact(path: &Path) -> Option<String> {
+    path.to_str().is_none().then(|| STANDARD.encode(ic_store::path_bytes(path)))
+}

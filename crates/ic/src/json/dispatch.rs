@@ -1,0 +1,160 @@
+//! Dispatches.
+
+use ic_dispatch::Dispatch;
+use ic_dispatch::code::{Recorded, RecordedCommit, RecordedFile};
+use serde::Serialize;
+
+use super::{PathJson, exact};
+
+/// A dispatch.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct DispatchJson {
+    id: String,
+    short_id: String,
+    run_id: String,
+    phase: String,
+    /// The run's epoch when the work was handed out.
+    epoch: i64,
+    /// pending, running, completed, failed, `timed_out` or cancelled.
+    status: &'static str,
+    agent_type: Option<String>,
+    name: Option<String>,
+    model: Option<String>,
+    prompt_file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_file_b64: Option<String>,
+    pid: Option<i64>,
+    summary: Option<String>,
+    /// pass or fail.
+    verdict: Option<&'static str>,
+    error: Option<String>,
+    tokens: TokensJson,
+    /// Whether it was rolled back: nothing that it reports counts any more.
+    rolled_back: bool,
+    rolled_back_by: Option<String>,
+    seq: i64,
+    created_at: String,
+    started_at: Option<String>,
+    finished_at: Option<String>,
+}
+
+/// Tokens used so far.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct TokensJson {
+    #[serde(rename = "in")]
+    input: i64,
+    out: i64,
+    cache: i64,
+}
+
+impl From<&Dispatch> for DispatchJson {
+    fn from(dispatch: &Dispatch) -> Self {
+        let prompt = dispatch.work.prompt_file.as_deref();
+        Self {
+            id: dispatch.id.to_string(),
+            short_id: dispatch.id.short().to_owned(),
+            run_id: dispatch.run_id.to_string(),
+            phase: dispatch.phase.clone(),
+            epoch: dispatch.epoch,
+            status: dispatch.status.as_str(),
+            agent_type: dispatch.work.agent_type.clone(),
+            name: dispatch.work.name.clone(),
+            model: dispatch.work.model.clone(),
+            prompt_file: prompt.map(|p| p.to_string_lossy().into_owned()),
+            prompt_file_b64: prompt.and_then(exact),
+            pid: dispatch.pid,
+            summary: dispatch.summary.clone(),
+            verdict: dispatch.verdict.map(ic_dispatch::Verdict::as_str),
+            error: dispatch.error.clone(),
+            tokens: TokensJson {
+                input: dispatch.tokens.input,
+                out: dispatch.tokens.output,
+                cache: dispatch.tokens.cache,
+            },
+            rolled_back: dispatch.rolled_back_by.is_some(),
+            rolled_back_by: dispatch.rolled_back_by.as_ref().map(ToString::to_string),
+            seq: dispatch.seq,
+            created_at: dispatch.created_at.to_string(),
+            started_at: dispatch.started_at.map(|t| t.to_string()),
+            finished_at: dispatch.finished_at.map(|t| t.to_string()),
+        }
+    }
+}
+
+/// A dispatch with what it left in the repository (`dispatch show`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct DispatchShowJson {
+    #[serde(flatten)]
+    dispatch: DispatchJson,
+    /// Oldest first.
+    commits: Vec<CommitJson>,
+    files: Vec<FileJson>,
+}
+
+/// A recorded commit.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct CommitJson {
+    sha: String,
+    /// Reported after the dispatch was rolled back.
+    late: bool,
+    seq: i64,
+}
+
+/// A recorded file.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FileJson {
+    #[serde(flatten)]
+    path: PathJson,
+    late: bool,
+    seq: i64,
+}
+
+impl DispatchShowJson {
+    pub(crate) fn new(dispatch: &Dispatch, commits: &[RecordedCommit], files: &[RecordedFile]) -> Self {
+        Self {
+            dispatch: dispatch.into(),
+            commits: commits
+                .iter()
+                .map(|c| CommitJson { sha: c.sha.clone(), late: c.late, seq: c.seq })
+                .collect(),
+            files: files
+                .iter()
+                .map(|f| FileJson { path: f.path.as_path().into(), late: f.late, seq: f.seq })
+                .collect(),
+        }
+    }
+}
+
+/// What recording did (`dispatch record`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RecordedJson {
+    dispatch_id: String,
+    run_id: String,
+    /// How many commits were new.
+    commits: usize,
+    /// How many files were new.
+    files: usize,
+    /// The dispatch had been rolled back: the report counts for no gate, but the revert plan knows it.
+    late: bool,
+    /// The event; null if everything was known already.
+    seq: Option<i64>,
+}
+
+impl RecordedJson {
+    pub(crate) fn new(dispatch: &Dispatch, recorded: &Recorded) -> Self {
+        Self {
+            dispatch_id: dispatch.id.to_string(),
+            run_id: dispatch.run_id.to_string(),
+            commits: recorded.commits,
+            files: recorded.files,
+            late: recorded.late,
+            seq: recorded.seq,
+        }
+    }
+}

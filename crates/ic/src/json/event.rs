@@ -1,0 +1,131 @@
+//! Events, cursors and verification.
+
+use ic_events::cursor::Cursor;
+use ic_events::{Event, Report, hex};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// An event.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct EventJson {
+    /// Its place in the total order, from 1, without gaps.
+    seq: i64,
+    run_id: Option<String>,
+    source: String,
+    r#type: String,
+    subject_id: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+    epoch: Option<i64>,
+    gate_result: Option<String>,
+    gate_tier: Option<String>,
+    reason: Option<String>,
+    #[cfg_attr(test, schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
+    payload: Option<Box<RawValue>>,
+    created_at: String,
+    /// SHA-256 in hex; the hash before is part of it.
+    hash: String,
+    /// Reason and payload were taken out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    redacted: bool,
+    /// A later rollback took this move back (`run events`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    rolled_back: bool,
+}
+
+impl EventJson {
+    pub(crate) fn new(event: Event, rolled_back: bool) -> Self {
+        Self {
+            seq: event.seq,
+            run_id: event.run_id.map(|id| id.to_string()),
+            source: event.source,
+            r#type: event.event_type,
+            subject_id: event.subject_id,
+            from: event.from,
+            to: event.to,
+            epoch: event.epoch,
+            gate_result: event.gate_result,
+            gate_tier: event.gate_tier,
+            reason: event.reason,
+            payload: event.payload.and_then(|text| RawValue::from_string(text).ok()),
+            created_at: event.created_at.to_string(),
+            hash: hex(&event.hash),
+            redacted: event.reason_hash.is_some() || event.payload_hash.is_some(),
+            rolled_back,
+        }
+    }
+}
+
+/// How far a consumer has read (`events cursor`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct CursorJson {
+    name: String,
+    /// The run it follows; null: all runs.
+    run_id: Option<String>,
+    /// The last event that it covers.
+    seq: i64,
+    updated_at: String,
+}
+
+impl From<&Cursor> for CursorJson {
+    fn from(cursor: &Cursor) -> Self {
+        Self {
+            name: cursor.name.clone(),
+            run_id: cursor.run_id.as_ref().map(ToString::to_string),
+            seq: cursor.seq,
+            updated_at: cursor.updated_at.to_string(),
+        }
+    }
+}
+
+/// Whether the record is what was written (`events verify`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct VerifyJson {
+    ok: bool,
+    /// How many events were walked.
+    events: i64,
+    head: HeadJson,
+    /// The first event that is wrong.
+    first_bad: Option<BadJson>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct HeadJson {
+    seq: i64,
+    hash: String,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct BadJson {
+    seq: i64,
+    problem: String,
+}
+
+impl From<&Report> for VerifyJson {
+    fn from(report: &Report) -> Self {
+        Self {
+            ok: report.first_bad.is_none(),
+            events: report.events,
+            head: HeadJson { seq: report.head.0, hash: hex(&report.head.1) },
+            first_bad: report
+                .first_bad
+                .as_ref()
+                .map(|(seq, problem)| BadJson { seq: *seq, problem: problem.clone() }),
+        }
+    }
+}
+
+/// A redaction (`events redact`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RedactedJson {
+    /// The event whose texts were taken out.
+    pub(crate) seq: i64,
+    /// The event that says so.
+    pub(crate) redaction_seq: i64,
+}

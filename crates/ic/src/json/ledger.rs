@@ -1,0 +1,78 @@
+//! The ledger itself.
+
+use ic_store::Place;
+use ic_store::health::Check;
+use serde::Serialize;
+
+use super::exact;
+
+/// Where the ledger is (`where`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct WhereJson {
+    db: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    db_b64: Option<String>,
+    store: String,
+    /// The project's configuration file, if there is one.
+    config: Option<String>,
+    root: String,
+}
+
+impl From<&Place> for WhereJson {
+    fn from(place: &Place) -> Self {
+        let config = place.root.join(".ic.yaml");
+        Self {
+            db: place.db.to_string_lossy().into_owned(),
+            db_b64: exact(&place.db),
+            store: place.store.to_string_lossy().into_owned(),
+            config: config.exists().then(|| config.to_string_lossy().into_owned()),
+            root: place.root.to_string_lossy().into_owned(),
+        }
+    }
+}
+
+/// A ledger that was made or found (`init`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct InitJson {
+    #[serde(flatten)]
+    pub(crate) place: WhereJson,
+    /// False if it existed already.
+    pub(crate) created: bool,
+}
+
+/// Versions (`version`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct VersionJson {
+    pub(crate) version: &'static str,
+    /// The newest ledger that this program reads.
+    pub(crate) schema_version: i32,
+    pub(crate) sqlite: &'static str,
+}
+
+/// Whether the ledger is sound (`health`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct HealthJson {
+    pub(crate) ok: bool,
+    pub(crate) db: String,
+    pub(crate) schema_version: i32,
+    pub(crate) checks: Vec<CheckJson>,
+}
+
+/// One thing that was looked at.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct CheckJson {
+    name: &'static str,
+    ok: bool,
+    detail: String,
+}
+
+impl From<&Check> for CheckJson {
+    fn from(check: &Check) -> Self {
+        Self { name: check.name, ok: check.ok, detail: check.detail.clone() }
+    }
+}

@@ -1,0 +1,48 @@
+//! The `ic` command line: parse, one library call, render. No SQL and no rule lives here.
+
+mod cli;
+mod commands;
+mod environment;
+mod exit;
+mod failure;
+mod format;
+mod json;
+mod output;
+mod render;
+mod session;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::format::FormatChoice;
+
+/// Runs the command line of this process and returns its exit code (see `docs/CLI.md`).
+pub fn main() -> ExitCode {
+    let environment = Environment::read();
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let exit = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => run(cli, environment),
+        Err(error) => {
+            let format = FormatChoice::guess(&arguments, &environment).resolve();
+            failure::report_parse_error(&error, format)
+        }
+    };
+    ExitCode::from(exit.code())
+}
+
+fn run(cli: Cli, environment: Environment) -> Exit {
+    let quiet = cli.global.quiet;
+    let choice = FormatChoice::of(&cli.global, &environment);
+    let result = choice.validate().and_then(|()| commands::run(cli, environment));
+    match result {
+        Ok(exit) => exit,
+        Err(diagnosis) => failure::report(&diagnosis, choice.resolve(), quiet),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! Standard output: one document, or records one by one. A write that fails is not success; a reader that closed
+//! the pipe has seen enough, and that is not our failure.
+
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::ops::ControlFlow;
+use std::os::fd::AsFd;
+
+use anstream::AutoStream;
+use ic_base::{Diagnose, Result};
+use serde::Serialize;
+
+use crate::format::{Format, FormatChoice};
+use crate::render::{plain, style};
+
+/// Standard output in the form that was asked for.
+pub(crate) struct Output {
+    /// The form.
+    pub(crate) format: Format,
+    /// Whether JSON was asked for in this very call.
+    json_asked: bool,
+    pretty: bool,
+    quiet: bool,
+    closed: bool,
+    writer: Box<dyn Write>,
+}
+
+/// What became of something printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// It was written.
+    Whole,
+    /// The reader closed the pipe.
+    Closed,
+}
+
+impl Output {
+    pub(crate) fn new(choice: &FormatChoice, pretty: bool, quiet: bool) -> Self {
+        let format = choice.resolve();
+        let writer: Box<dyn Write> = match (format, io::stdout().as_fd().try_clone_to_owned()) {
+            // Rust's own stdout is flushed at every line: too slow for a hundred thousand records.
+            (Format::Json | Format::Jsonl, Ok(fd)) => {
+                Box::new(BufWriter::with_capacity(64 * 1024, File::from(fd)))
+            }
+            _ => Box::new(BufWriter::new(AutoStream::auto(io::stdout()))),
+        };
+        Self { format, json_asked: choice.json_was_asked_for(), pretty, quiet, closed: false, writer }
+    }
+
+    /// Prints a record as JSON, or `text` for people.
+    pub(crate) fn record(
+        &mut self,
+        record: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> Result<Written> {
+        match self.format {
+            Format::Json | Format::Jsonl => self.json(record)?,
+            Format::Text => self.raw(text().as_bytes())?,
+        }
+        self.flush()
+    }
+
+    /// Prints a list: an array as JSON, a line each as JSON Lines, or `text` for people.
+    pub(crate) fn list<T: Serialize>(
+        &mut self,
+        records: &[T],
+        text: impl FnOnce() -> String,
+    ) -> Result<Written> {
+        match self.format {
+            Format::Json => self.json(&records)?,
+            Format::Jsonl => {
+                for record in records {
+                    self.json(record)?;
+                }
+            }
+            Format::Text => self.raw(text().as_bytes())?,
+        }
+        self.flush()
+    }
+
+    /// Prints just a value, or its record if JSON was asked for.
+    pub(crate) fn scalar(&mut self, value: &str, record: &impl Serialize) -> Result<Written> {
+        if self.json_asked {
+            self.json(record)?;
+        } else {
+            self.raw(format!("{value}\n").as_bytes())?;
+        }
+        self.flush()
+    }
+
+    /// Begins a list whose records come one by one; memory stays flat.
+    pub(crate) fn begin_list(&mut self) -> List<'_> {
+        List { output: self, empty: true }
+    }
+
+    /// Prints a warning on stderr, for people; in JSON it stands in the record.
+    pub(crate) fn warn(&self, message: &str) {
+        if self.format == Format::Text && !self.quiet {
+            let (warn, reset) = (style::WARN.render(), style::WARN.render_reset());
+            // With stderr gone there is nobody left to warn.
+            let _ = writeln!(anstream::stderr().lock(), "{warn}warning{reset}: {}", plain(message));
+        }
+    }
+
+    fn json(&mut self, record: &impl Serialize) -> Result<()> {
+        let result = if self.pretty && self.format == Format::Json {
+            serde_json::to_writer_pretty(&mut self.writer, record)
+        } else {
+            serde_json::to_writer(&mut self.writer, record)
+        };
+        self.note(result.map_err(io::Error::from))?;
+        self.raw(b"\n")
+    }
+
+    fn raw(&mut self, bytes: &[u8]) -> Result<()> {
+        let result = if self.closed { Ok(()) } else { self.writer.write_all(bytes) };
+        self.note(result)
+    }
+
+    fn flush(&mut self) -> Result<Written> {
+        let result = if self.closed { Ok(()) } else { self.writer.flush() };
+        self.note(result)?;
+        Ok(if self.closed { Written::Closed } else { Written::Whole })
+    }
+
+    /// Remembers that the reader is gone; any other failure is one.
+    fn note(&mut self, result: io::Result<()>) -> Result<()> {
+        match result {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            other => other.while_doing(|| "writing to standard output".to_owned()),
+        }
+    }
+}
+
+/// A list whose records come one by one.
+pub(crate) struct List<'o> {
+    output: &'o mut Output,
+    empty: bool,
+}
+
+impl List<'_> {
+    /// Prints one record; breaks when the reader is gone.
+    pub(crate) fn push(
+        &mut self,
+        record: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> Result<ControlFlow<()>> {
+        match self.output.format {
+            Format::Text => self.output.raw(text().as_bytes())?,
+            Format::Jsonl => self.output.json(record)?,
+            Format::Json => {
+                self.output.raw(if self.empty { b"[" } else { b",\n" })?;
+                let result = serde_json::to_writer(&mut self.output.writer, record);
+                self.output.note(result.map_err(io::Error::from))?;
+            }
+        }
+        self.empty = false;
+        Ok(if self.output.closed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    /// Hands what was pushed so far to the operating system.
+    pub(crate) fn flush(&mut self) -> Result<Written> {
+        self.output.flush()
+    }
+
+    /// Ends the list and hands it to the operating system.
+    pub(crate) fn end(self) -> Result<Written> {
+        if self.output.format == Format::Json {
+            self.output.raw(if self.empty { b"[]\n" } else { b"]\n" })?;
+        }
+        self.output.flush()
+    }
+}

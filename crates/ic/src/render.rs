@@ -1,0 +1,92 @@
+//! Text for people: tables, cards, previews. Colours are stripped where nobody sees them.
+
+pub(crate) mod dispatch;
+pub(crate) mod event;
+pub(crate) mod ledger;
+pub(crate) mod rollback;
+pub(crate) mod run;
+pub(crate) mod runtrack;
+mod table;
+
+use std::fmt::Write;
+use std::path::Path;
+
+pub(crate) use table::{Cell, Table};
+
+/// The few styles that there are.
+pub(crate) mod style {
+    use anstyle::{AnsiColor, Style};
+
+    /// Errors, refusals, what is taken away.
+    pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+    /// What is as it should be.
+    pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+    /// What somebody should look at.
+    pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
+    /// What a line is about.
+    pub(crate) const STRONG: Style = Style::new().bold();
+    /// What can be passed over.
+    pub(crate) const DIM: Style = Style::new().dimmed();
+    /// Nothing special.
+    pub(crate) const NONE: Style = Style::new();
+}
+
+/// `text` in a style.
+pub(crate) fn styled(style: anstyle::Style, text: &str) -> String {
+    format!("{}{text}{}", style.render(), style.render_reset())
+}
+
+/// Text from outside, safe for a terminal: on one line, control characters shown as escapes.
+pub(crate) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => out.push(' '),
+            // Controls, and the characters that reorder or hide what stands around them.
+            c if c.is_control()
+                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+            {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A path, safe for a terminal.
+pub(crate) fn path_text(path: &Path) -> String {
+    plain(&path.to_string_lossy())
+}
+
+/// `1 artifact`, `2 artifacts`, `3 dispatches`.
+pub(crate) fn counted(n: usize, noun: &str) -> String {
+    match (n, noun.ends_with("ch")) {
+        (1, _) => format!("1 {noun}"),
+        (_, true) => format!("{n} {noun}es"),
+        (_, false) => format!("{n} {noun}s"),
+    }
+}
+
+/// The style of a status word.
+pub(crate) fn status_style(status: &str) -> anstyle::Style {
+    match status {
+        "completed" | "pass" => style::GOOD,
+        "failed" | "timed_out" | "cancelled" | "fail" => style::BAD,
+        "rolling_back" | "running" => style::WARN,
+        "rolled_back" | "pending" => style::DIM,
+        _ => style::NONE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn text_from_outside_cannot_steer_a_terminal() {
+        assert_eq!(plain("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb c");
+        assert_eq!(plain("x\u{202e}y"), "x\\u{202e}y");
+        assert_eq!(plain("計劃 é"), "計劃 é");
+    }
+}

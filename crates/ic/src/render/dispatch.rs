@@ -1,0 +1,85 @@
+//! Dispatches.
+
+use ic_dispatch::Dispatch;
+use ic_dispatch::code::{Recorded, RecordedCommit, RecordedFile};
+
+use super::{Cell, Table, counted, path_text, plain, status_style, style, styled};
+
+/// Dispatches, one a line.
+pub(crate) fn table(dispatches: &[Dispatch]) -> String {
+    let mut table = Table::new(&["DISPATCH", "STATUS", "VERDICT", "PHASE", "AGENT", "NAME", "RUN"]);
+    for d in dispatches {
+        let verdict = d.verdict.map_or("", ic_dispatch::Verdict::as_str);
+        table.row(vec![
+            Cell::new(style::STRONG, d.id.short()),
+            Cell::new(status_style(d.status.as_str()), &status(d)),
+            Cell::new(status_style(verdict), verdict),
+            d.phase.as_str().into(),
+            d.work.agent_type.as_deref().unwrap_or("").into(),
+            d.work.name.as_deref().unwrap_or("").into(),
+            Cell::new(style::DIM, d.run_id.short()),
+        ]);
+    }
+    table.render("No dispatches.")
+}
+
+/// One dispatch on one line.
+pub(crate) fn one_line(dispatch: &Dispatch) -> String {
+    let name = dispatch.work.name.as_deref().map(|n| format!(" {}", plain(n))).unwrap_or_default();
+    let status = styled(status_style(dispatch.status.as_str()), &status(dispatch));
+    format!(
+        "{}{name} is {status} in {}\n",
+        styled(style::STRONG, dispatch.id.short()),
+        plain(&dispatch.phase)
+    )
+}
+
+/// One dispatch with what it left in the repository.
+pub(crate) fn card(dispatch: &Dispatch, commits: &[RecordedCommit], files: &[RecordedFile]) -> String {
+    let mut out = one_line(dispatch);
+    let mut line = |label: &str, value: Option<String>| {
+        if let Some(value) = value {
+            out.push_str(&format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<8}"))));
+        }
+    };
+    line("agent", dispatch.work.agent_type.as_deref().map(plain));
+    line("model", dispatch.work.model.as_deref().map(plain));
+    line("verdict", dispatch.verdict.map(|v| v.as_str().to_owned()));
+    line("summary", dispatch.summary.as_deref().map(plain));
+    line("error", dispatch.error.as_deref().map(plain));
+    let tokens = dispatch.tokens;
+    if tokens.input + tokens.output + tokens.cache > 0 {
+        line("tokens", Some(format!("{} in, {} out, {} cached", tokens.input, tokens.output, tokens.cache)));
+    }
+    line("run", Some(dispatch.run_id.to_string()));
+    line("id", Some(dispatch.id.to_string()));
+    for commit in commits {
+        line("commit", Some(format!("{}{}", commit.sha, late(commit.late))));
+    }
+    for file in files {
+        line("file", Some(format!("{}{}", path_text(&file.path), late(file.late))));
+    }
+    out
+}
+
+/// What recording did.
+pub(crate) fn recorded(dispatch: &Dispatch, recorded: &Recorded) -> String {
+    format!(
+        "recorded {} and {} for {}{}\n",
+        counted(recorded.commits, "commit"),
+        counted(recorded.files, "file"),
+        dispatch.id.short(),
+        late(recorded.late),
+    )
+}
+
+fn late(late: bool) -> String {
+    if late { styled(style::WARN, " (late: it was rolled back)") } else { String::new() }
+}
+
+fn status(dispatch: &Dispatch) -> String {
+    match dispatch.rolled_back_by {
+        Some(_) => format!("{}, rolled back", dispatch.status.as_str()),
+        None => dispatch.status.as_str().to_owned(),
+    }
+}

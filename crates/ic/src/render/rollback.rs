@@ -1,0 +1,147 @@
+//! A rollback at a glance, and the commits that it leaves behind.
+
+use std::collections::HashMap;
+
+use ic_dispatch::Dispatch;
+use ic_ops::rollback::code::{Entry, Report};
+use ic_ops::rollback::{Plan, Rollback};
+use ic_runtrack::Agent;
+
+use super::{Cell, Table, counted, path_text, plain, style, styled};
+
+/// What a rollback did, or would do.
+pub(crate) fn summary(rollback: &Rollback) -> String {
+    let plan = &rollback.plan;
+    let done = rollback.done.is_some();
+    let what = if done { styled(style::BAD, "rolled back") } else { styled(style::WARN, "would roll back") };
+    let mut out = format!(
+        "{what} {} {}\n  {}\n",
+        styled(style::STRONG, plan.run.id.short()),
+        plain(&plan.run.goal),
+        route(plan),
+    );
+    if let Some(reason) = &rollback.reason {
+        out.push_str(&format!("  because {}\n", plain(reason)));
+    }
+    out.push('\n');
+    out.push_str(&details(plan));
+    let counts = plan.counts();
+    out.push_str(&format!(
+        "\n{}, {}, {}, {}, {}; what was recorded up to event {} stays.\n",
+        counted(counts.phases, "phase"),
+        counted(counts.dispatches, "dispatch"),
+        counted(counts.artifacts, "artifact"),
+        counted(counts.agents, "agent"),
+        counted(counts.skips, "skip"),
+        plan.cut.seq,
+    ));
+    out.push_str(&next(rollback));
+    out
+}
+
+/// `planned ← executing ← review`
+fn route(plan: &Plan) -> String {
+    let mut stops: Vec<String> = Vec::new();
+    for phase in plan.run.chain.names() {
+        let leaves = plan.cut.phases.iter().any(|p| p == phase);
+        if phase == plan.to_phase {
+            let name = styled(style::STRONG, &plain(phase));
+            stops.push(if plan.include_target { format!("{name} (redone)") } else { name });
+        } else if leaves {
+            stops.push(styled(style::DIM, &plain(phase)));
+        }
+    }
+    stops.join(" ← ")
+}
+
+fn details(plan: &Plan) -> String {
+    let mut table = Table::new(&["", "", "PHASE", "WAS", ""]);
+    for d in &plan.cancelled_dispatches {
+        table.row(dispatch_row("cancel", d));
+    }
+    for d in &plan.marked_dispatches {
+        table.row(dispatch_row("mark", d));
+    }
+    for a in &plan.artifacts {
+        table.row(vec![
+            Cell::new(style::WARN, "mark"),
+            format!("artifact {}", a.id.short()).as_str().into(),
+            a.phase.as_str().into(),
+            a.status.as_str().into(),
+            path_text(&a.path).as_str().into(),
+        ]);
+    }
+    for a in &plan.failed_agents {
+        table.row(agent_row("fail", a));
+    }
+    for a in &plan.marked_agents {
+        table.row(agent_row("mark", a));
+    }
+    for s in &plan.skips {
+        table.row(vec![
+            Cell::new(style::WARN, "clear"),
+            "skip".into(),
+            s.phase.as_str().into(),
+            "skipped".into(),
+            s.reason.as_deref().unwrap_or("").into(),
+        ]);
+    }
+    let text = table.render("Nothing was recorded since; only the phase moves.");
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+fn dispatch_row(verb: &str, d: &Dispatch) -> Vec<Cell> {
+    vec![
+        Cell::new(style::BAD, verb),
+        format!("dispatch {}", d.id.short()).as_str().into(),
+        d.phase.as_str().into(),
+        d.status.as_str().into(),
+        d.work.name.as_deref().unwrap_or("").into(),
+    ]
+}
+
+fn agent_row(verb: &str, a: &Agent) -> Vec<Cell> {
+    vec![
+        Cell::new(style::BAD, verb),
+        format!("agent {}", a.id.short()).as_str().into(),
+        a.phase.as_str().into(),
+        a.status.as_str().into(),
+        a.name.as_deref().unwrap_or("").into(),
+    ]
+}
+
+fn next(rollback: &Rollback) -> String {
+    let id = rollback.plan.run.id.short();
+    let to = plain(&rollback.plan.to_phase);
+    let hint = match &rollback.done {
+        Some(_) => {
+            format!("the commits that came after: ic run rollback {id} --layer=code --to-phase '{to}'")
+        }
+        None => format!("nothing was changed; exactly this plan: --expect-plan {}", rollback.plan_hash),
+    };
+    styled(style::DIM, &hint) + "\n"
+}
+
+/// The commits to revert, newest first, with phase and dispatch.
+pub(crate) fn code(report: &Report) -> String {
+    let mut origin: HashMap<&str, &Entry> = HashMap::new();
+    for entry in report.entries.iter().rev() {
+        for sha in &entry.commits {
+            origin.insert(sha, entry);
+        }
+    }
+    let mut table = Table::new(&["COMMIT", "PHASE", "DISPATCH", "STATUS", "NAME"]);
+    for sha in &report.revert_order {
+        let entry = origin.get(sha.as_str());
+        let dispatch = entry.map(|e| &e.dispatch);
+        let late = if entry.is_some_and(|e| e.late) { ", late" } else { "" };
+        table.row(vec![
+            Cell::new(style::STRONG, sha),
+            dispatch.map_or("", |d| d.phase.as_str()).into(),
+            dispatch.map_or("", |d| d.id.short()).into(),
+            format!("{}{late}", dispatch.map_or("", |d| d.status.as_str())).as_str().into(),
+            dispatch.and_then(|d| d.work.name.as_deref()).unwrap_or("").into(),
+        ]);
+    }
+    table.render("No commits.")
+}

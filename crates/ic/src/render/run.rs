@@ -1,0 +1,175 @@
+//! Runs, advances and gates.
+
+use ic_events::EventType;
+use ic_ops::advance::Outcome;
+use ic_ops::run::Cancelled;
+use ic_phase::Run;
+use ic_phase::gate::Condition;
+
+use super::{Cell, Table, counted, path_text, plain, status_style, style, styled};
+use crate::json::GateRuleJson;
+
+/// Runs, one a line.
+pub(crate) fn table(runs: &[Run]) -> String {
+    let mut table = Table::new(&["RUN", "STATUS", "PHASE", "EPOCH", "CREATED", "GOAL"]);
+    for run in runs {
+        let status = run.status.as_str();
+        table.row(vec![
+            Cell::new(style::STRONG, run.id.short()),
+            Cell::new(status_style(status), status),
+            run.phase.as_str().into(),
+            run.epoch.to_string().as_str().into(),
+            Cell::new(style::DIM, &run.created_at.to_string()[..16]),
+            run.goal.as_str().into(),
+        ]);
+    }
+    table.render("No runs.")
+}
+
+/// One run with its chain drawn.
+pub(crate) fn card(run: &Run, skipped: &[String]) -> String {
+    let mut out = format!("{}  {}\n", styled(style::STRONG, run.id.short()), plain(&run.goal));
+    let mut line = |label: &str, value: &str| {
+        out.push_str(&format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<9}"))));
+    };
+    let status = run.status.as_str();
+    let mut state = styled(status_style(status), status);
+    if !run.auto_advance {
+        state.push_str(", does not advance by itself");
+    }
+    line("status", &state);
+    line("chain", &chain(run, skipped));
+    line("epoch", &run.epoch.to_string());
+    if let Some(scope) = &run.scope_id {
+        line("scope", &plain(scope));
+    }
+    if let Some(complexity) = run.complexity {
+        line("work", &format!("{complexity} of 5"));
+    }
+    if run.metadata != "{}" {
+        line("metadata", &plain(&run.metadata));
+    }
+    line("project", &path_text(&run.project_dir));
+    line("created", &run.created_at.to_string());
+    match run.completed_at {
+        Some(completed) => line("completed", &completed.to_string()),
+        None => line("updated", &run.updated_at.to_string()),
+    }
+    line("id", run.id.as_str());
+    out
+}
+
+/// `✓ a  ▶ b  · c  ⤼ d  · e`
+fn chain(run: &Run, skipped: &[String]) -> String {
+    let current = run.chain.index_of(&run.phase).unwrap_or(0);
+    let done = run.completed_at.is_some();
+    let phases: Vec<String> = run
+        .chain
+        .names()
+        .iter()
+        .enumerate()
+        .map(|(i, phase)| {
+            let name = plain(phase);
+            if skipped.iter().any(|s| s == phase) {
+                styled(style::DIM, &format!("({name})"))
+            } else if i < current || done {
+                styled(style::GOOD, &format!("✓ {name}"))
+            } else if i == current {
+                styled(style::STRONG, &format!("▶ {name}"))
+            } else {
+                styled(style::DIM, &name)
+            }
+        })
+        .collect();
+    phases.join("  ")
+}
+
+/// What became of an advance.
+pub(crate) fn advance(outcome: &Outcome) -> String {
+    let (from, to) = (plain(&outcome.from), plain(&outcome.to));
+    let mut out = match outcome.event_type {
+        EventType::Advance => {
+            format!("{} {from} → {}\n", styled(style::GOOD, "advanced"), styled(style::STRONG, &to))
+        }
+        EventType::Override => {
+            format!("{} {from} → {}\n", styled(style::WARN, "overridden"), styled(style::STRONG, &to))
+        }
+        EventType::Pause => format!("{} at {from}: auto-advance is off\n", styled(style::WARN, "paused")),
+        _ => format!("{} at {from}: the gate to {to} does not hold\n", styled(style::BAD, "blocked")),
+    };
+    out.push_str(&conditions(&outcome.verdict.conditions));
+    out.push_str(&way_out(outcome));
+    out
+}
+
+/// What an advance would do.
+pub(crate) fn gate_check(outcome: &Outcome) -> String {
+    let (from, to) = (plain(&outcome.from), plain(&outcome.to));
+    let mut out = match outcome.event_type {
+        EventType::Advance => format!("{from} → {to}: {}\n", styled(style::GOOD, "would advance")),
+        EventType::Pause => {
+            format!("{from} → {to}: {}, auto-advance is off\n", styled(style::WARN, "would pause"))
+        }
+        _ => format!("{from} → {to}: {}\n", styled(style::BAD, "would be blocked")),
+    };
+    out.push_str(&conditions(&outcome.verdict.conditions));
+    out.push_str(&way_out(outcome));
+    out
+}
+
+fn conditions(conditions: &[Condition]) -> String {
+    conditions
+        .iter()
+        .map(|c| {
+            let mark = if c.holds { styled(style::GOOD, "✓") } else { styled(style::BAD, "✗") };
+            let tier = styled(style::DIM, &format!("({})", c.tier.as_str()));
+            format!("  {mark} {}: {} {tier}\n", c.check.as_str(), plain(&c.detail))
+        })
+        .collect()
+}
+
+fn way_out(outcome: &Outcome) -> String {
+    let id = outcome.run_id.short();
+    match outcome.event_type {
+        EventType::Block => {
+            styled(style::DIM, &format!("  by your decision: ic gate override {id} --reason WHY")) + "\n"
+        }
+        EventType::Pause => {
+            styled(
+                style::DIM,
+                &format!(
+                    "  to go on: ic gate override {id} --reason WHY, or ic run set {id} --auto-advance true"
+                ),
+            ) + "\n"
+        }
+        _ => String::new(),
+    }
+}
+
+/// A run that was called off.
+pub(crate) fn cancelled(cancelled: &Cancelled) -> String {
+    format!(
+        "{} {}, with {} and {}.\n",
+        styled(style::BAD, "cancelled"),
+        cancelled.run.id.short(),
+        counted(cancelled.dispatches.len(), "dispatch"),
+        counted(cancelled.agents.len(), "agent"),
+    )
+}
+
+/// What must hold, one requirement a line.
+pub(crate) fn rules(rules: &[GateRuleJson]) -> String {
+    let mut table = Table::new(&["FROM", "TO", "CHECK", "OF", "TIER"]);
+    for rule in rules {
+        for check in &rule.checks {
+            table.row(vec![
+                rule.from_phase.as_str().into(),
+                rule.to_phase.as_str().into(),
+                check.check.into(),
+                check.phase.as_deref().unwrap_or("the run").into(),
+                check.tier.into(),
+            ]);
+        }
+    }
+    table.render("No gates.")
+}

@@ -1,0 +1,83 @@
+//! Columns that line up, whatever the width of their characters.
+
+use anstyle::Style;
+use unicode_width::UnicodeWidthStr;
+
+use super::{plain, style, styled};
+
+/// One cell: text from outside is made safe here.
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// A cell in a style.
+    pub(crate) fn new(style: Style, text: &str) -> Self {
+        Self { text: plain(text), style }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::new(style::NONE, text)
+    }
+}
+
+/// A table with a header line.
+pub(crate) struct Table {
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    pub(crate) fn new(header: &[&str]) -> Self {
+        Self { rows: vec![header.iter().map(|title| Cell::new(style::DIM, title)).collect()] }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
+        self.rows.push(cells);
+    }
+
+    /// The lines of the table; `nothing` when it has no rows.
+    pub(crate) fn render(&self, nothing: &str) -> String {
+        if self.rows.len() == 1 {
+            return format!("{nothing}\n");
+        }
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns)
+            .map(|i| {
+                self.rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.text.width()).max().unwrap_or(0)
+            })
+            .collect();
+        let mut out = String::new();
+        for row in &self.rows {
+            for (i, cell) in row.iter().enumerate() {
+                out.push_str(&styled(cell.style, &cell.text));
+                if i + 1 < row.len() {
+                    out.extend(std::iter::repeat_n(' ', widths[i] - cell.text.width() + 2));
+                }
+            }
+            out.push('\n');
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Table;
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let mut table = Table::new(&["A", "B"]);
+        table.row(vec!["計劃".into(), "x".into()]);
+        table.row(vec!["abc".into(), "y".into()]);
+        let text = anstream::adapter::strip_str(&table.render("none")).to_string();
+        assert_eq!(text, "A     B\n計劃  x\nabc   y\n");
+    }
+
+    #[test]
+    fn an_empty_table_says_so() {
+        assert_eq!(Table::new(&["A"]).render("No runs."), "No runs.\n");
+    }
+}

@@ -1,0 +1,109 @@
+//! From the global flags to an open ledger.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use ic_base::{Code, Context, Diagnose, Diagnosis, Result};
+use ic_ops::{Caller, Kernel};
+use ic_phase::resolve::Project;
+use ic_store::{Ledger, Lookup, OpenOptions, Place};
+
+use crate::cli::Global;
+use crate::environment::Environment;
+use crate::format::FormatChoice;
+use crate::output::Output;
+
+/// One command: its flags, its output, and the ledger when it asks for it.
+pub(crate) struct Session {
+    /// The working directory after `-C`, absolute and without links.
+    pub(crate) directory: PathBuf,
+    /// Standard output.
+    pub(crate) output: Output,
+    db: Option<PathBuf>,
+    environment: Environment,
+    options: OpenOptions,
+    verbose: bool,
+    started: Instant,
+}
+
+impl Session {
+    pub(crate) fn new(global: Global, environment: Environment) -> Result<Self> {
+        let choice = FormatChoice::of(&global, &environment);
+        let named = global.directory.as_deref().unwrap_or(Path::new("."));
+        let directory = std::fs::canonicalize(named)
+            .while_doing(|| format!("entering the directory {}", named.display()))
+            .and_then(|d| if d.is_dir() { Ok(d) } else { Err(not_a_directory(named)) })?;
+        Ok(Self {
+            output: Output::new(&choice, global.pretty, global.quiet),
+            db: global.db.map(|db| directory.join(db)),
+            options: OpenOptions { busy_timeout: global.busy_timeout },
+            verbose: global.verbose,
+            started: Instant::now(),
+            directory,
+            environment,
+        })
+    }
+
+    /// What says where the ledger is.
+    pub(crate) fn lookup(&self) -> Lookup<'_> {
+        Lookup { db: self.db.as_deref(), env_db: self.environment.db.as_deref(), directory: &self.directory }
+    }
+
+    /// How the ledger is opened.
+    pub(crate) fn options(&self) -> OpenOptions {
+        self.options
+    }
+
+    /// The clock and ids.
+    pub(crate) fn context(&self) -> Context {
+        Environment::context()
+    }
+
+    /// Where the ledger is. Errors: `no_ledger`.
+    pub(crate) fn place(&self) -> Result<Place> {
+        ic_store::locate(&self.lookup())
+    }
+
+    /// The open ledger, writing on behalf of the environment's dispatch.
+    pub(crate) fn kernel(&self) -> Result<Kernel> {
+        self.kernel_for(None)
+    }
+
+    /// The open ledger, writing on behalf of `dispatch`, else of the environment's.
+    pub(crate) fn kernel_for(&self, dispatch: Option<&str>) -> Result<Kernel> {
+        let place = self.place()?;
+        let context = self.context();
+        let ledger = Ledger::open(&place.db, self.options, &context)?;
+        if self.verbose {
+            let found = format!("{:?}", place.found_by).to_lowercase();
+            eprintln!(
+                "ledger: {} (found by {found}, open after {:.1?})",
+                place.db.display(),
+                self.started.elapsed()
+            );
+        }
+        Ok(Kernel {
+            ledger,
+            context,
+            project: Project { directory: self.directory.clone(), root: place.root },
+            caller: self.caller(dispatch)?,
+        })
+    }
+
+    fn caller(&self, flag: Option<&str>) -> Result<Option<Caller>> {
+        if let Some(reference) = flag {
+            return Ok(Some(Caller { reference: reference.to_owned(), explicit: true }));
+        }
+        match &self.environment.dispatch {
+            None => Ok(None),
+            Some(value) => match value.to_str() {
+                Some(text) => Ok(Some(Caller { reference: text.to_owned(), explicit: false })),
+                None => Err(Diagnosis::new(Code::InvalidReference, "IC_DISPATCH is not a dispatch's id.")),
+            },
+        }
+    }
+}
+
+fn not_a_directory(path: &Path) -> Diagnosis {
+    Diagnosis::new(Code::InvalidValue, format!("{} is not a directory.", path.display()))
+}
