@@ -79,7 +79,11 @@ fn diagnose(error: &clap::Error) -> Diagnosis {
     let hint = suggestion
         .or_else(|| context(ContextKind::ValidValue).map(|values| format!("possible values: {values}")))
         .unwrap_or_else(|| "add --help to see what is possible".to_owned());
-    Diagnosis::new(Code::Usage, message).hint(hint)
+    let code = match error.kind() {
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => Code::InvalidValue,
+        _ => Code::Usage,
+    };
+    Diagnosis::new(code, message).hint(hint)
 }
 
 /// Clap's message without its prefix, its usage block and its tips.

@@ -96,8 +96,8 @@ pub fn decide(run: &Run, to: &str, verdict: &Verdict) -> Step {
 /// Errors: `unknown_phase`; `already_at_phase` and `phase_passed` when the run is at it or beyond;
 /// `terminal_phase` for the end of the chain; `run_not_active`, `rolling_back`.
 pub fn check_skip(run: &Run, phase: &str) -> Result<()> {
-    run.require_active()?;
     let target = run.chain.require(phase)?;
+    run.require_active()?;
     let current = run.chain.require(&run.phase)?;
     let refuse = |code, message: String| Err(Diagnosis::new(code, message).detail("phase", phase));
     if phase == run.chain.last() {

@@ -1,1 +1,9 @@
-//! Placeholder.
+//! Fixtures and builders for tests: a kernel in memory, and a project on disk driven through the real binary.
+
+mod cli;
+mod dump;
+mod kernel;
+
+pub use cli::{Cli, Outcome};
+pub use dump::dump;
+pub use kernel::{kernel, new_run};

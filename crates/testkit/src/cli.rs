@@ -1,0 +1,166 @@
+//! A project on disk, driven through the real binary, as scripts drive it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A temporary project directory and the binary that is run in it, in an environment that holds nothing else.
+pub struct Cli {
+    binary: PathBuf,
+    home: TempDir,
+    root: PathBuf,
+    env: Vec<(OsString, OsString)>,
+}
+
+/// What a call printed and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The exit code; `None` if a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// Standard output as JSON.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("not JSON ({e}): {self:?}"))
+    }
+
+    /// The code in the error line on standard error.
+    ///
+    /// # Panics
+    /// If there is no such line.
+    pub fn error(&self) -> String {
+        let line: Value = serde_json::from_str(&self.stderr)
+            .unwrap_or_else(|e| panic!("not one JSON line ({e}): {self:?}"));
+        line["error"]["code"].as_str().unwrap_or_else(|| panic!("no code: {self:?}")).to_owned()
+    }
+}
+
+impl Cli {
+    /// A project with a new ledger; `binary` is `env!("CARGO_BIN_EXE_ic")`.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub fn new(binary: &str) -> Self {
+        let cli = Self::without_ledger(binary);
+        cli.ok(["init"]);
+        cli
+    }
+
+    /// A project without a ledger.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub fn without_ledger(binary: &str) -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let root = std::fs::canonicalize(home.path()).expect("its path").join("project");
+        std::fs::create_dir(&root).expect("the project's directory");
+        Self { binary: PathBuf::from(binary), home, root, env: Vec::new() }
+    }
+
+    /// The same project with one more variable in the environment of every call.
+    #[must_use]
+    pub fn with_env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((OsString::from(name), value.as_ref().to_owned()));
+        self
+    }
+
+    /// The project's directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The directory around the project, which goes with it.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// The ledger's file.
+    pub fn db(&self) -> PathBuf {
+        self.root.join(".ic/ic.db")
+    }
+
+    /// A call that has not been started.
+    pub fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.args(arguments).current_dir(&self.root).env_clear().stdin(Stdio::null());
+        command.envs(self.env.iter().map(|(k, v)| (k, v)));
+        command
+    }
+
+    /// Runs a call to its end.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Outcome {
+        finish(&mut self.command(arguments))
+    }
+
+    /// Runs a call with this standard input.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn run_with_input<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+        input: &[u8],
+    ) -> Outcome {
+        let file = tempfile::tempfile().expect("a temporary file");
+        std::io::Write::write_all(&mut &file, input).expect("the input");
+        std::io::Seek::rewind(&mut &file).expect("rewind the input");
+        finish(self.command(arguments).stdin(file))
+    }
+
+    /// Runs a call that must succeed and returns its output without the newline at its end.
+    ///
+    /// # Panics
+    /// If it does not succeed.
+    pub fn ok<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> String {
+        let arguments: Vec<OsString> = arguments.into_iter().map(|a| a.as_ref().to_owned()).collect();
+        let outcome = self.run(&arguments);
+        assert_eq!(outcome.code, Some(0), "{arguments:?}: {outcome:?}");
+        outcome.stdout.trim_end_matches('\n').to_owned()
+    }
+
+    /// Runs a call that must succeed and returns its JSON.
+    ///
+    /// # Panics
+    /// If it does not succeed or prints no JSON.
+    pub fn json<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Value {
+        let text = self.ok(arguments);
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("not JSON ({e}): {text}"))
+    }
+
+    /// Runs a call that must be refused and returns its exit code and its error code.
+    ///
+    /// # Panics
+    /// If it prints no error line.
+    pub fn refused<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> (Option<i32>, String) {
+        let outcome = self.run(arguments);
+        (outcome.code, outcome.error())
+    }
+
+    /// The content of the ledger as text.
+    pub fn dump(&self) -> String {
+        crate::dump(&self.db())
+    }
+}
+
+fn finish(command: &mut Command) -> Outcome {
+    let output = command.output().expect("start the binary");
+    Outcome {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}

@@ -1,0 +1,44 @@
+//! The whole content of a ledger as text, for comparing before and after.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
+
+/// Every row of every table of the database at `path`, one a line, in a fixed order.
+///
+/// # Panics
+/// If the database cannot be read.
+pub fn dump(path: &Path) -> String {
+    let connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("open the ledger");
+    connection.busy_timeout(std::time::Duration::from_secs(10)).expect("set a timeout");
+    let tables: Vec<String> = connection
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+        .and_then(|mut s| s.query_map([], |row| row.get(0))?.collect())
+        .expect("list the tables");
+    let mut out = String::new();
+    for table in tables {
+        let mut statement = connection.prepare(&format!("SELECT * FROM \"{table}\"")).expect("read a table");
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).expect("read a table");
+        while let Some(row) = rows.next().expect("read a row") {
+            write!(out, "{table}").expect("write to a string");
+            for i in 0..columns {
+                let value = match row.get_ref(i).expect("read a column") {
+                    ValueRef::Null => "NULL".to_owned(),
+                    ValueRef::Integer(n) => n.to_string(),
+                    ValueRef::Real(r) => r.to_string(),
+                    ValueRef::Text(t) => format!("{:?}", String::from_utf8_lossy(t)),
+                    ValueRef::Blob(b) => {
+                        format!("x'{}'", b.iter().map(|b| format!("{b:02x}")).collect::<String>())
+                    }
+                };
+                write!(out, "|{value}").expect("write to a string");
+            }
+            out.push('\n');
+        }
+    }
+    out
+}

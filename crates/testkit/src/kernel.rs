@@ -1,0 +1,46 @@
+//! A kernel over a ledger in memory.
+
+use std::path::PathBuf;
+
+use ic_base::{Context, FixedClock, RunId, SeededIds, Timestamp};
+use ic_ops::Kernel;
+use ic_phase::Chain;
+use ic_phase::gate::Gates;
+use ic_phase::resolve::Project;
+use ic_phase::run::NewRun;
+use ic_store::Ledger;
+
+/// A kernel over an empty ledger in memory, with a clock that stands still (so that nothing can be ordered by it)
+/// and ids that repeat.
+///
+/// # Panics
+/// If the ledger cannot be made.
+pub fn kernel() -> Kernel {
+    Kernel {
+        ledger: Ledger::in_memory().expect("a ledger in memory"),
+        context: Context {
+            clock: Box::new(FixedClock(Timestamp(1_700_000_000_000))),
+            ids: Box::new(SeededIds::new(0x0010_0000)),
+        },
+        project: Project { directory: PathBuf::from("/project"), root: PathBuf::from("/project") },
+        caller: None,
+    }
+}
+
+/// What a run on this chain (`a,b,c`) is made of, without gates.
+///
+/// # Panics
+/// If it is not a chain.
+pub fn new_run(chain: &str) -> NewRun {
+    NewRun {
+        id: RunId::from_ledger(String::new()),
+        goal: "a goal".to_owned(),
+        chain: Chain::parse(chain).expect("a chain"),
+        project_dir: PathBuf::from("/project"),
+        complexity: None,
+        auto_advance: true,
+        gates: Gates::default(),
+        scope_id: None,
+        metadata: "{}".to_owned(),
+    }
+}
