@@ -12,6 +12,3 @@ pub mod table;
 pub use apply::{Request, Rollback, rollback};
 pub use plan::{Plan, make as plan};
 pub use table::redact;
-
-#[cfg(test)]
-mod tests;

@@ -121,7 +121,7 @@ pub fn check_skip(run: &Run, phase: &str) -> Result<()> {
 /// Whether this run may be taken back to `target`, and the phases that it then leaves, in chain order.
 ///
 /// Errors: `unknown_phase`; `phase_ahead`; `already_at_phase` (the current phase, unless it is included);
-/// `run_not_active` for cancelled and failed runs; `rolling_back`.
+/// `terminal_phase` for the end of the chain; `run_not_active` for cancelled and failed runs; `rolling_back`.
 pub fn check_rollback(run: &Run, target: &str, include_target: bool) -> Result<Vec<String>> {
     if run.status != RunStatus::Completed {
         run.require_active()?;
@@ -141,6 +141,14 @@ pub fn check_rollback(run: &Run, target: &str, include_target: bool) -> Result<V
         return Err(Diagnosis::new(Code::AlreadyAtPhase, format!("The run already is at {target}."))
             .hint("to take back what was done in this phase too, add --include-target")
             .detail("phase", target));
+    }
+    if target == run.chain.last() {
+        return Err(Diagnosis::new(
+            Code::TerminalPhase,
+            format!("{target} is the end of the chain: a run that is taken back to it could not be completed again."),
+        )
+        .hint("name the phase before it")
+        .detail("to_phase", target));
     }
     let mut phases = run.chain.phases_after(target, &run.phase);
     if include_target {

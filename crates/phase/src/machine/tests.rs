@@ -88,6 +88,8 @@ fn each_refusal_of_a_rollback_has_its_own_code() {
     assert_eq!(check(RunStatus::Active, "d", false), Err(Code::PhaseAhead));
     assert_eq!(check(RunStatus::Active, "z", false), Err(Code::UnknownPhase));
     assert_eq!(check(RunStatus::Completed, "a", false), Ok(vec!["b".into(), "c".into()]));
+    let ended = Run { phase: "d".into(), ..run(RunStatus::Completed, "d") };
+    assert_eq!(check_rollback(&ended, "d", true).map_err(|e| e.code()), Err(Code::TerminalPhase));
     assert_eq!(check(RunStatus::Cancelled, "a", false), Err(Code::RunNotActive));
     assert_eq!(check(RunStatus::Failed, "a", false), Err(Code::RunNotActive));
     assert_eq!(check(RunStatus::RollingBack, "a", false), Err(Code::RollingBack));
