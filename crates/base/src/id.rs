@@ -18,6 +18,7 @@ pub trait IdSource: Send + Sync {
 pub struct RandomIds;
 
 impl IdSource for RandomIds {
+    #[allow(clippy::disallowed_methods, reason = "the one place that makes random ids")]
     fn next(&self, now: Timestamp) -> Uuid {
         let mut random = [0; 10];
         random.copy_from_slice(&Uuid::now_v7().as_bytes()[6..]);

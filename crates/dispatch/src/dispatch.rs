@@ -161,10 +161,10 @@ impl Dispatch {
 pub fn create(
     tx: &Transaction<'_>,
     now: Timestamp,
-    id: DispatchId,
+    id: &DispatchId,
     run: (&RunId, i64),
     phase: &str,
-    work: Work,
+    work: &Work,
 ) -> Result<Dispatch> {
     let (run_id, epoch) = run;
     let event = NewEvent {
@@ -193,7 +193,7 @@ pub fn create(
             &now.millis(),
         ],
     )?;
-    get(tx, &id)
+    get(tx, id)
 }
 
 /// The dispatch with this full id. Errors: `dispatch_not_found`.

@@ -36,7 +36,10 @@ pub fn parse_sha(text: &str) -> Result<String> {
 pub fn check_file(path: &Path) -> Result<()> {
     let bytes = ic_store::path_bytes(path);
     if bytes.is_empty() || bytes.contains(&0) || bytes.len() > 4096 {
-        return Err(invalid(format!("{path:?} is not a path: 1 to 4096 bytes, none of them NUL.")));
+        return Err(invalid(format!(
+            "{:?} is not a path: 1 to 4096 bytes, none of them NUL.",
+            path.to_string_lossy()
+        )));
     }
     Ok(())
 }

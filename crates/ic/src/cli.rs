@@ -136,7 +136,7 @@ pub(crate) enum Command {
 
 fn busy_timeout(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|e| e.to_string())?;
-    if duration > Duration::from_secs(3600) {
+    if duration > Duration::from_hours(1) {
         return Err("at most 1h".to_owned());
     }
     Ok(duration)

@@ -73,18 +73,18 @@ impl FormatChoice {
         [&self.flag, &self.default]
             .into_iter()
             .flatten()
-            .find_map(|value| parse(value).flatten())
+            .find_map(|value| parse(value))
             .unwrap_or_else(automatic)
     }
 }
 
-/// `None`: not a format. `Some(None)`: auto.
-fn parse(text: &OsStr) -> Option<Option<Format>> {
+/// The format that a value names; `auto` is decided here. `None` if it is not a format.
+fn parse(text: &OsStr) -> Option<Format> {
     match text.to_str() {
-        Some("auto") => Some(None),
-        Some("json") => Some(Some(Format::Json)),
-        Some("jsonl") => Some(Some(Format::Jsonl)),
-        Some("text") => Some(Some(Format::Text)),
+        Some("auto") => Some(automatic()),
+        Some("json") => Some(Format::Json),
+        Some("jsonl") => Some(Format::Jsonl),
+        Some("text") => Some(Format::Text),
         _ => None,
     }
 }

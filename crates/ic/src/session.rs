@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ic_base::{Code, Context, Diagnose, Diagnosis, Result};
+use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_ops::{Caller, Kernel};
 use ic_phase::resolve::Project;
 use ic_store::{Ledger, Lookup, OpenOptions, Place};
@@ -54,11 +54,6 @@ impl Session {
         self.options
     }
 
-    /// The clock and ids.
-    pub(crate) fn context(&self) -> Context {
-        Environment::context()
-    }
-
     /// Where the ledger is. Errors: `no_ledger`.
     pub(crate) fn place(&self) -> Result<Place> {
         ic_store::locate(&self.lookup())
@@ -72,7 +67,7 @@ impl Session {
     /// The open ledger, writing on behalf of `dispatch`, else of the environment's.
     pub(crate) fn kernel_for(&self, dispatch: Option<&str>) -> Result<Kernel> {
         let place = self.place()?;
-        let context = self.context();
+        let context = Environment::context();
         let ledger = Ledger::open(&place.db, self.options, &context)?;
         if self.verbose {
             let found = format!("{:?}", place.found_by).to_lowercase();

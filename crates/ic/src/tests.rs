@@ -1,1 +1,9 @@
+//! What is written from the code and must not drift from it: `docs/CLI.md`, `docs/schemas/`, `docs/errors/`.
+//!
+//! `IC_UPDATE=1 cargo test -p ic --lib` writes the generated ones.
 
+mod errors;
+mod files;
+mod manual;
+mod schemas;
+mod verbs;

@@ -89,12 +89,11 @@ fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &Request<'_>) -> Result<Ou
         Expectation::parse(expected, &run.chain)?.check(run)?;
     }
     let to = machine::destination(run, &skip::skipped_phases(snapshot, &run.id)?)?;
-    let verdict = match request.disable_gates {
-        Some(_) => Verdict::unasked(),
-        None => {
-            let asked = facts::gather(snapshot, &run.id, run.gates.at(&run.phase, &to, &run.chain))?;
-            evaluate(&asked, Tier::of_priority(request.priority))
-        }
+    let verdict = if request.disable_gates.is_some() {
+        Verdict::unasked()
+    } else {
+        let asked = facts::gather(snapshot, &run.id, run.gates.at(&run.phase, &to, &run.chain))?;
+        evaluate(&asked, Tier::of_priority(request.priority))
     };
     let (event_type, reason) = match machine::decide(run, &to, &verdict) {
         Step::Advance { .. } => (EventType::Advance, request.disable_gates.map(str::to_owned)),

@@ -270,10 +270,8 @@ pub fn advance_phase(
     to: &str,
     completes: bool,
 ) -> Result<()> {
-    let (status, completed_at) = match completes {
-        true => (RunStatus::Completed, Some(now.millis())),
-        false => (run.status, None),
-    };
+    let (status, completed_at) =
+        if completes { (RunStatus::Completed, Some(now.millis())) } else { (run.status, None) };
     let moved = tx.execute(
         "UPDATE runs SET phase = $1, status = $2, completed_at = $3, updated_at = $4 \
          WHERE id = $5 AND phase = $6 AND epoch = $7",

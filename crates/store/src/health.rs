@@ -86,10 +86,11 @@ fn permissions(path: &Path) -> Check {
     match std::fs::metadata(path) {
         Ok(meta) => {
             let mode = meta.permissions().mode() & 0o777;
+            let is_private = mode.trailing_zeros() >= 6;
             Check {
                 name: "permissions",
-                ok: mode & 0o077 == 0,
-                detail: if mode & 0o077 == 0 {
+                ok: is_private,
+                detail: if is_private {
                     format!("{mode:04o}")
                 } else {
                     format!("{mode:04o}: others can read the ledger; chmod 600 mends it")

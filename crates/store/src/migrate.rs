@@ -91,14 +91,11 @@ pub(crate) fn bring_up_to_date(
 
 /// Makes a new ledger at `path`, or finishes one that a crash left empty. An existing ledger is opened and kept.
 pub(crate) fn create(path: &Path, options: OpenOptions, now: Timestamp) -> Result<bool> {
-    let _lock = lock(path)?;
-    let fresh = match std::fs::metadata(path) {
-        Ok(meta) => meta.len() == 0,
-        Err(_) => {
-            private_file(path).while_doing(|| format!("creating {}", path.display()))?;
-            true
-        }
-    };
+    let lock = lock(path)?;
+    let fresh = std::fs::metadata(path).map_or(true, |meta| meta.len() == 0);
+    if !path.exists() {
+        private_file(path).while_doing(|| format!("creating {}", path.display()))?;
+    }
     let mut connection = connect(path, options)?;
     if fresh {
         use_wal(&connection, options.busy_timeout)?;
@@ -106,7 +103,7 @@ pub(crate) fn create(path: &Path, options: OpenOptions, now: Timestamp) -> Resul
         return Ok(true);
     }
     if version_of(&connection, path)? != LATEST {
-        drop(_lock);
+        drop(lock);
         bring_up_to_date(&mut connection, path, options, now)?;
     }
     Ok(false)

@@ -34,7 +34,7 @@ pub(crate) fn optional_label(flag: &str, value: Option<&str>) -> Result<Option<S
 pub(crate) fn path<'a>(flag: &str, value: &'a Path) -> Result<&'a Path> {
     let bytes = ic_store::path_bytes(value);
     if bytes.is_empty() || bytes.len() > 4096 {
-        return Err(invalid(flag, "must be a path of 1 to 4096 bytes".to_owned()));
+        return Err(invalid(flag, "must be a path of 1 to 4096 bytes"));
     }
     Ok(value)
 }
@@ -42,9 +42,9 @@ pub(crate) fn path<'a>(flag: &str, value: &'a Path) -> Result<&'a Path> {
 /// A JSON object. Errors: `invalid_value`.
 pub(crate) fn json_object(flag: &str, value: &str) -> Result<Map<String, Value>> {
     if value.len() > MAX_JSON {
-        return Err(invalid(flag, format!("is longer than {MAX_JSON} bytes")));
+        return Err(invalid(flag, &format!("is longer than {MAX_JSON} bytes")));
     }
-    serde_json::from_str(value).map_err(|e| invalid(flag, format!("is not a JSON object: {e}")))
+    serde_json::from_str(value).map_err(|e| invalid(flag, &format!("is not a JSON object: {e}")))
 }
 
 /// The value itself, or the content of FILE for `@FILE`.
@@ -56,7 +56,7 @@ pub(crate) fn inline_or_file(session: &Session, flag: &str, value: &str) -> Resu
     let opened = std::fs::File::open(&path).while_doing(doing)?;
     opened.take(MAX_JSON as u64 + 1).read_to_string(&mut text).while_doing(doing)?;
     if text.len() > MAX_JSON {
-        return Err(invalid(flag, format!("names a file longer than {MAX_JSON} bytes")));
+        return Err(invalid(flag, &format!("names a file longer than {MAX_JSON} bytes")));
     }
     Ok(text)
 }
@@ -70,7 +70,7 @@ pub(crate) fn standard_input() -> Result<Vec<u8>> {
         .read_to_end(&mut bytes)
         .while_doing(|| "reading standard input".to_owned())?;
     if bytes.len() as u64 > MAX_STDIN {
-        return Err(invalid("--stdin", format!("was given more than {MAX_STDIN} bytes")));
+        return Err(invalid("--stdin", &format!("was given more than {MAX_STDIN} bytes")));
     }
     Ok(bytes)
 }
@@ -80,10 +80,10 @@ pub(crate) fn project(session: &Session, value: &Path) -> Result<std::path::Path
     let joined = session.directory.join(value);
     match std::fs::canonicalize(&joined) {
         Ok(path) if path.is_dir() => Ok(path),
-        _ => Err(invalid("--project", format!("must be a directory; {} is not", joined.display()))),
+        _ => Err(invalid("--project", &format!("must be a directory; {} is not", joined.display()))),
     }
 }
 
-fn invalid(flag: &str, why: String) -> Diagnosis {
+fn invalid(flag: &str, why: &str) -> Diagnosis {
     Diagnosis::new(Code::InvalidValue, format!("{flag} {why}.")).detail("value", flag)
 }

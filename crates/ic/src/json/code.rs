@@ -13,6 +13,7 @@ use super::{PathJson, exact};
 pub(crate) struct CodeJson {
     run_id: String,
     /// Always code.
+    #[cfg_attr(test, schemars(extend("enum" = ["code"])))]
     layer: &'static str,
     /// The phases that were asked for, in chain order.
     phases: Vec<String>,
@@ -30,6 +31,7 @@ struct EntryJson {
     dispatch_name: Option<String>,
     agent_type: Option<String>,
     phase: String,
+    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "completed", "failed", "timed_out", "cancelled"])))]
     status: &'static str,
     /// Some of it was reported after the dispatch was rolled back.
     late: bool,
@@ -52,6 +54,7 @@ struct CodeArtifact {
     path: PathJson,
     content_hash: Option<String>,
     r#type: String,
+    #[cfg_attr(test, schemars(extend("enum" = ["active", "rolled_back"])))]
     status: &'static str,
 }
 

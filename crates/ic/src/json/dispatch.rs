@@ -17,6 +17,7 @@ pub(crate) struct DispatchJson {
     /// The run's epoch when the work was handed out.
     epoch: i64,
     /// pending, running, completed, failed, `timed_out` or cancelled.
+    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "completed", "failed", "timed_out", "cancelled"])))]
     status: &'static str,
     agent_type: Option<String>,
     name: Option<String>,
@@ -27,6 +28,7 @@ pub(crate) struct DispatchJson {
     pid: Option<i64>,
     summary: Option<String>,
     /// pass or fail.
+    #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail", null])))]
     verdict: Option<&'static str>,
     error: Option<String>,
     tokens: TokensJson,

@@ -12,13 +12,17 @@ pub(crate) struct EventJson {
     /// Its place in the total order, from 1, without gaps.
     seq: i64,
     run_id: Option<String>,
+    /// What kind of thing it is about; more kinds may come.
     source: String,
+    /// What happened; more types may come.
     r#type: String,
     subject_id: Option<String>,
     from: Option<String>,
     to: Option<String>,
     epoch: Option<i64>,
+    #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail", "none", null])))]
     gate_result: Option<String>,
+    #[cfg_attr(test, schemars(extend("enum" = ["hard", "soft", "none", null])))]
     gate_tier: Option<String>,
     reason: Option<String>,
     #[cfg_attr(test, schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]

@@ -39,6 +39,7 @@ pub(crate) struct RollbackJson {
     cleared_skips: Vec<String>,
     counts: CountsJson,
     /// planned or `rolled_back`.
+    #[cfg_attr(test, schemars(extend("enum" = ["planned", "rolled_back"])))]
     status: &'static str,
     /// The event; null for a dry run.
     seq: Option<i64>,
@@ -60,6 +61,7 @@ struct DispatchRef {
     id: String,
     name: Option<String>,
     phase: String,
+    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "completed", "failed", "timed_out", "cancelled"])))]
     status: &'static str,
 }
 
@@ -79,6 +81,7 @@ struct AgentRef {
     id: String,
     name: Option<String>,
     phase: String,
+    #[cfg_attr(test, schemars(extend("enum" = ["active", "completed", "failed"])))]
     status: &'static str,
 }
 

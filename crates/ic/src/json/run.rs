@@ -20,6 +20,7 @@ pub(crate) struct RunJson {
     short_id: String,
     goal: String,
     /// active, `rolling_back`, completed, cancelled or failed.
+    #[cfg_attr(test, schemars(extend("enum" = ["active", "rolling_back", "completed", "cancelled", "failed"])))]
     status: &'static str,
     phase: String,
     /// The chain, in order.
@@ -71,6 +72,7 @@ pub(crate) struct PhaseJson {
     run_id: String,
     phase: String,
     epoch: i64,
+    #[cfg_attr(test, schemars(extend("enum" = ["active", "rolling_back", "completed", "cancelled", "failed"])))]
     status: &'static str,
 }
 
@@ -97,12 +99,15 @@ pub(crate) struct WarningJson {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ConditionJson {
+    #[cfg_attr(test, schemars(extend("enum" = ["artifact_exists", "agents_complete", "dispatches_complete", "verdict_exists", "verdict_clean"])))]
     check: &'static str,
     /// The phase that is asked of; null: the whole run.
     phase: Option<String>,
     /// hard or soft.
+    #[cfg_attr(test, schemars(extend("enum" = ["hard", "soft"])))]
     tier: &'static str,
     /// pass or fail.
+    #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail"])))]
     result: &'static str,
     count: i64,
     detail: String,
@@ -139,12 +144,15 @@ pub(crate) struct AdvanceJson {
     run_id: String,
     advanced: bool,
     /// advance, override, block or pause.
+    #[cfg_attr(test, schemars(extend("enum" = ["advance", "override", "block", "pause"])))]
     event_type: &'static str,
     from_phase: String,
     to_phase: String,
     /// pass, fail or none.
+    #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail", "none"])))]
     gate_result: &'static str,
     /// hard, soft or none.
+    #[cfg_attr(test, schemars(extend("enum" = ["hard", "soft", "none"])))]
     gate_tier: &'static str,
     evidence: EvidenceJson,
     reason: Option<String>,
@@ -153,6 +161,7 @@ pub(crate) struct AdvanceJson {
     /// The checkpoint that the advance took.
     checkpoint_id: Option<String>,
     /// Why the run did not move: `gate_blocked` or `paused`.
+    #[cfg_attr(test, schemars(extend("enum" = ["gate_blocked", "paused", null])))]
     code: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<WarningJson>,
@@ -205,13 +214,17 @@ pub(crate) struct GateCheckJson {
     from_phase: String,
     to_phase: String,
     /// advance, block or pause.
+    #[cfg_attr(test, schemars(extend("enum" = ["advance", "block", "pause"])))]
     would: &'static str,
+    #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail", "none"])))]
     gate_result: &'static str,
+    #[cfg_attr(test, schemars(extend("enum" = ["hard", "soft", "none"])))]
     gate_tier: &'static str,
     evidence: EvidenceJson,
     reason: Option<String>,
     epoch: i64,
     /// `gate_blocked`, `paused` or null.
+    #[cfg_attr(test, schemars(extend("enum" = ["gate_blocked", "paused", null])))]
     code: Option<&'static str>,
 }
 
@@ -245,8 +258,10 @@ pub(crate) struct GateRuleJson {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RequirementJson {
+    #[cfg_attr(test, schemars(extend("enum" = ["artifact_exists", "agents_complete", "dispatches_complete", "verdict_exists", "verdict_clean"])))]
     pub(crate) check: &'static str,
     pub(crate) phase: Option<String>,
+    #[cfg_attr(test, schemars(extend("enum" = ["hard", "soft"])))]
     pub(crate) tier: &'static str,
 }
 

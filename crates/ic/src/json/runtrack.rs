@@ -19,6 +19,7 @@ pub(crate) struct ArtifactJson {
     content_hash: Option<String>,
     dispatch_id: Option<String>,
     /// active or `rolled_back`.
+    #[cfg_attr(test, schemars(extend("enum" = ["active", "rolled_back"])))]
     status: &'static str,
     rolled_back_by: Option<String>,
     seq: i64,
@@ -54,6 +55,7 @@ pub(crate) struct AgentJson {
     name: Option<String>,
     dispatch_id: Option<String>,
     /// active, completed or failed.
+    #[cfg_attr(test, schemars(extend("enum" = ["active", "completed", "failed"])))]
     status: &'static str,
     rolled_back_by: Option<String>,
     seq: i64,

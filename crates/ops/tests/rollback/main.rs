@@ -9,7 +9,7 @@ use ic_base::{Code, Diagnosis, DispatchId, RunId};
 use ic_dispatch::dispatch::{self, Ending, Filter, Work};
 use ic_dispatch::report::{Commit, Report};
 use ic_dispatch::{DispatchStatus, Verdict};
-use ic_ops::advance::{advance, override_gate};
+use ic_ops::advance::{self, advance, override_gate};
 use ic_ops::rollback::code::{self, Scope};
 use ic_ops::rollback::{Request, Rollback, rollback};
 use ic_ops::{Caller, Kernel};
@@ -94,17 +94,18 @@ impl World {
     fn act(&mut self, deed: &Deed) {
         match *deed {
             Deed::Advance => {
-                let moved = advance(&self.kernel, &self.run, &Default::default()).map(|o| o.advanced());
-                assert_eq!(moved.map_err(refusal), self.model.advance(false));
+                let moved =
+                    advance(&self.kernel, &self.run, &advance::Request::default()).map(|o| o.advanced());
+                assert_eq!(moved.map_err(|e| refusal(&e)), self.model.advance(false));
             }
             Deed::Override => {
                 let moved = override_gate(&self.kernel, &self.run, "because").map(|o| o.advanced());
-                assert_eq!(moved.map_err(refusal), self.model.advance(true));
+                assert_eq!(moved.map_err(|e| refusal(&e)), self.model.advance(true));
             }
             Deed::Skip(phase) => {
                 let done =
                     ic_ops::run::skip(&self.kernel, &self.run, PHASES[phase], "no").map(|(.., new)| new);
-                assert_eq!(done.map_err(refusal), self.model.skip(phase));
+                assert_eq!(done.map_err(|e| refusal(&e)), self.model.skip(phase));
             }
             Deed::Dispatch(phase) => {
                 let made = ic_ops::dispatch::create(
@@ -113,7 +114,7 @@ impl World {
                     phase.map(|p| PHASES[p]),
                     &Work::default(),
                 );
-                let id = made.map(|d| d.id.to_string()).map_err(refusal);
+                let id = made.map(|d| d.id.to_string()).map_err(|e| refusal(&e));
                 self.model.dispatch(id, phase);
             }
             Deed::Start(i) => self.on_dispatch(
@@ -131,18 +132,10 @@ impl World {
                 );
             }
             Deed::Record(i) => self.record(i),
-            Deed::Artifact(phase) => {
-                let request = ic_ops::artifact::Request {
-                    path: std::path::Path::new("no/such/file"),
-                    phase: phase.map(|p| PHASES[p]),
-                    kind: "file",
-                };
-                let id = ic_ops::artifact::add(&self.kernel, &self.run, &request).map(|a| a.id.to_string());
-                self.model.artifact(id.map_err(refusal), phase);
-            }
+            Deed::Artifact(phase) => self.artifact(phase),
             Deed::Agent => {
                 let id = ic_ops::agent::add(&self.kernel, &self.run, "codex", None).map(|a| a.id.to_string());
-                self.model.agent(id.map_err(refusal));
+                self.model.agent(id.map_err(|e| refusal(&e)));
             }
             Deed::EndAgent(i) => {
                 if let Some(row) = pick(&self.model.agents, i) {
@@ -151,7 +144,7 @@ impl World {
                         &self.model.agents[row].id,
                         AgentStatus::Completed,
                     );
-                    assert_eq!(done.map(|_| ()).map_err(refusal), self.model.end_agent(row));
+                    assert_eq!(done.map(|_| ()).map_err(|e| refusal(&e)), self.model.end_agent(row));
                 }
             }
             Deed::Rollback { to, include } => self.roll_back(to, include),
@@ -165,9 +158,19 @@ impl World {
         model: impl FnOnce(&mut Model, usize) -> Result<(), Refusal>,
     ) {
         if let Some(row) = pick(&self.model.dispatches, i) {
-            let done = real(&self.kernel, &self.model.dispatches[row].id).map_err(refusal);
+            let done = real(&self.kernel, &self.model.dispatches[row].id).map_err(|e| refusal(&e));
             assert_eq!(done, model(&mut self.model, row));
         }
+    }
+
+    fn artifact(&mut self, phase: Option<usize>) {
+        let request = ic_ops::artifact::Request {
+            path: std::path::Path::new("no/such/file"),
+            phase: phase.map(|p| PHASES[p]),
+            kind: "file",
+        };
+        let id = ic_ops::artifact::add(&self.kernel, &self.run, &request).map(|a| a.id.to_string());
+        self.model.artifact(id.map_err(|e| refusal(&e)), phase);
     }
 
     fn record(&mut self, i: usize) {
@@ -200,7 +203,7 @@ impl World {
             }
             (Err(error), Err(expected)) => {
                 let code = error.code();
-                assert_eq!(refusal(error), expected);
+                assert_eq!(refusal(&error), expected);
                 let real = rollback(&self.kernel, &request(false, None)).map_err(|e| e.code());
                 assert_eq!(real.err(), Some(code), "the real call refuses what the dry run refuses");
                 return;
@@ -329,7 +332,7 @@ fn named(rollback: &Rollback) -> model::Plan {
     named
 }
 
-fn refusal(error: Diagnosis) -> Refusal {
+fn refusal(error: &Diagnosis) -> Refusal {
     Refusal(error.code().as_str())
 }
 
@@ -342,7 +345,7 @@ fn a_rolled_back_dispatch_closes_the_door() {
     let id = world.model.dispatches[0].id.clone();
     world.act(&Deed::Rollback { to: 0, include: false });
     world.kernel.caller = Some(Caller { reference: id.clone(), explicit: true });
-    let refused = advance(&world.kernel, &world.run, &Default::default()).map_err(|e| e.code());
+    let refused = advance(&world.kernel, &world.run, &advance::Request::default()).map_err(|e| e.code());
     assert_eq!(refused.err(), Some(Code::StaleDispatch));
     let status = world.kernel.read(|s| dispatch::get(s, &DispatchId::from_ledger(id))).unwrap().status;
     assert_eq!(status, DispatchStatus::Cancelled);

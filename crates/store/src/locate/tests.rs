@@ -31,10 +31,10 @@ fn without_git_the_store_is_beside_the_project_and_private() {
     assert_eq!(locate(&at(&root)).unwrap_err().code(), Code::NoLedger);
     let made = init(&root, None);
     assert_eq!(made.store, root.join(".ic"));
-    let mode = |p: &Path| fs::metadata(p).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&made.store), 0o700);
+    let permissions = |p: &Path| fs::metadata(p).unwrap().permissions().mode() & 0o777;
+    assert_eq!(permissions(&made.store), 0o700);
     for entry in fs::read_dir(&made.store).unwrap() {
-        assert_eq!(mode(&entry.unwrap().path()), 0o600);
+        assert_eq!(permissions(&entry.unwrap().path()), 0o600);
     }
     let below = root.join("x/y");
     fs::create_dir_all(&below).unwrap();

@@ -13,7 +13,8 @@ const NOW: Timestamp = Timestamp(1_700_000_000_000);
 fn every_file_is_a_migration_and_the_constant_is_the_highest() {
     let files = std::fs::read_dir("../../migrations/sqlite").unwrap().count();
     let migrations = embedded::migrations::runner();
-    let versions: Vec<i32> = migrations.get_migrations().iter().map(|m| m.version() as i32).collect();
+    let versions: Vec<i32> =
+        migrations.get_migrations().iter().map(refinery_core::Migration::version).collect();
     assert_eq!(versions.len(), files, "a misnamed file would be skipped in silence");
     assert_eq!(versions.iter().max(), Some(&LATEST));
 }
@@ -22,10 +23,7 @@ fn every_file_is_a_migration_and_the_constant_is_the_highest() {
 fn older(path: &std::path::Path, version: i32) {
     let connection = Connection::open(path).unwrap();
     connection.execute_batch("BEGIN").unwrap();
-    runner()
-        .set_target(Target::Version(version.try_into().unwrap()))
-        .run(&mut super::InTransaction(&connection))
-        .unwrap();
+    runner().set_target(Target::Version(version)).run(&mut super::InTransaction(&connection)).unwrap();
     connection
         .execute_batch(&format!(
             "INSERT INTO event_cursors VALUES ('kept', '', 1, 1);

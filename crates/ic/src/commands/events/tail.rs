@@ -123,10 +123,10 @@ impl Position<'_> {
     fn print_new(&mut self, list: &mut List<'_>) -> Result<bool> {
         loop {
             let wanted = self.left.min(STEP);
-            let (mut printed, mut last) = (0, self.at);
+            let (mut printed, mut end) = (0, self.at);
             self.kernel.read(|snapshot| {
                 ic_events::each_since(snapshot, self.run_id.as_ref(), self.at, wanted, |event| {
-                    last = event.seq;
+                    end = event.seq;
                     printed += 1;
                     let line = render::event::line(&event, false);
                     list.push(&EventJson::new(event, false), || line)
@@ -136,7 +136,7 @@ impl Position<'_> {
                 return Ok(false);
             }
             if printed > 0 {
-                self.at = last;
+                self.at = end;
                 self.left -= printed;
                 self.keep()?;
             }

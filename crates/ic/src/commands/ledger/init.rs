@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use ic_base::Result;
 
+use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::json::InitJson;
 use crate::render::path_text;
@@ -31,7 +32,7 @@ impl Init {
         let place = ic_store::initial_place(&session.lookup(), store.as_deref())?;
         let (directory, options) = (session.directory.clone(), session.options());
         let (_, created) =
-            ic_store::create(&place, store.is_some(), &directory, options, &session.context())?;
+            ic_store::create(&place, store.is_some(), &directory, options, &Environment::context())?;
         let record = InitJson { place: (&place).into(), created };
         session.output.record(&record, || {
             let what = if created { "Made the ledger" } else { "The ledger is already there:" };

@@ -1,0 +1,141 @@
+//! `docs/CLI.md`: every verb, written from the command tree.
+
+use std::fmt::Write;
+
+use clap::{Arg, ArgAction, Command};
+
+use super::files::assert_is;
+use super::verbs::{leaves, own_arguments, tree};
+
+const HEAD: &str = "# The command line
+
+Written from the program itself by a test (`IC_UPDATE=1 cargo test -p ic --lib`); `ic VERB --help` says the same. The shapes of
+the JSON are in [schemas/](schemas/README.md), the error codes in [errors/](errors/README.md).
+
+## Exit codes
+
+| exit | meaning |
+|---|---|
+| 0 | done, or yes |
+| 1 | an expected no: blocked, paused, conflict, stale, refused in this state, nothing found by a query |
+| 2 | failure: I/O, corruption, busy past the timeout |
+| 3 | usage: bad flags or values, or a reference to something that does not exist |
+| 4 | partly done: the report on stdout names what is left (kept for rollbacks over outside layers) |
+
+In JSON form an error is one line on stderr: `{\"error\": {\"code\", \"message\", \"hint\", \"details\"}}`; in text form it is
+`error: ...` and `hint: ...`.
+
+## References
+
+A run, dispatch or agent is named by its id, or by the last six or more hex digits of it. A run is also `@` (the only
+active run of this project) or `scope:NAME`.
+
+";
+
+const ENVIRONMENT: &str = "## Environment
+
+| variable | meaning |
+|---|---|
+| `IC_DB` | the ledger's file, unless `--db` names another |
+| `IC_FORMAT` | the form of the output, unless a flag says otherwise: auto, json, jsonl, text |
+| `IC_DISPATCH` | the dispatch on whose behalf writes are made, unless `--dispatch` names another |
+| `NO_COLOR` | no colours in text |
+
+";
+
+#[test]
+fn the_manual_is_what_the_program_says() {
+    let tree = tree();
+    let mut text = HEAD.to_owned();
+    text.push_str("## Global options\n\nThey stand anywhere on the line.\n\n");
+    let globals: Vec<&Arg> = tree.get_arguments().collect();
+    options(&mut text, &globals);
+    text.push_str(ENVIRONMENT);
+    text.push_str("## Verbs\n\n| verb | what it does |\n|---|---|\n");
+    for (name, command) in leaves(&tree) {
+        let _ = writeln!(text, "| [`{name}`](#{}) | {} |", name.replace(' ', "-"), about(command));
+    }
+    text.push('\n');
+    for (name, command) in leaves(&tree) {
+        verb(&mut text, &name, command);
+    }
+    assert_is("CLI.md", &(text.trim_end().to_owned() + "\n"));
+}
+
+fn about(command: &Command) -> String {
+    command.get_about().map(ToString::to_string).unwrap_or_default()
+}
+
+fn verb(text: &mut String, name: &str, command: &Command) {
+    let long = command.get_long_about().map_or_else(|| about(command), ToString::to_string);
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").trim();
+    let _ = writeln!(text, "## {name}\n\n{}\n\n```text\n{usage}\n```\n", unwrapped(&long));
+    let arguments: Vec<&Arg> = own_arguments(command).collect();
+    options(text, &arguments);
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let (examples, note) = after.split_once("\n\n").unwrap_or((&after, ""));
+    let examples: Vec<&str> = examples.lines().skip(1).map(|l| l.strip_prefix("  ").unwrap_or(l)).collect();
+    let _ = writeln!(text, "```bash\n{}\n```\n", examples.join("\n"));
+    if !note.is_empty() {
+        let _ = writeln!(text, "{}\n", unwrapped(note));
+    }
+}
+
+/// Paragraphs on one line each.
+fn unwrapped(text: &str) -> String {
+    let paragraphs: Vec<String> =
+        text.split("\n\n").map(|p| p.lines().map(str::trim).collect::<Vec<_>>().join(" ")).collect();
+    paragraphs.join("\n\n")
+}
+
+fn options(text: &mut String, arguments: &[&Arg]) {
+    if arguments.is_empty() {
+        return;
+    }
+    text.push_str("| argument | meaning |\n|---|---|\n");
+    for argument in arguments {
+        let _ = writeln!(text, "| `{}` | {} |", spelled(argument).replace('|', "\\|"), meaning(argument));
+    }
+    text.push('\n');
+}
+
+/// `RUN`, `[RUN]`, `--goal TEXT`, `--commit SHA ...`.
+fn spelled(argument: &Arg) -> String {
+    let names: Vec<String> =
+        argument.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
+    let value = if argument.get_action().takes_values() { names.join(" ") } else { String::new() };
+    if argument.is_positional() {
+        return if argument.is_required_set() { value } else { format!("[{value}]") };
+    }
+    let flag = match (argument.get_long(), argument.get_short()) {
+        (Some(long), Some(short)) => format!("-{short}, --{long}"),
+        (Some(long), None) => format!("--{long}"),
+        (None, Some(short)) => format!("-{short}"),
+        (None, None) => String::new(),
+    };
+    let again = if matches!(argument.get_action(), ArgAction::Append) { " ..." } else { "" };
+    let spelled = format!("{flag} {value}{again}");
+    spelled.trim().to_owned()
+}
+
+fn meaning(argument: &Arg) -> String {
+    let mut meaning = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    if argument.is_required_set() && !argument.is_positional() {
+        meaning.push_str(" (required)");
+    }
+    let values: Vec<String> = argument
+        .get_possible_values()
+        .iter()
+        .filter(|v| !v.is_hide_set())
+        .map(|v| format!("`{}`", v.get_name()))
+        .collect();
+    if argument.get_action().takes_values() && !values.is_empty() {
+        let _ = write!(meaning, ": {}", values.join(", "));
+    }
+    let defaults: Vec<_> = argument.get_default_values().iter().map(|v| v.to_string_lossy()).collect();
+    if !argument.is_hide_default_value_set() && argument.get_action().takes_values() && !defaults.is_empty() {
+        let _ = write!(meaning, " [default: {}]", defaults.join(","));
+    }
+    meaning.replace('|', "\\|").replace('<', "\\<")
+}

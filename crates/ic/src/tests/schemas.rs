@@ -1,0 +1,176 @@
+//! `docs/schemas/`: one JSON schema for each shape that a verb prints.
+
+use std::collections::BTreeSet;
+
+use ic_base::Code;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Value, json};
+
+use super::files::{assert_is, names};
+use super::verbs::{leaves, tree};
+use crate::failure::ErrorJson;
+use crate::json::{
+    AdvanceJson, AgentJson, ArtifactJson, CancelJson, CodeJson, CursorJson, DispatchJson, DispatchShowJson,
+    EventJson, GateCheckJson, GateRuleJson, HealthJson, InitJson, PhaseJson, RecordedJson, RedactedJson,
+    RollbackJson, RunJson, SkipJson, VerifyJson, VersionJson, WhereJson,
+};
+
+/// Which shape a verb prints with `--json`. Verbs with two shapes stand twice.
+const SHAPES: &[(&str, &str)] = &[
+    ("ic init", "init"),
+    ("ic where", "where"),
+    ("ic version", "version"),
+    ("ic health", "health"),
+    ("ic run create", "run"),
+    ("ic run list", "run-list"),
+    ("ic run status", "run"),
+    ("ic run phase", "phase"),
+    ("ic run current", "run"),
+    ("ic run events", "event-list"),
+    ("ic run advance", "advance"),
+    ("ic run skip", "skip"),
+    ("ic run set", "run"),
+    ("ic run cancel", "cancel"),
+    ("ic run rollback", "rollback"),
+    ("ic run rollback --layer=code", "code"),
+    ("ic run agent add", "agent"),
+    ("ic run agent list", "agent-list"),
+    ("ic run agent update", "agent"),
+    ("ic run artifact add", "artifact"),
+    ("ic run artifact list", "artifact-list"),
+    ("ic dispatch create", "dispatch"),
+    ("ic dispatch start", "dispatch"),
+    ("ic dispatch complete", "dispatch"),
+    ("ic dispatch fail", "dispatch"),
+    ("ic dispatch cancel", "dispatch"),
+    ("ic dispatch record", "recorded"),
+    ("ic dispatch tokens", "dispatch"),
+    ("ic dispatch show", "dispatch-show"),
+    ("ic dispatch list", "dispatch-list"),
+    ("ic gate check", "gate-check"),
+    ("ic gate override", "advance"),
+    ("ic gate rules", "gate-rules"),
+    ("ic events tail", "event-list"),
+    ("ic events cursor list", "cursors"),
+    ("ic events cursor reset", "cursors"),
+    ("ic events verify", "verify"),
+    ("ic events redact", "redacted"),
+];
+
+/// Every shape with its title, what it describes, and its schema.
+fn shapes() -> Vec<(&'static str, Value)> {
+    vec![
+        ("run", schema::<RunJson>("Run")),
+        ("run-list", schema::<Vec<RunJson>>("Runs, newest first")),
+        ("phase", schema::<PhaseJson>("Phase of a run")),
+        ("advance", schema::<AdvanceJson>("Advance")),
+        ("gate-check", schema::<GateCheckJson>("Gate check")),
+        ("gate-rules", schema::<Vec<GateRuleJson>>("Gate rules")),
+        ("skip", schema::<SkipJson>("Skip")),
+        ("cancel", schema::<CancelJson>("Cancelled run")),
+        ("rollback", schema::<RollbackJson>("Rollback")),
+        ("code", schema::<CodeJson>("Code report")),
+        ("dispatch", schema::<DispatchJson>("Dispatch")),
+        ("dispatch-show", schema::<DispatchShowJson>("Dispatch with its commits and files")),
+        ("dispatch-list", schema::<Vec<DispatchJson>>("Dispatches, newest first")),
+        ("recorded", schema::<RecordedJson>("Recorded commits and files")),
+        ("artifact", schema::<ArtifactJson>("Artifact")),
+        ("artifact-list", schema::<Vec<ArtifactJson>>("Artifacts of a run, oldest first")),
+        ("agent", schema::<AgentJson>("Agent")),
+        ("agent-list", schema::<Vec<AgentJson>>("Agents of a run, oldest first")),
+        ("event", schema::<EventJson>("Event")),
+        ("event-list", schema::<Vec<EventJson>>("Events, oldest first")),
+        ("cursors", schema::<Vec<CursorJson>>("Cursors, by name")),
+        ("verify", schema::<VerifyJson>("Verification of the events")),
+        ("redacted", schema::<RedactedJson>("Redaction")),
+        ("where", schema::<WhereJson>("Place of the ledger")),
+        ("init", schema::<InitJson>("New or existing ledger")),
+        ("version", schema::<VersionJson>("Versions")),
+        ("health", schema::<HealthJson>("Health of the ledger")),
+        ("error", error_schema()),
+    ]
+}
+
+/// The schema of what is written (not of what would be read): a field that is always written is required.
+fn schema<T: JsonSchema>(title: &str) -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let schema: Schema = generator.into_root_schema_for::<T>();
+    let mut schema = schema.to_value();
+    let described = schema.as_object().is_some_and(|s| s.contains_key("description"));
+    schema["title"] = json!(title);
+    if !described {
+        schema["description"] = json!(format!("{title}. Fields may be added."));
+    }
+    schema
+}
+
+fn error_schema() -> Value {
+    let mut schema = schema::<ErrorJson<'static>>("Error");
+    let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    schema["$defs"]["ErrorBody"]["properties"]["code"]["enum"] = json!(codes);
+    schema
+}
+
+#[test]
+fn each_shape_has_its_schema() {
+    for (shape, schema) in shapes() {
+        let text = serde_json::to_string_pretty(&schema).expect("a schema") + "\n";
+        assert_is(&format!("schemas/{shape}.json"), &text);
+    }
+    let known: BTreeSet<String> = shapes().into_iter().map(|(shape, _)| shape.to_owned()).collect();
+    assert_eq!(names("schemas", "json"), known, "docs/schemas holds other schemas than there are shapes");
+}
+
+#[test]
+fn each_shape_is_described_and_open() {
+    for (shape, schema) in shapes() {
+        assert!(schema["description"].as_str().is_some_and(|text| !text.is_empty()), "{shape}");
+        let text = schema.to_string();
+        assert!(!text.contains("additionalProperties\":false"), "{shape} is closed to new fields");
+        assert!(jsonschema::validator_for(&schema).is_ok(), "{shape} is not a schema");
+    }
+}
+
+#[test]
+fn each_verb_has_a_shape() {
+    let tree = tree();
+    let verbs: BTreeSet<String> = leaves(&tree).into_iter().map(|(name, _)| name).collect();
+    let listed: BTreeSet<String> =
+        SHAPES.iter().map(|(verb, _)| verb.split(" --").next().expect("a verb").to_owned()).collect();
+    assert_eq!(listed, verbs);
+    let shapes: BTreeSet<&str> = shapes().iter().map(|(shape, _)| *shape).collect();
+    for (verb, shape) in SHAPES {
+        assert!(shapes.contains(shape), "{verb} prints {shape}, which has no schema");
+    }
+}
+
+#[test]
+fn the_table_of_shapes_is_written() {
+    let mut text = String::from(
+        "# Output schemas
+
+One JSON schema (draft 2020-12) for each shape that `ic` prints with `--json`. The tests validate real output
+against these files. They are written from the code: `IC_UPDATE=1 cargo test -p ic --lib`.
+
+Fields are added in later releases, never renamed or removed; so ignore what you do not know. A list that is empty is `[]`.
+With `--format jsonl` a list is printed one record a line, each of the shape of the list's items. Times are RFC 3339,
+UTC, with milliseconds. A path that is not UTF-8 stands as lossy text, with its exact bytes in base64 under
+`<name>_b64` beside it.
+
+| verb | prints |
+|---|---|
+",
+    );
+    for (verb, shape) in SHAPES {
+        text.push_str(&format!("| `{verb}` | [{shape}]({shape}.json) |\n"));
+    }
+    text.push_str(
+        "| any, on stderr, when it fails | [error](error.json) |
+
+Verbs that create something, and `run phase`, `run current` and `where`, print just the value (an id, a phase, a path)
+unless JSON is asked for in the call. One event, as a line of `--format jsonl`, is [event](event.json).
+",
+    );
+    assert_is("schemas/README.md", &text);
+}

@@ -1,0 +1,68 @@
+//! Rules that every verb keeps.
+
+use clap::{Arg, Command, CommandFactory};
+
+use crate::cli::Cli;
+
+/// The whole command tree, with usages and global options where they belong.
+pub(super) fn tree() -> Command {
+    let mut tree = Cli::command();
+    tree.build();
+    tree
+}
+
+/// Every verb with its full name (`ic run create`), in the order of the help.
+pub(super) fn leaves(tree: &Command) -> Vec<(String, &Command)> {
+    let mut found = Vec::new();
+    collect(tree, "", &mut found);
+    found
+}
+
+fn collect<'t>(command: &'t Command, before: &str, found: &mut Vec<(String, &'t Command)>) {
+    let name = format!("{before}{}", command.get_name());
+    if command.has_subcommands() {
+        for verb in command.get_subcommands().filter(|c| c.get_name() != "help") {
+            collect(verb, &format!("{name} "), found);
+        }
+    } else {
+        found.push((name, command));
+    }
+}
+
+/// The arguments of one verb, without the global ones and `--help`.
+pub(super) fn own_arguments(command: &Command) -> impl Iterator<Item = &Arg> {
+    command.get_arguments().filter(|a| !a.is_global_set() && a.get_id() != "help" && !a.is_hide_set())
+}
+
+#[test]
+fn the_tree_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_verb_says_what_it_does_with_examples() {
+    let tree = tree();
+    let leaves = leaves(&tree);
+    assert!(leaves.len() >= 38, "{} verbs", leaves.len());
+    for (name, command) in leaves {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        assert!(!about.is_empty(), "{name} does not say what it does");
+        let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let examples = after.strip_prefix("Examples:\n").unwrap_or_else(|| panic!("{name} has no examples"));
+        assert!(examples.contains(&name), "the examples of {name} do not show it");
+        for argument in command.get_arguments() {
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            assert!(!help.is_empty(), "{name}: {} has no help", argument.get_id());
+        }
+    }
+}
+
+#[test]
+fn no_flag_is_short_but_the_global_ones() {
+    let tree = tree();
+    for (name, command) in leaves(&tree) {
+        for argument in own_arguments(command) {
+            assert_eq!(argument.get_short(), None, "{name}: {} has a short form", argument.get_id());
+        }
+    }
+}
