@@ -86,3 +86,16 @@ CREATE TRIGGER event_head_is_not_deleted BEFORE DELETE ON event_head
 BEGIN
     SELECT RAISE(ABORT, 'the head of the events cannot be deleted');
 END;
+
+-- The same events under the names that readers of one kind know.
+CREATE VIEW phase_events AS
+SELECT seq AS id, run_id, from_state AS from_phase, to_state AS to_phase, type AS event_type, gate_result, gate_tier,
+    epoch, reason, payload, created_at
+FROM events
+WHERE source = 'phase';
+
+CREATE VIEW dispatch_events AS
+SELECT seq AS id, subject_id AS dispatch_id, run_id, from_state AS from_status, to_state AS to_status,
+    type AS event_type, epoch, reason, payload, created_at
+FROM events
+WHERE source = 'dispatch';

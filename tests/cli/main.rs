@@ -1,1 +1,28 @@
-//! Tests.
+//! The command line as a script sees it: the real binary, a fixed clock and fixed ids, nothing else in the environment.
+//!
+//! Snapshots are beside these files; `INSTA_UPDATE=always cargo test -p ic --test cli` writes them.
+
+mod artifacts;
+mod bad_input;
+mod bad_paths;
+mod cursors;
+mod error_pages;
+mod forms;
+mod gates;
+mod help;
+mod late;
+mod layers;
+mod lists;
+mod parser;
+mod plans;
+mod redaction;
+mod references;
+mod refusals;
+mod restored;
+mod rollback;
+mod skips;
+mod statements;
+mod support;
+mod tail;
+mod verbs;
+mod worktrees;

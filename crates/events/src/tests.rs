@@ -153,3 +153,31 @@ fn cursors_only_move_forward_until_they_are_reset() {
     let other = Label::parse("cursor", "other").unwrap();
     assert!(ledger.write(|tx| cursor::reset(tx, NOW, &other)).is_err());
 }
+
+#[test]
+fn the_views_show_events_under_the_names_of_the_seed() {
+    let ledger = ledger_with(1);
+    let run = run();
+    ledger
+        .write(|tx| {
+            let mut event = NewEvent::of(&run, 3, EventType::DispatchCancelled);
+            event.subject_id = Some("dispatch-a");
+            event.from = Some("running");
+            event.to = Some("cancelled");
+            append(tx, NOW, &event)
+        })
+        .unwrap();
+    let phase: Vec<String> =
+        ledger.read(|s| s.query_all("SELECT event_type FROM phase_events", &[], |row| row.get(0))).unwrap();
+    assert_eq!(phase, ["advance"]);
+    let dispatch = ledger
+        .read(|s| {
+            s.query_all(
+                "SELECT dispatch_id, event_type, from_status, to_status FROM dispatch_events",
+                &[],
+                |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get::<String>(3)?]),
+            )
+        })
+        .unwrap();
+    assert_eq!(dispatch, [["dispatch-a", "dispatch_cancelled", "running", "cancelled"].map(str::to_owned)]);
+}

@@ -112,13 +112,9 @@ impl Door {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make the ledger of this project
     Init(ledger::init::Init),
-    /// Say where the ledger is
     Where(ledger::r#where::Where),
-    /// Say which version this is
     Version(ledger::version::Version),
-    /// Check that the ledger is sound
     Health(ledger::health::Health),
     /// Runs: create, advance, roll back, look
     #[command(subcommand)]

@@ -11,6 +11,8 @@ use ic_base::{Context, FixedClock, RandomIds, SeededIds, SystemClock, TEST_HOOKS
 pub(crate) struct Environment {
     /// `IC_DB`: the ledger's file.
     pub(crate) db: Option<PathBuf>,
+    /// `IC_CONFIG`: the project's configuration file.
+    pub(crate) config: Option<PathBuf>,
     /// `IC_FORMAT`: the default of `--format`.
     pub(crate) format: Option<OsString>,
     /// `IC_DISPATCH`: the dispatch on whose behalf writes are made.
@@ -25,6 +27,7 @@ impl Environment {
         }
         Self {
             db: env::var_os("IC_DB").map(PathBuf::from),
+            config: env::var_os("IC_CONFIG").filter(|v| !v.is_empty()).map(PathBuf::from),
             format: env::var_os("IC_FORMAT").filter(|v| !v.is_empty()),
             dispatch: env::var_os("IC_DISPATCH").filter(|v| !v.is_empty()),
         }

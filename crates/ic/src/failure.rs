@@ -1,10 +1,14 @@
 //! Errors as a script or a person sees them, on stderr.
 
+use std::ffi::OsString;
+
+use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use ic_base::{Code, Diagnosis};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::format::Format;
 use crate::render::{plain, style};
@@ -50,16 +54,16 @@ pub(crate) fn report(diagnosis: &Diagnosis, format: Format, quiet: bool) -> Exit
 }
 
 /// Help and version texts go to stdout; everything else that the parser says is a usage error.
-pub(crate) fn report_parse_error(error: &clap::Error, format: Format) -> Exit {
+pub(crate) fn report_parse_error(error: &clap::Error, arguments: &[OsString], format: Format) -> Exit {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         // Help that nobody reads to its end is no failure.
         let _ = error.print();
         return Exit::Done;
     }
-    report(&diagnose(error), format, false)
+    report(&diagnose(error, arguments), format, false)
 }
 
-fn diagnose(error: &clap::Error) -> Diagnosis {
+fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
@@ -67,7 +71,7 @@ fn diagnose(error: &clap::Error) -> Diagnosis {
     };
     let message = match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            "A verb is missing.".to_owned()
+            "A command is missing.".to_owned()
         }
         _ => first_sentence(&error.to_string()),
     };
@@ -78,12 +82,31 @@ fn diagnose(error: &clap::Error) -> Diagnosis {
             .map(|text| format!("did you mean {text}?"));
     let hint = suggestion
         .or_else(|| context(ContextKind::ValidValue).map(|values| format!("possible values: {values}")))
+        .or_else(|| match error.kind() {
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            | ErrorKind::MissingSubcommand
+            | ErrorKind::InvalidSubcommand => Some(possible_commands(arguments)),
+            _ => None,
+        })
         .unwrap_or_else(|| "add --help to see what is possible".to_owned());
     let code = match error.kind() {
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => Code::InvalidValue,
         _ => Code::Usage,
     };
     Diagnosis::new(code, message).hint(hint)
+}
+
+/// What can follow the nouns that were given: `possible commands: create, list, ...`.
+fn possible_commands(arguments: &[OsString]) -> String {
+    let tree = Cli::command();
+    let mut command = &tree;
+    for argument in arguments.iter().skip(1) {
+        if let Some(found) = argument.to_str().and_then(|name| command.find_subcommand(name)) {
+            command = found;
+        }
+    }
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    format!("possible commands: {}", names.join(", "))
 }
 
 /// Clap's message without its prefix, its usage block and its tips.
@@ -96,7 +119,9 @@ fn first_sentence(text: &str) -> String {
         .map(str::trim)
         .filter(|line| !line.starts_with('['))
         .collect();
-    let mut sentence = lines.join(" ");
+    let joined = lines.join(" ");
+    let mut rest = joined.chars();
+    let mut sentence: String = rest.next().into_iter().flat_map(char::to_uppercase).chain(rest).collect();
     if !sentence.ends_with('.') {
         sentence.push('.');
     }

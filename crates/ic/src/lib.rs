@@ -28,7 +28,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => run(cli, environment),
         Err(error) => {
             let format = FormatChoice::guess(&arguments, &environment).resolve();
-            failure::report_parse_error(&error, format)
+            failure::report_parse_error(&error, &arguments, format)
         }
     };
     ExitCode::from(exit.code())

@@ -54,6 +54,11 @@ impl Session {
         self.options
     }
 
+    /// The configuration file that the environment names, from the working directory.
+    pub(crate) fn named_config(&self) -> Option<PathBuf> {
+        self.environment.config.as_ref().map(|path| self.directory.join(path))
+    }
+
     /// Where the ledger is. Errors: `no_ledger`.
     pub(crate) fn place(&self) -> Result<Place> {
         ic_store::locate(&self.lookup())

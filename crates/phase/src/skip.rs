@@ -52,7 +52,6 @@ pub fn add(
         return Ok((skip, false));
     }
     let event = NewEvent {
-        from: Some(&run.phase),
         to: Some(phase),
         reason: Some(reason),
         ..NewEvent::of(&run.id, run.epoch, EventType::Skip)

@@ -1,5 +1,7 @@
 //! The ledger itself.
 
+use std::path::Path;
+
 use ic_store::Place;
 use ic_store::health::Check;
 use serde::Serialize;
@@ -19,14 +21,16 @@ pub(crate) struct WhereJson {
     root: String,
 }
 
-impl From<&Place> for WhereJson {
-    fn from(place: &Place) -> Self {
-        let config = place.root.join(".ic.yaml");
+impl WhereJson {
+    /// `config`: the configuration file that the environment names.
+    pub(crate) fn new(place: &Place, config: Option<&Path>) -> Self {
+        let usual = place.root.join(".ic.yaml");
+        let config = config.or_else(|| usual.exists().then_some(usual.as_path()));
         Self {
             db: place.db.to_string_lossy().into_owned(),
             db_b64: exact(&place.db),
             store: place.store.to_string_lossy().into_owned(),
-            config: config.exists().then(|| config.to_string_lossy().into_owned()),
+            config: config.map(|path| path.to_string_lossy().into_owned()),
             root: place.root.to_string_lossy().into_owned(),
         }
     }

@@ -130,7 +130,7 @@ pub(crate) fn code(report: &Report) -> String {
             origin.insert(sha, entry);
         }
     }
-    let mut table = Table::new(&["COMMIT", "PHASE", "DISPATCH", "STATUS", "NAME"]);
+    let mut table = Table::headless();
     for sha in &report.revert_order {
         let entry = origin.get(sha.as_str());
         let dispatch = entry.map(|e| &e.dispatch);

@@ -34,6 +34,11 @@ impl Table {
         Self { rows: vec![header.iter().map(|title| Cell::new(style::DIM, title)).collect()] }
     }
 
+    /// A table without a header: each row stands for itself.
+    pub(crate) fn headless() -> Self {
+        Self { rows: vec![Vec::new()] }
+    }
+
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
@@ -50,7 +55,7 @@ impl Table {
             })
             .collect();
         let mut out = String::new();
-        for row in &self.rows {
+        for row in self.rows.iter().filter(|row| !row.is_empty()) {
             for (i, cell) in row.iter().enumerate() {
                 out.push_str(&styled(cell.style, &cell.text));
                 if i + 1 < row.len() {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use ic_base::Code;
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use super::files::{assert_is, names};
@@ -95,12 +95,13 @@ fn shapes() -> Vec<(&'static str, Value)> {
 /// The schema of what is written (not of what would be read): a field that is always written is required.
 fn schema<T: JsonSchema>(title: &str) -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let schema: Schema = generator.into_root_schema_for::<T>();
-    let mut schema = schema.to_value();
-    let described = schema.as_object().is_some_and(|s| s.contains_key("description"));
-    schema["title"] = json!(title);
-    if !described {
-        schema["description"] = json!(format!("{title}. Fields may be added."));
+    let generated = generator.into_root_schema_for::<T>().to_value();
+    let described = generated["description"].as_str().map_or_else(|| format!("{title}."), str::to_owned);
+    let mut schema = json!({ "$schema": generated["$schema"], "title": title, "description": described });
+    for (key, value) in generated.as_object().into_iter().flatten() {
+        if schema.get(key).is_none() {
+            schema[key] = value.clone();
+        }
     }
     schema
 }

@@ -70,6 +70,20 @@ fn an_upgrade_gives_the_same_schema_as_a_new_ledger() {
     assert_eq!(schema(&old), schema(&new));
 }
 
+/// The schema is a promise to whoever reads the ledger with a shell: a change of it is seen in review.
+#[test]
+fn the_schema_is_the_recorded_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ic.db");
+    create(&path, OpenOptions::default(), NOW).unwrap();
+    let found = schema(&path).join(";\n\n") + ";\n";
+    let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/src/migrate/schema.sql");
+    if std::env::var_os("IC_UPDATE").is_some() {
+        std::fs::write(recorded, &found).unwrap();
+    }
+    assert_eq!(found, std::fs::read_to_string(recorded).unwrap(), "IC_UPDATE=1 records it");
+}
+
 fn schema(path: &std::path::Path) -> Vec<String> {
     let connection = Connection::open(path).unwrap();
     let mut statement =

@@ -7,7 +7,7 @@ use ic_base::Result;
 
 use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::json::InitJson;
+use crate::json::{InitJson, WhereJson};
 use crate::render::path_text;
 use crate::session::Session;
 
@@ -33,7 +33,7 @@ impl Init {
         let (directory, options) = (session.directory.clone(), session.options());
         let (_, created) =
             ic_store::create(&place, store.is_some(), &directory, options, &Environment::context())?;
-        let record = InitJson { place: (&place).into(), created };
+        let record = InitJson { place: WhereJson::new(&place, session.named_config().as_deref()), created };
         session.output.record(&record, || {
             let what = if created { "Made the ledger" } else { "The ledger is already there:" };
             format!("{what} {}\n", path_text(&place.db))

@@ -26,7 +26,10 @@ impl Where {
             )
             .hint("make it with: ic init"));
         }
-        session.output.scalar(&place.db.to_string_lossy(), &WhereJson::from(&place))?;
+        session.output.scalar(
+            &place.db.to_string_lossy(),
+            &WhereJson::new(&place, session.named_config().as_deref()),
+        )?;
         Ok(Exit::Done)
     }
 }

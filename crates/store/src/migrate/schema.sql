@@ -1,0 +1,330 @@
+CREATE INDEX dispatch_commits_of_run ON dispatch_commits (run_id, seq, ord);
+
+CREATE INDEX dispatch_files_of_run ON dispatch_files (run_id, seq, ord);
+
+CREATE UNIQUE INDEX dispatches_by_seq ON dispatches (seq);
+
+CREATE INDEX dispatches_by_status ON dispatches (status, seq);
+
+CREATE INDEX dispatches_by_suffix ON dispatches (reversed_id);
+
+CREATE INDEX dispatches_of_run ON dispatches (run_id, seq);
+
+CREATE INDEX dispatches_rolled_back ON dispatches (rolled_back_by) WHERE rolled_back_by IS NOT NULL;
+
+CREATE INDEX events_crossings ON events (run_id, seq) WHERE type IN ('advance', 'override');
+
+CREATE INDEX events_of_run ON events (run_id, seq);
+
+CREATE INDEX events_redactions ON events (subject_id) WHERE type = 'redacted';
+
+CREATE INDEX rollbacks_by_suffix ON rollbacks (reversed_id);
+
+CREATE INDEX rollbacks_of_run ON rollbacks (run_id, seq);
+
+CREATE INDEX run_agents_by_suffix ON run_agents (reversed_id);
+
+CREATE INDEX run_agents_of_run ON run_agents (run_id, seq);
+
+CREATE INDEX run_agents_rolled_back ON run_agents (rolled_back_by) WHERE rolled_back_by IS NOT NULL;
+
+CREATE INDEX run_artifacts_by_suffix ON run_artifacts (reversed_id);
+
+CREATE INDEX run_artifacts_of_run ON run_artifacts (run_id, seq);
+
+CREATE INDEX run_artifacts_rolled_back ON run_artifacts (rolled_back_by) WHERE rolled_back_by IS NOT NULL;
+
+CREATE INDEX run_skips_rolled_back ON run_skips (rolled_back_by) WHERE rolled_back_by IS NOT NULL;
+
+CREATE UNIQUE INDEX run_skips_standing ON run_skips (run_id, phase) WHERE rolled_back_by IS NULL;
+
+CREATE UNIQUE INDEX runs_by_seq ON runs (seq);
+
+CREATE INDEX runs_by_suffix ON runs (reversed_id);
+
+CREATE INDEX runs_of_project ON runs (project_dir, seq);
+
+CREATE INDEX runs_of_scope ON runs (scope_id, seq) WHERE scope_id IS NOT NULL;
+
+CREATE INDEX runs_open ON runs (seq) WHERE status IN ('active', 'rolling_back');
+
+CREATE INDEX runs_open_of_project ON runs (project_dir, seq) WHERE status IN ('active', 'rolling_back');
+
+sqlite_autoindex_dispatch_commits_1;
+
+sqlite_autoindex_dispatch_files_1;
+
+sqlite_autoindex_dispatches_1;
+
+sqlite_autoindex_event_cursors_1;
+
+sqlite_autoindex_refinery_schema_history_1;
+
+sqlite_autoindex_rollbacks_1;
+
+sqlite_autoindex_run_agents_1;
+
+sqlite_autoindex_run_artifacts_1;
+
+sqlite_autoindex_runs_1;
+
+CREATE TABLE dispatch_commits (
+    seq         INTEGER NOT NULL,
+    ord         INTEGER NOT NULL,
+    run_id      TEXT NOT NULL REFERENCES runs (id),
+    dispatch_id TEXT NOT NULL REFERENCES dispatches (id),
+    sha         TEXT NOT NULL,
+    late        INTEGER NOT NULL CHECK (late IN (0, 1)),
+    PRIMARY KEY (dispatch_id, sha)
+) STRICT;
+
+CREATE TABLE dispatch_files (
+    seq         INTEGER NOT NULL,
+    ord         INTEGER NOT NULL,
+    run_id      TEXT NOT NULL REFERENCES runs (id),
+    dispatch_id TEXT NOT NULL REFERENCES dispatches (id),
+    path        BLOB NOT NULL,
+    commit_sha  TEXT NOT NULL,
+    late        INTEGER NOT NULL CHECK (late IN (0, 1)),
+    PRIMARY KEY (dispatch_id, path, commit_sha)
+) STRICT;
+
+CREATE TABLE dispatches (
+    id             TEXT PRIMARY KEY,
+    reversed_id    TEXT NOT NULL,
+    seq            INTEGER NOT NULL,
+    run_id         TEXT NOT NULL REFERENCES runs (id),
+    phase          TEXT NOT NULL,
+    epoch          INTEGER NOT NULL,
+    status         TEXT NOT NULL CHECK (status IN ('pending', 'running', 'completed', 'failed', 'timed_out', 'cancelled')),
+    agent_type     TEXT,
+    name           TEXT,
+    model          TEXT,
+    prompt_file    BLOB,
+    pid            INTEGER,
+    summary        TEXT,
+    verdict        TEXT CHECK (verdict IN ('pass', 'fail')),
+    error          TEXT,
+    tokens_in      INTEGER NOT NULL,
+    tokens_out     INTEGER NOT NULL,
+    tokens_cache   INTEGER NOT NULL,
+    created_at     INTEGER NOT NULL,
+    started_at     INTEGER,
+    finished_at    INTEGER,
+    rolled_back_by TEXT REFERENCES rollbacks (id)
+) STRICT;
+
+CREATE TABLE event_cursors (
+    name       TEXT NOT NULL,
+    -- A run's id, or '' for all runs.
+    scope      TEXT NOT NULL,
+    seq        INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (name, scope)
+) STRICT;
+
+CREATE TABLE event_head (
+    one  INTEGER PRIMARY KEY CHECK (one = 1),
+    seq  INTEGER NOT NULL,
+    hash BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE events (
+    seq         INTEGER PRIMARY KEY,
+    run_id      TEXT,
+    source      TEXT NOT NULL,
+    type        TEXT NOT NULL,
+    subject_id  TEXT,
+    from_state  TEXT,
+    to_state    TEXT,
+    epoch       INTEGER,
+    gate_result TEXT,
+    gate_tier   TEXT,
+    reason      TEXT,
+    payload     TEXT,
+    created_at  INTEGER NOT NULL,
+    prev_hash   BLOB NOT NULL,
+    hash        BLOB NOT NULL,
+    -- Set when reason or payload was redacted: what the chain covers in their place.
+    reason_hash  BLOB,
+    payload_hash BLOB
+) STRICT;
+
+CREATE TABLE refinery_schema_history(
+             version int4 PRIMARY KEY,
+             name VARCHAR(255),
+             applied_on VARCHAR(255),
+             checksum VARCHAR(255));
+
+CREATE TABLE rollbacks (
+    id          TEXT PRIMARY KEY,
+    reversed_id TEXT NOT NULL,
+    seq         INTEGER NOT NULL,
+    run_id      TEXT NOT NULL REFERENCES runs (id),
+    status      TEXT NOT NULL CHECK (status IN ('in_progress', 'stopped', 'done', 'abandoned', 'undone')),
+    layers      TEXT NOT NULL,
+    from_phase  TEXT NOT NULL,
+    to_phase    TEXT NOT NULL,
+    include_target INTEGER NOT NULL CHECK (include_target IN (0, 1)),
+    cut_seq     INTEGER NOT NULL,
+    epoch       INTEGER NOT NULL,
+    reason      TEXT,
+    plan_hash   TEXT NOT NULL,
+    plan        TEXT NOT NULL,
+    created_at  INTEGER NOT NULL,
+    finished_at INTEGER
+) STRICT;
+
+CREATE TABLE run_agents (
+    id             TEXT PRIMARY KEY,
+    reversed_id    TEXT NOT NULL,
+    seq            INTEGER NOT NULL,
+    run_id         TEXT NOT NULL REFERENCES runs (id),
+    phase          TEXT NOT NULL,
+    type           TEXT NOT NULL,
+    name           TEXT,
+    dispatch_id    TEXT REFERENCES dispatches (id),
+    status         TEXT NOT NULL CHECK (status IN ('active', 'completed', 'failed')),
+    created_at     INTEGER NOT NULL,
+    updated_at     INTEGER NOT NULL,
+    rolled_back_by TEXT REFERENCES rollbacks (id)
+) STRICT;
+
+CREATE TABLE run_artifacts (
+    id             TEXT PRIMARY KEY,
+    reversed_id    TEXT NOT NULL,
+    seq            INTEGER NOT NULL,
+    run_id         TEXT NOT NULL REFERENCES runs (id),
+    phase          TEXT NOT NULL,
+    path           BLOB NOT NULL,
+    type           TEXT NOT NULL,
+    content_hash   TEXT,
+    dispatch_id    TEXT REFERENCES dispatches (id),
+    status         TEXT NOT NULL CHECK (status IN ('active', 'rolled_back')),
+    created_at     INTEGER NOT NULL,
+    rolled_back_by TEXT REFERENCES rollbacks (id),
+    CHECK ((status = 'rolled_back') = (rolled_back_by IS NOT NULL))
+) STRICT;
+
+CREATE TABLE run_skips (
+    seq            INTEGER PRIMARY KEY,
+    run_id         TEXT NOT NULL REFERENCES runs (id),
+    phase          TEXT NOT NULL,
+    reason         TEXT,
+    created_at     INTEGER NOT NULL,
+    rolled_back_by TEXT REFERENCES rollbacks (id)
+) STRICT;
+
+CREATE TABLE runs (
+    id           TEXT PRIMARY KEY,
+    reversed_id  TEXT NOT NULL,
+    seq          INTEGER NOT NULL,
+    goal         TEXT NOT NULL,
+    status       TEXT NOT NULL CHECK (status IN ('active', 'rolling_back', 'completed', 'cancelled', 'failed')),
+    phase        TEXT NOT NULL,
+    phases       TEXT NOT NULL,
+    project_dir  BLOB NOT NULL,
+    complexity   INTEGER CHECK (complexity BETWEEN 1 AND 5),
+    auto_advance INTEGER NOT NULL CHECK (auto_advance IN (0, 1)),
+    gates        TEXT NOT NULL,
+    scope_id     TEXT,
+    metadata     TEXT NOT NULL,
+    epoch        INTEGER NOT NULL,
+    created_at   INTEGER NOT NULL,
+    updated_at   INTEGER NOT NULL,
+    completed_at INTEGER
+) STRICT;
+
+CREATE TRIGGER dispatch_commits_are_not_deleted BEFORE DELETE ON dispatch_commits
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER dispatch_files_are_not_deleted BEFORE DELETE ON dispatch_files
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER dispatches_are_not_deleted BEFORE DELETE ON dispatches
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER event_head_is_not_deleted BEFORE DELETE ON event_head
+BEGIN
+    SELECT RAISE(ABORT, 'the head of the events cannot be deleted');
+END;
+
+CREATE TRIGGER events_are_not_changed BEFORE UPDATE ON events
+WHEN NEW.seq IS NOT OLD.seq
+    OR NEW.run_id IS NOT OLD.run_id
+    OR NEW.source IS NOT OLD.source
+    OR NEW.type IS NOT OLD.type
+    OR NEW.subject_id IS NOT OLD.subject_id
+    OR NEW.from_state IS NOT OLD.from_state
+    OR NEW.to_state IS NOT OLD.to_state
+    OR NEW.epoch IS NOT OLD.epoch
+    OR NEW.gate_result IS NOT OLD.gate_result
+    OR NEW.gate_tier IS NOT OLD.gate_tier
+    OR NEW.created_at IS NOT OLD.created_at
+    OR NEW.prev_hash IS NOT OLD.prev_hash
+    OR NEW.hash IS NOT OLD.hash
+    OR NOT (
+        (NEW.reason IS OLD.reason AND NEW.reason_hash IS OLD.reason_hash)
+        OR (OLD.reason IS NOT NULL AND NEW.reason IS NULL AND length(NEW.reason_hash) IS 32)
+    )
+    OR NOT (
+        (NEW.payload IS OLD.payload AND NEW.payload_hash IS OLD.payload_hash)
+        OR (OLD.payload IS NOT NULL AND NEW.payload IS NULL AND length(NEW.payload_hash) IS 32)
+    )
+BEGIN
+    SELECT RAISE(ABORT, 'events are append-only: only a redaction may change one');
+END;
+
+CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events
+BEGIN
+    SELECT RAISE(ABORT, 'events are append-only: they cannot be deleted');
+END;
+
+CREATE TRIGGER events_follow_the_head BEFORE INSERT ON events
+WHEN NEW.seq <> (SELECT seq + 1 FROM event_head)
+BEGIN
+    SELECT RAISE(ABORT, 'events are append-only: seq must follow the head');
+END;
+
+CREATE TRIGGER rollbacks_are_not_deleted BEFORE DELETE ON rollbacks
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER run_agents_are_not_deleted BEFORE DELETE ON run_agents
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER run_artifacts_are_not_deleted BEFORE DELETE ON run_artifacts
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER run_skips_are_not_deleted BEFORE DELETE ON run_skips
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER runs_are_not_deleted BEFORE DELETE ON runs
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE VIEW dispatch_events AS
+SELECT seq AS id, subject_id AS dispatch_id, run_id, from_state AS from_status, to_state AS to_status,
+    type AS event_type, epoch, reason, payload, created_at
+FROM events
+WHERE source = 'dispatch';
+
+CREATE VIEW phase_events AS
+SELECT seq AS id, run_id, from_state AS from_phase, to_state AS to_phase, type AS event_type, gate_result, gate_tier,
+    epoch, reason, payload, created_at
+FROM events
+WHERE source = 'phase';

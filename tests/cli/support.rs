@@ -1,0 +1,11 @@
+//! A project whose calls repeat exactly, and what tests say about its output.
+
+mod page;
+mod project;
+mod schema;
+mod story;
+
+pub(crate) use page::{Page, snapshot};
+pub(crate) use project::{Project, args};
+pub(crate) use schema::{assert_shape, docs, shape_of, verbs};
+pub(crate) use story::{Story, chain, story};
