@@ -22,6 +22,7 @@ pub(crate) struct Output {
     pretty: bool,
     quiet: bool,
     closed: bool,
+    scratch: Vec<u8>,
     writer: Box<dyn Write>,
 }
 
@@ -44,7 +45,15 @@ impl Output {
             }
             _ => Box::new(BufWriter::new(AutoStream::auto(io::stdout()))),
         };
-        Self { format, json_asked: choice.json_was_asked_for(), pretty, quiet, closed: false, writer }
+        Self {
+            format,
+            json_asked: choice.json_was_asked_for(),
+            pretty,
+            quiet,
+            closed: false,
+            scratch: Vec::new(),
+            writer,
+        }
     }
 
     /// Prints a record as JSON, or `text` for people.
@@ -103,13 +112,25 @@ impl Output {
     }
 
     fn json(&mut self, record: &impl Serialize) -> Result<()> {
-        let result = if self.pretty && self.format == Format::Json {
-            serde_json::to_writer_pretty(&mut self.writer, record)
+        self.encode(record, self.pretty && self.format == Format::Json)?;
+        self.scratch.push(b'\n');
+        self.write_scratch()
+    }
+
+    /// Encodes a record into memory: many times faster than byte by byte into a writer.
+    fn encode(&mut self, record: &impl Serialize, pretty: bool) -> Result<()> {
+        self.scratch.clear();
+        let result = if pretty {
+            serde_json::to_writer_pretty(&mut self.scratch, record)
         } else {
-            serde_json::to_writer(&mut self.writer, record)
+            serde_json::to_writer(&mut self.scratch, record)
         };
-        self.note(result.map_err(io::Error::from))?;
-        self.raw(b"\n")
+        self.note(result.map_err(io::Error::from))
+    }
+
+    fn write_scratch(&mut self) -> Result<()> {
+        let result = if self.closed { Ok(()) } else { self.writer.write_all(&self.scratch) };
+        self.note(result)
     }
 
     fn raw(&mut self, bytes: &[u8]) -> Result<()> {
@@ -153,8 +174,8 @@ impl List<'_> {
             Format::Jsonl => self.output.json(record)?,
             Format::Json => {
                 self.output.raw(if self.empty { b"[" } else { b",\n" })?;
-                let result = serde_json::to_writer(&mut self.output.writer, record);
-                self.output.note(result.map_err(io::Error::from))?;
+                self.output.encode(record, false)?;
+                self.output.write_scratch()?;
             }
         }
         self.empty = false;

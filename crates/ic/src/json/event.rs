@@ -1,5 +1,6 @@
 //! Events, cursors and verification.
 
+use ic_base::RunId;
 use ic_events::cursor::Cursor;
 use ic_events::{Event, Report, hex};
 use serde::Serialize;
@@ -8,25 +9,21 @@ use serde_json::value::RawValue;
 /// An event.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct EventJson {
+pub(crate) struct EventJson<'e> {
     /// Its place in the total order, from 1, without gaps.
     seq: i64,
-    run_id: Option<String>,
-    /// What kind of thing it is about; more kinds may come.
-    source: String,
-    /// What happened; more types may come.
-    r#type: String,
-    subject_id: Option<String>,
-    from: Option<String>,
-    to: Option<String>,
+    run_id: Option<&'e str>,
+    source: &'e str,
+    r#type: &'e str,
+    subject_id: Option<&'e str>,
+    from: Option<&'e str>,
+    to: Option<&'e str>,
     epoch: Option<i64>,
-    #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail", "none", null])))]
-    gate_result: Option<String>,
-    #[cfg_attr(test, schemars(extend("enum" = ["hard", "soft", "none", null])))]
-    gate_tier: Option<String>,
-    reason: Option<String>,
+    gate_result: Option<&'e str>,
+    gate_tier: Option<&'e str>,
+    reason: Option<&'e str>,
     #[cfg_attr(test, schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
-    payload: Option<Box<RawValue>>,
+    payload: Option<&'e RawValue>,
     created_at: String,
     /// SHA-256 in hex; the hash before is part of it.
     hash: String,
@@ -38,21 +35,21 @@ pub(crate) struct EventJson {
     rolled_back: bool,
 }
 
-impl EventJson {
-    pub(crate) fn new(event: Event, rolled_back: bool) -> Self {
+impl<'e> EventJson<'e> {
+    pub(crate) fn new(event: &'e Event, rolled_back: bool) -> Self {
         Self {
             seq: event.seq,
-            run_id: event.run_id.map(|id| id.to_string()),
-            source: event.source,
-            r#type: event.event_type,
-            subject_id: event.subject_id,
-            from: event.from,
-            to: event.to,
+            run_id: event.run_id.as_ref().map(RunId::as_str),
+            source: &event.source,
+            r#type: &event.event_type,
+            subject_id: event.subject_id.as_deref(),
+            from: event.from.as_deref(),
+            to: event.to.as_deref(),
             epoch: event.epoch,
-            gate_result: event.gate_result,
-            gate_tier: event.gate_tier,
-            reason: event.reason,
-            payload: event.payload.and_then(|text| RawValue::from_string(text).ok()),
+            gate_result: event.gate_result.as_deref(),
+            gate_tier: event.gate_tier.as_deref(),
+            reason: event.reason.as_deref(),
+            payload: event.payload.as_deref().and_then(|text| serde_json::from_str(text).ok()),
             created_at: event.created_at.to_string(),
             hash: hex(&event.hash),
             redacted: event.reason_hash.is_some() || event.payload_hash.is_some(),

@@ -110,8 +110,7 @@ impl Position<'_> {
             None => self.kernel.read(ic_events::head)?.0,
         };
         for event in events {
-            let line = render::event::line(&event, false);
-            if list.push(&EventJson::new(event, false), || line)?.is_break() {
+            if list.push(&EventJson::new(&event, false), || render::event::line(&event, false))?.is_break() {
                 return Ok(false);
             }
         }
@@ -128,8 +127,7 @@ impl Position<'_> {
                 ic_events::each_since(snapshot, self.run_id.as_ref(), self.at, wanted, |event| {
                     end = event.seq;
                     printed += 1;
-                    let line = render::event::line(&event, false);
-                    list.push(&EventJson::new(event, false), || line)
+                    list.push(&EventJson::new(&event, false), || render::event::line(&event, false))
                 })
             })?;
             if list.flush()? == Written::Closed {

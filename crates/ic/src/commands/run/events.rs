@@ -30,8 +30,7 @@ impl Events {
             let taken_back = TakenBack::of_run(snapshot, &run.id)?;
             ic_events::each_of_run(snapshot, &run.id, |event| {
                 let rolled_back = taken_back.includes(&event);
-                let line = render::event::line(&event, rolled_back);
-                list.push(&EventJson::new(event, rolled_back), || line)
+                list.push(&EventJson::new(&event, rolled_back), || render::event::line(&event, rolled_back))
             })
         })?;
         list.end()?;
