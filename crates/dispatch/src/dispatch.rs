@@ -280,10 +280,16 @@ pub fn record_tokens(
     get(tx, &dispatch.id)
 }
 
-/// Takes the summary and the error out of the dispatch that `id` names.
-pub fn redact(tx: &Transaction<'_>, id: &DispatchId) -> Result<()> {
-    tx.execute("UPDATE dispatches SET summary = NULL, error = NULL WHERE id = $1", &[&id.as_str()])
-        .map(|_| ())
+/// Takes what an event of this type recorded out of the dispatch that `id` names: its names, or its summary and error.
+pub fn redact(tx: &Transaction<'_>, id: &DispatchId, event_type: &str) -> Result<()> {
+    let sql = match event_type {
+        "dispatch_created" => "UPDATE dispatches SET name = NULL, agent_type = NULL WHERE id = $1",
+        "dispatch_completed" | "dispatch_failed" | "dispatch_timed_out" => {
+            "UPDATE dispatches SET summary = NULL, error = NULL WHERE id = $1"
+        }
+        _ => return Ok(()),
+    };
+    tx.execute(sql, &[&id.as_str()]).map(|_| ())
 }
 
 pub(crate) fn append_change(

@@ -1,12 +1,10 @@
 //! The command tree. Each verb's arguments stand beside its code, in `commands/`.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
 use crate::commands::{dispatch, events, gate, ledger, run};
+use crate::flags::Global;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -42,74 +40,6 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Flags that stand anywhere.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Global options")]
-pub(crate) struct Global {
-    /// The ledger's file [default: $IC_DB, else found upwards from here; see: ic where]
-    #[arg(long, global = true, value_name = "PATH", hide_short_help = true)]
-    pub(crate) db: Option<PathBuf>,
-    /// Act as if started in this directory
-    #[arg(short = 'C', global = true, value_name = "DIR", hide_short_help = true)]
-    pub(crate) directory: Option<PathBuf>,
-    /// The form of the output [default: $IC_FORMAT, else text on a terminal and JSON otherwise]
-    #[arg(long, global = true, value_enum, value_name = "FORMAT", hide_short_help = true)]
-    pub(crate) format: Option<FormatFlag>,
-    /// The same as --format json
-    #[arg(long, global = true, conflicts_with = "format", hide_short_help = true)]
-    pub(crate) json: bool,
-    /// Indent JSON
-    #[arg(long, global = true, hide_short_help = true)]
-    pub(crate) pretty: bool,
-    /// How long to wait for other writers, as in 500ms or 5s
-    #[arg(long, global = true, value_name = "DUR", default_value = "5s", value_parser = busy_timeout, hide_short_help = true)]
-    pub(crate) busy_timeout: Duration,
-    /// No hints and warnings on stderr
-    #[arg(long, global = true, hide_short_help = true)]
-    pub(crate) quiet: bool,
-    /// Say on stderr which ledger is used
-    #[arg(short = 'v', global = true, hide_short_help = true)]
-    pub(crate) verbose: bool,
-}
-
-/// The values of `--format`.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum FormatFlag {
-    /// Text on a terminal, JSON otherwise
-    Auto,
-    /// One JSON document
-    Json,
-    /// One JSON record a line
-    Jsonl,
-    /// For people
-    Text,
-}
-
-impl FormatFlag {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Json => "json",
-            Self::Jsonl => "jsonl",
-            Self::Text => "text",
-        }
-    }
-}
-
-/// The dispatch on whose behalf a verb writes.
-#[derive(Debug, Args)]
-pub(crate) struct Door {
-    /// The dispatch on whose behalf this is done [default: $IC_DISPATCH]; refused if it was rolled back
-    #[arg(long, value_name = "ID")]
-    pub(crate) dispatch: Option<String>,
-}
-
-impl Door {
-    pub(crate) fn as_deref(&self) -> Option<&str> {
-        self.dispatch.as_deref()
-    }
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Init(ledger::init::Init),
@@ -128,12 +58,4 @@ pub(crate) enum Command {
     /// Events: follow, verify, redact
     #[command(subcommand)]
     Events(events::Verb),
-}
-
-fn busy_timeout(text: &str) -> Result<Duration, String> {
-    let duration = humantime::parse_duration(text).map_err(|e| e.to_string())?;
-    if duration > Duration::from_hours(1) {
-        return Err("at most 1h".to_owned());
-    }
-    Ok(duration)
 }

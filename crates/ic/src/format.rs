@@ -5,8 +5,8 @@ use std::io::IsTerminal;
 
 use ic_base::{Code, Diagnosis, Result};
 
-use crate::cli::Global;
 use crate::environment::Environment;
+use crate::flags::Global;
 
 /// The form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@ mod commands;
 mod environment;
 mod exit;
 mod failure;
+mod flags;
 mod format;
 mod json;
 mod output;

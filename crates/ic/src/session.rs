@@ -8,8 +8,8 @@ use ic_ops::{Caller, Kernel};
 use ic_phase::resolve::Project;
 use ic_store::{Ledger, Lookup, OpenOptions, Place};
 
-use crate::cli::Global;
 use crate::environment::Environment;
+use crate::flags::Global;
 use crate::format::FormatChoice;
 use crate::output::Output;
 

@@ -2,27 +2,53 @@
 
 use ic_base::{DispatchId, Result, Seq};
 use ic_dispatch::dispatch;
+use ic_events::Event;
 use ic_phase::{run, skip};
+use ic_runtrack::{agent, artifact};
+use ic_store::Transaction;
 
 use crate::{Kernel, rollback};
 
 /// Takes reason and payload out of event `seq` and out of the row that it recorded; returns the redaction's seq.
 ///
-/// The freed space in the file is wiped. Errors: `event_not_found`, `conflict`, `stale_dispatch`.
+/// The file is rebuilt, so that no copy is left in it. Errors: `event_not_found`, `conflict`, `stale_dispatch`; `busy` if
+/// somebody read the ledger past the timeout: then the event is redacted, and only the file is not wiped.
 pub fn redact(kernel: &Kernel, seq: Seq, reason: &str) -> Result<Seq> {
     let now = kernel.context.now();
     kernel.ledger.write_and_wipe(|tx| {
         kernel.calling_dispatch(tx)?;
         let event = ic_events::get(tx, seq)?;
         let redaction = ic_events::redact(tx, now, seq, reason)?;
-        run::redact(tx, seq)?;
-        skip::redact(tx, seq)?;
-        if let Some(run_id) = &event.run_id {
-            rollback::redact(tx, run_id, seq)?;
-        }
-        if let (Some(id), "dispatch") = (event.subject_id, event.source.as_str()) {
-            dispatch::redact(tx, &DispatchId::from_ledger(id))?;
-        }
+        redact_rows(tx, &event)?;
         Ok(redaction)
     })
+}
+
+/// Takes what the event recorded out of the row that repeats it.
+fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
+    run::redact(tx, event.seq)?;
+    skip::redact(tx, event.seq)?;
+    if let Some(run_id) = &event.run_id {
+        rollback::redact(tx, run_id, event.seq)?;
+        agent::redact(tx, run_id, event.seq)?;
+        artifact::redact(tx, run_id, event.seq)?;
+        if let Some(merged) = merged_settings(event) {
+            run::redact_settings(tx, run_id, &merged)?;
+        }
+    }
+    match (&event.subject_id, event.source.as_str()) {
+        (Some(id), "dispatch") => {
+            dispatch::redact(tx, &DispatchId::from_ledger(id.clone()), &event.event_type)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The metadata that a `run_set` event merged into its run.
+fn merged_settings(event: &Event) -> Option<serde_json::Map<String, serde_json::Value>> {
+    let payload: serde_json::Value = serde_json::from_str(event.payload.as_deref()?).ok()?;
+    match payload.get("metadata_merge")? {
+        serde_json::Value::Object(merged) if event.event_type == "run_set" => Some(merged.clone()),
+        _ => None,
+    }
 }

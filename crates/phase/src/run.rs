@@ -150,6 +150,13 @@ impl Run {
         })
     }
 
+    /// The caller's own facts. Errors: `corrupt`.
+    fn metadata(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
+        serde_json::from_str(&self.metadata).map_err(|e| {
+            Diagnosis::new(Code::Corrupt, format!("The metadata of run {} is damaged: {e}.", self.id))
+        })
+    }
+
     /// Errors: `run_not_active` for a run that has ended, `rolling_back` for one in the middle of a rollback.
     pub fn require_active(&self) -> Result<()> {
         self.require_settled()?;
@@ -299,10 +306,7 @@ pub fn rollback_phase(tx: &Transaction<'_>, now: Timestamp, id: &RunId, to: &str
 /// Changes settings of a run and returns the run as it then is. Errors: `rolling_back`.
 pub fn set(tx: &Transaction<'_>, now: Timestamp, run: &Run, settings: &Settings) -> Result<Run> {
     run.require_settled()?;
-    let mut metadata: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&run.metadata)
-        .map_err(|e| {
-            Diagnosis::new(Code::Corrupt, format!("The metadata of run {} is damaged: {e}.", run.id))
-        })?;
+    let mut metadata = run.metadata()?;
     for (key, value) in settings.metadata_merge.iter().flatten() {
         match value {
             serde_json::Value::Null => metadata.remove(key),
@@ -347,6 +351,20 @@ pub fn cancel(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason: Option<&s
         &[&now.millis(), &run.id.as_str()],
     )?;
     Ok(Run { status: RunStatus::Cancelled, updated_at: now, ..run.clone() })
+}
+
+/// Takes settings out of a run's metadata again, where they still are what was merged.
+pub fn redact_settings(
+    tx: &Transaction<'_>,
+    id: &RunId,
+    merged: &serde_json::Map<String, serde_json::Value>,
+) -> Result<()> {
+    let mut metadata = get(tx, id)?.metadata()?;
+    metadata.retain(|key, value| merged.get(key) != Some(value));
+    tx.execute_one(
+        "UPDATE runs SET metadata = $1 WHERE id = $2",
+        &[&serde_json::Value::Object(metadata).to_string(), &id.as_str()],
+    )
 }
 
 /// Takes the goal out of the run that event `seq` created, if it created one.

@@ -244,6 +244,15 @@ pub fn cancel_agents_by_phases(
     Ok(())
 }
 
+/// Takes the names out of the agent that event `seq` of a run added, if it added one.
+pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
+    tx.execute(
+        "UPDATE run_agents SET type = '[redacted]', name = NULL WHERE run_id = $1 AND seq = $2",
+        &[&run_id.as_str(), &seq],
+    )
+    .map(|_| ())
+}
+
 fn append_end(
     tx: &Transaction<'_>,
     now: Timestamp,

@@ -201,3 +201,12 @@ pub fn mark_artifacts_rolled_back(
     }
     Ok(())
 }
+
+/// Takes path, type and hash out of the artifact that event `seq` of a run registered, if it registered one.
+pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
+    tx.execute(
+        "UPDATE run_artifacts SET path = $1, type = '[redacted]', content_hash = NULL WHERE run_id = $2 AND seq = $3",
+        &[&b"[redacted]".as_slice(), &run_id.as_str(), &seq],
+    )
+    .map(|_| ())
+}

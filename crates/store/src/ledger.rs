@@ -6,28 +6,14 @@
 //! Durability: `synchronous=FULL`, so that what was acknowledged survives a loss of power.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use ic_base::{Code, Context, Diagnosis, Result};
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
-use crate::error::{diagnose, is_busy};
+use crate::connection::{OpenOptions, configure, connect};
+use crate::error::diagnose;
 use crate::transaction::{Snapshot, Transaction};
 use crate::{faults, migrate};
-
-/// How a ledger is opened.
-#[derive(Debug, Clone, Copy)]
-pub struct OpenOptions {
-    /// How long a call waits for other writers before it gives up with `busy`.
-    pub busy_timeout: Duration,
-}
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        Self { busy_timeout: Duration::from_secs(5) }
-    }
-}
 
 /// An open ledger of the newest schema.
 pub struct Ledger {
@@ -106,11 +92,20 @@ impl Ledger {
         }
     }
 
-    /// As [`Ledger::write`]; what it overwrites is also wiped from the file's free space and from the log.
+    /// As [`Ledger::write`]; what it overwrites then stands nowhere in the file or its log any more.
+    ///
+    /// The file is rebuilt: zeroing what this write frees is not enough, because pages that split earlier, as the file
+    /// grew, keep copies of rows in their unused parts. Errors after the commit say that it is only the wiping that is missing.
     pub fn write_and_wipe<T>(&self, write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
-        self.pragma("PRAGMA secure_delete=ON")?;
         let value = self.write(write)?;
-        self.pragma("PRAGMA wal_checkpoint(TRUNCATE)")?;
+        self.connection
+            .execute_batch("VACUUM")
+            .and_then(|()| self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)))
+            .and_then(|blocked: bool| if blocked { Err(still_read()) } else { Ok(()) })
+            .map_err(|e| {
+                diagnose(e, "the change is committed, but what it took out may still stand in the file's free space")
+                    .hint("once nobody else uses the ledger: sqlite3 \"$(ic where)\" 'VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'")
+            })?;
         Ok(value)
     }
 
@@ -123,10 +118,6 @@ impl Ledger {
 
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
-    }
-
-    fn pragma(&self, sql: &str) -> Result<()> {
-        self.connection.query_row(sql, [], |_| Ok(())).map_err(|e| diagnose(e, "configuring the ledger"))
     }
 
     fn statement(&self, sql: &str, doing: &str) -> Result<()> {
@@ -142,81 +133,15 @@ impl Ledger {
     }
 }
 
+/// Somebody still reads the log past the timeout.
+fn still_read() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY), None)
+}
+
 fn no_ledger(path: &Path, why: &str) -> Diagnosis {
     Diagnosis::new(Code::NoLedger, format!("The ledger {} {why}.", path.display()))
         .hint("make one with: ic init")
         .detail("db", path.to_string_lossy().into_owned())
-}
-
-/// Opens and configures a connection; waits out other processes' start and end.
-pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let doing = format!("opening the ledger {}", path.display());
-    let mut connection = Connection::open_with_flags(path, flags).map_err(|e| diagnose(e, &doing))?;
-    wait_politely(&mut connection, options.busy_timeout)?;
-    configure(&connection)?;
-    Ok(connection)
-}
-
-/// Waits for locks by polling every 0.2 to 3 ms.
-fn wait_politely(connection: &mut Connection, timeout: Duration) -> Result<()> {
-    let mut started = Instant::now();
-    let mut state = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    connection
-        .busy_handler(Some(move |calls: i32| {
-            if calls == 0 {
-                started = Instant::now();
-            }
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            let pause = Duration::from_micros(200 + state % 2_800);
-            if started.elapsed() + pause > timeout {
-                return false;
-            }
-            std::thread::sleep(pause);
-            true
-        }))
-        .map_err(|e| diagnose(e, "configuring the ledger"))
-}
-
-fn configure(connection: &Connection) -> Result<()> {
-    let set = |config, on| connection.set_db_config(config, on).map(|_| ());
-    set(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)
-        .and_then(|()| set(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false))
-        .and_then(|()| set(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true))
-        .and_then(|()| connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA recursive_triggers=ON;"))
-        .map_err(|e| diagnose(e, "configuring the ledger"))?;
-    connection.set_prepared_statement_cache_capacity(64);
-    Ok(())
-}
-
-/// Switches the file to write-ahead logging. The busy handler does not cover this switch, so it is tried again here.
-pub(crate) fn use_wal(connection: &Connection, timeout: Duration) -> Result<()> {
-    let started = Instant::now();
-    loop {
-        let mode =
-            connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0)).and_then(|mode| {
-                match mode.as_str() {
-                    "wal" => Ok(mode),
-                    _ => connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0)),
-                }
-            });
-        match mode {
-            Ok(mode) if mode == "wal" => return Ok(()),
-            Ok(mode) => {
-                return Err(Diagnosis::new(
-                    Code::UnsupportedFs,
-                    format!("The ledger cannot use a write-ahead log here (it stays in {mode} mode)."),
-                )
-                .hint("keep the ledger on a local disk: ic init --store DIR"));
-            }
-            Err(e) if is_busy(&e) && started.elapsed() < timeout => {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            Err(e) => return Err(diagnose(e, "switching the ledger to a write-ahead log")),
-        }
-    }
 }
 
 #[cfg(test)]

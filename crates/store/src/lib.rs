@@ -3,6 +3,7 @@
 //! This is the only crate that names SQLite for the ledger. Readers take a [`Snapshot`], writers a
 //! [`Transaction`]; [`Ledger::read`] and [`Ledger::write`] are the one place that begins and commits.
 
+mod connection;
 mod error;
 pub mod faults;
 mod filesystem;
@@ -14,7 +15,8 @@ pub mod reference;
 mod transaction;
 mod values;
 
-pub use ledger::{Ledger, OpenOptions};
+pub use connection::OpenOptions;
+pub use ledger::Ledger;
 pub use locate::{FoundBy, Lookup, Place, create, initial_place, locate, project_root};
 pub use migrate::LATEST;
 pub use transaction::{Snapshot, Transaction};

@@ -14,8 +14,8 @@ use refinery_core::traits::sync as refinery_sync;
 use refinery_core::{Migration, Runner};
 use rusqlite::Connection;
 
+use crate::connection::{OpenOptions, connect, use_wal};
 use crate::error::diagnose;
-use crate::ledger::{OpenOptions, connect, use_wal};
 
 mod embedded {
     refinery::embed_migrations!("../../migrations/sqlite");

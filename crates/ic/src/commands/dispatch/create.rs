@@ -7,9 +7,9 @@ use ic_base::Result;
 use ic_dispatch::dispatch::Work;
 use ic_ops::dispatch;
 
-use crate::cli::Door;
 use crate::commands::input;
 use crate::exit::Exit;
+use crate::flags::Door;
 use crate::json::DispatchJson;
 use crate::session::Session;
 

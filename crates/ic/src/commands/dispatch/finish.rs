@@ -6,9 +6,9 @@ use ic_dispatch::Verdict;
 use ic_dispatch::dispatch::Ending;
 use ic_ops::dispatch;
 
-use crate::cli::Door;
 use crate::commands::input;
 use crate::exit::Exit;
+use crate::flags::Door;
 use crate::json::DispatchJson;
 use crate::render;
 use crate::session::Session;

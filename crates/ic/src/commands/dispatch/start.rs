@@ -4,8 +4,8 @@ use clap::Args;
 use ic_base::Result;
 use ic_ops::dispatch;
 
-use crate::cli::Door;
 use crate::exit::Exit;
+use crate::flags::Door;
 use crate::json::DispatchJson;
 use crate::render;
 use crate::session::Session;

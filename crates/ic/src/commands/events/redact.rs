@@ -4,9 +4,9 @@ use clap::Args;
 use ic_base::Result;
 use ic_ops::redact;
 
-use crate::cli::Door;
 use crate::commands::input;
 use crate::exit::Exit;
+use crate::flags::Door;
 use crate::json::RedactedJson;
 use crate::session::Session;
 

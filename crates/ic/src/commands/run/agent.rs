@@ -5,9 +5,9 @@ use ic_base::{Label, Result};
 use ic_ops::agent;
 use ic_runtrack::AgentStatus;
 
-use crate::cli::Door;
 use crate::commands::input;
 use crate::exit::Exit;
+use crate::flags::Door;
 use crate::json::AgentJson;
 use crate::render;
 use crate::session::Session;

@@ -8,9 +8,9 @@ use ic_ops::artifact::{self, Request};
 use ic_runtrack::ArtifactStatus;
 use ic_runtrack::artifact::Filter;
 
-use crate::cli::Door;
 use crate::commands::input;
 use crate::exit::Exit;
+use crate::flags::Door;
 use crate::json::ArtifactJson;
 use crate::render;
 use crate::session::Session;

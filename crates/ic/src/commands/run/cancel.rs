@@ -4,9 +4,9 @@ use clap::Args;
 use ic_base::Result;
 use ic_ops::run;
 
-use crate::cli::Door;
 use crate::commands::input;
 use crate::exit::Exit;
+use crate::flags::Door;
 use crate::json::CancelJson;
 use crate::render;
 use crate::session::Session;

@@ -9,9 +9,9 @@ use ic_phase::Chain;
 use ic_phase::gate::Gates;
 use ic_phase::run::NewRun;
 
-use crate::cli::Door;
 use crate::commands::input;
 use crate::exit::Exit;
+use crate::flags::Door;
 use crate::json::RunJson;
 use crate::session::Session;
 

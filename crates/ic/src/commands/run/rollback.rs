@@ -5,9 +5,9 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_ops::rollback::code::{self, Scope};
 use ic_ops::rollback::{self, Request};
 
-use crate::cli::Door;
 use crate::commands::input;
 use crate::exit::Exit;
+use crate::flags::Door;
 use crate::json::{CodeJson, RollbackJson};
 use crate::render;
 use crate::session::Session;

@@ -5,9 +5,9 @@ use ic_base::Result;
 use ic_ops::run;
 use ic_phase::run::Settings;
 
-use crate::cli::Door;
 use crate::commands::input;
 use crate::exit::Exit;
+use crate::flags::Door;
 use crate::json::RunJson;
 use crate::render;
 use crate::session::Session;
