@@ -1,5 +1,7 @@
 //! What SQLite reports, in the words and codes of the contract.
 
+use std::path::Path;
+
 use ic_base::{Code, Diagnosis};
 use rusqlite::ErrorCode;
 
@@ -41,4 +43,11 @@ fn hint_for(code: Code) -> Option<&'static str> {
 /// True when waiting a little may help.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// There is no ledger at `path`, because it `why` ("does not exist").
+pub(crate) fn no_ledger(path: &Path, why: &str) -> Diagnosis {
+    Diagnosis::new(Code::NoLedger, format!("The ledger {} {why}.", path.display()))
+        .hint("make one with: ic init")
+        .detail("db", path.to_string_lossy().into_owned())
 }

@@ -11,7 +11,7 @@ use ic_base::{Code, Context, Diagnosis, Result};
 use rusqlite::Connection;
 
 use crate::connection::{OpenOptions, configure, connect};
-use crate::error::diagnose;
+use crate::error::{diagnose, no_ledger};
 use crate::transaction::{Snapshot, Transaction};
 use crate::{faults, migrate};
 
@@ -136,12 +136,6 @@ impl Ledger {
 /// Somebody still reads the log past the timeout.
 fn still_read() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY), None)
-}
-
-fn no_ledger(path: &Path, why: &str) -> Diagnosis {
-    Diagnosis::new(Code::NoLedger, format!("The ledger {} {why}.", path.display()))
-        .hint("make one with: ic init")
-        .detail("db", path.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

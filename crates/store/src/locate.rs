@@ -220,13 +220,15 @@ fn same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
+/// Writes a small file of mode 0600, whole or not at all.
 fn write_private(path: &Path, content: &[u8]) -> Result<()> {
-    fs::File::options()
-        .create_new(true)
-        .write(true)
-        .mode(0o600)
-        .open(path)
-        .and_then(|mut file| file.write_all(content))
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let temporary = PathBuf::from(name);
+    let written = fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary);
+    written
+        .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&temporary, path))
         .while_doing(|| format!("writing {}", path.display()))
 }
 

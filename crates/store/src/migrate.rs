@@ -15,7 +15,7 @@ use refinery_core::{Migration, Runner};
 use rusqlite::Connection;
 
 use crate::connection::{OpenOptions, connect, use_wal};
-use crate::error::diagnose;
+use crate::error::{diagnose, no_ledger};
 
 mod embedded {
     refinery::embed_migrations!("../../migrations/sqlite");
@@ -47,6 +47,7 @@ pub(crate) fn version_of(connection: &Connection, path: &Path) -> Result<i32> {
         .detail("schema_version", version)
         .detail("supported", LATEST)),
         0 if version == 0 && has_our_tables(connection)? => Ok(0),
+        0 if version == 0 && is_blank(connection)? => Err(no_ledger(path, "is empty")),
         _ => Err(Diagnosis::new(
             Code::ForeignDatabase,
             format!("{} is a database, but not a ledger of ic.", path.display()),
@@ -64,6 +65,16 @@ fn has_our_tables(connection: &Connection) -> Result<bool> {
             |row| row.get::<_, i64>(0),
         )
         .map(|n| n == 3)
+        .map_err(|e| diagnose(e, "reading the ledger's tables"))
+}
+
+/// What a crash leaves of a ledger whose schema was not yet committed: a database without marks and tables.
+fn is_blank(connection: &Connection) -> Result<bool> {
+    let mark = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
+    mark("PRAGMA application_id")
+        .and_then(|id| mark("PRAGMA user_version").map(|version| id | version))
+        .and_then(|marks| mark("SELECT count(*) FROM sqlite_schema").map(|tables| marks | tables))
+        .map(|found| found == 0)
         .map_err(|e| diagnose(e, "reading the ledger's tables"))
 }
 
@@ -92,12 +103,11 @@ pub(crate) fn bring_up_to_date(
 /// Makes a new ledger at `path`, or finishes one that a crash left empty. An existing ledger is opened and kept.
 pub(crate) fn create(path: &Path, options: OpenOptions, now: Timestamp) -> Result<bool> {
     let lock = lock(path)?;
-    let fresh = std::fs::metadata(path).map_or(true, |meta| meta.len() == 0);
     if !path.exists() {
         private_file(path).while_doing(|| format!("creating {}", path.display()))?;
     }
     let mut connection = connect(path, options)?;
-    if fresh {
+    if is_blank(&connection)? {
         use_wal(&connection, options.busy_timeout)?;
         create_schema(&mut connection)?;
         return Ok(true);
@@ -126,7 +136,10 @@ fn apply(connection: &Connection) -> Result<()> {
     runner().run(&mut InTransaction(connection)).map_err(|e| {
         Diagnosis::new(
             Code::MigrationFailed,
-            format!("The ledger could not be brought to schema {LATEST}: {e}. Nothing was changed."),
+            format!(
+                "The ledger could not be brought to schema {LATEST}: {}. Nothing was changed.",
+                reason(&e)
+            ),
         )
         .hint("the copy beside the ledger, if there is one, is from before this attempt")
         .caused_by(e)
@@ -134,6 +147,15 @@ fn apply(connection: &Connection) -> Result<()> {
     connection
         .execute_batch(&format!("PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={LATEST};"))
         .map_err(|e| diagnose(e, "marking the ledger"))
+}
+
+/// What SQLite says, without the text of the whole migration that it says it of.
+fn reason(error: &refinery_core::Error) -> String {
+    match std::error::Error::source(error).and_then(|e| e.downcast_ref()) {
+        Some(rusqlite::Error::SqlInputError { msg, .. }) => msg.clone(),
+        Some(other) => other.to_string(),
+        None => error.to_string(),
+    }
 }
 
 fn runner() -> Runner {

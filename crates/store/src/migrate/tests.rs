@@ -121,6 +121,8 @@ fn newer_and_foreign_files_are_refused_unchanged() {
     Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE t(x)").unwrap();
     let text = dir.path().join("text.db");
     std::fs::write(&text, "not a database, but long enough to be looked at".repeat(40)).unwrap();
+    let blank = dir.path().join("blank.db");
+    Connection::open(&blank).unwrap().execute_batch("PRAGMA journal_mode=WAL").unwrap();
     let empty = dir.path().join("empty.db");
     std::fs::write(&empty, "").unwrap();
 
@@ -129,6 +131,7 @@ fn newer_and_foreign_files_are_refused_unchanged() {
         (&foreign, Code::ForeignDatabase),
         (&text, Code::ForeignDatabase),
         (&empty, Code::NoLedger),
+        (&blank, Code::NoLedger),
     ] {
         let before = std::fs::read(path).unwrap();
         let error = Ledger::open(path, OpenOptions::default(), &Context::system()).err().expect("refused");
