@@ -1,5 +1,6 @@
 //! From the global flags to an open ledger.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -30,9 +31,13 @@ impl Session {
     pub(crate) fn new(global: Global, environment: Environment) -> Result<Self> {
         let choice = FormatChoice::of(&global, &environment);
         let named = global.directory.as_deref().unwrap_or(Path::new("."));
-        let directory = std::fs::canonicalize(named)
-            .while_doing(|| format!("entering the directory {}", named.display()))
-            .and_then(|d| if d.is_dir() { Ok(d) } else { Err(not_a_directory(named)) })?;
+        let directory = match std::fs::canonicalize(named) {
+            Ok(directory) if directory.is_dir() => directory,
+            Err(e) if e.kind() != ErrorKind::NotFound => {
+                return Err(e).while_doing(|| format!("entering the directory {}", named.display()));
+            }
+            _ => return Err(not_a_directory(named)),
+        };
         Ok(Self {
             output: Output::new(&choice, global.pretty, global.quiet),
             db: global.db.map(|db| directory.join(db)),

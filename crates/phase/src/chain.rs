@@ -46,7 +46,7 @@ impl Chain {
     fn new(names: Vec<String>) -> Result<Self> {
         if names.len() < 2 || names.len() > MAX_PHASES {
             return Err(invalid(format!(
-                "A chain has 2 to {MAX_PHASES} phases; {} were given.",
+                "A chain has 2 to {MAX_PHASES} phases; this one has {}.",
                 names.len()
             )));
         }

@@ -223,7 +223,8 @@ fn same_file(a: &Path, b: &Path) -> bool {
 /// Writes a small file of mode 0600, whole or not at all.
 fn write_private(path: &Path, content: &[u8]) -> Result<()> {
     let mut name = path.as_os_str().to_owned();
-    name.push(".new");
+    // Others may be writing the same file: each has a temporary one of its own, and any of them is right.
+    name.push(format!(".{}.new", std::process::id()));
     let temporary = PathBuf::from(name);
     let written = fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary);
     written

@@ -3,7 +3,9 @@
 mod cli;
 mod dump;
 mod kernel;
+mod older;
 
 pub use cli::{Cli, Outcome};
 pub use dump::dump;
 pub use kernel::{kernel, new_run};
+pub use older::older_ledger;

@@ -53,7 +53,12 @@ pub(crate) fn inline_or_file(session: &Session, flag: &str, value: &str) -> Resu
     let path = session.directory.join(file);
     let doing = || format!("reading {}", path.display());
     let mut text = String::new();
-    let opened = std::fs::File::open(&path).while_doing(doing)?;
+    let opened = match std::fs::File::open(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Err(invalid(flag, &format!("names {}, which does not exist", path.display())));
+        }
+        opened => opened.while_doing(doing)?,
+    };
     opened.take(MAX_JSON as u64 + 1).read_to_string(&mut text).while_doing(doing)?;
     if text.len() > MAX_JSON {
         return Err(invalid(flag, &format!("names a file longer than {MAX_JSON} bytes")));

@@ -13,13 +13,17 @@ pub(crate) struct EventJson<'e> {
     /// Its place in the total order, from 1, without gaps.
     seq: i64,
     run_id: Option<&'e str>,
+    /// What kind of thing it is about; more kinds may come.
     source: &'e str,
+    /// What happened; more types may come.
     r#type: &'e str,
     subject_id: Option<&'e str>,
     from: Option<&'e str>,
     to: Option<&'e str>,
     epoch: Option<i64>,
+    #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail", "none", null])))]
     gate_result: Option<&'e str>,
+    #[cfg_attr(test, schemars(extend("enum" = ["hard", "soft", "none", null])))]
     gate_tier: Option<&'e str>,
     reason: Option<&'e str>,
     #[cfg_attr(test, schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]

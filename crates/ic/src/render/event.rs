@@ -3,7 +3,7 @@
 use ic_events::cursor::Cursor;
 use ic_events::{Event, Report, hex};
 
-use super::{Cell, Table, plain, style, styled};
+use super::{Cell, Table, counted, plain, style, styled};
 
 /// One event on one line.
 pub(crate) fn line(event: &Event, rolled_back: bool) -> String {
@@ -55,14 +55,15 @@ pub(crate) fn cursors(cursors: &[Cursor]) -> String {
 
 /// What verification found.
 pub(crate) fn verified(report: &Report) -> String {
+    let events = usize::try_from(report.events).unwrap_or(0);
     match report.first_bad {
         None => format!(
-            "{} {} events; head {}:{}\n",
+            "{} {}; head {}:{}\n",
             styled(style::GOOD, "verified"),
-            report.events,
+            counted(events, "event"),
             report.head.0,
             hex(&report.head.1)
         ),
-        Some(_) => format!("{} after {} good events\n", styled(style::BAD, "broken"), report.events),
+        Some(_) => format!("{} after {}\n", styled(style::BAD, "broken"), counted(events, "good event")),
     }
 }

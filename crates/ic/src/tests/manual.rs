@@ -47,6 +47,10 @@ const ENVIRONMENT: &str = "## Environment
 fn the_manual_is_what_the_program_says() {
     let tree = tree();
     let mut text = HEAD.to_owned();
+    let beginning = tree.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let beginning = beginning.split("\n\n").next().unwrap_or_default().lines().skip(1);
+    let beginning: Vec<&str> = beginning.map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
+    let _ = writeln!(text, "## Begin with\n\n```text\n{}\n```\n", beginning.join("\n"));
     text.push_str("## Global options\n\nThey stand anywhere on the line.\n\n");
     let globals: Vec<&Arg> = tree.get_arguments().collect();
     options(&mut text, &globals);
@@ -70,7 +74,8 @@ fn verb(text: &mut String, name: &str, command: &Command) {
     let long = command.get_long_about().map_or_else(|| about(command), ToString::to_string);
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").trim();
-    let _ = writeln!(text, "## {name}\n\n{}\n\n```text\n{usage}\n```\n", unwrapped(&long));
+    let stop = if long.ends_with(['.', '?']) { "" } else { "." };
+    let _ = writeln!(text, "## {name}\n\n{}{stop}\n\n```text\n{usage}\n```\n", unwrapped(&long));
     let arguments: Vec<&Arg> = own_arguments(command).collect();
     options(text, &arguments);
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();

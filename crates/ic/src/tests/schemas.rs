@@ -113,6 +113,55 @@ fn error_schema() -> Value {
     schema
 }
 
+/// What the contract promises from the first release on: a shape, where in it, and its fields.
+const PROMISED: &[(&str, &str, &str)] = &[
+    (
+        "run",
+        "",
+        "id short_id goal status phase phases project_dir complexity auto_advance scope_id metadata epoch created_at \
+         updated_at completed_at",
+    ),
+    ("where", "", "db store config root"),
+    ("health", "", "ok db schema_version checks"),
+    ("health", "CheckJson", "name ok detail"),
+    (
+        "advance",
+        "",
+        "run_id advanced event_type from_phase to_phase gate_result gate_tier evidence reason epoch seq checkpoint_id",
+    ),
+    ("advance", "EvidenceJson", "conditions"),
+    ("advance", "ConditionJson", "check phase result count detail"),
+    (
+        "rollback",
+        "",
+        "run_id rollback_id dry_run layers from_phase to_phase cut_seq epoch reason plan_hash rolled_back_phases \
+         cancelled_dispatches marked_dispatches marked_artifacts failed_agents cleared_skips counts status seq",
+    ),
+    ("rollback", "DispatchRef", "id name phase status"),
+    ("rollback", "ArtifactRef", "id phase path type"),
+    ("rollback", "AgentRef", "id name phase"),
+    ("rollback", "CountsJson", "phases dispatches artifacts agents skips"),
+    ("code", "", "run_id layer phases entries revert_order artifacts"),
+    ("code", "EntryJson", "dispatch_id dispatch_name agent_type phase status late commit_shas file_paths"),
+    ("code", "CodeArtifact", "id phase path content_hash type status"),
+    ("event", "", "seq run_id source type subject_id from to epoch reason payload created_at hash"),
+    ("error", "ErrorBody", "code message hint details"),
+];
+
+#[test]
+fn what_was_promised_stays() {
+    let shapes = shapes();
+    for (shape, part, fields) in PROMISED {
+        let (_, schema) = shapes.iter().find(|(name, _)| name == shape).expect("a shape");
+        let object = if part.is_empty() { schema } else { &schema["$defs"][part] };
+        for field in fields.split_whitespace() {
+            assert!(object["properties"].get(field).is_some(), "{shape} {part}: {field} is gone");
+            let required = object["required"].as_array().is_some_and(|r| r.iter().any(|f| f == field));
+            assert!(required, "{shape} {part}: {field} is not always there");
+        }
+    }
+}
+
 #[test]
 fn each_shape_has_its_schema() {
     for (shape, schema) in shapes() {
