@@ -1,1 +1,10 @@
-//! Tests.
+//! Faults: triggers that abort, full disks, read-only places, closed outputs, damaged and foreign files, held locks.
+//! Nothing is half done, every error has a code, nothing panics.
+
+mod damage;
+mod disk;
+mod foreign;
+mod locks;
+mod output;
+mod triggers;
+mod world;

@@ -1,0 +1,62 @@
+//! Flipped bytes and changed texts.
+
+use rusqlite::Connection;
+
+use crate::world::{World, assert_graceful};
+
+#[test]
+fn flipped_bytes_end_in_an_answer_or_an_error_never_in_a_panic() {
+    let world = World::new();
+    let whole = std::fs::read(world.cli.db()).expect("the ledger");
+    let rounds = if std::env::var_os("IC_TEST_LONG").is_some() { 400 } else { 25 };
+    let mut state: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut broken = 0;
+    for round in 0..rounds {
+        let mut damaged = whole.clone();
+        for _ in 0..=round % 8 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let at = usize::try_from(state >> 16).unwrap_or(0) % damaged.len();
+            damaged[at] ^= 1 << (state % 8);
+        }
+        std::fs::write(world.cli.db(), &damaged).expect("the damaged ledger");
+        for verb in world.reads() {
+            let outcome = world.cli.run(&verb);
+            assert_graceful(&verb, &outcome);
+            broken += usize::from(outcome.code != Some(0));
+        }
+    }
+    println!("{broken} calls met damage");
+    assert!(broken > 0, "no damage was ever met");
+}
+
+#[test]
+fn a_changed_event_is_named() {
+    let world = World::new();
+    Connection::open(world.cli.db())
+        .and_then(|c| {
+            c.execute_batch(
+                "DROP TRIGGER events_are_not_changed; UPDATE events SET to_state = 'z' WHERE seq = 2;",
+            )
+        })
+        .expect("tamper");
+    let outcome = world.cli.run(["events", "verify"]);
+    assert_eq!((outcome.code, outcome.error()), (Some(2), "chain_broken".to_owned()));
+    assert_eq!(outcome.json()["first_bad"]["seq"], 2);
+}
+
+#[test]
+fn an_unknown_status_is_named_with_its_table_and_row() {
+    let world = World::new();
+    Connection::open(world.cli.db())
+        .and_then(|c| {
+            c.execute_batch("PRAGMA ignore_check_constraints=ON; UPDATE runs SET status = 'sleeping';")
+        })
+        .expect("tamper");
+    let outcome = world.cli.run(["run", "status", &world.run]);
+    assert_eq!((outcome.code, outcome.error()), (Some(2), "corrupt".to_owned()));
+    for word in ["runs", "status", "sleeping", &world.run] {
+        assert!(outcome.stderr.contains(word), "{word}: {}", outcome.stderr);
+    }
+}

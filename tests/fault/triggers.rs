@@ -1,0 +1,58 @@
+//! A statement that fails in the middle takes everything back.
+
+use rusqlite::Connection;
+
+use crate::world::World;
+
+const TABLES: [&str; 10] = [
+    "events",
+    "event_head",
+    "event_cursors",
+    "runs",
+    "run_skips",
+    "rollbacks",
+    "dispatches",
+    "dispatch_commits",
+    "run_artifacts",
+    "run_agents",
+];
+
+#[test]
+fn a_failing_statement_takes_the_whole_verb_back() {
+    let world = World::new();
+    let saved = std::fs::read(world.cli.db()).expect("a ledger that nobody has open is one file");
+    let mut met = std::collections::BTreeMap::new();
+    for table in TABLES {
+        for action in ["INSERT", "UPDATE"] {
+            for verb in world.writes() {
+                std::fs::write(world.cli.db(), &saved).expect("the ledger as it was");
+                Connection::open(world.cli.db())
+                    .and_then(|ledger| {
+                        ledger.execute_batch(&format!(
+                            "CREATE TRIGGER broken AFTER {action} ON {table} BEGIN SELECT RAISE(ABORT, 'broken'); END"
+                        ))
+                    })
+                    .expect("break a table");
+                let before = world.cli.dump();
+                let outcome = world.cli.run(&verb);
+                if outcome.code == Some(0) {
+                    continue;
+                }
+                *met.entry(verb[..2].join(" ")).or_insert(0) += 1;
+                assert_eq!((outcome.code, outcome.error()), (Some(2), "internal".to_owned()), "{verb:?}");
+                assert!(outcome.stderr.contains("broken"), "{outcome:?}");
+                assert_eq!(
+                    world.cli.dump(),
+                    before,
+                    "{verb:?} left something behind a broken {action} of {table}"
+                );
+            }
+        }
+    }
+    for verb in world.writes() {
+        let times = met.get(&verb[..2].join(" ")).copied().unwrap_or(0);
+        assert!(times > 0, "{verb:?} was never broken");
+    }
+    // Pointer, event, head, rollback row, dispatch, artifact, agent, and the events that they bring.
+    assert!(met["run rollback"] >= 7, "{met:?}");
+}
