@@ -214,11 +214,12 @@ _intercore_git_range() {
 }
 
 # _intercore_git_log RANGE: commits and their files in git's quoted form, whatever the user's settings.
+# A commit's line ends in a tab, and no quoted name does: a file may be named like a commit.
 _intercore_git_log() {
     git --no-pager \
         -c core.quotePath=true -c diff.relative=false -c log.diffMerges=first-parent \
         -c log.showRoot=true -c log.showSignature=false \
-        log --first-parent -m --name-only --format=%H \
+        log --first-parent -m --name-only --format=%H%x09 \
         --no-renames --no-color --no-notes --ignore-submodules=none --end-of-options "$1" --
 }
 

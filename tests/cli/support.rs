@@ -7,5 +7,5 @@ mod story;
 
 pub(crate) use page::{Page, snapshot};
 pub(crate) use project::{Project, args};
-pub(crate) use schema::{assert_shape, docs, shape_of, verbs};
+pub(crate) use schema::{assert_shape, docs, verbs};
 pub(crate) use story::{Story, chain, story};

@@ -1,4 +1,4 @@
-//! kill -9 at random moments. The seed is printed; IC_TEST_SEED repeats a campaign.
+//! kill -9 at random moments. The seed is printed; `IC_TEST_SEED` repeats a campaign.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};

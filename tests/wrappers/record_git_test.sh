@@ -131,10 +131,13 @@ test_head_of_its_own() {
     second=$(head_sha)
     printf 'z\n' >z
     commit z
+    call intercore_dispatch_record_git "$dispatch" "$base" "$first"
+    done_well
+    commits_are "$first"
+    recorded .file_paths '["x"]'
     call intercore_dispatch_record_git "$dispatch" "$first" "$second"
     done_well
-    commits_are "$second"
-    recorded .file_paths '["y"]'
+    commits_are "$first" "$second"
     call intercore_dispatch_record_git "$dispatch" "$base" ''
     done_well
     commits_are "$first" "$second" "$(head_sha)"

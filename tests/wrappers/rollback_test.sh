@@ -48,12 +48,14 @@ test_rollback() {
 test_rollback_keeps_the_reason_as_it_is() {
     local reason
     begin
-    for reason in "$awkward" '- a list' '--force was wrong' '-1' ' '; do
+    for reason in "$awkward" '- a list' '--force was wrong' '-1'; do
         call intercore_run_rollback "$run" a "$reason"
         done_well
         equal 'reason' "$reason" "$(jq -r .reason <<<"$out")"
         ic run advance "$run" >"$room/advanced"
     done
+    call intercore_run_rollback "$run" a ' '
+    refused 3 invalid_value
 }
 
 test_rollback_passes_arguments_on() {

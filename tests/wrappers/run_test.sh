@@ -10,7 +10,7 @@ printf '%s\n' "\$@" >>'$room/arguments'
 "\$IC_BIN" "\$@"
 status=\$?
 if [[ "\$1 \$2" == 'run status' ]]; then
-    $1
+    ${1:-:}
 fi
 exit "\$status"
 SPY
@@ -179,7 +179,7 @@ test_agent_add() {
     call intercore_run_agent_add "$run" codex '' --name third
     done_well
     capture ic run agent list "$run" --json
-    expect_json '[.[].name] | sort' '["Größe; the \"second\"","third",null]'
+    expect_json '[.[].name] | sort' '[null,"Größe; the \"second\"","third"]'
     call intercore_run_agent_add "$run" claude '' --dispatch 00000000-0000-7000-8000-000000000000
     refused 3 dispatch_not_found
 }

@@ -1,0 +1,244 @@
+//! Every error code, provoked; its page in `docs/errors/` shows exactly what the program then says.
+//!
+//! `IC_UPDATE=1 cargo test -p ic --test cli error_pages` writes what the pages show.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::process::Stdio;
+
+use ic_base::Code;
+use ic_testkit::Outcome;
+
+use crate::support::{Project, args, assert_shape, chain, docs, story};
+
+/// Codes that cannot be provoked everywhere: they need a file system or a user that is not at hand.
+const BY_HAND: &[&str] = &["unsupported_fs", "permission_denied"];
+
+/// How a code comes about: what happened before, and the call.
+struct Scene {
+    code: &'static str,
+    before: fn(&Project),
+    call: &'static str,
+}
+
+fn nothing(_: &Project) {}
+
+fn with_story(project: &Project) {
+    story(project);
+}
+
+fn short(project: &Project) {
+    chain(project, "draft,edit,done", "edit");
+}
+
+fn rolled_back(project: &Project) {
+    story(project);
+    project.ok("run rollback @ --to-phase planned");
+}
+
+fn sql(project: &Project, statements: &str) {
+    project.database().execute_batch(statements).expect("change the ledger");
+}
+
+const SCENES: &[Scene] = &[
+    Scene { code: "usage", before: with_story, call: "run rollback @ --to-phase planned --dryrun" },
+    Scene { code: "invalid_value", before: nothing, call: "run create --goal Port --phases build" },
+    Scene { code: "invalid_reference", before: with_story, call: "run status 123" },
+    Scene { code: "no_ledger", before: nothing, call: "run list -C .." },
+    Scene { code: "run_not_found", before: with_story, call: "run status 7f3a9c21" },
+    Scene { code: "dispatch_not_found", before: with_story, call: "dispatch show 7f3a9c21" },
+    Scene {
+        code: "agent_not_found",
+        before: with_story,
+        call: "run agent update 7f3a9c21 --status completed",
+    },
+    Scene { code: "event_not_found", before: short, call: "events redact 99 --reason 'a token was pasted'" },
+    Scene { code: "cursor_not_found", before: short, call: "events cursor reset notifier" },
+    Scene { code: "ambiguous_id", before: same_end, call: "run status abcdef01" },
+    Scene { code: "ambiguous_run", before: two_runs, call: "run status @" },
+    Scene {
+        code: "layer_not_available",
+        before: short,
+        call: "run rollback @ --to-phase draft --layer=files",
+    },
+    Scene { code: "no_active_run", before: nothing, call: "run current" },
+    Scene { code: "stale_phase", before: short, call: "run advance @ --expect-phase draft@0" },
+    Scene { code: "stale_dispatch", before: rolled_back, call: "dispatch complete 0a00000f" },
+    Scene { code: "dispatch_finished", before: with_story, call: "dispatch complete 0a00000a" },
+    Scene { code: "dispatch_running", before: with_story, call: "dispatch start 0a00000f" },
+    Scene { code: "agent_finished", before: agent_done, call: "run agent update 0a000012 --status failed" },
+    Scene { code: "gate_blocked", before: with_story, call: "run advance @" },
+    Scene { code: "paused", before: by_hand, call: "run advance @" },
+    Scene { code: "run_not_active", before: cancelled, call: "run rollback 0a000002 --to-phase draft" },
+    Scene { code: "rolling_back", before: rolling, call: "run advance @" },
+    Scene { code: "unknown_phase", before: short, call: "run rollback @ --to-phase Draft" },
+    Scene { code: "phase_ahead", before: short, call: "run rollback @ --to-phase done" },
+    Scene { code: "phase_passed", before: short, call: "run skip @ draft --reason 'not needed'" },
+    Scene { code: "already_at_phase", before: short, call: "run rollback @ --to-phase edit" },
+    Scene { code: "terminal_phase", before: completed, call: "run advance 0a000002" },
+    Scene {
+        code: "plan_changed",
+        before: short,
+        call: "run rollback @ --to-phase draft --expect-plan 5d41402a",
+    },
+    Scene { code: "conflict", before: redacted, call: "events redact 1 --reason again" },
+    Scene { code: "newer_schema", before: newer, call: "run list" },
+    Scene { code: "foreign_database", before: foreign, call: "run list --db app.db" },
+    Scene { code: "busy", before: nothing, call: "run create --goal Port --busy-timeout 50ms" },
+    Scene { code: "corrupt", before: headless, call: "run create --goal Port" },
+    Scene { code: "chain_broken", before: tampered, call: "events verify" },
+    Scene { code: "disk_full", before: nothing, call: "run list" },
+    Scene { code: "migration_failed", before: half_migrated, call: "run list" },
+    Scene { code: "io_error", before: unreadable, call: "run artifact add @ --path disk.img" },
+    Scene { code: "internal", before: meddled, call: "run set @ --complexity 2" },
+];
+
+fn same_end(project: &Project) {
+    for seed in [0x1_abcd_ef01_u64, 0x2_abcd_ef01] {
+        let mut command = project.command(["run", "create", "--goal", "Port", "--phases", "a,b"]);
+        assert!(command.env("IC_TEST_IDS", seed.to_string()).output().expect("run ic").status.success());
+    }
+}
+
+fn two_runs(project: &Project) {
+    project.ok("run create --goal 'Add a login'");
+    project.ok("run create --goal 'Write docs'");
+}
+
+fn agent_done(project: &Project) {
+    story(project);
+    project.ok("run agent update 0a000012 --status completed");
+}
+
+fn by_hand(project: &Project) {
+    project.ok("run create --goal Port --phases draft,edit,done --auto-advance false");
+}
+
+fn cancelled(project: &Project) {
+    short(project);
+    project.ok("run cancel @");
+}
+
+fn rolling(project: &Project) {
+    short(project);
+    sql(project, "UPDATE runs SET status = 'rolling_back'");
+}
+
+fn completed(project: &Project) {
+    chain(project, "draft,edit,done", "done");
+}
+
+fn redacted(project: &Project) {
+    short(project);
+    project.ok("events redact 1 --reason 'a token was pasted'");
+}
+
+fn newer(project: &Project) {
+    sql(project, "PRAGMA user_version = 1000");
+}
+
+fn foreign(project: &Project) {
+    let db = rusqlite::Connection::open(project.root().join("app.db")).expect("make a database");
+    db.execute_batch("CREATE TABLE orders (id)").expect("make a table");
+}
+
+fn headless(project: &Project) {
+    sql(project, "DROP TRIGGER event_head_is_not_deleted; DELETE FROM event_head;");
+}
+
+fn tampered(project: &Project) {
+    short(project);
+    sql(project, "DROP TRIGGER events_are_not_changed; UPDATE events SET to_state = 'done' WHERE seq = 2;");
+}
+
+fn half_migrated(project: &Project) {
+    sql(project, "DELETE FROM refinery_schema_history; PRAGMA user_version = 0; PRAGMA application_id = 0;");
+}
+
+fn unreadable(project: &Project) {
+    short(project);
+    std::os::unix::fs::symlink("/proc/self/mem", project.root().join("disk.img")).expect("a link");
+}
+
+fn meddled(project: &Project) {
+    short(project);
+    sql(project, "CREATE TRIGGER t BEFORE UPDATE ON runs BEGIN SELECT RAISE(IGNORE); END;");
+}
+
+/// Runs the call of a scene in this form, in the circumstances that it needs.
+fn call(project: &Project, scene: &Scene, form: &str) -> Outcome {
+    let line = format!("{} --format {form}", scene.call);
+    match scene.code {
+        "busy" => {
+            let db = project.database();
+            db.execute_batch("BEGIN IMMEDIATE").expect("hold the ledger");
+            project.run(&line)
+        }
+        "disk_full" => {
+            let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+            let mut command = project.command(args(&line));
+            let child = command.stdout(Stdio::from(full)).stderr(Stdio::piped()).spawn().expect("start ic");
+            let output = child.wait_with_output().expect("its end");
+            Outcome {
+                code: output.status.code(),
+                stdout: String::new(),
+                stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            }
+        }
+        _ => project.run(&line),
+    }
+}
+
+/// What the page of a scene shows.
+fn shown(scene: &Scene, code: Code) -> String {
+    let project = Project::new();
+    (scene.before)(&project);
+    let (people, script) = (call(&project, scene, "text"), call(&project, scene, "json"));
+    let exit = match code.kind() {
+        ic_base::Kind::No => 1,
+        ic_base::Kind::Failure => 2,
+        ic_base::Kind::Usage => 3,
+    };
+    assert_eq!((people.code, script.code), (Some(exit), Some(exit)), "{}: {people:?} {script:?}", scene.code);
+    let mut text = String::from("```console\n");
+    let arrow = if scene.code == "disk_full" { " > /dev/full" } else { "" };
+    let _ = write!(text, "$ ic {}{arrow}\n{}{}", scene.call, people.stdout, people.stderr);
+    if script.stderr.is_empty() {
+        assert_eq!(script.json()["code"], scene.code);
+        let _ = write!(text, "$ ic {} --json | jq -r .code\n{}\n", scene.call, scene.code);
+    } else {
+        let value = serde_json::from_str(&script.stderr).expect("one line of JSON");
+        assert_shape("error", &value);
+        assert_eq!(script.error(), scene.code, "{script:?}");
+        let _ = write!(text, "$ ic {} --json{arrow}\n{}", scene.call, script.stderr);
+    }
+    text.push_str("```");
+    project.plain(&text)
+}
+
+#[test]
+fn every_code_is_provoked() {
+    let scenes: BTreeSet<&str> =
+        SCENES.iter().map(|scene| scene.code).chain(BY_HAND.iter().copied()).collect();
+    let codes: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(scenes, codes);
+}
+
+#[test]
+fn every_page_shows_what_the_program_says() {
+    let update = std::env::var_os("IC_UPDATE").is_some_and(|value| value == "1");
+    for scene in SCENES {
+        let code = Code::ALL.iter().find(|code| code.as_str() == scene.code).expect("a code");
+        let shown = shown(scene, *code);
+        let path = docs(&format!("errors/{}.md", scene.code));
+        let page = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let (before, rest) = page.split_once("## What it looks like\n\n").expect("a heading");
+        let (found, after) = rest.split_once("\n\n## What to do\n").expect("a heading");
+        if update {
+            let page = format!("{before}## What it looks like\n\n{shown}\n\n## What to do\n{after}");
+            std::fs::write(&path, page).expect("write the page");
+        } else {
+            assert_eq!(found, shown, "docs/errors/{}.md; IC_UPDATE=1 writes it", scene.code);
+        }
+    }
+}

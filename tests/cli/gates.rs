@@ -1,0 +1,200 @@
+//! Chains, gates, priorities, pauses and overrides.
+
+use serde_json::json;
+
+use crate::support::{Project, chain};
+
+const DEFAULT: &[&str] = &[
+    "brainstorm",
+    "brainstorm-reviewed",
+    "strategized",
+    "planned",
+    "executing",
+    "review",
+    "polish",
+    "reflect",
+    "done",
+];
+
+/// A default run, and what each of its transitions waits for.
+#[test]
+fn the_default_chain_has_its_gates() {
+    let project = Project::new();
+    let run = project.json("run create --goal g");
+    assert_eq!(run["phases"], json!(DEFAULT));
+    assert_eq!((&run["phase"], &run["auto_advance"]), (&json!("brainstorm"), &json!(true)));
+    let artifact = |phase: &str| format!("run artifact add @ --path {phase}.md");
+    let agent = project.ok("run agent add @ --type codex");
+    let reviewer = project.ok("dispatch create @ --phase review");
+    let opens = |phase: &str| match phase {
+        "brainstorm" | "brainstorm-reviewed" | "strategized" | "planned" | "reflect" => artifact(phase),
+        "executing" => format!("run agent update {agent} --status completed"),
+        "review" => format!("dispatch complete {reviewer} --verdict pass"),
+        _ => String::new(),
+    };
+    for pair in DEFAULT.windows(2) {
+        let open = opens(pair[0]);
+        if !open.is_empty() {
+            let blocked = project.run("run advance @");
+            assert_eq!(blocked.code, Some(1), "{pair:?}");
+            assert_eq!(blocked.stderr, "", "a block is no error line");
+            let record = blocked.json();
+            assert_eq!((&record["event_type"], &record["code"]), (&json!("block"), &json!("gate_blocked")));
+            assert_eq!((&record["advanced"], &record["gate_result"]), (&json!(false), &json!("fail")));
+            assert_eq!(project.ok("run phase @"), pair[0]);
+            project.ok(&open);
+        }
+        let record = project.json("run advance @");
+        assert_eq!((&record["from_phase"], &record["to_phase"]), (&json!(pair[0]), &json!(pair[1])));
+        assert_eq!(record["gate_result"], if open.is_empty() { "none" } else { "pass" }, "{pair:?}");
+    }
+    assert_eq!(
+        project.json(&format!("run status {}", run["id"].as_str().expect("an id")))["status"],
+        "completed"
+    );
+}
+
+#[test]
+fn a_chain_of_its_own_has_no_gates_unless_they_are_given() {
+    let project = Project::new();
+    chain(&project, "planned,executing,done", "done");
+    let gates =
+        r#"{"planned→executing": [{"check": "artifact_exists", "phase": "planned", "tier": "hard"}]}"#;
+    project.write("gates.json", gates);
+    for given in [gates, "@gates.json"] {
+        let words = ["run", "create", "--goal", "g", "--phases", "planned,executing,done", "--gates", given];
+        let run = project.run_words(words).stdout.trim().to_owned();
+        assert_eq!(project.run(&format!("run advance {run}")).code, Some(1), "{given}");
+        project.ok(&format!("run artifact add {run} --path plan.md"));
+        project.ok(&format!("run advance {run}"));
+        project.ok(&format!("run cancel {run}"));
+    }
+}
+
+#[test]
+fn verdicts_and_dispatches_are_counted() {
+    let project = Project::new();
+    let gates = r#"{"a->b": [{"check": "dispatches_complete"}, {"check": "verdict_clean"}]}"#;
+    let words = ["run", "create", "--goal", "g", "--phases", "a,b", "--gates", gates];
+    assert_eq!(project.run_words(words).code, Some(0));
+    let failed = || {
+        let conditions = project.run("gate check @ --json").json()["evidence"]["conditions"].clone();
+        let failed: Vec<String> = conditions
+            .as_array()
+            .expect("conditions")
+            .iter()
+            .filter(|c| c["result"] == "fail")
+            .map(|c| c["check"].as_str().expect("a check").to_owned())
+            .collect();
+        failed
+    };
+    assert_eq!(failed(), ["verdict_clean"]);
+    let one = project.ok("dispatch create @");
+    assert_eq!(failed(), ["dispatches_complete", "verdict_clean"]);
+    project.ok(&format!("dispatch complete {one} --verdict pass"));
+    assert!(failed().is_empty());
+    let two = project.ok("dispatch create @");
+    project.ok(&format!("dispatch complete {two} --verdict fail"));
+    assert_eq!(failed(), ["verdict_clean"], "one that failed is enough");
+}
+
+#[test]
+fn priorities_decide_how_much_a_gate_weighs() {
+    for (priority, advances, tier) in [
+        (0, false, "hard"),
+        (1, false, "hard"),
+        (2, true, "soft"),
+        (3, true, "soft"),
+        (4, true, "none"),
+        (9, true, "none"),
+    ] {
+        let project = Project::new();
+        project.ok("run create --goal g");
+        let check = project.run(&format!("gate check @ --priority {priority}"));
+        let advance = project.run(&format!("run advance @ --priority {priority}"));
+        assert_eq!(advance.code, Some(i32::from(!advances)), "{priority}");
+        assert_eq!(check.code, advance.code, "{priority}");
+        let record = advance.json();
+        assert_eq!(
+            (&record["advanced"], &record["gate_tier"]),
+            (&json!(advances), &json!(tier)),
+            "{priority}"
+        );
+        assert_eq!(record["gate_result"], if tier == "none" { "none" } else { "fail" });
+        let warned = record["warnings"][0]["code"] == "gate_failed_softly";
+        assert_eq!(warned, tier == "soft", "{record}");
+        assert_eq!(check.json()["gate_tier"], record["gate_tier"]);
+    }
+}
+
+#[test]
+fn gates_are_disabled_only_with_a_reason() {
+    let project = Project::new();
+    project.ok("run create --goal g");
+    assert_eq!(project.refused("run advance @ --disable-gates"), (3, "usage".to_owned()));
+    assert_eq!(project.refused("run advance @ --disable-gates --reason ''"), (3, "invalid_value".to_owned()));
+    let record = project.json("run advance @ --disable-gates --reason 'a spike'");
+    assert_eq!((&record["gate_result"], &record["gate_tier"]), (&json!("none"), &json!("none")));
+    let events = project.json("run events @");
+    assert_eq!(events[1]["reason"], "a spike", "it is recorded");
+}
+
+#[test]
+fn a_run_that_does_not_advance_by_itself_pauses() {
+    let project = Project::new();
+    project.ok("run create --goal g --phases a,b,c --auto-advance false");
+    let paused = project.run("run advance @");
+    assert_eq!((paused.code, paused.stderr.as_str()), (Some(1), ""));
+    let record = paused.json();
+    assert_eq!((&record["event_type"], &record["code"]), (&json!("pause"), &json!("paused")));
+    assert_eq!(project.run("run advance @ --priority 4").code, Some(1), "a priority is no consent");
+    assert_eq!(project.run("gate check @ --json").json()["would"], "pause");
+
+    let record = project.json("gate override @ --reason 'go on'");
+    assert_eq!((&record["event_type"], &record["to_phase"]), (&json!("override"), &json!("b")));
+    assert_eq!(project.run("run advance @").code, Some(1), "an override is used up");
+    project.ok("run set @ --auto-advance true");
+    project.ok("run advance @");
+}
+
+#[test]
+fn an_override_is_itself_the_advance_and_used_up() {
+    let project = Project::new();
+    project.ok("run create --goal g");
+    assert_eq!(project.run("run advance @").code, Some(1));
+    let seq = project.json("gate override @ --reason 'seen by eye'")["seq"].clone();
+    assert_eq!(project.ok("run phase @"), "brainstorm-reviewed");
+    let events = project.json("run events @");
+    let last = events.as_array().expect("events").last().expect("an event");
+    assert_eq!(
+        (&last["seq"], &last["type"], &last["reason"]),
+        (&seq, &json!("override"), &json!("seen by eye"))
+    );
+    project.ok("run rollback @ --to-phase brainstorm");
+    assert_eq!(project.run("run advance @").code, Some(1), "the redo meets the gate again");
+}
+
+#[test]
+fn an_expectation_names_phase_and_epoch() {
+    let project = Project::new();
+    chain(&project, "a,b,c", "b");
+    for (stale, code) in
+        [("a", "stale_phase"), ("b@1", "stale_phase"), ("c", "stale_phase"), ("z", "unknown_phase")]
+    {
+        assert_eq!(project.refused(&format!("run advance @ --expect-phase {stale}")), (1, code.to_owned()));
+    }
+    project.ok("run rollback @ --to-phase a");
+    assert_eq!(project.refused("run advance @ --expect-phase a@0"), (1, "stale_phase".to_owned()));
+    project.ok("run advance @ --expect-phase a@1");
+    project.ok("run advance @ --expect-phase b");
+}
+
+#[test]
+fn checking_a_gate_writes_nothing() {
+    let project = Project::new();
+    project.ok("run create --goal g");
+    let before = project.dump();
+    assert_eq!(project.run("gate check @").code, Some(1));
+    assert_eq!(project.run("gate check @ --priority 4").code, Some(0));
+    assert_eq!(project.dump(), before);
+}

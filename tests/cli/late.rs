@@ -1,0 +1,173 @@
+//! Work that reports after it was rolled back: refused, but for what the revert plan must know.
+
+use serde_json::json;
+
+use crate::support::{Project, Story, story};
+
+/// Every verb that writes, on a run that is at planned after its rollback. `{run}`, `{fresh}` and `{agent}` stand for ids.
+const WRITES: &[&str] = &[
+    "run create --goal g",
+    "run advance {run}",
+    "run skip {run} review --reason r",
+    "run set {run} --complexity 2",
+    "run cancel {run}",
+    "run rollback {run} --to-phase brainstorm",
+    "run agent add {run} --type codex",
+    "run agent update {agent} --status completed",
+    "run artifact add {run} --path a.md",
+    "dispatch create {run}",
+    "dispatch start {fresh}",
+    "dispatch complete {fresh}",
+    "dispatch fail {fresh} --error e",
+    "dispatch cancel {fresh}",
+    "gate override {run} --reason r",
+    "events redact 1 --reason r",
+];
+
+struct Late {
+    story: Story,
+    fresh: String,
+    agent: String,
+}
+
+fn rolled_back(project: &Project) -> Late {
+    let story = story(project);
+    project.ok("run rollback @ --to-phase planned");
+    let fresh = project.ok("dispatch create @ --name fresh");
+    let agent = project.ok("run agent add @ --type codex");
+    Late { story, fresh, agent }
+}
+
+impl Late {
+    fn fill(&self, line: &str) -> String {
+        line.replace("{run}", &self.story.run).replace("{fresh}", &self.fresh).replace("{agent}", &self.agent)
+    }
+}
+
+#[test]
+fn a_rolled_back_dispatch_can_write_nothing_by_flag_or_environment() {
+    let project = Project::new();
+    let late = rolled_back(&project);
+    for line in WRITES {
+        let line = late.fill(line);
+        let by_flag = format!("{line} --dispatch {}", late.story.builder);
+        assert_eq!(project.refused(&by_flag), (1, "stale_dispatch".to_owned()), "{by_flag}");
+        let before = project.dump();
+        let outcome = project.run_with("IC_DISPATCH", &late.story.builder, &line);
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "stale_dispatch"), "{line}");
+        assert_eq!(project.dump(), before, "{line}");
+        let short = project.run_with("IC_DISPATCH", &late.story.builder[28..], &line);
+        assert_eq!(short.error(), "stale_dispatch", "{line}: the end of the id is enough");
+    }
+    let cursor = project.run_with("IC_DISPATCH", &late.story.builder, "events cursor reset c");
+    assert_eq!(cursor.error(), "stale_dispatch");
+}
+
+#[test]
+fn a_standing_dispatch_may_write_all_of_it() {
+    for line in WRITES {
+        let project = Project::new();
+        let late = rolled_back(&project);
+        let line = late.fill(line);
+        let outcome = project.run_with("IC_DISPATCH", &late.story.planner, &line);
+        assert_eq!(outcome.code, Some(0), "{line}: {outcome:?}");
+    }
+}
+
+#[test]
+fn the_dispatch_of_this_call_is_stronger_than_that_of_the_environment() {
+    let project = Project::new();
+    let late = rolled_back(&project);
+    let line = format!("run artifact add @ --path a.md --dispatch {}", late.story.planner);
+    let outcome = project.run_with("IC_DISPATCH", &late.story.builder, &format!("{line} --json"));
+    assert_eq!(outcome.json()["dispatch_id"], late.story.planner.as_str());
+    let line = format!("run artifact add @ --path a.md --dispatch {}", late.story.builder);
+    assert_eq!(project.run_with("IC_DISPATCH", &late.story.planner, &line).error(), "stale_dispatch");
+}
+
+#[test]
+fn an_unknown_caller_is_refused() {
+    let project = Project::new();
+    let late = rolled_back(&project);
+    for (id, code) in [("999999", "dispatch_not_found"), ("mine", "invalid_reference")] {
+        assert_eq!(project.refused(&format!("run advance @ --dispatch {id}")), (3, code.to_owned()));
+        assert_eq!(project.run_with("IC_DISPATCH", id, "run advance @").error(), code);
+    }
+    assert_eq!(project.run_with("IC_DISPATCH", "", "run skip @ review --reason r").code, Some(0));
+    let status = project.run_with("IC_DISPATCH", &late.story.builder, "run status @");
+    assert_eq!(status.code, Some(0), "reading is free");
+}
+
+#[test]
+fn what_it_says_about_itself_is_late() {
+    let project = Project::new();
+    let late = rolled_back(&project);
+    let builder = &late.story.builder;
+    for verb in [
+        format!("dispatch start {builder}"),
+        format!("dispatch complete {builder} --verdict pass"),
+        format!("dispatch fail {builder} --error e"),
+        format!("dispatch cancel {builder}"),
+        format!("run agent update {} --status completed", late.story.agent),
+    ] {
+        assert_eq!(project.refused(&verb), (1, "stale_dispatch".to_owned()), "{verb}");
+    }
+}
+
+#[test]
+fn its_commits_and_tokens_are_recorded_all_the_same() {
+    let project = Project::new();
+    let late = rolled_back(&project);
+    let builder = &late.story.builder;
+    let line = format!("dispatch record {builder} --commit ccccccc3 --file late.rs --json");
+    let recorded = project.run_with("IC_DISPATCH", builder, &line).json();
+    assert_eq!(
+        (&recorded["late"], &recorded["commits"], &recorded["files"]),
+        (&json!(true), &json!(1), &json!(1))
+    );
+    let tokens =
+        project.run_with("IC_DISPATCH", builder, &format!("dispatch tokens {builder} --in 5 --out 6 --json"));
+    assert_eq!(tokens.json()["tokens"], json!({"in": 5, "out": 6, "cache": 0}));
+    let shown = project.json(&format!("dispatch show {builder}"));
+    let flags: Vec<_> =
+        shown["commits"].as_array().expect("commits").iter().map(|c| c["late"].clone()).collect();
+    assert_eq!(flags, [json!(false), json!(true)]);
+    let events = project.json("events tail --limit 2");
+    assert!(events.as_array().expect("events").iter().all(|e| e["payload"]["late"] == true), "{events}");
+}
+
+#[test]
+fn what_it_delivered_late_opens_no_gate() {
+    let project = Project::new();
+    let story = story(&project);
+    project.ok(&format!("run agent update {} --status completed", story.agent));
+    project.ok("run advance @");
+    let reviewer = project.ok("dispatch create @ --name check");
+    project.ok(&format!("dispatch complete {reviewer} --verdict pass"));
+    assert_eq!(project.run("gate check @").code, Some(0));
+    project.ok("run rollback @ --to-phase executing");
+    project.ok("run advance @");
+    let blocked = project.run("run advance @");
+    assert_eq!((blocked.code, &blocked.json()["evidence"]["conditions"][0]["count"]), (Some(1), &json!(0)));
+}
+
+#[test]
+fn a_dispatch_of_another_run_cannot_be_named_for_this_one() {
+    let project = Project::new();
+    let story = story(&project);
+    let other = project.ok("run create --goal other --phases a,b");
+    for verb in ["run artifact add {} --path a.md", "run agent add {} --type codex"] {
+        let line = format!("{} --dispatch {}", verb.replace("{}", &other), story.builder);
+        assert_eq!(project.refused(&line), (1, "conflict".to_owned()), "{line}");
+        let outcome = project.run_with(
+            "IC_DISPATCH",
+            &story.builder,
+            &format!("{} --json", verb.replace("{}", &other)),
+        );
+        assert_eq!(
+            outcome.json()["dispatch_id"],
+            serde_json::Value::Null,
+            "the environment only says who calls"
+        );
+    }
+}

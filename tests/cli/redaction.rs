@@ -1,0 +1,173 @@
+//! Taking a secret out: from what is printed, from the rows, and from the bytes of the file.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{Project, chain};
+
+const SECRET: &str = "sk-live-4f9a1c77e0b24d6b";
+
+/// Whether the secret stands anywhere in the files of the ledger's directory.
+fn stands_in(directory: &Path) -> Vec<String> {
+    std::fs::read_dir(directory)
+        .expect("the store")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| {
+            let bytes = std::fs::read(path).expect("a file");
+            bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
+        })
+        .map(|path| path.display().to_string())
+        .collect()
+}
+
+fn store(project: &Project) -> std::path::PathBuf {
+    project.root().join(".ic")
+}
+
+/// Redacts every event that shows the secret and says which that were.
+fn redact_all(project: &Project) -> Vec<i64> {
+    let events = project.json("events tail --since 0");
+    let shown: Vec<i64> = events
+        .as_array()
+        .expect("events")
+        .iter()
+        .filter(|event| event.to_string().contains(SECRET))
+        .map(|event| event["seq"].as_i64().expect("a seq"))
+        .collect();
+    for seq in &shown {
+        project.ok(&format!("events redact {seq} --reason 'a token was pasted'"));
+    }
+    shown
+}
+
+fn assert_gone(project: &Project, lists: &[&str]) {
+    assert_eq!(stands_in(&store(project)), Vec::<String>::new(), "the bytes are still there");
+    for line in lists {
+        assert!(!project.ok(&format!("{line} --json")).contains(SECRET), "{line}");
+    }
+    assert_eq!(project.json("events verify")["ok"], true);
+    assert_eq!(project.json("health")["ok"], true);
+}
+
+#[test]
+fn a_redaction_is_visible_and_keeps_the_chain() {
+    let project = Project::new();
+    chain(&project, "a,b,c", "a");
+    project.ok(&format!("run skip @ b --reason 'token {SECRET}'"));
+    let before = project.json("events tail")[1].clone();
+    let redacted = project.json("events redact 2 --reason 'a token was pasted'");
+    assert_eq!(redacted, json!({"seq": 2, "redaction_seq": 3}));
+    let events = project.json("events tail");
+    assert_eq!((&events[1]["reason"], &events[1]["redacted"]), (&Value::Null, &json!(true)));
+    assert_eq!(events[1]["hash"], before["hash"], "the chain is whole");
+    assert_eq!((&events[2]["type"], &events[2]["subject_id"]), (&json!("redacted"), &json!("2")));
+    assert_eq!(events[2]["reason"], "a token was pasted");
+    assert_gone(&project, &["run events @", "events tail"]);
+    assert_eq!(project.refused("events redact 2 --reason again"), (1, "conflict".to_owned()));
+    project.ok("run advance @");
+    assert_eq!(project.json("events verify")["events"], 4);
+}
+
+#[test]
+fn it_goes_from_the_rows_of_dispatches_too() {
+    let project = Project::new();
+    chain(&project, "a,b,c", "a");
+    let done = project.ok("dispatch create @");
+    project.ok(&format!("dispatch complete {done} --summary 'used {SECRET}'"));
+    let failed = project.ok("dispatch create @");
+    project.ok(&format!("dispatch fail {failed} --error 'bad token {SECRET}'"));
+    assert_eq!(redact_all(&project), [3, 5]);
+    assert_gone(&project, &["dispatch list", &format!("dispatch show {done}"), "events tail"]);
+    assert_eq!(project.json(&format!("dispatch show {done}"))["status"], "completed");
+}
+
+#[test]
+fn it_goes_from_rollbacks_and_goals() {
+    let project = Project::new();
+    let run = project.ok(&format!("run create --goal 'rotate {SECRET}' --phases a,b,c"));
+    project.ok("dispatch create @");
+    project.ok("run advance @");
+    project.ok("dispatch create @");
+    project.ok(&format!("run rollback @ --to-phase a --reason '{SECRET} leaked'"));
+    assert_eq!(redact_all(&project).len(), 3, "creation, rollback, and the dispatch that it cancelled");
+    assert_gone(&project, &["run list", "events tail", "dispatch list"]);
+    assert_eq!(project.json(&format!("run status {run}"))["goal"], "[redacted]");
+}
+
+#[test]
+fn it_goes_from_the_settings_of_a_run() {
+    let project = Project::new();
+    chain(&project, "a,b,c", "a");
+    project.ok(&format!("run set @ --metadata-merge '{{\"token\": \"{SECRET}\", \"ticket\": 1}}'"));
+    assert_eq!(redact_all(&project), [2]);
+    assert_gone(&project, &["run status @", "events tail"]);
+}
+
+#[test]
+fn it_goes_from_artifacts_and_agents() {
+    let project = Project::new();
+    chain(&project, "a,b,c", "a");
+    project.ok(&format!("run artifact add @ --path '{SECRET}.md'"));
+    project.ok(&format!("run agent add @ --type codex --name {SECRET}"));
+    project.ok(&format!("dispatch create @ --name {SECRET}"));
+    assert_eq!(redact_all(&project), [2, 3, 4]);
+    assert_gone(&project, &["run artifact list @", "run agent list @", "dispatch list", "events tail"]);
+}
+
+#[test]
+fn it_takes_out_no_more_than_the_event_recorded() {
+    let project = Project::new();
+    chain(&project, "a,b,c", "a");
+    project.ok("run set @ --metadata-merge '{\"ticket\": 1}'");
+    let dispatch = project.ok("dispatch create @ --name form");
+    project.ok(&format!("dispatch complete {dispatch} --summary 'form and tests'"));
+    project.ok(&format!("dispatch tokens {dispatch} --in 1 --out 2"));
+    project.ok("run set @ --metadata-merge '{\"ticket\": 2, \"owner\": \"ann\"}'");
+    project.ok("events redact 5 --reason 'the tokens'");
+    project.ok("events redact 2 --reason 'the first ticket'");
+    let shown = project.json(&format!("dispatch show {dispatch}"));
+    assert_eq!((&shown["name"], &shown["summary"]), (&json!("form"), &json!("form and tests")));
+    assert_eq!(project.json("run status @")["metadata"], json!({"ticket": 2, "owner": "ann"}));
+    project.ok("events redact 3 --reason 'the name'");
+    let shown = project.json(&format!("dispatch show {dispatch}"));
+    assert_eq!((&shown["name"], &shown["summary"]), (&Value::Null, &json!("form and tests")));
+}
+
+/// A reader keeps old pages in the log: the event is redacted, and the call says that its bytes are not gone yet.
+#[test]
+fn it_says_when_a_reader_keeps_the_bytes() {
+    let project = Project::new();
+    chain(&project, "a,b,c", "a");
+    project.ok(&format!("run skip @ b --reason 'token {SECRET}'"));
+    let reader = project.database();
+    reader.execute_batch("BEGIN").expect("begin to read");
+    let read: i64 = reader.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).expect("read");
+    assert_eq!(read, 2);
+    let outcome = project.run("events redact 2 --reason leaked --busy-timeout 100ms");
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "busy"));
+    assert!(outcome.stderr.contains("VACUUM"), "it says how to finish: {outcome:?}");
+    assert_eq!(project.json("events tail --since 1 --limit 1")[0]["redacted"], true);
+    drop(reader);
+    let db = project.database();
+    db.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)").expect("do as it says");
+    drop(db);
+    assert_gone(&project, &["events tail"]);
+}
+
+/// Pages of the file split and move as it grows; no copy may stay behind in what they left.
+#[test]
+fn it_goes_from_a_file_that_has_grown_since() {
+    let project = Project::new();
+    chain(&project, "a,b,c", "a");
+    let padding = "x".repeat(700);
+    for i in 0..60 {
+        let text = if i % 7 == 3 { format!("{SECRET} {padding}") } else { padding.clone() };
+        let dispatch = project.ok("dispatch create @");
+        project.ok(&format!("dispatch fail {dispatch} --error '{text}'"));
+    }
+    let long = "y".repeat(9000);
+    project.ok(&format!("run skip @ b --reason '{long}{SECRET}'"));
+    assert_eq!(redact_all(&project).len(), 10);
+    assert_gone(&project, &["events tail", "dispatch list"]);
+}

@@ -1,0 +1,205 @@
+//! Every statement of every verb finds its rows by an index, however many there are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::Connection;
+
+use crate::support::{Project, chain, story, verbs};
+
+/// Tables that grow with use: no statement may walk one from end to end.
+const GROWING: &[&str] = &[
+    "events",
+    "runs",
+    "dispatches",
+    "dispatch_commits",
+    "dispatch_files",
+    "run_artifacts",
+    "run_agents",
+    "run_skips",
+    "rollbacks",
+];
+
+/// Every verb with the calls that run all of its statements, in an order that lets each succeed.
+const CALLS: &[&str] = &[
+    "init",
+    "where",
+    "version",
+    "health",
+    "run create --goal other --phases a,b,c --project sub --scope-id other",
+    "run list",
+    "run list --active --limit 1",
+    "run list --project .",
+    "run list --project . --active --after {other}",
+    "run status @",
+    "run status {run}",
+    "run status scope:sprint-12",
+    "run phase {short}",
+    "run current",
+    "run current --project sub",
+    "run events @",
+    "run set @ --complexity 2 --metadata-merge '{\"k\":1}'",
+    "run skip @ reflect --reason r",
+    "run agent list @",
+    "run artifact list @",
+    "run artifact list @ --phase planned --status active",
+    "dispatch create @ --name second --dispatch {builder}",
+    "dispatch start {second} --dispatch {builder}",
+    "dispatch record {second} --commit ccccccc3 --file a.rs",
+    "dispatch tokens {second} --in 1 --out 2",
+    "dispatch show {second}",
+    "dispatch list",
+    "dispatch list @",
+    "dispatch list @ --phase executing --status running",
+    "dispatch list --status running",
+    "dispatch fail {second} --error e",
+    "dispatch cancel {builder}",
+    "run agent add @ --type codex --dispatch {planner}",
+    "run agent update {agent} --status completed",
+    "run artifact add @ --path a.md --dispatch {planner}",
+    "gate rules @",
+    "gate check @",
+    "run rollback @ --layer=code",
+    "run rollback @ --layer=code --phase planned",
+    "run rollback @ --layer=code --to-phase planned",
+    "run rollback @ --to-phase planned --dry-run",
+    "run rollback @ --to-phase planned --include-target --reason r",
+    "run advance {run} --priority 4",
+    "run advance {gated}",
+    "gate override {other} --reason r",
+    "dispatch complete {third} --verdict pass --summary s",
+    "events tail",
+    "events tail @",
+    "events tail --since 3",
+    "events tail {run} --since 3 --limit 2",
+    "events tail --cursor c",
+    "events cursor list",
+    "events cursor reset c",
+    "events redact 4 --reason r",
+    "events verify",
+    "run cancel {other}",
+];
+
+/// A ledger with enough in it that SQLite would rather walk a small table than not.
+fn populated() -> (Project, BTreeMap<&'static str, String>) {
+    let project = Project::new();
+    std::fs::create_dir(project.root().join("sub")).expect("a directory");
+    let rules = r#"{"a→b": [{"check":"artifact_exists"},{"check":"agents_complete"},{"check":"dispatches_complete"},{"check":"verdict_exists"},{"check":"verdict_clean","phase":"a"}]}"#;
+    let words = ["run", "create", "--goal", "gated", "--phases", "a,b", "--gates", rules, "--project", "/"];
+    let gated = project.run_words(words).stdout.trim().to_owned();
+    let third = project.ok(&format!("dispatch create {gated}"));
+    let old = chain(&project, "a,b,c", "c");
+    project.ok(&format!("run rollback {old} --to-phase a"));
+    project.ok(&format!("run cancel {old}"));
+    let story = story(&project);
+    let ids = BTreeMap::from([
+        ("{gated}", gated),
+        ("{third}", third),
+        ("{short}", story.run[28..].to_owned()),
+        ("{run}", story.run),
+        ("{planner}", story.planner),
+        ("{builder}", story.builder),
+        ("{agent}", story.agent),
+    ]);
+    (project, ids)
+}
+
+/// Runs every call with a log of its statements; returns the statements, each with the call that ran it.
+fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMap<String, String> {
+    let log = project.cli.home().join("sql.log");
+    let mut statements = BTreeMap::new();
+    for call in CALLS {
+        let mut line = (*call).to_owned();
+        for (name, id) in &ids {
+            line = line.replace(name, id);
+        }
+        std::fs::write(&log, "").expect("an empty log");
+        let outcome = project.run_with("IC_TEST_SQL_LOG", &log, &line);
+        let is_gate = call.contains("gate check") || call.contains("{gated}");
+        assert!(outcome.code == Some(0) || (is_gate && outcome.code == Some(1)), "{line}: {outcome:?}");
+        match *call {
+            call if call.starts_with("run create") => ids.insert("{other}", outcome.stdout.trim().to_owned()),
+            call if call.starts_with("dispatch create") => {
+                ids.insert("{second}", outcome.stdout.trim().to_owned())
+            }
+            _ => None,
+        };
+        for sql in std::fs::read_to_string(&log).expect("the log").lines() {
+            statements.entry(sql.to_owned()).or_insert_with(|| (*call).to_owned());
+        }
+    }
+    statements
+}
+
+/// The lines of SQLite's plan for a statement.
+fn plan(db: &Connection, sql: &str) -> Vec<String> {
+    let mut statement =
+        db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let parameters = vec![rusqlite::types::Null; statement.parameter_count()];
+    statement
+        .query_map(rusqlite::params_from_iter(parameters), |row| row.get(3))
+        .and_then(Iterator::collect)
+        .unwrap_or_else(|e| panic!("{sql}: {e}"))
+}
+
+fn is_data(sql: &str) -> bool {
+    ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH"].iter().any(|verb| sql.starts_with(verb))
+}
+
+#[test]
+fn no_statement_walks_a_table_that_grows() {
+    let (project, ids) = populated();
+    let statements = logged(&project, ids);
+    let db = project.database();
+    let mut explained = 0;
+    let mut wrong = Vec::new();
+    for (sql, call) in statements.iter().filter(|(sql, _)| is_data(sql)) {
+        explained += 1;
+        for line in plan(&db, sql) {
+            let scans = GROWING.iter().any(|table| {
+                line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next()) == Some(*table)
+            });
+            let sorts = line.contains("USE TEMP B-TREE FOR") && line.contains("ORDER BY");
+            if scans || sorts {
+                wrong.push(format!("{line}\n    {sql}\n    (ic {call})"));
+            }
+        }
+    }
+    assert!(explained > 60, "only {explained} statements were logged");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn only_known_statements_are_no_data() {
+    let (project, ids) = populated();
+    let others: BTreeSet<String> = logged(&project, ids)
+        .into_keys()
+        .filter(|sql| !is_data(sql))
+        .map(|sql| sql.split(' ').take(2).collect::<Vec<_>>().join(" "))
+        .collect();
+    let known = ["-- committed", "BEGIN DEFERRED", "BEGIN IMMEDIATE", "COMMIT"];
+    for sql in &others {
+        assert!(known.contains(&sql.as_str()) || sql.starts_with("PRAGMA"), "{sql}");
+    }
+    assert!(others.contains("BEGIN IMMEDIATE") && others.contains("BEGIN DEFERRED"), "{others:?}");
+}
+
+#[test]
+fn every_verb_is_asked_for_its_statements() {
+    for (verb, _) in verbs() {
+        let words = verb["ic ".len()..].split(" --").next().expect("a verb").to_owned();
+        let asked = CALLS.iter().any(|line| *line == words || line.starts_with(&format!("{words} ")));
+        assert!(asked, "{verb} is missing");
+    }
+}
+
+#[test]
+fn a_plan_that_walks_is_noticed() {
+    let (project, _) = populated();
+    let db = project.database();
+    assert!(plan(&db, "SELECT * FROM events WHERE reason = $1")[0].starts_with("SCAN events"));
+    assert!(
+        plan(&db, "SELECT * FROM runs ORDER BY goal")
+            .iter()
+            .any(|line| line == "USE TEMP B-TREE FOR ORDER BY")
+    );
+}

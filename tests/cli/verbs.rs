@@ -1,0 +1,28 @@
+//! Every verb on a page of its own: done for people, done for a script, and refused.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::support::verbs;
+
+mod dispatch;
+mod events;
+mod gate;
+mod ledger;
+mod run;
+mod tracks;
+
+#[test]
+fn every_verb_has_a_page() {
+    let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cli/snapshots"));
+    let pages: BTreeSet<String> = std::fs::read_dir(directory)
+        .expect("the snapshots")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .filter_map(|name| Some(name.strip_prefix("verb-")?.strip_suffix(".snap")?.to_owned()))
+        .collect();
+    let wanted: BTreeSet<String> = verbs()
+        .iter()
+        .map(|(verb, _)| verb["ic ".len()..].replace([' ', '='], "-").replace("---", "-"))
+        .collect();
+    assert_eq!(pages, wanted);
+}

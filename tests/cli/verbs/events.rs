@@ -1,0 +1,58 @@
+//! `ic events ...`
+
+use crate::support::{Page, Project, chain};
+
+fn with_events(project: &Project) {
+    chain(project, "a,b,c", "b");
+}
+
+fn with_cursor(project: &Project) {
+    chain(project, "a,b,c", "b");
+    project.ok("events tail --cursor notifier");
+    project.ok("events tail @ --cursor notifier --limit 1");
+}
+
+#[test]
+fn tail() {
+    Page::of("ic events tail", with_events)
+        .does("events tail @")
+        .does("events tail --all --since 1 --limit 1")
+        .refuses("events tail --since 1 --cursor notifier", 3, "usage")
+        .ends();
+}
+
+#[test]
+fn cursor_list() {
+    Page::of("ic events cursor list", with_cursor)
+        .does("events cursor list")
+        .refuses("events cursor list notifier", 3, "usage")
+        .ends();
+}
+
+#[test]
+fn cursor_reset() {
+    Page::of("ic events cursor reset", with_cursor)
+        .does("events cursor reset notifier")
+        .refuses("events cursor reset nobody", 3, "cursor_not_found")
+        .ends();
+}
+
+#[test]
+fn verify() {
+    Page::of("ic events verify", with_events)
+        .does("events verify")
+        .refuses("events verify --expect-head 1:abc", 3, "invalid_value")
+        .ends();
+}
+
+#[test]
+fn redact() {
+    Page::of("ic events redact", |project| {
+        chain(project, "a,b,c", "a");
+        project.ok("run skip @ b --reason 'the token is s3cr3t'");
+    })
+    .does("events redact 2 --reason 'a token was pasted'")
+    .refuses("events redact 2 --reason again", 1, "conflict")
+    .refuses("events redact 99 --reason missing", 3, "event_not_found")
+    .ends();
+}
