@@ -7,7 +7,7 @@
 # Every command shown is really run and its outcome checked; the exit status is not 0 if one is not
 # as expected. All of it happens in a temporary directory, with nothing of the user's settings.
 
-# The toy project's programs, and the command for git revert, stand in single quotes.
+# The lines of shell to be shown, and the toy project's programs, stand in single quotes.
 # shellcheck disable=SC2016
 set -euo pipefail
 
@@ -41,8 +41,10 @@ chapter() {
     printf '\n%s%s%s\n' "$bold" "$1" "$plain"
 }
 
+# say LINE...
 say() {
-    printf '\n%s\n' "$*"
+    printf '\n'
+    printf '%s\n' "$@"
 }
 
 # quoted WORD...: the words as one would type them.
@@ -57,22 +59,31 @@ quoted() {
     printf '%s' "${line# }"
 }
 
-# expect STATUS COMMAND...: show it, run it, and insist on its exit status. `out` is its stdout.
-expect() {
-    local expected=$1 status=0
-    shift
-    printf '%s$ %s%s\n' "$bold" "$(quoted "$@")" "$plain"
+# perform STATUS SHOWN COMMAND...: show it, run it, and insist on its exit status. `out` is its stdout.
+perform() {
+    local expected=$1 shown=$2 status=0
+    shift 2
+    printf '%s$ %s%s\n' "$bold" "$shown" "$plain"
     "$@" >"$room/out" 2>"$room/err" || status=$?
     out=$(<"$room/out")
     printf '%s' "$dim"
-    sed 's/^/  /' "$room/out" "$room/err"
+    sed 's/^./  &/; s/ *$//' "$room/out" "$room/err"
     [[ $status -eq 0 ]] || printf '  (exit %d)\n' "$status"
     printf '%s' "$plain"
-    [[ $status -eq $expected ]] || fail "expected exit $expected, not $status, from: $(quoted "$@")"
+    [[ $status -eq $expected ]] || fail "expected exit $expected, not $status, from: $shown"
+}
+
+expect() {
+    perform "$1" "$(quoted "${@:2}")" "${@:2}"
 }
 
 run() {
     expect 0 "$@"
+}
+
+# line TEXT: a line of shell, as it stands.
+line() {
+    perform 0 "$1" eval "$1"
 }
 
 # json COMMAND...: its answer as JSON, not shown.
@@ -90,25 +101,12 @@ phase_is() {
 }
 
 commit() {
-    git add -A
-    git commit -q -m "$1"
+    line "git add -A && git commit -q -m '$1'"
 }
 
-# document FILE TEXT: a document of the toy project, committed.
-document() {
-    printf '%s\n' "$2" >"$1"
-    commit "Write $1"
-}
-
-# write_price_sh RULE: the toy project's one program, with a line that changes the total.
-write_price_sh() {
-    cat >price.sh <<TOY
-# price.sh CENTS...: what these items cost together.
-total=0
-for cents in "\$@"; do total=\$((total + cents)); done
-$1
-echo "\$total"
-TOY
+# here: the commit that is checked out, as short as git takes it.
+here() {
+    git rev-parse --short HEAD
 }
 
 # What it needs -----------------------------------------------------------------------------------
@@ -170,20 +168,35 @@ checkpoint_clear() {
 # -------------------------------------------------------------------------------------------------
 chapter 'A shop, and a sprint'
 
-git init -q -b main
-write_price_sh ''
+cat >total.sh <<'TOY'
+# total.sh CENTS...: what these items cost together.
+total=0
+for cents in "$@"; do total=$((total + cents)); done
+. ./discount.sh
+echo "$total"
+TOY
 cat >check.sh <<'TOY'
-found=$(bash price.sh 100 250)
-[ "$found" = 350 ] || { echo "FAIL: 100 and 250 cost 350, not $found"; exit 1; }
+# check.sh: is every line of prices.txt true? A total, and the items.
+while read -r total items; do
+    found=$(bash total.sh $items)
+    [ "$found" = "$total" ] || { echo "FAIL: $items cost $total, not $found"; exit 1; }
+done <prices.txt
 echo 'all prices are right'
 TOY
+printf '# no discount yet\n' >discount.sh
+printf '350 100 250\n' >prices.txt
 mkdir docs
-commit 'A shop'
+git init -q -b main
+git add -A
+git commit -q -m 'A shop'
 
 say 'A git repository with a price calculator and a test that passes.'
+run ls
 run bash check.sh
+
+say 'The ledger lives beside git, and a run in it goes through nine phases.' \
+    'The functions intercore_* are the shell library, which hooks would call.'
 run ic init
-say 'The run goes through nine phases. The shell library is what hooks would call.'
 run intercore_run_create 'Ten percent off from ten euros' --scope-id shop-7
 sprint=$out
 touch "$room/resume-here"
@@ -197,21 +210,21 @@ expect 1 intercore_run_advance @
 phase_is brainstorm
 
 say 'Each phase up to the plan must leave a document.'
-document docs/ideas.md 'Discounts make people buy more.'
+line "echo 'Discounts make people buy more.' >docs/ideas.md"
 run intercore_run_artifact_add @ docs/ideas.md
 run intercore_run_advance @
 phase_is brainstorm-reviewed
-
-document docs/ideas-review.md 'Yes, but only on large purchases.'
-run intercore_run_artifact_add @ docs/ideas-review.md
+line "echo 'Yes, but only on large purchases.' >docs/review.md"
+run intercore_run_artifact_add @ docs/review.md
 run intercore_run_advance @
-document docs/strategy.md 'One rule, in price.sh, with a test.'
+line "echo 'One rule, in discount.sh, with a test.' >docs/strategy.md"
 run intercore_run_artifact_add @ docs/strategy.md
 run intercore_run_advance @
-document docs/plan.md 'Take 10 off every total.'
+line "echo 'Take 10 off every total.' >docs/plan.md"
 run intercore_run_artifact_add @ docs/plan.md
 phase_is planned
-planned=$(git rev-parse HEAD)
+commit 'The plan'
+planned=$(here)
 run intercore_run_advance @
 phase_is executing
 
@@ -223,15 +236,15 @@ run ic dispatch create @ --name discount --agent-type claude
 discount=$out
 run ic dispatch start "${discount: -8}"
 run intercore_run_agent_add @ claude discounter --dispatch "${discount: -8}"
-base=$(git rev-parse HEAD)
-
-write_price_sh 'total=$((total - 10))'
+line "echo 'total=\$((total - 10))' >discount.sh"
 commit 'Take 10 off'
-printf '| from | off |\n|---|---|\n| 0 | 10 |\n' >'docs/price list für alle.md'
+line "echo 'Every purchase: 10 off' >'docs/für alle.md'"
 commit 'Publish the discount'
 
 say 'What it did is read from git: commits and files, whatever their names.'
-run intercore_dispatch_record_git "${discount: -8}" "$base"
+run intercore_dispatch_record_git "${discount: -8}" "$planned"
+check 'the files' '["discount.sh","docs/für alle.md"]' "$(json ic run rollback @ --layer=code |
+    jq -c '[.entries[].file_paths[]] | sort')"
 say 'It says of itself that all is well.'
 run ic dispatch complete "${discount: -8}" --summary 'as planned' --verdict pass
 
@@ -240,43 +253,40 @@ run ic dispatch create @ --name receipts --agent-type codex
 receipts=$out
 run ic dispatch start "${receipts: -8}"
 run intercore_run_agent_add @ codex printer --dispatch "${receipts: -8}"
-receipts_base=$(git rev-parse HEAD)
+receipts_base=$(here)
 
 # -------------------------------------------------------------------------------------------------
 chapter 'It is broken'
 
 expect 1 bash check.sh
-say 'The plan was wrong, not the work. First look at what going back would mean; nothing changes.'
+say 'The plan was wrong, not the work. First look at what going back would mean.'
 run ic run rollback @ --to-phase planned --dry-run
 phase_is executing
-dry=$(json intercore_run_rollback_dry @ planned)
+preview=$(json intercore_run_rollback_dry @ planned)
 
-say 'Then go back. Two trackers of the sprint are told; the run is named by its scope.'
-printf '%s$ %s%s\n' "$bold" "$(quoted sprint_rollback shop-7 planned 'the plan was wrong')" "$plain"
-real=$(json sprint_rollback shop-7 planned 'the plan was wrong')
-jq -r '"  \(.from_phase) -> \(.to_phase), plan \(.plan_hash)",
-    (.cancelled_dispatches[] | "  cancelled: dispatch \(.name), was \(.status)"),
-    (.marked_dispatches[] | "  marked: dispatch \(.name), \(.status)"),
-    (.failed_agents[] | "  failed: agent \(.name)")' <<<"$real"
+say 'Then go back. The sprint is named by its scope, and its own tracker is told.'
+run sprint_rollback shop-7 planned 'the plan was wrong'
 phase_is planned
-run cat "$room/tracker"
-check 'the tracker' 'shop-7 is at planned: Rolled back: the plan was wrong' "$(<"$room/tracker")"
+run cat ../tracker
+check 'the tracker' 'shop-7 is at planned: Rolled back: the plan was wrong' "$out"
 [[ ! -e $room/resume-here ]] || fail 'checkpoint_clear was not called'
 
-say 'The preview was the plan: same hash, same ids, same counts.'
-what='{from_phase, to_phase, cut_seq, plan_hash, rolled_back_phases, cancelled_dispatches,
-    marked_dispatches, marked_artifacts, failed_agents, cleared_skips, counts}'
-check 'the dry run' "$(jq -S "$what" <<<"$real")" "$(jq -S "$what" <<<"$dry")"
-check 'cancelled dispatches' "$receipts" "$(jq -r '.cancelled_dispatches[].id' <<<"$real")"
-check 'finished dispatches' "$discount" "$(jq -r '.marked_dispatches[].id' <<<"$real")"
+say 'The preview was the plan: the same hash, and exactly the dispatches it named.'
+line "ic run events @ --json | jq -r '.[] | select(.type == \"rollback\") | .payload.plan_hash'"
+check 'the plan' "$(jq -r .plan_hash <<<"$preview")" "$out"
+check 'the dispatches' "$(jq -r '.cancelled_dispatches[].id, .marked_dispatches[].id' <<<"$preview" | sort)" \
+    "$(ic dispatch list @ --json | jq -r '.[] | select(.rolled_back) | .id' | sort)"
+check 'the cancelled dispatch' cancelled "$(ic dispatch show "$receipts" --json | jq -r .status)"
+check 'the finished dispatch' completed "$(ic dispatch show "$discount" --json | jq -r .status)"
 
 # -------------------------------------------------------------------------------------------------
 chapter 'Late work is refused, and remembered'
 
-say 'The second agent did not notice. Its report counts for nothing any more ...'
-printf 'Thank you. You saved 10.\n' >receipt.txt
+say 'The second agent did not notice, and goes on.'
+line "echo 'You saved 10.' >receipt.txt"
 commit 'Print the saving'
-expect 1 ic dispatch complete "${receipts: -8}" --summary 'done' --verdict pass
+say 'Its report counts for nothing any more ...'
+expect 1 ic dispatch complete "${receipts: -8}" --summary printed --verdict pass
 check 'the error' stale_dispatch \
     "$(json ic dispatch complete "$receipts" --verdict pass 2>&1 >/dev/null | jq -r .error.code || :)"
 say '... but its commit is recorded, as late: whoever reverts must know it.'
@@ -286,23 +296,25 @@ run intercore_dispatch_record_git "${receipts: -8}" "$receipts_base"
 chapter 'The code goes back, too'
 
 say 'Which commits came after the plan, newest first? ic answers; it never runs git.'
-run ic run rollback @ --layer=code --to-phase=planned --format=text
-plan=$(json ic run rollback @ --layer=code --to-phase=planned --format=json)
-check 'the late dispatch' "$receipts" "$(jq -r '.entries[] | select(.late) | .dispatch_id' <<<"$plan")"
-check 'the plan' "$(git rev-list "$planned..HEAD")" "$(jq -r '.revert_order[]' <<<"$plan")"
-revert="git revert --no-edit \$(ic run rollback @ --layer=code --to-phase=planned --format=json | jq -r '.revert_order[]')"
-printf '%s$ %s%s\n' "$bold" "$revert" "$plain"
-eval "$revert" >"$room/out"
+run ic run rollback @ --layer=code --to-phase planned
+report=$(json ic run rollback @ --layer=code --to-phase planned)
+check 'the late dispatch' "$receipts" "$(jq -r '.entries[] | select(.late) | .dispatch_id' <<<"$report")"
+check 'the commits' "$(git rev-list "$planned..HEAD")" "$(jq -r '.revert_order[]' <<<"$report")"
+line "ic run rollback @ --layer=code --to-phase planned --json |
+    jq -r '.revert_order[]' | xargs git revert --no-edit >/dev/null"
 run git log --oneline -4
+say 'Nothing differs from the plan now.'
 run git diff --stat "$planned" HEAD
-check 'the tree' '' "$out"
+check 'the difference' '' "$out"
 run bash check.sh
 
 # -------------------------------------------------------------------------------------------------
 chapter 'Once more, with a better plan'
 
-document docs/plan.md 'From 1000 cents on, take a tenth off. Test it.'
+line "echo 'From 1000 cents on, a tenth off. Test it.' >docs/plan.md"
 run intercore_run_artifact_add @ docs/plan.md
+commit 'A better plan'
+better=$(here)
 run intercore_run_advance @
 phase_is executing
 
@@ -311,24 +323,20 @@ second=$out
 run ic dispatch start "${second: -8}"
 run intercore_run_agent_add @ claude discounter-2 --dispatch "${second: -8}"
 agent=$out
-base=$(git rev-parse HEAD)
-cat >>check.sh <<'TOY'
-found=$(bash price.sh 1000 1000)
-[ "$found" = 1800 ] || { echo "FAIL: 1000 and 1000 cost 1800, not $found"; exit 1; }
-TOY
-write_price_sh '[ "$total" -lt 1000 ] || total=$((total - total / 10))'
+line "echo '1800 1000 1000' >>prices.txt"
+line "echo '[ \$total -lt 1000 ] || total=\$((total - total / 10))' >discount.sh"
 commit 'A tenth off from 1000 on'
 run bash check.sh
-run intercore_dispatch_record_git "${second: -8}" "$base"
+run intercore_dispatch_record_git "${second: -8}" "$better"
 run ic dispatch complete "${second: -8}" --summary 'with a test'
 
-say 'Its agent is still active, and the gate to review asks for that.'
+say 'Its agent is still active, and the gate to review minds.'
 expect 1 intercore_gate_check @
 run ic run agent update "${agent: -8}" --status completed
 run intercore_run_advance @
 phase_is review
 
-say 'The pass from before the rollback satisfies no gate now: a new verdict is needed.'
+say 'The pass from before the rollback satisfies no gate: a new verdict is needed.'
 expect 1 intercore_run_advance @
 run ic dispatch create @ --name reviewer --agent-type gemini
 reviewer=$out
@@ -337,7 +345,7 @@ run ic dispatch complete "${reviewer: -8}" --summary 'read and tried' --verdict 
 run intercore_run_advance @
 phase_is polish
 run intercore_run_advance @
-document docs/reflection.md 'Write the test into the plan.'
+line "echo 'Write the test into the plan.' >docs/reflection.md"
 run intercore_run_artifact_add @ docs/reflection.md
 run intercore_run_advance @
 phase_is 'done'
@@ -346,12 +354,11 @@ check 'the status' completed "$(ic run status "$sprint" --json | jq -r .status)"
 # -------------------------------------------------------------------------------------------------
 chapter 'Nothing was erased'
 
-say 'Every step is still there, also those that were taken back.'
-timeline=$(ic run events "$sprint" --json | jq -r '.[]
-    | select(.source == "phase" or .source == "rollback") | select(.to != null)
-    | "  \(.seq)\t\(.type)\t\(.from // "") -> \(.to)\(if .rolled_back then "  (rolled back)" else "" end)"')
-printf '%s\n' "$timeline"
-[[ $timeline == *'planned -> executing  (rolled back)'* ]] || fail 'the first attempt is not marked as rolled back'
+say 'Every step is still there, also the one that was taken back. @ is the active run;' \
+    'this one is over, so it is named by its last digits.'
+line "ic run events ${sprint: -8} | grep -E ' (advance|block|rollback) ' | cut -c4-8,35-"
+check 'what was rolled back' '["planned->executing"]' "$(ic run events "$sprint" --json |
+    jq -c '[.[] | select(.rolled_back) | "\(.from)->\(.to)"]')"
 say 'And the chain of events is whole.'
 run ic events verify
 

@@ -115,6 +115,7 @@ fn verbs_of_events() {
     for verb in [
         &["events", "cursor", "reset", "reader"][..],
         &["events", "tail", "--cursor", "reader", "--limit", "2"],
+        &["events", "redact", "2", "--reason", "secret"],
     ] {
         crash_everywhere(&ledger, verb);
     }

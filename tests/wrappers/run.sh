@@ -28,32 +28,34 @@ trap 'rm -rf -- "$scratch"' EXIT
 passed=0
 failed=0
 
-# one FILE TEST MODE: run one test and print its line, with its output if it failed.
-one() {
-    local file=$1 test=$2 mode=$3 title status place
-    title="$(basename -- "$file" _test.sh): ${test#test_} ($mode)"
-    place=$scratch/$((passed + failed))
-    mkdir -- "$place" || exit
-    # Not within `if` or `||`: that would switch off the test's own `set -e`.
+# attempt FILE TEST MODE: run one test in a directory of its own; its output goes to MODE.log.
+attempt() {
+    local file=$1 test=$2 mode=$3
+    mkdir -- "$scratch/$mode" || exit
     (
         set -eu
         # shellcheck source=tests/wrappers/support.sh
         source "$here/support.sh"
         # shellcheck disable=SC1090
         source "$file"
-        enter "$place" "$mode"
+        enter "$scratch/$mode" "$mode"
         "$test"
-    ) >"$place.log" 2>&1
-    status=$?
+    ) >"$scratch/$mode.log" 2>&1
+}
+
+# report STATUS FILE TEST MODE: print the test's line, with its output if it failed.
+report() {
+    local status=$1 title
+    title="$(basename -- "$2" _test.sh): ${3#test_} ($4)"
     if [[ $status -eq 0 ]]; then
         passed=$((passed + 1))
         printf 'ok      %s\n' "$title"
     else
         failed=$((failed + 1))
         printf 'FAILED  %s\n' "$title"
-        sed 's/^/        /' "$place.log"
+        sed 's/^/        /' "$scratch/$4.log"
     fi
-    rm -rf -- "$place" "$place.log"
+    rm -rf -- "${scratch:?}/$4" "$scratch/$4.log"
 }
 
 for file in "$here"/*_test.sh; do
@@ -61,8 +63,15 @@ for file in "$here"/*_test.sh; do
     while IFS= read -r test; do
         # shellcheck disable=SC2053
         [[ $test == $pattern ]] || continue
-        one "$file" "$test" strict
-        one "$file" "$test" plain
+        # Both at once. Not within `if` or `||`: that would switch off the test's own `set -e`.
+        attempt "$file" "$test" strict &
+        strict=$!
+        attempt "$file" "$test" plain &
+        plain=$!
+        wait "$strict"
+        report "$?" "$file" "$test" strict
+        wait "$plain"
+        report "$?" "$file" "$test" plain
     done < <(sed -n 's/^\(test_[a-z0-9_]*\)() {$/\1/p' "$file")
 done
 

@@ -20,7 +20,8 @@ pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Dispatch>> {
 }
 
 /// Takes back the dispatches of the rolled-back phases (seed 001: `CancelByPhases`): each is marked, and those
-/// that had not ended are cancelled, each with its event. No process is signalled.
+/// that had not ended are cancelled, each with its event (it names the rollback, whose own event says why). No process
+/// is signalled.
 ///
 /// `dispatches` is what [`taken_back`] found in the same transaction.
 pub fn cancel_by_phases(
@@ -28,7 +29,6 @@ pub fn cancel_by_phases(
     now: Timestamp,
     dispatches: &[Dispatch],
     rollback: &RollbackId,
-    reason: Option<&str>,
 ) -> Result<()> {
     for dispatch in dispatches {
         let status = if dispatch.status.is_finished() {
@@ -36,7 +36,7 @@ pub fn cancel_by_phases(
         } else {
             let payload = Some(json!({ "rollback_id": rollback.as_str() }));
             let to = DispatchStatus::Cancelled;
-            append_change(tx, now, dispatch, to, EventType::DispatchCancelled, reason, payload)?;
+            append_change(tx, now, dispatch, to, EventType::DispatchCancelled, None, payload)?;
             to
         };
         let finished_at = dispatch.finished_at.unwrap_or(now);

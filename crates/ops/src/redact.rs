@@ -1,6 +1,6 @@
 //! Taking a secret out of an event, and out of the rows that repeat it.
 
-use ic_base::{DispatchId, Result, Seq};
+use ic_base::{Code, DispatchId, Result, Seq};
 use ic_dispatch::dispatch;
 use ic_events::Event;
 use ic_phase::{run, skip};
@@ -15,13 +15,19 @@ use crate::{Kernel, rollback};
 /// somebody read the ledger past the timeout: then the event is redacted, and only the file is not wiped.
 pub fn redact(kernel: &Kernel, seq: Seq, reason: &str) -> Result<Seq> {
     let now = kernel.context.now();
-    kernel.ledger.write_and_wipe(|tx| {
+    let redacted = kernel.ledger.write(|tx| {
         kernel.calling_dispatch(tx)?;
         let event = ic_events::get(tx, seq)?;
         let redaction = ic_events::redact(tx, now, seq, reason)?;
         redact_rows(tx, &event)?;
         Ok(redaction)
-    })
+    });
+    // A retry after a crash finds nothing left to redact, and the file still to be wiped.
+    let nothing_left = redacted.as_ref().is_err_and(|error| error.code() == Code::Conflict);
+    if redacted.is_ok() || nothing_left {
+        kernel.ledger.wipe()?;
+    }
+    redacted
 }
 
 /// Takes what the event recorded out of the row that repeats it.

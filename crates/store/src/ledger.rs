@@ -92,12 +92,13 @@ impl Ledger {
         }
     }
 
-    /// As [`Ledger::write`]; what it overwrites then stands nowhere in the file or its log any more.
+    /// Rebuilds the file and empties its log, so that nothing of what was overwritten is left in them.
     ///
-    /// The file is rebuilt: zeroing what this write frees is not enough, because pages that split earlier, as the file
-    /// grew, keep copies of rows in their unused parts. Errors after the commit say that it is only the wiping that is missing.
-    pub fn write_and_wipe<T>(&self, write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
-        let value = self.write(write)?;
+    /// Errors: `busy` if somebody reads the ledger past the timeout; what was committed stays committed.
+    pub fn wipe(&self) -> Result<()> {
+        // Zeroing what is freed (secure_delete) is not enough: pages that split as the file grew keep copies of rows in
+        // their unused parts.
+        faults::statement("VACUUM");
         self.connection
             .execute_batch("VACUUM")
             .and_then(|()| self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)))
@@ -105,8 +106,7 @@ impl Ledger {
             .map_err(|e| {
                 diagnose(e, "the change is committed, but what it took out may still stand in the file's free space")
                     .hint("once nobody else uses the ledger: sqlite3 \"$(ic where)\" 'VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'")
-            })?;
-        Ok(value)
+            })
     }
 
     /// A number that changes whenever another process has committed; cheap enough to poll.

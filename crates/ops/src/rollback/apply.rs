@@ -78,12 +78,11 @@ fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> R
 
 fn apply(tx: &Transaction<'_>, now: Timestamp, rollback: &Rollback, id: &RollbackId) -> Result<Seq> {
     let plan = &rollback.plan;
-    let reason = rollback.reason.as_deref();
     let seq = append_event(tx, now, rollback, id)?;
     table::insert_done(tx, now, rollback, id, seq)?;
     run::rollback_phase(tx, now, &plan.run.id, &plan.to_phase)?;
-    cancel_by_phases(tx, now, &plan.cancelled_dispatches, id, reason)?;
-    cancel_by_phases(tx, now, &plan.marked_dispatches, id, reason)?;
+    cancel_by_phases(tx, now, &plan.cancelled_dispatches, id)?;
+    cancel_by_phases(tx, now, &plan.marked_dispatches, id)?;
     mark_artifacts_rolled_back(tx, &plan.artifacts, id)?;
     cancel_agents_by_phases(tx, now, &plan.failed_agents, plan.next_epoch(), id)?;
     cancel_agents_by_phases(tx, now, &plan.marked_agents, plan.next_epoch(), id)?;
