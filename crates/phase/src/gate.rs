@@ -194,10 +194,10 @@ fn weigh(requirement: &Requirement, facts: Facts, tier: Tier) -> Condition {
         (Check::VerdictClean, Facts::Verdicts { pass, fail }) => (
             pass > 0 && fail == 0,
             pass + fail,
-            format!("{} pass and {fail} fail in {place}", counted(pass, "verdict")),
+            format!("{} and {} in {place}", counted(pass, "passing verdict"), counted(fail, "failing one")),
         ),
         (_, Facts::Verdicts { pass, .. }) => {
-            (pass > 0, pass, format!("{} pass in {place}", counted(pass, "verdict")))
+            (pass > 0, pass, format!("{} in {place}", counted(pass, "passing verdict")))
         }
     };
     Condition { check: requirement.check, phase: requirement.phase.clone(), tier, holds, count, detail }
