@@ -33,12 +33,14 @@ CREATE INDEX dispatches_rolled_back ON dispatches (rolled_back_by) WHERE rolled_
 
 -- seq: the event that recorded the commit; ord: its place in that report, oldest first.
 -- late: the dispatch had been rolled back when it reported.
+-- before_sha: a commit known already that came after this one, when a later report closed a gap of an earlier one.
 CREATE TABLE dispatch_commits (
     seq         INTEGER NOT NULL,
     ord         INTEGER NOT NULL,
     run_id      TEXT NOT NULL REFERENCES runs (id),
     dispatch_id TEXT NOT NULL REFERENCES dispatches (id),
     sha         TEXT NOT NULL,
+    before_sha  TEXT,
     late        INTEGER NOT NULL CHECK (late IN (0, 1)),
     PRIMARY KEY (dispatch_id, sha)
 ) STRICT;

@@ -142,3 +142,18 @@ fn cancelled_runs_can_be_asked_about_their_code() {
     let report = project.json(&format!("run rollback {} --layer=code", story.run));
     assert_eq!(commits(&report), ["bbbbbbb2", "aaaaaaa1"]);
 }
+
+#[test]
+fn a_later_report_closes_the_gap_of_an_earlier_one() {
+    let project = Project::new();
+    chain(&project, "a,b,c", "a");
+    let dispatch = project.ok("dispatch create @");
+    project.ok(&format!("dispatch record {dispatch} --commit bbbbbbb"));
+    project.ok(&format!("dispatch record {dispatch} --commit aaaaaaa --commit bbbbbbb --commit ccccccc"));
+    let report = project.json("run rollback @ --layer=code");
+    assert_eq!(report["entries"][0]["commit_shas"], json!(["aaaaaaa", "bbbbbbb", "ccccccc"]));
+    assert_eq!(report["revert_order"], json!(["ccccccc", "bbbbbbb", "aaaaaaa"]));
+    let shown = project.json(&format!("dispatch show {dispatch}"));
+    let shas: Vec<_> = shown["commits"].as_array().unwrap().iter().map(|c| c["sha"].clone()).collect();
+    assert_eq!(shas, [json!("aaaaaaa"), json!("bbbbbbb"), json!("ccccccc")]);
+}

@@ -33,6 +33,8 @@ pub struct RecordedCommit {
     pub dispatch_id: DispatchId,
     /// Its id.
     pub sha: String,
+    /// A commit of the same dispatch, recorded earlier, that came after this one.
+    pub before_sha: Option<String>,
     /// Whether it was reported after the dispatch was rolled back.
     pub late: bool,
 }
@@ -70,10 +72,11 @@ pub fn record(
     };
     let seq = ic_events::append(tx, now, &event)?;
     let (run_id, dispatch_id) = (dispatch.run_id.as_str(), dispatch.id.as_str());
-    for (ord, sha) in (0_i64..).zip(&commits) {
+    for (ord, (sha, before)) in (0_i64..).zip(&commits) {
         tx.execute_one(
-            "INSERT INTO dispatch_commits (seq, ord, run_id, dispatch_id, sha, late) VALUES ($1, $2, $3, $4, $5, $6)",
-            &[&seq, &ord, &run_id, &dispatch_id, sha, &late],
+            "INSERT INTO dispatch_commits (seq, ord, run_id, dispatch_id, sha, before_sha, late) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            &[&seq, &ord, &run_id, &dispatch_id, sha, before, &late],
         )?;
     }
     for (ord, (path, sha)) in (0_i64..).zip(&files) {
@@ -87,13 +90,15 @@ pub fn record(
 }
 
 type FileKey<'a> = (&'a [u8], &'a str);
+/// A commit, and the next one in its report that was known already.
+type NewCommit<'a> = (&'a str, Option<&'a str>);
 
 /// The commits and files of a report that are not known of the dispatch, each once, in the report's order.
 fn news<'r>(
     snapshot: &Snapshot<'_>,
     dispatch: &Dispatch,
     report: &'r Report,
-) -> Result<(Vec<&'r str>, Vec<FileKey<'r>>)> {
+) -> Result<(Vec<NewCommit<'r>>, Vec<FileKey<'r>>)> {
     let id = dispatch.id.as_str();
     let known_commits: HashSet<String> = snapshot
         .query_all("SELECT sha FROM dispatch_commits WHERE dispatch_id = $1", &[&id], |row| row.get(0))?
@@ -106,12 +111,16 @@ fn news<'r>(
         .into_iter()
         .collect();
     let mut seen = HashSet::new();
-    let commits = report
-        .commits
-        .iter()
-        .map(|c| c.sha.as_str())
-        .filter(|sha| !known_commits.contains(*sha) && seen.insert(*sha))
-        .collect();
+    let mut commits = Vec::new();
+    let mut before = None;
+    for sha in report.commits.iter().rev().map(|c| c.sha.as_str()) {
+        if known_commits.contains(sha) {
+            before = Some(sha);
+        } else if seen.insert(sha) {
+            commits.push((sha, before));
+        }
+    }
+    commits.reverse();
     let mut seen = HashSet::new();
     let of_commits =
         report.commits.iter().flat_map(|c| c.files.iter().map(|f| (path_bytes(f), c.sha.as_str())));
@@ -124,13 +133,30 @@ fn news<'r>(
     Ok((commits, files))
 }
 
-/// The commits of a run that were recorded after `since`, in the order of recording.
+/// The commits of a run that were recorded after `since`, oldest first.
 pub fn commits_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Result<Vec<RecordedCommit>> {
-    snapshot.query_all(
-        "SELECT seq, dispatch_id, sha, late FROM dispatch_commits WHERE run_id = $1 AND seq > $2 ORDER BY seq, ord",
+    let recorded = snapshot.query_all(
+        "SELECT seq, dispatch_id, sha, before_sha, late FROM dispatch_commits \
+         WHERE run_id = $1 AND seq > $2 ORDER BY seq, ord",
         &[&run_id.as_str(), &since],
         commit_from_row,
-    )
+    )?;
+    Ok(close_gaps(recorded))
+}
+
+/// Puts a commit that a later report found missing before the one that it came before.
+fn close_gaps(recorded: Vec<RecordedCommit>) -> Vec<RecordedCommit> {
+    let mut ordered: Vec<RecordedCommit> = Vec::with_capacity(recorded.len());
+    for commit in recorded {
+        let place = commit.before_sha.as_ref().and_then(|before| {
+            ordered.iter().position(|c| c.dispatch_id == commit.dispatch_id && c.sha == *before)
+        });
+        match place {
+            Some(place) => ordered.insert(place, commit),
+            None => ordered.push(commit),
+        }
+    }
+    ordered
 }
 
 /// The files of a run that were recorded after `since`, in the order of recording.
@@ -145,12 +171,12 @@ pub fn files_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Resu
 /// The commits of one dispatch, oldest first.
 pub fn commits_of(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<RecordedCommit>> {
     let mut commits = snapshot.query_all(
-        "SELECT seq, dispatch_id, sha, late, ord FROM dispatch_commits WHERE dispatch_id = $1",
+        "SELECT seq, dispatch_id, sha, before_sha, late, ord FROM dispatch_commits WHERE dispatch_id = $1",
         &[&id.as_str()],
-        |row| Ok((row.get::<i64>(4)?, commit_from_row(row)?)),
+        |row| Ok((row.get::<i64>(5)?, commit_from_row(row)?)),
     )?;
     commits.sort_by_key(|(ord, commit)| (commit.seq, *ord));
-    Ok(commits.into_iter().map(|(_, commit)| commit).collect())
+    Ok(close_gaps(commits.into_iter().map(|(_, commit)| commit).collect()))
 }
 
 /// The files of one dispatch, in the order of recording, each once.
@@ -170,7 +196,8 @@ fn commit_from_row(row: &Row<'_>) -> Result<RecordedCommit> {
         seq: row.get(0)?,
         dispatch_id: DispatchId::from_ledger(row.get(1)?),
         sha: row.get(2)?,
-        late: row.get(3)?,
+        before_sha: row.get(3)?,
+        late: row.get(4)?,
     })
 }
 
@@ -181,4 +208,35 @@ fn file_from_row(row: &Row<'_>) -> Result<RecordedFile> {
         path: row.path(2)?,
         late: row.get(3)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use ic_base::DispatchId;
+
+    use super::{RecordedCommit, close_gaps};
+
+    #[test]
+    fn a_gap_that_a_later_report_closes_is_closed_in_place() {
+        let commit = |seq, sha: &str, before: Option<&str>| RecordedCommit {
+            seq,
+            dispatch_id: DispatchId::from_ledger("d".to_owned()),
+            sha: sha.to_owned(),
+            before_sha: before.map(str::to_owned),
+            late: false,
+        };
+        // First b alone; then the whole story: x a b c.
+        let recorded = vec![
+            commit(1, "b", None),
+            commit(2, "x", Some("b")),
+            commit(2, "a", Some("b")),
+            commit(2, "c", None),
+        ];
+        let shas: Vec<String> = close_gaps(recorded).into_iter().map(|c| c.sha).collect();
+        assert_eq!(shas, ["x", "a", "b", "c"]);
+        // What it came before was recorded before the cut: the order of recording stands.
+        let recorded = vec![commit(2, "a", Some("gone")), commit(2, "c", None)];
+        let shas: Vec<String> = close_gaps(recorded).into_iter().map(|c| c.sha).collect();
+        assert_eq!(shas, ["a", "c"]);
+    }
 }

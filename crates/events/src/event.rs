@@ -119,7 +119,7 @@ pub struct Event {
     pub from: Option<String>,
     /// The phase or status after.
     pub to: Option<String>,
-    /// The run's epoch when it happened.
+    /// The run's epoch when it happened; of a dispatch's event, the epoch that its work belongs to.
     pub epoch: Option<i64>,
     /// `pass`, `fail` or `none`, for moves and refusals.
     pub gate_result: Option<String>,

@@ -54,6 +54,16 @@ pub(crate) fn plain(text: &str) -> String {
     out
 }
 
+/// A value as it is typed in a shell: quoted if it is more than a plain word.
+pub(crate) fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '@');
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", plain(text).replace('\'', r"'\''"))
+    }
+}
+
 /// A path, safe for a terminal.
 pub(crate) fn path_text(path: &Path) -> String {
     plain(&path.to_string_lossy())
@@ -81,7 +91,15 @@ pub(crate) fn status_style(status: &str) -> anstyle::Style {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{plain, shell_word};
+
+    #[test]
+    fn words_are_quoted_when_they_must_be() {
+        assert_eq!(shell_word("brainstorm-reviewed"), "brainstorm-reviewed");
+        assert_eq!(shell_word("a b"), "'a b'");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+        assert_eq!(shell_word(""), "''");
+    }
 
     #[test]
     fn text_from_outside_cannot_steer_a_terminal() {

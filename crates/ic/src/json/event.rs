@@ -20,6 +20,7 @@ pub(crate) struct EventJson<'e> {
     subject_id: Option<&'e str>,
     from: Option<&'e str>,
     to: Option<&'e str>,
+    /// The run's epoch when it happened; of a dispatch's event, the epoch that its work belongs to.
     epoch: Option<i64>,
     #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail", "none", null])))]
     gate_result: Option<&'e str>,

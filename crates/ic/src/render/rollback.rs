@@ -7,7 +7,7 @@ use ic_ops::rollback::code::{Entry, Report};
 use ic_ops::rollback::{Plan, Rollback};
 use ic_runtrack::Agent;
 
-use super::{Cell, Table, counted, path_text, plain, style, styled};
+use super::{Cell, Table, counted, path_text, plain, shell_word, style, styled};
 
 /// What a rollback did, or would do.
 pub(crate) fn summary(rollback: &Rollback) -> String {
@@ -112,10 +112,10 @@ fn agent_row(verb: &str, a: &Agent) -> Vec<Cell> {
 
 fn next(rollback: &Rollback) -> String {
     let id = rollback.plan.run.id.short();
-    let to = plain(&rollback.plan.to_phase);
+    let to = shell_word(&rollback.plan.to_phase);
     let hint = match &rollback.done {
         Some(_) => {
-            format!("the commits that came after: ic run rollback {id} --layer=code --to-phase '{to}'")
+            format!("the commits that came after: ic run rollback {id} --layer=code --to-phase {to}")
         }
         None => format!("nothing was changed; exactly this plan: --expect-plan {}", rollback.plan_hash),
     };

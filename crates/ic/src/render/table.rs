@@ -56,9 +56,11 @@ impl Table {
             .collect();
         let mut out = String::new();
         for row in self.rows.iter().filter(|row| !row.is_empty()) {
-            for (i, cell) in row.iter().enumerate() {
+            // Nothing is padded up to empty cells at the end.
+            let filled = row.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |last| last + 1);
+            for (i, cell) in row[..filled].iter().enumerate() {
                 out.push_str(&styled(cell.style, &cell.text));
-                if i + 1 < row.len() {
+                if i + 1 < filled {
                     out.extend(std::iter::repeat_n(' ', widths[i] - cell.text.width() + 2));
                 }
             }

@@ -73,7 +73,7 @@ pub fn report(snapshot: &Snapshot<'_>, run: &Run, scope: Scope<'_>) -> Result<Re
     for commit in code::commits_of_run(snapshot, &run.id, since)? {
         if let Some(entry) = entries.get_mut(&commit.dispatch_id) {
             entry.late |= commit.late;
-            entry.last = commit.seq;
+            entry.last = entry.last.max(commit.seq);
             recorded.push(commit.sha.clone());
             entry.commits.push(commit.sha);
         }

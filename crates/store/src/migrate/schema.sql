@@ -74,6 +74,7 @@ CREATE TABLE dispatch_commits (
     run_id      TEXT NOT NULL REFERENCES runs (id),
     dispatch_id TEXT NOT NULL REFERENCES dispatches (id),
     sha         TEXT NOT NULL,
+    before_sha  TEXT,
     late        INTEGER NOT NULL CHECK (late IN (0, 1)),
     PRIMARY KEY (dispatch_id, sha)
 ) STRICT;
