@@ -1,6 +1,6 @@
 //! The code layer: which commits and files came from where. Read-only; git is never run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use ic_base::{DispatchId, Result, Seq};
@@ -78,11 +78,12 @@ pub fn report(snapshot: &Snapshot<'_>, run: &Run, scope: Scope<'_>) -> Result<Re
             entry.commits.push(commit.sha);
         }
     }
+    let mut listed = HashSet::new();
     for file in code::files_of_run(snapshot, &run.id, since)? {
         if let Some(entry) = entries.get_mut(&file.dispatch_id) {
             entry.late |= file.late;
             entry.last = entry.last.max(file.seq);
-            if !entry.files.contains(&file.path) {
+            if listed.insert((file.dispatch_id, file.path.clone())) {
                 entry.files.push(file.path);
             }
         }
