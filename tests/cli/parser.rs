@@ -189,3 +189,11 @@ fn busy_timeouts_are_durations() {
         assert_eq!(project.refused_words(words), (3, "invalid_value".to_owned()), "{bad}");
     }
 }
+
+#[test]
+fn a_missing_value_is_not_followed_by_an_empty_list() {
+    let project = Project::new();
+    let outcome = project.run("run list --limit");
+    assert_eq!((outcome.code, outcome.error()), (Some(3), "invalid_value".to_owned()));
+    assert!(outcome.stderr.contains("\"hint\":\"add --help to see what is possible\""), "{}", outcome.stderr);
+}

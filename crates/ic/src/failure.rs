@@ -81,7 +81,11 @@ fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis {
             .find_map(context)
             .map(|text| format!("did you mean {text}?"));
     let hint = suggestion
-        .or_else(|| context(ContextKind::ValidValue).map(|values| format!("possible values: {values}")))
+        .or_else(|| {
+            context(ContextKind::ValidValue)
+                .filter(|values| !values.is_empty())
+                .map(|values| format!("possible values: {values}"))
+        })
         .or_else(|| match error.kind() {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
             | ErrorKind::MissingSubcommand
