@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Project, Story, story};
+use crate::support::{Project, Story, chain, story};
 
 /// Every verb that writes, on a run that is at planned after its rollback. `{run}`, `{fresh}` and `{agent}` stand for ids.
 const WRITES: &[&str] = &[
@@ -169,5 +169,36 @@ fn a_dispatch_of_another_run_cannot_be_named_for_this_one() {
             serde_json::Value::Null,
             "the environment only says who calls"
         );
+    }
+}
+
+#[test]
+fn an_agent_of_a_rolled_back_dispatch_satisfies_no_gate() {
+    let project = Project::new();
+    let gates = r#"{"a->b": [{"check": "agents_complete"}]}"#;
+    let run = project.cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c", "--gates", gates]);
+    // Joined before the cut, in a phase that stays, but working for a phase that goes.
+    let dispatch = project.ok(&format!("dispatch create {run} --phase b"));
+    let agent = project.ok(&format!("run agent add {run} --type x --dispatch {dispatch}"));
+    project.ok(&format!("gate override {run} --reason on"));
+    let rollback = project.json(&format!("run rollback {run} --to-phase a"));
+    assert_eq!(rollback["failed_agents"][0]["id"], agent.as_str());
+    assert_eq!(
+        project.refused(&format!("run agent update {agent} --status completed")),
+        (1, "stale_dispatch".to_owned())
+    );
+    project.ok(&format!("run advance {run}"));
+}
+
+#[test]
+fn a_dry_run_refuses_a_stale_dispatch_as_the_real_call_does() {
+    let project = Project::new();
+    let run = chain(&project, "a,b,c", "b");
+    let dispatch = project.ok(&format!("dispatch create {run}"));
+    project.ok(&format!("run rollback {run} --to-phase a"));
+    project.ok(&format!("run advance {run}"));
+    for flags in ["", "--dry-run"] {
+        let line = format!("run rollback {run} --to-phase a --dispatch {dispatch} {flags}");
+        assert_eq!(project.refused(&line), (1, "stale_dispatch".to_owned()), "{line}");
     }
 }

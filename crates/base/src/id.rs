@@ -68,7 +68,10 @@ macro_rules! ids {
             pub fn as_str(&self) -> &str { &self.0 }
 
             /// The last eight digits: what people are shown.
-            pub fn short(&self) -> &str { &self.0[self.0.len().saturating_sub(8)..] }
+            pub fn short(&self) -> &str {
+                let start = self.0.char_indices().rev().nth(7).map_or(0, |(at, _)| at);
+                &self.0[start..]
+            }
 
             /// An id as it stands in the ledger.
             pub fn from_ledger(text: String) -> Self { Self(text) }

@@ -49,13 +49,9 @@ pub fn cancel_by_phases(
     Ok(())
 }
 
-/// Cancels every dispatch of a run that has not ended, and returns them as they were. Used when the run is cancelled.
-pub fn cancel_unfinished(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    run_id: &RunId,
-    reason: Option<&str>,
-) -> Result<Vec<Dispatch>> {
+/// Cancels every dispatch of a run that has not ended, and returns them as they were. Used when the run is cancelled: the
+/// run's own event says why.
+pub fn cancel_unfinished(tx: &Transaction<'_>, now: Timestamp, run_id: &RunId) -> Result<Vec<Dispatch>> {
     let sql = format!(
         "SELECT {} FROM dispatches WHERE run_id = $1 AND rolled_back_by IS NULL \
          AND status IN ('pending', 'running') ORDER BY seq",
@@ -63,7 +59,7 @@ pub fn cancel_unfinished(
     );
     let dispatches = tx.query_all(&sql, &[&run_id.as_str()], Dispatch::from_row)?;
     for dispatch in &dispatches {
-        finish(tx, now, dispatch, &Ending::Cancelled { reason })?;
+        finish(tx, now, dispatch, &Ending::Cancelled { reason: None })?;
     }
     Ok(dispatches)
 }

@@ -1,6 +1,6 @@
 //! The tables `dispatch_commits` and `dispatch_files`: what dispatches left in the repository.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use ic_base::{DispatchId, Result, RunId, Seq, Timestamp};
@@ -144,19 +144,41 @@ pub fn commits_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Re
     Ok(close_gaps(recorded))
 }
 
-/// Puts a commit that a later report found missing before the one that it came before.
+/// Puts a commit that a later report found missing before the one that it came before; linear.
 fn close_gaps(recorded: Vec<RecordedCommit>) -> Vec<RecordedCommit> {
-    let mut ordered: Vec<RecordedCommit> = Vec::with_capacity(recorded.len());
+    type Key = (DispatchId, String);
+    let known: HashSet<Key> = recorded.iter().map(|c| (c.dispatch_id.clone(), c.sha.clone())).collect();
+    let mut waiting: HashMap<Key, Vec<RecordedCommit>> = HashMap::new();
+    let mut in_place = Vec::new();
     for commit in recorded {
-        let place = commit.before_sha.as_ref().and_then(|before| {
-            ordered.iter().position(|c| c.dispatch_id == commit.dispatch_id && c.sha == *before)
-        });
-        match place {
-            Some(place) => ordered.insert(place, commit),
+        let before = commit.before_sha.clone().map(|sha| (commit.dispatch_id.clone(), sha));
+        match before.filter(|before| known.contains(before)) {
+            Some(before) => waiting.entry(before).or_default().push(commit),
+            None => in_place.push(commit),
+        }
+    }
+    let mut ordered = Vec::with_capacity(known.len());
+    // Depth first, without recursion: a commit stands once those that wait for it do.
+    let mut stack: Vec<RecordedCommit> = in_place.into_iter().rev().collect();
+    while let Some(commit) = stack.pop() {
+        match waiting.remove(&(commit.dispatch_id.clone(), commit.sha.clone())) {
+            Some(earlier) => {
+                stack.push(commit);
+                stack.extend(earlier.into_iter().rev());
+            }
             None => ordered.push(commit),
         }
     }
     ordered
+}
+
+/// Takes the paths out of the files that event `seq` of a run recorded.
+pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
+    tx.execute(
+        "UPDATE dispatch_files SET path = CAST('[redacted] ' || seq || '-' || ord AS BLOB) WHERE run_id = $1 AND seq = $2",
+        &[&run_id.as_str(), &seq],
+    )
+    .map(|_| ())
 }
 
 /// The files of a run that were recorded after `since`, in the order of recording.

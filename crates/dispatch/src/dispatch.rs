@@ -283,7 +283,9 @@ pub fn record_tokens(
 /// Takes what an event of this type recorded out of the dispatch that `id` names: its names, or its summary and error.
 pub fn redact(tx: &Transaction<'_>, id: &DispatchId, event_type: &str) -> Result<()> {
     let sql = match event_type {
-        "dispatch_created" => "UPDATE dispatches SET name = NULL, agent_type = NULL WHERE id = $1",
+        "dispatch_created" => {
+            "UPDATE dispatches SET name = NULL, agent_type = NULL, model = NULL, prompt_file = NULL WHERE id = $1"
+        }
         "dispatch_completed" | "dispatch_failed" | "dispatch_timed_out" => {
             "UPDATE dispatches SET summary = NULL, error = NULL WHERE id = $1"
         }

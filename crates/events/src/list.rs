@@ -58,23 +58,21 @@ pub fn each_since(
     }
 }
 
-/// The newest `limit` events of one run or of all, the oldest of them first.
-pub fn newest(snapshot: &Snapshot<'_>, run_id: Option<&RunId>, limit: i64) -> Result<Vec<Event>> {
-    let columns = Event::COLUMNS;
-    let mut events = match run_id {
-        Some(run) => snapshot.query_all(
-            &format!("SELECT {columns} FROM events WHERE run_id = $1 AND seq > 0 ORDER BY seq DESC LIMIT $2"),
+/// The seq after which the newest `limit` events of one run or of all stand; 0 if there are no more than that.
+pub fn before_newest(snapshot: &Snapshot<'_>, run_id: Option<&RunId>, limit: i64) -> Result<Seq> {
+    let found = match run_id {
+        Some(run) => snapshot.query_opt(
+            "SELECT seq FROM events WHERE run_id = $1 AND seq > 0 ORDER BY seq DESC LIMIT 1 OFFSET $2",
             &[&run.as_str(), &limit],
-            Event::from_row,
+            |row| row.get(0),
         )?,
-        None => snapshot.query_all(
-            &format!("SELECT {columns} FROM events WHERE seq > 0 ORDER BY seq DESC LIMIT $1"),
+        None => snapshot.query_opt(
+            "SELECT seq FROM events WHERE seq > 0 ORDER BY seq DESC LIMIT 1 OFFSET $1",
             &[&limit],
-            Event::from_row,
+            |row| row.get(0),
         )?,
     };
-    events.reverse();
-    Ok(events)
+    Ok(found.unwrap_or(0))
 }
 
 /// Gives the moves forward of a run (advances and overrides) to `visit`, newest first.

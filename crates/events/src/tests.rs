@@ -4,7 +4,9 @@ use ic_base::{Code, Label, RunId, Timestamp};
 use ic_store::Ledger;
 use serde_json::json;
 
-use crate::{EventType, ExpectedHead, NewEvent, append, cursor, each_since, head, newest, redact, verify};
+use crate::{
+    EventType, ExpectedHead, NewEvent, append, before_newest, cursor, each_since, head, redact, verify,
+};
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -121,11 +123,9 @@ fn a_text_taken_out_without_a_redaction_is_named() {
 #[test]
 fn newest_and_since_are_oldest_first() {
     let ledger = ledger_with(6);
-    let seqs = |events: Vec<crate::Event>| events.iter().map(|e| e.seq).collect::<Vec<_>>();
-    assert_eq!(seqs(ledger.read(|s| newest(s, None, 2)).unwrap()), [5, 6]);
-    assert_eq!(seqs(ledger.read(|s| newest(s, Some(&run()), 2)).unwrap()), [5, 6]);
-    let other = RunId::from_ledger("run-b".to_owned());
-    assert!(ledger.read(|s| newest(s, Some(&other), 2)).unwrap().is_empty());
+    let before = |run: Option<&RunId>, limit| ledger.read(|s| before_newest(s, run, limit)).unwrap();
+    assert_eq!((before(None, 2), before(Some(&run()), 2), before(None, 6), before(None, 100)), (4, 4, 0, 0));
+    assert_eq!(before(Some(&RunId::from_ledger("run-b".to_owned())), 2), 0);
     let mut found = Vec::new();
     ledger
         .read(|s| {
@@ -180,4 +180,18 @@ fn the_views_show_events_under_the_names_of_the_seed() {
         })
         .unwrap();
     assert_eq!(dispatch, [["dispatch-a", "dispatch_cancelled", "running", "cancelled"].map(str::to_owned)]);
+}
+
+#[test]
+fn an_event_that_cannot_be_read_is_named_too() {
+    for sql in [
+        "UPDATE events SET hash = x'00' WHERE seq = 3",
+        "UPDATE events SET type = CAST(x'ff' AS TEXT) WHERE seq = 3",
+    ] {
+        let ledger = ledger_with(5);
+        tamper(&ledger, "DROP TRIGGER events_are_not_changed").unwrap();
+        tamper(&ledger, sql).unwrap();
+        let report = ledger.read(|s| verify(s, None)).unwrap();
+        assert_eq!(report.first_bad.map(|(seq, _)| seq), Some(3), "{sql}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use ic_base::{Result, Seq};
+use ic_base::{Code, Result, Seq};
 use ic_store::Snapshot;
 
 use crate::chain::hash_of;
@@ -34,7 +34,7 @@ pub struct Report {
 pub fn verify(snapshot: &Snapshot<'_>, expected: Option<ExpectedHead>) -> Result<Report> {
     let head = list::head(snapshot)?;
     let mut walk = Walk { next: 1, before: [0; 32], first_bad: None, expected };
-    list::each_since(snapshot, None, 0, i64::MAX, |event| {
+    let walked = list::each_since(snapshot, None, 0, i64::MAX, |event| {
         if let Some(problem) = walk.step(&event) {
             walk.first_bad = Some((event.seq.min(walk.next), problem));
             return Ok(ControlFlow::Break(()));
@@ -49,7 +49,13 @@ pub fn verify(snapshot: &Snapshot<'_>, expected: Option<ExpectedHead>) -> Result
         }
         walk.next += 1;
         Ok(ControlFlow::Continue(()))
-    })?;
+    });
+    match walked {
+        Err(error) if error.code() == Code::Corrupt => {
+            walk.first_bad = Some((walk.next, format!("it cannot be read ({})", error.message())));
+        }
+        other => other?,
+    }
     let last = walk.next - 1;
     let first_bad = walk.first_bad.or_else(|| tail_problem(last, walk.before, head, expected));
     Ok(Report { events: last, head, first_bad })

@@ -13,6 +13,7 @@ use crate::environment::Environment;
 use crate::flags::Global;
 use crate::format::FormatChoice;
 use crate::output::Output;
+use crate::render::path_text;
 
 /// One command: its flags, its output, and the ledger when it asks for it.
 pub(crate) struct Session {
@@ -83,7 +84,7 @@ impl Session {
             let found = format!("{:?}", place.found_by).to_lowercase();
             eprintln!(
                 "ledger: {} (found by {found}, open after {:.1?})",
-                place.db.display(),
+                path_text(&place.db),
                 self.started.elapsed()
             );
         }

@@ -1,6 +1,7 @@
 //! Agents of a run: adding them and ending their work.
 
 use ic_base::Result;
+use ic_dispatch::dispatch;
 use ic_phase::run;
 use ic_runtrack::agent::{self, Agent, AgentStatus, NewAgent};
 
@@ -32,6 +33,9 @@ pub fn finish(kernel: &Kernel, reference: &str, status: AgentStatus) -> Result<A
         let agent = agent::resolve(tx, reference)?;
         let run = run::get(tx, &agent.run_id)?;
         run.require_settled()?;
+        if let Some(dispatch) = &agent.dispatch_id {
+            dispatch::get(tx, dispatch)?.require_current()?;
+        }
         agent::finish(tx, now, &agent, run.epoch, status)
     })
 }

@@ -1,7 +1,7 @@
 //! Taking a secret out of an event, and out of the rows that repeat it.
 
 use ic_base::{Code, DispatchId, Result, Seq};
-use ic_dispatch::dispatch;
+use ic_dispatch::{code, dispatch};
 use ic_events::Event;
 use ic_phase::{run, skip};
 use ic_runtrack::{agent, artifact};
@@ -38,6 +38,7 @@ fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
         rollback::redact(tx, run_id, event.seq)?;
         agent::redact(tx, run_id, event.seq)?;
         artifact::redact(tx, run_id, event.seq)?;
+        code::redact(tx, run_id, event.seq)?;
         if let Some(merged) = merged_settings(event) {
             run::redact_settings(tx, run_id, &merged)?;
         }

@@ -367,7 +367,11 @@ pub fn redact_settings(
     )
 }
 
-/// Takes the goal out of the run that event `seq` created, if it created one.
+/// Takes goal, metadata and scope out of the run that event `seq` created, if it created one.
 pub fn redact(tx: &Transaction<'_>, seq: Seq) -> Result<()> {
-    tx.execute("UPDATE runs SET goal = '[redacted]' WHERE seq = $1", &[&seq]).map(|_| ())
+    tx.execute(
+        "UPDATE runs SET goal = '[redacted]', metadata = '{}', scope_id = NULL WHERE seq = $1",
+        &[&seq],
+    )
+    .map(|_| ())
 }

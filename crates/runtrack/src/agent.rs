@@ -1,5 +1,7 @@
 //! The table `run_agents`: who works on a run.
 
+use std::collections::HashSet;
+
 use ic_base::{
     AgentId, Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits,
 };
@@ -209,10 +211,18 @@ pub fn fail_active(tx: &Transaction<'_>, now: Timestamp, run_id: &RunId, epoch: 
     Ok(agents)
 }
 
-/// The agents that a rollback takes back: recorded after the cut, or of a rolled-back phase. Oldest first.
-pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Agent>> {
+/// The agents that a rollback takes back: recorded after the cut, of a rolled-back phase, or working on one of the
+/// dispatches that it takes back (what such an agent still reports must count for nothing). Oldest first.
+pub fn taken_back(
+    snapshot: &Snapshot<'_>,
+    cut: &Cut,
+    dispatches: &HashSet<&DispatchId>,
+) -> Result<Vec<Agent>> {
     let mut agents = list(snapshot, &cut.run_id)?;
-    agents.retain(|a| a.rolled_back_by.is_none() && cut.covers(a.seq, &a.phase));
+    agents.retain(|a| {
+        let works_on_it = a.dispatch_id.as_ref().is_some_and(|id| dispatches.contains(id));
+        a.rolled_back_by.is_none() && (works_on_it || cut.covers(a.seq, &a.phase))
+    });
     Ok(agents)
 }
 

@@ -16,7 +16,9 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
         Some(ErrorCode::NotADatabase) => Code::ForeignDatabase,
         Some(ErrorCode::DatabaseCorrupt) => Code::Corrupt,
         Some(ErrorCode::SystemIoFailure) => Code::Io,
-        _ => Code::Internal,
+        Some(_) => Code::Internal,
+        None if is_unreadable(&error) => Code::Corrupt,
+        None => Code::Internal,
     };
     let diagnosis = Diagnosis::new(code, format!("{doing}: {error}."));
     let diagnosis = match hint_for(code) {
@@ -24,6 +26,18 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
         None => diagnosis,
     };
     diagnosis.caused_by(error)
+}
+
+/// True for a value that is not what its column must hold.
+fn is_unreadable(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error as E;
+    matches!(
+        error,
+        E::FromSqlConversionFailure(..)
+            | E::InvalidColumnType(..)
+            | E::IntegralValueOutOfRange(..)
+            | E::Utf8Error(..)
+    )
 }
 
 fn hint_for(code: Code) -> Option<&'static str> {

@@ -5,7 +5,7 @@
 //! one line is the path of the store. No process is started; `.git` and `commondir` are read as files.
 
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -67,9 +67,9 @@ pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
             (Some(level.join(".ic")), FoundBy::Directory),
         ];
         for (store, found_by) in candidates {
-            if let Some(store) = store
-                && let Some(store) = follow_pointer(&store)?
-                && store.join(FILE_NAME).exists()
+            if let Some(usual) = store
+                && let Some(store) = follow_pointer(&usual)?
+                && has_ledger(&usual, &store)?
             {
                 return Ok(Place { db: store.join(FILE_NAME), store, root: level.to_owned(), found_by });
             }
@@ -201,8 +201,26 @@ fn follow_pointer(store: &Path) -> Result<Option<PathBuf>> {
             let base = store.parent().unwrap_or(Path::new("/"));
             Ok(Some(base.join(path_from_bytes(trim(&line)))))
         }
-        Err(_) => Ok(None),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(e) => Err(e).while_doing(|| format!("looking for {}", store.display())),
     }
+}
+
+/// Whether the ledger is in `store`, which was looked for at `usual`. What cannot be looked at, or is pointed to and is not
+/// there (an unmounted disk), is an error: going on upwards would write to somebody else's ledger.
+fn has_ledger(usual: &Path, store: &Path) -> Result<bool> {
+    let db = store.join(FILE_NAME);
+    let found = db.try_exists().while_doing(|| format!("looking for {}", db.display()))?;
+    if !found && usual != store {
+        return Err(Diagnosis::new(
+            Code::NoLedger,
+            format!("{} points to {}, and there is no ledger.", usual.display(), store.display()),
+        )
+        .hint("is its disk mounted? to begin a new one there: ic init")
+        .detail("pointer", usual.to_string_lossy().into_owned())
+        .detail("store", store.to_string_lossy().into_owned()));
+    }
+    Ok(found)
 }
 
 fn trim(line: &[u8]) -> &[u8] {

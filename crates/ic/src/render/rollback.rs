@@ -115,7 +115,10 @@ fn next(rollback: &Rollback) -> String {
     let to = shell_word(&rollback.plan.to_phase);
     let hint = match &rollback.done {
         Some(_) => {
-            format!("the commits that came after: ic run rollback {id} --layer=code --to-phase {to}")
+            let target = if rollback.plan.include_target { " --include-target" } else { "" };
+            format!(
+                "to revert, before you advance again: ic run rollback {id} --layer=code --to-phase {to}{target}"
+            )
         }
         None => format!("nothing was changed; exactly this plan: --expect-plan {}", rollback.plan_hash),
     };

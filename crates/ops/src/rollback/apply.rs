@@ -48,7 +48,10 @@ pub struct Rollback {
 /// dry run. Whatever the error, nothing is changed.
 pub fn rollback(kernel: &Kernel, request: &Request<'_>) -> Result<Rollback> {
     if request.dry_run {
-        return kernel.read(|snapshot| planned(kernel, snapshot, request));
+        return kernel.read(|snapshot| {
+            kernel.calling_dispatch(snapshot)?;
+            planned(kernel, snapshot, request)
+        });
     }
     let id: RollbackId = kernel.context.new_id();
     kernel.write(|tx, now| {

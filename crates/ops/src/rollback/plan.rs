@@ -50,10 +50,11 @@ pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: b
         .hint("run `ic events verify`")
     })?;
     let cut = Cut { run_id: run.id.clone(), seq, phases };
+    let dispatches = cancel::taken_back(snapshot, &cut)?;
+    let agents = agent::taken_back(snapshot, &cut, &dispatches.iter().map(|d| &d.id).collect())?;
     let (marked_dispatches, cancelled_dispatches) =
-        cancel::taken_back(snapshot, &cut)?.into_iter().partition(|d| d.status.is_finished());
-    let (failed_agents, marked_agents) =
-        agent::taken_back(snapshot, &cut)?.into_iter().partition(|a| a.status == AgentStatus::Active);
+        dispatches.into_iter().partition(|d| d.status.is_finished());
+    let (failed_agents, marked_agents) = agents.into_iter().partition(|a| a.status == AgentStatus::Active);
     Ok(Plan {
         artifacts: artifact::taken_back(snapshot, &cut)?,
         skips: skip::taken_back(snapshot, &cut, to_phase)?,

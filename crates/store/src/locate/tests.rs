@@ -88,3 +88,17 @@ fn the_flag_wins_over_the_environment() {
     let place = locate(&Lookup { db: None, ..lookup }).unwrap();
     assert_eq!((place.db.as_path(), place.found_by), (Path::new("/y.db"), FoundBy::Environment));
 }
+
+#[test]
+fn a_pointer_to_a_store_that_is_gone_is_an_error_and_not_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let outer = fs::canonicalize(dir.path()).unwrap();
+    init(&outer, None);
+    let (inner, store) = (outer.join("inner"), outer.join("elsewhere"));
+    git_dir(&inner);
+    init(&inner, Some(&store));
+    fs::rename(&store, outer.join("unmounted")).unwrap();
+    let error = locate(&at(&inner)).unwrap_err();
+    assert_eq!(error.code(), Code::NoLedger);
+    assert!(error.message().contains("points to"), "{error:?}");
+}

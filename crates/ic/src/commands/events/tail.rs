@@ -64,17 +64,16 @@ impl Tail {
         let mut tail =
             Position { kernel: &kernel, run_id, cursor, left: self.limit.unwrap_or(i64::MAX), at: 0 };
         let mut list = session.output.begin_list();
-        let mut open = match (&tail.cursor, self.since) {
-            (None, None) => tail.print_newest(self.limit.unwrap_or(100), &mut list)?,
-            (Some(name), _) => {
-                tail.at = kernel.read(|snapshot| cursor::position(snapshot, name, tail.run_id.as_ref()))?;
-                tail.print_new(&mut list)?
+        tail.at = kernel.read(|snapshot| match (&tail.cursor, self.since) {
+            (Some(name), _) => cursor::position(snapshot, name, tail.run_id.as_ref()),
+            (None, Some(since)) => Ok(since),
+            (None, None) => {
+                // The limit says where to begin; a follower then goes on without one.
+                tail.left = i64::MAX;
+                ic_events::before_newest(snapshot, tail.run_id.as_ref(), self.limit.unwrap_or(100))
             }
-            (None, Some(since)) => {
-                tail.at = since;
-                tail.print_new(&mut list)?
-            }
-        };
+        })?;
+        let mut open = tail.print_new(&mut list)?;
         let mut version = None;
         while self.follow && open && tail.left > 0 {
             let now = kernel.ledger.data_version()?;
@@ -102,22 +101,6 @@ struct Position<'k> {
 }
 
 impl Position<'_> {
-    /// Prints the newest events; false when the reader is gone.
-    fn print_newest(&mut self, limit: i64, list: &mut List<'_>) -> Result<bool> {
-        let events = self.kernel.read(|snapshot| ic_events::newest(snapshot, self.run_id.as_ref(), limit))?;
-        self.at = match events.last() {
-            Some(event) => event.seq,
-            None => self.kernel.read(ic_events::head)?.0,
-        };
-        for event in events {
-            if list.push(&EventJson::new(&event, false), || render::event::line(&event, false))?.is_break() {
-                return Ok(false);
-            }
-        }
-        self.left = i64::MAX;
-        Ok(list.flush()? == Written::Whole)
-    }
-
     /// Prints what is new, step by step, and moves the cursor over what was written; false when the reader is gone.
     fn print_new(&mut self, list: &mut List<'_>) -> Result<bool> {
         loop {

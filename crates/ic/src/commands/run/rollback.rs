@@ -23,9 +23,11 @@ use crate::session::Session;
   ic run rollback @ --to-phase planned --reason 'the plan was wrong'
   ic run rollback @ --to-phase planned --expect-plan \"$hash\"     # exactly what the dry run showed
   ic run rollback @ --to-phase executing --include-target        # redo the current phase
-  ic run rollback @ --layer=code --to-phase planned --json | jq -r '.revert_order[]' | xargs -n1 git revert --no-edit
+  ic run rollback @ --layer=code --to-phase planned --json | jq -r '.revert_order[]' | xargs -rn1 git revert --no-edit
 
---layer=code only reads: it answers which commits and files came from where. git is never run.")]
+--layer=code only reads: it answers which commits and files came from where. git is never run. Revert before you
+advance again: an advance past the phase moves the cut, and what came before it then stands only in the report of the
+whole run (--layer=code alone).")]
 pub(crate) struct Rollback {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
