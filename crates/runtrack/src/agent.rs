@@ -1,6 +1,6 @@
 //! The table `run_agents`: who works on a run.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use ic_base::{
     AgentId, Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits,
@@ -216,7 +216,7 @@ pub fn fail_active(tx: &Transaction<'_>, now: Timestamp, run_id: &RunId, epoch: 
 pub fn taken_back(
     snapshot: &Snapshot<'_>,
     cut: &Cut,
-    dispatches: &HashSet<&DispatchId>,
+    dispatches: &BTreeSet<&DispatchId>,
 ) -> Result<Vec<Agent>> {
     let mut agents = list(snapshot, &cut.run_id)?;
     agents.retain(|a| {

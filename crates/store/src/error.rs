@@ -16,9 +16,8 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
         Some(ErrorCode::NotADatabase) => Code::ForeignDatabase,
         Some(ErrorCode::DatabaseCorrupt) => Code::Corrupt,
         Some(ErrorCode::SystemIoFailure) => Code::Io,
-        Some(_) => Code::Internal,
         None if is_unreadable(&error) => Code::Corrupt,
-        None => Code::Internal,
+        _ => Code::Internal,
     };
     let diagnosis = Diagnosis::new(code, format!("{doing}: {error}."));
     let diagnosis = match hint_for(code) {
