@@ -74,7 +74,10 @@ pub(crate) fn use_wal(connection: &Connection, timeout: Duration) -> Result<()> 
             connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0)).and_then(|mode| {
                 match mode.as_str() {
                     "wal" => Ok(mode),
-                    _ => connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0)),
+                    _ => {
+                        crate::faults::statement("PRAGMA journal_mode=WAL");
+                        connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))
+                    }
                 }
             });
         match mode {

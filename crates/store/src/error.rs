@@ -15,6 +15,7 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
         }
         Some(ErrorCode::NotADatabase) => Code::ForeignDatabase,
         Some(ErrorCode::DatabaseCorrupt) => Code::Corrupt,
+        Some(ErrorCode::SystemIoFailure) if is_out_of_space(&error) => Code::DiskFull,
         Some(ErrorCode::SystemIoFailure) => Code::Io,
         None if is_unreadable(&error) => Code::Corrupt,
         _ => Code::Internal,
@@ -25,6 +26,12 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
         None => diagnosis,
     };
     diagnosis.caused_by(error)
+}
+
+/// True when the shared memory of the write-ahead log could not grow: the file system is full
+/// (<https://sqlite.org/rescode.html#ioerr_shmsize>).
+fn is_out_of_space(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
 }
 
 /// True for a value that is not what its column must hold.
@@ -43,9 +50,9 @@ fn hint_for(code: Code) -> Option<&'static str> {
     match code {
         Code::Busy => Some("another process is writing; try again, or give --busy-timeout more time"),
         Code::DiskFull => Some("free some space; nothing was changed"),
-        Code::PermissionDenied => {
-            Some("the ledger's directory and files must be readable and writable by you; see: ic where")
-        }
+        Code::PermissionDenied => Some(
+            "the ledger's directory and files (-wal and -shm too) must be readable and writable by you; see: ic where",
+        ),
         Code::Corrupt => Some("run `ic health`; a copy of the file before anything else is wise"),
         Code::ForeignDatabase => Some("this file is not a ledger; see: ic where"),
         Code::Io => Some("check the disk and its free space; see: ic health"),
@@ -58,9 +65,33 @@ pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
+/// Another process held the ledger past the timeout; `doing` completes "while ...".
+pub(crate) fn busy(doing: &str) -> Diagnosis {
+    let diagnosis = Diagnosis::new(Code::Busy, format!("{doing}: another process holds it."));
+    match hint_for(Code::Busy) {
+        Some(hint) => diagnosis.hint(hint),
+        None => diagnosis,
+    }
+}
+
 /// There is no ledger at `path`, because it `why` ("does not exist").
 pub(crate) fn no_ledger(path: &Path, why: &str) -> Diagnosis {
     Diagnosis::new(Code::NoLedger, format!("The ledger {} {why}.", path.display()))
         .hint("make one with: ic init")
         .detail("db", path.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use ic_base::Code;
+    use rusqlite::{Error, ffi};
+
+    use super::diagnose;
+
+    #[test]
+    fn no_space_for_shared_memory_is_a_full_disk() {
+        let code = |extended| diagnose(Error::SqliteFailure(ffi::Error::new(extended), None), "x").code();
+        assert_eq!(code(ffi::SQLITE_IOERR_SHMSIZE), Code::DiskFull);
+        assert_eq!(code(ffi::SQLITE_IOERR_READ), Code::Io);
+    }
 }

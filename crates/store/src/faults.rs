@@ -51,7 +51,7 @@ pub fn log_to(file: std::fs::File) {
     drop(file);
 }
 
-/// Called before each statement, and once more after each commit.
+/// Called before each statement, once more after each commit, and before each step of making a ledger.
 #[inline]
 pub(crate) fn statement(sql: &str) {
     #[cfg(feature = "test-hooks")]

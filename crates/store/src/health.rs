@@ -83,22 +83,33 @@ fn file_system(path: &Path) -> Check {
 }
 
 fn permissions(path: &Path) -> Check {
-    match std::fs::metadata(path) {
-        Ok(meta) => {
-            let mode = meta.permissions().mode() & 0o777;
-            let is_private = mode.trailing_zeros() >= 6;
-            Check {
-                name: "permissions",
-                ok: is_private,
-                detail: if is_private {
-                    format!("{mode:04o}")
-                } else {
-                    format!("{mode:04o}: others can read the ledger; chmod 600 mends it")
-                },
-            }
+    let check = |ok, detail| Check { name: "permissions", ok, detail };
+    let mut found = String::new();
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let mode = match std::fs::metadata(Path::new(&name)) {
+            Ok(meta) => meta.permissions().mode() & 0o777,
+            Err(e) if !suffix.is_empty() && e.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(e) => return check(false, e.to_string()),
+        };
+        match problem_of(mode) {
+            Some(problem) if suffix.is_empty() => return check(false, format!("{mode:04o}: {problem}")),
+            Some(problem) => return check(false, format!("{mode:04o} of {suffix}: {problem}")),
+            None if suffix.is_empty() => found = format!("{mode:04o}"),
+            None => {}
         }
-        Err(e) => Check { name: "permissions", ok: false, detail: e.to_string() },
     }
+    check(true, found)
+}
+
+/// What is wrong with this mode of one of the ledger's files.
+fn problem_of(mode: u32) -> Option<&'static str> {
+    if mode.trailing_zeros() < 6 {
+        return Some("others can read the ledger; chmod 600 mends it");
+    }
+    // Reading a ledger of mode 0400 leaves such a -wal behind, and that one then refuses every write.
+    (mode & 0o600 != 0o600).then_some("the ledger cannot be written; chmod 600 mends it")
 }
 
 fn disk_space(path: &Path) -> Check {
@@ -113,5 +124,36 @@ fn disk_space(path: &Path) -> Check {
             }
         }
         Err(e) => Check { name: "disk_space", ok: false, detail: e.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::permissions;
+
+    #[test]
+    fn every_file_of_the_ledger_must_be_private_and_writable() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ic.db");
+        let wal = dir.path().join("ic.db-wal");
+        let write = |path, mode| {
+            std::fs::write(path, "").unwrap();
+            set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        };
+        write(&path, 0o600);
+        assert_eq!((permissions(&path).ok, permissions(&path).detail.as_str()), (true, "0600"));
+        write(&wal, 0o400);
+        let check = permissions(&path);
+        assert!(!check.ok && check.detail.starts_with("0400 of -wal: "), "{check:?}");
+        set_permissions(&wal, Permissions::from_mode(0o600)).unwrap();
+        for mode in [0o400, 0o640] {
+            write(&path, 0o600);
+            set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            assert!(!permissions(&path).ok, "{mode:o}");
+            set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Context, Diagnose, Diagnosis, Result};
 
-use crate::{Ledger, OpenOptions, filesystem, migrate, path_bytes, path_from_bytes};
+use crate::{Ledger, OpenOptions, faults, filesystem, migrate, path_bytes, path_from_bytes};
 
 const FILE_NAME: &str = "ic.db";
 
@@ -142,6 +142,7 @@ pub fn create(
     }
     let created = migrate::create(&place.db, options, context.now())?;
     if pointed && !same_file(&default, &place.store) && !default.exists() {
+        faults::statement("-- pointing to the store");
         let mut line = path_bytes(&place.store).to_vec();
         line.push(b'\n');
         write_private(&default, &line)?;

@@ -5,9 +5,10 @@
 //! start compares one integer and never runs the migrator. Before existing data is migrated, a consistent copy of
 //! the ledger (mode 0600) is laid beside it.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
 use refinery_core::traits::sync as refinery_sync;
@@ -15,7 +16,8 @@ use refinery_core::{Migration, Runner};
 use rusqlite::Connection;
 
 use crate::connection::{OpenOptions, connect, use_wal};
-use crate::error::{diagnose, no_ledger};
+use crate::error::{busy, diagnose, no_ledger};
+use crate::faults;
 
 mod embedded {
     refinery::embed_migrations!("../../migrations/sqlite");
@@ -85,7 +87,7 @@ pub(crate) fn bring_up_to_date(
     options: OpenOptions,
     now: Timestamp,
 ) -> Result<()> {
-    let _lock = lock(path)?;
+    let _lock = lock(path, options.busy_timeout)?;
     use_wal(connection, options.busy_timeout)?;
     immediate(connection, |connection| {
         // Another process may have been here while this one waited for the lock.
@@ -102,8 +104,9 @@ pub(crate) fn bring_up_to_date(
 
 /// Makes a new ledger at `path`, or finishes one that a crash left empty. An existing ledger is opened and kept.
 pub(crate) fn create(path: &Path, options: OpenOptions, now: Timestamp) -> Result<bool> {
-    let lock = lock(path)?;
+    let lock = lock(path, options.busy_timeout)?;
     if !path.exists() {
+        faults::statement("-- making the file");
         private_file(path).while_doing(|| format!("creating {}", path.display()))?;
     }
     let mut connection = connect(path, options)?;
@@ -125,11 +128,15 @@ pub(crate) fn create_schema(connection: &mut Connection) -> Result<()> {
 }
 
 fn immediate(connection: &mut Connection, work: impl FnOnce(&Connection) -> Result<()>) -> Result<()> {
+    faults::statement("BEGIN IMMEDIATE");
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(|e| diagnose(e, "waiting for the ledger"))?;
     work(&transaction)?;
-    transaction.commit().map_err(|e| diagnose(e, "committing the migration"))
+    faults::statement("COMMIT");
+    transaction.commit().map_err(|e| diagnose(e, "committing the migration"))?;
+    faults::statement("-- committed");
+    Ok(())
 }
 
 fn apply(connection: &Connection) -> Result<()> {
@@ -144,6 +151,7 @@ fn apply(connection: &Connection) -> Result<()> {
         .hint("the copy beside the ledger, if there is one, is from before this attempt")
         .caused_by(e)
     })?;
+    faults::statement("PRAGMA application_id");
     connection
         .execute_batch(&format!("PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={LATEST};"))
         .map_err(|e| diagnose(e, "marking the ledger"))
@@ -171,6 +179,7 @@ impl refinery_sync::Transaction for InTransaction<'_> {
     fn execute<'a, T: Iterator<Item = &'a str>>(&mut self, queries: T) -> rusqlite::Result<usize> {
         let mut count = 0;
         for query in queries {
+            faults::statement(query);
             self.0.execute_batch(query)?;
             count += 1;
         }
@@ -206,17 +215,35 @@ impl refinery_sync::Migrate for InTransaction<'_> {}
 /// A copy of the ledger as it is now. The caller holds the write lock, so nothing changes meanwhile.
 fn back_up(path: &Path, options: OpenOptions, version: i32, now: Timestamp) -> Result<()> {
     let target = sibling(path, &format!(".v{version}-{}.backup", now.millis()));
+    // It gets its name when it is whole: nobody may take what a crash left for a backup.
+    let partial = sibling(path, ".backup.partial");
     let doing = || format!("backing the ledger up to {}", target.display());
-    private_file(&target).while_doing(doing)?;
-    let source = connect(path, options)?;
-    let mut copy = Connection::open(&target).map_err(|e| diagnose(e, &doing()))?;
+    match std::fs::remove_file(&partial) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e).while_doing(doing),
+        _ => {}
+    }
+    faults::statement("-- copying");
+    private_file(&partial).while_doing(doing)?;
+    copy(path, &partial, options).map_err(|e| diagnose(e, &doing()))?;
+    faults::statement("-- naming the copy");
+    std::fs::rename(&partial, &target).while_doing(doing)
+}
+
+/// Copies the ledger into an empty file.
+fn copy(from: &Path, to: &Path, options: OpenOptions) -> rusqlite::Result<()> {
+    let source = Connection::open_with_flags(from, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    source.busy_timeout(options.busy_timeout)?;
+    let mut copy = Connection::open(to)?;
+    // A journal that outlived a crash would be played back into the next copy.
+    copy.query_row("PRAGMA journal_mode=OFF", [], |_| Ok(()))?;
     rusqlite::backup::Backup::new(&source, &mut copy)
-        .and_then(|backup| backup.run_to_completion(i32::MAX, std::time::Duration::ZERO, None))
-        .map_err(|e| diagnose(e, &doing()))
+        .and_then(|backup| backup.run_to_completion(i32::MAX, Duration::ZERO, None))
 }
 
 /// The lock that one creating or migrating process holds; the operating system ends it with the process.
-fn lock(path: &Path) -> Result<File> {
+///
+/// Errors: `busy` when another one held it past the timeout.
+fn lock(path: &Path, timeout: Duration) -> Result<File> {
     let lock_path = sibling(path, ".lock");
     let doing = || format!("locking {}", lock_path.display());
     let file = File::options()
@@ -226,8 +253,17 @@ fn lock(path: &Path) -> Result<File> {
         .mode(0o600)
         .open(&lock_path)
         .while_doing(doing)?;
-    file.lock().while_doing(doing)?;
-    Ok(file)
+    let started = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if started.elapsed() < timeout => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(TryLockError::WouldBlock) => return Err(busy(&doing())),
+            Err(TryLockError::Error(e)) => return Err(e).while_doing(doing),
+        }
+    }
 }
 
 fn sibling(path: &Path, suffix: &str) -> PathBuf {

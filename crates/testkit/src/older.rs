@@ -1,5 +1,6 @@
 //! A ledger as an older program left it.
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -20,6 +21,9 @@ pub fn older_ledger(path: &Path) {
     let context = ic_base::Context::system();
     ic_store::create(&place, false, newest.path(), ic_store::OpenOptions::default(), &context)
         .expect("a ledger");
+    // Private, as every ledger is made.
+    let file = std::fs::File::options().create_new(true).write(true).mode(0o600).open(path);
+    drop(file.expect("the older ledger's file"));
     let connection = Connection::open(path).expect("open the older ledger");
     connection
         .execute_batch(include_str!("../../../migrations/sqlite/V0001__events.sql"))

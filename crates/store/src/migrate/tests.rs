@@ -157,3 +157,25 @@ fn a_failing_migration_changes_nothing() {
         .unwrap();
     assert_eq!(runs, 0, "the migrations before the failing one are taken back too");
 }
+
+#[test]
+fn whoever_holds_the_lock_is_waited_for_no_longer_than_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ic.db");
+    let held = super::lock(&path, std::time::Duration::ZERO).unwrap();
+    let options = OpenOptions { busy_timeout: std::time::Duration::from_millis(50) };
+    assert_eq!(create(&path, options, NOW).unwrap_err().code(), Code::Busy);
+    drop(held);
+    assert!(create(&path, options, NOW).unwrap());
+}
+
+#[test]
+fn what_a_crash_left_of_a_backup_is_not_in_the_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ic.db");
+    older(&path, 1);
+    let partial = dir.path().join("ic.db.backup.partial");
+    std::fs::write(&partial, "half of a copy").unwrap();
+    Ledger::open(&path, OpenOptions::default(), &Context::system()).unwrap();
+    assert!(!partial.exists());
+}
