@@ -1,11 +1,10 @@
 //! A ledger to start from, copied for every crash.
 
+use std::ffi::OsStr;
 use std::path::Path;
+use std::process::Command;
 
 use ic_testkit::Cli;
-
-/// A moment in 2023: with it and the same ids, two runs of a verb leave the same bytes.
-pub(crate) const CLOCK: &str = "1700000000000";
 
 /// What a verb can refer to.
 pub(crate) struct Ledger {
@@ -21,19 +20,8 @@ impl Ledger {
     pub(crate) fn new() -> Self {
         let cli = Cli::new(env!("CARGO_BIN_EXE_ic"));
         let gates = r#"{"c→d": [{"check": "artifact_exists", "phase": "d"}]}"#;
-        let run = cli.ok([
-            "run",
-            "create",
-            "--goal",
-            "crash",
-            "--phases",
-            "a,b,c,d,e",
-            "--gates",
-            gates,
-            "--scope-id",
-            "s",
-        ]);
-        cli.ok(["run", "skip", &run, "d", "--reason", "early"]);
+        let create = ["run", "create", "--goal", "crash", "--phases", "a,b,c,d,e", "--scope-id", "s"];
+        let run = cli.ok(create.iter().chain(&["--gates", gates]));
         cli.ok(["run", "advance", &run]);
         cli.ok(["run", "advance", &run]);
         for i in 0..10 {
@@ -46,14 +34,29 @@ impl Ledger {
         let agents: Vec<String> =
             (0..3).map(|_| cli.ok(["run", "agent", "add", &run, "--type", "codex"])).collect();
         cli.ok(["run", "agent", "update", &agents[2], "--status", "completed"]);
+        cli.ok(["run", "skip", &run, "d", "--reason", "late"]);
         cli.ok(["events", "tail", "--cursor", "reader", "--limit", "3"]);
-        Self {
-            cli,
-            run,
-            pending: dispatches[0].clone(),
-            running: dispatches[1].clone(),
-            agent: agents[0].clone(),
+        let (pending, running) = (dispatches[0].clone(), dispatches[1].clone());
+        let ledger = Self { cli, run, pending, running, agent: agents[0].clone() };
+        ledger.save();
+        ledger
+    }
+
+    /// A call whose clock stands still and whose ids repeat: two runs of a verb leave the same rows.
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+        let mut command = self.cli.command(arguments);
+        // A moment in 2023.
+        command.env("IC_TEST_CLOCK", "1700000000000").env("IC_TEST_IDS", "12345678");
+        command
+    }
+
+    /// Keeps the ledger as it is now.
+    pub(crate) fn save(&self) {
+        let saved = self.cli.home().join("saved");
+        if saved.exists() {
+            std::fs::remove_dir_all(&saved).expect("forget an earlier state");
         }
+        copy(&self.cli.root().join(".ic"), &saved);
     }
 
     /// Puts the ledger back to what [`Ledger::save`] kept.
@@ -62,22 +65,20 @@ impl Ledger {
         std::fs::remove_dir_all(&store).expect("remove the store");
         copy(&self.cli.home().join("saved"), &store);
     }
-
-    /// Keeps the ledger as it is now.
-    pub(crate) fn save(&self) {
-        copy(&self.cli.root().join(".ic"), &self.cli.home().join("saved"));
-    }
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Asserts that the program itself finds nothing wrong. It is to be the first that opens a ledger after a crash: whoever
+/// opens it first recovers its log.
+pub(crate) fn assert_sound(cli: &Cli) {
+    assert_eq!(cli.json(["health"])["ok"], true);
+    cli.ok(["events", "verify"]);
+}
+
+/// Copies a directory of files.
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir(to).expect("make a directory");
     for entry in std::fs::read_dir(from).expect("read a directory") {
         let path = entry.expect("an entry").path();
         std::fs::copy(&path, to.join(path.file_name().expect("a name"))).expect("copy a file");
     }
-}
-
-/// Whether the campaign is to run at length.
-pub(crate) fn long() -> bool {
-    std::env::var_os("IC_TEST_LONG").is_some()
 }

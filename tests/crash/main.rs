@@ -2,5 +2,8 @@
 //! is wholly as it was or wholly as the verb leaves it, and the same command then finishes.
 
 mod campaign;
+mod everywhere;
+mod init;
 mod kill;
+mod migration;
 mod statements;

@@ -1,144 +1,161 @@
-//! Abort before every statement of every writing verb.
+//! Every writing verb, with what it can come to.
 
-use ic_testkit::{Cli, Outcome};
+use crate::campaign::Ledger;
+use crate::everywhere::{Case, case, crash_everywhere};
 
-use crate::campaign::{CLOCK, Ledger};
-
-/// More statements than any verb has: a loop that gets there never ended.
-const TOO_MANY: i64 = 2_000;
-
-/// Aborts `verb` before its first, second, ... statement, until it gets through.
-fn crash_everywhere(ledger: &Ledger, verb: &[&str]) {
-    ledger.reset();
-    let before = ledger.cli.dump();
-    let (clean, exit) = clean_run(ledger, verb);
-    for n in 1..TOO_MANY {
-        ledger.reset();
-        let outcome = call(&ledger.cli, verb, Some(n));
-        if outcome.code.is_some() {
-            assert_eq!(outcome.code, exit, "{verb:?} before {n}: {outcome:?}");
-            assert_eq!(ledger.cli.dump(), clean, "{verb:?}: no crash left another result");
-            assert!(n > 1, "{verb:?} was never crashed");
-            return;
-        }
-        let after = ledger.cli.dump();
-        if after == before {
-            let again = call(&ledger.cli, verb, None);
-            assert_eq!(again.code, exit, "{verb:?} again after a crash before {n}: {again:?}");
-            assert_eq!(ledger.cli.dump(), clean, "{verb:?} again after a crash before {n}");
-        } else {
-            assert_eq!(after, clean, "{verb:?} crashed before statement {n} and is neither old nor new");
-        }
-        ledger.cli.ok(["events", "verify"]);
-    }
-    panic!("{verb:?} has more than {TOO_MANY} statements");
-}
-
-fn clean_run(ledger: &Ledger, verb: &[&str]) -> (String, Option<i32>) {
-    let outcome = call(&ledger.cli, verb, None);
-    assert!(matches!(outcome.code, Some(0 | 1)), "{verb:?}: {outcome:?}");
-    (ledger.cli.dump(), outcome.code)
-}
-
-fn call(cli: &Cli, verb: &[&str], abort_before: Option<i64>) -> Outcome {
-    let mut command = cli.command(verb);
-    command.env("IC_TEST_CLOCK", CLOCK).env("IC_TEST_IDS", "12345678");
-    if let Some(n) = abort_before {
-        command.env("IC_TEST_ABORT_BEFORE", n.to_string());
-    }
-    let output = command.output().expect("start ic");
-    Outcome {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+fn crash_all(ledger: &Ledger, cases: &[Case<'_>]) {
+    for case in cases {
+        crash_everywhere(ledger, case);
     }
 }
 
 #[test]
 fn verbs_of_runs() {
     let ledger = Ledger::new();
-    ledger.save();
     let run = ledger.run.as_str();
-    for verb in [
-        &["run", "create", "--goal", "another", "--complexity", "3"][..],
-        &["run", "advance", run, "--priority", "2"],
-        &["run", "advance", run, "--disable-gates", "--reason", "spike"],
-        &["run", "advance", run],
-        &["gate", "override", run, "--reason", "by hand"],
-        &["run", "set", run, "--auto-advance", "false", "--metadata-merge", "{\"k\":1}"],
-        &["run", "cancel", run, "--reason", "no"],
-    ] {
-        crash_everywhere(&ledger, verb);
-    }
+    let gates = r#"{"x→y": [{"check": "artifact_exists"}]}"#;
+    crash_all(
+        &ledger,
+        &[
+            case(&["run", "create", "--goal", "another", "--complexity", "3", "--metadata", "{\"k\":1}"]),
+            case(&["run", "create", "--goal", "gated", "--phases", "x,y", "--gates", gates]),
+            case(&["run", "set", run, "--auto-advance", "false", "--metadata-merge", "{\"k\":1}"]),
+            case(&["run", "set", run, "--complexity", "5"]),
+            case(&["run", "cancel", run, "--reason", "no"]),
+        ],
+    );
 }
 
 #[test]
 fn rollbacks() {
     let ledger = Ledger::new();
-    ledger.save();
     let run = ledger.run.as_str();
-    for verb in [
-        &["run", "rollback", run, "--to-phase", "a", "--reason", "crash"][..],
-        &["run", "rollback", run, "--to-phase", "b"],
-        &["run", "rollback", run, "--to-phase", "a", "--include-target"],
-        &["run", "rollback", run, "--to-phase", "c", "--include-target"],
-    ] {
-        crash_everywhere(&ledger, verb);
-    }
+    let all = r#""counts":{"phases":2,"dispatches":3,"artifacts":10,"agents":3,"skips":1}"#;
+    let target = r#""counts":{"phases":3,"dispatches":3,"artifacts":10,"agents":3,"skips":1}"#;
+    crash_all(
+        &ledger,
+        &[
+            case(&["run", "rollback", run, "--to-phase", "a", "--reason", "crash"]).shows(all),
+            case(&["run", "rollback", run, "--to-phase", "b"]),
+            case(&["run", "rollback", run, "--to-phase", "a", "--include-target"]).shows(target),
+            case(&["run", "rollback", run, "--to-phase", "c", "--include-target"]),
+        ],
+    );
+    // Again over one that was done: marks and skips of both rollbacks side by side.
+    ledger.reset();
+    ledger.cli.ok(["run", "rollback", run, "--to-phase", "b"]);
+    ledger.cli.ok(["run", "artifact", "add", run, "--path", "redone"]);
+    ledger.save();
+    crash_everywhere(&ledger, &case(&["run", "rollback", run, "--to-phase", "a"]));
 }
 
 #[test]
 fn verbs_of_work() {
     let ledger = Ledger::new();
-    ledger.save();
     let (run, pending, running) = (ledger.run.as_str(), ledger.pending.as_str(), ledger.running.as_str());
-    for verb in [
-        &["run", "artifact", "add", run, "--path", "new"][..],
-        &["run", "agent", "add", run, "--type", "claude", "--dispatch", running],
-        &["run", "agent", "update", &ledger.agent, "--status", "failed"],
-        &["dispatch", "create", run, "--phase", "b"],
-        &["dispatch", "start", pending, "--pid", "7"],
-        &["dispatch", "complete", running, "--verdict", "fail", "--summary", "done"],
-        &["dispatch", "fail", running, "--error", "broken"],
-        &["dispatch", "cancel", pending],
-        &["dispatch", "record", running, "--commit", "abcdef1", "--commit", "abcdef2", "--file", "x"],
-        &["dispatch", "tokens", running, "--in", "1", "--out", "2"],
-    ] {
-        crash_everywhere(&ledger, verb);
-    }
+    let (newest, oldest) = ("a".repeat(40), "b".repeat(40));
+    let log = format!("{newest}\n\nsrc/a.rs\nsrc/b.rs\n\n{oldest}\n\nsrc/c.rs\n");
+    let lines = "{\"commit\":\"aaaaaaa1\",\"files\":[\"x\",\"y\"]}\n{\"commit\":\"bbbbbbb2\",\"files\":[]}\n";
+    std::fs::write(ledger.cli.root().join("file"), "content").expect("a file to be hashed");
+    crash_all(
+        &ledger,
+        &[
+            case(&["run", "artifact", "add", run, "--path", "file"]),
+            case(&["run", "artifact", "add", run, "--path", "gone", "--dispatch", running]),
+            case(&["run", "agent", "add", run, "--type", "claude", "--dispatch", running]),
+            case(&["run", "agent", "update", &ledger.agent, "--status", "failed"]),
+            case(&["dispatch", "create", run, "--phase", "b"]),
+            case(&["dispatch", "start", pending, "--pid", "7"]),
+            case(&["dispatch", "complete", running, "--verdict", "fail", "--summary", "done"]),
+            case(&["dispatch", "fail", running, "--error", "broken"]),
+            case(&["dispatch", "cancel", pending]),
+            case(&[
+                "dispatch", "record", running, "--commit", "abcdef1", "--commit", "abcdef2", "--file", "x",
+            ]),
+            case(&["dispatch", "record", running, "--stdin"]).reads(&log),
+            case(&["dispatch", "record", running, "--stdin"]).reads(lines),
+            case(&["dispatch", "tokens", running, "--in", "1", "--out", "2"]),
+        ],
+    );
+}
+
+#[test]
+fn late_work() {
+    let ledger = Ledger::new();
+    let running = ledger.running.as_str();
+    ledger.cli.ok(["run", "rollback", &ledger.run, "--to-phase", "a"]);
+    ledger.save();
+    crash_all(
+        &ledger,
+        &[
+            case(&["dispatch", "record", running, "--commit", "abcdef1"]).shows("\"late\":true"),
+            case(&["dispatch", "tokens", running, "--in", "1", "--out", "2"]),
+        ],
+    );
 }
 
 #[test]
 fn verbs_of_events() {
     let ledger = Ledger::new();
-    ledger.save();
-    for verb in [
-        &["events", "cursor", "reset", "reader"][..],
-        &["events", "tail", "--cursor", "reader", "--limit", "2"],
-        &["events", "redact", "2", "--reason", "secret"],
-    ] {
-        crash_everywhere(&ledger, verb);
-    }
+    crash_all(
+        &ledger,
+        &[
+            case(&["events", "cursor", "reset", "reader"]),
+            case(&["events", "tail", "--cursor", "reader", "--limit", "2"]),
+            case(&["events", "tail", &ledger.run, "--cursor", "another"]),
+            case(&["events", "redact", "1", "--reason", "secret"]),
+        ],
+    );
 }
 
 #[test]
-fn skipping_completing_and_pausing() {
+fn blocking_passing_and_pausing() {
     let ledger = Ledger::new();
     let run = ledger.run.as_str();
+    let (block, over) = ("\"event_type\":\"block\"", "\"event_type\":\"override\"");
+    // With the skip that leads to the end, and without it.
+    crash_everywhere(&ledger, &case(&["run", "advance", run]).exits(1).shows(block));
+    ledger.reset();
+    ledger.cli.ok(["run", "rollback", run, "--to-phase", "c", "--include-target"]);
     ledger.save();
-    ledger.cli.ok(["run", "rollback", run, "--to-phase", "a", "--include-target"]);
-    std::fs::remove_dir_all(ledger.cli.home().join("saved")).expect("forget the first ledger");
+    crash_all(
+        &ledger,
+        &[
+            case(&["run", "advance", run]).exits(1).shows(block),
+            case(&["run", "advance", run, "--priority", "2"]).shows("\"gate_result\":\"fail\""),
+            case(&["run", "advance", run, "--expect-phase", "c@1", "--disable-gates", "--reason", "spike"]),
+            case(&["gate", "override", run, "--reason", "by hand"]).shows(over),
+            case(&["run", "skip", run, "d", "--reason", "no need"]),
+        ],
+    );
+    ledger.reset();
+    ledger.cli.ok(["run", "artifact", "add", run, "--path", "x", "--phase", "d"]);
     ledger.save();
-    crash_everywhere(&ledger, &["run", "skip", run, "c", "--reason", "no need"]);
-    for _ in 0..2 {
-        ledger.cli.ok(["gate", "override", run, "--reason", "on"]);
-    }
-    std::fs::remove_dir_all(ledger.cli.home().join("saved")).expect("forget the second ledger");
-    ledger.save();
-    crash_everywhere(&ledger, &["gate", "override", run, "--reason", "the end"]);
+    crash_everywhere(&ledger, &case(&["run", "advance", run]).shows("\"gate_result\":\"pass\""));
     ledger.reset();
     ledger.cli.ok(["run", "set", run, "--auto-advance", "false"]);
-    std::fs::remove_dir_all(ledger.cli.home().join("saved")).expect("forget the third ledger");
     ledger.save();
-    crash_everywhere(&ledger, &["run", "advance", run]);
+    crash_everywhere(&ledger, &case(&["run", "advance", run]).exits(1).shows("\"event_type\":\"pause\""));
+}
+
+#[test]
+fn completing_and_coming_back() {
+    let ledger = Ledger::new();
+    let run = ledger.run.as_str();
+    let last = "\"to_phase\":\"e\"";
+    crash_all(
+        &ledger,
+        &[
+            case(&["run", "advance", run, "--disable-gates", "--reason", "done"]).shows(last),
+            case(&["gate", "override", run, "--reason", "the end"]).shows(last),
+        ],
+    );
+    assert_eq!(ledger.cli.json(["run", "status", run])["status"], "completed");
+    ledger.reset();
+    ledger.cli.ok(["gate", "override", run, "--reason", "the end"]);
+    ledger.save();
+    crash_everywhere(&ledger, &case(&["run", "rollback", run, "--to-phase", "b"]));
+    ledger.reset();
+    ledger.cli.ok(["run", "rollback", run, "--to-phase", "b"]);
+    assert_eq!(ledger.cli.json(["run", "status", run])["status"], "active");
 }

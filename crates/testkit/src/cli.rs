@@ -27,6 +27,19 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Runs `command` to its end.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("start the binary");
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
     /// Standard output as JSON.
     ///
     /// # Panics
@@ -85,9 +98,16 @@ impl Cli {
         self.home.path()
     }
 
+    /// The same project with its ledger in this file, as `IC_DB` says.
+    #[must_use]
+    pub fn with_db(self, path: impl AsRef<Path>) -> Self {
+        self.with_env("IC_DB", path.as_ref())
+    }
+
     /// The ledger's file.
     pub fn db(&self) -> PathBuf {
-        self.root.join(".ic/ic.db")
+        let named = self.env.iter().rev().find(|(name, _)| name == "IC_DB");
+        named.map_or_else(|| self.root.join(".ic/ic.db"), |(_, path)| PathBuf::from(path))
     }
 
     /// A call that has not been started.
@@ -103,7 +123,7 @@ impl Cli {
     /// # Panics
     /// If it cannot be started.
     pub fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Outcome {
-        finish(&mut self.command(arguments))
+        Outcome::of(&mut self.command(arguments))
     }
 
     /// Runs a call with this standard input.
@@ -118,7 +138,7 @@ impl Cli {
         let file = tempfile::tempfile().expect("a temporary file");
         std::io::Write::write_all(&mut &file, input).expect("the input");
         std::io::Seek::rewind(&mut &file).expect("rewind the input");
-        finish(self.command(arguments).stdin(file))
+        Outcome::of(self.command(arguments).stdin(file))
     }
 
     /// Runs a call that must succeed and returns its output without the newline at its end.
@@ -153,14 +173,5 @@ impl Cli {
     /// The content of the ledger as text.
     pub fn dump(&self) -> String {
         crate::dump(&self.db())
-    }
-}
-
-fn finish(command: &mut Command) -> Outcome {
-    let output = command.output().expect("start the binary");
-    Outcome {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
 }

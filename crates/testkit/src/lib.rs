@@ -1,10 +1,12 @@
 //! Fixtures and builders for tests: a kernel in memory, and a project on disk driven through the real binary.
 
+mod campaign;
 mod cli;
 mod dump;
 mod kernel;
 mod older;
 
+pub use campaign::{Random, long};
 pub use cli::{Cli, Outcome};
 pub use dump::dump;
 pub use kernel::{kernel, new_run};
