@@ -94,6 +94,25 @@ const ARGUMENTS: &[(&str, Takes)] = &[
     ("dispatch list @ --phase={}", Phase),
     ("dispatch list --status={}", Word),
     ("dispatch list --limit={}", Number),
+    ("checkpoint create --run={}", Reference),
+    ("checkpoint create --name={}", Label),
+    ("checkpoint create --message={}", Text),
+    ("checkpoint create --conversation={}", Label),
+    ("checkpoint list --run={}", Reference),
+    ("checkpoint list --conversation={}", Label),
+    ("checkpoint list --workflow={}", Label),
+    ("checkpoint tree --run={}", Reference),
+    ("checkpoint tree --conversation={}", Label),
+    ("checkpoint tree --workflow={}", Label),
+    ("checkpoint show {}", Reference),
+    ("checkpoint diff {}", Reference),
+    ("checkpoint cat {} a.md", Reference),
+    ("checkpoint restore {} --yes", Reference),
+    ("checkpoint restore --yes --name={}", Label),
+    ("checkpoint restore --latest --yes --strategy={}", Word),
+    ("checkpoint restore --latest --yes --expect-plan={}", Phase),
+    ("checkpoint undo --yes --expect-plan={}", Phase),
+    ("checkpoint redo --yes --expect-plan={}", Phase),
     ("gate check {}", Reference),
     ("gate check @ --priority={}", Number),
     ("gate override @ --reason={}", Text),
@@ -256,7 +275,7 @@ fn every_argument_with_a_value_is_swept() {
     let manual = std::fs::read_to_string(crate::support::docs("CLI.md")).expect("docs/CLI.md");
     let mut missing = Vec::new();
     // Flags that are not recorded and have tests of their own.
-    let elsewhere = ["--store", "--project", "--dispatch"];
+    let elsewhere = ["--store", "--project", "--dispatch", "--path"];
     for section in manual.split("\n## ic ").skip(1) {
         let verb = section.lines().next().expect("a verb");
         let flags = section

@@ -10,9 +10,18 @@ use ic_base::Code;
 use ic_testkit::Outcome;
 
 use crate::support::{Project, args, assert_shape, chain, docs, story};
+use crate::verbs::checkpoint::{with_history, write};
 
 /// Codes that cannot be provoked everywhere: they need a file system or a user that is not at hand.
-const BY_HAND: &[&str] = &["unsupported_fs", "permission_denied"];
+const BY_HAND: &[&str] = &[
+    "unsupported_fs",
+    "permission_denied",
+    "foreign_commits",
+    "git_in_progress",
+    "git_busy",
+    "git_unsupported",
+    "git_failed",
+];
 
 /// How a code comes about: what happened before, and the call.
 struct Scene {
@@ -82,6 +91,20 @@ const SCENES: &[Scene] = &[
         call: "run rollback @ --to-phase draft --expect-plan 5d41402a",
     },
     Scene { code: "conflict", before: redacted, call: "events redact 1 --reason again" },
+    Scene { code: "checkpoint_not_found", before: nothing, call: "checkpoint show 7f3a9c21" },
+    Scene { code: "path_not_found", before: with_history, call: "checkpoint cat 0a000011 no-such-file" },
+    Scene { code: "confirmation_required", before: nothing, call: "checkpoint undo" },
+    Scene { code: "invalid_config", before: misspelt, call: "config show" },
+    Scene { code: "no_checkpoint", before: nothing, call: "checkpoint restore --latest --yes" },
+    Scene { code: "nothing_to_undo", before: nothing, call: "checkpoint undo --yes" },
+    Scene { code: "work_running", before: working, call: "checkpoint restore 0a000011 --yes" },
+    Scene { code: "unsafe_root", before: nothing, call: "checkpoint create" },
+    Scene { code: "tree_too_large", before: small, call: "checkpoint create" },
+    Scene {
+        code: "foreign_root",
+        before: with_history,
+        call: "checkpoint restore 0a000011 --yes --db ../.ic/ic.db -C src",
+    },
     Scene { code: "newer_schema", before: newer, call: "run list" },
     Scene { code: "foreign_database", before: foreign, call: "run list --db app.db" },
     Scene { code: "busy", before: nothing, call: "run create --goal Port --busy-timeout 50ms" },
@@ -92,6 +115,22 @@ const SCENES: &[Scene] = &[
     Scene { code: "io_error", before: unreadable, call: "run artifact add @ --path disk.img" },
     Scene { code: "internal", before: meddled, call: "run set @ --complexity 2" },
 ];
+
+fn misspelt(project: &Project) {
+    write(project, ".ic.yaml", "rollback:\n  retention:\n    keep_last: 3\n");
+}
+
+fn working(project: &Project) {
+    with_history(project);
+    let dispatch = project.ok("dispatch create @ --name build");
+    // Somebody who lives as long as the machine.
+    project.ok(&format!("dispatch start {dispatch} --pid 1"));
+}
+
+fn small(project: &Project) {
+    write(project, ".ic.yaml", "rollback: {checkpointing: {max-files: 1}}\n");
+    write(project, "a.md", "a\n");
+}
 
 fn same_end(project: &Project) {
     for seed in [0x1_abcd_ef01_u64, 0x2_abcd_ef01] {
@@ -185,6 +224,7 @@ fn call(project: &Project, scene: &Scene, form: &str) -> Outcome {
                 stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
             }
         }
+        "unsafe_root" => project.run_with("HOME", project.root(), &line),
         _ => project.run(&line),
     }
 }

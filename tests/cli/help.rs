@@ -46,8 +46,9 @@ fn the_examples_can_be_parsed() {
     let project = Project::new();
     let manual = std::fs::read_to_string(crate::support::docs("CLI.md")).expect("docs/CLI.md");
     let mut seen = 0;
-    for line in
-        manual.lines().filter(|line| line.starts_with("ic ") && !line.contains(['|', '"', '$', '\\', '~']))
+    for line in manual
+        .lines()
+        .filter(|line| line.starts_with("ic ") && !line.contains(['|', '"', '$', '\\', '~', '>']))
     {
         let line = line.split("   ").next().unwrap_or(line).trim();
         if line.contains("OPTIONS") || line.contains('<') || line.starts_with("ic init") {

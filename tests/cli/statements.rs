@@ -1,6 +1,7 @@
 //! Every statement of every verb finds its rows by an index, however many there are.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use rusqlite::Connection;
 
@@ -17,6 +18,9 @@ const GROWING: &[&str] = &[
     "run_agents",
     "run_skips",
     "rollbacks",
+    "checkpoints",
+    "restores",
+    "objects",
 ];
 
 /// Every verb with the calls that run all of its statements, in an order that lets each succeed.
@@ -53,6 +57,23 @@ const CALLS: &[&str] = &[
     "dispatch list --status running",
     "dispatch fail {second} --error e",
     "dispatch cancel {builder}",
+    "checkpoint create --run @ --message m",
+    "checkpoint create --name first",
+    "checkpoint create --conversation chat --dispatch {planner}",
+    "checkpoint list",
+    "checkpoint list --run @",
+    "checkpoint list --conversation chat",
+    "checkpoint list --workflow none --pruned",
+    "checkpoint show {first}",
+    "checkpoint tree",
+    "checkpoint diff {first}",
+    "checkpoint cat {first} a.md",
+    "checkpoint restore {first} --yes --force",
+    "checkpoint restore --name first --dry-run",
+    "checkpoint restore --latest --dry-run --mine --dispatch {planner}",
+    "checkpoint undo --yes",
+    "checkpoint redo --yes",
+    "config show",
     "run agent add @ --type codex --dispatch {planner}",
     "run agent update {agent} --status completed",
     "run artifact add @ --path a.md --dispatch {planner}",
@@ -83,6 +104,7 @@ const CALLS: &[&str] = &[
 fn populated() -> (Project, BTreeMap<&'static str, String>) {
     let project = Project::new();
     std::fs::create_dir(project.root().join("sub")).expect("a directory");
+    std::fs::write(project.root().join("a.md"), "a").expect("a file");
     let rules = r#"{"a→b": [{"check":"artifact_exists"},{"check":"agents_complete"},{"check":"dispatches_complete"},{"check":"verdict_exists"},{"check":"verdict_clean","phase":"a"}]}"#;
     let words = ["run", "create", "--goal", "gated", "--phases", "a,b", "--gates", rules, "--project", "/"];
     let gated = project.run_words(words).stdout.trim().to_owned();
@@ -121,6 +143,10 @@ fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMa
             call if call.starts_with("dispatch create") => {
                 ids.insert("{second}", outcome.stdout.trim().to_owned())
             }
+            call if call.ends_with("--name first") => {
+                std::fs::write(project.root().join("a.md"), "changed").expect("a change");
+                ids.insert("{first}", outcome.stdout.trim().to_owned())
+            }
             _ => None,
         };
         for sql in std::fs::read_to_string(&log).expect("the log").lines() {
@@ -132,6 +158,16 @@ fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMa
 
 /// The lines of SQLite's plan for a statement.
 fn plan(db: &Connection, sql: &str) -> Vec<String> {
+    // Content lies in a database of its own.
+    let beside;
+    let is_content = sql.split([' ', '(']).any(|word| word == "objects" || word == "packs");
+    let db = if is_content {
+        let ledger = Path::new(db.path().expect("a file"));
+        beside = Connection::open(ledger.with_file_name("objects.db")).expect("the object store");
+        &beside
+    } else {
+        db
+    };
     let mut statement =
         db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap_or_else(|e| panic!("{sql}: {e}"));
     let parameters = vec![rusqlite::types::Null; statement.parameter_count()];
@@ -176,7 +212,7 @@ fn only_known_statements_are_no_data() {
         .filter(|sql| !is_data(sql))
         .map(|sql| sql.split(' ').take(2).collect::<Vec<_>>().join(" "))
         .collect();
-    let known = ["-- committed", "BEGIN DEFERRED", "BEGIN IMMEDIATE", "COMMIT", "VACUUM"];
+    let known = ["-- committed", "-- making", "BEGIN DEFERRED", "BEGIN IMMEDIATE", "COMMIT", "VACUUM"];
     for sql in &others {
         assert!(known.contains(&sql.as_str()) || sql.starts_with("PRAGMA"), "{sql}");
     }

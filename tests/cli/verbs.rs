@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::support::verbs;
 
+pub(crate) mod checkpoint;
 mod dispatch;
 mod events;
 mod gate;
@@ -22,6 +23,8 @@ fn every_verb_has_a_page() {
         .collect();
     let wanted: BTreeSet<String> = verbs()
         .iter()
+        // Its output is the file's own bytes.
+        .filter(|(verb, _)| verb != "ic checkpoint cat")
         .map(|(verb, _)| verb["ic ".len()..].replace([' ', '='], "-").replace("---", "-"))
         .collect();
     assert_eq!(pages, wanted);

@@ -100,7 +100,7 @@ fn commits_of_a_real_repository_are_recorded_from_git_log() {
         .output()
         .expect("git runs");
     let recorded = project.run_with_input(&format!("dispatch record {dispatch} --stdin"), &log.stdout).json();
-    assert_eq!((recorded["commits"].as_i64(), recorded["files"].as_i64()), (Some(2), Some(3)));
+    assert_eq!((recorded["commits"].as_i64(), recorded["files"].as_i64()), (Some(2), Some(4)));
     let report = project.run("run rollback @ --layer=code").json();
     let newest = String::from_utf8(log.stdout).expect("UTF-8").lines().next().expect("a commit").to_owned();
     assert_eq!(report["revert_order"][0], newest.as_str());

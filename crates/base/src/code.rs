@@ -59,6 +59,14 @@ codes! {
     AmbiguousId = "ambiguous_id", Usage;
     /// Several runs fit `@` or a scope.
     AmbiguousRun = "ambiguous_run", Usage;
+    /// No checkpoint with this id or name.
+    CheckpointNotFound = "checkpoint_not_found", Usage;
+    /// The checkpoint holds nothing at this path.
+    PathNotFound = "path_not_found", Usage;
+    /// A verb that writes outside the ledger needs a yes.
+    ConfirmationRequired = "confirmation_required", Usage;
+    /// The configuration file is not valid.
+    InvalidConfig = "invalid_config", Usage;
     /// A layer that this build does not have yet.
     LayerNotAvailable = "layer_not_available", Usage;
 
@@ -96,6 +104,26 @@ codes! {
     PlanChanged = "plan_changed", No;
     /// What is asked contradicts what is recorded.
     Conflict = "conflict", No;
+    /// There is no checkpoint here yet.
+    NoCheckpoint = "no_checkpoint", No;
+    /// There is no restore to undo or redo.
+    NothingToUndo = "nothing_to_undo", No;
+    /// A worker still works in the root.
+    WorkRunning = "work_running", No;
+    /// The root is no project: `/` or the home directory.
+    UnsafeRoot = "unsafe_root", No;
+    /// The tree has more files, or more bytes, than a checkpoint may have.
+    TreeTooLarge = "tree_too_large", No;
+    /// The checkpoint belongs to another root.
+    ForeignRoot = "foreign_root", No;
+    /// Commits after the checkpoint belong to another run.
+    ForeignCommits = "foreign_commits", No;
+    /// A merge, rebase or the like is in progress.
+    GitInProgress = "git_in_progress", No;
+    /// Another git command holds the index or a ref, or moved one meanwhile.
+    GitBusy = "git_busy", No;
+    /// The repository uses something that is not restored: sparse checkout, submodule changes, a branch checked out elsewhere.
+    GitUnsupported = "git_unsupported", No;
 
     /// The ledger was written by a newer version of this program.
     NewerSchema = "newer_schema", Failure;
@@ -115,6 +143,8 @@ codes! {
     PermissionDenied = "permission_denied", Failure;
     /// A migration of the ledger did not succeed; nothing was changed.
     MigrationFailed = "migration_failed", Failure;
+    /// A git command failed.
+    GitFailed = "git_failed", Failure;
     /// Reading or writing a file failed.
     Io = "io_error", Failure;
     /// A fault of this program.

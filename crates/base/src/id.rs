@@ -98,6 +98,10 @@ ids! {
     AgentId;
     /// A rollback.
     RollbackId;
+    /// A checkpoint.
+    CheckpointId;
+    /// A restore of a checkpoint.
+    RestoreId;
 }
 
 #[cfg(test)]

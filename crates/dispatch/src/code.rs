@@ -190,6 +190,22 @@ pub fn files_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Resu
     )
 }
 
+/// The paths that other runs than these recorded after `since`, each with its run and that run's project.
+pub fn files_of_others(
+    snapshot: &Snapshot<'_>,
+    own: &[RunId],
+    since: Seq,
+) -> Result<Vec<(PathBuf, RunId, PathBuf)>> {
+    let mut files = snapshot.query_all(
+        "SELECT f.path, f.run_id, r.project_dir FROM dispatch_files f JOIN runs r ON r.id = f.run_id \
+         WHERE f.seq > $1 ORDER BY f.seq, f.ord",
+        &[&since],
+        |row| Ok((row.path(0)?, RunId::from_ledger(row.get(1)?), row.path(2)?)),
+    )?;
+    files.retain(|(_, run, _)| !own.contains(run));
+    Ok(files)
+}
+
 /// The commits of one dispatch, oldest first.
 pub fn commits_of(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<RecordedCommit>> {
     let mut commits = snapshot.query_all(

@@ -48,6 +48,22 @@ impl<'a> NewEvent<'a> {
             payload: None,
         }
     }
+
+    /// An event of this type that belongs to no run.
+    pub fn without_run(event_type: EventType) -> Self {
+        Self {
+            run_id: None,
+            epoch: None,
+            event_type,
+            subject_id: None,
+            from: None,
+            to: None,
+            gate_result: None,
+            gate_tier: None,
+            reason: None,
+            payload: None,
+        }
+    }
 }
 
 /// Records an event and returns its seq: one more than the last, in the caller's transaction.

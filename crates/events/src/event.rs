@@ -18,6 +18,8 @@ pub enum Source {
     Agent,
     /// An artifact.
     Artifact,
+    /// A checkpoint.
+    Checkpoint,
 }
 
 impl Source {
@@ -29,6 +31,7 @@ impl Source {
             Self::Dispatch => "dispatch",
             Self::Agent => "agent",
             Self::Artifact => "artifact",
+            Self::Checkpoint => "checkpoint",
         }
     }
 }
@@ -100,6 +103,16 @@ event_types! {
     AgentFailed = Agent, "agent_failed";
     /// An artifact was registered.
     ArtifactAdded = Artifact, "artifact_added";
+    /// The working tree was captured.
+    CheckpointCreated = Checkpoint, "checkpoint_created";
+    /// A restore of the working tree began; `to` is its target.
+    RestoreBegun = Checkpoint, "restore_begun";
+    /// A restore of the working tree was finished.
+    CheckpointRestored = Checkpoint, "checkpoint_restored";
+    /// A checkpoint was given up: its content may go.
+    CheckpointPruned = Checkpoint, "checkpoint_pruned";
+    /// The content of a path was taken out everywhere.
+    ContentPurged = Checkpoint, "content_purged";
 }
 
 /// One event, as it was recorded.

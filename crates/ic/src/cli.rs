@@ -3,7 +3,7 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
-use crate::commands::{dispatch, events, gate, ledger, run};
+use crate::commands::{checkpoint, config, dispatch, events, gate, ledger, run};
 use crate::flags::Global;
 
 const STYLES: Styles = Styles::styled()
@@ -52,9 +52,15 @@ pub(crate) enum Command {
     /// Dispatches: work handed to agents, its commits and files
     #[command(subcommand)]
     Dispatch(dispatch::Verb),
+    /// Checkpoints: capture the working tree, compare, restore, undo
+    #[command(subcommand)]
+    Checkpoint(checkpoint::Verb),
     /// Gates: check, override, list the rules
     #[command(subcommand)]
     Gate(gate::Verb),
+    /// The project's configuration
+    #[command(subcommand)]
+    Config(config::Verb),
     /// Events: follow, verify, redact
     #[command(subcommand)]
     Events(events::Verb),

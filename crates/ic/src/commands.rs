@@ -1,5 +1,7 @@
 //! One file per verb: its arguments, one library call, its rendering.
 
+pub(crate) mod checkpoint;
+pub(crate) mod config;
 pub(crate) mod dispatch;
 pub(crate) mod events;
 pub(crate) mod gate;
@@ -24,6 +26,8 @@ pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
         Command::Health(verb) => verb.run(&mut session),
         Command::Run(verb) => verb.run(&mut session),
         Command::Dispatch(verb) => verb.run(&mut session),
+        Command::Checkpoint(verb) => verb.run(&mut session),
+        Command::Config(verb) => verb.run(&mut session),
         Command::Gate(verb) => verb.run(&mut session),
         Command::Events(verb) => verb.run(&mut session),
     }

@@ -15,6 +15,8 @@ pub(crate) struct Environment {
     pub(crate) config: Option<PathBuf>,
     /// `IC_FORMAT`: the default of `--format`.
     pub(crate) format: Option<OsString>,
+    /// `HOME`: the home directory, which is no project.
+    pub(crate) home: Option<PathBuf>,
     /// `IC_DISPATCH`: the dispatch on whose behalf writes are made.
     pub(crate) dispatch: Option<OsString>,
 }
@@ -29,6 +31,7 @@ impl Environment {
             db: env::var_os("IC_DB").map(PathBuf::from),
             config: env::var_os("IC_CONFIG").filter(|v| !v.is_empty()).map(PathBuf::from),
             format: env::var_os("IC_FORMAT").filter(|v| !v.is_empty()),
+            home: env::var_os("HOME").filter(|v| !v.is_empty()).map(PathBuf::from),
             dispatch: env::var_os("IC_DISPATCH").filter(|v| !v.is_empty()),
         }
     }

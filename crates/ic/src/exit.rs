@@ -13,16 +13,19 @@ pub(crate) enum Exit {
     Failure,
     /// Bad flags or values, or a reference to something that does not exist.
     Usage,
+    /// Partly done: the report on stdout names what is left.
+    Partly,
 }
 
 impl Exit {
-    /// The process's exit code. Stable from the first release; 4 is kept for work that is partly done.
+    /// The process's exit code. Stable from the first release.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Done => 0,
             Self::No => 1,
             Self::Failure => 2,
             Self::Usage => 3,
+            Self::Partly => 4,
         }
     }
 }

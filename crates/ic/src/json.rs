@@ -2,7 +2,9 @@
 //!
 //! Each has a schema in `docs/schemas/`. Fields are added, never renamed or removed.
 
+mod checkpoint;
 mod code;
+mod config;
 mod dispatch;
 mod event;
 mod ledger;
@@ -16,11 +18,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
+pub(crate) use checkpoint::{ChangeJson, CheckpointJson, DiffJson, FileJson, RestoreJson};
 pub(crate) use code::CodeJson;
+pub(crate) use config::ConfigJson;
 pub(crate) use dispatch::{DispatchJson, DispatchShowJson, RecordedJson};
 pub(crate) use event::{CursorJson, EventJson, RedactedJson, VerifyJson};
 pub(crate) use ledger::{CheckJson, HealthJson, InitJson, VersionJson, WhereJson};
 pub(crate) use rollback::RollbackJson;
+use run::WarningJson;
 pub(crate) use run::{
     AdvanceJson, CancelJson, GateCheckJson, GateRuleJson, PhaseJson, RunJson, SkipJson, soft_warning,
 };

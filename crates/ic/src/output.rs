@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 
-use anstream::AutoStream;
+use anstream::{AutoStream, ColorChoice};
 use ic_base::{Diagnose, Result};
 use serde::Serialize;
 
@@ -102,6 +102,31 @@ impl Output {
         List { output: self, empty: true }
     }
 
+    /// Lets `write` print bytes as they are, in every form: nothing is taken out of them, whoever looks.
+    pub(crate) fn exact(&mut self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Written> {
+        if let Ok(fd) = io::stdout().as_fd().try_clone_to_owned() {
+            self.writer = Box::new(BufWriter::with_capacity(64 * 1024, File::from(fd)));
+        }
+        let mut sink = Exact { output: self, failed: None };
+        let result = write(&mut sink);
+        match sink.failed.take() {
+            // The writer's own complaint would only say that its sink failed.
+            Some(error) => Err(error),
+            None if self.closed => Ok(Written::Closed),
+            None => result.and_then(|()| self.flush()),
+        }
+    }
+
+    /// Whether what is printed may carry colours.
+    pub(crate) fn has_colours() -> bool {
+        AutoStream::choice(&io::stdout()) != ColorChoice::Never
+    }
+
+    /// Whether JSON was asked for in this very call.
+    pub(crate) fn json_was_asked_for(&self) -> bool {
+        self.json_asked
+    }
+
     /// Prints a warning on stderr, for people; in JSON it stands in the record.
     pub(crate) fn warn(&self, message: &str) {
         if self.format == Format::Text && !self.quiet {
@@ -156,6 +181,29 @@ impl Output {
     }
 }
 
+/// Bytes as they are. A reader that is gone ends the writing, and is no failure.
+struct Exact<'o> {
+    output: &'o mut Output,
+    failed: Option<ic_base::Diagnosis>,
+}
+
+impl Write for Exact<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.output.raw(bytes) {
+            Ok(()) if self.output.closed => Err(ErrorKind::BrokenPipe.into()),
+            Ok(()) => Ok(bytes.len()),
+            Err(error) => {
+                self.failed = Some(error);
+                Err(ErrorKind::Other.into())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A list whose records come one by one.
 pub(crate) struct List<'o> {
     output: &'o mut Output,
@@ -185,6 +233,14 @@ impl List<'_> {
     /// Hands what was pushed so far to the operating system.
     pub(crate) fn flush(&mut self) -> Result<Written> {
         self.output.flush()
+    }
+
+    /// As [`List::end`], with `text` for people at the end: columns need to know every row.
+    pub(crate) fn end_with(self, text: impl FnOnce() -> String) -> Result<Written> {
+        if self.output.format == Format::Text {
+            self.output.raw(text().as_bytes())?;
+        }
+        self.end()
     }
 
     /// Ends the list and hands it to the operating system.

@@ -1,5 +1,8 @@
 //! Text for people: tables, cards, previews. Colours are stripped where nobody sees them.
 
+pub(crate) mod checkpoint;
+pub(crate) mod config;
+pub(crate) mod diff;
 pub(crate) mod dispatch;
 pub(crate) mod event;
 pub(crate) mod ledger;

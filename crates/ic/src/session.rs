@@ -1,17 +1,19 @@
 //! From the global flags to an open ledger.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_ops::checkpoint::{self, Settings, Workspace};
+use ic_ops::config::{self, Config, Loaded};
 use ic_ops::{Caller, Kernel};
 use ic_phase::resolve::Project;
 use ic_store::{Ledger, Lookup, OpenOptions, Place};
 
 use crate::environment::Environment;
 use crate::flags::Global;
-use crate::format::FormatChoice;
+use crate::format::{Format, FormatChoice};
 use crate::output::Output;
 use crate::render::path_text;
 
@@ -94,6 +96,56 @@ impl Session {
             project: Project { directory: self.directory.clone(), root: place.root },
             caller: self.caller(dispatch)?,
         })
+    }
+
+    /// The configuration of the project whose root this is. Errors: `invalid_config`.
+    pub(crate) fn config(&self, root: &Path) -> Result<Loaded> {
+        config::load(root, self.named_config().as_deref())
+    }
+
+    /// How checkpoints are taken in this project. Errors: `invalid_config`.
+    pub(crate) fn checkpoint_settings(&self, kernel: &Kernel) -> Result<Settings> {
+        Ok(self.settings(self.config(&kernel.project.root)?.config))
+    }
+
+    /// How checkpoints are taken along the way; `None` if they are not to be. Errors: `invalid_config`.
+    pub(crate) fn automatic_checkpoints(&self, kernel: &Kernel) -> Result<Option<Settings>> {
+        let config = self.config(&kernel.project.root)?.config;
+        let wanted = config.enabled && config.checkpointing.auto;
+        Ok(wanted.then(|| self.settings(config)))
+    }
+
+    fn settings(&self, config: Config) -> Settings {
+        Settings {
+            checkpointing: config.checkpointing,
+            home: self.environment.home.clone(),
+            allow_unsafe_root: false,
+            busy_timeout: self.options.busy_timeout,
+        }
+    }
+
+    /// Says on stderr that a restore of this tree was interrupted, if one was.
+    pub(crate) fn warn_of_interruption(&self, workspace: &Workspace<'_>) -> Result<()> {
+        if let Some(warning) = checkpoint::settle_note(workspace)? {
+            self.output.warn(&warning.message);
+        }
+        Ok(())
+    }
+
+    /// Whether a person can be asked: a terminal on both sides, and text.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.output.format == Format::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Shows `text` and asks a question on the terminal; Enter is no.
+    pub(crate) fn ask(text: &str, question: &str) -> Result<bool> {
+        let mut answer = String::new();
+        let mut terminal = anstream::stderr();
+        write!(terminal, "{text}{question} [y/N] ")
+            .and_then(|()| terminal.flush())
+            .and_then(|()| io::stdin().read_line(&mut answer))
+            .while_doing(|| "asking on the terminal".to_owned())?;
+        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
     fn caller(&self, flag: Option<&str>) -> Result<Option<Caller>> {

@@ -2,7 +2,8 @@
 
 mod facts;
 
-use ic_base::{Result, RunId, Seq, Timestamp};
+use ic_base::{CheckpointId, Result, RunId, Seq, Timestamp};
+use ic_checkpoint::record::Link;
 use ic_events::{EventType, NewEvent};
 use ic_phase::gate::{Tier, Verdict, evaluate};
 use ic_phase::machine::{self, Expectation, Step};
@@ -11,6 +12,8 @@ use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
 use crate::Kernel;
+use crate::checkpoint::auto::{Occasion, Taken};
+use crate::checkpoint::{Settings, Warning};
 
 /// How a run is to be advanced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,6 +45,10 @@ pub struct Outcome {
     pub epoch: i64,
     /// The event; `None` for an evaluation that writes nothing.
     pub seq: Option<Seq>,
+    /// The checkpoint that was taken just before.
+    pub checkpoint_id: Option<CheckpointId>,
+    /// What went less well.
+    pub warnings: Vec<Warning>,
 }
 
 impl Outcome {
@@ -53,12 +60,23 @@ impl Outcome {
 
 /// Moves a run one phase forward, or records what holds it back.
 ///
-/// Errors: `rolling_back`, `stale_phase`, `terminal_phase`, `run_not_active`; a block or pause is no error.
-pub fn advance(kernel: &Kernel, reference: &str, request: &Request<'_>) -> Result<Outcome> {
+/// With `checkpoints`, the working tree is captured before it moves. Errors: `rolling_back`, `stale_phase`,
+/// `terminal_phase`, `run_not_active`; a block or pause is no error.
+pub fn advance(
+    kernel: &Kernel,
+    reference: &str,
+    request: &Request<'_>,
+    checkpoints: Option<&Settings>,
+) -> Result<Outcome> {
+    let judged = |snapshot: &Snapshot<'_>| {
+        let run = kernel.run(snapshot, reference)?;
+        let outcome = judge(snapshot, &run, request)?;
+        Ok((run, outcome))
+    };
+    let taken = capture(kernel, checkpoints, judged)?;
     kernel.write(|tx, now| {
-        let run = kernel.run(tx, reference)?;
-        let outcome = judge(tx, &run, request)?;
-        record(tx, now, &run, outcome)
+        let (run, outcome) = judged(tx)?;
+        record(tx, now, &run, outcome, &taken)
     })
 }
 
@@ -73,14 +91,43 @@ pub fn check(kernel: &Kernel, reference: &str, priority: u32) -> Result<Outcome>
 /// Moves a run one phase forward past its gate, whatever it says: the decision of whoever gives the reason.
 ///
 /// It is itself the advance: one event, used up. Errors: `rolling_back`, `terminal_phase`, `run_not_active`.
-pub fn override_gate(kernel: &Kernel, reference: &str, reason: &str) -> Result<Outcome> {
-    kernel.write(|tx, now| {
-        let run = kernel.run(tx, reference)?;
-        let mut outcome = judge(tx, &run, &Request::default())?;
+pub fn override_gate(
+    kernel: &Kernel,
+    reference: &str,
+    reason: &str,
+    checkpoints: Option<&Settings>,
+) -> Result<Outcome> {
+    let judged = |snapshot: &Snapshot<'_>| {
+        let run = kernel.run(snapshot, reference)?;
+        let mut outcome = judge(snapshot, &run, &Request::default())?;
         outcome.event_type = EventType::Override;
         outcome.reason = Some(reason.to_owned());
-        record(tx, now, &run, outcome)
+        Ok((run, outcome))
+    };
+    let taken = capture(kernel, checkpoints, judged)?;
+    kernel.write(|tx, now| {
+        let (run, outcome) = judged(tx)?;
+        record(tx, now, &run, outcome, &taken)
     })
+}
+
+/// Captures the tree of a run that would move now; what holds it back is said by the transaction that follows.
+fn capture(
+    kernel: &Kernel,
+    checkpoints: Option<&Settings>,
+    judged: impl Fn(&Snapshot<'_>) -> Result<(Run, Outcome)>,
+) -> Result<Taken> {
+    let Some(settings) = checkpoints else { return Ok(Taken::nothing()) };
+    let (run, outcome, dispatch_id) = kernel.read(|snapshot| {
+        let (run, outcome) = judged(snapshot)?;
+        let dispatch_id = kernel.dispatch_in(snapshot, &run.id)?;
+        Ok((run, outcome, dispatch_id))
+    })?;
+    if !outcome.advanced() {
+        return Ok(Taken::nothing());
+    }
+    let link = Link { run_id: Some(run.id), phase: Some(run.phase), dispatch_id, ..Link::default() };
+    Ok(Taken::take(kernel, settings, &run.project_dir, link))
 }
 
 fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &Request<'_>) -> Result<Outcome> {
@@ -109,28 +156,43 @@ fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &Request<'_>) -> Result<Ou
         reason,
         epoch: run.epoch,
         seq: None,
+        checkpoint_id: None,
+        warnings: Vec::new(),
     })
 }
 
-fn record(tx: &Transaction<'_>, now: Timestamp, run: &Run, mut outcome: Outcome) -> Result<Outcome> {
+fn record(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    run: &Run,
+    mut outcome: Outcome,
+    taken: &Taken,
+) -> Result<Outcome> {
+    // A tree that was captured for a move that somebody else made first belongs to nothing.
+    let checkpoint_id = if outcome.advanced() { taken.id() } else { None };
     let event = NewEvent {
         from: Some(&outcome.from),
         to: Some(&outcome.to),
         gate_result: Some(outcome.verdict.result.as_str()),
         gate_tier: Some(outcome.verdict.tier.as_str()),
         reason: outcome.reason.as_deref(),
-        payload: Some(evidence(&outcome.verdict)),
+        payload: Some(evidence(&outcome.verdict, checkpoint_id)),
         ..NewEvent::of(&run.id, run.epoch, outcome.event_type)
     };
-    outcome.seq = Some(ic_events::append(tx, now, &event)?);
+    let append = || ic_events::append(tx, now, &event);
+    let occasion = Occasion { run_id: &run.id, epoch: run.epoch, phase: &run.phase };
+    let seq = if outcome.advanced() { taken.record(tx, now, occasion, append)? } else { append()? };
+    outcome.seq = Some(seq);
     if outcome.advanced() {
+        outcome.checkpoint_id = checkpoint_id.cloned();
+        outcome.warnings.clone_from(&taken.warnings);
         let completes = outcome.to == run.chain.last();
         run::advance_phase(tx, now, run, &outcome.to, completes)?;
     }
     Ok(outcome)
 }
 
-fn evidence(verdict: &Verdict) -> Value {
+fn evidence(verdict: &Verdict, checkpoint_id: Option<&CheckpointId>) -> Value {
     let conditions: Vec<Value> = verdict
         .conditions
         .iter()
@@ -145,5 +207,8 @@ fn evidence(verdict: &Verdict) -> Value {
             })
         })
         .collect();
-    json!({ "conditions": conditions })
+    match checkpoint_id {
+        Some(id) => json!({ "conditions": conditions, "checkpoint_id": id.as_str() }),
+        None => json!({ "conditions": conditions }),
+    }
 }

@@ -67,7 +67,7 @@ fn hash_of_file(path: &Path) -> Result<Option<String>> {
 }
 
 /// The path as it is recorded: from the project's root if it lies inside, else absolute. Links are not followed.
-fn recorded_path(path: &Path, directory: &Path, root: &Path) -> PathBuf {
+pub(crate) fn recorded_path(path: &Path, directory: &Path, root: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in directory.join(path).components() {
         match component {

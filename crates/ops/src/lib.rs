@@ -3,6 +3,8 @@
 pub mod advance;
 pub mod agent;
 pub mod artifact;
+pub mod checkpoint;
+pub mod config;
 pub mod dispatch;
 pub mod history;
 mod kernel;

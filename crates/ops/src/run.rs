@@ -8,11 +8,37 @@ use ic_phase::skip::{self, Skip};
 use ic_runtrack::{Agent, agent};
 
 use crate::Kernel;
+use crate::checkpoint::auto::{Occasion, Taken};
+use crate::checkpoint::{self, Warning};
 
-/// Creates a run; its id is given here.
-pub fn create(kernel: &Kernel, mut new: NewRun) -> Result<Run> {
+/// A run that was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Created {
+    /// The run.
+    pub run: Run,
+    /// What went less well.
+    pub warnings: Vec<Warning>,
+}
+
+/// Creates a run; its id is given here. With `checkpoints`, the working tree is captured as it is at its beginning.
+pub fn create(
+    kernel: &Kernel,
+    mut new: NewRun,
+    checkpoints: Option<&checkpoint::Settings>,
+) -> Result<Created> {
     new.id = kernel.context.new_id::<RunId>();
-    kernel.write(|tx, now| run::create(tx, now, new.clone()))
+    kernel.read(|snapshot| kernel.calling_dispatch(snapshot))?;
+    let taken = match checkpoints {
+        // The row gets the run's id when there is a run.
+        Some(settings) => Taken::take_first(kernel, settings, &new),
+        None => Taken::nothing(),
+    };
+    kernel.write(|tx, now| {
+        let run = run::create(tx, now, new.clone())?;
+        let occasion = Occasion { run_id: &run.id, epoch: run.epoch, phase: &run.phase };
+        taken.record(tx, now, occasion, || Ok(run.seq))?;
+        Ok(Created { run, warnings: taken.warnings.clone() })
+    })
 }
 
 /// Changes settings of a run. Errors: `rolling_back`.

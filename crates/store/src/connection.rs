@@ -33,7 +33,7 @@ pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<Connection> {
 }
 
 /// Waits for locks by polling every 0.2 to 3 ms.
-fn wait_politely(connection: &mut Connection, timeout: Duration) -> Result<()> {
+pub(crate) fn wait_politely(connection: &mut Connection, timeout: Duration) -> Result<()> {
     let mut started = Instant::now();
     let mut state = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     connection
@@ -72,12 +72,11 @@ pub(crate) fn use_wal(connection: &Connection, timeout: Duration) -> Result<()> 
     loop {
         let mode =
             connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0)).and_then(|mode| {
-                match mode.as_str() {
-                    "wal" => Ok(mode),
-                    _ => {
-                        crate::faults::statement("PRAGMA journal_mode=WAL");
-                        connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))
-                    }
+                if mode.as_str() == "wal" {
+                    Ok(mode)
+                } else {
+                    crate::faults::statement("PRAGMA journal_mode=WAL");
+                    connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))
                 }
             });
         match mode {

@@ -7,18 +7,22 @@ mod connection;
 mod error;
 pub mod faults;
 mod filesystem;
+mod foreign;
 pub mod health;
 mod ledger;
 mod locate;
 mod migrate;
 pub mod reference;
+mod side;
 mod transaction;
 mod values;
 
 pub use connection::OpenOptions;
+pub use foreign::{DATABASE_SIDE_SUFFIXES, copy_database, is_database};
 pub use ledger::Ledger;
-pub use locate::{FoundBy, Lookup, Place, create, initial_place, locate, project_root};
+pub use locate::{FoundBy, GitDirs, Lookup, Place, create, git_dirs, initial_place, locate, project_root};
 pub use migrate::LATEST;
+pub use side::{Durability, Side, SideSchema};
 pub use transaction::{Snapshot, Transaction};
 pub use values::{Param, Row, path_bytes, path_from_bytes};
 

@@ -173,8 +173,17 @@ fn common_dir_above(directory: &Path) -> Option<PathBuf> {
     directory.ancestors().find_map(common_dir)
 }
 
-/// The git common directory of a work tree whose top is `level`; `None` if it is not one.
-fn common_dir(level: &Path) -> Option<PathBuf> {
+/// The directories of a git work tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitDirs {
+    /// This work tree's own: HEAD and index.
+    pub git_dir: PathBuf,
+    /// What all work trees of the repository share: refs, objects, info.
+    pub common_dir: PathBuf,
+}
+
+/// The git directories of the work tree whose top is `level`; `None` if it is not one. No process is started.
+pub fn git_dirs(level: &Path) -> Option<GitDirs> {
     let dot_git = level.join(".git");
     let meta = fs::metadata(&dot_git).ok()?;
     let git_dir = if meta.is_dir() {
@@ -188,9 +197,14 @@ fn common_dir(level: &Path) -> Option<PathBuf> {
     }
     let common = match fs::read(git_dir.join("commondir")) {
         Ok(line) => git_dir.join(path_from_bytes(trim(&line))),
-        Err(_) => git_dir,
+        Err(_) => git_dir.clone(),
     };
-    Some(fs::canonicalize(&common).unwrap_or(common))
+    let common_dir = fs::canonicalize(&common).unwrap_or(common);
+    Some(GitDirs { git_dir, common_dir })
+}
+
+fn common_dir(level: &Path) -> Option<PathBuf> {
+    git_dirs(level).map(|dirs| dirs.common_dir)
 }
 
 /// The store itself, or where the pointer file in its place leads; `None` if nothing is there.

@@ -70,7 +70,7 @@ impl Cli {
         cli
     }
 
-    /// A project without a ledger.
+    /// A project without a ledger; its runs take no checkpoints along the way.
     ///
     /// # Panics
     /// If it cannot be made.
@@ -78,7 +78,19 @@ impl Cli {
         let home = tempfile::tempdir().expect("a temporary directory");
         let root = std::fs::canonicalize(home.path()).expect("its path").join("project");
         std::fs::create_dir(&root).expect("the project's directory");
+        std::fs::write(root.join(".ic.yaml"), "rollback: {checkpointing: {auto: false}}\n")
+            .expect("its configuration");
         Self { binary: PathBuf::from(binary), home, root, env: Vec::new() }
+    }
+
+    /// The same project with checkpoints along the way, as projects are by default.
+    ///
+    /// # Panics
+    /// If its configuration cannot be removed.
+    #[must_use]
+    pub fn with_checkpoints(self) -> Self {
+        std::fs::remove_file(self.root.join(".ic.yaml")).expect("the project's configuration");
+        self
     }
 
     /// The same project with one more variable in the environment of every call.

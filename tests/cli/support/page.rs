@@ -15,6 +15,9 @@ pub(crate) fn snapshot(name: &str, content: &str) {
     settings.set_omit_expression(true);
     settings.add_filter(r"\d+ MiB free", "[free] MiB free");
     settings.add_filter(r"(SQLite |sqlite +ok +|sqlite.{0,60}?)\d+\.\d+\.\d+", "${1}[sqlite]");
+    settings.add_filter(r"\b\d+ ms\b", "[n] ms");
+    settings.add_filter(r#""(duration_ms|stored_bytes)": \d+"#, r#""$1": [n]"#);
+    settings.add_filter(r"stored ( +)\S+ \S+ in", "stored ${1}[size] in");
     settings.bind(|| insta::assert_snapshot!(name, content));
 }
 

@@ -181,9 +181,12 @@ impl From<&Outcome> for AdvanceJson {
             reason: outcome.reason.clone(),
             epoch: outcome.epoch,
             seq: outcome.seq,
-            checkpoint_id: None,
+            checkpoint_id: outcome.checkpoint_id.as_ref().map(ToString::to_string),
             code: refusal(outcome).map(ic_base::Code::as_str),
-            warnings: soft_warning(outcome).into_iter().collect(),
+            warnings: soft_warning(outcome)
+                .into_iter()
+                .chain(outcome.warnings.iter().map(WarningJson::from))
+                .collect(),
         }
     }
 }

@@ -87,19 +87,19 @@ impl World {
         let kernel = kernel();
         let mut new = new_run("a,b,c,d,e");
         new.gates = Gates::parse(GATES, &Chain::parse("a,b,c,d,e").unwrap()).unwrap();
-        let run = ic_ops::run::create(&kernel, new).unwrap().id.to_string();
+        let run = ic_ops::run::create(&kernel, new, None).unwrap().run.id.to_string();
         Self { kernel, run, model: Model::new(), commits: 0 }
     }
 
     fn act(&mut self, deed: &Deed) {
         match *deed {
             Deed::Advance => {
-                let moved =
-                    advance(&self.kernel, &self.run, &advance::Request::default()).map(|o| o.advanced());
+                let moved = advance(&self.kernel, &self.run, &advance::Request::default(), None)
+                    .map(|o| o.advanced());
                 assert_eq!(moved.map_err(|e| refusal(&e)), self.model.advance(false));
             }
             Deed::Override => {
-                let moved = override_gate(&self.kernel, &self.run, "because").map(|o| o.advanced());
+                let moved = override_gate(&self.kernel, &self.run, "because", None).map(|o| o.advanced());
                 assert_eq!(moved.map_err(|e| refusal(&e)), self.model.advance(true));
             }
             Deed::Skip(phase) => {
@@ -345,7 +345,8 @@ fn a_rolled_back_dispatch_closes_the_door() {
     let id = world.model.dispatches[0].id.clone();
     world.act(&Deed::Rollback { to: 0, include: false });
     world.kernel.caller = Some(Caller { reference: id.clone(), explicit: true });
-    let refused = advance(&world.kernel, &world.run, &advance::Request::default()).map_err(|e| e.code());
+    let refused =
+        advance(&world.kernel, &world.run, &advance::Request::default(), None).map_err(|e| e.code());
     assert_eq!(refused.err(), Some(Code::StaleDispatch));
     let status = world.kernel.read(|s| dispatch::get(s, &DispatchId::from_ledger(id))).unwrap().status;
     assert_eq!(status, DispatchStatus::Cancelled);

@@ -1,4 +1,26 @@
+CREATE INDEX checkpoints_below ON checkpoints (parent_id) WHERE parent_id IS NOT NULL;
+
+CREATE UNIQUE INDEX checkpoints_by_seq ON checkpoints (seq);
+
+CREATE INDEX checkpoints_by_suffix ON checkpoints (reversed_id);
+
+CREATE INDEX checkpoints_kept ON checkpoints (seq) WHERE pruned_at IS NULL;
+
+CREATE INDEX checkpoints_named ON checkpoints (root, name, seq) WHERE name IS NOT NULL;
+
+CREATE INDEX checkpoints_of_advance ON checkpoints (advance_seq) WHERE advance_seq IS NOT NULL;
+
+CREATE INDEX checkpoints_of_conversation ON checkpoints (conversation, seq) WHERE conversation IS NOT NULL;
+
+CREATE INDEX checkpoints_of_root ON checkpoints (root, seq);
+
+CREATE INDEX checkpoints_of_run ON checkpoints (run_id, seq) WHERE run_id IS NOT NULL;
+
+CREATE INDEX checkpoints_of_workflow ON checkpoints (workflow, seq) WHERE workflow IS NOT NULL;
+
 CREATE INDEX dispatch_commits_of_run ON dispatch_commits (run_id, seq, ord);
+
+CREATE INDEX dispatch_files_by_seq ON dispatch_files (seq, ord);
 
 CREATE INDEX dispatch_files_of_run ON dispatch_files (run_id, seq, ord);
 
@@ -17,6 +39,12 @@ CREATE INDEX events_crossings ON events (run_id, seq) WHERE type IN ('advance', 
 CREATE INDEX events_of_run ON events (run_id, seq);
 
 CREATE INDEX events_redactions ON events (subject_id) WHERE type = 'redacted';
+
+CREATE UNIQUE INDEX restores_by_seq ON restores (seq);
+
+CREATE INDEX restores_of_root ON restores (root, seq);
+
+CREATE INDEX restores_unfinished ON restores (root) WHERE state <> 'applied';
 
 CREATE INDEX rollbacks_by_suffix ON rollbacks (reversed_id);
 
@@ -50,6 +78,8 @@ CREATE INDEX runs_open ON runs (seq) WHERE status IN ('active', 'rolling_back');
 
 CREATE INDEX runs_open_of_project ON runs (project_dir, seq) WHERE status IN ('active', 'rolling_back');
 
+sqlite_autoindex_checkpoints_1;
+
 sqlite_autoindex_dispatch_commits_1;
 
 sqlite_autoindex_dispatch_files_1;
@@ -60,6 +90,8 @@ sqlite_autoindex_event_cursors_1;
 
 sqlite_autoindex_refinery_schema_history_1;
 
+sqlite_autoindex_restores_1;
+
 sqlite_autoindex_rollbacks_1;
 
 sqlite_autoindex_run_agents_1;
@@ -67,6 +99,38 @@ sqlite_autoindex_run_agents_1;
 sqlite_autoindex_run_artifacts_1;
 
 sqlite_autoindex_runs_1;
+
+CREATE TABLE checkpoints (
+    id            TEXT PRIMARY KEY,
+    reversed_id   TEXT NOT NULL,
+    seq           INTEGER NOT NULL,
+    root          BLOB NOT NULL,
+    kind          TEXT NOT NULL CHECK (kind IN ('manual', 'auto', 'safety', 'restored')),
+    name          TEXT,
+    message       TEXT,
+    conversation  TEXT,
+    workflow      TEXT,
+    run_id        TEXT REFERENCES runs (id),
+    phase         TEXT,
+    step          INTEGER,
+    step_name     TEXT,
+    dispatch_id   TEXT REFERENCES dispatches (id),
+    parent_id     TEXT REFERENCES checkpoints (id),
+    advance_seq   INTEGER,
+    tree          BLOB NOT NULL,
+    manifest      BLOB NOT NULL,
+    complete      INTEGER NOT NULL CHECK (complete IN (0, 1)),
+    settled       INTEGER NOT NULL CHECK (settled IN (0, 1)),
+    files         INTEGER NOT NULL,
+    directories   INTEGER NOT NULL,
+    symlinks      INTEGER NOT NULL,
+    bytes         INTEGER NOT NULL,
+    new_objects   INTEGER NOT NULL,
+    stored_bytes  INTEGER NOT NULL,
+    duration_ms   INTEGER NOT NULL,
+    created_at    INTEGER NOT NULL,
+    pruned_at     INTEGER
+) STRICT;
 
 CREATE TABLE dispatch_commits (
     seq         INTEGER NOT NULL,
@@ -157,6 +221,23 @@ CREATE TABLE refinery_schema_history(
              applied_on VARCHAR(255),
              checksum VARCHAR(255));
 
+CREATE TABLE restores (
+    id            TEXT PRIMARY KEY,
+    reversed_id   TEXT NOT NULL,
+    seq           INTEGER NOT NULL,
+    root          BLOB NOT NULL,
+    kind          TEXT NOT NULL CHECK (kind IN ('restore', 'undo', 'redo')),
+    state         TEXT NOT NULL CHECK (state IN ('prepared', 'applying', 'applied')),
+    strategy      TEXT NOT NULL CHECK (strategy IN ('full', 'partial', 'files-only', 'git-only')),
+    target_id     TEXT NOT NULL REFERENCES checkpoints (id),
+    safety_id     TEXT NOT NULL REFERENCES checkpoints (id),
+    restored_id   TEXT REFERENCES checkpoints (id),
+    plan          BLOB NOT NULL,
+    created_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    CHECK (state <> 'applied' OR restored_id IS NOT NULL)
+) STRICT;
+
 CREATE TABLE rollbacks (
     id          TEXT PRIMARY KEY,
     reversed_id TEXT NOT NULL,
@@ -236,6 +317,11 @@ CREATE TABLE runs (
     completed_at INTEGER
 ) STRICT;
 
+CREATE TRIGGER checkpoints_are_not_deleted BEFORE DELETE ON checkpoints
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
 CREATE TRIGGER dispatch_commits_are_not_deleted BEFORE DELETE ON dispatch_commits
 BEGIN
     SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
@@ -291,6 +377,11 @@ CREATE TRIGGER events_follow_the_head BEFORE INSERT ON events
 WHEN NEW.seq <> (SELECT seq + 1 FROM event_head)
 BEGIN
     SELECT RAISE(ABORT, 'events are append-only: seq must follow the head');
+END;
+
+CREATE TRIGGER restores_are_not_deleted BEFORE DELETE ON restores
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
 END;
 
 CREATE TRIGGER rollbacks_are_not_deleted BEFORE DELETE ON rollbacks

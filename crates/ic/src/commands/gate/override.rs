@@ -31,7 +31,11 @@ impl Override {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::text("--reason", &self.reason)?;
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let outcome = advance::override_gate(&kernel, &self.run, reason)?;
+        let checkpoints = session.automatic_checkpoints(&kernel)?;
+        let outcome = advance::override_gate(&kernel, &self.run, reason, checkpoints.as_ref())?;
+        for warning in &outcome.warnings {
+            session.output.warn(&warning.message);
+        }
         session.output.record(&AdvanceJson::from(&outcome), || render::run::advance(&outcome))?;
         Ok(Exit::Done)
     }

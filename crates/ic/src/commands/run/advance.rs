@@ -52,7 +52,11 @@ impl Advance {
             disable_gates: input::optional_text("--reason", self.reason.as_deref())?,
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let outcome = advance::advance(&kernel, &self.run, &request)?;
+        let checkpoints = if self.no_checkpoint { None } else { session.automatic_checkpoints(&kernel)? };
+        let outcome = advance::advance(&kernel, &self.run, &request, checkpoints.as_ref())?;
+        for warning in &outcome.warnings {
+            session.output.warn(&warning.message);
+        }
         if let Some(warning) = soft_warning(&outcome) {
             session.output.warn(&warning.message);
         }

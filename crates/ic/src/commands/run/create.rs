@@ -79,7 +79,11 @@ impl Create {
             scope_id: input::optional_label("--scope-id", self.scope_id.as_deref())?,
             metadata: serde_json::Value::Object(metadata).to_string(),
         };
-        let run = run::create(&kernel, new)?;
+        let checkpoints = session.automatic_checkpoints(&kernel)?;
+        let run::Created { run, warnings } = run::create(&kernel, new, checkpoints.as_ref())?;
+        for warning in &warnings {
+            session.output.warn(&warning.message);
+        }
         session.output.scalar(run.id.as_str(), &RunJson::from(&run))?;
         Ok(Exit::Done)
     }

@@ -1,0 +1,319 @@
+//! Which names a capture passes over: ignore rules, unless git tracks the file or the configuration opts it in; secrets.
+//!
+//! Rules are those of git: `.gitignore` of the directory and of those above it, then `info/exclude`, then the user's own
+//! excludes file; the deepest rule that says anything decides, and inside an ignored directory everything is ignored.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_store::{GitDirs, path_from_bytes};
+use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
+
+use crate::objects::hash_of;
+
+/// What the configuration and the caller say.
+#[derive(Debug, Clone, Default)]
+pub struct RuleOptions {
+    /// Patterns of ignored files that are captured all the same.
+    pub include_ignored: Vec<String>,
+    /// Patterns of likely secrets that are captured all the same.
+    pub include_secrets: Vec<String>,
+    /// Paths that are captured whatever any rule or limit says.
+    pub force: BTreeSet<Vec<u8>>,
+}
+
+/// What becomes of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is captured.
+    Capture,
+    /// A directory that is ignored, though something in it is not.
+    Descend,
+    /// It is passed over.
+    Ignored,
+}
+
+/// The rules that hold everywhere in a root.
+pub(crate) struct Rules<'a> {
+    root: &'a Path,
+    options: &'a RuleOptions,
+    include_ignored: Gitignore,
+    include_secrets: Gitignore,
+    everywhere: Vec<Gitignore>,
+    is_git: bool,
+    tracked: OnceLock<Vec<Vec<u8>>>,
+    fingerprint: u64,
+}
+
+/// The rules that hold in one directory.
+#[derive(Debug)]
+pub(crate) struct Level {
+    parent: Option<Arc<Level>>,
+    matcher: Option<Gitignore>,
+    /// The directory itself is ignored.
+    is_ignored: bool,
+    /// Equal for equal rules.
+    pub(crate) fingerprint: u64,
+}
+
+impl<'a> Rules<'a> {
+    /// The rules of a root; `extra` is whatever else its judgements depend on.
+    ///
+    /// Errors: `invalid_config` if a pattern of the configuration is not one.
+    pub(crate) fn new(
+        root: &'a Path,
+        git: Option<&GitDirs>,
+        options: &'a RuleOptions,
+        extra: &[u64],
+    ) -> Result<Self> {
+        let mut everywhere = Vec::new();
+        let mut seen = Vec::new();
+        if let Some(git) = git {
+            let files = [Some(git.common_dir.join("info/exclude")), gitconfig_excludes_path()];
+            for text in files.into_iter().flatten().filter_map(|path| std::fs::read(path).ok()) {
+                everywhere.push(matcher(Path::new(""), &text));
+                seen.extend_from_slice(&hash_of(&text));
+            }
+        }
+        for pattern in options.include_ignored.iter().chain([&"/".to_owned()]).chain(&options.include_secrets)
+        {
+            crate::tree::put_bytes(&mut seen, pattern.as_bytes());
+        }
+        for number in extra {
+            seen.extend_from_slice(&number.to_le_bytes());
+        }
+        Ok(Self {
+            root,
+            options,
+            include_ignored: patterns("rollback.checkpointing.include-ignored", &options.include_ignored)?,
+            include_secrets: patterns("rollback.checkpointing.include-secrets", &options.include_secrets)?,
+            everywhere,
+            is_git: git.is_some(),
+            tracked: OnceLock::new(),
+            fingerprint: number_of(&seen),
+        })
+    }
+
+    /// The rules above the root's own directory.
+    pub(crate) fn top(&self) -> Arc<Level> {
+        Arc::new(Level { parent: None, matcher: None, is_ignored: false, fingerprint: self.fingerprint })
+    }
+
+    /// The rules in the directory `path`, whose `.gitignore` is `text`.
+    pub(crate) fn enter(
+        above: &Arc<Level>,
+        path: &[u8],
+        text: Option<&[u8]>,
+        is_ignored: bool,
+    ) -> Arc<Level> {
+        let is_ignored = is_ignored || above.is_ignored;
+        let mut seen = above.fingerprint.to_le_bytes().to_vec();
+        seen.push(u8::from(is_ignored));
+        seen.extend_from_slice(text.unwrap_or_default());
+        Arc::new(Level {
+            parent: Some(above.clone()),
+            matcher: text.map(|text| matcher(&path_from_bytes(path), text)),
+            is_ignored,
+            fingerprint: number_of(&seen),
+        })
+    }
+
+    /// What becomes of the name at `path` in a directory with these rules.
+    pub(crate) fn judge(&self, level: &Arc<Level>, path: &[u8], is_directory: bool) -> Verdict {
+        let as_path = path_from_bytes(path);
+        if !level.is_ignored && !self.is_ignored(level, &as_path, is_directory) {
+            return Verdict::Capture;
+        }
+        let tracked = self.tracked();
+        let included = self.include_ignored.matched_path_or_any_parents(&as_path, is_directory).is_ignore();
+        if is_directory {
+            let forced = has_below(self.options.force.range(path.to_vec()..).map(Vec::as_slice), path);
+            let kept = has_below(
+                tracked[tracked.partition_point(|t| t.as_slice() < path)..].iter().map(Vec::as_slice),
+                path,
+            );
+            if forced || kept || included || self.may_include_below(path) {
+                Verdict::Descend
+            } else {
+                Verdict::Ignored
+            }
+        } else if included || self.is_forced(path) || self.is_tracked(path) {
+            Verdict::Capture
+        } else {
+            Verdict::Ignored
+        }
+    }
+
+    /// Whether this file is likely a secret, is not tracked by git and was not opted in.
+    pub(crate) fn is_secret(&self, path: &[u8], name: &[u8]) -> bool {
+        looks_secret(name)
+            && !self.is_forced(path)
+            && !self.include_secrets.matched_path_or_any_parents(path_from_bytes(path), false).is_ignore()
+            && !self.is_tracked(path)
+    }
+
+    /// Whether the caller asked for exactly this path.
+    pub(crate) fn is_forced(&self, path: &[u8]) -> bool {
+        self.options.force.contains(path)
+    }
+
+    /// Whether a path that the caller asked for is `path` or lies below it.
+    pub(crate) fn forces_below(&self, path: &[u8]) -> bool {
+        !self.options.force.is_empty()
+            && (path.is_empty()
+                || has_below(self.options.force.range(path.to_vec()..).map(Vec::as_slice), path))
+    }
+
+    fn is_tracked(&self, path: &[u8]) -> bool {
+        self.tracked().binary_search_by(|tracked| tracked.as_slice().cmp(path)).is_ok()
+    }
+
+    /// What git tracks, in byte order; asked for once, when the first name is in question.
+    fn tracked(&self) -> &[Vec<u8>] {
+        self.tracked.get_or_init(|| {
+            if !self.is_git {
+                return Vec::new();
+            }
+            let mut paths = super::tracked::tracked(self.root, &[]);
+            paths.sort_unstable();
+            paths
+        })
+    }
+
+    fn is_ignored(&self, level: &Arc<Level>, path: &Path, is_directory: bool) -> bool {
+        let mut next = Some(level);
+        while let Some(level) = next {
+            if let Some(matcher) = &level.matcher {
+                let found = matcher.matched(path, is_directory);
+                if !found.is_none() {
+                    return found.is_ignore();
+                }
+            }
+            next = level.parent.as_ref();
+        }
+        let found = self.everywhere.iter().map(|m| m.matched(path, is_directory)).find(|m| !m.is_none());
+        found.is_some_and(|m| m.is_ignore())
+    }
+
+    /// Whether an opted-in path may lie below this ignored directory.
+    fn may_include_below(&self, path: &[u8]) -> bool {
+        self.options.include_ignored.iter().any(|pattern| {
+            let pattern = pattern.trim_end_matches('/');
+            let anchored = pattern.trim_start_matches('/');
+            if !pattern.contains('/') {
+                // A name alone matches at any depth.
+                return true;
+            }
+            let literal: &str = anchored.split(['*', '?', '[', '\\']).next().unwrap_or_default();
+            let (literal, below) = (literal.as_bytes(), [path, b"/"].concat());
+            literal.starts_with(&below) || below.starts_with(literal)
+        })
+    }
+}
+
+/// Whether the first of the sorted paths that is not before `path` is it, or lies below it.
+fn has_below<'p>(mut not_before: impl Iterator<Item = &'p [u8]>, path: &[u8]) -> bool {
+    // Names that sort between `a` and `a/` (as `a!b`) stand before what lies below `a`.
+    not_before
+        .by_ref()
+        .take_while(|p| p.starts_with(path))
+        .any(|p| p.len() == path.len() || p[path.len()] == b'/')
+}
+
+/// Environment files, keys and certificates, by their usual names.
+///
+/// A name with an ending, as in `id_map.rs`, is no private key of ssh; a template of an environment file is no secret.
+pub(crate) fn looks_secret(name: &[u8]) -> bool {
+    let is_template =
+        [&b".example"[..], b".sample", b".template", b".dist"].iter().any(|end| name.ends_with(end));
+    (name.starts_with(b".env") && matches!(name.get(4), None | Some(b'.' | b'-' | b'_')) && !is_template)
+        || name.ends_with(b".pem")
+        || (name.starts_with(b"id_") && !name.contains(&b'.'))
+}
+
+fn matcher(directory: &Path, text: &[u8]) -> Gitignore {
+    let mut builder = GitignoreBuilder::new(directory);
+    for line in String::from_utf8_lossy(text).lines() {
+        // A line that is no pattern matches nothing, as for git.
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+fn patterns(key: &str, patterns: &[String]) -> Result<Gitignore> {
+    let invalid = |pattern: &str, error: &ignore::Error| {
+        Diagnosis::new(Code::InvalidConfig, format!("{key}: {pattern:?} is not a pattern: {error}."))
+            .hint("write it as a line of a .gitignore")
+    };
+    let mut builder = GitignoreBuilder::new("");
+    for pattern in patterns {
+        builder.add_line(None, pattern).map_err(|e| invalid(pattern, &e))?;
+    }
+    builder.build().map_err(|e| invalid(&patterns.join(", "), &e))
+}
+
+/// A number that is equal for equal bytes.
+pub(crate) fn number_of(bytes: &[u8]) -> u64 {
+    let hash = hash_of(bytes);
+    u64::from_le_bytes([hash[0], hash[1], hash[2], hash[3], hash[4], hash[5], hash[6], hash[7]])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{RuleOptions, Rules, Verdict, looks_secret};
+
+    #[test]
+    fn the_deepest_rule_decides() {
+        let options = RuleOptions::default();
+        let rules = Rules::new(Path::new("/nowhere"), None, &options, &[]).unwrap();
+        let top = Rules::enter(&rules.top(), b"", Some(b"*.log\n/build/\n!keep.log\nsub/x\n"), false);
+        let sub = Rules::enter(&top, b"sub", Some(b"!a.log\n"), false);
+        let judge = |level, path: &str, dir| rules.judge(level, path.as_bytes(), dir);
+        assert_eq!(judge(&top, "a.log", false), Verdict::Ignored);
+        assert_eq!(judge(&top, "keep.log", false), Verdict::Capture);
+        assert_eq!(judge(&top, "build", true), Verdict::Ignored);
+        assert_eq!(judge(&top, "build", false), Verdict::Capture);
+        assert_eq!(judge(&sub, "sub/a.log", false), Verdict::Capture);
+        assert_eq!(judge(&sub, "sub/b.log", false), Verdict::Ignored);
+        assert_eq!(judge(&sub, "sub/x", false), Verdict::Ignored);
+        assert_eq!(judge(&sub, "sub/build", true), Verdict::Capture);
+    }
+
+    #[test]
+    fn what_was_opted_in_is_captured_inside_of_ignored_directories() {
+        let options = RuleOptions {
+            include_ignored: vec!["/build/keep/".into(), "deep/*/x.txt".into()],
+            force: [b"forced/a/b".to_vec()].into(),
+            ..RuleOptions::default()
+        };
+        let rules = Rules::new(Path::new("/nowhere"), None, &options, &[]).unwrap();
+        let top = Rules::enter(&rules.top(), b"", Some(b"/build/\nforced\nother\ndeep\n"), false);
+        let judge = |level, path: &str, dir| rules.judge(level, path.as_bytes(), dir);
+        assert_eq!(judge(&top, "build", true), Verdict::Descend);
+        assert_eq!(judge(&top, "other", true), Verdict::Ignored);
+        assert_eq!(judge(&top, "forced", true), Verdict::Descend);
+        assert_eq!(judge(&top, "deep", true), Verdict::Descend);
+        let build = Rules::enter(&top, b"build", None, true);
+        assert_eq!(judge(&build, "build/x", false), Verdict::Ignored);
+        assert_eq!(judge(&build, "build/keep", true), Verdict::Descend);
+        assert_eq!(judge(&build, "build/keep/x", false), Verdict::Capture);
+        let forced = Rules::enter(&top, b"forced", None, true);
+        assert_eq!(judge(&forced, "forced/a", true), Verdict::Descend);
+        assert_eq!(judge(&forced, "forced/c", false), Verdict::Ignored);
+        assert_eq!(judge(&forced, "forced/a/b", false), Verdict::Capture);
+    }
+
+    #[test]
+    fn secrets_go_by_their_usual_names() {
+        for name in [".env", ".env.local", ".env-prod", "server.pem", "id_rsa", "id_ed25519", "id_work"] {
+            assert!(looks_secret(name.as_bytes()), "{name}");
+        }
+        for name in [".environment", ".env.example", "id_map.rs", "id_rsa.pub", "env", "a.pem.txt"] {
+            assert!(!looks_secret(name.as_bytes()), "{name}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+use std::fs;
+use std::path::Path;
+
+use ic_base::Timestamp;
+use ic_store::OpenOptions;
+
+use super::{Captured, Options, Progress, RuleOptions, capture};
+use crate::objects::Objects;
+
+struct Project {
+    dir: tempfile::TempDir,
+    objects: Objects,
+    options: Options,
+}
+
+impl Project {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("root")).unwrap();
+        let store = dir.path().join("store");
+        fs::create_dir(&store).unwrap();
+        let objects = Objects::open(&store.join("objects.db"), OpenOptions::default()).unwrap();
+        let options = Options {
+            rules: RuleOptions::default(),
+            max_file_size: 10_000_000,
+            max_files: 1_000_000,
+            ledger: store.join("ic.db"),
+            store,
+        };
+        Self { dir, objects, options }
+    }
+
+    fn root(&self) -> std::path::PathBuf {
+        self.dir.path().join("root")
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        let path = self.root().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    fn capture(&self) -> Captured {
+        capture(&self.objects, &self.root(), Timestamp(1), &self.options, &Progress::default()).unwrap()
+    }
+
+    /// Makes every file old enough to be trusted.
+    fn settle(&self) {
+        std::thread::sleep(std::time::Duration::from_millis(2_100));
+        self.capture();
+    }
+
+    fn content(&self, captured: &Captured, path: &str) -> Option<Vec<u8>> {
+        let mut hash = captured.root;
+        let mut parts = path.split('/').peekable();
+        while let Some(part) = parts.next() {
+            match self.objects.tree(&hash).unwrap().get(part.as_bytes())? {
+                crate::tree::Node::Directory(below) => hash = *below,
+                crate::tree::Node::File { hash, .. } if parts.peek().is_none() => {
+                    return Some(self.objects.read(hash).unwrap());
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+#[test]
+fn a_tree_is_captured_whole_and_only_what_changed_is_stored_again() {
+    let project = Project::new();
+    project.write("a/b/c.txt", "c");
+    project.write("a/d.txt", "d");
+    fs::create_dir(project.root().join("empty")).unwrap();
+    std::os::unix::fs::symlink("nowhere", project.root().join("link")).unwrap();
+    let first = project.capture();
+    assert_eq!((first.counts.files, first.counts.directories, first.counts.symlinks), (2, 4, 1));
+    assert_eq!(project.content(&first, "a/b/c.txt").unwrap(), b"c");
+    let again = project.capture();
+    assert_eq!((again.root, again.stored.new_objects), (first.root, 0));
+    project.write("a/b/c.txt", "C");
+    let third = project.capture();
+    assert_eq!(third.stored.new_objects, 4, "the file and the three directories above it");
+    assert_eq!(project.content(&third, "a/b/c.txt").unwrap(), b"C");
+    assert_eq!(project.content(&first, "a/b/c.txt").unwrap(), b"c");
+}
+
+#[test]
+fn a_rewrite_of_the_same_size_with_its_old_time_is_seen() {
+    let project = Project::new();
+    project.write("f", "one");
+    let path = project.root().join("f");
+    project.settle();
+    let before = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::write(&path, "two").unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(before).unwrap();
+    assert_eq!(project.content(&project.capture(), "f").unwrap(), b"two");
+}
+
+#[test]
+fn a_rewrite_within_the_clocks_tick_is_seen() {
+    let project = Project::new();
+    for i in 0..200 {
+        let text = format!("{i:04}");
+        project.write("f", &text);
+        assert_eq!(project.content(&project.capture(), "f").unwrap(), text.as_bytes());
+    }
+}
+
+#[test]
+fn a_lost_or_damaged_cache_loses_nothing() {
+    let project = Project::new();
+    project.write("f", "one");
+    project.settle();
+    let cache =
+        fs::read_dir(project.objects.path().with_extension("cache")).unwrap().next().unwrap().unwrap();
+    fs::write(cache.path(), "garbage").unwrap();
+    project.write("f", "two");
+    assert_eq!(project.content(&project.capture(), "f").unwrap(), b"two");
+}
+
+#[test]
+fn ignored_names_leave_evidence_and_changed_rules_are_heeded() {
+    let project = Project::new();
+    project.write(".gitignore", "*.log\nout/\n");
+    project.write("a.log", "log");
+    project.write("out/x", "x");
+    project.write("sub/b.log", "log");
+    project.settle();
+    let first = project.capture();
+    let tree = project.objects.tree(&first.root).unwrap();
+    let ignored = Some(&crate::tree::Node::Passed(crate::tree::Reason::Ignored));
+    assert_eq!((tree.get(b"a.log"), tree.get(b"out")), (ignored, ignored));
+    assert!(first.skipped.is_empty());
+    project.write(".gitignore", "out/\n");
+    let second = project.capture();
+    assert_eq!(project.content(&second, "a.log").unwrap(), b"log");
+    assert_eq!(project.content(&second, "sub/b.log").unwrap(), b"log");
+    assert_eq!(project.content(&second, "out/x"), None);
+}
+
+#[test]
+fn what_is_left_out_is_named() {
+    let mut project = Project::new();
+    project.options.max_file_size = 10;
+    project.write("large", "more than ten bytes");
+    project.write(".env", "SECRET=1");
+    project.write("sub/.git/HEAD", "ref: refs/heads/main");
+    project.write("sub/file", "plain");
+    let fifo = Path::new("pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        project.root().join(fifo),
+        rustix::fs::FileType::Fifo,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
+    let captured = project.capture();
+    let skipped: Vec<_> = captured
+        .skipped
+        .iter()
+        .map(|(path, reason)| (std::str::from_utf8(path).unwrap(), reason.as_str()))
+        .collect();
+    assert_eq!(skipped, [(".env", "secret"), ("large", "oversize"), ("pipe", "special")]);
+    assert_eq!(captured.nested_git, [b"sub".to_vec()]);
+    assert_eq!(project.content(&captured, "sub/file").unwrap(), b"plain");
+    project.options.rules.force = [b"large".to_vec(), b".env".to_vec()].into();
+    let forced = project.capture();
+    assert_eq!(project.content(&forced, ".env").unwrap(), b"SECRET=1");
+    assert_eq!(project.content(&forced, "large").unwrap(), b"more than ten bytes");
+}
+
+#[test]
+fn too_many_files_are_refused() {
+    let mut project = Project::new();
+    project.options.max_files = 3;
+    for i in 0..5 {
+        project.write(&format!("f{i}"), "x");
+    }
+    let refused =
+        capture(&project.objects, &project.root(), Timestamp(1), &project.options, &Progress::default());
+    assert_eq!(refused.unwrap_err().code(), ic_base::Code::TreeTooLarge);
+}
+
+#[test]
+fn very_deep_trees_are_captured() {
+    let project = Project::new();
+    let mut directory =
+        rustix::fs::open(project.root(), rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
+    for _ in 0..700 {
+        rustix::fs::mkdirat(&directory, "directory", 0o755.into()).unwrap();
+        directory = rustix::fs::openat(
+            &directory,
+            "directory",
+            rustix::fs::OFlags::RDONLY,
+            rustix::fs::Mode::empty(),
+        )
+        .unwrap();
+    }
+    assert_eq!(project.capture().counts.directories, 701);
+}

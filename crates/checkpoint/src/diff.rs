@@ -1,0 +1,214 @@
+//! What differs between two trees. Equal subtrees have equal hashes and are not looked into.
+
+use std::cmp::Ordering;
+
+use ic_base::Result;
+use ic_events::Hash;
+
+use crate::objects::Objects;
+use crate::tree::{Entry, Node, Reason, Tree};
+
+/// What stands at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// A regular file.
+    File {
+        /// The SHA-256 of its content.
+        hash: Hash,
+        /// Its length in bytes.
+        size: u64,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A symbolic link, and where it points.
+    Symlink(Vec<u8>),
+    /// A directory, and its permission bits.
+    Directory {
+        /// Its permission bits.
+        mode: u32,
+        /// Nothing was in it.
+        is_empty: bool,
+    },
+    /// A name that was passed over.
+    Passed(Reason),
+}
+
+impl State {
+    /// Whether the checkpoint holds what stands there.
+    pub fn is_content(&self) -> bool {
+        !matches!(self, Self::Passed(_))
+    }
+}
+
+/// A path that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// From the root; empty for the root itself.
+    pub path: Vec<u8>,
+    /// What stood there; `None`: nothing.
+    pub before: Option<State>,
+    /// What stands there; `None`: nothing.
+    pub after: Option<State>,
+}
+
+/// What kind of change a difference is, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// There was nothing.
+    Added,
+    /// Other content.
+    Modified,
+    /// There is nothing any more.
+    Deleted,
+    /// The same content with other permission bits.
+    Mode,
+    /// A file became a link or a directory, or the other way round.
+    Type,
+}
+
+impl Change {
+    /// The text in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Modified => "modified",
+            Self::Deleted => "deleted",
+            Self::Mode => "mode",
+            Self::Type => "type",
+        }
+    }
+}
+
+impl Difference {
+    /// The change that people are shown; `None` for what only serves a restore: a directory that appears with what is in
+    /// it, a name that is passed over on one of both sides.
+    pub fn change(&self) -> Option<Change> {
+        use State as S;
+        let shown =
+            |state: &State| state.is_content() && !matches!(state, S::Directory { is_empty: false, .. });
+        match (&self.before, &self.after) {
+            (None | Some(S::Passed(_)), Some(after)) if shown(after) => match self.before {
+                // It may have been there before: what a rule hid is no addition.
+                Some(_) => None,
+                None => Some(Change::Added),
+            },
+            (Some(before), None) if shown(before) => Some(Change::Deleted),
+            (Some(S::Directory { mode, .. }), Some(S::Directory { mode: other, .. })) => {
+                (mode != other).then_some(Change::Mode)
+            }
+            (Some(S::File { hash, .. }), Some(S::File { hash: other, .. })) => {
+                Some(if hash == other { Change::Mode } else { Change::Modified })
+            }
+            (Some(S::Symlink(_)), Some(S::Symlink(_))) => Some(Change::Modified),
+            (Some(before), Some(after)) if before.is_content() && after.is_content() => Some(Change::Type),
+            _ => None,
+        }
+    }
+}
+
+/// Gives every difference between two trees to `visit`, a directory before what is in it, in byte order of names.
+///
+/// `None` is the tree with nothing in it. Errors: `corrupt` if a directory is damaged.
+pub fn diff(
+    objects: &Objects,
+    before: Option<&Hash>,
+    after: Option<&Hash>,
+    visit: &mut dyn FnMut(Difference) -> Result<()>,
+) -> Result<()> {
+    if before == after {
+        return Ok(());
+    }
+    let (old, new) = (load(objects, before)?, load(objects, after)?);
+    let states = (old.as_ref().map(directory), new.as_ref().map(directory));
+    if states.0 != states.1 && (old.as_ref().map(|t| t.mode) != new.as_ref().map(|t| t.mode)) {
+        visit(Difference { path: Vec::new(), before: states.0, after: states.1 })?;
+    }
+    Differ { objects, visit }.trees(&[], old.as_ref(), new.as_ref())
+}
+
+fn load(objects: &Objects, hash: Option<&Hash>) -> Result<Option<Tree>> {
+    hash.map(|hash| objects.tree(hash)).transpose()
+}
+
+fn directory(tree: &Tree) -> State {
+    State::Directory { mode: tree.mode, is_empty: tree.entries.is_empty() }
+}
+
+struct Differ<'d> {
+    objects: &'d Objects,
+    visit: &'d mut dyn FnMut(Difference) -> Result<()>,
+}
+
+impl Differ<'_> {
+    fn trees(&mut self, path: &[u8], old: Option<&Tree>, new: Option<&Tree>) -> Result<()> {
+        let empty: &[Entry] = &[];
+        let mut olds = old.map_or(empty, |t| &t.entries).iter().peekable();
+        let mut news = new.map_or(empty, |t| &t.entries).iter().peekable();
+        loop {
+            let order = match (olds.peek(), news.peek()) {
+                (None, None) => return Ok(()),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(old), Some(new)) => old.name.cmp(&new.name),
+            };
+            let before = if order.is_le() { olds.next() } else { None };
+            let after = if order.is_ge() { news.next() } else { None };
+            self.entries(path, before, after)?;
+        }
+    }
+
+    fn entries(&mut self, directory: &[u8], before: Option<&Entry>, after: Option<&Entry>) -> Result<()> {
+        let Some(name) = before.or(after).map(|entry| &entry.name) else { return Ok(()) };
+        let (before, after) = (before.map(|e| &e.node), after.map(|e| &e.node));
+        if before == after {
+            return Ok(());
+        }
+        let path = crate::capture::join(directory, name);
+        let (old, new) = (self.below(before)?, self.below(after)?);
+        let states = (state(before, old.as_ref()), state(after, new.as_ref()));
+        let are_directories = old.is_some() && new.is_some();
+        if !are_directories || old.as_ref().map(|t| t.mode) != new.as_ref().map(|t| t.mode) {
+            (self.visit)(Difference { path: path.clone(), before: states.0, after: states.1 })?;
+        }
+        self.trees(&path, old.as_ref(), new.as_ref())
+    }
+
+    fn below(&self, node: Option<&Node>) -> Result<Option<Tree>> {
+        match node {
+            Some(Node::Directory(hash)) => self.objects.tree(hash).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+fn state(node: Option<&Node>, tree: Option<&Tree>) -> Option<State> {
+    match node? {
+        Node::File { hash, size, mode } => Some(State::File { hash: *hash, size: *size, mode: *mode }),
+        Node::Symlink(target) => Some(State::Symlink(target.clone())),
+        Node::Directory(_) => tree.map(directory),
+        Node::Passed(reason) => Some(State::Passed(*reason)),
+    }
+}
+
+/// What stands at a path in a tree; `None`: nothing, and the tree saw it so.
+pub fn find(objects: &Objects, root: &Hash, path: &[u8]) -> Result<Option<State>> {
+    let mut tree = objects.tree(root)?;
+    let mut parts = path.split(|b| *b == b'/').peekable();
+    while let Some(part) = parts.next() {
+        let node = tree.get(part).cloned();
+        let next = match &node {
+            Some(Node::Directory(hash)) => Some(objects.tree(hash)?),
+            _ => None,
+        };
+        if parts.peek().is_none() {
+            return Ok(state(node.as_ref(), next.as_ref()));
+        }
+        match (next, node) {
+            (Some(below), _) => tree = below,
+            // What lies inside of a name that was passed over is not known.
+            (None, Some(Node::Passed(reason))) => return Ok(Some(State::Passed(reason))),
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}

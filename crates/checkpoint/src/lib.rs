@@ -1,0 +1,15 @@
+//! Snapshots of a project's working tree and of git's state beside it: captured cheaply, restored exactly.
+
+pub mod capture;
+mod content;
+pub mod diff;
+pub mod lock;
+pub mod manifest;
+pub mod objects;
+pub mod record;
+pub mod restore;
+pub mod rootfs;
+pub mod tree;
+pub mod unified;
+
+pub use content::Content;

@@ -1,0 +1,106 @@
+//! What a checkpoint's row does not hold: an object of its own, as JSON.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_events::{Hash, hex, parse_hex};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::diff::Change;
+
+use crate::objects::{Objects, Writer};
+
+/// A path in JSON: its text, or its bytes in hex after a NUL where it is not UTF-8 (no path holds a NUL).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PathText(pub Vec<u8>);
+
+impl Serialize for PathText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        if let Ok(text) = std::str::from_utf8(&self.0) {
+            serializer.serialize_str(text)
+        } else {
+            let digits: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
+            serializer.serialize_str(&format!("\0{digits}"))
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for PathText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let Some(digits) = text.strip_prefix('\0') else { return Ok(Self(text.into_bytes())) };
+        let byte = |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|p| u8::from_str_radix(p, 16).ok());
+        let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
+        bytes.map(Self).ok_or_else(|| serde::de::Error::custom("a path that is not hex"))
+    }
+}
+
+/// A change since the checkpoint's parent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    /// From the root.
+    pub path: PathText,
+    /// What became of it: the text of a [`Change`].
+    pub change: String,
+}
+
+impl Changed {
+    /// A change at a path.
+    pub fn new(path: Vec<u8>, change: Change) -> Self {
+        Self { path: PathText(path), change: change.as_str().to_owned() }
+    }
+}
+
+/// A path that was left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// From the root.
+    pub path: PathText,
+    /// Why.
+    pub reason: String,
+}
+
+/// What a checkpoint's row does not hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// What a user may miss in it.
+    pub skipped: Vec<Skipped>,
+    /// Directories that are git repositories of their own.
+    pub nested_git: Vec<PathText>,
+    /// What changed since its parent; `None` for the first of a line, where everything was added.
+    pub changes: Option<Vec<Changed>>,
+    /// The state of git.
+    pub git: Option<serde_json::Value>,
+}
+
+impl Manifest {
+    /// Keeps it and returns its name.
+    pub fn keep(&self, writer: &Writer<'_>) -> Result<Hash> {
+        let bytes = serde_json::to_vec(self)
+            .map_err(|e| Diagnosis::new(Code::Internal, format!("A manifest cannot be written: {e}.")))?;
+        writer.put_reader(&mut bytes.as_slice()).map(|(hash, _)| hash)
+    }
+
+    /// The manifest with this name. Errors: `corrupt`.
+    pub fn read(objects: &Objects, hash: &Hash) -> Result<Self> {
+        serde_json::from_slice(&objects.read(hash)?).map_err(|e| {
+            Diagnosis::new(Code::Corrupt, format!("The manifest {} cannot be read: {e}.", &hex(hash)[..12]))
+                .hint("see: ic checkpoint verify --read-data")
+        })
+    }
+}
+
+/// A hash in JSON, as hex.
+pub mod hash_text {
+    use super::{Hash, hex, parse_hex};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Writes it.
+    pub fn serialize<S: Serializer>(hash: &Hash, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&hex(hash))
+    }
+
+    /// Reads it.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Hash, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        parse_hex(&text).ok_or_else(|| serde::de::Error::custom("a hash that is not hex"))
+    }
+}

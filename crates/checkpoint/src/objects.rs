@@ -1,0 +1,107 @@
+//! The object store: content named by its SHA-256, kept once, compressed, in `objects.db` beside the ledger.
+//!
+//! Objects are gathered into packs of about 256 KiB, each compressed as one zstd frame and kept as one BLOB row; an index
+//! of objects says where in which pack each lies (docs/adr/0008). What is larger than [`PIECE`] is kept as a list of
+//! pieces, so memory stays bounded whatever an object's size; a directory of many entries likewise, cut between entries,
+//! so that one changed entry stores one new piece.
+//!
+//! Locking: short transactions of SQLite. Who captures holds the store's file lock shared until its ledger row is
+//! committed; who sweeps holds it exclusively ([`crate::lock`]). What is read is verified against its name.
+
+mod pack;
+mod read;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ic_base::Result;
+use ic_events::Hash;
+use ic_store::{OpenOptions, Side, SideSchema};
+use sha2::{Digest, Sha256};
+
+pub use write::{Stored, Writer};
+
+use self::read::Recent;
+
+/// The longest content that is one object, in bytes; also the size of a piece.
+pub(crate) const PIECE: usize = 1 << 20;
+
+const SCHEMA: SideSchema = SideSchema {
+    application_id: 0x6963_4f62,
+    version: 1,
+    page_size: 16_384,
+    sql: "
+CREATE TABLE packs (
+    id         INTEGER PRIMARY KEY,
+    size       INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    data       BLOB NOT NULL
+) STRICT;
+CREATE TABLE objects (
+    hash  BLOB PRIMARY KEY,
+    form  INTEGER NOT NULL CHECK (form IN (0, 1, 2)),
+    pack  INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    size  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+",
+};
+
+/// How an object is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Its content lies in the pack.
+    Whole,
+    /// The pack holds the hashes of its pieces, in order.
+    Pieces,
+    /// Its content was purged; only its name is left.
+    Purged,
+}
+
+impl Form {
+    pub(crate) fn number(self) -> i64 {
+        match self {
+            Self::Whole => 0,
+            Self::Pieces => 1,
+            Self::Purged => 2,
+        }
+    }
+
+    pub(crate) fn of_number(number: i64) -> Option<Self> {
+        [Self::Whole, Self::Pieces, Self::Purged].into_iter().find(|form| form.number() == number)
+    }
+}
+
+/// An open object store.
+pub struct Objects {
+    side: Mutex<Side>,
+    recent: Mutex<Recent>,
+    path: PathBuf,
+}
+
+impl Objects {
+    /// Opens the store in the file `path`, and makes it if there is none.
+    pub fn open(path: &Path, options: OpenOptions) -> Result<Self> {
+        let side = Side::open(path, &SCHEMA, options)?;
+        Ok(Self { side: Mutex::new(side), recent: Mutex::default(), path: path.to_owned() })
+    }
+
+    /// The store's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn side(&self) -> MutexGuard<'_, Side> {
+        // A thread that panicked held no invariant: every change is one transaction.
+        self.side.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The SHA-256 of some bytes.
+pub(crate) fn hash_of(bytes: &[u8]) -> Hash {
+    Sha256::digest(bytes).into()
+}
+
+#[cfg(test)]
+mod tests;

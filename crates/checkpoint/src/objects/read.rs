@@ -1,0 +1,164 @@
+//! Reading objects, each verified against its name.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::{Arc, PoisonError};
+
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_events::{Hash, hex};
+use sha2::{Digest, Sha256};
+
+use super::{Form, Objects, hash_of, pack};
+use crate::tree::Tree;
+
+/// Packs that were opened last: a restore reads neighbours.
+#[derive(Default)]
+pub(crate) struct Recent(VecDeque<(i64, Arc<Vec<u8>>)>);
+
+const RECENT_PACKS: usize = 8;
+
+/// Where the index says that an object lies.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    form: Form,
+    pack: i64,
+    start: i64,
+    size: i64,
+}
+
+impl Objects {
+    /// The content of an object that is known to be small: a directory, a manifest.
+    ///
+    /// Errors: `corrupt`, naming it, if it is missing or damaged.
+    pub fn read(&self, hash: &Hash) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.read_to(hash, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Writes the content of an object into `sink`, piece by piece, and returns its length.
+    ///
+    /// Errors: `corrupt`, naming it, if it is missing or damaged; what `sink` was given is then not to be used.
+    pub fn read_to(&self, hash: &Hash, sink: &mut dyn Write) -> Result<u64> {
+        let place = self.place(hash)?.ok_or_else(|| missing(hash))?;
+        match place.form {
+            Form::Purged => Err(purged(hash)),
+            Form::Whole => {
+                let bytes = self.stored(hash, place)?;
+                if hash_of(&bytes) != *hash {
+                    return Err(damaged(hash));
+                }
+                sink.write_all(&bytes).while_doing(|| "writing content".to_owned())?;
+                Ok(bytes.len() as u64)
+            }
+            Form::Pieces => self.read_pieces(hash, place, sink),
+        }
+    }
+
+    /// Where every piece of an object is verified, and the whole by its own name too.
+    fn read_pieces(&self, hash: &Hash, place: Place, sink: &mut dyn Write) -> Result<u64> {
+        let list = self.stored(hash, place)?;
+        let mut whole = Sha256::new();
+        let mut length = 0;
+        for piece in list.chunks(32) {
+            let piece: Hash = piece.try_into().map_err(|_| damaged(hash))?;
+            let found = self.place(&piece)?.ok_or_else(|| missing(&piece))?;
+            if found.form != Form::Whole {
+                return Err(damaged(&piece));
+            }
+            let bytes = self.stored(&piece, found)?;
+            if hash_of(&bytes) != piece {
+                return Err(damaged(&piece));
+            }
+            whole.update(&bytes);
+            length += bytes.len() as u64;
+            sink.write_all(&bytes).while_doing(|| "writing content".to_owned())?;
+        }
+        if <Hash>::from(whole.finalize()) == *hash { Ok(length) } else { Err(damaged(hash)) }
+    }
+
+    /// The directory with this hash. Errors: `corrupt`.
+    pub fn tree(&self, hash: &Hash) -> Result<Tree> {
+        Tree::decode(&self.read(hash)?)
+    }
+
+    /// Whether the store has each of these objects.
+    pub(crate) fn has(&self, hash: &Hash) -> Result<bool> {
+        Ok(self.place(hash)?.is_some())
+    }
+
+    fn place(&self, hash: &Hash) -> Result<Option<Place>> {
+        let found = self.side().read(|snapshot| {
+            snapshot.query_opt(
+                "SELECT form, pack, start, size FROM objects WHERE hash = $1",
+                &[&hash.as_slice()],
+                |row| {
+                    Ok((
+                        Form::of_number(row.get(0)?),
+                        row.get::<i64>(1)?,
+                        row.get::<i64>(2)?,
+                        row.get::<i64>(3)?,
+                    ))
+                },
+            )
+        })?;
+        match found {
+            None => Ok(None),
+            Some((None, ..)) => Err(damaged(hash)),
+            Some((Some(form), pack, start, size)) => Ok(Some(Place { form, pack, start, size })),
+        }
+    }
+
+    /// The bytes that the index points to. They are not verified yet.
+    fn stored(&self, hash: &Hash, place: Place) -> Result<Vec<u8>> {
+        let pack = self.pack(place.pack)?.ok_or_else(|| damaged(hash))?;
+        let range = usize::try_from(place.start)
+            .ok()
+            .zip(usize::try_from(place.size).ok())
+            .and_then(|(start, size)| Some(start..start.checked_add(size)?));
+        let bytes = range.and_then(|range| pack.get(range)).ok_or_else(|| damaged(hash))?;
+        Ok(bytes.to_vec())
+    }
+
+    /// The content of a pack; `None` if it is missing or damaged.
+    fn pack(&self, id: i64) -> Result<Option<Arc<Vec<u8>>>> {
+        if let Some(pack) = self.recent().0.iter().find(|(recent, _)| *recent == id) {
+            return Ok(Some(pack.1.clone()));
+        }
+        let row = self.side().read(|snapshot| {
+            snapshot.query_opt("SELECT data, size FROM packs WHERE id = $1", &[&id], |row| {
+                Ok((row.get::<Vec<u8>>(0)?, row.get::<i64>(1)?))
+            })
+        })?;
+        let Some(raw) = row.and_then(|(data, size)| pack::open(&data, size)) else { return Ok(None) };
+        let raw = Arc::new(raw);
+        let mut recent = self.recent();
+        recent.0.truncate(RECENT_PACKS - 1);
+        recent.0.push_front((id, raw.clone()));
+        Ok(Some(raw))
+    }
+
+    fn recent(&self) -> std::sync::MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn missing(hash: &Hash) -> Diagnosis {
+    about(hash, "is missing from the object store")
+}
+
+fn damaged(hash: &Hash) -> Diagnosis {
+    about(hash, "is damaged")
+}
+
+/// Its content was taken out on purpose.
+fn purged(hash: &Hash) -> Diagnosis {
+    about(hash, "was purged")
+}
+
+fn about(hash: &Hash, what: &str) -> Diagnosis {
+    let name = hex(hash);
+    Diagnosis::new(Code::Corrupt, format!("The object {} {what}.", &name[..12]))
+        .hint("see which checkpoints need it: ic checkpoint verify --read-data")
+        .detail("object", name)
+}

@@ -1,0 +1,106 @@
+use ic_base::{Code, Timestamp};
+use ic_store::OpenOptions;
+
+use super::{Objects, PIECE, hash_of};
+use crate::tree::{Entry, Node, Tree};
+
+fn store() -> (tempfile::TempDir, Objects) {
+    let dir = tempfile::tempdir().unwrap();
+    let objects = Objects::open(&dir.path().join("objects.db"), OpenOptions::default()).unwrap();
+    (dir, objects)
+}
+
+/// Bytes that do not compress and differ for each seed.
+fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    (0..length)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            u8::try_from(state & 0xff).unwrap()
+        })
+        .collect()
+}
+
+#[test]
+fn content_of_every_length_comes_back_and_is_kept_once() {
+    let (_dir, objects) = store();
+    let lengths = [0, 1, 4095, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 5 * PIECE + 7];
+    let contents: Vec<_> = lengths.iter().map(|n| noise(*n, *n as u64)).collect();
+    let writer = objects.writer(Timestamp(1)).unwrap();
+    let hashes: Vec<_> = contents.iter().map(|c| writer.put_reader(&mut c.as_slice()).unwrap()).collect();
+    let first = writer.finish().unwrap();
+    assert!(first.new_objects > 8);
+    for (content, (hash, length)) in contents.iter().zip(&hashes) {
+        assert_eq!((*hash, *length), (hash_of(content), content.len() as u64));
+        assert!(objects.read(hash).unwrap() == *content);
+    }
+    let writer = objects.writer(Timestamp(2)).unwrap();
+    for content in &contents {
+        writer.put_reader(&mut content.as_slice()).unwrap();
+    }
+    assert_eq!(writer.finish().unwrap(), super::Stored::default());
+}
+
+#[test]
+fn one_changed_entry_of_a_large_directory_stores_little() {
+    let (_dir, objects) = store();
+    let mut tree = Tree { mode: 0o755, entries: Vec::new() };
+    for i in 0..5_000_u64 {
+        let name = format!("file-{i:05}").into_bytes();
+        tree.entries.push(Entry { node: Node::File { hash: hash_of(&name), size: i, mode: 0o644 }, name });
+    }
+    let writer = objects.writer(Timestamp(1)).unwrap();
+    let hash = writer.put_tree(&tree.encode()).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(objects.tree(&hash).unwrap(), tree);
+    tree.entries[2_500].node = Node::Symlink(b"elsewhere".to_vec());
+    let writer = objects.writer(Timestamp(1)).unwrap();
+    let hash = writer.put_tree(&tree.encode()).unwrap();
+    let stored = writer.finish().unwrap();
+    assert_eq!(stored.new_objects, 2);
+    assert!(stored.stored_bytes < 16_000, "{stored:?}");
+    assert_eq!(objects.tree(&hash).unwrap(), tree);
+}
+
+#[test]
+fn damage_is_named_and_never_given_out() {
+    let (dir, objects) = store();
+    let writer = objects.writer(Timestamp(1)).unwrap();
+    let content = noise(10_000, 3);
+    let (hash, _) = writer.put_reader(&mut content.as_slice()).unwrap();
+    writer.finish().unwrap();
+    drop(objects);
+    let path = dir.path().join("objects.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(64).position(|w| *w == content[5_000..5_064]).expect("incompressible content");
+    bytes[at] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let objects = Objects::open(&path, OpenOptions::default()).unwrap();
+    let error = objects.read(&hash).unwrap_err();
+    assert_eq!(error.code(), Code::Corrupt);
+    assert_eq!(error.details()["object"], ic_events::hex(&hash));
+    assert_eq!(objects.read(&hash_of(b"never kept")).unwrap_err().code(), Code::Corrupt);
+}
+
+#[test]
+fn many_threads_add_at_once() {
+    let (_dir, objects) = store();
+    let writer = objects.writer(Timestamp(1)).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let writer = &writer;
+            scope.spawn(move || {
+                for i in 0..500_u64 {
+                    writer.put_reader(&mut noise(2_000, i + thread % 2).as_slice()).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(writer.finish().unwrap().new_objects, 501);
+    for i in 0..501 {
+        let content = noise(2_000, i);
+        assert!(objects.read(&hash_of(&content)).unwrap() == content);
+    }
+}

@@ -1,0 +1,298 @@
+//! The table `checkpoints`.
+
+use std::path::{Path, PathBuf};
+
+use ic_base::{CheckpointId, Code, DispatchId, Result, RunId, Seq, Timestamp, reversed_digits};
+use ic_events::{EventType, Hash, NewEvent, hex};
+use ic_store::reference::{self, Referent};
+use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use serde_json::json;
+
+use crate::capture::{Captured, Counts};
+use crate::objects::Stored;
+
+mod list;
+pub use list::{
+    Filter, children, latest_of_lineage, list, named, newest_of_root, newest_of_work, of_advance,
+};
+
+/// How checkpoints are referred to.
+pub const REFERENT: Referent = Referent {
+    table: "checkpoints",
+    noun: "checkpoint",
+    not_found: Code::CheckpointNotFound,
+    listed_by: "ic checkpoint list",
+};
+
+/// Why a checkpoint was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Somebody asked for it.
+    Manual,
+    /// An advance, an executor or a hook took it.
+    Auto,
+    /// What a restore was about to change.
+    Safety,
+    /// What a restore left.
+    Restored,
+}
+
+impl Kind {
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Manual => "manual",
+            Self::Auto => "auto",
+            Self::Safety => "safety",
+            Self::Restored => "restored",
+        }
+    }
+
+    /// The kind with this text.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Manual, Self::Auto, Self::Safety, Self::Restored]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+    }
+}
+
+/// What a checkpoint belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Link {
+    /// What it is called.
+    pub name: Option<String>,
+    /// The message that it was taken for.
+    pub message: Option<String>,
+    /// The conversation it belongs to.
+    pub conversation: Option<String>,
+    /// The workflow it belongs to.
+    pub workflow: Option<String>,
+    /// The run it belongs to.
+    pub run_id: Option<RunId>,
+    /// The run's phase.
+    pub phase: Option<String>,
+    /// The number of the workflow's step.
+    pub step: Option<i64>,
+    /// The name of the workflow's step.
+    pub step_name: Option<String>,
+    /// The dispatch it belongs to.
+    pub dispatch_id: Option<DispatchId>,
+}
+
+/// A snapshot of a working tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Its id.
+    pub id: CheckpointId,
+    /// The event that recorded it.
+    pub seq: Seq,
+    /// The root whose tree it holds.
+    pub root: PathBuf,
+    /// Why it was taken.
+    pub kind: Kind,
+    /// What it belongs to.
+    pub link: Link,
+    /// The checkpoint that it follows; `None`: it is the first of its line.
+    pub parent_id: Option<CheckpointId>,
+    /// The event that it was taken for.
+    pub advance_seq: Option<Seq>,
+    /// The root's directory object.
+    pub tree: Hash,
+    /// Its [`crate::manifest::Manifest`].
+    pub manifest: Hash,
+    /// Whether it holds everything that its user may expect in it.
+    pub complete: bool,
+    /// Whether the work before it had ended.
+    pub settled: bool,
+    /// How much it holds.
+    pub counts: Counts,
+    /// What it added to the store.
+    pub stored: Stored,
+    /// How long the capture took.
+    pub duration_ms: u64,
+    /// When it was taken.
+    pub created_at: Timestamp,
+    /// When it was given up.
+    pub pruned_at: Option<Timestamp>,
+}
+
+impl Checkpoint {
+    pub(crate) const COLUMNS: &'static str = "id, seq, root, kind, name, message, conversation, workflow, run_id, \
+        phase, step, step_name, dispatch_id, parent_id, advance_seq, tree, manifest, complete, settled, files, \
+        directories, symlinks, bytes, new_objects, stored_bytes, duration_ms, created_at, pruned_at";
+
+    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
+        let number = |index| row.get::<i64>(index).map(i64::cast_unsigned);
+        Ok(Self {
+            id: CheckpointId::from_ledger(row.get(0)?),
+            seq: row.get(1)?,
+            root: row.path(2)?,
+            kind: row.parse(3, "checkpoints", Kind::parse)?,
+            link: Link {
+                name: row.get(4)?,
+                message: row.get(5)?,
+                conversation: row.get(6)?,
+                workflow: row.get(7)?,
+                run_id: row.get::<Option<String>>(8)?.map(RunId::from_ledger),
+                phase: row.get(9)?,
+                step: row.get(10)?,
+                step_name: row.get(11)?,
+                dispatch_id: row.get::<Option<String>>(12)?.map(DispatchId::from_ledger),
+            },
+            parent_id: row.get::<Option<String>>(13)?.map(CheckpointId::from_ledger),
+            advance_seq: row.get(14)?,
+            tree: row.get(15)?,
+            manifest: row.get(16)?,
+            complete: row.get(17)?,
+            settled: row.get(18)?,
+            counts: Counts {
+                files: number(19)?,
+                directories: number(20)?,
+                symlinks: number(21)?,
+                bytes: number(22)?,
+            },
+            stored: Stored { new_objects: number(23)?, stored_bytes: number(24)? },
+            duration_ms: number(25)?,
+            created_at: Timestamp(row.get(26)?),
+            pruned_at: row.get::<Option<i64>>(27)?.map(Timestamp),
+        })
+    }
+}
+
+/// What a new checkpoint is made of.
+#[derive(Debug, Clone)]
+pub struct NewCheckpoint<'a> {
+    /// Its id.
+    pub id: &'a CheckpointId,
+    /// The root.
+    pub root: &'a Path,
+    /// Why it was taken.
+    pub kind: Kind,
+    /// What it belongs to.
+    pub link: &'a Link,
+    /// The checkpoint that it follows.
+    pub parent_id: Option<&'a CheckpointId>,
+    /// The event that it was taken for.
+    pub advance_seq: Option<Seq>,
+    /// The run's epoch, for the event.
+    pub epoch: Option<i64>,
+    /// The tree.
+    pub captured: &'a Captured,
+    /// Its manifest.
+    pub manifest: Hash,
+    /// Whether the work before it has ended.
+    pub settled: bool,
+    /// How long the capture took.
+    pub duration_ms: u64,
+}
+
+/// Records a checkpoint, with its event. Its content is durable already.
+pub fn add(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -> Result<Checkpoint> {
+    let seq = announce(tx, now, new)?;
+    insert(tx, now, new, seq)
+}
+
+/// Records the event of a checkpoint alone; [`insert`] must follow in the same transaction.
+pub fn announce(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -> Result<Seq> {
+    let event = NewEvent {
+        run_id: new.link.run_id.as_ref(),
+        epoch: new.epoch,
+        subject_id: Some(new.id.as_str()),
+        to: Some(new.kind.as_str()),
+        payload: Some(json!({
+            "root": new.root.to_string_lossy(),
+            "tree": hex(&new.captured.root),
+            "parent_id": new.parent_id.map(CheckpointId::as_str),
+            "complete": new.captured.skipped.is_empty(),
+        })),
+        ..NewEvent::without_run(EventType::CheckpointCreated)
+    };
+    ic_events::append(tx, now, &event)
+}
+
+/// Records the row of a checkpoint whose event is `seq`.
+pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq: Seq) -> Result<Checkpoint> {
+    let Link { name, message, conversation, workflow, run_id, phase, step, step_name, dispatch_id } =
+        new.link;
+    let complete = new.captured.skipped.is_empty();
+    let Counts { files, directories, symlinks, bytes } = new.captured.counts;
+    let Stored { new_objects, stored_bytes } = new.captured.stored;
+    tx.execute_one(
+        "INSERT INTO checkpoints (id, reversed_id, seq, root, kind, name, message, conversation, workflow, run_id, \
+         phase, step, step_name, dispatch_id, parent_id, advance_seq, tree, manifest, complete, settled, files, \
+         directories, symlinks, bytes, new_objects, stored_bytes, duration_ms, created_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
+         $23, $24, $25, $26, $27, $28)",
+        &[
+            &new.id.as_str(),
+            &reversed_digits(new.id.as_str()),
+            &seq,
+            &path_bytes(new.root),
+            &new.kind.as_str(),
+            name,
+            message,
+            conversation,
+            workflow,
+            &run_id.as_ref().map(RunId::as_str),
+            phase,
+            step,
+            step_name,
+            &dispatch_id.as_ref().map(DispatchId::as_str),
+            &new.parent_id.map(CheckpointId::as_str),
+            &new.advance_seq,
+            &new.captured.root,
+            &new.manifest,
+            &complete,
+            &new.settled,
+            &files.cast_signed(),
+            &directories.cast_signed(),
+            &symlinks.cast_signed(),
+            &bytes.cast_signed(),
+            &new_objects.cast_signed(),
+            &stored_bytes.cast_signed(),
+            &new.duration_ms.cast_signed(),
+            &now.millis(),
+        ],
+    )?;
+    get(tx, new.id)
+}
+
+/// The checkpoint with this id. Errors: `checkpoint_not_found`.
+pub fn get(snapshot: &Snapshot<'_>, id: &CheckpointId) -> Result<Checkpoint> {
+    let sql = format!("SELECT {} FROM checkpoints WHERE id = $1", Checkpoint::COLUMNS);
+    snapshot.query_opt(&sql, &[&id.as_str()], Checkpoint::from_row)?.ok_or_else(|| {
+        ic_base::Diagnosis::new(Code::CheckpointNotFound, format!("There is no checkpoint {id}."))
+            .hint("see: ic checkpoint list")
+    })
+}
+
+/// The checkpoint that `text` names: an id, or the end of one.
+///
+/// Errors: `checkpoint_not_found`, `ambiguous_id`, `invalid_reference`.
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Checkpoint> {
+    let id = reference::resolve(snapshot, REFERENT, text)?;
+    get(snapshot, &CheckpointId::from_ledger(id))
+}
+
+/// Marks a checkpoint as given up, with its event; those that followed it follow its own parent from now on.
+///
+/// `reason` says by what: `retention`, `deleted`, `purged`.
+pub fn prune(tx: &Transaction<'_>, now: Timestamp, checkpoint: &Checkpoint, reason: &str) -> Result<()> {
+    let event = NewEvent {
+        run_id: checkpoint.link.run_id.as_ref(),
+        subject_id: Some(checkpoint.id.as_str()),
+        from: Some(checkpoint.kind.as_str()),
+        reason: Some(reason),
+        ..NewEvent::without_run(EventType::CheckpointPruned)
+    };
+    ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "UPDATE checkpoints SET pruned_at = $1 WHERE id = $2 AND pruned_at IS NULL",
+        &[&now.millis(), &checkpoint.id.as_str()],
+    )?;
+    tx.execute(
+        "UPDATE checkpoints SET parent_id = $1 WHERE parent_id = $2",
+        &[&checkpoint.parent_id.as_ref().map(CheckpointId::as_str), &checkpoint.id.as_str()],
+    )
+    .map(|_| ())
+}

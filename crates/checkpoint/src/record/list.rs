@@ -1,0 +1,112 @@
+//! Finding checkpoints. Each statement has an index; a test reads the plans.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use ic_base::{CheckpointId, Result, RunId, Seq};
+use ic_store::{Snapshot, path_bytes};
+
+use super::{Checkpoint, Link};
+
+/// Which checkpoints are wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Filter<'a> {
+    /// Only those of this root.
+    pub root: Option<&'a Path>,
+    /// Only those of this run.
+    pub run_id: Option<&'a RunId>,
+    /// Only those of this conversation.
+    pub conversation: Option<&'a str>,
+    /// Only those of this workflow.
+    pub workflow: Option<&'a str>,
+    /// Those that were pruned too.
+    pub pruned: bool,
+}
+
+/// Gives the wanted checkpoints to `visit`, oldest first, until it breaks.
+pub fn list(
+    snapshot: &Snapshot<'_>,
+    filter: Filter<'_>,
+    mut visit: impl FnMut(Checkpoint) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let pruned = if filter.pruned { "" } else { "AND pruned_at IS NULL" };
+    let columns = Checkpoint::COLUMNS;
+    let root = filter.root.map(path_bytes);
+    let run_id = filter.run_id.map(RunId::as_str);
+    // The narrowest column leads, so that its index is used; the rest are looked at row by row.
+    let (column, key): (&str, ic_store::Param<'_>) = match (&run_id, &filter.conversation, &filter.workflow) {
+        (Some(id), ..) => ("run_id", id),
+        (None, Some(conversation), _) => ("conversation", conversation),
+        (None, None, Some(workflow)) => ("workflow", workflow),
+        (None, None, None) => ("root", &root),
+    };
+    let sql = format!(
+        "SELECT {columns} FROM checkpoints WHERE {column} = $1 AND ($2 IS NULL OR root = $2) \
+         AND ($3 IS NULL OR conversation = $3) AND ($4 IS NULL OR workflow = $4) {pruned} ORDER BY seq"
+    );
+    snapshot.each(&sql, &[key, &root, &filter.conversation, &filter.workflow], |row| {
+        visit(Checkpoint::from_row(row)?)
+    })
+}
+
+fn first(
+    snapshot: &Snapshot<'_>,
+    condition: &str,
+    params: &[ic_store::Param<'_>],
+) -> Result<Option<Checkpoint>> {
+    let sql = format!(
+        "SELECT {} FROM checkpoints WHERE {condition} ORDER BY seq DESC LIMIT 1",
+        Checkpoint::COLUMNS
+    );
+    snapshot.query_opt(&sql, params, Checkpoint::from_row)
+}
+
+/// The newest checkpoint of the same conversation, else of the same run, else among those of the root that have neither:
+/// the parent of the next one.
+pub fn latest_of_lineage(snapshot: &Snapshot<'_>, root: &Path, link: &Link) -> Result<Option<Checkpoint>> {
+    let root = path_bytes(root);
+    match (&link.conversation, &link.run_id) {
+        (Some(conversation), _) => {
+            first(snapshot, "conversation = $1 AND root = $2 AND pruned_at IS NULL", &[conversation, &root])
+        }
+        (None, Some(run)) => first(
+            snapshot,
+            "run_id = $1 AND root = $2 AND conversation IS NULL AND pruned_at IS NULL",
+            &[&run.as_str(), &root],
+        ),
+        (None, None) => first(
+            snapshot,
+            "root = $1 AND conversation IS NULL AND run_id IS NULL AND pruned_at IS NULL",
+            &[&root],
+        ),
+    }
+}
+
+/// The newest checkpoint of a root, of whatever line.
+pub fn newest_of_root(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Checkpoint>> {
+    first(snapshot, "root = $1 AND pruned_at IS NULL", &[&path_bytes(root)])
+}
+
+/// The newest checkpoint of a root that work left, rather than a restore.
+pub fn newest_of_work(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Checkpoint>> {
+    first(snapshot, "root = $1 AND kind IN ('manual', 'auto') AND pruned_at IS NULL", &[&path_bytes(root)])
+}
+
+/// The newest checkpoint of a root with this name.
+pub fn named(snapshot: &Snapshot<'_>, root: &Path, name: &str) -> Result<Option<Checkpoint>> {
+    first(snapshot, "root = $1 AND name = $2 AND pruned_at IS NULL", &[&path_bytes(root), &name])
+}
+
+/// The checkpoint that the event `seq` took.
+pub fn of_advance(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<Checkpoint>> {
+    first(snapshot, "advance_seq = $1", &[&seq])
+}
+
+/// The checkpoints that follow this one, oldest first.
+pub fn children(snapshot: &Snapshot<'_>, id: &CheckpointId) -> Result<Vec<Checkpoint>> {
+    let sql = format!(
+        "SELECT {} FROM checkpoints WHERE parent_id = $1 AND pruned_at IS NULL ORDER BY seq",
+        Checkpoint::COLUMNS
+    );
+    snapshot.query_all(&sql, &[&id.as_str()], Checkpoint::from_row)
+}

@@ -1,0 +1,230 @@
+//! The table `restores`: what was begun, and how far it came.
+
+use std::path::{Path, PathBuf};
+
+use ic_base::{CheckpointId, RestoreId, Result, RunId, Seq, Timestamp, reversed_digits};
+use ic_events::{EventType, Hash, NewEvent};
+use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use serde_json::json;
+
+use super::Strategy;
+
+/// What kind of restore it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Of a checkpoint that was chosen.
+    Restore,
+    /// Of the tree before the last restore.
+    Undo,
+    /// Of the tree after a restore that was undone.
+    Redo,
+}
+
+impl Kind {
+    /// The text in the ledger.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Restore => "restore",
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Restore, Self::Undo, Self::Redo].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// How far a restore came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Planned; nothing was written.
+    Prepared,
+    /// Some of it may be written.
+    Applying,
+    /// Done.
+    Applied,
+}
+
+impl Progress {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Prepared => "prepared",
+            Self::Applying => "applying",
+            Self::Applied => "applied",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Prepared, Self::Applying, Self::Applied].into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// A restore that was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restore {
+    /// Its id.
+    pub id: RestoreId,
+    /// The event that recorded it.
+    pub seq: Seq,
+    /// The root it writes into.
+    pub root: PathBuf,
+    /// What kind it is.
+    pub kind: Kind,
+    /// How far it came.
+    pub progress: Progress,
+    /// Which parts are restored.
+    pub strategy: Strategy,
+    /// The checkpoint that is restored.
+    pub target_id: CheckpointId,
+    /// What it was about to change.
+    pub safety_id: CheckpointId,
+    /// What it left.
+    pub restored_id: Option<CheckpointId>,
+    /// Its plan: an object.
+    pub plan: Hash,
+    /// When it was begun.
+    pub created_at: Timestamp,
+}
+
+impl Restore {
+    const COLUMNS: &'static str =
+        "id, seq, root, kind, state, strategy, target_id, safety_id, restored_id, plan, created_at";
+
+    fn from_row(row: &Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: RestoreId::from_ledger(row.get(0)?),
+            seq: row.get(1)?,
+            root: row.path(2)?,
+            kind: row.parse(3, "restores", Kind::parse)?,
+            progress: row.parse(4, "restores", Progress::parse)?,
+            strategy: row.parse(5, "restores", Strategy::parse)?,
+            target_id: CheckpointId::from_ledger(row.get(6)?),
+            safety_id: CheckpointId::from_ledger(row.get(7)?),
+            restored_id: row.get::<Option<String>>(8)?.map(CheckpointId::from_ledger),
+            plan: row.get(9)?,
+            created_at: Timestamp(row.get(10)?),
+        })
+    }
+}
+
+/// What a new restore is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRestore<'a> {
+    /// Its id.
+    pub id: &'a RestoreId,
+    /// The root it writes into.
+    pub root: &'a Path,
+    /// What kind it is.
+    pub kind: Kind,
+    /// Which parts are restored.
+    pub strategy: Strategy,
+    /// The checkpoint that is restored.
+    pub target_id: &'a CheckpointId,
+    /// What it is about to change.
+    pub safety_id: &'a CheckpointId,
+    /// The run of the target.
+    pub run_id: Option<&'a RunId>,
+    /// Its plan: a durable object.
+    pub plan: Hash,
+}
+
+/// Records that a restore is prepared, with its event.
+pub fn prepare(tx: &Transaction<'_>, now: Timestamp, new: &NewRestore<'_>) -> Result<()> {
+    let event = NewEvent {
+        run_id: new.run_id,
+        subject_id: Some(new.safety_id.as_str()),
+        to: Some(new.target_id.as_str()),
+        payload: Some(json!({
+            "restore_id": new.id.as_str(),
+            "kind": new.kind.as_str(),
+            "strategy": new.strategy.as_str(),
+        })),
+        ..NewEvent::without_run(EventType::RestoreBegun)
+    };
+    let seq = ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "INSERT INTO restores (id, reversed_id, seq, root, kind, state, strategy, target_id, safety_id, plan, \
+         created_at, updated_at) VALUES ($1, $2, $3, $4, $5, 'prepared', $6, $7, $8, $9, $10, $10)",
+        &[
+            &new.id.as_str(),
+            &reversed_digits(new.id.as_str()),
+            &seq,
+            &path_bytes(new.root),
+            &new.kind.as_str(),
+            &new.strategy.as_str(),
+            &new.target_id.as_str(),
+            &new.safety_id.as_str(),
+            &new.plan,
+            &now.millis(),
+        ],
+    )
+}
+
+/// Records that writing begins.
+pub fn begin(tx: &Transaction<'_>, now: Timestamp, id: &RestoreId) -> Result<()> {
+    tx.execute_one(
+        "UPDATE restores SET state = 'applying', updated_at = $1 WHERE id = $2 AND state <> 'applied'",
+        &[&now.millis(), &id.as_str()],
+    )
+}
+
+/// Records that a restore is done and what it left, with its event.
+pub fn finish(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    restore: &RestoreId,
+    run_id: Option<&RunId>,
+    target: &CheckpointId,
+    restored: &CheckpointId,
+    failed: usize,
+) -> Result<()> {
+    let event = NewEvent {
+        run_id,
+        subject_id: Some(restored.as_str()),
+        to: Some(target.as_str()),
+        payload: Some(json!({ "restore_id": restore.as_str(), "failed": failed })),
+        ..NewEvent::without_run(EventType::CheckpointRestored)
+    };
+    ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "UPDATE restores SET state = 'applied', restored_id = $1, updated_at = $2 WHERE id = $3 AND state <> 'applied'",
+        &[&restored.as_str(), &now.millis(), &restore.as_str()],
+    )
+}
+
+/// The restore of a root that was begun and not finished: its process died, or works on it now.
+pub fn unfinished(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Restore>> {
+    let sql = format!(
+        "SELECT {} FROM restores WHERE root = $1 AND state <> 'applied' ORDER BY seq LIMIT 1",
+        Restore::COLUMNS
+    );
+    snapshot.query_opt(&sql, &[&path_bytes(root)], Restore::from_row)
+}
+
+/// The finished restores of a root, oldest first.
+pub fn finished(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Restore>> {
+    let sql = format!(
+        "SELECT {} FROM restores WHERE root = $1 AND state = 'applied' ORDER BY seq",
+        Restore::COLUMNS
+    );
+    snapshot.query_all(&sql, &[&path_bytes(root)], Restore::from_row)
+}
+
+/// What `undo` and `redo` would restore next: the restores that can be undone, and those that can be done again.
+///
+/// As in an editor: a new restore forgets what could be done again.
+pub fn stacks(restores: &[Restore]) -> (Vec<&Restore>, Vec<&Restore>) {
+    let (mut undo, mut redo): (Vec<&Restore>, Vec<&Restore>) = (Vec::new(), Vec::new());
+    for restore in restores {
+        match restore.kind {
+            Kind::Restore => {
+                redo.clear();
+                undo.push(restore);
+            }
+            Kind::Undo => redo.extend(undo.pop()),
+            Kind::Redo => undo.extend(redo.pop()),
+        }
+    }
+    (undo, redo)
+}

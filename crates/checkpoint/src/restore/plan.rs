@@ -1,0 +1,221 @@
+//! What a restore would do: a pure function of how the tree differs from its target.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::diff::{Difference, State};
+use crate::manifest::{PathText, hash_text};
+use crate::tree::Reason;
+
+/// What is done about a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// It is made; there was nothing.
+    Create,
+    /// It gets other content.
+    Modify,
+    /// It is removed.
+    Delete,
+    /// It gets other permission bits.
+    Chmod,
+    /// It becomes something else: a file, a link, a directory.
+    Replace,
+}
+
+impl Action {
+    /// The text in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Modify => "modify",
+            Self::Delete => "delete",
+            Self::Chmod => "chmod",
+            Self::Replace => "replace",
+        }
+    }
+}
+
+/// What stands at a path, as a plan keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Node {
+    /// A regular file.
+    File {
+        /// The SHA-256 of its content.
+        #[serde(with = "hash_text")]
+        hash: ic_events::Hash,
+        /// Its length in bytes.
+        size: u64,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A symbolic link, and where it points.
+    Symlink(PathText),
+    /// A directory, and its permission bits.
+    Directory {
+        /// Its permission bits.
+        mode: u32,
+    },
+}
+
+impl Node {
+    /// What a checkpoint holds there; `None` for a name that was passed over.
+    pub fn of(state: &State) -> Option<Self> {
+        match state {
+            State::File { hash, size, mode } => Some(Self::File { hash: *hash, size: *size, mode: *mode }),
+            State::Symlink(target) => Some(Self::Symlink(PathText(target.clone()))),
+            State::Directory { mode, .. } => Some(Self::Directory { mode: *mode }),
+            State::Passed(_) => None,
+        }
+    }
+}
+
+/// A change that a restore makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// From the root.
+    pub path: PathText,
+    /// What is done.
+    pub action: Action,
+    /// What must stand there; `None`: nothing.
+    pub before: Option<Node>,
+    /// What then stands there; `None`: nothing.
+    pub after: Option<Node>,
+    /// No checkpoint but the safety checkpoint holds what stands there now.
+    pub uncaptured: bool,
+}
+
+/// What a restore does, in the order of paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The changes.
+    pub steps: Vec<Step>,
+    /// Paths that differ and are left alone, and why.
+    pub skipped: Vec<(PathText, String)>,
+}
+
+/// What the restore is limited to.
+#[derive(Debug, Clone, Default)]
+pub struct Limits {
+    /// Only these paths, and what is below them; empty: everything.
+    pub paths: Vec<Vec<u8>>,
+    /// Only exactly these paths and the directories they need; `None`: everything.
+    pub only: Option<BTreeSet<Vec<u8>>>,
+    /// Not these paths.
+    pub keep: BTreeSet<Vec<u8>>,
+}
+
+impl Limits {
+    fn allow(&self, difference: &Difference) -> bool {
+        let path = &difference.path;
+        // What is made below a directory needs the directory.
+        let makes_directory =
+            difference.before.is_none() && matches!(difference.after, Some(State::Directory { .. }));
+        let fits = |base: &Vec<u8>| is_at_or_below(path, base) || (makes_directory && is_below(base, path));
+        (self.paths.is_empty() || self.paths.iter().any(fits))
+            && self.only.as_ref().is_none_or(|only| only.iter().any(|o| o == path || is_below(o, path)))
+            && !self.keep.iter().any(|base| is_at_or_below(path, base))
+    }
+}
+
+/// Whether `path` is `base` or lies below it. Everything lies below the empty path.
+pub fn is_at_or_below(path: &[u8], base: &[u8]) -> bool {
+    path == base || is_below(path, base)
+}
+
+fn is_below(path: &[u8], base: &[u8]) -> bool {
+    base.is_empty() || path.strip_prefix(base).is_some_and(|rest| rest.first() == Some(&b'/'))
+}
+
+/// Paths that the target holds and that the capture of the tree as it is passed over: they must be captured too before
+/// they can be changed.
+pub fn must_be_saved(differences: &[Difference], limits: &Limits) -> BTreeSet<Vec<u8>> {
+    let mut passed: Option<&[u8]> = None;
+    let mut paths = BTreeSet::new();
+    for difference @ Difference { path, before, after } in differences {
+        if matches!(before, Some(State::Passed(reason)) if !matches!(reason, Reason::Git | Reason::Store)) {
+            passed = Some(path);
+        }
+        let is_hidden = passed.is_some_and(|base| is_at_or_below(path, base));
+        if is_hidden && after.as_ref().is_some_and(State::is_content) && limits.allow(difference) {
+            paths.insert(path.clone());
+        }
+    }
+    paths
+}
+
+/// The plan that makes the tree, which differs from the target so (`before`: as it is, `after`: the target), the target.
+///
+/// `uncaptured` tells whether a path's present content is in no checkpoint yet.
+pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u8]) -> bool) -> Plan {
+    let mut plan = Plan::default();
+    let blocked = blocked_directories(differences, limits);
+    let mut stuck: Option<&[u8]> = None;
+    for difference @ Difference { path, before, after } in differences {
+        if !limits.allow(difference) || stuck.is_some_and(|base| is_at_or_below(path, base)) {
+            continue;
+        }
+        let mut skip = |reason: &str| plan.skipped.push((PathText(path.clone()), reason.to_owned()));
+        let hidden = [before, after].into_iter().flatten().find_map(|state| match state {
+            State::Passed(reason) => Some(*reason),
+            _ => None,
+        });
+        if let Some(reason) = hidden {
+            if [before, after].into_iter().flatten().any(State::is_content) {
+                skip(reason.as_str());
+            }
+            continue;
+        }
+        let (before, after) = (before.as_ref().and_then(Node::of), after.as_ref().and_then(Node::of));
+        let is_directory = |node: &Option<Node>| matches!(node, Some(Node::Directory { .. }));
+        if is_directory(&before)
+            && !is_directory(&after)
+            && let Some(reason) = blocked.get(path)
+        {
+            skip(&format!("holds {reason} content"));
+            // What the target has in its place cannot be made, so nothing in it goes either.
+            stuck = after.is_some().then_some(path);
+            continue;
+        }
+        if let Some(action) = action(before.as_ref(), after.as_ref()) {
+            let uncaptured = before.is_some() && uncaptured(path);
+            plan.steps.push(Step { path: PathText(path.clone()), action, before, after, uncaptured });
+        }
+    }
+    plan
+}
+
+fn action(before: Option<&Node>, after: Option<&Node>) -> Option<Action> {
+    use Node as N;
+    Some(match (before, after) {
+        (None, None) => return None,
+        (None, Some(_)) => Action::Create,
+        (Some(_), None) => Action::Delete,
+        (Some(N::File { hash, .. }), Some(N::File { hash: other, .. })) if hash == other => Action::Chmod,
+        (Some(N::Directory { .. }), Some(N::Directory { .. })) => Action::Chmod,
+        (Some(N::File { .. }), Some(N::File { .. })) | (Some(N::Symlink(_)), Some(N::Symlink(_))) => {
+            Action::Modify
+        }
+        _ => Action::Replace,
+    })
+}
+
+/// Directories that would go but hold something that is never touched, and what it is.
+fn blocked_directories(differences: &[Difference], limits: &Limits) -> BTreeMap<Vec<u8>, &'static str> {
+    let mut blocked = BTreeMap::new();
+    for difference @ Difference { path, before, after } in differences {
+        let reason = match (before, after) {
+            (Some(State::Passed(reason)), _) => reason.as_str(),
+            (Some(_), None) if !limits.allow(difference) => "kept",
+            _ => continue,
+        };
+        let mut directory = path.as_slice();
+        while let Some(at) = directory.iter().rposition(|b| *b == b'/') {
+            directory = &directory[..at];
+            blocked.entry(directory.to_vec()).or_insert(reason);
+        }
+    }
+    blocked
+}

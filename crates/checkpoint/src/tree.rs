@@ -1,0 +1,335 @@
+//! Directories as content: sorted entries in a byte form whose SHA-256 names the directory and all below it.
+//!
+//! The form: a version, the directory's mode, then for each entry its kind, its name and what the kind needs. Numbers
+//! are LEB128. It is canonical: equal directories have equal bytes, so equal subtrees are one object, and two trees are
+//! compared without looking below equal hashes. What is read is checked, because it names paths that are written to.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_events::Hash;
+
+const VERSION: u8 = 1;
+
+/// Why a name was passed over: its content is not in the checkpoint, and a restore never touches it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// An ignore rule covers it.
+    Ignored,
+    /// It is likely a secret.
+    Secret,
+    /// It is larger than `max-file-size`.
+    Oversize,
+    /// A socket, fifo or device.
+    Special,
+    /// It could not be read.
+    Unreadable,
+    /// A side file of an SQLite database, whose content is in the database's own copy.
+    Database,
+    /// A `.git`.
+    Git,
+    /// The store itself, or a temporary file of a restore.
+    Store,
+}
+
+impl Reason {
+    const ALL: [Self; 8] = [
+        Self::Ignored,
+        Self::Secret,
+        Self::Oversize,
+        Self::Special,
+        Self::Unreadable,
+        Self::Database,
+        Self::Git,
+        Self::Store,
+    ];
+
+    /// The text in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ignored => "ignored",
+            Self::Secret => "secret",
+            Self::Oversize => "oversize",
+            Self::Special => "special",
+            Self::Unreadable => "unreadable",
+            Self::Database => "database",
+            Self::Git => "git",
+            Self::Store => "store",
+        }
+    }
+
+    /// Whether the checkpoint lacks something that its user may expect in it.
+    pub fn is_a_gap(self) -> bool {
+        matches!(self, Self::Secret | Self::Oversize | Self::Special | Self::Unreadable)
+    }
+
+    pub(crate) fn byte(self) -> u8 {
+        Self::ALL.iter().position(|r| *r == self).map_or(0, |at| u8::try_from(at).unwrap_or(0))
+    }
+
+    pub(crate) fn of_byte(byte: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(byte)).copied()
+    }
+}
+
+/// What a name in a directory is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Node {
+    /// A regular file.
+    File {
+        /// The SHA-256 of its content.
+        hash: Hash,
+        /// Its length in bytes.
+        size: u64,
+        /// Its permission bits (07777).
+        mode: u32,
+    },
+    /// A symbolic link and where it points, as it stands.
+    Symlink(Vec<u8>),
+    /// A directory: the SHA-256 of its own byte form, which holds its mode.
+    Directory(Hash),
+    /// A name that was passed over.
+    Passed(Reason),
+}
+
+/// A name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its bytes.
+    pub name: Vec<u8>,
+    /// What it is.
+    pub node: Node,
+}
+
+/// A directory that was read to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tree {
+    /// Its permission bits (07777).
+    pub mode: u32,
+    /// Its entries, by name in byte order.
+    pub entries: Vec<Entry>,
+}
+
+impl Tree {
+    /// The entry of this name. `None` is evidence that there was none.
+    pub fn get(&self, name: &[u8]) -> Option<&Node> {
+        let at = self.entries.binary_search_by(|entry| entry.name.as_slice().cmp(name)).ok()?;
+        Some(&self.entries[at].node)
+    }
+
+    /// Its byte form, and where entries begin that large directories may be cut at.
+    pub fn encode(&self) -> Encoded {
+        let mut encoder = Encoder::new(self.mode);
+        for entry in &self.entries {
+            encoder.entry(&entry.name, &entry.node);
+        }
+        encoder.finish()
+    }
+
+    /// Reads a byte form. Errors: `corrupt` if it is none, or names an impossible path.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = Reader(bytes);
+        let tree = reader.tree().ok_or_else(damaged)?;
+        let sorted = tree.entries.windows(2).all(|pair| pair[0].name < pair[1].name);
+        if sorted && tree.entries.iter().all(|entry| is_possible(&entry.name)) {
+            Ok(tree)
+        } else {
+            Err(damaged())
+        }
+    }
+}
+
+fn damaged() -> Diagnosis {
+    Diagnosis::new(Code::Corrupt, "A directory of the checkpoint is not in a form that this program writes.")
+        .hint("see which: ic checkpoint verify --read-data")
+}
+
+/// Whether a directory can have this name.
+fn is_possible(name: &[u8]) -> bool {
+    !matches!(name, b"" | b"." | b"..") && name.len() <= 255 && !name.iter().any(|b| matches!(b, b'/' | 0))
+}
+
+/// A directory's byte form.
+#[derive(Debug)]
+pub struct Encoded {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Where it may be cut into pieces: chosen by the names, so that a change moves no other cut.
+    pub cuts: Vec<usize>,
+}
+
+/// Writes a directory's byte form, entry by entry in order.
+pub(crate) struct Encoder(Encoded);
+
+/// One name in this many begins a piece.
+const ENTRIES_A_PIECE: u32 = 32;
+
+impl Encoder {
+    pub(crate) fn new(mode: u32) -> Self {
+        let mut bytes = vec![VERSION];
+        put_number(&mut bytes, mode.into());
+        Self(Encoded { bytes, cuts: Vec::new() })
+    }
+
+    pub(crate) fn entry(&mut self, name: &[u8], node: &Node) {
+        let Encoded { bytes, cuts } = &mut self.0;
+        if fnv(name).is_multiple_of(ENTRIES_A_PIECE) {
+            cuts.push(bytes.len());
+        }
+        let kind = match node {
+            Node::File { .. } => 0,
+            Node::Symlink(_) => 1,
+            Node::Directory(_) => 2,
+            Node::Passed(_) => 3,
+        };
+        bytes.push(kind);
+        put_bytes(bytes, name);
+        match node {
+            Node::File { hash, size, mode } => {
+                put_number(bytes, (*mode).into());
+                put_number(bytes, *size);
+                bytes.extend_from_slice(hash);
+            }
+            Node::Symlink(target) => put_bytes(bytes, target),
+            Node::Directory(hash) => bytes.extend_from_slice(hash),
+            Node::Passed(reason) => bytes.push(reason.byte()),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Encoded {
+        self.0
+    }
+}
+
+/// FNV-1a: cheap, and the same everywhere and for ever.
+fn fnv(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+pub(crate) fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
+    loop {
+        let low = u8::try_from(number & 0x7f).unwrap_or(0);
+        number >>= 7;
+        if number == 0 {
+            bytes.push(low);
+            return;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+pub(crate) fn put_bytes(bytes: &mut Vec<u8>, value: &[u8]) {
+    put_number(bytes, value.len() as u64);
+    bytes.extend_from_slice(value);
+}
+
+/// Reads what [`put_number`] and [`put_bytes`] wrote; `None` where the bytes end early or make no sense.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(count)?;
+        self.0 = tail;
+        Some(head)
+    }
+
+    pub(crate) fn byte(&mut self) -> Option<u8> {
+        Some(self.take(1)?[0])
+    }
+
+    pub(crate) fn number(&mut self) -> Option<u64> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        self.take(length)
+    }
+
+    pub(crate) fn hash(&mut self) -> Option<Hash> {
+        self.take(32)?.try_into().ok()
+    }
+
+    fn tree(&mut self) -> Option<Tree> {
+        if self.byte()? != VERSION {
+            return None;
+        }
+        let mut tree = Tree { mode: u32::try_from(self.number()?).ok()?, entries: Vec::new() };
+        while !self.0.is_empty() {
+            let kind = self.byte()?;
+            let name = self.bytes()?.to_vec();
+            let node = match kind {
+                0 => {
+                    let mode = u32::try_from(self.number()?).ok()?;
+                    Node::File { mode, size: self.number()?, hash: self.hash()? }
+                }
+                1 => Node::Symlink(self.bytes()?.to_vec()),
+                2 => Node::Directory(self.hash()?),
+                3 => Node::Passed(Reason::of_byte(self.byte()?)?),
+                _ => return None,
+            };
+            tree.entries.push(Entry { name, node });
+        }
+        Some(tree)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Entry, Node, Reason, Tree};
+
+    fn node() -> impl Strategy<Value = Node> {
+        prop_oneof![
+            (any::<[u8; 32]>(), any::<u64>(), 0..0o10000_u32).prop_map(|(hash, size, mode)| Node::File {
+                hash,
+                size,
+                mode
+            }),
+            any::<Vec<u8>>().prop_map(Node::Symlink),
+            any::<[u8; 32]>().prop_map(Node::Directory),
+            (0..8_u8).prop_map(|b| Node::Passed(Reason::of_byte(b).unwrap())),
+        ]
+    }
+
+    fn name() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec((1..=255_u8).prop_filter("no slash", |b| *b != b'/'), 1..40)
+            .prop_filter("no dots", |n| n != b"." && n != b"..")
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(entries in prop::collection::btree_map(name(), node(), 0..100), mode in 0..0o10000_u32) {
+            let entries = entries.into_iter().map(|(name, node)| Entry { name, node }).collect();
+            let tree = Tree { mode, entries };
+            let encoded = tree.encode();
+            prop_assert!(encoded.cuts.iter().all(|cut| *cut < encoded.bytes.len()));
+            prop_assert_eq!(Tree::decode(&encoded.bytes).unwrap(), tree);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            let _ = Tree::decode(&bytes);
+        }
+    }
+
+    #[test]
+    fn impossible_names_are_refused() {
+        for name in [&b""[..], b".", b"..", b"a/b", b"a\0b", &[b'x'; 256]] {
+            let tree =
+                Tree { mode: 0, entries: vec![Entry { name: name.to_vec(), node: Node::Symlink(vec![]) }] };
+            assert!(Tree::decode(&tree.encode().bytes).is_err(), "{name:?}");
+        }
+        let twice = Entry { name: b"a".to_vec(), node: Node::Symlink(vec![]) };
+        let tree = Tree { mode: 0, entries: vec![twice.clone(), twice] };
+        assert!(Tree::decode(&tree.encode().bytes).is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! `ic checkpoint ...`
+
+mod cat;
+mod create;
+mod diff;
+mod list;
+mod restore;
+mod show;
+mod tree;
+
+use clap::{Args, Subcommand};
+use ic_base::Result;
+use ic_checkpoint::record::Filter;
+use ic_ops::Kernel;
+use ic_ops::checkpoint::Workspace;
+use ic_phase::Run;
+
+pub(crate) use diff::Shape;
+
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::session::Session;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Create(create::Create),
+    List(list::List),
+    #[command(visible_alias = "info")]
+    Show(show::Show),
+    Tree(tree::Tree),
+    Diff(diff::Diff),
+    Cat(cat::Cat),
+    Restore(restore::Restore),
+    Undo(restore::Undo),
+    Redo(restore::Redo),
+}
+
+impl Verb {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        match self {
+            Self::Create(verb) => verb.run(session),
+            Self::List(verb) => verb.run(session),
+            Self::Show(verb) => verb.run(session),
+            Self::Tree(verb) => verb.run(session),
+            Self::Diff(verb) => verb.run(session),
+            Self::Cat(verb) => verb.run(session),
+            Self::Restore(verb) => verb.run(session),
+            Self::Undo(verb) => verb.run(session),
+            Self::Redo(verb) => verb.run(session),
+        }
+    }
+}
+
+/// Which checkpoints a list shows.
+#[derive(Debug, Args)]
+struct Selection {
+    /// Only those of this run
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// Only those of this conversation
+    #[arg(long, value_name = "NAME")]
+    conversation: Option<String>,
+    /// Only those of this workflow
+    #[arg(long, value_name = "NAME")]
+    workflow: Option<String>,
+    /// Those whose content was given up, too
+    #[arg(long)]
+    pruned: bool,
+}
+
+impl Selection {
+    /// The run that was named.
+    fn run(&self, kernel: &Kernel) -> Result<Option<Run>> {
+        self.run.as_ref().map(|run| kernel.read(|snapshot| kernel.run(snapshot, run))).transpose()
+    }
+
+    /// Those of the root; of a run, wherever it works.
+    fn filter<'a>(&'a self, workspace: &'a Workspace<'_>, run: Option<&'a Run>) -> Result<Filter<'a>> {
+        for (flag, name) in [("--conversation", &self.conversation), ("--workflow", &self.workflow)] {
+            input::optional_label(flag, name.as_deref())?;
+        }
+        Ok(Filter {
+            root: if run.is_some() { None } else { Some(&workspace.root) },
+            run_id: run.map(|run| &run.id),
+            conversation: self.conversation.as_deref(),
+            workflow: self.workflow.as_deref(),
+            pruned: self.pruned,
+        })
+    }
+}

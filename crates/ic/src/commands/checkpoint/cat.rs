@@ -1,0 +1,34 @@
+//! `ic checkpoint cat`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::checkpoint::{self, Which, Workspace};
+
+use crate::exit::Exit;
+use crate::session::Session;
+
+/// Print the exact content that a file had in a checkpoint.
+///
+/// Of a symbolic link: where it points.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint cat 3f9a12c4 src/main.rs
+  ic checkpoint cat 3f9a12c4 logo.png > logo.old.png")]
+pub(crate) struct Cat {
+    /// The checkpoint: an id, or the end of one
+    id: String,
+    /// The file, from the working directory
+    path: PathBuf,
+}
+
+impl Cat {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let workspace = Workspace::here(&kernel, &settings)?;
+        session.output.exact(|sink| checkpoint::cat(&workspace, Which::Id(&self.id), &self.path, sink))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,79 @@
+//! `ic checkpoint create`
+
+use clap::Args;
+use ic_base::Result;
+use ic_checkpoint::capture::Progress;
+use ic_ops::checkpoint::{self, CreateRequest};
+
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::flags::Door;
+use crate::json::CheckpointJson;
+use crate::session::Session;
+
+/// Capture the working tree as it is, and print the checkpoint's id.
+///
+/// The whole tree is captured, whatever changed it; ignored files and likely secrets are left out. Exit 4 when a file
+/// could not be read: the checkpoint holds the rest, and names it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint create --name before-refactor
+  before=$(ic checkpoint create)
+  ic checkpoint create --run @ --message 'tests pass'
+  ic checkpoint create --auto --conversation \"$CHAT\" --message \"$PROMPT\"    # a hook, before an agent answers
+  ic checkpoint create --auto --settled    # the work has ended: what changes from now on is somebody else's")]
+pub(crate) struct Create {
+    /// The run it belongs to
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// What to call it
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// What it is taken for
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
+    /// The conversation it belongs to
+    #[arg(long, value_name = "NAME")]
+    conversation: Option<String>,
+    /// Let retention give it up when it is old
+    #[arg(long)]
+    auto: bool,
+    /// The work before it has ended
+    #[arg(long)]
+    settled: bool,
+    /// Capture / or the home directory all the same
+    #[arg(long)]
+    allow_unsafe_root: bool,
+    #[command(flatten)]
+    door: Door,
+}
+
+impl Create {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let name = input::optional_label("--name", self.name.as_deref())?;
+        let conversation = input::optional_label("--conversation", self.conversation.as_deref())?;
+        let request = CreateRequest {
+            run: self.run.as_deref(),
+            name: name.as_deref(),
+            message: input::optional_text("--message", self.message.as_deref())?,
+            conversation: conversation.as_deref(),
+            is_auto: self.auto,
+            is_settled: self.settled,
+        };
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let mut settings = session.checkpoint_settings(&kernel)?;
+        settings.allow_unsafe_root = self.allow_unsafe_root;
+        let created = checkpoint::create(&kernel, &settings, &request, &Progress::default())?;
+        for warning in &created.warnings {
+            session.output.warn(&warning.message);
+        }
+        let unreadable: Vec<_> =
+            created.manifest.skipped.iter().filter(|s| s.reason == "unreadable").collect();
+        for skipped in &unreadable {
+            session.output.warn(&format!("{} could not be read", String::from_utf8_lossy(&skipped.path.0)));
+        }
+        let record = CheckpointJson::whole(&created.checkpoint, Some(&created.manifest), &created.warnings);
+        session.output.scalar(created.checkpoint.id.as_str(), &record)?;
+        Ok(if unreadable.is_empty() { Exit::Done } else { Exit::Partly })
+    }
+}

@@ -1,0 +1,100 @@
+//! `ic checkpoint diff`
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use ic_base::Result;
+use ic_checkpoint::capture::Progress;
+use ic_ops::checkpoint::{self, Which, Workspace};
+
+use crate::exit::Exit;
+use crate::format::Format;
+use crate::json::{ChangeJson, DiffJson};
+use crate::output::Output;
+use crate::render;
+use crate::session::Session;
+
+/// Show what changed between two checkpoints, or between one and the working tree as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint diff 3f9a12c4                       # against the working tree
+  ic checkpoint diff 3f9a12c4 8b1c22d0 --stat
+  ic checkpoint diff 3f9a12c4 -- src docs/a.md      # only these paths
+  ic checkpoint diff 3f9a12c4 --unified | git apply -R
+  ic checkpoint diff 3f9a12c4 --json | jq -r '.changes[] | select(.change == \"added\").path'")]
+pub(crate) struct Diff {
+    /// The older checkpoint: an id, or the end of one
+    from: String,
+    /// The newer one [default: the working tree]
+    to: Option<String>,
+    /// Only these paths and what is below them
+    #[arg(last = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// As a patch [default on a terminal]
+    #[arg(long, group = "shape")]
+    unified: bool,
+    /// As a list of names, each with a letter: Added, Modified, Deleted, Permissions, Type
+    #[arg(long, group = "shape")]
+    name_status: bool,
+    /// As a list of names with how many lines changed
+    #[arg(long, group = "shape")]
+    stat: bool,
+}
+
+/// The form of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shape {
+    Unified,
+    NameStatus,
+    Stat,
+}
+
+impl Diff {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let workspace = Workspace::here(&kernel, &settings)?;
+        session.warn_of_interruption(&workspace)?;
+        let to = self.to.as_deref().map(Which::Id);
+        let (from, to, trees) =
+            checkpoint::diff(&workspace, Which::Id(&self.from), to, &Progress::default())?;
+        let mut differences = Vec::new();
+        let paths = checkpoint::paths_in_root(&workspace, &self.paths)?;
+        checkpoint::changes_of(&workspace, trees, &mut |difference| {
+            if difference.change().is_some() && checkpoint::is_among(&difference.path, &paths) {
+                differences.push(difference);
+            }
+            Ok(())
+        })?;
+        if let Some(shape) = self.shape(session.output.format, session.output.json_was_asked_for()) {
+            let printer =
+                render::diff::Printer { objects: &workspace.objects, colours: Output::has_colours() };
+            session.output.exact(|sink| printer.write(shape, &differences, sink))?;
+            return Ok(Exit::Done);
+        }
+        let record = DiffJson {
+            from: from.id.to_string(),
+            to: to.map(|to| to.id.to_string()),
+            changes: differences
+                .iter()
+                .filter_map(|d| d.change().map(|change| ChangeJson::new(&d.path, change)))
+                .collect(),
+        };
+        session.output.record(&record, String::new)?;
+        Ok(Exit::Done)
+    }
+
+    /// The form of the text that was asked for; `None`: JSON.
+    fn shape(&self, format: Format, json_asked: bool) -> Option<Shape> {
+        let named =
+            [(self.unified, Shape::Unified), (self.name_status, Shape::NameStatus), (self.stat, Shape::Stat)]
+                .into_iter()
+                .find_map(|(asked, shape)| asked.then_some(shape));
+        match (format, named) {
+            _ if json_asked => None,
+            (_, Some(shape)) => Some(shape),
+            (Format::Text, None) => Some(Shape::Unified),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! `ic checkpoint restore`, `undo` and `redo`
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::restore::Strategy;
+use ic_ops::Kernel;
+use ic_ops::checkpoint::{self, Report, RestoreRequest, Settings, Status, Watch, Which};
+
+use crate::exit::Exit;
+use crate::flags::Door;
+use crate::json::RestoreJson;
+use crate::render;
+use crate::session::Session;
+
+/// Put the working tree back to a checkpoint.
+///
+/// What is about to change is captured first, so that `ic checkpoint undo` brings it back. Only what differs is written;
+/// ignored files, and whatever the checkpoint left out, are never touched.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint restore 3f9a12c4 --dry-run
+  ic checkpoint restore 3f9a12c4 --yes
+  ic checkpoint restore --latest --path src/main.rs --yes
+  ic checkpoint restore --name before-refactor --strategy files-only --yes
+  ic checkpoint undo                                       # and it is as before
+
+Exit 1 when somebody else changed a path that would be restored: nothing is written, unless --force (the checkpoint's
+state) or --keep-theirs (those paths stay). Exit 4 when some paths could not be restored: they are named.")]
+pub(crate) struct Restore {
+    /// The checkpoint: an id, or the end of one
+    #[arg(required_unless_present_any = ["latest", "name"], conflicts_with_all = ["latest", "name"])]
+    id: Option<String>,
+    /// The newest one that a restore did not make
+    #[arg(long, conflicts_with = "name")]
+    latest: bool,
+    /// The newest one with this name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// What is restored [default: full if git's state was recorded, else files-only]
+    #[arg(long, value_enum, value_name = "S")]
+    strategy: Option<StrategyFlag>,
+    /// Only this path and what is below it
+    #[arg(long = "path", value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Only what the checkpoint's run, or the calling dispatch, recorded
+    #[arg(long)]
+    mine: bool,
+    /// Restore a checkpoint of another working tree into this one
+    #[arg(long)]
+    into: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Put the working tree back to what it was before the last restore.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint undo --dry-run
+  ic checkpoint undo --yes")]
+pub(crate) struct Undo {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Make the restore again that was undone last.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint redo --yes")]
+pub(crate) struct Redo {
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// Say what would be done and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Only if the plan is this one: the `plan_hash` of a dry run
+    #[arg(long, value_name = "HASH")]
+    expect_plan: Option<String>,
+    /// Replace what somebody else changed, and do not wait for living workers
+    #[arg(long)]
+    force: bool,
+    /// Leave what somebody else changed
+    #[arg(long, conflicts_with = "force")]
+    keep_theirs: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    door: Door,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StrategyFlag {
+    /// Files, and git's branches, HEAD, index and stash
+    Full,
+    /// Only what the step after the checkpoint changed
+    Partial,
+    /// Files alone
+    FilesOnly,
+    /// Git's state alone
+    GitOnly,
+}
+
+impl From<StrategyFlag> for Strategy {
+    fn from(flag: StrategyFlag) -> Self {
+        match flag {
+            StrategyFlag::Full => Self::Full,
+            StrategyFlag::Partial => Self::Partial,
+            StrategyFlag::FilesOnly => Self::FilesOnly,
+            StrategyFlag::GitOnly => Self::GitOnly,
+        }
+    }
+}
+
+type Deed = fn(&Kernel, &Settings, &RestoreRequest<'_>, &Watch) -> Result<Report>;
+
+impl Restore {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let which = match (&self.id, &self.name) {
+            (Some(id), _) => Which::Id(id),
+            (None, Some(name)) => Which::Named(name),
+            (None, None) => Which::Latest,
+        };
+        let request = RestoreRequest {
+            which,
+            strategy: self.strategy.map(Strategy::from),
+            paths: &self.paths,
+            mine: self.mine,
+            into: self.into,
+            ..self.common.request()
+        };
+        self.common.run(session, &request, checkpoint::restore)
+    }
+}
+
+impl Undo {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        self.common.run(session, &self.common.request(), checkpoint::undo)
+    }
+}
+
+impl Redo {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        self.common.run(session, &self.common.request(), checkpoint::redo)
+    }
+}
+
+impl Common {
+    fn request(&self) -> RestoreRequest<'_> {
+        RestoreRequest {
+            which: Which::Latest,
+            strategy: None,
+            paths: &[],
+            mine: false,
+            dry_run: self.dry_run,
+            force: self.force,
+            keep_theirs: self.keep_theirs,
+            into: false,
+            expect_plan: self.expect_plan.as_deref(),
+        }
+    }
+
+    /// Shows the plan and asks on a terminal; elsewhere it needs `--yes`.
+    fn run(&self, session: &mut Session, request: &RestoreRequest<'_>, deed: Deed) -> Result<Exit> {
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let watch = Watch::default();
+        if self.dry_run || self.yes {
+            let report = deed(&kernel, &settings, request, &watch)?;
+            return finish(session, &report);
+        }
+        if !session.can_ask() {
+            return Err(Diagnosis::new(
+                Code::ConfirmationRequired,
+                "A restore writes into the working tree and nobody is here to be asked.",
+            )
+            .hint("look first: --dry-run; then: --yes"));
+        }
+        let preview = deed(&kernel, &settings, &RestoreRequest { dry_run: true, ..*request }, &watch)?;
+        let refused = !preview.conflicts.is_empty() && !request.force;
+        if refused
+            || preview.plan.steps.is_empty()
+            || !Session::ask(&render::checkpoint::report(&preview), "Restore?")?
+        {
+            return finish(session, &preview);
+        }
+        let hash = preview.plan_hash.as_str();
+        let report =
+            deed(&kernel, &settings, &RestoreRequest { expect_plan: Some(hash), ..*request }, &watch)?;
+        finish(session, &report)
+    }
+}
+
+fn finish(session: &mut Session, report: &Report) -> Result<Exit> {
+    for warning in &report.warnings {
+        session.output.warn(&warning.message);
+    }
+    session.output.record(&RestoreJson::from(report), || render::checkpoint::report(report))?;
+    Ok(match report.status {
+        Status::Partial => Exit::Partly,
+        Status::Planned if !report.conflicts.is_empty() => Exit::No,
+        _ => Exit::Done,
+    })
+}

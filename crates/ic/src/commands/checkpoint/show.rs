@@ -1,0 +1,53 @@
+//! `ic checkpoint show`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::checkpoint::{self, Changes, Which, Workspace};
+
+use crate::exit::Exit;
+use crate::json::{CheckpointJson, FileJson};
+use crate::render;
+use crate::session::Session;
+
+/// Show one checkpoint: what it belongs to, what changed in it, what was left out.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint show 3f9a12c4
+  ic checkpoint show 3f9a12c4 --json | jq '.changes[] | select(.change == \"deleted\")'
+  ic checkpoint show 3f9a12c4 --files --json | jq -r '.files[].path'")]
+pub(crate) struct Show {
+    /// The checkpoint: an id, or the end of one
+    id: String,
+    /// List everything that it holds, too
+    #[arg(long)]
+    files: bool,
+}
+
+impl Show {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let workspace = Workspace::here(&kernel, &settings)?;
+        session.warn_of_interruption(&workspace)?;
+        let shown = checkpoint::show(&workspace, Which::Id(&self.id))?;
+        let mut files = Vec::new();
+        if self.files && shown.manifest.is_some() {
+            let whole = Changes { before: None, after: shown.checkpoint.tree };
+            checkpoint::changes_of(&workspace, whole, &mut |difference| {
+                let state = difference.after.as_ref().filter(|_| !difference.path.is_empty());
+                files.extend(state.and_then(|state| FileJson::new(&difference.path, state)));
+                Ok(())
+            })?;
+        }
+        let mut record = CheckpointJson::whole(&shown.checkpoint, shown.manifest.as_ref(), &[]);
+        let listing = self.files.then(|| render::checkpoint::files(&files));
+        if self.files {
+            record = record.with_files(files);
+        }
+        session.output.record(&record, || {
+            render::checkpoint::card(&shown.checkpoint, shown.manifest.as_ref())
+                + &listing.unwrap_or_default()
+        })?;
+        Ok(Exit::Done)
+    }
+}

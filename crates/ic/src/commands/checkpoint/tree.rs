@@ -1,0 +1,45 @@
+//! `ic checkpoint tree`
+
+use std::ops::ControlFlow;
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::checkpoint::{self, Workspace};
+
+use super::Selection;
+use crate::exit::Exit;
+use crate::json::CheckpointJson;
+use crate::render;
+use crate::session::Session;
+
+/// Draw the checkpoints of this working tree as a tree: what followed what, and where a restore branched off.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint tree
+  ic checkpoint tree --run @
+  ic checkpoint tree --json | jq -r '.[] | \"\\(.parent_id) \\(.id)\"'")]
+pub(crate) struct Tree {
+    #[command(flatten)]
+    selection: Selection,
+}
+
+impl Tree {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let workspace = Workspace::here(&kernel, &settings)?;
+        session.warn_of_interruption(&workspace)?;
+        let run = self.selection.run(&kernel)?;
+        let mut all = Vec::new();
+        checkpoint::list(&workspace, self.selection.filter(&workspace, run.as_ref())?, |shown| {
+            all.push(shown);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let records: Vec<CheckpointJson> = all
+            .iter()
+            .map(|shown| CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref()))
+            .collect();
+        session.output.list(&records, || render::checkpoint::tree(&all))?;
+        Ok(Exit::Done)
+    }
+}

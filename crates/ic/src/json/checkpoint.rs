@@ -1,0 +1,337 @@
+//! Checkpoints, what changed between them, and restores.
+
+use ic_checkpoint::diff::{Change, State};
+use ic_checkpoint::manifest::{Manifest, PathText};
+use ic_checkpoint::record::Checkpoint;
+use ic_events::hex;
+use ic_ops::checkpoint::{Report, Warning};
+use ic_store::path_from_bytes;
+use serde::Serialize;
+
+use super::{PathJson, WarningJson};
+use crate::render::{Cell, style};
+
+/// A checkpoint.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct CheckpointJson {
+    id: String,
+    short_id: String,
+    /// manual, auto, safety or restored.
+    #[cfg_attr(test, schemars(extend("enum" = ["manual", "auto", "safety", "restored"])))]
+    kind: &'static str,
+    name: Option<String>,
+    message: Option<String>,
+    conversation: Option<String>,
+    workflow: Option<String>,
+    run_id: Option<String>,
+    phase: Option<String>,
+    step: Option<i64>,
+    step_name: Option<String>,
+    dispatch_id: Option<String>,
+    /// The checkpoint that it follows; null for the first of a line.
+    parent_id: Option<String>,
+    root: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root_b64: Option<String>,
+    /// The hash of the whole tree: equal for equal trees.
+    root_sha256: String,
+    created_at: String,
+    seq: i64,
+    /// Whether nothing is in `skipped`.
+    complete: bool,
+    /// Whether the work before it had ended.
+    settled: bool,
+    /// Whether its content is kept.
+    retainable: bool,
+    pruned_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<Vec<SkippedJson>>,
+    nested_git: Vec<PathJson>,
+    counts: CountsJson,
+    /// What changed since its parent; empty for the first of a line.
+    changes: Vec<ChangeJson>,
+    git: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<Vec<FileJson>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<WarningJson>,
+}
+
+/// A path that was left out.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct SkippedJson {
+    #[serde(flatten)]
+    path: PathJson,
+    /// Why.
+    reason: String,
+}
+
+/// How much a checkpoint holds, and what it cost.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct CountsJson {
+    files: u64,
+    dirs: u64,
+    symlinks: u64,
+    bytes: u64,
+    /// Objects that the store did not have before.
+    new_objects: u64,
+    /// Bytes that they take, compressed.
+    stored_bytes: u64,
+    duration_ms: u64,
+}
+
+/// A changed path.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ChangeJson {
+    #[serde(flatten)]
+    path: PathJson,
+    /// added, modified, deleted, mode or type.
+    #[cfg_attr(test, schemars(extend("enum" = ["added", "modified", "deleted", "mode", "type"])))]
+    change: String,
+}
+
+/// What a checkpoint holds at a path.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct FileJson {
+    #[serde(flatten)]
+    path: PathJson,
+    /// file, symlink or directory.
+    #[cfg_attr(test, schemars(extend("enum" = ["file", "symlink", "directory"])))]
+    kind: &'static str,
+    /// Permission bits in octal.
+    mode: Option<String>,
+    size: Option<u64>,
+    sha256: Option<String>,
+    /// Where a symlink points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+}
+
+impl CheckpointJson {
+    /// A checkpoint without what only `show` and `create` tell.
+    pub(crate) fn brief(checkpoint: &Checkpoint, manifest: Option<&Manifest>) -> Self {
+        let link = &checkpoint.link;
+        let root = PathJson::from(checkpoint.root.as_path());
+        let (counts, stored) = (&checkpoint.counts, &checkpoint.stored);
+        let changes = manifest.and_then(|m| m.changes.as_deref()).unwrap_or_default();
+        Self {
+            id: checkpoint.id.to_string(),
+            short_id: checkpoint.id.short().to_owned(),
+            kind: checkpoint.kind.as_str(),
+            name: link.name.clone(),
+            message: link.message.clone(),
+            conversation: link.conversation.clone(),
+            workflow: link.workflow.clone(),
+            run_id: link.run_id.as_ref().map(ToString::to_string),
+            phase: link.phase.clone(),
+            step: link.step,
+            step_name: link.step_name.clone(),
+            dispatch_id: link.dispatch_id.as_ref().map(ToString::to_string),
+            parent_id: checkpoint.parent_id.as_ref().map(ToString::to_string),
+            root: root.path,
+            root_b64: root.path_b64,
+            root_sha256: hex(&checkpoint.tree),
+            created_at: checkpoint.created_at.to_string(),
+            seq: checkpoint.seq,
+            complete: checkpoint.complete,
+            settled: checkpoint.settled,
+            retainable: checkpoint.pruned_at.is_none(),
+            pruned_at: checkpoint.pruned_at.map(|at| at.to_string()),
+            skipped: None,
+            nested_git: manifest.map_or_else(Vec::new, |m| m.nested_git.iter().map(PathJson::from).collect()),
+            counts: CountsJson {
+                files: counts.files,
+                dirs: counts.directories,
+                symlinks: counts.symlinks,
+                bytes: counts.bytes,
+                new_objects: stored.new_objects,
+                stored_bytes: stored.stored_bytes,
+                duration_ms: checkpoint.duration_ms,
+            },
+            changes: changes
+                .iter()
+                .map(|c| ChangeJson { path: (&c.path).into(), change: c.change.clone() })
+                .collect(),
+            git: None,
+            files: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Everything about a checkpoint.
+    pub(crate) fn whole(checkpoint: &Checkpoint, manifest: Option<&Manifest>, warnings: &[Warning]) -> Self {
+        let skipped = manifest.map_or(&[][..], |m| &m.skipped);
+        Self {
+            skipped: Some(
+                skipped
+                    .iter()
+                    .map(|s| SkippedJson { path: (&s.path).into(), reason: s.reason.clone() })
+                    .collect(),
+            ),
+            warnings: warnings.iter().map(WarningJson::from).collect(),
+            ..Self::brief(checkpoint, manifest)
+        }
+    }
+
+    /// The same with what it holds.
+    pub(crate) fn with_files(self, files: Vec<FileJson>) -> Self {
+        Self { files: Some(files), ..self }
+    }
+}
+
+impl FileJson {
+    /// What stands at a path; `None` for a name that was passed over.
+    pub(crate) fn new(path: &[u8], state: &State) -> Option<Self> {
+        let path = PathJson::from(path_from_bytes(path).as_path());
+        let blank = Self { path, kind: "file", mode: None, size: None, sha256: None, target: None };
+        Some(match state {
+            State::File { hash, size, mode } => Self {
+                mode: Some(format!("{mode:04o}")),
+                size: Some(*size),
+                sha256: Some(hex(hash)),
+                ..blank
+            },
+            State::Symlink(target) => {
+                Self { kind: "symlink", target: Some(String::from_utf8_lossy(target).into_owned()), ..blank }
+            }
+            State::Directory { mode, .. } => {
+                Self { kind: "directory", mode: Some(format!("{mode:04o}")), ..blank }
+            }
+            State::Passed(_) => return None,
+        })
+    }
+}
+
+impl FileJson {
+    /// As a line of a table.
+    pub(crate) fn cells(&self) -> Vec<Cell> {
+        let path = match &self.target {
+            Some(target) => format!("{} -> {target}", self.path.path),
+            None => self.path.path.clone(),
+        };
+        vec![
+            Cell::new(style::DIM, self.mode.as_deref().unwrap_or(self.kind)),
+            self.size.map_or_else(String::new, |size| size.to_string()).as_str().into(),
+            Cell::new(style::DIM, self.sha256.as_deref().map_or("", |hash| &hash[..12])),
+            path.as_str().into(),
+        ]
+    }
+}
+
+impl From<&PathText> for PathJson {
+    fn from(path: &PathText) -> Self {
+        path_from_bytes(&path.0).as_path().into()
+    }
+}
+
+impl From<&Warning> for WarningJson {
+    fn from(warning: &Warning) -> Self {
+        Self { code: warning.code, message: warning.message.clone() }
+    }
+}
+
+/// What differs between two checkpoints, or between one and the working tree.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct DiffJson {
+    /// The checkpoint that is compared.
+    pub(crate) from: String,
+    /// The other one; null for the working tree.
+    pub(crate) to: Option<String>,
+    pub(crate) changes: Vec<ChangeJson>,
+}
+
+impl ChangeJson {
+    pub(crate) fn new(path: &[u8], change: Change) -> Self {
+        Self { path: path_from_bytes(path).as_path().into(), change: change.as_str().to_owned() }
+    }
+}
+
+/// What a restore did, or would do.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RestoreJson {
+    checkpoint_id: String,
+    /// What was about to change; null where nothing was written.
+    safety_id: Option<String>,
+    /// What the restore left.
+    restored_id: Option<String>,
+    dry_run: bool,
+    /// full, partial, files-only or git-only.
+    #[cfg_attr(test, schemars(extend("enum" = ["full", "partial", "files-only", "git-only"])))]
+    strategy: &'static str,
+    /// restored, partial, planned or `up_to_date`.
+    #[cfg_attr(test, schemars(extend("enum" = ["restored", "partial", "planned", "up_to_date"])))]
+    status: &'static str,
+    /// Names the plan: give it to --expect-plan.
+    plan_hash: String,
+    changes: Vec<RestoreChangeJson>,
+    conflicts: Vec<SkippedJson>,
+    skipped: Vec<SkippedJson>,
+    failed: Vec<FailedJson>,
+    git: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<WarningJson>,
+}
+
+/// A change that a restore makes.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RestoreChangeJson {
+    #[serde(flatten)]
+    path: PathJson,
+    /// create, modify, delete, chmod or replace.
+    #[cfg_attr(test, schemars(extend("enum" = ["create", "modify", "delete", "chmod", "replace"])))]
+    action: &'static str,
+    /// Whether only the safety checkpoint holds what stands there now.
+    uncaptured: bool,
+}
+
+/// A path that could not be changed.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FailedJson {
+    #[serde(flatten)]
+    path: PathJson,
+    error: String,
+}
+
+impl From<&Report> for RestoreJson {
+    fn from(report: &Report) -> Self {
+        let because =
+            |(path, reason): (&PathText, &String)| SkippedJson { path: path.into(), reason: reason.clone() };
+        Self {
+            checkpoint_id: report.target.id.to_string(),
+            safety_id: report.safety_id.as_ref().map(ToString::to_string),
+            restored_id: report.restored_id.as_ref().map(ToString::to_string),
+            dry_run: report.dry_run,
+            strategy: report.strategy.as_str(),
+            status: report.status.as_str(),
+            plan_hash: report.plan_hash.clone(),
+            changes: report
+                .plan
+                .steps
+                .iter()
+                .map(|step| RestoreChangeJson {
+                    path: (&step.path).into(),
+                    action: step.action.as_str(),
+                    uncaptured: step.uncaptured,
+                })
+                .collect(),
+            conflicts: report.conflicts.iter().map(|c| because((&c.path, &c.reason))).collect(),
+            skipped: report.plan.skipped.iter().map(|(path, reason)| because((path, reason))).collect(),
+            failed: report
+                .failed
+                .iter()
+                .map(|(path, error)| FailedJson { path: path.into(), error: error.clone() })
+                .collect(),
+            git: None,
+            warnings: report.warnings.iter().map(WarningJson::from).collect(),
+        }
+    }
+}

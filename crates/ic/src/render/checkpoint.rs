@@ -1,0 +1,313 @@
+//! Checkpoints: lists, cards, trees, and what a restore does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ic_checkpoint::manifest::{Changed, Manifest, PathText};
+use ic_checkpoint::record::{Checkpoint, Kind};
+use ic_checkpoint::restore::plan::Action;
+use ic_ops::checkpoint::{Report, Shown, Status};
+use ic_store::path_from_bytes;
+
+use super::{Cell, Table, counted, path_text, plain, style, styled};
+use crate::json::FileJson;
+
+/// More lines than this are counted, not shown.
+const SHOWN: usize = 40;
+
+/// A list of checkpoints that is filled one by one.
+pub(crate) struct Rows(Table);
+
+impl Default for Rows {
+    fn default() -> Self {
+        Self(Table::new(&["CHECKPOINT", "KIND", "CREATED", "CHANGES", "FILES", "ABOUT"]))
+    }
+}
+
+impl Rows {
+    pub(crate) fn add(&mut self, checkpoint: &Checkpoint, manifest: Option<&Manifest>) {
+        self.0.row(vec![
+            Cell::new(style::STRONG, checkpoint.id.short()),
+            Cell::new(kind_style(checkpoint.kind), checkpoint.kind.as_str()),
+            Cell::new(style::DIM, &checkpoint.created_at.to_string()[..16]),
+            summary(manifest).as_str().into(),
+            checkpoint.counts.files.to_string().as_str().into(),
+            about(checkpoint).as_str().into(),
+        ]);
+    }
+
+    pub(crate) fn render(&self) -> String {
+        self.0.render("No checkpoints.")
+    }
+}
+
+/// Everything about one checkpoint, but its files.
+pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>) -> String {
+    let mut out = format!(
+        "{}  {}\n",
+        styled(style::STRONG, checkpoint.id.short()),
+        styled(kind_style(checkpoint.kind), checkpoint.kind.as_str())
+    );
+    let mut row = |label: &str, value: &str| {
+        out.push_str(&format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<12}"))));
+    };
+    let link = &checkpoint.link;
+    let named = [("name", &link.name), ("message", &link.message), ("conversation", &link.conversation)];
+    let named = named.into_iter().chain([
+        ("workflow", &link.workflow),
+        ("phase", &link.phase),
+        ("step", &link.step_name),
+    ]);
+    for (label, value) in named {
+        if let Some(value) = value {
+            row(label, &plain(value));
+        }
+    }
+    if let Some(run) = &link.run_id {
+        row("run", run.short());
+    }
+    if let Some(dispatch) = &link.dispatch_id {
+        row("dispatch", dispatch.short());
+    }
+    row("follows", checkpoint.parent_id.as_ref().map_or("nothing: the first of its line", |id| id.short()));
+    row("root", &path_text(&checkpoint.root));
+    let counts = &checkpoint.counts;
+    row(
+        "holds",
+        &format!(
+            "{} files, {} directories, {} links, {}",
+            counts.files,
+            counts.directories,
+            counts.symlinks,
+            bytes(counts.bytes)
+        ),
+    );
+    row("stored", &format!("{} in {} ms", bytes(checkpoint.stored.stored_bytes), checkpoint.duration_ms));
+    row("created", &checkpoint.created_at.to_string());
+    if let Some(at) = checkpoint.pruned_at {
+        row("given up", &at.to_string());
+    }
+    row("tree", &ic_events::hex(&checkpoint.tree));
+    row("id", checkpoint.id.as_str());
+    if let Some(manifest) = manifest {
+        out.push_str(&details(manifest));
+    }
+    out
+}
+
+fn details(manifest: &Manifest) -> String {
+    let mut out = String::new();
+    if let Some(changes) = &manifest.changes {
+        for (change, title) in [
+            ("added", "Added"),
+            ("modified", "Modified"),
+            ("deleted", "Deleted"),
+            ("mode", "Permissions"),
+            ("type", "Type"),
+        ] {
+            let paths: Vec<&PathText> =
+                changes.iter().filter(|c| c.change == change).map(|c| &c.path).collect();
+            section(&mut out, title, &paths.iter().map(|path| text(path)).collect::<Vec<_>>());
+        }
+    }
+    let skipped: Vec<String> = manifest
+        .skipped
+        .iter()
+        .map(|s| format!("{}  {}", text(&s.path), styled(style::DIM, &s.reason)))
+        .collect();
+    section(&mut out, "Left out", &skipped);
+    section(&mut out, "Repositories inside", &manifest.nested_git.iter().map(text).collect::<Vec<_>>());
+    out
+}
+
+fn section(out: &mut String, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str(&format!("{} ({})\n", styled(style::STRONG, title), lines.len()));
+    for line in lines.iter().take(SHOWN) {
+        out.push_str(&format!("  {line}\n"));
+    }
+    if lines.len() > SHOWN {
+        out.push_str(&format!(
+            "  {}\n",
+            styled(style::DIM, &format!("and {} more: --json", lines.len() - SHOWN))
+        ));
+    }
+}
+
+/// What a checkpoint holds, one a line.
+pub(crate) fn files(files: &[FileJson]) -> String {
+    let mut table = Table::new(&["MODE", "SIZE", "SHA-256", "PATH"]);
+    for file in files {
+        table.row(file.cells());
+    }
+    table.render("Nothing.")
+}
+
+/// Checkpoints as a tree: what follows stands below; a branch is indented.
+pub(crate) fn tree(all: &[Shown]) -> String {
+    if all.is_empty() {
+        return "No checkpoints.\n".to_owned();
+    }
+    let ids: BTreeSet<&str> = all.iter().map(|shown| shown.checkpoint.id.as_str()).collect();
+    let mut below: BTreeMap<Option<&str>, Vec<&Shown>> = BTreeMap::new();
+    for shown in all {
+        let parent = shown
+            .checkpoint
+            .parent_id
+            .as_ref()
+            .map(ic_base::CheckpointId::as_str)
+            .filter(|id| ids.contains(id));
+        below.entry(parent).or_default().push(shown);
+    }
+    let mut out = String::new();
+    // Depth first without recursion: histories are long.
+    let mut stack: Vec<(&Shown, String, &str)> =
+        below.get(&None).into_iter().flatten().rev().map(|root| (*root, String::new(), "")).collect();
+    while let Some((shown, prefix, branch)) = stack.pop() {
+        out.push_str(&format!("{prefix}{branch}{}\n", node(shown)));
+        let children = below.get(&Some(shown.checkpoint.id.as_str())).map_or(&[][..], Vec::as_slice);
+        let inner = match branch {
+            "├─" => format!("{prefix}│ "),
+            _ => prefix.clone(),
+        };
+        // The newest goes on in the same column; older branches are drawn first, beside it.
+        for (i, child) in children.iter().enumerate().rev() {
+            let is_last = i + 1 == children.len();
+            stack.push((child, inner.clone(), if is_last { "" } else { "├─" }));
+        }
+    }
+    out
+}
+
+fn node(shown: &Shown) -> String {
+    let checkpoint = &shown.checkpoint;
+    let mut line = format!(
+        "{} {}  {}  {}",
+        styled(kind_style(checkpoint.kind), "●"),
+        styled(style::STRONG, checkpoint.id.short()),
+        styled(kind_style(checkpoint.kind), &format!("{:<8}", checkpoint.kind.as_str())),
+        styled(style::DIM, &checkpoint.created_at.to_string()[..16]),
+    );
+    let changes = summary(shown.manifest.as_ref());
+    if !changes.is_empty() {
+        line.push_str(&format!("  {changes}"));
+    }
+    let about = about(checkpoint);
+    if !about.is_empty() {
+        line.push_str(&format!("  {}", plain(&about)));
+    }
+    line
+}
+
+/// What a restore did, or would do.
+pub(crate) fn report(report: &Report) -> String {
+    let target = styled(style::STRONG, report.target.id.short());
+    let mut out = match report.status {
+        Status::UpToDate => return format!("The tree is as checkpoint {target} has it; nothing to do.\n"),
+        Status::Planned => format!("Restoring checkpoint {target} ({}) would:\n", report.strategy),
+        Status::Restored => format!("Restored checkpoint {target} ({}).\n", report.strategy),
+        Status::Partial => format!("Restored checkpoint {target} ({}) in part.\n", report.strategy),
+    };
+    let steps = &report.plan.steps;
+    if steps.is_empty() {
+        out.push_str("  change nothing\n");
+    }
+    for step in steps.iter().take(SHOWN) {
+        let note = if step.uncaptured {
+            styled(style::WARN, "  only in the safety checkpoint")
+        } else {
+            String::new()
+        };
+        out.push_str(&format!("  {}  {}{note}\n", action(step.action), text(&step.path)));
+    }
+    if steps.len() > SHOWN {
+        out.push_str(&format!("  and {} more: --json\n", steps.len() - SHOWN));
+    }
+    let because =
+        |(path, reason): (&PathText, &str)| format!("{}  {}", text(path), styled(style::DIM, &plain(reason)));
+    let list = |pairs: &[(PathText, String)]| {
+        pairs.iter().map(|(path, reason)| because((path, reason))).collect::<Vec<_>>()
+    };
+    let conflicts: Vec<String> = report.conflicts.iter().map(|c| because((&c.path, &c.reason))).collect();
+    section(&mut out, "Changed by somebody else", &conflicts);
+    section(&mut out, "Left alone", &list(&report.plan.skipped));
+    section(&mut out, "Failed", &list(&report.failed));
+    let uncaptured = steps.iter().filter(|step| step.uncaptured).count();
+    match (&report.safety_id, report.status) {
+        (Some(safety), _) => out.push_str(&format!(
+            "What was there before is checkpoint {}; to go back: ic checkpoint undo\n",
+            styled(style::STRONG, safety.short())
+        )),
+        (None, Status::Planned) if uncaptured > 0 => out.push_str(&format!(
+            "{} no checkpoint yet; a safety checkpoint is taken first.\n",
+            if uncaptured == 1 {
+                "1 of these is in".to_owned()
+            } else {
+                format!("{uncaptured} of these are in")
+            }
+        )),
+        _ => {}
+    }
+    if !report.conflicts.is_empty() && report.dry_run {
+        out.push_str(&format!(
+            "{} stand against it: --force takes the checkpoint's state, --keep-theirs leaves them.\n",
+            counted(report.conflicts.len(), "conflict")
+        ));
+    }
+    out
+}
+
+fn action(action: Action) -> String {
+    let (style, word) = match action {
+        Action::Create => (style::GOOD, "create "),
+        Action::Modify => (style::WARN, "modify "),
+        Action::Delete => (style::BAD, "delete "),
+        Action::Chmod => (style::DIM, "chmod  "),
+        Action::Replace => (style::WARN, "replace"),
+    };
+    styled(style, word)
+}
+
+/// `+2 ~1 -3`: added, modified, deleted.
+fn summary(manifest: Option<&Manifest>) -> String {
+    let Some(changes) = manifest.and_then(|m| m.changes.as_ref()) else { return String::new() };
+    let count =
+        |wanted: &[&str]| changes.iter().filter(|c: &&Changed| wanted.contains(&c.change.as_str())).count();
+    format!("+{} ~{} -{}", count(&["added"]), count(&["modified", "mode", "type"]), count(&["deleted"]))
+}
+
+/// What a checkpoint is about, in a few words.
+fn about(checkpoint: &Checkpoint) -> String {
+    let link = &checkpoint.link;
+    let mut words: Vec<String> = Vec::new();
+    words.extend(link.name.clone());
+    words.extend(link.step_name.clone().or_else(|| link.phase.clone()));
+    words.extend(link.message.clone());
+    words.join(" · ")
+}
+
+fn kind_style(kind: Kind) -> anstyle::Style {
+    match kind {
+        Kind::Manual => style::GOOD,
+        Kind::Auto => style::NONE,
+        Kind::Safety => style::DIM,
+        Kind::Restored => style::WARN,
+    }
+}
+
+fn text(path: &PathText) -> String {
+    path_text(&path_from_bytes(&path.0))
+}
+
+/// `1.5 MB`, in powers of 1000.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let (mut whole, mut rest, mut unit) = (count, 0, 0);
+    while whole >= 1000 && unit + 1 < UNITS.len() {
+        rest = whole % 1000 / 100;
+        whole /= 1000;
+        unit += 1;
+    }
+    if unit == 0 { format!("{whole} B") } else { format!("{whole}.{rest} {}", UNITS[unit]) }
+}

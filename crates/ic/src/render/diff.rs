@@ -1,0 +1,155 @@
+//! What changed between two trees, as text.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+use ic_base::{Diagnose, Result};
+use ic_checkpoint::diff::{Change, Difference, State};
+use ic_checkpoint::objects::Objects;
+use ic_checkpoint::unified::{self, Kind, Side};
+use ic_store::path_from_bytes;
+
+use super::{path_text, style, styled};
+use crate::commands::checkpoint::Shape;
+
+/// Larger contents are not compared line by line.
+const LONGEST: u64 = 64 << 20;
+
+/// Prints differences. It decides about colours itself: what a file holds is printed as it is.
+pub(crate) struct Printer<'o> {
+    pub(crate) objects: &'o Objects,
+    pub(crate) colours: bool,
+}
+
+impl Printer<'_> {
+    /// Writes the differences in a form.
+    pub(crate) fn write(&self, shape: Shape, differences: &[Difference], sink: &mut dyn Write) -> Result<()> {
+        match shape {
+            Shape::NameStatus => differences.iter().try_for_each(|d| self.name_status(d, sink)),
+            Shape::Stat => self.statistics(differences, sink),
+            Shape::Unified => differences.iter().try_for_each(|d| self.patch(d, sink)),
+        }
+    }
+
+    fn styled(&self, style: Style, text: &str) -> String {
+        if self.colours { styled(style, text) } else { text.to_owned() }
+    }
+
+    fn name_status(&self, difference: &Difference, sink: &mut dyn Write) -> Result<()> {
+        let Some(change) = difference.change() else { return Ok(()) };
+        let (style, letter) = match change {
+            Change::Added => (style::GOOD, "A"),
+            Change::Modified => (style::WARN, "M"),
+            Change::Deleted => (style::BAD, "D"),
+            Change::Mode => (style::DIM, "P"),
+            Change::Type => (style::WARN, "T"),
+        };
+        written(writeln!(
+            sink,
+            "{}\t{}",
+            self.styled(style, letter),
+            path_text(&path_from_bytes(&difference.path))
+        ))
+    }
+
+    fn statistics(&self, differences: &[Difference], sink: &mut dyn Write) -> Result<()> {
+        let (mut files, mut all_added, mut all_removed) = (0, 0, 0);
+        for difference in differences {
+            let name = path_text(&path_from_bytes(&difference.path));
+            let old = content(self.objects, difference.before.as_ref())?;
+            let new = content(self.objects, difference.after.as_ref())?;
+            let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+            files += 1;
+            let line = if unified::is_binary(&old) || unified::is_binary(&new) {
+                format!("{} -> {} bytes", old.len(), new.len())
+            } else {
+                let (added, removed) = unified::stat(&old, &new);
+                all_added += added;
+                all_removed += removed;
+                format!(
+                    "{} {}",
+                    self.styled(style::GOOD, &format!("+{added}")),
+                    self.styled(style::BAD, &format!("-{removed}"))
+                )
+            };
+            written(writeln!(sink, " {name} | {line}"))?;
+        }
+        written(writeln!(sink, " {files} changed, {all_added} lines added, {all_removed} removed"))
+    }
+
+    fn patch(&self, difference: &Difference, sink: &mut dyn Write) -> Result<()> {
+        let (before, after) = (difference.before.as_ref(), difference.after.as_ref());
+        let path = path_from_bytes(&difference.path);
+        let is_directory = |state: Option<&State>| matches!(state, Some(State::Directory { .. }));
+        if is_directory(before) || is_directory(after) {
+            // Directories have no place in a patch; what changed about them is said in its margin.
+            let change = difference.change().map_or("", Change::as_str);
+            return written(writeln!(
+                sink,
+                "{}",
+                self.styled(style::DIM, &format!("# directory {}: {change}", path_text(&path)))
+            ));
+        }
+        if [before, after]
+            .into_iter()
+            .flatten()
+            .any(|state| matches!(state, State::File { size, .. } if *size > LONGEST))
+        {
+            return written(writeln!(sink, "# {}: too large to be compared", path_text(&path)));
+        }
+        let (old, new) = (content(self.objects, before)?, content(self.objects, after)?);
+        let is_mode = difference.change() == Some(Change::Mode);
+        let mode = |state: Option<&State>| match state {
+            // What git would not record is shown all the same, when it is all that changed.
+            Some(State::File { mode, .. }) if is_mode => 0o100_000 | mode,
+            state => git_mode(state),
+        };
+        let side = |state: Option<&State>, content| Side { content, mode: mode(state) };
+        let (old, new) = (side(before, old.as_deref()), side(after, new.as_deref()));
+        let mut line = |kind: Kind, text: &[u8]| -> io::Result<()> {
+            let style = match kind {
+                _ if !self.colours => return sink.write_all(text),
+                Kind::Header => style::STRONG,
+                Kind::Added => style::GOOD,
+                Kind::Removed => style::BAD,
+                Kind::Context => return sink.write_all(text),
+            };
+            // The newline stands outside of the colour, so that none runs on.
+            let (body, end) = text.strip_suffix(b"\n").map_or((text, &b""[..]), |body| (body, b"\n"));
+            write!(sink, "{}", style.render())?;
+            sink.write_all(body)?;
+            write!(sink, "{}", style.render_reset())?;
+            sink.write_all(end)
+        };
+        if before.is_some() && after.is_some() && (old.mode & 0o170_000) != (new.mode & 0o170_000) {
+            // A file that became a link is, for a patch, one that goes and one that comes.
+            let none = Side { content: None, mode: 0 };
+            return written(
+                unified::unified(&difference.path, old, none, &mut line)
+                    .and_then(|()| unified::unified(&difference.path, none, new, &mut line)),
+            );
+        }
+        written(unified::unified(&difference.path, old, new, &mut line))
+    }
+}
+
+/// The mode that git would record.
+fn git_mode(state: Option<&State>) -> u32 {
+    match state {
+        Some(State::Symlink(_)) => 0o120_000,
+        Some(State::File { mode, .. }) if mode & 0o100 != 0 => 0o100_755,
+        _ => 0o100_644,
+    }
+}
+
+fn content(objects: &Objects, state: Option<&State>) -> Result<Option<Vec<u8>>> {
+    match state {
+        Some(State::File { hash, .. }) => objects.read(hash).map(Some),
+        Some(State::Symlink(target)) => Ok(Some(target.clone())),
+        _ => Ok(None),
+    }
+}
+
+fn written(result: io::Result<()>) -> Result<()> {
+    result.while_doing(|| "writing to standard output".to_owned())
+}

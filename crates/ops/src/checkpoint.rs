@@ -1,0 +1,158 @@
+//! Checkpoints of a project: what they are linked to, when they are taken, what a restore may touch.
+
+pub(crate) mod auto;
+mod create;
+mod read;
+mod restore;
+mod shot;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::capture::{self, RuleOptions};
+use ic_checkpoint::objects::Objects;
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_phase::Run;
+use ic_store::{OpenOptions, Snapshot};
+
+pub use create::{Created, Request as CreateRequest, create};
+pub use read::{Changes, Shown, cat, changes_of, diff, is_among, list, paths_in_root, show};
+pub use restore::{
+    Conflict, Report, Request as RestoreRequest, Status, Watch, redo, restore, settle_note, undo,
+};
+
+use crate::Kernel;
+use crate::config::Checkpointing;
+
+/// How checkpoints are taken here: the configuration, and what the caller allows.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The configuration.
+    pub checkpointing: Checkpointing,
+    /// The home directory, which is no project.
+    pub home: Option<PathBuf>,
+    /// Whether `/` and the home directory are captured all the same.
+    pub allow_unsafe_root: bool,
+    /// How long locks are waited for.
+    pub busy_timeout: Duration,
+}
+
+/// Something that went less well than it should have, and did not stop the rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// Stable, for scripts.
+    pub code: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+/// A root with its content, opened.
+pub struct Workspace<'k> {
+    pub(crate) kernel: &'k Kernel,
+    pub(crate) settings: &'k Settings,
+    /// The root of the working tree.
+    pub root: PathBuf,
+    /// The content of checkpoints.
+    pub objects: Objects,
+}
+
+impl<'k> Workspace<'k> {
+    /// Opens the content beside the ledger for the working tree of `root`.
+    pub fn open(kernel: &'k Kernel, root: PathBuf, settings: &'k Settings) -> Result<Self> {
+        let options = OpenOptions { busy_timeout: settings.busy_timeout };
+        let objects = Objects::open(&objects_path(kernel.ledger.path()), options)?;
+        Ok(Self { kernel, settings, root, objects })
+    }
+
+    /// The working tree in which the caller stands.
+    pub fn here(kernel: &'k Kernel, settings: &'k Settings) -> Result<Self> {
+        Self::open(kernel, kernel.project.root.clone(), settings)
+    }
+
+    /// The working tree of a run: the top of the git work tree that holds its project, else the project itself.
+    pub fn of_run(kernel: &'k Kernel, run: &Run, settings: &'k Settings) -> Result<Self> {
+        Self::open(kernel, root_of(&run.project_dir), settings)
+    }
+
+    pub(crate) fn options(&self) -> capture::Options {
+        let ledger = self.kernel.ledger.path();
+        capture::Options {
+            rules: RuleOptions {
+                include_ignored: self.settings.checkpointing.include_ignored.clone(),
+                include_secrets: self.settings.checkpointing.include_secrets.clone(),
+                force: std::collections::BTreeSet::new(),
+            },
+            max_file_size: self.settings.checkpointing.max_file_size,
+            max_files: self.settings.checkpointing.max_files,
+            store: ledger.parent().unwrap_or(Path::new("/")).to_owned(),
+            ledger: ledger.to_owned(),
+        }
+    }
+
+    pub(crate) fn check_root(&self) -> Result<()> {
+        if self.settings.allow_unsafe_root {
+            return Ok(());
+        }
+        capture::check_root(&self.root, self.settings.home.as_deref())
+    }
+}
+
+/// The root of the working tree that holds a project's directory.
+pub fn root_of(project_dir: &Path) -> PathBuf {
+    ic_store::project_root(project_dir)
+}
+
+/// The object store beside a ledger; ledgers that share a directory do not share content.
+pub fn objects_path(ledger: &Path) -> PathBuf {
+    match ledger.file_stem() {
+        Some(stem) if stem != "ic" => {
+            let mut name = stem.to_owned();
+            name.push(".objects.db");
+            ledger.with_file_name(name)
+        }
+        _ => ledger.with_file_name("objects.db"),
+    }
+}
+
+/// Which checkpoint is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which<'a> {
+    /// The one with this id, or with an id that ends so.
+    Id(&'a str),
+    /// The newest of this name in the root.
+    Named(&'a str),
+    /// The newest of the root that a restore did not make.
+    Latest,
+}
+
+/// Finds a checkpoint. Errors: `checkpoint_not_found`, `no_checkpoint`, `ambiguous_id`, `invalid_reference`.
+pub fn find(snapshot: &Snapshot<'_>, root: &Path, which: Which<'_>) -> Result<Checkpoint> {
+    match which {
+        Which::Id(text) => record::resolve(snapshot, text),
+        Which::Named(name) => record::named(snapshot, root, name)?.ok_or_else(|| {
+            Diagnosis::new(Code::CheckpointNotFound, format!("There is no checkpoint named {name:?} here."))
+                .hint("see: ic checkpoint list")
+                .detail("name", name)
+        }),
+        Which::Latest => record::newest_of_work(snapshot, root)?.ok_or_else(|| no_checkpoint(root)),
+    }
+}
+
+pub(crate) fn no_checkpoint(root: &Path) -> Diagnosis {
+    Diagnosis::new(Code::NoCheckpoint, format!("{} has no checkpoint yet.", root.display()))
+        .hint("take one: ic checkpoint create")
+}
+
+/// Errors: `checkpoint_not_found` if its content may be gone.
+pub(crate) fn require_kept(checkpoint: &Checkpoint) -> Result<()> {
+    match checkpoint.pruned_at {
+        None => Ok(()),
+        Some(at) => Err(Diagnosis::new(
+            Code::CheckpointNotFound,
+            format!("The content of checkpoint {} was given up on {at}.", checkpoint.id.short()),
+        )
+        .hint("see what is left: ic checkpoint list")
+        .detail("checkpoint_id", checkpoint.id.as_str())),
+    }
+}

@@ -1,0 +1,95 @@
+//! Checkpoints that are taken along the way: when a run begins, and whenever it moves.
+//!
+//! The tree is captured before the transaction that moves the run, which then only adds a row. A capture that fails does
+//! not hold the run up: it moves without a checkpoint, and says so.
+
+use ic_base::{CheckpointId, Diagnosis, Result, RunId, Seq, Timestamp};
+use ic_checkpoint::capture::Progress;
+use ic_checkpoint::lock::Mode;
+use ic_checkpoint::record::{Kind, Link};
+use ic_phase::run::NewRun;
+use ic_store::Transaction;
+
+use super::shot::{Held, Purpose, Shot};
+use super::{Settings, Warning, Workspace, root_of};
+use crate::Kernel;
+
+/// A tree that was captured for what is about to be recorded. Nothing is swept while it lives.
+pub(crate) struct Taken {
+    shot: Option<Shot>,
+    /// What went less well.
+    pub(crate) warnings: Vec<Warning>,
+    _held: Option<Held>,
+}
+
+/// What a checkpoint is recorded with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Occasion<'a> {
+    pub(crate) run_id: &'a RunId,
+    pub(crate) epoch: i64,
+    pub(crate) phase: &'a str,
+}
+
+impl Taken {
+    /// Nothing was captured, because nobody asked.
+    pub(crate) fn nothing() -> Self {
+        Self { shot: None, warnings: Vec::new(), _held: None }
+    }
+
+    /// Captures the tree of a project for a run.
+    pub(crate) fn take(
+        kernel: &Kernel,
+        settings: &Settings,
+        project_dir: &std::path::Path,
+        link: Link,
+    ) -> Self {
+        match capture(kernel, settings, project_dir, link) {
+            Ok((shot, held)) => Self { warnings: shot.warnings.clone(), shot: Some(shot), _held: Some(held) },
+            Err(error) => Self { warnings: vec![failed(&error)], ..Self::nothing() },
+        }
+    }
+
+    /// Captures the tree of a run that does not exist yet: the first of its line.
+    pub(crate) fn take_first(kernel: &Kernel, settings: &Settings, new: &NewRun) -> Self {
+        let link = Link { run_id: Some(new.id.clone()), ..Link::default() };
+        Self::take(kernel, settings, &new.project_dir, link)
+    }
+
+    /// The id that its row will have.
+    pub(crate) fn id(&self) -> Option<&CheckpointId> {
+        self.shot.as_ref().map(Shot::id)
+    }
+
+    /// Records it, if there is one, with the event that it was taken for; returns that event's seq.
+    pub(crate) fn record(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        occasion: Occasion<'_>,
+        event: impl FnOnce() -> Result<Seq>,
+    ) -> Result<Seq> {
+        match &self.shot {
+            None => event(),
+            Some(shot) => shot.record_for(tx, now, occasion, event),
+        }
+    }
+}
+
+fn capture(
+    kernel: &Kernel,
+    settings: &Settings,
+    project_dir: &std::path::Path,
+    link: Link,
+) -> Result<(Shot, Held)> {
+    let workspace = Workspace::open(kernel, root_of(project_dir), settings)?;
+    let held = workspace.lock(Mode::Shared)?;
+    let shot = workspace.shoot(Purpose::new(Kind::Auto, link), &Progress::default())?;
+    Ok((shot, held))
+}
+
+fn failed(error: &Diagnosis) -> Warning {
+    Warning {
+        code: "checkpoint_failed",
+        message: format!("no checkpoint was taken ({}): {}", error.code().as_str(), error.message()),
+    }
+}

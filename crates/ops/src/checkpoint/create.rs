@@ -1,0 +1,99 @@
+//! Taking a checkpoint because somebody asked for it.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::capture::Progress;
+use ic_checkpoint::lock::Mode;
+use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::record::{Checkpoint, Kind, Link};
+use ic_phase::Run;
+use ic_store::Snapshot;
+
+use super::shot::Purpose;
+use super::{Settings, Warning, Workspace, root_of};
+use crate::Kernel;
+
+/// What is to be taken.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Request<'a> {
+    /// The run it belongs to.
+    pub run: Option<&'a str>,
+    /// What it is called.
+    pub name: Option<&'a str>,
+    /// The message that it is taken for.
+    pub message: Option<&'a str>,
+    /// The conversation it belongs to.
+    pub conversation: Option<&'a str>,
+    /// A hook took it, not a person: retention may give it up.
+    pub is_auto: bool,
+    /// The work before it has ended: what changes after it is somebody else's.
+    pub is_settled: bool,
+}
+
+/// A checkpoint that was taken.
+#[derive(Debug)]
+pub struct Created {
+    /// Its row.
+    pub checkpoint: Checkpoint,
+    /// What the row does not hold.
+    pub manifest: Manifest,
+    /// What went less well.
+    pub warnings: Vec<Warning>,
+}
+
+/// Takes a checkpoint of the run's working tree, else of the caller's.
+///
+/// Errors: `unsafe_root`, `tree_too_large`, `run_not_found`, `stale_dispatch`, `disk_full`, `busy`: nothing is recorded.
+pub fn create(
+    kernel: &Kernel,
+    settings: &Settings,
+    request: &Request<'_>,
+    progress: &Progress,
+) -> Result<Created> {
+    let (link, run) = kernel.read(|snapshot| link(kernel, snapshot, request))?;
+    let workspace = match &run {
+        Some(run) => Workspace::of_run(kernel, run, settings)?,
+        None => Workspace::here(kernel, settings)?,
+    };
+    let held = workspace.lock(Mode::Shared)?;
+    let kind = if request.is_auto { Kind::Auto } else { Kind::Manual };
+    let purpose = Purpose { settled: request.is_settled, ..Purpose::new(kind, link) };
+    let shot = workspace.shoot(purpose, progress)?;
+    let epoch = run.as_ref().map(|run| run.epoch);
+    let checkpoint = kernel.write(|tx, now| shot.record(tx, now, epoch))?;
+    drop(held);
+    Ok(Created { checkpoint, manifest: shot.manifest, warnings: shot.warnings })
+}
+
+/// What the checkpoint belongs to: the run that was named, else that of the calling dispatch.
+fn link(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> Result<(Link, Option<Run>)> {
+    let dispatch = kernel.calling_dispatch(snapshot)?;
+    let run = match (request.run, &dispatch) {
+        (Some(reference), _) => Some(kernel.run(snapshot, reference)?),
+        (None, Some(dispatch)) => Some(ic_phase::run::get(snapshot, &dispatch.run_id)?),
+        (None, None) => None,
+    };
+    let dispatch_id = match &run {
+        Some(run) => kernel.dispatch_in(snapshot, &run.id)?,
+        None => None,
+    };
+    if let Some(run) = &run
+        && request.conversation.is_none()
+        && !root_of(&run.project_dir).is_dir()
+    {
+        return Err(Diagnosis::new(
+            Code::InvalidValue,
+            format!("The project of the run is gone: {} is not a directory.", run.project_dir.display()),
+        ));
+    }
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    let link = Link {
+        name: owned(request.name),
+        message: owned(request.message),
+        conversation: owned(request.conversation),
+        run_id: run.as_ref().map(|run| run.id.clone()),
+        phase: run.as_ref().map(|run| run.phase.clone()),
+        dispatch_id,
+        ..Link::default()
+    };
+    Ok((link, run))
+}

@@ -1,0 +1,172 @@
+//! Looking at checkpoints.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::capture::{self, Progress};
+use ic_checkpoint::diff::{self, Difference, State};
+use ic_checkpoint::lock::Mode;
+use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::record::{self, Checkpoint, Filter};
+use ic_checkpoint::restore::plan::is_at_or_below;
+use ic_events::Hash;
+
+use super::{Which, Workspace, find, require_kept};
+
+/// A checkpoint with what its row does not hold.
+#[derive(Debug)]
+pub struct Shown {
+    /// Its row.
+    pub checkpoint: Checkpoint,
+    /// What the row does not hold; `None` if its content was given up.
+    pub manifest: Option<Manifest>,
+}
+
+/// Two trees that are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changes {
+    /// The older.
+    pub before: Option<Hash>,
+    /// The newer.
+    pub after: Hash,
+}
+
+/// Shows a checkpoint. Errors: `checkpoint_not_found`, `corrupt`.
+pub fn show(workspace: &Workspace<'_>, which: Which<'_>) -> Result<Shown> {
+    let checkpoint = workspace.kernel.read(|snapshot| find(snapshot, &workspace.root, which))?;
+    let manifest = match checkpoint.pruned_at {
+        None => Some(Manifest::read(&workspace.objects, &checkpoint.manifest)?),
+        Some(_) => None,
+    };
+    Ok(Shown { checkpoint, manifest })
+}
+
+/// Gives the wanted checkpoints to `visit`, oldest first, each with its manifest.
+pub fn list(
+    workspace: &Workspace<'_>,
+    filter: Filter<'_>,
+    mut visit: impl FnMut(Shown) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    workspace.kernel.read(|snapshot| {
+        record::list(snapshot, filter, |checkpoint| {
+            let manifest = match checkpoint.pruned_at {
+                None => Some(Manifest::read(&workspace.objects, &checkpoint.manifest)?),
+                Some(_) => None,
+            };
+            visit(Shown { checkpoint, manifest })
+        })
+    })
+}
+
+/// Gives every file, link and directory of a checkpoint to `visit`, in byte order.
+pub fn changes_of(
+    workspace: &Workspace<'_>,
+    changes: Changes,
+    visit: &mut dyn FnMut(Difference) -> Result<()>,
+) -> Result<()> {
+    diff::diff(&workspace.objects, changes.before.as_ref(), Some(&changes.after), visit)
+}
+
+/// The trees of two checkpoints; without `to`, the second is the working tree as it is now.
+///
+/// Errors: `checkpoint_not_found`, and those of a capture.
+pub fn diff(
+    workspace: &Workspace<'_>,
+    from: Which<'_>,
+    to: Option<Which<'_>>,
+    progress: &Progress,
+) -> Result<(Checkpoint, Option<Checkpoint>, Changes)> {
+    let root = workspace.root.as_path();
+    let (from, to) = workspace.kernel.read(|snapshot| {
+        let from = find(snapshot, root, from)?;
+        let to = to.map(|which| find(snapshot, root, which)).transpose()?;
+        Ok((from, to))
+    })?;
+    require_kept(&from)?;
+    let after = if let Some(to) = &to {
+        require_kept(to)?;
+        to.tree
+    } else {
+        require_same_root(workspace, &from)?;
+        workspace.check_root()?;
+        let _held = workspace.lock(Mode::Shared)?;
+        let now = workspace.kernel.context.now();
+        capture::capture(&workspace.objects, root, now, &workspace.options(), progress)?.root
+    };
+    let changes = Changes { before: Some(from.tree), after };
+    Ok((from, to, changes))
+}
+
+/// Writes the exact content of a file in a checkpoint into `sink`.
+///
+/// Errors: `path_not_found` if there is no file of this name in it, or it was passed over; `corrupt`.
+pub fn cat(workspace: &Workspace<'_>, which: Which<'_>, path: &Path, sink: &mut dyn Write) -> Result<()> {
+    let checkpoint = workspace.kernel.read(|snapshot| find(snapshot, &workspace.root, which))?;
+    require_kept(&checkpoint)?;
+    let bytes = path_in_root(workspace, path)?;
+    let state = diff::find(&workspace.objects, &checkpoint.tree, &bytes)?;
+    let refuse = |what: &str| {
+        Diagnosis::new(
+            Code::PathNotFound,
+            format!("{} {what} checkpoint {}.", path.display(), checkpoint.id.short()),
+        )
+        .hint(format!("see what it holds: ic checkpoint show {} --files", checkpoint.id.short()))
+        .detail("path", path.to_string_lossy().into_owned())
+    };
+    match state {
+        Some(State::File { hash, .. }) => workspace.objects.read_to(&hash, sink).map(|_| ()),
+        Some(State::Symlink(target)) => {
+            use ic_base::Diagnose;
+            sink.write_all(&target).while_doing(|| "writing content".to_owned())
+        }
+        Some(State::Directory { .. }) => Err(refuse("is a directory in")),
+        Some(State::Passed(reason)) => Err(refuse(&format!("was left out ({}) of", reason.as_str()))),
+        None => Err(refuse("is not in")),
+    }
+}
+
+/// Paths as checkpoints have them, from the root. Errors: `path_not_found` if one lies outside.
+pub fn paths_in_root(workspace: &Workspace<'_>, paths: &[PathBuf]) -> Result<Vec<Vec<u8>>> {
+    paths.iter().map(|path| path_in_root(workspace, path)).collect()
+}
+
+/// Whether a path is one of these or lies below one; of no paths, every path is.
+pub fn is_among(path: &[u8], paths: &[Vec<u8>]) -> bool {
+    paths.is_empty() || paths.iter().any(|base| is_at_or_below(path, base))
+}
+
+/// A path as checkpoints have it, from the root; the caller's is from its directory.
+pub(crate) fn path_in_root(workspace: &Workspace<'_>, path: &Path) -> Result<Vec<u8>> {
+    let clean = crate::artifact::recorded_path(path, &workspace.kernel.project.directory, &workspace.root);
+    if clean.is_relative() {
+        return Ok(ic_store::path_bytes(&clean).to_vec());
+    }
+    if clean == workspace.root {
+        return Ok(Vec::new());
+    }
+    Err(Diagnosis::new(
+        Code::PathNotFound,
+        format!("{} is not in {}.", path.display(), workspace.root.display()),
+    )
+    .hint("give a path in the working tree"))
+}
+
+/// Errors: `foreign_root` if the checkpoint holds another working tree.
+pub(crate) fn require_same_root(workspace: &Workspace<'_>, checkpoint: &Checkpoint) -> Result<()> {
+    if checkpoint.root == workspace.root {
+        return Ok(());
+    }
+    Err(Diagnosis::new(
+        Code::ForeignRoot,
+        format!(
+            "Checkpoint {} belongs to {}, not to {}.",
+            checkpoint.id.short(),
+            checkpoint.root.display(),
+            workspace.root.display()
+        ),
+    )
+    .hint(format!("work there: ic -C {} ..., or say --into to mean this tree", checkpoint.root.display()))
+    .detail("root", checkpoint.root.to_string_lossy().into_owned()))
+}

@@ -1,0 +1,207 @@
+//! Restoring a checkpoint, undoing that, and doing it again.
+
+mod limits;
+mod run;
+mod safety;
+
+use std::path::PathBuf;
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_checkpoint::lock::Mode;
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::restore::Strategy;
+use ic_checkpoint::restore::journal::{self, Kind};
+use ic_checkpoint::restore::plan::{Limits, Plan};
+
+use super::{Settings, Warning, Which, Workspace, find, read, require_kept};
+use crate::Kernel;
+
+pub use run::Watch;
+
+/// What is to be restored, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Which checkpoint.
+    pub which: Which<'a>,
+    /// Which parts; `None`: files and git where git was recorded, else files.
+    pub strategy: Option<Strategy>,
+    /// Only these paths, from the working directory; empty: everything.
+    pub paths: &'a [PathBuf],
+    /// Only what the checkpoint's run, or the calling dispatch, recorded.
+    pub mine: bool,
+    /// Say what would be done and change nothing.
+    pub dry_run: bool,
+    /// Conflicts get the checkpoint's state, and living workers are no hindrance.
+    pub force: bool,
+    /// Conflicts stay as they are.
+    pub keep_theirs: bool,
+    /// A checkpoint of another root is restored into this one.
+    pub into: bool,
+    /// The plan must be this one.
+    pub expect_plan: Option<&'a str>,
+}
+
+/// What became of a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It was a dry run.
+    Planned,
+    /// The tree is as the checkpoint has it.
+    Restored,
+    /// Some paths could not be restored.
+    Partial,
+    /// There was nothing to do.
+    UpToDate,
+}
+
+impl Status {
+    /// The text in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Restored => "restored",
+            Self::Partial => "partial",
+            Self::UpToDate => "up_to_date",
+        }
+    }
+}
+
+/// A path that somebody else changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// From the root.
+    pub path: PathText,
+    /// Who, or when.
+    pub reason: String,
+}
+
+/// What a restore did, or would do.
+#[derive(Debug)]
+pub struct Report {
+    /// The checkpoint that was restored.
+    pub target: Checkpoint,
+    /// What was about to change; `None` where nothing was written.
+    pub safety_id: Option<CheckpointId>,
+    /// What the restore left.
+    pub restored_id: Option<CheckpointId>,
+    /// Whether nothing was to be changed.
+    pub dry_run: bool,
+    /// Which parts.
+    pub strategy: Strategy,
+    /// What became of it.
+    pub status: Status,
+    /// Every change, and what was left alone.
+    pub plan: Plan,
+    /// Names the plan: the same for the same changes.
+    pub plan_hash: String,
+    /// What somebody else changed.
+    pub conflicts: Vec<Conflict>,
+    /// Paths that could not be changed, and why.
+    pub failed: Vec<(PathText, String)>,
+    /// What went less well.
+    pub warnings: Vec<Warning>,
+}
+
+/// Restores a checkpoint into its root.
+///
+/// What is about to change is durable in a safety checkpoint before the first write. Errors: `checkpoint_not_found`,
+/// `foreign_root`, `conflict` (details.conflicts), `work_running`, `plan_changed`, `busy`, `disk_full`: nothing was written.
+pub fn restore(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watch: &Watch) -> Result<Report> {
+    let workspace = Workspace::here(kernel, settings)?;
+    let target = kernel.read(|snapshot| find(snapshot, &workspace.root, request.which))?;
+    require_kept(&target)?;
+    if !request.into {
+        read::require_same_root(&workspace, &target)?;
+    }
+    let mut limits = Limits::default();
+    for path in request.paths {
+        limits.paths.push(read::path_in_root(&workspace, path)?);
+    }
+    let task = run::Task { kind: Kind::Restore, target, limits };
+    run::run(&workspace, task, request, watch)
+}
+
+/// Takes the last restore of this root back: the tree is as it was before, where that restore changed it.
+///
+/// Errors: `nothing_to_undo`, and those of [`restore`].
+pub fn undo(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watch: &Watch) -> Result<Report> {
+    step(kernel, settings, Kind::Undo, request, watch)
+}
+
+/// Makes the restore again that was undone last. Errors: `nothing_to_undo`, and those of [`restore`].
+pub fn redo(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watch: &Watch) -> Result<Report> {
+    step(kernel, settings, Kind::Redo, request, watch)
+}
+
+fn step(
+    kernel: &Kernel,
+    settings: &Settings,
+    kind: Kind,
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<Report> {
+    let workspace = Workspace::here(kernel, settings)?;
+    let (target, last) = kernel.read(|snapshot| {
+        let finished = journal::finished(snapshot, &workspace.root)?;
+        let (undo, redo) = journal::stacks(&finished);
+        let (last, target) = match kind {
+            Kind::Redo => (redo.last(), redo.last().and_then(|r| r.restored_id.as_ref())),
+            _ => (undo.last(), undo.last().map(|r| &r.safety_id)),
+        };
+        match (last, target) {
+            (Some(last), Some(target)) => Ok((record::get(snapshot, target)?, (*last).clone())),
+            _ => Err(nothing_to(kind)),
+        }
+    })?;
+    require_kept(&target)?;
+    let plan = run::read_plan(&workspace, &last)?;
+    let only = plan.steps.into_iter().map(|step| step.path.0).collect();
+    let limits = Limits { only: Some(only), ..Limits::default() };
+    let request = Request { strategy: Some(last.strategy), ..*request };
+    run::run(&workspace, run::Task { kind, target, limits }, &request, watch)
+}
+
+fn nothing_to(kind: Kind) -> Diagnosis {
+    let what = kind.as_str();
+    Diagnosis::new(Code::NothingToUndo, format!("There is no restore to {what} here."))
+        .hint("see what there is: ic checkpoint tree")
+}
+
+/// A warning for reads, when a restore of this root was interrupted.
+pub fn settle_note(workspace: &Workspace<'_>) -> Result<Option<Warning>> {
+    let unfinished = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
+    Ok(unfinished.map(|restore| Warning {
+        code: "restore_interrupted",
+        message: format!(
+            "a restore of checkpoint {} was begun on {} and is not finished; the next restore, undo or redo finishes it",
+            restore.target_id.short(),
+            restore.created_at
+        ),
+    }))
+}
+
+impl Workspace<'_> {
+    /// Finishes a restore that was interrupted, forward. The caller holds the root's lock alone.
+    fn settle(&self, watch: &Watch) -> Result<Option<Warning>> {
+        let Some(restore) = self.kernel.read(|s| journal::unfinished(s, &self.root))? else {
+            return Ok(None);
+        };
+        let target = self.kernel.read(|s| record::get(s, &restore.target_id))?;
+        let plan = run::read_plan(self, &restore)?;
+        let outcome = self.carry_out(&restore.id, &target, &plan, watch)?;
+        Ok(Some(Warning {
+            code: "restore_settled",
+            message: format!(
+                "an interrupted restore of checkpoint {} was finished first ({} changes, {} not possible)",
+                target.id.short(),
+                outcome.steps,
+                outcome.failed.len()
+            ),
+        }))
+    }
+
+    fn lock_for(&self, dry_run: bool) -> Result<super::shot::Held> {
+        self.lock(if dry_run { Mode::Shared } else { Mode::Exclusive })
+    }
+}

@@ -1,0 +1,109 @@
+//! What stands against a restore: living workers, and what somebody else changed.
+
+use std::collections::BTreeMap;
+
+use ic_base::{Code, Diagnosis, Result, RunId};
+use ic_checkpoint::diff::{self, Difference};
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_dispatch::status::DispatchStatus;
+use ic_dispatch::{Dispatch, code, dispatch};
+use ic_events::Hash;
+use ic_store::path_bytes;
+use serde_json::json;
+
+use super::super::{Workspace, root_of};
+use super::Conflict;
+
+impl Workspace<'_> {
+    /// Errors: `work_running`, naming the running dispatches of this root whose processes live. The caller's own is none.
+    pub(super) fn require_no_workers(&self) -> Result<()> {
+        let working = self.kernel.read(|snapshot| {
+            let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.id);
+            let filter = dispatch::Filter {
+                run_id: None,
+                phase: None,
+                status: Some(DispatchStatus::Running),
+                limit: i64::MAX,
+            };
+            let mut working = Vec::new();
+            for dispatch in dispatch::list(snapshot, &filter)? {
+                let run = ic_phase::run::get(snapshot, &dispatch.run_id)?;
+                if caller.as_ref() != Some(&dispatch.id)
+                    && root_of(&run.project_dir) == self.root
+                    && is_alive(&dispatch)
+                {
+                    working.push(dispatch);
+                }
+            }
+            Ok(working)
+        })?;
+        let Some(first) = working.first() else { return Ok(()) };
+        let named = |d: &Dispatch| json!({ "id": d.id.as_str(), "name": d.work.name, "pid": d.pid });
+        Err(Diagnosis::new(
+            Code::WorkRunning,
+            format!(
+                "Dispatch {} still works here (process {}), and would write into what is restored.",
+                first.id.short(),
+                first.pid.unwrap_or(0)
+            ),
+        )
+        .hint("end it first, or give --force")
+        .detail("dispatches", working.iter().map(named).collect::<Vec<_>>()))
+    }
+
+    /// Paths that differ from the target because somebody else changed them.
+    pub(super) fn conflicts(
+        &self,
+        target: &Checkpoint,
+        differences: &[Difference],
+        now: &Hash,
+    ) -> Result<Vec<Conflict>> {
+        let mut reasons = self.recorded_by_others(target)?;
+        let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
+        if let Some(settled) = newest.filter(|newest| newest.settled) {
+            diff::diff(&self.objects, Some(&settled.tree), Some(now), &mut |difference| {
+                if difference.change().is_some() {
+                    let reason =
+                        format!("changed after checkpoint {}, when work had ended", settled.id.short());
+                    reasons.entry(difference.path).or_insert(reason);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(differences
+            .iter()
+            .filter_map(|difference| {
+                let reason = reasons.get(&difference.path)?.clone();
+                Some(Conflict { path: PathText(difference.path.clone()), reason })
+            })
+            .collect())
+    }
+
+    /// What other runs recorded in this root since the target was taken; empty when nobody knows whose the target is.
+    fn recorded_by_others(&self, target: &Checkpoint) -> Result<BTreeMap<Vec<u8>, String>> {
+        self.kernel.read(|snapshot| {
+            let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.run_id);
+            let own: Vec<RunId> = target.link.run_id.iter().cloned().chain(caller).collect();
+            if own.is_empty() {
+                return Ok(BTreeMap::new());
+            }
+            let mut reasons = BTreeMap::new();
+            for (path, run, project) in code::files_of_others(snapshot, &own, target.seq)? {
+                if root_of(&project) == self.root {
+                    let reason = format!("recorded by run {}", run.short());
+                    reasons.insert(path_bytes(&path).to_vec(), reason);
+                }
+            }
+            Ok(reasons)
+        })
+    }
+}
+
+/// Whether the process that a dispatch reported lives.
+fn is_alive(dispatch: &Dispatch) -> bool {
+    use rustix::process::{Pid, test_kill_process};
+    let pid = dispatch.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    // A process that belongs to somebody else lives too.
+    pid.is_some_and(|pid| !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)))
+}

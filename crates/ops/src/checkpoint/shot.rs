@@ -1,0 +1,187 @@
+//! Taking a picture of the tree and of git, before the transaction that records it.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use ic_base::{CheckpointId, Result, Seq, Timestamp};
+use ic_checkpoint::capture::{self, Captured, Progress, RuleOptions};
+use ic_checkpoint::diff;
+use ic_checkpoint::lock::{self, Lock, Mode};
+use ic_checkpoint::manifest::{Changed, Manifest, PathText, Skipped};
+use ic_checkpoint::record::{self, Checkpoint, Kind, Link, NewCheckpoint};
+use ic_store::Transaction;
+
+use super::auto::Occasion;
+use super::{Warning, Workspace};
+
+/// A picture whose content is durable, to be recorded in a transaction.
+pub(crate) struct Shot {
+    root: PathBuf,
+    kind: Kind,
+    link: Link,
+    parent: Option<CheckpointId>,
+    /// The tree.
+    pub(crate) captured: Captured,
+    /// What the row does not hold.
+    pub(crate) manifest: Manifest,
+    manifest_hash: ic_events::Hash,
+    settled: bool,
+    duration_ms: u64,
+    id: CheckpointId,
+    /// What went less well.
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// What a picture is taken for.
+#[derive(Debug, Clone)]
+pub(crate) struct Purpose {
+    pub(crate) kind: Kind,
+    pub(crate) link: Link,
+    /// The checkpoint that it follows; `None`: the newest of its line.
+    pub(crate) parent: Option<CheckpointId>,
+    pub(crate) settled: bool,
+    /// Paths that are captured whatever any rule or limit says.
+    pub(crate) force: std::collections::BTreeSet<Vec<u8>>,
+}
+
+impl Purpose {
+    pub(crate) fn new(kind: Kind, link: Link) -> Self {
+        Self { kind, link, parent: None, settled: false, force: std::collections::BTreeSet::new() }
+    }
+}
+
+/// Locks that are held from before a capture until its row is committed.
+pub(crate) struct Held {
+    _root: Lock,
+    _store: Lock,
+}
+
+impl Workspace<'_> {
+    /// Waits for its turn: `root` says how the root is held. Errors: `busy`.
+    pub(crate) fn lock(&self, root: Mode) -> Result<Held> {
+        let timeout = self.settings.busy_timeout;
+        Ok(Held {
+            _root: lock::root(self.objects.path(), &self.root, root, timeout)?,
+            _store: lock::store(self.objects.path(), Mode::Shared, timeout)?,
+        })
+    }
+
+    /// Captures the tree and git's state. The caller holds the locks.
+    pub(crate) fn shoot(&self, purpose: Purpose, progress: &Progress) -> Result<Shot> {
+        self.check_root()?;
+        let started = Instant::now();
+        let now = self.kernel.context.now();
+        let parent = match &purpose.parent {
+            Some(id) => Some(self.kernel.read(|snapshot| record::get(snapshot, id))?),
+            None => self.kernel.read(|s| record::latest_of_lineage(s, &self.root, &purpose.link))?,
+        };
+        let options = self.options();
+        let rules = RuleOptions { force: purpose.force, ..options.rules };
+        let captured = capture::capture(
+            &self.objects,
+            &self.root,
+            now,
+            &capture::Options { rules, ..options },
+            progress,
+        )?;
+        let mut shot = Shot {
+            root: self.root.clone(),
+            kind: purpose.kind,
+            link: purpose.link,
+            parent: parent.as_ref().map(|parent| parent.id.clone()),
+            manifest: self.manifest(&captured, parent.as_ref())?,
+            captured,
+            manifest_hash: ic_events::Hash::default(),
+            settled: purpose.settled,
+            duration_ms: 0,
+            id: self.kernel.context.new_id(),
+            warnings: Vec::new(),
+        };
+        let writer = self.objects.writer(now)?;
+        shot.manifest_hash = shot.manifest.keep(&writer)?;
+        let stored = writer.finish()?;
+        shot.captured.stored.new_objects += stored.new_objects;
+        shot.captured.stored.stored_bytes += stored.stored_bytes;
+        shot.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(shot)
+    }
+
+    fn manifest(&self, captured: &Captured, parent: Option<&Checkpoint>) -> Result<Manifest> {
+        let changes = match parent {
+            None => None,
+            Some(parent) => {
+                let mut changes = Vec::new();
+                diff::diff(&self.objects, Some(&parent.tree), Some(&captured.root), &mut |difference| {
+                    if let Some(change) = difference.change() {
+                        changes.push(Changed::new(difference.path, change));
+                    }
+                    Ok(())
+                })?;
+                Some(changes)
+            }
+        };
+        let skipped = |(path, reason): &(Vec<u8>, ic_checkpoint::tree::Reason)| Skipped {
+            path: PathText(path.clone()),
+            reason: reason.as_str().to_owned(),
+        };
+        Ok(Manifest {
+            skipped: captured.skipped.iter().map(skipped).collect(),
+            nested_git: captured.nested_git.iter().cloned().map(PathText).collect(),
+            changes,
+            git: None,
+        })
+    }
+}
+
+impl Shot {
+    /// Records the checkpoint.
+    pub(crate) fn record(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        epoch: Option<i64>,
+    ) -> Result<Checkpoint> {
+        record::add(tx, now, &self.row(&self.link, epoch, None))
+    }
+
+    fn row<'a>(&'a self, link: &'a Link, epoch: Option<i64>, advance_seq: Option<Seq>) -> NewCheckpoint<'a> {
+        NewCheckpoint {
+            id: &self.id,
+            root: &self.root,
+            kind: self.kind,
+            link,
+            parent_id: self.parent.as_ref(),
+            advance_seq,
+            epoch,
+            captured: &self.captured,
+            manifest: self.manifest_hash,
+            settled: self.settled,
+            duration_ms: self.duration_ms,
+        }
+    }
+
+    /// Records it as what a run's event takes; `event` records that one and returns its seq.
+    pub(crate) fn record_for(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        occasion: Occasion<'_>,
+        event: impl FnOnce() -> Result<Seq>,
+    ) -> Result<Seq> {
+        let link = Link {
+            run_id: Some(occasion.run_id.clone()),
+            phase: Some(occasion.phase.to_owned()),
+            ..self.link.clone()
+        };
+        // What is recorded before an advance is what was there at its cut.
+        let own = record::announce(tx, now, &self.row(&link, Some(occasion.epoch), None))?;
+        let seq = event()?;
+        record::insert(tx, now, &self.row(&link, Some(occasion.epoch), Some(seq)), own)?;
+        Ok(seq)
+    }
+
+    /// Its id, which the row will have.
+    pub(crate) fn id(&self) -> &CheckpointId {
+        &self.id
+    }
+}

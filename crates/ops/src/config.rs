@@ -1,0 +1,171 @@
+//! The project's configuration: `.ic.yaml` in its root (seed 000's keys and defaults).
+
+mod file;
+mod units;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+use serde_json::{Value, json};
+
+/// The file's name.
+pub const FILE_NAME: &str = ".ic.yaml";
+
+/// More bytes than any configuration has.
+const LONGEST: u64 = 1 << 20;
+
+/// Everything that can be configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Whether checkpoints are taken along the way, and failures ask about a rollback.
+    pub enabled: bool,
+    /// How checkpoints are taken.
+    pub checkpointing: Checkpointing,
+    /// How long checkpoints are kept.
+    pub retention: Retention,
+    /// What happens when a step of a workflow fails.
+    pub on_failure: OnFailure,
+}
+
+/// How checkpoints are taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpointing {
+    /// Whether a run takes one when it begins and whenever it moves.
+    pub auto: bool,
+    /// Whether git's state is recorded.
+    pub include_git: bool,
+    /// Larger files are left out, in bytes.
+    pub max_file_size: u64,
+    /// Trees with more files are refused.
+    pub max_files: u64,
+    /// Patterns of ignored files that are captured all the same.
+    pub include_ignored: Vec<String>,
+    /// Patterns of likely secrets that are captured all the same.
+    pub include_secrets: Vec<String>,
+}
+
+/// How long checkpoints are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retention {
+    /// Older ones may go.
+    pub max_age: Duration,
+    /// So many of each line are kept, however old.
+    pub keep_last: u32,
+    /// Whether those that somebody asked for are kept, however old.
+    pub keep_manual: bool,
+    /// The store may take so many bytes; `None`: as many as it needs.
+    pub max_size: Option<u64>,
+}
+
+/// What happens when a step of a workflow fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnFailure {
+    /// Whether somebody is asked.
+    pub prompt: bool,
+    /// Whether it is rolled back without asking.
+    pub auto_rollback: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            checkpointing: Checkpointing {
+                auto: true,
+                include_git: true,
+                max_file_size: 10_000_000,
+                max_files: 1_000_000,
+                include_ignored: Vec::new(),
+                include_secrets: Vec::new(),
+            },
+            retention: Retention {
+                max_age: Duration::from_hours(168),
+                keep_last: 5,
+                keep_manual: true,
+                max_size: None,
+            },
+            on_failure: OnFailure { prompt: true, auto_rollback: false },
+        }
+    }
+}
+
+/// A configuration and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Loaded {
+    /// What is in force.
+    pub config: Config,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+    /// The keys that the file sets.
+    set: BTreeSet<&'static str>,
+}
+
+/// One setting in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Its flat key: `rollback.retention.keep-last`.
+    pub key: &'static str,
+    /// Its value; sizes in bytes, durations as text.
+    pub value: Value,
+    /// Whether the file sets it.
+    pub from_file: bool,
+}
+
+/// Reads the configuration of a project: the file that was named, else `.ic.yaml` in its root, else the defaults.
+///
+/// Errors: `invalid_config`, with line and column; a file that was named and is not there.
+pub fn load(root: &Path, named: Option<&Path>) -> Result<Loaded> {
+    let path = named.map_or_else(|| root.join(FILE_NAME), Path::to_owned);
+    let meta = match std::fs::metadata(&path) {
+        Ok(meta) => meta,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => return Ok(Loaded::default()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Diagnosis::new(
+                Code::InvalidConfig,
+                format!("The configuration {} does not exist.", path.display()),
+            )
+            .hint("IC_CONFIG names it: correct or unset it"));
+        }
+        Err(e) => return Err(e).while_doing(|| format!("reading {}", path.display())),
+    };
+    if !meta.is_file() || meta.len() > LONGEST {
+        return Err(Diagnosis::new(
+            Code::InvalidConfig,
+            format!("{} is no configuration: it is not a file of at most 1 MiB.", path.display()),
+        ));
+    }
+    let bytes = std::fs::read(&path).while_doing(|| format!("reading {}", path.display()))?;
+    let (config, set) = file::parse(&bytes, &path)?;
+    Ok(Loaded { config, file: Some(path), set })
+}
+
+impl Loaded {
+    /// Every setting, in order.
+    pub fn settings(&self) -> Vec<Setting> {
+        let Config { enabled, checkpointing: c, retention: r, on_failure: f } = &self.config;
+        let days = json!(humantime::format_duration(r.max_age).to_string());
+        let all = [
+            ("rollback.enabled", json!(enabled)),
+            ("rollback.checkpointing.auto", json!(c.auto)),
+            ("rollback.checkpointing.include-git", json!(c.include_git)),
+            ("rollback.checkpointing.max-file-size", json!(c.max_file_size)),
+            ("rollback.checkpointing.max-files", json!(c.max_files)),
+            ("rollback.checkpointing.include-ignored", json!(c.include_ignored)),
+            ("rollback.checkpointing.include-secrets", json!(c.include_secrets)),
+            ("rollback.retention.max-age", days),
+            ("rollback.retention.keep-last", json!(r.keep_last)),
+            ("rollback.retention.keep-manual", json!(r.keep_manual)),
+            ("rollback.retention.max-size", json!(r.max_size)),
+            ("rollback.on-failure.prompt", json!(f.prompt)),
+            ("rollback.on-failure.auto-rollback", json!(f.auto_rollback)),
+        ];
+        all.into_iter()
+            .map(|(key, value)| Setting { key, value, from_file: self.set.contains(key) })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! SQLite databases of other programs: told apart from other files, and copied while they are in use.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ic_base::{Code, Diagnosis, Result};
+use rusqlite::backup::Backup;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::diagnose;
+
+/// What the side files of a database are called, after its name: <https://sqlite.org/tempfiles.html>.
+pub const DATABASE_SIDE_SUFFIXES: [&[u8]; 3] = [b"-wal", b"-shm", b"-journal"];
+
+/// Whether a file that begins with these bytes is an SQLite database: <https://sqlite.org/fileformat.html>.
+pub fn is_database(head: &[u8]) -> bool {
+    head.starts_with(b"SQLite format 3\0")
+}
+
+/// Copies a database as it is at one moment into the new file `to`, while others may be writing it.
+///
+/// The original is opened for reading alone and is not changed. Errors: `busy` past the timeout, `corrupt`, `io_error`.
+pub fn copy_database(from: &Path, to: &Path, timeout: Duration) -> Result<()> {
+    let doing = format!("copying the database {}", from.display());
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let copy = || -> rusqlite::Result<bool> {
+        let source = Connection::open_with_flags(from, flags)?;
+        source.busy_timeout(timeout)?;
+        // Else closing would write the log of a program that died into its database.
+        source.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        let mut target = Connection::open(to)?;
+        target.query_row("PRAGMA journal_mode=OFF", [], |_| Ok(()))?;
+        let backup = Backup::new(&source, &mut target)?;
+        let started = std::time::Instant::now();
+        loop {
+            use rusqlite::backup::StepResult as S;
+            match backup.step(-1)? {
+                S::Done => return Ok(true),
+                S::Busy | S::Locked if started.elapsed() < timeout => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                S::More => {}
+                _ => return Ok(false),
+            }
+        }
+    };
+    match copy() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Diagnosis::new(Code::Busy, format!("{doing}: another program is writing it."))),
+        Err(error) => Err(diagnose(error, &doing)),
+    }
+}
