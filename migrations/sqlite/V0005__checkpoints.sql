@@ -66,8 +66,9 @@ CREATE UNIQUE INDEX restores_by_seq ON restores (seq);
 CREATE INDEX restores_of_root ON restores (root, seq);
 CREATE INDEX restores_unfinished ON restores (root) WHERE state <> 'applied';
 
--- What other runs recorded since a checkpoint. Owner of the table: crates/dispatch.
+-- What other runs recorded since a checkpoint. Owner of the tables: crates/dispatch.
 CREATE INDEX dispatch_files_by_seq ON dispatch_files (seq, ord);
+CREATE INDEX dispatch_commits_by_sha ON dispatch_commits (sha);
 
 CREATE TRIGGER checkpoints_are_not_deleted BEFORE DELETE ON checkpoints
 BEGIN

@@ -1,8 +1,8 @@
 //! Snapshots of a project's working tree and of git's state beside it: captured cheaply, restored exactly.
 
 pub mod capture;
-mod content;
 pub mod diff;
+pub mod git;
 pub mod lock;
 pub mod manifest;
 pub mod objects;
@@ -11,5 +11,3 @@ pub mod restore;
 pub mod rootfs;
 pub mod tree;
 pub mod unified;
-
-pub use content::Content;

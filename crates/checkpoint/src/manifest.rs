@@ -5,6 +5,7 @@ use ic_events::{Hash, hex, parse_hex};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::diff::Change;
+use crate::git::GitState;
 
 use crate::objects::{Objects, Writer};
 
@@ -68,7 +69,7 @@ pub struct Manifest {
     /// What changed since its parent; `None` for the first of a line, where everything was added.
     pub changes: Option<Vec<Changed>>,
     /// The state of git.
-    pub git: Option<serde_json::Value>,
+    pub git: Option<GitState>,
 }
 
 impl Manifest {

@@ -206,6 +206,28 @@ pub fn files_of_others(
     Ok(files)
 }
 
+/// Those of these commits (full hashes) that other runs than these recorded, each with its run.
+pub fn commits_of_others(
+    snapshot: &Snapshot<'_>,
+    own: &[RunId],
+    commits: &[String],
+) -> Result<Vec<(String, RunId)>> {
+    let mut found = Vec::new();
+    for commit in commits {
+        // A commit may have been recorded by its first digits alone.
+        let shortest = commit.get(..7).unwrap_or(commit);
+        let recorded = snapshot.query_all(
+            "SELECT sha, run_id FROM dispatch_commits WHERE sha >= $1 AND sha <= $2",
+            &[&shortest, commit],
+            |row| Ok((row.get::<String>(0)?, RunId::from_ledger(row.get(1)?))),
+        )?;
+        let foreign =
+            recorded.into_iter().find(|(sha, run)| commit.starts_with(sha.as_str()) && !own.contains(run));
+        found.extend(foreign.map(|(_, run)| (commit.clone(), run)));
+    }
+    Ok(found)
+}
+
 /// The commits of one dispatch, oldest first.
 pub fn commits_of(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<RecordedCommit>> {
     let mut commits = snapshot.query_all(

@@ -2,6 +2,7 @@
 
 pub(crate) mod auto;
 mod create;
+mod git;
 mod read;
 mod restore;
 mod shot;
@@ -17,6 +18,7 @@ use ic_phase::Run;
 use ic_store::{OpenOptions, Snapshot};
 
 pub use create::{Created, Request as CreateRequest, create};
+pub use git::GitRestore;
 pub use read::{Changes, Shown, cat, changes_of, diff, is_among, list, paths_in_root, show};
 pub use restore::{
     Conflict, Report, Request as RestoreRequest, Status, Watch, redo, restore, settle_note, undo,

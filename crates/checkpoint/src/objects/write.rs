@@ -12,7 +12,6 @@ use sha2::{Digest, Sha256};
 
 use super::pack::{Builder, Pack};
 use super::{Form, Objects, PIECE, hash_of};
-use crate::Content;
 use crate::tree::Encoded;
 
 /// A directory whose byte form is no longer than this is one object.
@@ -185,16 +184,6 @@ impl Writer<'_> {
             return Ok(());
         }
         self.objects.side().write(durability, |tx| packs.iter().try_for_each(|pack| keep(tx, self.now, pack)))
-    }
-}
-
-impl Content for Writer<'_> {
-    fn put(&self, source: &mut dyn Read) -> Result<Hash> {
-        self.put_reader(source).map(|(hash, _)| hash)
-    }
-
-    fn get(&self, hash: &Hash, sink: &mut dyn std::io::Write) -> Result<()> {
-        self.objects.read_to(hash, sink).map(|_| ())
     }
 }
 

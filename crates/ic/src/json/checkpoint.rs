@@ -1,10 +1,11 @@
 //! Checkpoints, what changed between them, and restores.
 
 use ic_checkpoint::diff::{Change, State};
+use ic_checkpoint::git::GitState;
 use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::Checkpoint;
 use ic_events::hex;
-use ic_ops::checkpoint::{Report, Warning};
+use ic_ops::checkpoint::{GitRestore, Report, Warning};
 use ic_store::path_from_bytes;
 use serde::Serialize;
 
@@ -51,11 +52,89 @@ pub(crate) struct CheckpointJson {
     counts: CountsJson,
     /// What changed since its parent; empty for the first of a line.
     changes: Vec<ChangeJson>,
-    git: Option<serde_json::Value>,
+    git: Option<GitJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<Vec<FileJson>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<WarningJson>,
+}
+
+/// The state of git that a checkpoint holds.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct GitJson {
+    /// The branch that HEAD was on; null when it was detached.
+    branch: Option<String>,
+    /// The commit that HEAD was at; null before the first one.
+    head: Option<String>,
+    /// Whether tracked files or the index differed from HEAD.
+    dirty: bool,
+    /// The newest stash entry; null if there was none.
+    stash: Option<&'static str>,
+    /// The commits of all stash entries, newest first.
+    stashes: Vec<String>,
+    /// A merge, rebase or the like that was in progress.
+    operation: Option<String>,
+}
+
+impl From<&GitState> for GitJson {
+    fn from(state: &GitState) -> Self {
+        Self {
+            branch: state.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned()),
+            head: state.head.clone(),
+            dirty: state.dirty,
+            stash: (!state.stash.is_empty()).then_some("stash@{0}"),
+            stashes: state.stash.iter().map(|stash| stash.commit.clone()).collect(),
+            operation: state.operation.clone(),
+        }
+    }
+}
+
+/// What a restore does about git.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct GitRestoreJson {
+    branch: Option<String>,
+    head: Option<String>,
+    moved: Vec<MovedJson>,
+    /// Whether HEAD goes to another branch or commit of its own.
+    moves_head: bool,
+    /// Whether the index changes.
+    index: bool,
+    /// Whether the stash changes.
+    stash: bool,
+    /// Below which refs the tips of what moved stay; null where nothing was written.
+    kept_below: Option<String>,
+}
+
+/// A branch that is made, moved or removed.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct MovedJson {
+    r#ref: String,
+    /// Where it was; null if it is made.
+    from: Option<String>,
+    /// Where it goes; null if it is removed.
+    to: Option<String>,
+}
+
+impl From<&GitRestore> for GitRestoreJson {
+    fn from(git: &GitRestore) -> Self {
+        let moved = git.plan.refs.iter().map(|moved| MovedJson {
+            r#ref: String::from_utf8_lossy(&moved.name).into_owned(),
+            from: moved.from.clone(),
+            to: moved.to.clone(),
+        });
+        Self {
+            branch: git.target.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned()),
+            head: git.target.head.clone(),
+            moved: moved.collect(),
+            moves_head: git.plan.head,
+            index: git.plan.index,
+            stash: git.plan.stash,
+            kept_below: git.kept_below.clone(),
+        }
+    }
 }
 
 /// A path that was left out.
@@ -157,7 +236,7 @@ impl CheckpointJson {
                 .iter()
                 .map(|c| ChangeJson { path: (&c.path).into(), change: c.change.clone() })
                 .collect(),
-            git: None,
+            git: manifest.and_then(|m| m.git.as_ref()).map(GitJson::from),
             files: None,
             warnings: Vec::new(),
         }
@@ -274,7 +353,7 @@ pub(crate) struct RestoreJson {
     conflicts: Vec<SkippedJson>,
     skipped: Vec<SkippedJson>,
     failed: Vec<FailedJson>,
-    git: Option<serde_json::Value>,
+    git: Option<GitRestoreJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<WarningJson>,
 }
@@ -330,7 +409,7 @@ impl From<&Report> for RestoreJson {
                 .iter()
                 .map(|(path, error)| FailedJson { path: path.into(), error: error.clone() })
                 .collect(),
-            git: None,
+            git: report.git.as_ref().map(GitRestoreJson::from),
             warnings: report.warnings.iter().map(WarningJson::from).collect(),
         }
     }

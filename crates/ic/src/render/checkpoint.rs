@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ic_checkpoint::manifest::{Changed, Manifest, PathText};
 use ic_checkpoint::record::{Checkpoint, Kind};
 use ic_checkpoint::restore::plan::Action;
-use ic_ops::checkpoint::{Report, Shown, Status};
+use ic_ops::checkpoint::{GitRestore, Report, Shown, Status};
 use ic_store::path_from_bytes;
 
 use super::{Cell, Table, counted, path_text, plain, style, styled};
@@ -81,6 +81,12 @@ pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>) -> Stri
             bytes(counts.bytes)
         ),
     );
+    if let Some(git) = manifest.and_then(|m| m.git.as_ref()) {
+        let branch = git.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned());
+        let head = git.head.as_deref().map_or("no commit yet", |oid| &oid[..oid.len().min(12)]);
+        let dirty = if git.dirty { ", with changes" } else { "" };
+        row("git", &plain(&format!("{} at {head}{dirty}", branch.as_deref().unwrap_or("detached"))));
+    }
     row("stored", &format!("{} in {} ms", bytes(checkpoint.stored.stored_bytes), checkpoint.duration_ms));
     row("created", &checkpoint.created_at.to_string());
     if let Some(at) = checkpoint.pruned_at {
@@ -210,7 +216,8 @@ pub(crate) fn report(report: &Report) -> String {
         Status::Partial => format!("Restored checkpoint {target} ({}) in part.\n", report.strategy),
     };
     let steps = &report.plan.steps;
-    if steps.is_empty() {
+    let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
+    if steps.is_empty() && !moves_git {
         out.push_str("  change nothing\n");
     }
     for step in steps.iter().take(SHOWN) {
@@ -223,6 +230,9 @@ pub(crate) fn report(report: &Report) -> String {
     }
     if steps.len() > SHOWN {
         out.push_str(&format!("  and {} more: --json\n", steps.len() - SHOWN));
+    }
+    if let Some(git) = &report.git {
+        out.push_str(&git_lines(git));
     }
     let because =
         |(path, reason): (&PathText, &str)| format!("{}  {}", text(path), styled(style::DIM, &plain(reason)));
@@ -254,6 +264,33 @@ pub(crate) fn report(report: &Report) -> String {
             "{} stand against it: --force takes the checkpoint's state, --keep-theirs leaves them.\n",
             counted(report.conflicts.len(), "conflict")
         ));
+    }
+    out
+}
+
+fn git_lines(git: &GitRestore) -> String {
+    let mut out = String::new();
+    let mut line = |word: &str, text: &str| {
+        out.push_str(&format!("  {} {}\n", styled(style::WARN, &format!("{word:<7}")), plain(text)));
+    };
+    let short =
+        |oid: &Option<String>| oid.as_deref().map_or("nothing", |oid| &oid[..oid.len().min(8)]).to_owned();
+    for moved in &git.plan.refs {
+        let name = String::from_utf8_lossy(&moved.name);
+        line("ref", &format!("{name}: {} -> {}", short(&moved.from), short(&moved.to)));
+    }
+    if git.plan.head {
+        let branch = git.target.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned());
+        line("git", &format!("HEAD -> {}", branch.unwrap_or_else(|| short(&git.target.head))));
+    }
+    if git.plan.index {
+        line("git", "the index");
+    }
+    if git.plan.stash {
+        line("git", "the stash");
+    }
+    if let Some(below) = git.kept_below.as_ref().filter(|_| !git.plan.refs.is_empty() || git.plan.head) {
+        line("", &format!("what is on no branch now stays: git for-each-ref {below}"));
     }
     out
 }

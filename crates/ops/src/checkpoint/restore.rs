@@ -14,6 +14,7 @@ use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::{self, Kind};
 use ic_checkpoint::restore::plan::{Limits, Plan};
 
+use super::git::GitRestore;
 use super::{Settings, Warning, Which, Workspace, find, read, require_kept};
 use crate::Kernel;
 
@@ -91,8 +92,10 @@ pub struct Report {
     pub strategy: Strategy,
     /// What became of it.
     pub status: Status,
-    /// Every change, and what was left alone.
+    /// Every change of files, and what was left alone.
     pub plan: Plan,
+    /// What is done about git; `None` if its state is not restored.
+    pub git: Option<GitRestore>,
     /// Names the plan: the same for the same changes.
     pub plan_hash: String,
     /// What somebody else changed.
@@ -189,7 +192,8 @@ impl Workspace<'_> {
         };
         let target = self.kernel.read(|s| record::get(s, &restore.target_id))?;
         let plan = run::read_plan(self, &restore)?;
-        let outcome = self.carry_out(&restore.id, &target, &plan, watch)?;
+        let git = self.settle_git(&restore, &target)?;
+        let outcome = self.carry_out(&restore.id, &target, &plan, git.as_ref(), watch)?;
         Ok(Some(Warning {
             code: "restore_settled",
             message: format!(

@@ -98,6 +98,7 @@ impl Workspace<'_> {
             warnings: Vec::new(),
         };
         let writer = self.objects.writer(now)?;
+        self.record_git(&mut shot, &writer)?;
         shot.manifest_hash = shot.manifest.keep(&writer)?;
         let stored = writer.finish()?;
         shot.captured.stored.new_objects += stored.new_objects;

@@ -18,6 +18,8 @@ CREATE INDEX checkpoints_of_run ON checkpoints (run_id, seq) WHERE run_id IS NOT
 
 CREATE INDEX checkpoints_of_workflow ON checkpoints (workflow, seq) WHERE workflow IS NOT NULL;
 
+CREATE INDEX dispatch_commits_by_sha ON dispatch_commits (sha);
+
 CREATE INDEX dispatch_commits_of_run ON dispatch_commits (run_id, seq, ord);
 
 CREATE INDEX dispatch_files_by_seq ON dispatch_files (seq, ord);

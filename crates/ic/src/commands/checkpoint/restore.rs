@@ -183,10 +183,9 @@ impl Common {
         }
         let preview = deed(&kernel, &settings, &RestoreRequest { dry_run: true, ..*request }, &watch)?;
         let refused = !preview.conflicts.is_empty() && !request.force;
-        if refused
-            || preview.plan.steps.is_empty()
-            || !Session::ask(&render::checkpoint::report(&preview), "Restore?")?
-        {
+        let moves_git = preview.git.as_ref().is_some_and(|git| !git.plan.is_empty());
+        let nothing = preview.plan.steps.is_empty() && !moves_git;
+        if refused || nothing || !Session::ask(&render::checkpoint::report(&preview), "Restore?")? {
             return finish(session, &preview);
         }
         let hash = preview.plan_hash.as_str();

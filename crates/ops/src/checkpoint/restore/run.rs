@@ -3,7 +3,8 @@
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::diff::{self, Difference};
-use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::git::{self, GitState};
+use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::{self, Checkpoint, Kind as CheckpointKind, Link};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::apply::{self, Progress as ApplyProgress};
@@ -13,6 +14,7 @@ use ic_checkpoint::rootfs::RootDir;
 use sha2::{Digest, Sha256};
 
 use super::super::Workspace;
+use super::super::git::GitRestore;
 use super::super::shot::{Purpose, Shot};
 use super::{Conflict, Report, Request, Status};
 
@@ -38,26 +40,66 @@ pub(super) struct Done {
     pub(super) restored_id: CheckpointId,
 }
 
+/// Plans a restore and, unless it is a dry run, carries it out.
 pub(super) fn run(
     workspace: &Workspace<'_>,
     task: Task,
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
-    let Task { kind, target, mut limits } = task;
     if !request.force {
         workspace.require_no_workers()?;
     }
     let _held = workspace.lock_for(request.dry_run)?;
-    let mut warnings = Vec::new();
-    if request.dry_run {
-        warnings.extend(super::settle_note(workspace)?);
-    } else {
-        warnings.extend(workspace.settle(watch)?);
+    let warning = if request.dry_run { super::settle_note(workspace)? } else { workspace.settle(watch)? };
+    let kind = task.kind;
+    let (mut report, shot) = plan_report(workspace, task, request, watch)?;
+    report.warnings.extend(warning);
+    if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
+        return Err(plan_changed(&report));
     }
-    let strategy = request.strategy.unwrap_or(Strategy::FilesOnly);
+    if request.dry_run {
+        return Ok(report);
+    }
+    if !report.conflicts.is_empty() && !request.force {
+        return Err(refused(&report));
+    }
+    let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
+    if report.plan.steps.is_empty() && !moves_git {
+        report.status = Status::UpToDate;
+        return Ok(report);
+    }
+    let restore_id = workspace.prepare(kind, &report, &shot)?;
+    if let Some(git) = &mut report.git {
+        git.kept_below = Some(format!("refs/ic/rolled-back/{restore_id}/"));
+    }
+    let done = workspace.carry_out(&restore_id, &report.target, &report.plan, report.git.as_ref(), watch)?;
+    report.safety_id = Some(shot.id().clone());
+    report.restored_id = Some(done.restored_id);
+    report.status = if done.failed.is_empty() { Status::Restored } else { Status::Partial };
+    report.failed = done.failed;
+    Ok(report)
+}
+
+/// What the restore would do, over a picture of the tree as it is.
+fn plan_report(
+    workspace: &Workspace<'_>,
+    task: Task,
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<(Report, Shot)> {
+    let Task { target, mut limits, .. } = task;
+    let strategy = match request.strategy {
+        Some(strategy) => strategy,
+        None => workspace.usual_strategy(&target, request)?,
+    };
     workspace.narrow(&mut limits, &target, strategy, request.mine)?;
-    let (shot, differences) = workspace.compare(&target, &limits, watch)?;
+    let (shot, mut differences) = workspace.compare(&target, &limits, watch)?;
+    let git =
+        if strategy.has_git() { Some(workspace.plan_git(&target, &shot, request.force)?) } else { None };
+    if !strategy.has_files() {
+        differences.clear();
+    }
     let conflicts = workspace.conflicts(&target, &differences, &shot.captured.root)?;
     if request.keep_theirs {
         limits.keep.extend(conflicts.iter().map(|conflict| conflict.path.0.clone()));
@@ -68,46 +110,56 @@ pub(super) fn run(
     }
     let touched = |conflict: &Conflict| plan.steps.iter().any(|step| step.path == conflict.path);
     let conflicts: Vec<Conflict> = conflicts.into_iter().filter(touched).collect();
-    let mut report = Report {
+    let report = Report {
         safety_id: None,
         restored_id: None,
         dry_run: request.dry_run,
         strategy,
         status: Status::Planned,
-        plan_hash: hash_of(&plan, &target.id),
+        plan_hash: hash_of(&plan, git.as_ref(), &target.id),
         plan,
+        git,
         conflicts,
         failed: Vec::new(),
-        warnings,
+        warnings: shot.warnings.clone(),
         target,
     };
-    if request.dry_run {
-        return Ok(report);
-    }
-    if !report.conflicts.is_empty() && !request.force {
-        return Err(refused(&report));
-    }
-    if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
-        return Err(plan_changed(&report));
-    }
-    if report.plan.steps.is_empty() {
-        report.status = Status::UpToDate;
-        return Ok(report);
-    }
-    let safety = workspace.prepare(kind, &report, &shot)?;
-    let done = workspace.carry_out(&safety.restore_id, &report.target, &report.plan, watch)?;
-    report.safety_id = Some(shot.id().clone());
-    report.restored_id = Some(done.restored_id);
-    report.status = if done.failed.is_empty() { Status::Restored } else { Status::Partial };
-    report.failed = done.failed;
-    Ok(report)
-}
-
-struct Prepared {
-    restore_id: RestoreId,
+    Ok((report, shot))
 }
 
 impl Workspace<'_> {
+    /// Files and git where git was recorded and is here, else files; of some paths, files alone.
+    fn usual_strategy(&self, target: &Checkpoint, request: &Request<'_>) -> Result<Strategy> {
+        let is_narrow = !request.paths.is_empty() || request.mine;
+        let has_git = !is_narrow
+            && self.settings.checkpointing.include_git
+            && ic_store::git_dirs(&self.root).is_some()
+            && Manifest::read(&self.objects, &target.manifest)?.git.is_some();
+        Ok(if has_git { Strategy::Full } else { Strategy::FilesOnly })
+    }
+
+    /// What is left to do about git after an interruption: nothing, once it is where the restore was to take it; and
+    /// nothing either if somebody has moved it since.
+    pub(super) fn settle_git(&self, restore: &Restore, target: &Checkpoint) -> Result<Option<GitRestore>> {
+        if !restore.strategy.has_git() {
+            return Ok(None);
+        }
+        let safety = self.kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
+        let before = Manifest::read(&self.objects, &safety.manifest)?.git;
+        let purpose = Purpose::new(CheckpointKind::Safety, Link::default());
+        let shot = self.shoot(purpose, &Progress::default())?;
+        let git = self.plan_git(target, &shot, true)?;
+        let known = |state: &GitState, name: &[u8]| {
+            state.refs.iter().find(|(known, _)| known.0 == name).map(|(_, commit)| commit.clone())
+        };
+        let was_moved = git
+            .plan
+            .refs
+            .iter()
+            .any(|moved| before.as_ref().is_none_or(|before| known(before, &moved.name) != moved.from));
+        Ok(if was_moved { None } else { Some(git) })
+    }
+
     /// Captures the tree as it is, and what the target holds of it though a rule hides it now; how it differs.
     fn compare(
         &self,
@@ -152,7 +204,7 @@ impl Workspace<'_> {
     }
 
     /// Makes the safety checkpoint and the plan durable, and says so in the ledger.
-    fn prepare(&self, kind: Kind, report: &Report, shot: &Shot) -> Result<Prepared> {
+    fn prepare(&self, kind: Kind, report: &Report, shot: &Shot) -> Result<RestoreId> {
         let writer = self.objects.writer(self.kernel.context.now())?;
         let bytes = serde_json::to_vec(&report.plan)
             .map_err(|e| Diagnosis::new(Code::Internal, format!("The plan cannot be written: {e}.")))?;
@@ -173,7 +225,7 @@ impl Workspace<'_> {
             };
             journal::prepare(tx, now, &new)
         })?;
-        Ok(Prepared { restore_id })
+        Ok(restore_id)
     }
 
     /// Applies a plan that is in the journal, verifies the result, and records what it left.
@@ -182,12 +234,29 @@ impl Workspace<'_> {
         id: &RestoreId,
         target: &Checkpoint,
         plan: &Plan,
+        git: Option<&GitRestore>,
         watch: &Watch,
     ) -> Result<Done> {
         self.kernel.write_late_too(|tx, now| journal::begin(tx, now, id))?;
+        let git = git.filter(|git| !git.plan.is_empty());
+        let mut git_failed = None;
+        if let Some(git) = git {
+            let GitRestore { plan, target, current, .. } = git;
+            let moved = git::apply_refs(&self.root, plan, target, current, id.as_str(), &self.objects);
+            git_failed = moved.err();
+        }
         let root = RootDir::open(&self.root)?;
         apply::sweep(&root, plan, id);
         let mut outcome = apply::apply(&self.objects, &root, plan, id, &watch.apply);
+        if let Some(GitRestore { plan, target, current, .. }) = git
+            && git_failed.is_none()
+            && (plan.index || plan.head || !plan.refs.is_empty())
+        {
+            git_failed = git::apply_index(&self.root, target, current, &self.objects).err();
+        }
+        if let Some(error) = git_failed {
+            outcome.failed.push((PathText(b".git".to_vec()), error.message().to_owned()));
+        }
         let link = Link {
             name: None,
             message: Some(format!("after the restore of {}", target.id.short())),
@@ -232,9 +301,10 @@ pub(super) fn read_plan(workspace: &Workspace<'_>, restore: &Restore) -> Result<
         .map_err(|e| Diagnosis::new(Code::Corrupt, format!("The plan of a restore cannot be read: {e}.")))
 }
 
-fn hash_of(plan: &Plan, target: &CheckpointId) -> String {
+fn hash_of(plan: &Plan, git: Option<&GitRestore>, target: &CheckpointId) -> String {
     let mut digest = Sha256::new();
     digest.update(target.as_str());
+    digest.update(format!("{:?}", git.map(|git| &git.plan)));
     // A plan is plain data: it can always be written.
     digest.update(serde_json::to_vec(plan).unwrap_or_default());
     ic_events::hex(&digest.finalize().into())

@@ -1,0 +1,79 @@
+//! Git's state beside a tree: recorded without writing to the repository, restored with compare-and-swap.
+//!
+//! Everything goes through the `git` program, which knows the user's configuration and every form that a repository can
+//! have. What no ref reaches (staged content, older stashes), and every commit made since the checkpoint before, is kept
+//! as a pack in our own store, because git may collect it.
+
+mod index;
+mod program;
+mod record;
+mod restore;
+
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::{PathText, hash_text};
+
+pub use record::{Recorded, record};
+pub use restore::{GitPlan, Moved, apply_index, apply_refs, plan};
+
+/// The state of git in a work tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitState {
+    /// The branch that HEAD is on; `None` when it is detached.
+    pub branch: Option<PathText>,
+    /// The commit that HEAD is at; `None` before the first one.
+    pub head: Option<String>,
+    /// Whether tracked files or the index differ from HEAD.
+    pub dirty: bool,
+    /// Stash entries, newest first.
+    pub stash: Vec<Stash>,
+    /// A merge, rebase or the like that was in progress.
+    pub operation: Option<String>,
+    /// Every branch, tag and remote branch with its commit, by name.
+    pub refs: Vec<(PathText, String)>,
+    /// The index: entries and flags, an object.
+    pub index: Index,
+    /// Objects of the store, each a pack of git's with content that the repository may lose, oldest first.
+    pub packs: Vec<Pack>,
+}
+
+/// A stash entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stash {
+    /// Its commit.
+    pub commit: String,
+    /// Its message.
+    pub message: String,
+}
+
+/// The name of an index's object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Index(#[serde(with = "hash_text")] pub ic_events::Hash);
+
+/// The name of a pack's object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pack(#[serde(with = "hash_text")] pub ic_events::Hash);
+
+impl GitState {
+    /// Branches alone, by name.
+    fn branches(&self) -> impl Iterator<Item = (&[u8], &str)> {
+        self.refs
+            .iter()
+            .filter(|(name, _)| name.0.starts_with(b"refs/heads/"))
+            .map(|(name, commit)| (name.0.as_slice(), commit.as_str()))
+    }
+
+    /// Every commit that it names.
+    fn tips(&self) -> impl Iterator<Item = &str> {
+        let refs = self.refs.iter().map(|(_, commit)| commit.as_str());
+        refs.chain(self.head.as_deref()).chain(self.stash.iter().map(|stash| stash.commit.as_str()))
+    }
+
+    /// The objects of the store that it needs.
+    pub fn objects(&self) -> impl Iterator<Item = ic_events::Hash> {
+        self.packs.iter().map(|pack| pack.0).chain([self.index.0])
+    }
+}
+
+#[cfg(test)]
+mod tests;

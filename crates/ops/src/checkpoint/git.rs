@@ -1,0 +1,100 @@
+//! Git's state in checkpoints and restores.
+
+use ic_base::{Code, Diagnosis, Result, RunId};
+use ic_checkpoint::git::{self, GitPlan, GitState, Recorded};
+use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::objects::Writer;
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_dispatch::code;
+
+use super::shot::Shot;
+use super::{Warning, Workspace};
+
+/// What a restore does about git.
+#[derive(Debug, Clone)]
+pub struct GitRestore {
+    /// What moves.
+    pub plan: GitPlan,
+    /// The state that is restored.
+    pub target: GitState,
+    /// The state before.
+    pub current: GitState,
+    /// Below which refs the tips of what moved stay; `None` where nothing was written.
+    pub kept_below: Option<String>,
+}
+
+impl Workspace<'_> {
+    /// Adds git's state to a picture. That there is no `git`, or that it fails, costs a warning and not the checkpoint.
+    pub(crate) fn record_git(&self, shot: &mut Shot, writer: &Writer<'_>) -> Result<()> {
+        if !self.settings.checkpointing.include_git || ic_store::git_dirs(&self.root).is_none() {
+            return Ok(());
+        }
+        let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
+        let previous = match newest {
+            Some(newest) => Manifest::read(&self.objects, &newest.manifest)?.git,
+            None => None,
+        };
+        let warn = |message| Warning { code: "git_not_recorded", message };
+        match git::record(&self.root, previous.as_ref(), writer) {
+            Ok(Recorded::State(state)) => shot.manifest.git = Some(*state),
+            Ok(Recorded::NotARepository) => {}
+            Ok(Recorded::NoGit) => {
+                shot.warnings
+                    .push(warn("git's state is not in the checkpoint: there is no git on PATH".to_owned()));
+            }
+            Err(error) if error.code() == Code::GitFailed => {
+                shot.warnings
+                    .push(warn(format!("git's state is not in the checkpoint: {}", error.message())));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// What restoring the git state of `target` over that of the picture would do.
+    ///
+    /// Errors: those of [`git::plan`]; `foreign_commits` unless forced.
+    pub(super) fn plan_git(&self, target: &Checkpoint, shot: &Shot, force: bool) -> Result<GitRestore> {
+        let nothing = |whose: &str| {
+            Diagnosis::new(Code::GitUnsupported, format!("{whose} holds no state of git."))
+                .hint("restore the files alone: --strategy files-only")
+        };
+        let wanted = Manifest::read(&self.objects, &target.manifest)?.git;
+        let wanted = wanted.ok_or_else(|| nothing(&format!("Checkpoint {}", target.id.short())))?;
+        let current = shot.manifest.git.clone().ok_or_else(|| nothing("The tree as it is"))?;
+        let plan = git::plan(&self.root, &wanted, &current, &self.objects)?;
+        if !force {
+            self.refuse_foreign_commits(target, &plan)?;
+        }
+        Ok(GitRestore { plan, target: wanted, current, kept_below: None })
+    }
+
+    fn refuse_foreign_commits(&self, target: &Checkpoint, plan: &GitPlan) -> Result<()> {
+        let foreign = self.kernel.read(|snapshot| {
+            let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.run_id);
+            let own: Vec<RunId> = target.link.run_id.iter().cloned().chain(caller).collect();
+            if own.is_empty() {
+                Ok(Vec::new())
+            } else {
+                code::commits_of_others(snapshot, &own, &plan.new_commits)
+            }
+        })?;
+        let Some((commit, run)) = foreign.first() else { return Ok(()) };
+        let listed: Vec<_> = foreign
+            .iter()
+            .map(|(commit, run)| serde_json::json!({ "commit": commit, "run_id": run.as_str() }))
+            .collect();
+        Err(Diagnosis::new(
+            Code::ForeignCommits,
+            format!(
+                "The commit {} belongs to run {}; nothing was changed.",
+                &commit[..12.min(commit.len())],
+                run.short()
+            ),
+        )
+        .hint(
+            "restore the files alone: --strategy files-only; or take it off its branch all the same: --force",
+        )
+        .detail("commits", listed))
+    }
+}
