@@ -91,6 +91,7 @@ const SCENES: &[Scene] = &[
         call: "run rollback @ --to-phase draft --expect-plan 5d41402a",
     },
     Scene { code: "conflict", before: redacted, call: "events redact 1 --reason again" },
+    Scene { code: "artifact_not_found", before: nothing, call: "run artifact cat 7f3a9c21" },
     Scene { code: "checkpoint_not_found", before: nothing, call: "checkpoint show 7f3a9c21" },
     Scene { code: "path_not_found", before: with_history, call: "checkpoint cat 0a000011 no-such-file" },
     Scene { code: "confirmation_required", before: nothing, call: "checkpoint undo" },

@@ -24,7 +24,7 @@ fn every_verb_has_a_page() {
     let wanted: BTreeSet<String> = verbs()
         .iter()
         // Its output is the file's own bytes.
-        .filter(|(verb, _)| verb != "ic checkpoint cat")
+        .filter(|(verb, _)| !verb.ends_with(" cat"))
         .map(|(verb, _)| verb["ic ".len()..].replace([' ', '='], "-").replace("---", "-"))
         .collect();
     assert_eq!(pages, wanted);

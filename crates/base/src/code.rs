@@ -51,6 +51,8 @@ codes! {
     DispatchNotFound = "dispatch_not_found", Usage;
     /// No agent with this id.
     AgentNotFound = "agent_not_found", Usage;
+    /// No artifact with this id.
+    ArtifactNotFound = "artifact_not_found", Usage;
     /// No event with this seq.
     EventNotFound = "event_not_found", Usage;
     /// No cursor with this name.

@@ -5,6 +5,7 @@
 
 mod cache;
 mod file;
+mod look;
 mod rules;
 mod tracked;
 mod walk;
@@ -195,6 +196,30 @@ impl CacheFile {
         self.next.write_all(bytes).while_doing(doing)?;
         self.next.persist(&self.path).map_err(|e| e.error).while_doing(doing).map(|_: File| ())
     }
+}
+
+/// The trees that stat caches stand for: a capture may name them again without reading them.
+pub fn cached_trees(objects: &Objects) -> Vec<Hash> {
+    let entries = std::fs::read_dir(objects.path().with_extension("cache")).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let cache = Cache::parse(std::fs::read(entry.path()).ok()?)?;
+            let root = cache.record(cache.header()?.root)?.hash;
+            objects.has(&root).ok()?.then_some(root)
+        })
+        .collect()
+}
+
+/// Forgets what captures saw: the next ones read everything again.
+pub fn forget_caches(objects: &Objects) -> Result<()> {
+    for entry in std::fs::read_dir(objects.path().with_extension("cache")).into_iter().flatten().flatten() {
+        let path = entry.path();
+        // Locks have an ending, caches have none.
+        if path.extension().is_none() {
+            std::fs::remove_file(&path).while_doing(|| format!("removing {}", path.display()))?;
+        }
+    }
+    Ok(())
 }
 
 /// The directory beside the object store for what belongs to roots: stat caches and locks.

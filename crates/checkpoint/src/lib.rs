@@ -8,6 +8,7 @@ pub mod manifest;
 pub mod objects;
 pub mod record;
 pub mod restore;
+pub mod retention;
 pub mod rootfs;
 pub mod tree;
 pub mod unified;

@@ -10,6 +10,7 @@
 
 mod pack;
 mod read;
+mod sweep;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use ic_events::Hash;
 use ic_store::{OpenOptions, Side, SideSchema};
 use sha2::{Digest, Sha256};
 
+pub use sweep::Swept;
 pub use write::{Stored, Writer};
 
 use self::read::Recent;

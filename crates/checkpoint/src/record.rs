@@ -13,7 +13,8 @@ use crate::objects::Stored;
 
 mod list;
 pub use list::{
-    Filter, children, latest_of_lineage, list, named, newest_of_root, newest_of_work, of_advance,
+    Filter, all_kept, children, latest_of_lineage, list, named, newest_of_root, newest_of_work, of_advance,
+    of_unfinished_runs,
 };
 
 /// How checkpoints are referred to.

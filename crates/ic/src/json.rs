@@ -8,6 +8,8 @@ mod config;
 mod dispatch;
 mod event;
 mod ledger;
+mod restore;
+mod retention;
 mod rollback;
 mod run;
 mod runtrack;
@@ -18,12 +20,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-pub(crate) use checkpoint::{ChangeJson, CheckpointJson, DiffJson, FileJson, RestoreJson};
+pub(crate) use checkpoint::{ChangeJson, CheckpointJson, DiffJson, FileJson};
 pub(crate) use code::CodeJson;
 pub(crate) use config::ConfigJson;
 pub(crate) use dispatch::{DispatchJson, DispatchShowJson, RecordedJson};
 pub(crate) use event::{CursorJson, EventJson, RedactedJson, VerifyJson};
 pub(crate) use ledger::{CheckJson, HealthJson, InitJson, VersionJson, WhereJson};
+pub(crate) use restore::RestoreJson;
+pub(crate) use retention::{PruneJson, PurgeJson, VerifyObjectsJson};
 pub(crate) use rollback::RollbackJson;
 use run::WarningJson;
 pub(crate) use run::{

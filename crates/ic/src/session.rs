@@ -115,9 +115,16 @@ impl Session {
         Ok(wanted.then(|| self.settings(config)))
     }
 
+    /// How the content of artifacts is kept; `None` if nothing is to be kept. Errors: `invalid_config`.
+    pub(crate) fn kept_content(&self, kernel: &Kernel) -> Result<Option<Settings>> {
+        let config = self.config(&kernel.project.root)?.config;
+        Ok(config.enabled.then(|| self.settings(config)))
+    }
+
     fn settings(&self, config: Config) -> Settings {
         Settings {
             checkpointing: config.checkpointing,
+            retention: config.retention,
             home: self.environment.home.clone(),
             allow_unsafe_root: false,
             busy_timeout: self.options.busy_timeout,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::Kernel;
 use crate::checkpoint::auto::{Occasion, Taken};
-use crate::checkpoint::{Settings, Warning};
+use crate::checkpoint::{Settings, Warning, retention};
 
 /// How a run is to be advanced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,11 +73,7 @@ pub fn advance(
         let outcome = judge(snapshot, &run, request)?;
         Ok((run, outcome))
     };
-    let taken = capture(kernel, checkpoints, judged)?;
-    kernel.write(|tx, now| {
-        let (run, outcome) = judged(tx)?;
-        record(tx, now, &run, outcome, &taken)
-    })
+    go(kernel, checkpoints, judged)
 }
 
 /// What [`advance`] would do now; nothing is written.
@@ -104,11 +100,27 @@ pub fn override_gate(
         outcome.reason = Some(reason.to_owned());
         Ok((run, outcome))
     };
-    let taken = capture(kernel, checkpoints, judged)?;
-    kernel.write(|tx, now| {
+    go(kernel, checkpoints, judged)
+}
+
+/// Captures the tree if the run would move, then judges again and records what is so in one transaction.
+fn go(
+    kernel: &Kernel,
+    checkpoints: Option<&Settings>,
+    judged: impl Fn(&Snapshot<'_>) -> Result<(Run, Outcome)>,
+) -> Result<Outcome> {
+    let taken = capture(kernel, checkpoints, &judged)?;
+    let (mut outcome, project_dir) = kernel.write(|tx, now| {
         let (run, outcome) = judged(tx)?;
-        record(tx, now, &run, outcome, &taken)
-    })
+        Ok((record(tx, now, &run, outcome, &taken)?, run.project_dir))
+    })?;
+    let was_taken = taken.id().is_some();
+    // Its locks stand in the way of giving anything up.
+    drop(taken);
+    if let Some(settings) = checkpoints.filter(|_| was_taken) {
+        outcome.warnings.extend(retention::tidy(kernel, settings, &project_dir));
+    }
+    Ok(outcome)
 }
 
 /// Captures the tree of a run that would move now; what holds it back is said by the transaction that follows.

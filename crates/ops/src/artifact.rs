@@ -1,14 +1,16 @@
 //! Registering artifacts. Hashing a file is slow, so it happens before the transaction.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Component, Path, PathBuf};
 
-use ic_base::{Diagnose, Result};
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_checkpoint::lock::{self, Lock, Mode};
 use ic_runtrack::artifact::{self, Artifact, NewArtifact};
 use sha2::{Digest, Sha256};
 
 use crate::Kernel;
+use crate::checkpoint::{Settings, Workspace};
 
 /// What is to be registered.
 #[derive(Debug, Clone, Copy)]
@@ -21,13 +23,30 @@ pub struct Request<'a> {
     pub kind: &'a str,
 }
 
-/// Registers an artifact of a run; an existing file gets its SHA-256.
+/// Registers an artifact of a run; an existing file gets its SHA-256, and with `keep` its content is kept, if it is no larger
+/// than checkpoints take files.
 ///
 /// Errors: `unknown_phase`, `run_not_active`, `rolling_back`, `stale_dispatch`; `permission_denied`, `io_error` if the file
 /// exists and cannot be read.
-pub fn add(kernel: &Kernel, reference: &str, request: &Request<'_>) -> Result<Artifact> {
+pub fn add(
+    kernel: &Kernel,
+    reference: &str,
+    request: &Request<'_>,
+    keep: Option<&Settings>,
+) -> Result<Artifact> {
     let id: ic_base::ArtifactId = kernel.context.new_id();
-    let content_hash = hash_of_file(&kernel.project.directory.join(request.path))?;
+    let path = kernel.project.directory.join(request.path);
+    let is_kept = |settings: &&Settings| {
+        std::fs::metadata(&path)
+            .is_ok_and(|meta| meta.is_file() && meta.len() <= settings.checkpointing.max_file_size)
+    };
+    let (content_hash, _lock) = match keep.filter(is_kept) {
+        Some(settings) => {
+            let (hash, lock) = keep_content(kernel, settings, &path)?;
+            (Some(hash), Some(lock))
+        }
+        None => (hash_of_file(&path)?, None),
+    };
     kernel.write(|tx, now| {
         let run = kernel.run(tx, reference)?;
         run.require_active()?;
@@ -46,6 +65,39 @@ pub fn add(kernel: &Kernel, reference: &str, request: &Request<'_>) -> Result<Ar
         };
         artifact::add(tx, now, &new)
     })
+}
+
+/// Writes the content that an artifact was registered with into `sink`.
+///
+/// Errors: `artifact_not_found`; `path_not_found` if it was no file, or too large to be kept; `corrupt`.
+pub fn cat(kernel: &Kernel, settings: &Settings, reference: &str, sink: &mut dyn Write) -> Result<()> {
+    let artifact = kernel.read(|snapshot| artifact::resolve(snapshot, reference))?;
+    let workspace = Workspace::here(kernel, settings)?;
+    let hash = artifact.content_hash.as_deref().and_then(ic_events::parse_hex);
+    match hash {
+        Some(hash) if workspace.objects.has(&hash)? => workspace.objects.read_to(&hash, sink).map(|_| ()),
+        _ => Err(Diagnosis::new(
+            Code::PathNotFound,
+            format!(
+                "The content of artifact {} ({}) was not kept.",
+                artifact.id.short(),
+                artifact.path.display()
+            ),
+        )
+        .hint("only files of at most max-file-size are kept, from when checkpoints are enabled")
+        .detail("artifact_id", artifact.id.as_str())),
+    }
+}
+
+/// Keeps the content of a file; nothing is swept while the lock lives.
+fn keep_content(kernel: &Kernel, settings: &Settings, path: &Path) -> Result<(String, Lock)> {
+    let workspace = Workspace::here(kernel, settings)?;
+    let lock = lock::store(workspace.objects.path(), Mode::Shared, settings.busy_timeout)?;
+    let mut file = File::open(path).while_doing(|| format!("reading {}", path.display()))?;
+    let writer = workspace.objects.writer(kernel.context.now())?;
+    let (hash, _) = writer.put_reader(&mut file)?;
+    writer.finish()?;
+    Ok((ic_events::hex(&hash), lock))
 }
 
 /// The SHA-256 of a regular file in hex; `None` if there is none at this path.

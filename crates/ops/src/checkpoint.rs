@@ -5,6 +5,7 @@ mod create;
 mod git;
 mod read;
 mod restore;
+pub mod retention;
 mod shot;
 
 use std::path::{Path, PathBuf};
@@ -25,13 +26,15 @@ pub use restore::{
 };
 
 use crate::Kernel;
-use crate::config::Checkpointing;
+use crate::config::{Checkpointing, Retention};
 
 /// How checkpoints are taken here: the configuration, and what the caller allows.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The configuration.
+    /// What is captured.
     pub checkpointing: Checkpointing,
+    /// How long it is kept.
+    pub retention: Retention,
     /// The home directory, which is no project.
     pub home: Option<PathBuf>,
     /// Whether `/` and the home directory are captured all the same.

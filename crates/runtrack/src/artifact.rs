@@ -2,10 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use ic_base::{ArtifactId, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
+use ic_base::{
+    ArtifactId, Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits,
+};
 use ic_events::{Cut, EventType, NewEvent};
+use ic_store::reference::{self, Referent};
 use ic_store::{Row, Snapshot, Transaction, path_bytes};
 use serde_json::json;
+
+/// How artifacts are referred to.
+pub const REFERENT: Referent = Referent {
+    table: "run_artifacts",
+    noun: "artifact",
+    not_found: Code::ArtifactNotFound,
+    listed_by: "ic run artifact list RUN",
+};
 
 /// Whether an artifact counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +120,18 @@ impl Artifact {
     }
 }
 
+/// The artifact that `text` names: an id, or the end of one.
+///
+/// Errors: `artifact_not_found`, `ambiguous_id`, `invalid_reference`.
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Artifact> {
+    let id = reference::resolve(snapshot, REFERENT, text)?;
+    let sql = format!("SELECT {} FROM run_artifacts WHERE id = $1", Artifact::COLUMNS);
+    snapshot.query_opt(&sql, &[&id], Artifact::from_row)?.ok_or_else(|| {
+        Diagnosis::new(Code::ArtifactNotFound, format!("There is no artifact {id}."))
+            .hint("see: ic run artifact list RUN")
+    })
+}
+
 /// Registers an artifact, with its event.
 pub fn add(tx: &Transaction<'_>, now: Timestamp, new: &NewArtifact<'_>) -> Result<Artifact> {
     let event = NewEvent {
@@ -163,6 +186,15 @@ pub fn list(snapshot: &Snapshot<'_>, run_id: &RunId, filter: Filter<'_>) -> Resu
     );
     let status = filter.status.map(ArtifactStatus::as_str);
     snapshot.query_all(&sql, &[&run_id.as_str(), &filter.phase, &status], Artifact::from_row)
+}
+
+/// The hashes of all contents that artifacts were registered with, in hex.
+pub fn content_hashes(snapshot: &Snapshot<'_>) -> Result<Vec<String>> {
+    snapshot.query_all(
+        "SELECT content_hash FROM run_artifacts WHERE content_hash IS NOT NULL AND seq > 0",
+        &[],
+        |row| row.get(0),
+    )
 }
 
 /// How many artifacts of a run (in a phase) count.

@@ -144,3 +144,55 @@ fn config_show() {
     .does("config show")
     .ends();
 }
+
+#[test]
+fn prune() {
+    Page::of("ic checkpoint prune", |project| {
+        with_history(project);
+        write(project, "large.txt", &"grows\n".repeat(1000));
+        project.ok("checkpoint create --auto");
+    })
+    .does("checkpoint prune --dry-run")
+    .does("checkpoint prune --older-than 0s --keep-last 0")
+    .ends();
+}
+
+#[test]
+fn delete() {
+    Page::of("ic checkpoint delete", with_history)
+        .does(&format!("checkpoint delete {OF_RUN}"))
+        .refuses(&format!("checkpoint delete {OF_RUN}"), 3, "checkpoint_not_found")
+        .ends();
+}
+
+#[test]
+fn purge() {
+    Page::of("ic checkpoint purge", |project| {
+        with_history(project);
+        write(project, "copy.md", "one\n2\nthree\n");
+        project.ok("checkpoint create");
+    })
+    .does("checkpoint purge notes.md --yes")
+    .refuses("checkpoint purge notes.md", 3, "confirmation_required")
+    .ends();
+}
+
+#[test]
+fn verify() {
+    Page::of("ic checkpoint verify", with_history)
+        .does("checkpoint verify")
+        .does("checkpoint verify --read-data")
+        .ends();
+}
+
+#[test]
+fn artifact_content() {
+    let project = Project::new();
+    chain(&project, "draft,edit,done", "draft");
+    write(&project, "plan.md", "the plan\n");
+    let id = project.ok("run artifact add @ --path plan.md");
+    write(&project, "plan.md", "another plan\n");
+    assert_eq!(project.ok(&format!("run artifact cat {id}")), "the plan");
+    let missing = project.ok("run artifact add @ --path nowhere.md");
+    assert_eq!(project.refused(&format!("run artifact cat {missing}")), (3, "path_not_found".to_owned()));
+}

@@ -2,22 +2,23 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ic_base::{Diagnose, Result};
 use ic_events::Hash;
-use ic_store::{DATABASE_SIDE_SUFFIXES, is_database, path_bytes, path_from_bytes};
+use ic_store::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
 use rayon::prelude::*;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
+use rustix::fs::{Dir, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
 use super::cache::{Cache, Key, Line, Maker, Record, Seen};
 use super::file::{self, Outcome};
-use super::rules::{Level, Rules, Verdict, looks_secret};
+use super::look::{Looker, ignore_file, own_files};
+use super::rules::{Level, Rules};
 use super::{Counts, Options, Progress};
 use crate::objects::{Objects, Writer};
 use crate::tree::{Encoder, Node, Reason};
@@ -41,7 +42,7 @@ pub(crate) struct Walk<'w> {
     pub(crate) index_is_same: bool,
     /// A directory for copies of databases.
     pub(crate) space: &'w Path,
-    own: HashSet<(u64, u64)>,
+    pub(crate) own: HashSet<(u64, u64)>,
     found: Mutex<Found>,
     is_changed: AtomicBool,
 }
@@ -63,16 +64,16 @@ pub(crate) struct Visited {
 }
 
 /// A directory to be walked.
-struct Place {
-    fd: OwnedFd,
-    path: Vec<u8>,
+pub(crate) struct Place {
+    pub(crate) fd: OwnedFd,
+    pub(crate) path: Vec<u8>,
     above: Arc<Level>,
     is_ignored: bool,
     old: Option<u64>,
 }
 
 /// What is to be done about a name.
-enum Todo<'c> {
+pub(crate) enum Todo<'c> {
     Nothing(Seen<'c>, bool),
     Target(Key, Vec<u8>),
     Read(Key),
@@ -137,7 +138,7 @@ impl<'w> Walk<'w> {
         (found, self.is_changed.into_inner())
     }
 
-    fn reading(&self, place: &Place, name: &[u8]) -> String {
+    pub(crate) fn reading(&self, place: &Place, name: &[u8]) -> String {
         format!("reading {}", self.root.join(path_from_bytes(&join(&place.path, name))).display())
     }
 
@@ -318,140 +319,6 @@ impl<'w> Walk<'w> {
     }
 }
 
-/// Judges the names of one directory.
-struct Looker<'l, 'w> {
-    walk: &'l Walk<'w>,
-    place: &'l Place,
-    level: &'l Arc<Level>,
-    names: &'l [&'l [u8]],
-    /// Neither the directory nor its rules changed since the last capture.
-    is_as_it_was: bool,
-    /// There are names of a database's side files.
-    has_side_files: bool,
-}
-
-impl Looker<'_, '_> {
-    fn look<'c>(&self, name: &[u8], old: Option<&Line<'c>>) -> Result<Todo<'c>> {
-        let old_reason = match old {
-            Some(Line { seen: Seen::Passed(reason), .. }) => Some(*reason),
-            _ => None,
-        };
-        if name == b".git" {
-            return Ok(pass(Reason::Git));
-        }
-        if name.starts_with(TEMPORARY) {
-            return Ok(pass(Reason::Store));
-        }
-        if let (true, Some(reason @ (Reason::Ignored | Reason::Store | Reason::Database))) =
-            (self.is_as_it_was, old_reason)
-        {
-            return Ok(pass(reason));
-        }
-        let stat = match statat(&self.place.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => stat,
-            Err(Errno::NOENT) => return Ok(Todo::Drop),
-            Err(Errno::ACCESS | Errno::PERM) => return Ok(pass(Reason::Unreadable)),
-            Err(e) => return Err(io::Error::from(e)).while_doing(|| self.walk.reading(self.place, name)),
-        };
-        let key = Key::of(&stat);
-        let kind = FileType::from_raw_mode(stat.st_mode);
-        if self.walk.own.contains(&(key.dev, key.ino)) && kind != FileType::Symlink {
-            return Ok(pass(Reason::Store));
-        }
-        // What was captured from a directory that is as it was is not ignored now either.
-        let needs_judging = !self.is_as_it_was || old.is_none() || old_reason.is_some();
-        if kind == FileType::Directory {
-            return Ok(self.directory(name, old));
-        }
-        if needs_judging {
-            let path = join(&self.place.path, name);
-            if self.walk.rules.judge(self.level, &path, false) == Verdict::Ignored {
-                return Ok(pass(Reason::Ignored));
-            }
-        }
-        match kind {
-            FileType::RegularFile => Ok(self.file(name, key, old)),
-            FileType::Symlink => self.symlink(name, key, old),
-            _ => Ok(pass(Reason::Special)),
-        }
-    }
-
-    fn directory<'c>(&self, name: &[u8], old: Option<&Line<'c>>) -> Todo<'c> {
-        let at = match old {
-            Some(Line { seen: Seen::Directory { at, .. }, .. }) => Some(*at),
-            _ => None,
-        };
-        match self.walk.rules.judge(self.level, &join(&self.place.path, name), true) {
-            Verdict::Ignored => pass(Reason::Ignored),
-            Verdict::Capture => Todo::Enter { old: at, is_ignored: false },
-            Verdict::Descend => Todo::Enter { old: at, is_ignored: true },
-        }
-    }
-
-    fn symlink<'c>(&self, name: &[u8], key: Key, old: Option<&Line<'c>>) -> Result<Todo<'c>> {
-        if let Some(Line { seen: seen @ Seen::Symlink { key: known, .. }, trusted: true, .. }) = old
-            && *known == key
-        {
-            return Ok(Todo::Nothing(*seen, true));
-        }
-        match readlinkat(&self.place.fd, name, Vec::new()) {
-            Ok(target) => Ok(Todo::Target(key, target.into_bytes())),
-            Err(Errno::NOENT | Errno::INVAL) => Ok(Todo::Drop),
-            Err(e) => Err(io::Error::from(e)).while_doing(|| self.walk.reading(self.place, name)),
-        }
-    }
-
-    fn file<'c>(&self, name: &[u8], key: Key, old: Option<&Line<'c>>) -> Todo<'c> {
-        let rules = self.walk.rules;
-        let path = || join(&self.place.path, name);
-        let is_secret = match old {
-            _ if !looks_secret(name) => false,
-            Some(line) if self.is_as_it_was && self.walk.index_is_same && !rules.forces_below(b"") => {
-                line.seen == Seen::Passed(Reason::Secret)
-            }
-            _ => rules.is_secret(&path(), name),
-        };
-        if is_secret {
-            return pass(Reason::Secret);
-        }
-        if key.size > self.walk.options.max_file_size && !rules.is_forced(&path()) {
-            return pass(Reason::Oversize);
-        }
-        if self.has_side_files {
-            if DATABASE_SIDE_SUFFIXES.iter().any(|end| self.is_side_file(name, end)) {
-                return pass(Reason::Database);
-            }
-            if [&b"-wal"[..], b"-journal"].iter().any(|end| self.has(&[name, end].concat())) {
-                return Todo::Database(key);
-            }
-        }
-        match old {
-            Some(Line { seen: seen @ Seen::File { key: known, .. }, trusted: true, .. }) if *known == key => {
-                Todo::Nothing(*seen, true)
-            }
-            _ => Todo::Read(key),
-        }
-    }
-
-    fn has(&self, name: &[u8]) -> bool {
-        self.names.binary_search(&name).is_ok()
-    }
-
-    /// Whether a file belongs to a database beside it that is named without this ending.
-    fn is_side_file(&self, name: &[u8], end: &[u8]) -> bool {
-        let Some(database) = name.strip_suffix(end).filter(|name| self.has(name)) else { return false };
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut head = [0; 16];
-        let read = openat(&self.place.fd, database, flags, Mode::empty())
-            .and_then(|fd| rustix::io::read(fd, &mut head));
-        read.is_ok() && is_database(&head)
-    }
-}
-
-fn pass<'c>(reason: Reason) -> Todo<'c> {
-    Todo::Nothing(Seen::Passed(reason), false)
-}
-
 /// What a name that cannot be read turns out to be.
 fn passed<'s>(reason: Reason) -> (Seen<'s>, bool) {
     (Seen::Passed(reason), false)
@@ -473,49 +340,6 @@ fn list(fd: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
     }
     names.sort_unstable();
     Ok(names)
-}
-
-/// The directory's `.gitignore`; a link is not followed, as for git.
-fn ignore_file(fd: &OwnedFd) -> Option<Vec<u8>> {
-    use std::io::Read;
-    const LONGEST: u64 = 4 << 20;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = std::fs::File::from(openat(fd, ".gitignore", flags, Mode::empty()).ok()?);
-    let mut text = Vec::new();
-    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    file.take(LONGEST).read_to_end(&mut text).ok()?;
-    Some(text)
-}
-
-/// Device and inode of what is ours in the tree.
-fn own_files(root: &Path, options: &Options, objects: &Objects) -> HashSet<(u64, u64)> {
-    let inode = |path: &Path| std::fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
-    // A file in place of the store's directory leads to the store.
-    let pointer = root.join(".ic");
-    let mut own: HashSet<_> = inode(&pointer).filter(|_| pointer.is_file()).into_iter().collect();
-    let Ok(store) = std::fs::canonicalize(&options.store) else { return own };
-    if !root.starts_with(&store) {
-        own.extend(inode(&store));
-        return own;
-    }
-    // The ledger lies loose in the root, or above it: its own files, by name.
-    let bare = objects.path().with_extension("");
-    let ours: Vec<&[u8]> = [options.ledger.as_path(), objects.path(), &bare]
-        .into_iter()
-        .filter_map(|path| path.file_name().map(|name| path_bytes(Path::new(name))))
-        .collect();
-    let entries = std::fs::read_dir(&store).into_iter().flatten().flatten();
-    let is_ours = |name: &[u8]| {
-        ours.iter().any(|own| {
-            name.strip_prefix(*own).is_some_and(|end| matches!(end.first(), None | Some(b'-' | b'.')))
-        })
-    };
-    own.extend(
-        entries
-            .filter(|entry| is_ours(path_bytes(Path::new(&entry.file_name()))))
-            .filter_map(|entry| inode(&entry.path())),
-    );
-    own
 }
 
 /// Runs on threads whose stacks are deep enough for deep trees.

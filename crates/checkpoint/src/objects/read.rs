@@ -82,9 +82,29 @@ impl Objects {
         Tree::decode(&self.read(hash)?)
     }
 
-    /// Whether the store has each of these objects.
-    pub(crate) fn has(&self, hash: &Hash) -> Result<bool> {
-        Ok(self.place(hash)?.is_some())
+    /// The pieces of an object that is kept in pieces; empty for others. Errors: `corrupt` if it is missing or damaged.
+    pub(crate) fn pieces(&self, hash: &Hash) -> Result<Vec<Hash>> {
+        let place = self.place(hash)?.ok_or_else(|| missing(hash))?;
+        if place.form != Form::Pieces {
+            return Ok(Vec::new());
+        }
+        let list = self.stored(hash, place)?;
+        list.chunks(32).map(|piece| piece.try_into().map_err(|_| damaged(hash))).collect()
+    }
+
+    /// Forgets what was opened: packs may have been rewritten.
+    pub(super) fn forget_recent(&self) {
+        self.recent().0.clear();
+    }
+
+    /// Whether the store has this object.
+    pub fn has(&self, hash: &Hash) -> Result<bool> {
+        Ok(self.place(hash)?.is_some_and(|place| place.form != Form::Purged))
+    }
+
+    /// Whether the content of this object was taken out on purpose.
+    pub(crate) fn is_purged(&self, hash: &Hash) -> Result<bool> {
+        Ok(self.place(hash)?.is_some_and(|place| place.form == Form::Purged))
     }
 
     fn place(&self, hash: &Hash) -> Result<Option<Place>> {

@@ -187,8 +187,9 @@ impl Writer<'_> {
     }
 }
 
-/// Writes a pack and the places of its objects. An object that another process kept meanwhile stays where it is.
-fn keep(tx: &Transaction<'_>, now: Timestamp, pack: &Pack) -> Result<()> {
+/// Writes a pack and the places of its objects. An object that another process kept meanwhile stays where it is; one
+/// that was purged is kept again, because somebody has that content now.
+pub(super) fn keep(tx: &Transaction<'_>, now: Timestamp, pack: &Pack) -> Result<()> {
     let size = i64::try_from(pack.size).unwrap_or(i64::MAX);
     let id: Option<i64> = tx.query_opt(
         "INSERT INTO packs (size, created_at, data) VALUES ($1, $2, $3) RETURNING id",
@@ -200,7 +201,9 @@ fn keep(tx: &Transaction<'_>, now: Timestamp, pack: &Pack) -> Result<()> {
     for object in objects {
         let (start, size) = (i64::try_from(object.start), i64::try_from(object.size));
         tx.execute(
-            "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+            "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (hash) \
+             DO UPDATE SET form = excluded.form, pack = excluded.pack, start = excluded.start, size = excluded.size \
+             WHERE objects.form = 2",
             &[
                 &object.hash.as_slice(),
                 &object.form.number(),

@@ -102,6 +102,22 @@ pub fn of_advance(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<Checkpoint
     first(snapshot, "advance_seq = $1", &[&seq])
 }
 
+/// Every checkpoint whose content is kept, of every root, oldest first.
+pub fn all_kept(snapshot: &Snapshot<'_>) -> Result<Vec<Checkpoint>> {
+    let sql = format!("SELECT {} FROM checkpoints WHERE pruned_at IS NULL ORDER BY seq", Checkpoint::COLUMNS);
+    snapshot.query_all(&sql, &[], Checkpoint::from_row)
+}
+
+/// The checkpoints that unfinished runs took when they moved or began.
+pub fn of_unfinished_runs(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
+    snapshot.query_all(
+        "SELECT c.id FROM runs r JOIN checkpoints c ON c.run_id = r.id \
+         WHERE r.status IN ('active', 'rolling_back') AND c.advance_seq IS NOT NULL AND c.pruned_at IS NULL",
+        &[],
+        |row| row.get(0).map(CheckpointId::from_ledger),
+    )
+}
+
 /// The checkpoints that follow this one, oldest first.
 pub fn children(snapshot: &Snapshot<'_>, id: &CheckpointId) -> Result<Vec<Checkpoint>> {
     let sql = format!(

@@ -202,6 +202,12 @@ pub fn unfinished(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Restore
     snapshot.query_opt(&sql, &[&path_bytes(root)], Restore::from_row)
 }
 
+/// Every restore, of every root, oldest first.
+pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<Restore>> {
+    let sql = format!("SELECT {} FROM restores WHERE seq > 0 ORDER BY seq", Restore::COLUMNS);
+    snapshot.query_all(&sql, &[], Restore::from_row)
+}
+
 /// The finished restores of a root, oldest first.
 pub fn finished(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Restore>> {
     let sql = format!(

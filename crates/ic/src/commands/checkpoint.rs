@@ -5,6 +5,7 @@ mod create;
 mod diff;
 mod list;
 mod restore;
+mod retention;
 mod show;
 mod tree;
 
@@ -33,6 +34,10 @@ pub(crate) enum Verb {
     Restore(restore::Restore),
     Undo(restore::Undo),
     Redo(restore::Redo),
+    Prune(retention::Prune),
+    Delete(retention::Delete),
+    Purge(retention::Purge),
+    Verify(retention::Verify),
 }
 
 impl Verb {
@@ -47,6 +52,10 @@ impl Verb {
             Self::Restore(verb) => verb.run(session),
             Self::Undo(verb) => verb.run(session),
             Self::Redo(verb) => verb.run(session),
+            Self::Prune(verb) => verb.run(session),
+            Self::Delete(verb) => verb.run(session),
+            Self::Purge(verb) => verb.run(session),
+            Self::Verify(verb) => verb.run(session),
         }
     }
 }

@@ -5,7 +5,7 @@ use ic_checkpoint::git::GitState;
 use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::Checkpoint;
 use ic_events::hex;
-use ic_ops::checkpoint::{GitRestore, Report, Warning};
+use ic_ops::checkpoint::Warning;
 use ic_store::path_from_bytes;
 use serde::Serialize;
 
@@ -90,61 +90,14 @@ impl From<&GitState> for GitJson {
     }
 }
 
-/// What a restore does about git.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct GitRestoreJson {
-    branch: Option<String>,
-    head: Option<String>,
-    moved: Vec<MovedJson>,
-    /// Whether HEAD goes to another branch or commit of its own.
-    moves_head: bool,
-    /// Whether the index changes.
-    index: bool,
-    /// Whether the stash changes.
-    stash: bool,
-    /// Below which refs the tips of what moved stay; null where nothing was written.
-    kept_below: Option<String>,
-}
-
-/// A branch that is made, moved or removed.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct MovedJson {
-    r#ref: String,
-    /// Where it was; null if it is made.
-    from: Option<String>,
-    /// Where it goes; null if it is removed.
-    to: Option<String>,
-}
-
-impl From<&GitRestore> for GitRestoreJson {
-    fn from(git: &GitRestore) -> Self {
-        let moved = git.plan.refs.iter().map(|moved| MovedJson {
-            r#ref: String::from_utf8_lossy(&moved.name).into_owned(),
-            from: moved.from.clone(),
-            to: moved.to.clone(),
-        });
-        Self {
-            branch: git.target.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned()),
-            head: git.target.head.clone(),
-            moved: moved.collect(),
-            moves_head: git.plan.head,
-            index: git.plan.index,
-            stash: git.plan.stash,
-            kept_below: git.kept_below.clone(),
-        }
-    }
-}
-
 /// A path that was left out.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SkippedJson {
     #[serde(flatten)]
-    path: PathJson,
+    pub(super) path: PathJson,
     /// Why.
-    reason: String,
+    pub(super) reason: String,
 }
 
 /// How much a checkpoint holds, and what it cost.
@@ -328,89 +281,5 @@ pub(crate) struct DiffJson {
 impl ChangeJson {
     pub(crate) fn new(path: &[u8], change: Change) -> Self {
         Self { path: path_from_bytes(path).as_path().into(), change: change.as_str().to_owned() }
-    }
-}
-
-/// What a restore did, or would do.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct RestoreJson {
-    checkpoint_id: String,
-    /// What was about to change; null where nothing was written.
-    safety_id: Option<String>,
-    /// What the restore left.
-    restored_id: Option<String>,
-    dry_run: bool,
-    /// full, partial, files-only or git-only.
-    #[cfg_attr(test, schemars(extend("enum" = ["full", "partial", "files-only", "git-only"])))]
-    strategy: &'static str,
-    /// restored, partial, planned or `up_to_date`.
-    #[cfg_attr(test, schemars(extend("enum" = ["restored", "partial", "planned", "up_to_date"])))]
-    status: &'static str,
-    /// Names the plan: give it to --expect-plan.
-    plan_hash: String,
-    changes: Vec<RestoreChangeJson>,
-    conflicts: Vec<SkippedJson>,
-    skipped: Vec<SkippedJson>,
-    failed: Vec<FailedJson>,
-    git: Option<GitRestoreJson>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<WarningJson>,
-}
-
-/// A change that a restore makes.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct RestoreChangeJson {
-    #[serde(flatten)]
-    path: PathJson,
-    /// create, modify, delete, chmod or replace.
-    #[cfg_attr(test, schemars(extend("enum" = ["create", "modify", "delete", "chmod", "replace"])))]
-    action: &'static str,
-    /// Whether only the safety checkpoint holds what stands there now.
-    uncaptured: bool,
-}
-
-/// A path that could not be changed.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct FailedJson {
-    #[serde(flatten)]
-    path: PathJson,
-    error: String,
-}
-
-impl From<&Report> for RestoreJson {
-    fn from(report: &Report) -> Self {
-        let because =
-            |(path, reason): (&PathText, &String)| SkippedJson { path: path.into(), reason: reason.clone() };
-        Self {
-            checkpoint_id: report.target.id.to_string(),
-            safety_id: report.safety_id.as_ref().map(ToString::to_string),
-            restored_id: report.restored_id.as_ref().map(ToString::to_string),
-            dry_run: report.dry_run,
-            strategy: report.strategy.as_str(),
-            status: report.status.as_str(),
-            plan_hash: report.plan_hash.clone(),
-            changes: report
-                .plan
-                .steps
-                .iter()
-                .map(|step| RestoreChangeJson {
-                    path: (&step.path).into(),
-                    action: step.action.as_str(),
-                    uncaptured: step.uncaptured,
-                })
-                .collect(),
-            conflicts: report.conflicts.iter().map(|c| because((&c.path, &c.reason))).collect(),
-            skipped: report.plan.skipped.iter().map(|(path, reason)| because((path, reason))).collect(),
-            failed: report
-                .failed
-                .iter()
-                .map(|(path, error)| FailedJson { path: path.into(), error: error.clone() })
-                .collect(),
-            git: report.git.as_ref().map(GitRestoreJson::from),
-            warnings: report.warnings.iter().map(WarningJson::from).collect(),
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! Checkpoints: lists, cards, trees, and what a restore does.
 
+mod retention;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use ic_checkpoint::manifest::{Changed, Manifest, PathText};
@@ -10,6 +12,8 @@ use ic_store::path_from_bytes;
 
 use super::{Cell, Table, counted, path_text, plain, style, styled};
 use crate::json::FileJson;
+
+pub(crate) use retention::{pruned, purged, verified};
 
 /// More lines than this are counted, not shown.
 const SHOWN: usize = 40;

@@ -13,8 +13,8 @@ use crate::failure::ErrorJson;
 use crate::json::{
     AdvanceJson, AgentJson, ArtifactJson, CancelJson, CheckpointJson, CodeJson, ConfigJson, CursorJson,
     DiffJson, DispatchJson, DispatchShowJson, EventJson, GateCheckJson, GateRuleJson, HealthJson, InitJson,
-    PhaseJson, RecordedJson, RedactedJson, RestoreJson, RollbackJson, RunJson, SkipJson, VerifyJson,
-    VersionJson, WhereJson,
+    PhaseJson, PruneJson, PurgeJson, RecordedJson, RedactedJson, RestoreJson, RollbackJson, RunJson,
+    SkipJson, VerifyJson, VerifyObjectsJson, VersionJson, WhereJson,
 };
 
 /// Which shape a verb prints with `--json`. Verbs with two shapes stand twice.
@@ -48,6 +48,10 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic checkpoint restore", "restore"),
     ("ic checkpoint undo", "restore"),
     ("ic checkpoint redo", "restore"),
+    ("ic checkpoint prune", "prune"),
+    ("ic checkpoint delete", "prune"),
+    ("ic checkpoint purge", "purge"),
+    ("ic checkpoint verify", "verify-objects"),
     ("ic config show", "config"),
     ("ic dispatch create", "dispatch"),
     ("ic dispatch start", "dispatch"),
@@ -69,7 +73,7 @@ const SHAPES: &[(&str, &str)] = &[
 ];
 
 /// Verbs whose output is a file's own bytes, in every form.
-const RAW: &[&str] = &["ic checkpoint cat"];
+const RAW: &[&str] = &["ic checkpoint cat", "ic run artifact cat"];
 
 /// Every shape with its title, what it describes, and its schema.
 fn shapes() -> Vec<(&'static str, Value)> {
@@ -101,6 +105,9 @@ fn shapes() -> Vec<(&'static str, Value)> {
         ("checkpoint-list", schema::<Vec<CheckpointJson>>("Checkpoints, oldest first")),
         ("checkpoint-diff", schema::<DiffJson>("What differs between two trees")),
         ("restore", schema::<RestoreJson>("Restore")),
+        ("prune", schema::<PruneJson>("Checkpoints given up")),
+        ("purge", schema::<PurgeJson>("Content taken out")),
+        ("verify-objects", schema::<VerifyObjectsJson>("Verification of checkpoints")),
         ("config", schema::<ConfigJson>("Configuration in force")),
         ("where", schema::<WhereJson>("Place of the ledger")),
         ("init", schema::<InitJson>("New or existing ledger")),

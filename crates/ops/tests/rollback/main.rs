@@ -169,7 +169,7 @@ impl World {
             phase: phase.map(|p| PHASES[p]),
             kind: "file",
         };
-        let id = ic_ops::artifact::add(&self.kernel, &self.run, &request).map(|a| a.id.to_string());
+        let id = ic_ops::artifact::add(&self.kernel, &self.run, &request, None).map(|a| a.id.to_string());
         self.model.artifact(id.map_err(|e| refusal(&e)), phase);
     }
 

@@ -19,6 +19,7 @@ use crate::session::Session;
 pub(crate) enum Verb {
     Add(Add),
     List(List),
+    Cat(Cat),
 }
 
 /// Register what a run produced, and print its id. An existing file gets its SHA-256.
@@ -58,6 +59,16 @@ pub(crate) struct List {
     status: Option<Wanted>,
 }
 
+/// Print the exact content that an artifact was registered with.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic run artifact cat 3f9a12c4
+  ic run artifact cat 3f9a12c4 > plan.before.md")]
+pub(crate) struct Cat {
+    /// The artifact: an id, or the end of one
+    id: String,
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Wanted {
@@ -70,6 +81,7 @@ impl Verb {
         match self {
             Self::Add(verb) => verb.run(session),
             Self::List(verb) => verb.run(session),
+            Self::Cat(verb) => verb.run(session),
         }
     }
 }
@@ -83,8 +95,18 @@ impl Add {
             kind: kind.as_str(),
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let artifact = artifact::add(&kernel, &self.run, &request)?;
+        let keep = session.kept_content(&kernel)?;
+        let artifact = artifact::add(&kernel, &self.run, &request, keep.as_ref())?;
         session.output.scalar(artifact.id.as_str(), &ArtifactJson::from(&artifact))?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Cat {
+    fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        session.output.exact(|sink| artifact::cat(&kernel, &settings, &self.id, sink))?;
         Ok(Exit::Done)
     }
 }

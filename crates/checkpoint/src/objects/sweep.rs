@@ -1,0 +1,178 @@
+//! Giving space back: objects that nothing names go, and packs that hold mostly such objects are written anew.
+//!
+//! Only under the store's lock, held alone: who captures holds it shared until the row is committed that names what was
+//! kept. A grace window besides keeps what a program that heeds no lock may have added lately.
+
+use std::collections::{HashMap, HashSet};
+
+use ic_base::{Result, Timestamp};
+use ic_events::Hash;
+use ic_store::{Durability, Transaction};
+
+use super::pack::{self, Builder};
+use super::write::keep;
+use super::{Form, Objects};
+
+/// What a sweep gave back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Objects that went.
+    pub objects: u64,
+    /// How much smaller the store's file is, in bytes.
+    pub bytes: u64,
+}
+
+/// An object as the index has it.
+struct Listed {
+    hash: Hash,
+    form: Form,
+    start: usize,
+    size: usize,
+}
+
+/// A pack is written anew when less than this part of it is still named, in percent.
+const WORTH_KEEPING: usize = 60;
+
+impl Objects {
+    /// Removes every object that is not in `live` and was kept at `before` or earlier. The caller holds the store's lock alone.
+    pub fn sweep(&self, live: &HashSet<Hash>, before: Timestamp) -> Result<Swept> {
+        let old_size = self.file_size();
+        let packs = self.listed(before)?;
+        let mut swept = Swept::default();
+        let mut ids: Vec<i64> = packs.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            let objects = &packs[&id];
+            let (kept, gone): (Vec<&Listed>, Vec<&Listed>) =
+                objects.iter().partition(|o| live.contains(&o.hash));
+            if gone.is_empty() {
+                continue;
+            }
+            swept.objects += gone.len() as u64;
+            self.rewrite(id, &kept, &gone)?;
+        }
+        self.drop_empty_packs(before)?;
+        self.forget_recent();
+        if swept.objects > 0 {
+            self.side().shrink()?;
+        }
+        swept.bytes = old_size.saturating_sub(self.file_size());
+        Ok(swept)
+    }
+
+    /// Takes the content of these objects out for good, and rebuilds the file so that nothing of it is left.
+    pub fn purge(&self, gone: &HashSet<Hash>) -> Result<u64> {
+        let packs = self.listed(Timestamp(i64::MAX))?;
+        let mut purged = 0;
+        for (id, objects) in packs {
+            let (out, kept): (Vec<&Listed>, Vec<&Listed>) =
+                objects.iter().partition(|o| gone.contains(&o.hash));
+            if out.is_empty() {
+                continue;
+            }
+            purged += out.len() as u64;
+            let all: Vec<&Listed> = objects.iter().collect();
+            self.rewrite_whole(id, &kept, &all)?;
+            self.side().write(Durability::Synced, |tx| {
+                out.iter().try_for_each(|object| {
+                    tx.execute_one(
+                        "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, 0, 0, 0)",
+                        &[&object.hash.as_slice(), &Form::Purged.number()],
+                    )
+                })
+            })?;
+        }
+        self.forget_recent();
+        if purged > 0 {
+            self.side().rebuild()?;
+        }
+        Ok(purged)
+    }
+
+    /// Every object by its pack, of packs from `before` or earlier.
+    fn listed(&self, before: Timestamp) -> Result<HashMap<i64, Vec<Listed>>> {
+        let mut packs: HashMap<i64, Vec<Listed>> = HashMap::new();
+        let rows = self.side().read(|snapshot| {
+            snapshot.query_all(
+                "SELECT o.hash, o.form, o.start, o.size, o.pack FROM packs p JOIN objects o ON o.pack = p.id \
+                 WHERE p.created_at <= $1",
+                &[&before.millis()],
+                |row| {
+                    let place =
+                        |index| row.get::<i64>(index).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+                    Ok((row.get::<Hash>(0)?, row.get::<i64>(1)?, place(2)?, place(3)?, row.get::<i64>(4)?))
+                },
+            )
+        })?;
+        for (hash, form, start, size, pack) in rows {
+            let form = Form::of_number(form).unwrap_or(Form::Whole);
+            packs.entry(pack).or_default().push(Listed { hash, form, start, size });
+        }
+        Ok(packs)
+    }
+
+    /// Takes objects out of a pack; one that keeps most of its content only loses them from the index.
+    fn rewrite(&self, id: i64, kept: &[&Listed], gone: &[&Listed]) -> Result<()> {
+        let bytes = |objects: &[&Listed]| objects.iter().map(|o| o.size).sum::<usize>();
+        let (left, all) = (bytes(kept), bytes(kept) + bytes(gone));
+        if !kept.is_empty() && left * 100 >= all * WORTH_KEEPING {
+            return self.side().write(Durability::Synced, |tx| forget(tx, gone));
+        }
+        let everything: Vec<&Listed> = kept.iter().chain(gone).copied().collect();
+        self.rewrite_whole(id, kept, &everything)
+    }
+
+    /// Replaces a pack by one with only `kept` in it, in one transaction.
+    fn rewrite_whole(&self, id: i64, kept: &[&Listed], everything: &[&Listed]) -> Result<()> {
+        let row = self.side().read(|snapshot| {
+            snapshot.query_opt("SELECT data, size, created_at FROM packs WHERE id = $1", &[&id], |row| {
+                Ok((row.get::<Vec<u8>>(0)?, row.get::<i64>(1)?, row.get::<i64>(2)?))
+            })
+        })?;
+        let Some((data, size, created_at)) = row else { return Ok(()) };
+        // What cannot be read is left for `verify` to name.
+        let Some(raw) = pack::open(&data, size) else { return Ok(()) };
+        let mut builder = Builder::default();
+        for object in kept {
+            let content = object.start.checked_add(object.size).and_then(|end| raw.get(object.start..end));
+            let Some(content) = content else { return Ok(()) };
+            builder.add(object.hash, object.form, content);
+        }
+        let pack = builder.close()?;
+        self.side().write(Durability::Synced, |tx| {
+            forget(tx, everything)?;
+            tx.execute("DELETE FROM packs WHERE id = $1", &[&id])?;
+            pack.as_ref().map_or(Ok(()), |pack| keep(tx, Timestamp(created_at), pack))
+        })
+    }
+
+    /// Removes packs that nothing is left of: those of a capture that failed, or that another one had kept already.
+    fn drop_empty_packs(&self, before: Timestamp) -> Result<()> {
+        self.side().write(Durability::Synced, |tx| {
+            tx.execute(
+                "DELETE FROM packs WHERE created_at <= $1 AND id NOT IN (SELECT pack FROM objects)",
+                &[&before.millis()],
+            )
+            .map(|_| ())
+        })
+    }
+
+    /// What SQLite finds wrong with the store's file; empty when nothing is.
+    pub fn file_damage(&self) -> Result<Vec<String>> {
+        self.side().damage()
+    }
+
+    /// The bytes that the store takes on disk.
+    pub fn file_size(&self) -> u64 {
+        let mut log = self.path().as_os_str().to_owned();
+        log.push("-wal");
+        let size = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
+        size(self.path()) + size(std::path::Path::new(&log))
+    }
+}
+
+fn forget(tx: &Transaction<'_>, objects: &[&Listed]) -> Result<()> {
+    objects.iter().try_for_each(|object| {
+        tx.execute_one("DELETE FROM objects WHERE hash = $1", &[&object.hash.as_slice()])
+    })
+}

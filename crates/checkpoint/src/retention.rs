@@ -1,0 +1,173 @@
+//! Which checkpoints are given up, and which objects are still needed.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use ic_base::{CheckpointId, Result, Timestamp};
+use ic_events::Hash;
+
+use crate::manifest::Manifest;
+use crate::objects::Objects;
+use crate::record::{Checkpoint, Kind};
+use crate::tree::Node;
+
+/// How long checkpoints are kept (seed 000, AC-5).
+#[derive(Debug, Clone, Copy)]
+pub struct Policy {
+    /// Older ones may go.
+    pub max_age: Duration,
+    /// So many of each line are kept, however old.
+    pub keep_last: usize,
+    /// Whether those that somebody asked for are kept, however old.
+    pub keep_manual: bool,
+}
+
+/// The checkpoints that a policy gives up, oldest first.
+///
+/// `all` are the kept ones, oldest first. A line is a conversation, else a run, else the rest of a root. `pinned` are
+/// needed by something that is not finished: they stay.
+pub fn given_up<'c>(
+    all: &'c [Checkpoint],
+    policy: Policy,
+    now: Timestamp,
+    pinned: &HashSet<CheckpointId>,
+) -> Vec<&'c Checkpoint> {
+    let age = i64::try_from(policy.max_age.as_millis()).unwrap_or(i64::MAX);
+    let oldest = now.millis().saturating_sub(age);
+    let mut newer: BTreeMap<(&std::path::Path, Option<&str>, Option<&str>), usize> = BTreeMap::new();
+    let mut given_up: Vec<&Checkpoint> = all
+        .iter()
+        .rev()
+        .filter(|checkpoint| {
+            let link = &checkpoint.link;
+            let run =
+                link.run_id.as_ref().filter(|_| link.conversation.is_none()).map(ic_base::RunId::as_str);
+            let of_line = newer.entry((&checkpoint.root, link.conversation.as_deref(), run)).or_default();
+            *of_line += 1;
+            *of_line > policy.keep_last
+                && checkpoint.created_at.millis() < oldest
+                && !(policy.keep_manual && checkpoint.kind == Kind::Manual)
+                && !pinned.contains(&checkpoint.id)
+        })
+        .collect();
+    given_up.reverse();
+    given_up
+}
+
+/// Every object that these checkpoints need, pieces included, added to `live`.
+///
+/// Errors: `corrupt` if a directory or manifest cannot be read: then nothing may be swept.
+pub fn mark(objects: &Objects, checkpoints: &[Checkpoint], live: &mut HashSet<Hash>) -> Result<()> {
+    for checkpoint in checkpoints {
+        mark_one(objects, &checkpoint.manifest, live)?;
+        for hash in
+            Manifest::read(objects, &checkpoint.manifest)?.git.iter().flat_map(crate::git::GitState::objects)
+        {
+            mark_one(objects, &hash, live)?;
+        }
+        mark_tree(objects, &checkpoint.tree, live)?;
+    }
+    Ok(())
+}
+
+/// An object and its pieces.
+pub fn mark_one(objects: &Objects, hash: &Hash, live: &mut HashSet<Hash>) -> Result<()> {
+    if live.insert(*hash) && objects.has(hash)? {
+        live.extend(objects.pieces(hash)?);
+    }
+    Ok(())
+}
+
+/// A directory and all below it.
+pub fn mark_tree(objects: &Objects, root: &Hash, live: &mut HashSet<Hash>) -> Result<()> {
+    let mut waiting = vec![*root];
+    while let Some(hash) = waiting.pop() {
+        if live.contains(&hash) {
+            continue;
+        }
+        mark_one(objects, &hash, live)?;
+        for entry in objects.tree(&hash)?.entries {
+            match entry.node {
+                Node::Directory(below) => waiting.push(below),
+                Node::File { hash, size, .. } if size >= crate::objects::PIECE as u64 => {
+                    mark_one(objects, &hash, live)?;
+                }
+                Node::File { hash, .. } => {
+                    live.insert(hash);
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An object that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Its name.
+    pub object: Hash,
+    /// What is wrong.
+    pub problem: String,
+    /// The checkpoints that need it.
+    pub checkpoints: Vec<CheckpointId>,
+}
+
+/// Looks for objects that checkpoints need and that are missing or, with `read_data`, damaged.
+///
+/// Returns them with the number of objects that were looked at.
+pub fn verify(objects: &Objects, checkpoints: &[Checkpoint], read_data: bool) -> Result<(Vec<Damage>, u64)> {
+    let mut checked: BTreeMap<Hash, Option<String>> = BTreeMap::new();
+    let mut sound = HashSet::new();
+    let mut damage: BTreeMap<Hash, Damage> = BTreeMap::new();
+    for checkpoint in checkpoints {
+        let mut seen = HashSet::new();
+        let mut waiting = vec![(checkpoint.tree, true), (checkpoint.manifest, false)];
+        if let Ok(manifest) = Manifest::read(objects, &checkpoint.manifest) {
+            waiting.extend(
+                manifest
+                    .git
+                    .iter()
+                    .flat_map(|git| git.objects().collect::<Vec<_>>())
+                    .map(|hash| (hash, false)),
+            );
+        }
+        while let Some((hash, is_tree)) = waiting.pop() {
+            // As long as nothing is damaged, what an earlier checkpoint needs too was looked at with it.
+            if !seen.insert(hash) || (damage.is_empty() && !sound.insert(hash)) {
+                continue;
+            }
+            let check = || -> Result<()> {
+                if objects.is_purged(&hash)? {
+                    return Ok(());
+                }
+                if read_data || is_tree {
+                    objects.read_to(&hash, &mut std::io::sink()).map(|_| ())
+                } else if objects.has(&hash)? {
+                    Ok(())
+                } else {
+                    objects.read(&hash).map(|_| ())
+                }
+            };
+            let problem =
+                checked.entry(hash).or_insert_with(|| check().err().map(|e| e.message().to_owned()));
+            if let Some(problem) = problem {
+                let entry = damage.entry(hash).or_insert_with(|| Damage {
+                    object: hash,
+                    problem: problem.clone(),
+                    checkpoints: Vec::new(),
+                });
+                entry.checkpoints.push(checkpoint.id.clone());
+            } else if is_tree {
+                for entry in objects.tree(&hash)?.entries {
+                    match entry.node {
+                        Node::Directory(below) => waiting.push((below, true)),
+                        Node::File { hash, .. } => waiting.push((hash, false)),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    Ok((damage.into_values().collect(), checked.len() as u64))
+}

@@ -1,0 +1,145 @@
+//! `ic checkpoint prune`, `delete`, `purge` and `verify`
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use ic_base::{Code, Diagnosis, Result};
+use ic_ops::checkpoint::retention::{self, GRACE, Request};
+use ic_ops::checkpoint::{Which, Workspace};
+
+use crate::exit::Exit;
+use crate::json::{PruneJson, PurgeJson, VerifyObjectsJson};
+use crate::render;
+use crate::session::Session;
+
+/// Give up checkpoints that are old, and the space that nothing needs any more.
+///
+/// Checkpoints that were asked for by name or by `create` stay, unless the configuration says otherwise; so do the newest of
+/// each line, and those that an unfinished run or an undo points at. The rows stay; only content goes.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint prune --dry-run
+  ic checkpoint prune --older-than 14d --keep-last 10
+  ic checkpoint prune --grace 0s        # nobody captures now: give back everything at once")]
+pub(crate) struct Prune {
+    /// Only those older than this [default: rollback.retention.max-age]
+    #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
+    older_than: Option<Duration>,
+    /// Keep so many of each line, however old [default: rollback.retention.keep-last]
+    #[arg(long, value_name = "N")]
+    keep_last: Option<u32>,
+    /// Leave content that nothing needs alone for so long [default: 1m]
+    #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
+    grace: Option<Duration>,
+    /// Say what would be given up and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Give one checkpoint up, and the space that nothing else needs.
+///
+/// Those that followed it follow the one before it from then on. Its row stays.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint delete 3f9a12c4")]
+pub(crate) struct Delete {
+    /// The checkpoint: an id, or the end of one
+    id: String,
+    /// Even if an unfinished run or an undo points at it
+    #[arg(long)]
+    force: bool,
+    /// Leave content that nothing needs alone for so long [default: 1m]
+    #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
+    grace: Option<Duration>,
+}
+
+/// Take the content that a path ever had out of every checkpoint, for good: a secret that leaked.
+///
+/// The checkpoints stay. Content that other paths have too is left, and they are named. This cannot be undone.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint purge config/token.txt --yes")]
+pub(crate) struct Purge {
+    /// The path, from the working directory
+    path: PathBuf,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Check that everything that checkpoints need is there.
+///
+/// Exit 2 when something is missing or damaged: it is named, with the checkpoints that need it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint verify
+  ic checkpoint verify --read-data --json | jq '.damaged[].object'")]
+pub(crate) struct Verify {
+    /// Read all content, and compare it with its hashes
+    #[arg(long)]
+    read_data: bool,
+}
+
+impl Prune {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let mut policy = session.config(&kernel.project.root)?.config.retention.policy();
+        policy.max_age = self.older_than.unwrap_or(policy.max_age);
+        policy.keep_last =
+            self.keep_last.map_or(policy.keep_last, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        let request = Request { policy, grace: self.grace.unwrap_or(GRACE), dry_run: self.dry_run };
+        let pruned = retention::prune(&Workspace::here(&kernel, &settings)?, &request)?;
+        session.output.record(&PruneJson::from(&pruned), || render::checkpoint::pruned(&pruned))?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Delete {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let workspace = Workspace::here(&kernel, &settings)?;
+        let grace = self.grace.unwrap_or(GRACE);
+        let pruned = retention::delete(&workspace, Which::Id(&self.id), self.force, grace)?;
+        session.output.record(&PruneJson::from(&pruned), || render::checkpoint::pruned(&pruned))?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Purge {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        if !self.yes {
+            let text =
+                format!("The content of {} goes from every checkpoint, for good.\n", self.path.display());
+            if !session.can_ask() {
+                return Err(Diagnosis::new(
+                    Code::ConfirmationRequired,
+                    "A purge cannot be undone and nobody is here to be asked.",
+                )
+                .hint("give --yes"));
+            }
+            if !Session::ask(&text, "Purge?")? {
+                return Ok(Exit::No);
+            }
+        }
+        let purged = retention::purge(&Workspace::here(&kernel, &settings)?, &self.path)?;
+        session.output.record(&PurgeJson::from(&purged), || render::checkpoint::purged(&purged))?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Verify {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let verified = retention::verify(&Workspace::here(&kernel, &settings)?, self.read_data)?;
+        session
+            .output
+            .record(&VerifyObjectsJson::from(&verified), || render::checkpoint::verified(&verified))?;
+        Ok(if verified.damaged.is_empty() && verified.file.is_empty() { Exit::Done } else { Exit::Failure })
+    }
+}

@@ -1,0 +1,104 @@
+//! What pruning gave up, what a purge took out, and what verifying found.
+
+use ic_events::hex;
+use ic_ops::checkpoint::retention::{Pruned, Purged, Verified};
+use ic_store::path_from_bytes;
+use serde::Serialize;
+
+use super::PathJson;
+
+/// What was given up.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct PruneJson {
+    dry_run: bool,
+    /// The checkpoints that were (or would be) given up.
+    pruned: Vec<String>,
+    /// How many checkpoints are kept.
+    kept: u64,
+    /// Objects that nothing needed any more.
+    swept_objects: u64,
+    /// How much smaller the store is, in bytes.
+    freed_bytes: u64,
+}
+
+impl From<&Pruned> for PruneJson {
+    fn from(pruned: &Pruned) -> Self {
+        Self {
+            dry_run: pruned.dry_run,
+            pruned: pruned.checkpoints.iter().map(|checkpoint| checkpoint.id.to_string()).collect(),
+            kept: pruned.kept as u64,
+            swept_objects: pruned.swept.objects,
+            freed_bytes: pruned.swept.bytes,
+        }
+    }
+}
+
+/// What a purge took out.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct PurgeJson {
+    #[serde(flatten)]
+    path: PathJson,
+    /// How many objects are gone.
+    purged_objects: u64,
+    /// The checkpoints that held the path.
+    checkpoints: Vec<String>,
+    /// Other paths with the same content: it was left.
+    shared: Vec<PathJson>,
+}
+
+impl From<&Purged> for PurgeJson {
+    fn from(purged: &Purged) -> Self {
+        Self {
+            path: path_from_bytes(&purged.path).as_path().into(),
+            purged_objects: purged.objects,
+            checkpoints: purged.checkpoints.iter().map(ToString::to_string).collect(),
+            shared: purged.shared.iter().map(|path| path_from_bytes(path).as_path().into()).collect(),
+        }
+    }
+}
+
+/// Whether what checkpoints need can be read.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct VerifyObjectsJson {
+    ok: bool,
+    /// How many checkpoints were looked at.
+    checkpoints: u64,
+    /// How many objects.
+    objects: u64,
+    damaged: Vec<DamageJson>,
+    /// What SQLite finds wrong with the store's file.
+    file: Vec<String>,
+}
+
+/// An object that cannot be read.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct DamageJson {
+    object: String,
+    problem: String,
+    /// The checkpoints that need it.
+    checkpoints: Vec<String>,
+}
+
+impl From<&Verified> for VerifyObjectsJson {
+    fn from(verified: &Verified) -> Self {
+        Self {
+            ok: verified.damaged.is_empty() && verified.file.is_empty(),
+            checkpoints: verified.checkpoints as u64,
+            objects: verified.objects,
+            damaged: verified
+                .damaged
+                .iter()
+                .map(|damage| DamageJson {
+                    object: hex(&damage.object),
+                    problem: damage.problem.clone(),
+                    checkpoints: damage.checkpoints.iter().map(ToString::to_string).collect(),
+                })
+                .collect(),
+            file: verified.file.clone(),
+        }
+    }
+}

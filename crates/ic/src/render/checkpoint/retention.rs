@@ -1,0 +1,77 @@
+//! What pruning gave up, what a purge took out, and what verifying found.
+
+use ic_ops::checkpoint::retention::{Pruned, Purged, Verified};
+use ic_store::path_from_bytes;
+
+use super::bytes;
+use crate::render::{counted, path_text, plain, style, styled};
+
+/// What was given up.
+pub(crate) fn pruned(pruned: &Pruned) -> String {
+    let verb = if pruned.dry_run { "Would give up" } else { "Gave up" };
+    let mut out = String::new();
+    for checkpoint in &pruned.checkpoints {
+        let created = styled(style::DIM, &checkpoint.created_at.to_string()[..16]);
+        out.push_str(&format!("  {}  {created}\n", styled(style::STRONG, checkpoint.id.short())));
+    }
+    let freed = if pruned.dry_run { String::new() } else { format!(", {} freed", bytes(pruned.swept.bytes)) };
+    out.push_str(&format!(
+        "{verb} {}; {} kept{freed}.\n",
+        counted(pruned.checkpoints.len(), "checkpoint"),
+        pruned.kept
+    ));
+    out
+}
+
+/// What a purge took out.
+pub(crate) fn purged(purged: &Purged) -> String {
+    let name = path_text(&path_from_bytes(&purged.path));
+    let held = counted(purged.checkpoints.len(), "checkpoint");
+    let mut out = format!(
+        "{name} was in {held}; {} of its content are gone for good.\n",
+        counted(count(purged.objects), "object")
+    );
+    for path in &purged.shared {
+        let path = path_text(&path_from_bytes(path));
+        out.push_str(&format!(
+            "  {}  {path} has the same content, which was left\n",
+            styled(style::WARN, "shared")
+        ));
+    }
+    out
+}
+
+/// Whether what checkpoints need can be read.
+pub(crate) fn verified(verified: &Verified) -> String {
+    let mut out = String::new();
+    for line in &verified.file {
+        out.push_str(&format!("  {}  {}\n", styled(style::BAD, "file"), plain(line)));
+    }
+    for damage in &verified.damaged {
+        let ids: Vec<&str> = damage.checkpoints.iter().map(ic_base::CheckpointId::short).collect();
+        out.push_str(&format!(
+            "  {}  {} needed by {}\n",
+            styled(style::BAD, "damaged"),
+            plain(&damage.problem),
+            ids.join(", ")
+        ));
+    }
+    let looked = format!(
+        "{} of {}",
+        counted(count(verified.objects), "object"),
+        counted(verified.checkpoints, "checkpoint")
+    );
+    if verified.damaged.is_empty() && verified.file.is_empty() {
+        out.push_str(&format!("{} {looked}.\n", styled(style::GOOD, "Sound:")));
+    } else {
+        out.push_str(&format!(
+            "{} in {looked}.\n",
+            counted(verified.damaged.len() + verified.file.len(), "problem")
+        ));
+    }
+    out
+}
+
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,286 @@
+//! Giving checkpoints up, giving their space back, and looking whether what is kept can be read.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::time::Duration;
+
+use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, Result, Timestamp};
+use ic_checkpoint::lock::{self, Mode};
+use ic_checkpoint::objects::Swept;
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::restore::journal::{self, Progress, Restore};
+use ic_checkpoint::retention::{self, Damage, Policy};
+use ic_checkpoint::{capture, diff};
+use ic_events::{EventType, Hash, NewEvent, parse_hex};
+use ic_runtrack::artifact;
+use ic_store::Snapshot;
+use serde_json::json;
+
+use super::{Settings, Warning, Which, Workspace, find};
+use crate::Kernel;
+use crate::config::Retention;
+
+/// How long content that nothing names is left alone all the same.
+pub const GRACE: Duration = Duration::from_mins(1);
+
+/// Automatic pruning happens at most this often.
+const EVERY: Duration = Duration::from_hours(1);
+
+/// What is to be given up.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// How long checkpoints are kept.
+    pub policy: Policy,
+    /// How long content that nothing names is left alone.
+    pub grace: Duration,
+    /// Say what would be given up and change nothing.
+    pub dry_run: bool,
+}
+
+/// What was given up.
+#[derive(Debug)]
+pub struct Pruned {
+    /// Whether nothing was to be changed.
+    pub dry_run: bool,
+    /// The checkpoints, as they were.
+    pub checkpoints: Vec<Checkpoint>,
+    /// How many are kept.
+    pub kept: usize,
+    /// What the store gave back.
+    pub swept: Swept,
+}
+
+/// What verifying found.
+#[derive(Debug)]
+pub struct Verified {
+    /// How many checkpoints were looked at.
+    pub checkpoints: usize,
+    /// How many objects.
+    pub objects: u64,
+    /// What cannot be read, and who needs it.
+    pub damaged: Vec<Damage>,
+    /// What SQLite finds wrong with the store's file.
+    pub file: Vec<String>,
+}
+
+/// What a purge took out.
+#[derive(Debug)]
+pub struct Purged {
+    /// From the root.
+    pub path: Vec<u8>,
+    /// How many contents it had, over all checkpoints.
+    pub objects: u64,
+    /// The checkpoints that held it.
+    pub checkpoints: Vec<CheckpointId>,
+    /// Other paths with the same content: it was left where it is.
+    pub shared: Vec<Vec<u8>>,
+}
+
+impl Retention {
+    /// As a policy.
+    pub fn policy(&self) -> Policy {
+        Policy {
+            max_age: self.max_age,
+            keep_last: usize::try_from(self.keep_last).unwrap_or(usize::MAX),
+            keep_manual: self.keep_manual,
+        }
+    }
+}
+
+/// Gives up the checkpoints that the policy does not keep, and the space that nothing needs any more.
+pub fn prune(workspace: &Workspace<'_>, request: &Request) -> Result<Pruned> {
+    let _lock = workspace.lock_store(request.dry_run)?;
+    let now = workspace.kernel.context.now();
+    let (all, pinned) =
+        workspace.kernel.read(|snapshot| Ok((record::all_kept(snapshot)?, pinned(snapshot)?)))?;
+    let chosen: Vec<Checkpoint> =
+        retention::given_up(&all, request.policy, now, &pinned).into_iter().cloned().collect();
+    let kept = all.len() - chosen.len();
+    if request.dry_run {
+        return Ok(Pruned { dry_run: true, checkpoints: chosen, kept, swept: Swept::default() });
+    }
+    let swept = workspace.give_up(&chosen, "retention", request.grace)?;
+    Ok(Pruned { dry_run: false, checkpoints: chosen, kept, swept })
+}
+
+/// Gives one checkpoint up. Errors: `conflict` if a run that is not finished, or a restore, needs it.
+pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: Duration) -> Result<Pruned> {
+    let _lock = workspace.lock_store(false)?;
+    let (checkpoint, all, pinned) = workspace.kernel.read(|snapshot| {
+        let checkpoint = find(snapshot, &workspace.root, which)?;
+        Ok((checkpoint, record::all_kept(snapshot)?, pinned(snapshot)?))
+    })?;
+    super::require_kept(&checkpoint)?;
+    if pinned.contains(&checkpoint.id) && !force {
+        return Err(Diagnosis::new(
+            Code::Conflict,
+            format!(
+                "Checkpoint {} is needed: a run that is not finished, or an undo, points at it.",
+                checkpoint.id.short()
+            ),
+        )
+        .hint("finish or cancel the run first, or give --force")
+        .detail("checkpoint_id", checkpoint.id.as_str()));
+    }
+    let swept = workspace.give_up(std::slice::from_ref(&checkpoint), "deleted", grace)?;
+    Ok(Pruned { dry_run: false, checkpoints: vec![checkpoint], kept: all.len() - 1, swept })
+}
+
+/// Looks whether everything that checkpoints need is there; with `read_data`, reads and verifies all of it.
+pub fn verify(workspace: &Workspace<'_>, read_data: bool) -> Result<Verified> {
+    let _lock = lock::store(workspace.objects.path(), Mode::Shared, workspace.settings.busy_timeout)?;
+    let all = workspace.kernel.read(record::all_kept)?;
+    let file = workspace.objects.file_damage()?;
+    let (damaged, objects) = retention::verify(&workspace.objects, &all, read_data)?;
+    Ok(Verified { checkpoints: all.len(), objects, damaged, file })
+}
+
+/// Takes the content that a path ever had out of every checkpoint of this root, for good: a secret that leaked.
+///
+/// The checkpoints stay; a restore leaves the path alone. Content that other paths have too is left, and they are named.
+pub fn purge(workspace: &Workspace<'_>, path: &std::path::Path) -> Result<Purged> {
+    let path = super::read::path_in_root(workspace, path)?;
+    let _lock = workspace.lock_store(false)?;
+    let all = workspace.kernel.read(record::all_kept)?;
+    let (mut wanted, mut holders) = (HashSet::new(), Vec::new());
+    for checkpoint in all.iter().filter(|checkpoint| checkpoint.root == workspace.root) {
+        if let Some(diff::State::File { hash, .. }) = diff::find(&workspace.objects, &checkpoint.tree, &path)?
+        {
+            wanted.insert(hash);
+            holders.push(checkpoint.id.clone());
+        }
+    }
+    let shared = workspace.other_paths(&all, &path, &wanted)?;
+    let kept: BTreeSet<&Hash> = shared.values().collect();
+    let mut gone: HashSet<Hash> = HashSet::new();
+    for hash in wanted.iter().filter(|hash| !kept.contains(hash)) {
+        retention::mark_one(&workspace.objects, hash, &mut gone)?;
+    }
+    let objects = workspace.objects.purge(&gone)?;
+    // Where the file still stands, the next checkpoint keeps it again: what cannot be saved could not be changed.
+    capture::forget_caches(&workspace.objects)?;
+    let run_id = None;
+    workspace.kernel.write(|tx, now| {
+        let event = NewEvent {
+            run_id,
+            payload: Some(json!({ "path": String::from_utf8_lossy(&path), "objects": objects })),
+            ..NewEvent::without_run(EventType::ContentPurged)
+        };
+        ic_events::append(tx, now, &event).map(|_| ())
+    })?;
+    Ok(Purged { path, objects, checkpoints: holders, shared: shared.into_keys().collect() })
+}
+
+/// Applies the configured retention after an automatic checkpoint is committed; what goes wrong is a warning.
+pub(crate) fn tidy(kernel: &Kernel, settings: &Settings, project_dir: &std::path::Path) -> Option<Warning> {
+    // Whoever captures now comes first: there will be another time.
+    let settings = Settings { busy_timeout: Duration::ZERO, ..settings.clone() };
+    let tidied = Workspace::open(kernel, super::root_of(project_dir), &settings)
+        .and_then(|workspace| prune_sometimes(&workspace, &settings.retention));
+    match tidied {
+        Err(error) if error.code() != Code::Busy => Some(Warning {
+            code: "retention_failed",
+            message: format!("old checkpoints were not given up: {}", error.message()),
+        }),
+        _ => None,
+    }
+}
+
+/// Applies retention, if that was not done lately.
+fn prune_sometimes(workspace: &Workspace<'_>, retention: &Retention) -> Result<()> {
+    let stamp = workspace.objects.path().with_extension("cache").join("pruned");
+    let is_recent = |meta: std::fs::Metadata| {
+        meta.modified().ok().and_then(|time| time.elapsed().ok()).is_some_and(|elapsed| elapsed < EVERY)
+    };
+    if std::fs::metadata(&stamp).is_ok_and(is_recent) {
+        return Ok(());
+    }
+    std::fs::write(&stamp, b"").while_doing(|| format!("writing {}", stamp.display()))?;
+    let request = Request { policy: retention.policy(), grace: GRACE, dry_run: false };
+    prune(workspace, &request)?;
+    // A budget is kept by giving up the oldest that may go, whatever their age.
+    if let Some(max_size) = retention.max_size
+        && workspace.objects.file_size() > max_size
+    {
+        let policy = Policy { max_age: Duration::ZERO, ..request.policy };
+        prune(workspace, &Request { policy, ..request })?;
+    }
+    Ok(())
+}
+
+/// What must not be given up: what unfinished runs took when they moved, and what undo and redo go to next.
+fn pinned(snapshot: &Snapshot<'_>) -> Result<HashSet<CheckpointId>> {
+    let mut pinned: HashSet<CheckpointId> = record::of_unfinished_runs(snapshot)?.into_iter().collect();
+    let mut of_root: BTreeMap<std::path::PathBuf, Vec<Restore>> = BTreeMap::new();
+    for restore in journal::all(snapshot)? {
+        of_root.entry(restore.root.clone()).or_default().push(restore);
+    }
+    for restores in of_root.into_values() {
+        let (finished, unfinished): (Vec<Restore>, Vec<Restore>) =
+            restores.into_iter().partition(|restore| restore.progress == Progress::Applied);
+        let (undo, redo) = journal::stacks(&finished);
+        for restore in undo.last().into_iter().chain(redo.last()).copied().chain(&unfinished) {
+            pinned.extend([&restore.target_id, &restore.safety_id].map(Clone::clone));
+            pinned.extend(restore.restored_id.clone());
+        }
+    }
+    Ok(pinned)
+}
+
+impl Workspace<'_> {
+    fn lock_store(&self, dry_run: bool) -> Result<lock::Lock> {
+        let mode = if dry_run { Mode::Shared } else { Mode::Exclusive };
+        lock::store(self.objects.path(), mode, self.settings.busy_timeout)
+    }
+
+    /// Marks checkpoints as given up and sweeps what nothing names any more.
+    fn give_up(&self, chosen: &[Checkpoint], reason: &str, grace: Duration) -> Result<Swept> {
+        let left = self.kernel.write(|tx, now| {
+            for checkpoint in chosen {
+                // The one before it in this very list may have changed whom it follows.
+                let checkpoint = record::get(tx, &checkpoint.id)?;
+                record::prune(tx, now, &checkpoint, reason)?;
+            }
+            record::all_kept(tx)
+        })?;
+        let mut live = HashSet::new();
+        retention::mark(&self.objects, &left, &mut live)?;
+        for tree in capture::cached_trees(&self.objects) {
+            retention::mark_tree(&self.objects, &tree, &mut live)?;
+        }
+        let named = self.kernel.read(|snapshot| {
+            let plans = journal::all(snapshot)?.into_iter().map(|restore| restore.plan);
+            let artifacts = artifact::content_hashes(snapshot)?;
+            Ok(plans.chain(artifacts.iter().filter_map(|hash| parse_hex(hash))).collect::<Vec<Hash>>())
+        })?;
+        for hash in named {
+            retention::mark_one(&self.objects, &hash, &mut live)?;
+        }
+        let grace = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
+        let before = Timestamp(self.kernel.context.now().millis().saturating_sub(grace));
+        self.objects.sweep(&live, before)
+    }
+
+    /// Other paths than this one, in any checkpoint, that have one of these contents.
+    fn other_paths(
+        &self,
+        all: &[Checkpoint],
+        path: &[u8],
+        wanted: &HashSet<Hash>,
+    ) -> Result<BTreeMap<Vec<u8>, Hash>> {
+        let mut shared = BTreeMap::new();
+        let mut trees = HashSet::new();
+        for checkpoint in all.iter().filter(|checkpoint| trees.insert(checkpoint.tree)) {
+            let is_here = checkpoint.root == self.root;
+            diff::diff(&self.objects, None, Some(&checkpoint.tree), &mut |difference| {
+                if let Some(diff::State::File { hash, .. }) = difference.after
+                    && wanted.contains(&hash)
+                    && !(is_here && difference.path == path)
+                {
+                    shared.insert(difference.path, hash);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(shared)
+    }
+}
