@@ -223,6 +223,23 @@ _intercore_git_log() {
         --no-renames --no-color --no-notes --ignore-submodules=none --end-of-options "$1" --
 }
 
+# intercore_checkpoint_message CONVERSATION MESSAGE [ARG...]: capture the working tree before an agent answers; print the id.
+#
+# For a hook that fires when somebody has sent a message: `ic checkpoint undo`, or a restore of the id, takes back
+# whatever the answer changes.
+intercore_checkpoint_message() {
+    _intercore_need 2 'CONVERSATION MESSAGE [ARG...]' "$@" || return
+    _intercore_value CONVERSATION "$1" || return
+    local conversation=$1 message=$2
+    shift 2
+    # A message may be empty or long; what stands first tells people enough.
+    message=${message:0:2000}
+    if [[ $message == *[![:space:]]* ]]; then
+        set -- --message="$message" "$@"
+    fi
+    _intercore checkpoint create --auto --conversation="$conversation" "$@"
+}
+
 # intercore_gate_check RUN [ARG...]: may the run leave its phase? 0 yes, 1 no.
 intercore_gate_check() {
     _intercore_need 1 'RUN [ARG...]' "$@" || return

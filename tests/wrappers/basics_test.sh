@@ -18,6 +18,7 @@ each_function() {
         $'intercore_run_code_rollback\t@' \
         $'intercore_dispatch_record_git\tabcdef12\tHEAD' \
         $'intercore_gate_check\t@' \
+        $'intercore_checkpoint_message\tchat\tmessage' \
         $'intercore_gate_override\t@\treason' \
         $'intercore_events_tail\t--all' \
         $'sprint_rollback\t@\ta'
