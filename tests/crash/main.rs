@@ -2,6 +2,7 @@
 //! is wholly as it was or wholly as the verb leaves it, and the same command then finishes.
 
 mod campaign;
+mod checkpoints;
 mod everywhere;
 mod init;
 mod kill;
