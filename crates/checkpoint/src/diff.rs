@@ -108,11 +108,32 @@ impl Difference {
 
 /// Gives every difference between two trees to `visit`, a directory before what is in it, in byte order of names.
 ///
-/// `None` is the tree with nothing in it. Errors: `corrupt` if a directory is damaged.
+/// `None` is the tree with nothing in it. What lies below a name that one of the two passed over is not looked into: whether
+/// it was there is not known. Errors: `corrupt` if a directory is damaged.
 pub fn diff(
     objects: &Objects,
     before: Option<&Hash>,
     after: Option<&Hash>,
+    visit: &mut dyn FnMut(Difference) -> Result<()>,
+) -> Result<()> {
+    compare(objects, before, after, false, visit)
+}
+
+/// As [`diff`], and into what one of the two passed over: what the other one holds there stands alone.
+pub fn diff_into_hidden(
+    objects: &Objects,
+    before: &Hash,
+    after: &Hash,
+    visit: &mut dyn FnMut(Difference) -> Result<()>,
+) -> Result<()> {
+    compare(objects, Some(before), Some(after), true, visit)
+}
+
+fn compare(
+    objects: &Objects,
+    before: Option<&Hash>,
+    after: Option<&Hash>,
+    into_hidden: bool,
     visit: &mut dyn FnMut(Difference) -> Result<()>,
 ) -> Result<()> {
     if before == after {
@@ -123,7 +144,7 @@ pub fn diff(
     if states.0 != states.1 && (old.as_ref().map(|t| t.mode) != new.as_ref().map(|t| t.mode)) {
         visit(Difference { path: Vec::new(), before: states.0, after: states.1 })?;
     }
-    Differ { objects, visit }.trees(&[], old.as_ref(), new.as_ref())
+    Differ { objects, into_hidden, visit }.trees(&[], old.as_ref(), new.as_ref())
 }
 
 fn load(objects: &Objects, hash: Option<&Hash>) -> Result<Option<Tree>> {
@@ -136,6 +157,7 @@ fn directory(tree: &Tree) -> State {
 
 struct Differ<'d> {
     objects: &'d Objects,
+    into_hidden: bool,
     visit: &'d mut dyn FnMut(Difference) -> Result<()>,
 }
 
@@ -169,6 +191,10 @@ impl Differ<'_> {
         let are_directories = old.is_some() && new.is_some();
         if !are_directories || old.as_ref().map(|t| t.mode) != new.as_ref().map(|t| t.mode) {
             (self.visit)(Difference { path: path.clone(), before: states.0, after: states.1 })?;
+        }
+        let is_hidden = [before, after].iter().any(|node| matches!(node, Some(Node::Passed(_))));
+        if is_hidden && !self.into_hidden {
+            return Ok(());
         }
         self.trees(&path, old.as_ref(), new.as_ref())
     }

@@ -61,6 +61,10 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
         result
     });
     pass(true, &|step| applier.set_directory_mode(step));
+    for (path, mode) in &plan.closed {
+        // A directory that somebody removed meanwhile needs nothing back.
+        let _ = applier.set_mode_of_directory(&path.0, *mode);
+    }
     let mut outcome = Outcome::default();
     for (step, failed) in plan.steps.iter().zip(failed) {
         match failed {
@@ -169,13 +173,17 @@ impl Applier<'_> {
     }
 
     fn set_directory_mode(&self, step: &Step) -> Result<()> {
-        let Some(Node::Directory { mode }) = step.after else { return Ok(()) };
-        match self.state(&step.path.0)? {
+        match step.after {
+            Some(Node::Directory { mode }) => self.set_mode_of_directory(&step.path.0, mode),
+            _ => Ok(()),
+        }
+    }
+
+    fn set_mode_of_directory(&self, path: &[u8], mode: u32) -> Result<()> {
+        match self.state(path)? {
             Found::Directory(stat) if stat.mode == mode => Ok(()),
-            Found::Directory(_) => {
-                self.root.set_mode(&step.path.0, mode, &|now| matches!(now, Found::Directory(_)))
-            }
-            _ => Err(changed(&step.path.0)),
+            Found::Directory(_) => self.root.set_mode(path, mode, &|now| matches!(now, Found::Directory(_))),
+            _ => Err(changed(path)),
         }
     }
 

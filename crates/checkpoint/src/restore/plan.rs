@@ -94,6 +94,10 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Paths that differ and are left alone, and why.
     pub skipped: Vec<(PathText, String)>,
+    /// Directories that stay, hold a change and may not be written into, with their permission bits: they are opened up
+    /// for a moment, and a restore that was killed in that moment gives them back what they had.
+    #[serde(default)]
+    pub closed: Vec<(PathText, u32)>,
 }
 
 /// What the restore is limited to.
@@ -166,6 +170,8 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
             if [before, after].into_iter().flatten().any(State::is_content) {
                 skip(reason.as_str());
             }
+            // Whether what lies below was there when the target was taken is not known.
+            stuck = Some(path);
             continue;
         }
         let (before, after) = (before.as_ref().and_then(Node::of), after.as_ref().and_then(Node::of));

@@ -145,6 +145,13 @@ fn step(
     watch: &Watch,
 ) -> Result<Report> {
     let workspace = Workspace::here(kernel, settings)?;
+    let settled = if request.dry_run {
+        None
+    } else {
+        // What was interrupted is the last restore, once it is finished.
+        let _held = workspace.lock(Mode::Exclusive)?;
+        workspace.settle(watch)?
+    };
     let (target, last) = kernel.read(|snapshot| {
         let finished = journal::finished(snapshot, &workspace.root)?;
         let (undo, redo) = journal::stacks(&finished);
@@ -162,7 +169,9 @@ fn step(
     let only = plan.steps.into_iter().map(|step| step.path.0).collect();
     let limits = Limits { only: Some(only), ..Limits::default() };
     let request = Request { strategy: Some(last.strategy), ..*request };
-    run::run(&workspace, run::Task { kind, target, limits }, &request, watch)
+    let mut report = run::run(&workspace, run::Task { kind, target, limits }, &request, watch)?;
+    report.warnings.extend(settled);
+    Ok(report)
 }
 
 fn nothing_to(kind: Kind) -> Diagnosis {

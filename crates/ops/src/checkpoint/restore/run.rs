@@ -1,8 +1,10 @@
 //! One restore, from the plan to the checkpoint that it leaves.
 
+use std::collections::BTreeSet;
+
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result};
 use ic_checkpoint::capture::Progress;
-use ic_checkpoint::diff::{self, Difference};
+use ic_checkpoint::diff::{self, Difference, State};
 use ic_checkpoint::git::{self, GitState};
 use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::{self, Checkpoint, Kind as CheckpointKind, Link};
@@ -185,7 +187,7 @@ impl Workspace<'_> {
 
     fn differences(&self, shot: &Shot, target: &Checkpoint) -> Result<Vec<Difference>> {
         let mut differences = Vec::new();
-        diff::diff(&self.objects, Some(&shot.captured.root), Some(&target.tree), &mut |difference| {
+        diff::diff_into_hidden(&self.objects, &shot.captured.root, &target.tree, &mut |difference| {
             differences.push(difference);
             Ok(())
         })?;
@@ -193,14 +195,35 @@ impl Workspace<'_> {
     }
 
     fn plan(&self, differences: &[Difference], limits: &Limits, shot: &Shot) -> Result<Plan> {
-        let mut uncaptured = std::collections::BTreeSet::new();
+        let mut uncaptured = BTreeSet::new();
         let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
         let newest = newest.map(|checkpoint| checkpoint.tree);
         diff::diff(&self.objects, newest.as_ref(), Some(&shot.captured.root), &mut |difference| {
             uncaptured.insert(difference.path);
             Ok(())
         })?;
-        Ok(plan::plan(differences, limits, &|path| uncaptured.contains(path)))
+        let mut plan = plan::plan(differences, limits, &|path| uncaptured.contains(path));
+        plan.closed = self.closed(&plan, &shot.captured.root)?;
+        Ok(plan)
+    }
+
+    /// The directories above the steps that their owner may not write into, and that are no steps themselves.
+    fn closed(&self, plan: &Plan, now: &ic_events::Hash) -> Result<Vec<(PathText, u32)>> {
+        let steps: BTreeSet<&[u8]> = plan.steps.iter().map(|step| step.path.0.as_slice()).collect();
+        let parents: BTreeSet<&[u8]> = steps
+            .iter()
+            .filter_map(|path| path.iter().rposition(|b| *b == b'/').map(|at| &path[..at]))
+            .filter(|parent| !steps.contains(parent))
+            .collect();
+        let mut closed = Vec::new();
+        for parent in parents {
+            if let Some(State::Directory { mode, .. }) = diff::find(&self.objects, now, parent)?
+                && mode & 0o300 != 0o300
+            {
+                closed.push((PathText(parent.to_vec()), mode));
+            }
+        }
+        Ok(closed)
     }
 
     /// Makes the safety checkpoint and the plan durable, and says so in the ledger.
@@ -264,7 +287,12 @@ impl Workspace<'_> {
         };
         let purpose =
             Purpose { parent: Some(target.id.clone()), ..Purpose::new(CheckpointKind::Restored, link) };
-        let shot = self.shoot(purpose, &Progress::default())?;
+        let mut shot = self.shoot(purpose.clone(), &Progress::default())?;
+        // What a rule hides is part of what the restore left all the same: a redo goes back to it.
+        let hidden = self.hidden(plan, &shot)?;
+        if !hidden.is_empty() {
+            shot = self.shoot(Purpose { force: hidden, ..purpose }, &Progress::default())?;
+        }
         self.verify(plan, &shot, &mut outcome)?;
         let failed = outcome.failed.len();
         let restored_id = self.kernel.write_late_too(|tx, now| {
@@ -274,6 +302,18 @@ impl Workspace<'_> {
             Ok(restored.id)
         })?;
         Ok(Done { steps: outcome.done, failed: outcome.failed, restored_id })
+    }
+
+    /// Paths that the plan wrote and that the picture passed over.
+    fn hidden(&self, plan: &Plan, shot: &Shot) -> Result<BTreeSet<Vec<u8>>> {
+        let mut hidden = BTreeSet::new();
+        for step in plan.steps.iter().filter(|step| step.after.is_some() && !step.path.0.is_empty()) {
+            let found = diff::find(&self.objects, &shot.captured.root, &step.path.0)?;
+            if found.is_some_and(|state| !state.is_content()) {
+                hidden.insert(step.path.0.clone());
+            }
+        }
+        Ok(hidden)
     }
 
     /// Adds to the failures what does not stand in the tree as the plan has it.
