@@ -9,6 +9,7 @@ mod flags;
 mod format;
 mod json;
 mod output;
+mod progress;
 mod render;
 mod session;
 

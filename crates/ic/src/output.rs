@@ -117,6 +117,11 @@ impl Output {
         }
     }
 
+    /// Whether hints and warnings are unwanted.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Whether what is printed may carry colours.
     pub(crate) fn has_colours() -> bool {
         AutoStream::choice(&io::stdout()) != ColorChoice::Never

@@ -144,6 +144,22 @@ impl Session {
         self.output.format == Format::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
+    /// Whether progress is shown: to a person, who did not ask for quiet.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.output.format == Format::Text && !self.output.is_quiet()
+    }
+
+    /// Lets a person choose one of the numbered lines of `text`; `None` for anything that is no such number.
+    pub(crate) fn choose(text: &str, question: &str) -> Result<Option<usize>> {
+        let mut answer = String::new();
+        let mut terminal = anstream::stderr();
+        write!(terminal, "{text}{question} ")
+            .and_then(|()| terminal.flush())
+            .and_then(|()| io::stdin().read_line(&mut answer))
+            .while_doing(|| "asking on the terminal".to_owned())?;
+        Ok(answer.trim().parse::<usize>().ok())
+    }
+
     /// Shows `text` and asks a question on the terminal; Enter is no.
     pub(crate) fn ask(text: &str, question: &str) -> Result<bool> {
         let mut answer = String::new();

@@ -3,11 +3,13 @@
 mod retention;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 
+use ic_checkpoint::capture::Progress;
 use ic_checkpoint::manifest::{Changed, Manifest, PathText};
 use ic_checkpoint::record::{Checkpoint, Kind};
 use ic_checkpoint::restore::plan::Action;
-use ic_ops::checkpoint::{GitRestore, Report, Shown, Status};
+use ic_ops::checkpoint::{GitRestore, Report, Shown, Status, Watch};
 use ic_store::path_from_bytes;
 
 use super::{Cell, Table, counted, path_text, plain, style, styled};
@@ -41,6 +43,29 @@ impl Rows {
 
     pub(crate) fn render(&self) -> String {
         self.0.render("No checkpoints.")
+    }
+}
+
+/// Checkpoints to choose from, numbered.
+pub(crate) fn choice(all: &[Shown]) -> String {
+    let lines = all.iter().enumerate().map(|(i, shown)| format!("{:>3}  {}\n", i + 1, node(shown)));
+    lines.collect()
+}
+
+/// How far a capture is.
+pub(crate) fn capturing(progress: &Progress) -> String {
+    format!(
+        "capturing: {} names, {} read",
+        progress.seen.load(Ordering::Relaxed),
+        bytes(progress.read.load(Ordering::Relaxed))
+    )
+}
+
+/// How far a restore is.
+pub(crate) fn restoring(watch: &Watch) -> String {
+    match watch.apply.done.load(Ordering::Relaxed) {
+        0 => capturing(&watch.capture),
+        done => format!("restoring: {done} paths"),
     }
 }
 

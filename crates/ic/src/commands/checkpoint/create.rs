@@ -9,6 +9,8 @@ use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
 use crate::json::CheckpointJson;
+use crate::progress;
+use crate::render;
 use crate::session::Session;
 
 /// Capture the working tree as it is, and print the checkpoint's id.
@@ -63,7 +65,12 @@ impl Create {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let mut settings = session.checkpoint_settings(&kernel)?;
         settings.allow_unsafe_root = self.allow_unsafe_root;
-        let created = checkpoint::create(&kernel, &settings, &request, &Progress::default())?;
+        let watch = Progress::default();
+        let created = progress::shown(
+            session.shows_progress(),
+            || render::checkpoint::capturing(&watch),
+            || checkpoint::create(&kernel, &settings, &request, &watch),
+        )?;
         for warning in &created.warnings {
             session.output.warn(&warning.message);
         }

@@ -1,16 +1,19 @@
 //! `ic checkpoint restore`, `undo` and `redo`
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::record::Filter;
 use ic_checkpoint::restore::Strategy;
 use ic_ops::Kernel;
-use ic_ops::checkpoint::{self, Report, RestoreRequest, Settings, Status, Watch, Which};
+use ic_ops::checkpoint::{self, Report, RestoreRequest, Settings, Status, Watch, Which, Workspace};
 
 use crate::exit::Exit;
 use crate::flags::Door;
 use crate::json::RestoreJson;
+use crate::progress;
 use crate::render;
 use crate::session::Session;
 
@@ -30,7 +33,9 @@ Exit 1 when somebody else changed a path that would be restored: nothing is writ
 state) or --keep-theirs (those paths stay). Exit 4 when some paths could not be restored: they are named.")]
 pub(crate) struct Restore {
     /// The checkpoint: an id, or the end of one
-    #[arg(required_unless_present_any = ["latest", "name"], conflicts_with_all = ["latest", "name"])]
+    ///
+    /// Without it, --latest and --name, a terminal offers the newest to choose from.
+    #[arg(conflicts_with_all = ["latest", "name"])]
     id: Option<String>,
     /// The newest one that a restore did not make
     #[arg(long, conflicts_with = "name")]
@@ -121,10 +126,18 @@ type Deed = fn(&Kernel, &Settings, &RestoreRequest<'_>, &Watch) -> Result<Report
 
 impl Restore {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let chosen;
         let which = match (&self.id, &self.name) {
             (Some(id), _) => Which::Id(id),
             (None, Some(name)) => Which::Named(name),
-            (None, None) => Which::Latest,
+            (None, None) if self.latest => Which::Latest,
+            (None, None) => match choose(session)? {
+                Some(id) => {
+                    chosen = id;
+                    Which::Id(&chosen)
+                }
+                None => return Ok(Exit::No),
+            },
         };
         let request = RestoreRequest {
             which,
@@ -170,8 +183,13 @@ impl Common {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let settings = session.checkpoint_settings(&kernel)?;
         let watch = Watch::default();
+        let shows = session.shows_progress();
+        let deed = |request: &RestoreRequest<'_>| {
+            let describe = || render::checkpoint::restoring(&watch);
+            progress::shown(shows, describe, || deed(&kernel, &settings, request, &watch))
+        };
         if self.dry_run || self.yes {
-            let report = deed(&kernel, &settings, request, &watch)?;
+            let report = deed(request)?;
             return finish(session, &report);
         }
         if !session.can_ask() {
@@ -181,7 +199,7 @@ impl Common {
             )
             .hint("look first: --dry-run; then: --yes"));
         }
-        let preview = deed(&kernel, &settings, &RestoreRequest { dry_run: true, ..*request }, &watch)?;
+        let preview = deed(&RestoreRequest { dry_run: true, ..*request })?;
         let refused = !preview.conflicts.is_empty() && !request.force;
         let moves_git = preview.git.as_ref().is_some_and(|git| !git.plan.is_empty());
         let nothing = preview.plan.steps.is_empty() && !moves_git;
@@ -189,10 +207,33 @@ impl Common {
             return finish(session, &preview);
         }
         let hash = preview.plan_hash.as_str();
-        let report =
-            deed(&kernel, &settings, &RestoreRequest { expect_plan: Some(hash), ..*request }, &watch)?;
+        let report = deed(&RestoreRequest { expect_plan: Some(hash), ..*request })?;
         finish(session, &report)
     }
+}
+
+/// Offers the newest checkpoints on a terminal; `None` if nobody chose one.
+fn choose(session: &mut Session) -> Result<Option<String>> {
+    const OFFERED: usize = 20;
+    if !session.can_ask() {
+        return Err(Diagnosis::new(
+            Code::Usage,
+            "Which checkpoint is not said: give its id, --latest or --name.",
+        )
+        .hint("see: ic checkpoint list"));
+    }
+    let kernel = session.kernel()?;
+    let settings = session.checkpoint_settings(&kernel)?;
+    let workspace = Workspace::here(&kernel, &settings)?;
+    let mut all = Vec::new();
+    checkpoint::list(&workspace, Filter { root: Some(&workspace.root), ..Filter::default() }, |shown| {
+        all.push(shown);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    all.reverse();
+    all.truncate(OFFERED);
+    let number = Session::choose(&render::checkpoint::choice(&all), "Restore which? [number]")?;
+    Ok(number.and_then(|n| all.get(n.checked_sub(1)?)).map(|shown| shown.checkpoint.id.to_string()))
 }
 
 fn finish(session: &mut Session, report: &Report) -> Result<Exit> {

@@ -271,6 +271,7 @@ impl Workspace<'_> {
         let root = RootDir::open(&self.root)?;
         apply::sweep(&root, plan, id);
         let mut outcome = apply::apply(&self.objects, &root, plan, id, &watch.apply);
+        root.sync()?;
         if let Some(GitRestore { plan, target, current, .. }) = git
             && git_failed.is_none()
             && (plan.index || plan.head || !plan.refs.is_empty())

@@ -1,0 +1,35 @@
+//! What a person sees while something takes long: one line on the terminal, gone when it is done. A pipe sees nothing.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Shorter work shows nothing.
+const QUIET_FOR: Duration = Duration::from_millis(400);
+const EVERY: Duration = Duration::from_millis(120);
+
+/// Runs `work`; while it takes long and somebody looks, shows what `describe` says.
+pub(crate) fn shown<T>(wanted: bool, describe: impl Fn() -> String + Sync, work: impl FnOnce() -> T) -> T {
+    if !wanted || !io::stderr().is_terminal() {
+        return work();
+    }
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut is_shown = false;
+            std::thread::park_timeout(QUIET_FOR);
+            while !done.load(Relaxed) {
+                is_shown |= write!(anstream::stderr(), "\r\u{1b}[2K{}", describe()).is_ok();
+                std::thread::park_timeout(EVERY);
+            }
+            if is_shown {
+                // With the terminal gone there is nothing to clear.
+                let _ = write!(anstream::stderr(), "\r\u{1b}[2K");
+            }
+        });
+        let result = work();
+        done.store(true, Relaxed);
+        watcher.thread().unpark();
+        result
+    })
+}
