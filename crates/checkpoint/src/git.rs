@@ -1,10 +1,12 @@
 //! Git's state beside a tree: recorded without writing to the repository, restored with compare-and-swap.
 //!
 //! Everything goes through the `git` program, which knows the user's configuration and every form that a repository can
-//! have. What no ref reaches (staged content, older stashes), and every commit made since the checkpoint before, is kept
-//! as a pack in our own store, because git may collect it.
+//! have. What no ref reaches (staged content, stashes), the last commits before the first checkpoint, and every commit made
+//! since is kept in packs in our own store, because git may collect it. History before that, and what remotes have, is
+//! taken to last.
 
 mod index;
+mod pack;
 mod program;
 mod record;
 mod restore;
@@ -29,8 +31,14 @@ pub struct GitState {
     pub stash: Vec<Stash>,
     /// A merge, rebase or the like that was in progress.
     pub operation: Option<String>,
-    /// Every branch, tag and remote branch with its commit, by name.
+    /// Every branch, tag and remote branch with its commit, by name; symbolic branches are apart.
     pub refs: Vec<(PathText, String)>,
+    /// Symbolic branches and what they stand for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub symbolic: Vec<(PathText, PathText)>,
+    /// Content of the index that HEAD does not have; it is in the packs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub staged: Vec<String>,
     /// The index: entries and flags, an object.
     pub index: Index,
     /// Objects of the store, each a pack of git's with content that the repository may lose, oldest first.
@@ -63,10 +71,21 @@ impl GitState {
             .map(|(name, commit)| (name.0.as_slice(), commit.as_str()))
     }
 
+    /// What only this repository has: branches, HEAD and stash.
+    fn own_tips(&self) -> impl Iterator<Item = &str> {
+        let branches = self.branches().map(|(_, commit)| commit);
+        branches.chain(self.head.as_deref()).chain(self.stash.iter().map(|stash| stash.commit.as_str()))
+    }
+
+    /// What its other refs name: tags, remote branches and the like.
+    fn other_tips(&self) -> impl Iterator<Item = &str> {
+        let others = self.refs.iter().filter(|(name, _)| !name.0.starts_with(b"refs/heads/"));
+        others.map(|(_, commit)| commit.as_str())
+    }
+
     /// Every commit that it names.
     fn tips(&self) -> impl Iterator<Item = &str> {
-        let refs = self.refs.iter().map(|(_, commit)| commit.as_str());
-        refs.chain(self.head.as_deref()).chain(self.stash.iter().map(|stash| stash.commit.as_str()))
+        self.own_tips().chain(self.other_tips())
     }
 
     /// The objects of the store that it needs.

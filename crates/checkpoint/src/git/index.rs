@@ -4,6 +4,7 @@ use ic_base::Result;
 use ic_events::Hash;
 
 use super::Index;
+use super::program::Git;
 use crate::objects::{Objects, Writer};
 use crate::tree::Encoded;
 
@@ -18,8 +19,14 @@ pub(crate) struct Line<'l> {
 }
 
 impl Line<'_> {
-    pub(crate) fn oid(&self) -> &str {
-        self.meta.split(' ').nth(1).unwrap_or("")
+    /// Whether git is to take the file for unchanged.
+    pub(crate) fn is_assumed(&self) -> bool {
+        self.tag.is_ascii_lowercase()
+    }
+
+    /// Whether the work tree is not to have the file.
+    pub(crate) fn is_skipped(&self) -> bool {
+        self.tag.eq_ignore_ascii_case(&b'S')
     }
 
     pub(crate) fn is_submodule(&self) -> bool {
@@ -31,7 +38,7 @@ impl Line<'_> {
 pub(crate) const LIST: [&str; 4] = ["ls-files", "-s", "-v", "-z"];
 
 /// The text of an index that was listed so.
-pub(crate) fn text(mut text: Vec<u8>, intended: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn text(mut text: Vec<u8>, intended: &[Vec<u8>]) -> Vec<u8> {
     // No entry and no path is empty: an empty one stands between them.
     text.push(0);
     for path in intended {
@@ -40,6 +47,29 @@ pub(crate) fn text(mut text: Vec<u8>, intended: &[&[u8]]) -> Vec<u8> {
     }
     text
 }
+
+/// The paths of the index that are only intended to be added.
+pub(crate) fn intended(git: &Git<'_>) -> Result<Vec<Vec<u8>>> {
+    const INTENT_TO_ADD: u32 = 1 << 29;
+    let text = git.run(&["ls-files", "--debug", "-z"])?;
+    // A path, NUL, lines of which the last ends in `flags: HEX`, the next path.
+    let mut parts = text.split(|b| *b == 0);
+    let mut path = parts.next().unwrap_or_default();
+    let mut intended = Vec::new();
+    for part in parts {
+        let Some(at) = part.windows(FLAGS.len()).position(|window| window == FLAGS) else { break };
+        let rest = &part[at + FLAGS.len()..];
+        let end = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
+        let flags = std::str::from_utf8(&rest[..end]).ok().and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        if flags.is_some_and(|flags| flags & INTENT_TO_ADD != 0) {
+            intended.push(path.to_vec());
+        }
+        path = rest.get(end + 1..).unwrap_or_default();
+    }
+    Ok(intended)
+}
+
+const FLAGS: &[u8] = b"flags: ";
 
 /// Keeps an index; a changed entry stores one new piece.
 pub(crate) fn keep(writer: &Writer<'_>, text: Vec<u8>) -> Result<Index> {

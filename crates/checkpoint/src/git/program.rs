@@ -1,8 +1,9 @@
 //! Calling the `git` program so that it changes nothing by the way and says the same everywhere.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 
@@ -12,11 +13,15 @@ pub(crate) struct Git<'r> {
     pub(crate) root: &'r Path,
     /// Another index than the work tree's own.
     pub(crate) index: Option<&'r Path>,
+    /// Another place for objects, which names the repository's own as its alternate.
+    pub(crate) objects: Option<&'r Path>,
+    /// The repository, where `root` is a work tree that it does not know.
+    pub(crate) repository: Option<&'r Path>,
 }
 
 impl<'r> Git<'r> {
     pub(crate) fn new(root: &'r Path) -> Self {
-        Self { root, index: None }
+        Self { root, index: None, objects: None, repository: None }
     }
 
     /// Runs a command and returns what it prints; `None` if there is no `git` on PATH.
@@ -25,58 +30,100 @@ impl<'r> Git<'r> {
             Ok(output) if output.status.success() => Ok(Some(output.stdout)),
             Ok(output) => Err(failed(arguments, &output.stderr)),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e).while_doing(|| format!("running git {}", arguments.join(" "))),
+            Err(e) => Err(e).while_doing(|| running(arguments)),
         }
     }
 
     /// Runs a command and returns what it prints. Errors: `git_failed` with what it said.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Result<Vec<u8>> {
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>> {
         self.run_with(arguments, &[])
     }
 
     /// Runs a command with this standard input.
-    pub(crate) fn run_with(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>> {
-        let doing = || format!("running git {}", arguments.join(" "));
-        let mut child = self.start(arguments)?;
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (output, error) = std::thread::scope(|scope| {
-            scope.spawn(move || {
-                // A command that reads no more of it says why by its status.
-                let _ = stdin.map(|mut stdin| stdin.write_all(input));
-            });
-            let error = scope.spawn(move || read(stderr));
-            (read(stdout), error.join().unwrap_or_default())
-        });
-        let status = child.wait().while_doing(doing)?;
-        if status.success() { Ok(output) } else { Err(failed(arguments, &error)) }
+    pub(crate) fn run_with<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<Vec<u8>> {
+        let write = move |mut stdin: ChildStdin| {
+            // A command that reads no more of it says why by its status.
+            let _ = stdin.write_all(input);
+        };
+        self.converse(arguments, write, |stdout| Ok(read(Some(stdout))))
     }
 
-    /// Starts a command whose output is read by the caller.
-    pub(crate) fn start(&self, arguments: &[&str]) -> Result<Child> {
+    /// Runs a command whose input is written by another thread while `take` reads its output.
+    pub(crate) fn converse<A: AsRef<OsStr>, T>(
+        &self,
+        arguments: &[A],
+        give: impl FnOnce(ChildStdin) + Send,
+        take: impl FnOnce(ChildStdout) -> Result<T>,
+    ) -> Result<T> {
+        let mut child = self.start(arguments)?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (taken, said) = std::thread::scope(|scope| {
+            scope.spawn(move || stdin.map(give));
+            let said = scope.spawn(move || read(stderr));
+            (stdout.map(take), said.join().unwrap_or_default())
+        });
+        if !child.wait().while_doing(|| running(arguments))?.success() {
+            taken.transpose()?;
+            return Err(failed(arguments, &said));
+        }
+        taken.unwrap_or_else(|| Err(failed(arguments, b"its output cannot be read")))
+    }
+
+    /// Runs a command whose input is written by the caller.
+    pub(crate) fn feed(
+        &self,
+        arguments: &[&str],
+        give: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<()> {
+        let mut child = self.start(arguments)?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (given, said) = std::thread::scope(|scope| {
+            scope.spawn(move || read(stdout));
+            let said = scope.spawn(move || read(stderr));
+            let given = stdin.map(|mut stdin| give(&mut stdin));
+            (given, said.join().unwrap_or_default())
+        });
+        let status = child.wait().while_doing(|| running(arguments))?;
+        match given {
+            // A pipe that was closed says less than whoever closed it.
+            Some(Err(error)) if status.success() || error.code() != Code::Io => Err(error),
+            _ if status.success() => Ok(()),
+            _ => Err(failed(arguments, &said)),
+        }
+    }
+
+    fn start<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Child> {
         self.command(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .while_doing(|| format!("running git {}", arguments.join(" ")))
+            .while_doing(|| running(arguments))
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
         let mut command = Command::new("git");
         // Somebody who calls from a hook of git's would make it work elsewhere.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_"))
         {
             command.env_remove(name);
         }
-        if let Some(index) = self.index {
-            command.env("GIT_INDEX_FILE", index);
+        if let Some(repository) = self.repository {
+            command.env("GIT_DIR", repository).env("GIT_WORK_TREE", self.root);
         }
+        let places = [("GIT_INDEX_FILE", self.index), ("GIT_OBJECT_DIRECTORY", self.objects)];
+        command.envs(places.into_iter().filter_map(|(name, place)| Some((name, place?))));
         command
             .envs([("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")])
+            // Objects are meant as they are, and the network is no place to look for them.
+            .envs([("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_NO_LAZY_FETCH", "1")])
             .arg("-C")
             .arg(self.root)
             .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
             .args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"])
+            // Settings that would change what a command prints or does.
+            .args(["-c", "log.showSignature=false", "-c", "submodule.recurse=false"])
+            .args(["-c", "core.splitIndex=false", "-c", "core.ignoreStat=false"])
             .args(arguments)
             .stdin(Stdio::null());
         command
@@ -90,14 +137,25 @@ fn read(stream: Option<impl Read>) -> Vec<u8> {
     bytes
 }
 
+fn line<A: AsRef<OsStr>>(arguments: &[A]) -> String {
+    let arguments: Vec<OsString> = arguments.iter().map(|argument| argument.as_ref().to_owned()).collect();
+    arguments.join(OsStr::new(" ")).to_string_lossy().into_owned()
+}
+
+fn running<A: AsRef<OsStr>>(arguments: &[A]) -> String {
+    format!("running git {}", line(arguments))
+}
+
 /// What a failed command said, as an error.
-pub(crate) fn failed(arguments: &[&str], stderr: &[u8]) -> Diagnosis {
-    let said = String::from_utf8_lossy(stderr);
+fn failed<A: AsRef<OsStr>>(arguments: &[A], stderr: &[u8]) -> Diagnosis {
+    let text = String::from_utf8_lossy(stderr);
     let said =
-        said.lines().next().unwrap_or("it said nothing").trim_start_matches("fatal: ").trim_end_matches('.');
-    let is_lock = said.contains(".lock") || said.contains("cannot lock ref");
+        text.lines().next().unwrap_or("it said nothing").trim_start_matches("fatal: ").trim_end_matches('.');
+    let is_denied = text.contains("Permission denied") || text.contains("Read-only file system");
+    let is_lock = (said.contains(".lock") || said.contains("cannot lock ref")) && !is_denied;
     let code = if is_lock { Code::GitBusy } else { Code::GitFailed };
-    Diagnosis::new(code, format!("git {}: {said}.", arguments.first().unwrap_or(&"")))
+    let line = line(arguments);
+    Diagnosis::new(code, format!("git {}: {said}.", line.split(' ').next().unwrap_or_default()))
         .hint("the files alone can be restored: --strategy files-only")
-        .detail("command", arguments.join(" "))
+        .detail("command", line)
 }

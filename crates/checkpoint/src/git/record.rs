@@ -1,13 +1,13 @@
 //! Recording git's state. Nothing is written to the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_base::{Code, Diagnosis, Result};
 
-use super::program::{Git, failed};
-use super::{GitState, Pack, Stash, index};
+use super::program::Git;
+use super::{GitState, Stash, index, pack};
 use crate::manifest::PathText;
 use crate::objects::Writer;
 
@@ -26,42 +26,103 @@ pub enum Recorded {
 ///
 /// Content that git may lose is kept with `writer`. Errors: `git_failed`.
 pub fn record(root: &Path, previous: Option<&GitState>, writer: &Writer<'_>) -> Result<Recorded> {
+    const ATTEMPTS: usize = 3;
     let Some(dirs) = ic_store::git_dirs(root) else { return Ok(Recorded::NotARepository) };
     let git = Git::new(root);
+    for _ in 0..ATTEMPTS {
+        let before = index_stamp(&dirs.git_dir);
+        let Some(texts) = ask(&git)? else { return Ok(Recorded::NoGit) };
+        let status = Status::parse(&texts.status);
+        let refs = parse_refs(&texts.refs);
+        let at_branch = status.branch.and_then(|name| refs.get(&[b"refs/heads/", name].concat()[..]));
+        // What was asked apart may be of different moments.
+        let is_of_one_moment = (status.branch.is_none() || at_branch.map(|at| at.oid) == status.head)
+            && before == index_stamp(&dirs.git_dir);
+        if is_of_one_moment {
+            let state = state(&git, &dirs.git_dir, previous, &status, &refs, texts.index, writer)?;
+            return Ok(Recorded::State(Box::new(state)));
+        }
+    }
+    Err(Diagnosis::new(Code::GitFailed, "Git's state did not hold still while it was recorded.")
+        .hint("try again when the other git command has ended"))
+}
+
+/// What git says of itself.
+struct Texts {
+    status: Vec<u8>,
+    refs: Vec<u8>,
+    index: Vec<u8>,
+}
+
+/// `None` if there is no `git`.
+fn ask(git: &Git<'_>) -> Result<Option<Texts>> {
+    // How far a branch is ahead of another, and what is in submodules, costs time and is not recorded.
+    const STATUS: [&str; 8] = [
+        "status",
+        "--porcelain=v2",
+        "-z",
+        "--branch",
+        "--no-ahead-behind",
+        "--untracked-files=no",
+        "--no-renames",
+        "--ignore-submodules=dirty",
+    ];
     let (status, refs, index) = std::thread::scope(|scope| {
-        let status = scope.spawn(|| {
-            git.ask(&["status", "--porcelain=v2", "-z", "--branch", "--untracked-files=no", "--no-renames"])
-        });
-        let refs = scope.spawn(|| git.ask(&["for-each-ref", "--format=%(objectname) %(refname)"]));
+        let status = scope.spawn(|| git.ask(&STATUS));
+        let refs = scope.spawn(|| git.ask(&["for-each-ref", "--format=%(objectname) %(refname) %(symref)"]));
         let index = git.ask(&index::LIST);
         (status.join(), refs.join(), index)
     });
     let (Ok(status), Ok(refs)) = (status, refs) else {
         return Err(Diagnosis::new(Code::Internal, "A thread that asked git ended early."));
     };
-    let (Some(status), Some(refs), Some(index)) = (status?, refs?, index?) else {
-        return Ok(Recorded::NoGit);
-    };
-    let status = Status::parse(&status);
-    let refs = parse_refs(&refs);
-    let stash = if refs.contains_key(&b"refs/stash"[..]) { stash(&git)? } else { Vec::new() };
-    let kept = |name: &[u8]| !name.starts_with(b"refs/ic/") && name != b"refs/stash";
+    let (Some(status), Some(refs), Some(index)) = (status?, refs?, index?) else { return Ok(None) };
+    Ok(Some(Texts { status, refs, index }))
+}
+
+/// Changes when the index does: git replaces the file.
+fn index_stamp(git_dir: &Path) -> Option<(u64, u64, i64, i64)> {
+    let meta = std::fs::metadata(git_dir.join("index")).ok()?;
+    Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()))
+}
+
+fn state(
+    git: &Git<'_>,
+    git_dir: &Path,
+    previous: Option<&GitState>,
+    status: &Status<'_>,
+    refs: &BTreeMap<&[u8], RefAt<'_>>,
+    listing: Vec<u8>,
+    writer: &Writer<'_>,
+) -> Result<GitState> {
+    let stash = if refs.contains_key(&b"refs/stash"[..]) { stash(git)? } else { Vec::new() };
+    let intended = if status.may_have_intended { index::intended(git)? } else { Vec::new() };
+    let is_symbolic = |name: &[u8], at: &RefAt<'_>| at.symbolic.is_some() && name.starts_with(b"refs/heads/");
+    let is_kept = |name: &[u8]| !name.starts_with(b"refs/ic/") && name != b"refs/stash";
+    let path = |name: &[u8]| PathText(name.to_vec());
     let mut state = GitState {
-        branch: status.branch.map(|name| PathText(name.to_vec())),
+        branch: status.branch.map(path),
         head: status.head.map(str::to_owned),
         dirty: status.dirty,
         stash,
-        operation: operation(&dirs.git_dir),
+        operation: operation(git_dir),
         refs: refs
             .iter()
-            .filter(|(name, _)| kept(name))
-            .map(|(name, commit)| (PathText(name.to_vec()), (*commit).to_owned()))
+            .filter(|(name, at)| is_kept(name) && !is_symbolic(name, at))
+            .map(|(name, at)| (path(name), at.oid.to_owned()))
             .collect(),
-        index: index::keep(writer, index::text(index, &status.intended))?,
+        symbolic: refs
+            .iter()
+            .filter(|(name, at)| is_symbolic(name, at))
+            .filter_map(|(name, at)| Some((path(name), path(at.symbolic?))))
+            .collect(),
+        staged: status.staged.iter().map(|oid| (*oid).to_owned()).collect(),
+        index: index::keep(writer, index::text(listing, &intended))?,
         packs: previous.map(|previous| previous.packs.clone()).unwrap_or_default(),
     };
-    state.packs.extend(keep_what_may_go(&git, previous, &state, &status.staged, writer)?);
-    Ok(Recorded::State(Box::new(state)))
+    let packs = pack::keep(git, previous, &state, writer)?;
+    state.packs.extend(packs);
+    Ok(state)
 }
 
 /// What `git status --porcelain=v2 -z --branch` says.
@@ -72,8 +133,8 @@ struct Status<'s> {
     dirty: bool,
     /// Content in the index that HEAD does not have.
     staged: BTreeSet<&'s str>,
-    /// Paths that are only intended to be added.
-    intended: Vec<&'s [u8]>,
+    /// Whether there may be paths that are only intended to be added.
+    may_have_intended: bool,
 }
 
 impl<'s> Status<'s> {
@@ -95,30 +156,55 @@ impl<'s> Status<'s> {
     /// `1 XY sub mH mI mW hH hI path`, `u XY sub m1 m2 m3 mW h1 h2 h3 path`.
     fn entry(&mut self, line: &'s [u8]) {
         let is_unmerged = line[0] == b'u';
-        let fields: Vec<&[u8]> = line.splitn(if is_unmerged { 11 } else { 9 }, |b| *b == b' ').collect();
-        let (Some(state), Some(path)) = (fields.get(1), fields.last()) else { return };
-        let oids = if is_unmerged { fields.get(7..10) } else { fields.get(7..8) };
-        let is_nothing = |oid: &&str| oid.bytes().all(|b| b == b'0');
-        if *state == b".A" {
-            self.intended.push(path);
-        } else if is_unmerged || state[0] != b'.' {
-            let oids = oids.unwrap_or_default().iter().filter_map(|oid| std::str::from_utf8(oid).ok());
-            self.staged.extend(oids.filter(|oid| !is_nothing(oid)));
+        let fields: Vec<&str> = line
+            .splitn(if is_unmerged { 11 } else { 9 }, |b| *b == b' ')
+            .map(|field| std::str::from_utf8(field).unwrap_or_default())
+            .collect();
+        let (modes, oids) = if is_unmerged { (3..6, 7..10) } else { (4..5, 7..8) };
+        let (Some(state), Some(modes), Some(oids)) = (fields.get(1), fields.get(modes), fields.get(oids))
+        else {
+            return;
+        };
+        // One whose file is gone again looks like an empty file that was deleted.
+        self.may_have_intended |= state.ends_with('A')
+            || (state.ends_with('D') && oids.iter().any(|oid| EMPTY_FILES.contains(oid)));
+        if is_unmerged || !state.starts_with('.') {
+            let is_content =
+                |(mode, oid): &(&&str, &&'s str)| **mode != SUBMODULE && oid.bytes().any(|b| b != b'0');
+            self.staged.extend(modes.iter().zip(oids).filter(is_content).map(|(_, oid)| *oid));
         }
     }
 }
 
-fn parse_refs(text: &[u8]) -> BTreeMap<&[u8], &str> {
+const SUBMODULE: &str = "160000";
+
+/// The names of the empty file, by SHA-1 and by SHA-256.
+const EMPTY_FILES: [&str; 2] = [
+    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
+    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
+];
+
+/// Where a ref is.
+pub(super) struct RefAt<'t> {
+    pub(super) oid: &'t str,
+    /// What it stands for.
+    pub(super) symbolic: Option<&'t [u8]>,
+}
+
+/// `OID NAME SYMBOLIC`; no name has a space in it.
+fn parse_refs(text: &[u8]) -> BTreeMap<&[u8], RefAt<'_>> {
     text.split(|b| *b == b'\n')
         .filter_map(|line| {
-            let space = line.iter().position(|b| *b == b' ')?;
-            Some((&line[space + 1..], std::str::from_utf8(&line[..space]).ok()?))
+            let mut fields = line.split(|b| *b == b' ');
+            let (oid, name) = (std::str::from_utf8(fields.next()?).ok()?, fields.next()?);
+            Some((name, RefAt { oid, symbolic: fields.next().filter(|name| !name.is_empty()) }))
         })
         .collect()
 }
 
-fn stash(git: &Git<'_>) -> Result<Vec<Stash>> {
-    let text = git.run(&["log", "-g", "-z", "--format=%H %gs", "refs/stash", "--"])?;
+/// The stash, newest entry first.
+pub(super) fn stash(git: &Git<'_>) -> Result<Vec<Stash>> {
+    let text = git.run(&["log", "-g", "-z", "--encoding=UTF-8", "--format=%H %gs", "refs/stash", "--"])?;
     let entry = |line: &[u8]| {
         let line = String::from_utf8_lossy(line);
         let (commit, message) = line.split_once(' ')?;
@@ -128,7 +214,7 @@ fn stash(git: &Git<'_>) -> Result<Vec<Stash>> {
 }
 
 /// The operation that is in progress, by the files that git keeps for it.
-fn operation(git_dir: &Path) -> Option<String> {
+pub(super) fn operation(git_dir: &Path) -> Option<String> {
     let signs = [
         ("rebase-merge", "rebase"),
         ("rebase-apply/applying", "am"),
@@ -139,86 +225,4 @@ fn operation(git_dir: &Path) -> Option<String> {
         ("BISECT_LOG", "bisect"),
     ];
     signs.iter().find(|(file, _)| git_dir.join(file).exists()).map(|(_, name)| (*name).to_owned())
-}
-
-/// Keeps a pack of what git may lose and no earlier pack has: what no ref reaches, and what was committed since.
-fn keep_what_may_go(
-    git: &Git<'_>,
-    previous: Option<&GitState>,
-    state: &GitState,
-    staged: &BTreeSet<&str>,
-    writer: &Writer<'_>,
-) -> Result<Option<Pack>> {
-    let mut wanted: BTreeSet<&str> = staged.clone();
-    let known: BTreeSet<&str> = match previous {
-        // History is taken to last from before the first checkpoint on; only what no ref reaches is in danger.
-        None => {
-            wanted.extend(state.stash.iter().map(|stash| stash.commit.as_str()));
-            if state.branch.is_none() {
-                wanted.extend(state.head.as_deref());
-            }
-            state.refs.iter().map(|(_, commit)| commit.as_str()).collect()
-        }
-        Some(previous) => {
-            wanted.extend(state.tips());
-            previous.tips().collect()
-        }
-    };
-    wanted.retain(|oid| !known.contains(oid));
-    let already_staged = previous.is_some_and(|previous| previous.index == state.index);
-    let is_nothing_new = wanted.iter().all(|oid| already_staged && staged.contains(oid));
-    if wanted.is_empty() || is_nothing_new {
-        return Ok(None);
-    }
-    let wanted: Vec<&str> = wanted.into_iter().collect();
-    let known: Vec<&str> = known.into_iter().collect();
-    pack(git, &wanted, &existing(git, &known)?, writer)
-}
-
-/// Those of these objects that the repository has.
-pub(crate) fn existing<'o>(git: &Git<'_>, oids: &[&'o str]) -> Result<Vec<&'o str>> {
-    if oids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let input: String = oids.iter().map(|oid| format!("{oid}\n")).collect();
-    let output = git.run_with(&["cat-file", "--batch-check=%(objecttype)"], input.as_bytes())?;
-    let is_there = output.split(|b| *b == b'\n').map(|line| !line.ends_with(b" missing"));
-    Ok(oids.iter().zip(is_there).filter_map(|(oid, there)| there.then_some(*oid)).collect())
-}
-
-fn pack(git: &Git<'_>, wanted: &[&str], known: &[&str], writer: &Writer<'_>) -> Result<Option<Pack>> {
-    let arguments = ["pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset"];
-    let doing = || "packing what git may lose".to_owned();
-    let mut child = git.start(&arguments)?;
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let lines: String = wanted
-        .iter()
-        .map(|oid| format!("{oid}\n"))
-        .chain(known.iter().map(|oid| format!("^{oid}\n")))
-        .collect();
-    let (kept, error) = std::thread::scope(|scope| {
-        scope.spawn(move || {
-            // A command that reads no more of it says why by its status.
-            let _ = stdin.map(|mut stdin| stdin.write_all(lines.as_bytes()));
-        });
-        let error = scope.spawn(move || {
-            let mut text = Vec::new();
-            let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
-            text
-        });
-        let kept = stdout.map(|mut stdout| writer.put_reader(&mut stdout));
-        (kept, error.join().unwrap_or_default())
-    });
-    if !child.wait().while_doing(doing)?.success() {
-        return Err(failed(&arguments, &error));
-    }
-    // The header, and a checksum as long as the repository's hashes.
-    let empty = 12 + wanted.first().map_or(0, |oid| oid.len() as u64 / 2);
-    match kept {
-        Some(kept) => {
-            let (hash, size) = kept?;
-            Ok((size > empty).then_some(Pack(hash)))
-        }
-        None => Ok(None),
-    }
 }

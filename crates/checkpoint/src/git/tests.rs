@@ -7,6 +7,9 @@ use ic_store::OpenOptions;
 use super::{GitPlan, GitState, Recorded, apply_index, apply_refs, plan, record};
 use crate::objects::Objects;
 
+mod campaign;
+mod hard;
+
 struct Repository {
     dir: tempfile::TempDir,
     objects: Objects,

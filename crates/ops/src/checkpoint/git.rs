@@ -42,7 +42,7 @@ impl Workspace<'_> {
                 shot.warnings
                     .push(warn("git's state is not in the checkpoint: there is no git on PATH".to_owned()));
             }
-            Err(error) if error.code() == Code::GitFailed => {
+            Err(error) if matches!(error.code(), Code::GitFailed | Code::GitBusy) => {
                 shot.warnings
                     .push(warn(format!("git's state is not in the checkpoint: {}", error.message())));
             }

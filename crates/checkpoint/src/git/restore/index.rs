@@ -1,0 +1,231 @@
+//! The index: edited in a copy, so that what is known of unchanged files is not lost, and put into its place under git's
+//! own lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_store::path_from_bytes;
+
+use super::super::GitState;
+use super::super::index::{self, Line};
+use super::super::program::Git;
+use super::{busy, dirs};
+use crate::objects::Objects;
+
+/// What an index.lock of ours holds, so that one that a killed restore left is known. The lock of the root, which every
+/// restore holds, tells that it is not in use.
+pub(crate) const LOCK_MARK: &str = "ic: restore checkpoint\n";
+
+/// Whether a restore that was killed left this lock.
+pub(super) fn is_left_behind(lock: &Path) -> bool {
+    fs::read(lock).is_ok_and(|text| text == LOCK_MARK.as_bytes())
+}
+
+/// Errors: `git_busy` if the index is neither the current nor the target's.
+pub(super) fn expect(git: &Git<'_>, target: &GitState, current: &GitState, objects: &Objects) -> Result<()> {
+    let found = git.run(&index::LIST)?;
+    for state in [current, target] {
+        if is_listed(&found, &index::read(objects, state.index)?) {
+            return Ok(());
+        }
+    }
+    Err(busy("another git command changed the index meanwhile"))
+}
+
+/// Whether a listing is that of a kept index.
+fn is_listed(listing: &[u8], text: &[u8]) -> bool {
+    text.strip_prefix(listing).is_some_and(|rest| rest.first() == Some(&0))
+}
+
+/// Makes the index what it was, and lets it look at the files, which are restored already.
+///
+/// The caller holds the lock of the root. Errors: `git_busy` if another command holds the index, or changed it since the
+/// plan: it is then left as it is.
+pub fn apply_index(root: &Path, target: &GitState, current: &GitState, objects: &Objects) -> Result<()> {
+    let dirs = dirs(root)?;
+    let git = Git::new(root);
+    if target.index != current.index {
+        let git_dir = std::path::absolute(&dirs.git_dir).while_doing(|| "finding the index".to_owned())?;
+        let lock = IndexLock::take(&git_dir)?;
+        replace(&git, &git_dir, target, current, objects)?;
+        drop(lock);
+    }
+    // Files that differ are not a failure: they are what the index is for.
+    let _ = git.run(&["update-index", "-q", "--refresh"]);
+    Ok(())
+}
+
+fn replace(
+    git: &Git<'_>,
+    git_dir: &Path,
+    target: &GitState,
+    current: &GitState,
+    objects: &Objects,
+) -> Result<()> {
+    let (wanted, expected) = (index::read(objects, target.index)?, index::read(objects, current.index)?);
+    let found = git.run(&index::LIST)?;
+    let is_done = is_listed(&found, &wanted) && !is_listed(&found, &expected);
+    if is_done {
+        return Ok(());
+    }
+    if !is_listed(&found, &expected) {
+        return Err(busy("another git command changed the index meanwhile"));
+    }
+    let made = tempfile::Builder::new()
+        .prefix("ic-index-")
+        .tempdir_in(git_dir)
+        .while_doing(|| format!("making an index in {}", git_dir.display()))?;
+    let path = made.path().join("index");
+    match fs::copy(git_dir.join("index"), &path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        copied => copied.map(|_| ()).while_doing(|| "copying the index".to_owned())?,
+    }
+    let copy = Git { index: Some(&path), ..*git };
+    edit(&copy, git_dir, made.path(), &expected, &wanted)?;
+    if !is_listed(&copy.run(&index::LIST)?, &wanted) {
+        return Err(Diagnosis::new(
+            Code::GitFailed,
+            "Git does not take the index as it was; it is as before.",
+        )
+        .hint("restore the files alone: --strategy files-only"));
+    }
+    if path.exists() {
+        fs::rename(&path, git_dir.join("index")).while_doing(|| "replacing the index".to_owned())?;
+    }
+    Ok(())
+}
+
+/// Git's lock of the index, held until it is dropped.
+struct IndexLock(PathBuf);
+
+impl IndexLock {
+    /// Errors: `git_busy`.
+    fn take(git_dir: &Path) -> Result<Self> {
+        let path = git_dir.join("index.lock");
+        match File::options().write(true).create_new(true).open(&path) {
+            Ok(mut file) => {
+                let lock = Self(path);
+                file.write_all(LOCK_MARK.as_bytes()).while_doing(|| "locking the index".to_owned())?;
+                Ok(lock)
+            }
+            Err(e) if e.kind() == ErrorKind::AlreadyExists && is_left_behind(&path) => Ok(Self(path)),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                Err(busy("another git command holds the index"))
+            }
+            Err(e) => Err(e).while_doing(|| format!("locking {}", path.display())),
+        }
+    }
+}
+
+impl Drop for IndexLock {
+    fn drop(&mut self) {
+        // When it cannot be removed, git itself will name it.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// What an index holds of a path.
+#[derive(PartialEq, Eq)]
+struct Held<'t> {
+    /// One entry, or up to three of a conflict.
+    entries: Vec<&'t str>,
+    /// It is only intended to be added.
+    is_intended: bool,
+    is_skipped: bool,
+}
+
+fn by_path(text: &[u8]) -> BTreeMap<&[u8], Held<'_>> {
+    let (lines, intended) = index::parse(text);
+    let intended: BTreeSet<&[u8]> = intended.into_iter().collect();
+    let mut paths: BTreeMap<&[u8], Held<'_>> = BTreeMap::new();
+    for line in &lines {
+        let held = paths.entry(line.path).or_insert_with(|| Held {
+            entries: Vec::new(),
+            is_intended: intended.contains(line.path),
+            is_skipped: line.is_skipped(),
+        });
+        held.entries.push(line.meta);
+    }
+    paths
+}
+
+/// Makes an index that holds `old` hold `new`.
+fn edit(git: &Git<'_>, git_dir: &Path, scratch: &Path, old: &[u8], new: &[u8]) -> Result<()> {
+    let (before, after) = (by_path(old), by_path(new));
+    let names: BTreeSet<&[u8]> = before.keys().chain(after.keys()).copied().collect();
+    let touched: BTreeSet<&[u8]> =
+        names.into_iter().filter(|path| before.get(path) != after.get(path)).collect();
+    let mut input = Vec::new();
+    let mut put = |entry: &str, path: &[u8]| {
+        input.extend_from_slice(entry.as_bytes());
+        input.push(b'\t');
+        input.extend_from_slice(path);
+        input.push(0);
+    };
+    // All that goes goes first: a file may have come where a directory was.
+    for path in &touched {
+        let Some(entry) = before.get(path).and_then(|held| held.entries.first()) else { continue };
+        let oid = entry.split(' ').nth(1).unwrap_or_default();
+        put(&format!("0 {}", "0".repeat(oid.len())), path);
+    }
+    for path in &touched {
+        let Some(held) = after.get(path).filter(|held| !held.is_intended) else { continue };
+        held.entries.iter().for_each(|entry| put(entry, path));
+    }
+    if !input.is_empty() {
+        git.run_with(&["update-index", "-z", "--index-info"], &input)?;
+    }
+    let (old, (new, intended)) = (index::parse(old).0, index::parse(new));
+    let intended: BTreeSet<&[u8]> = intended.into_iter().filter(|path| touched.contains(path)).collect();
+    intend(git, git_dir, &scratch.join("tree"), new.iter().filter(|line| intended.contains(line.path)))?;
+    let stays = |line: &&Line<'_>| !touched.contains(line.path);
+    let was: BTreeSet<&[u8]> = old.iter().filter(stays).filter(|l| l.is_assumed()).map(|l| l.path).collect();
+    let is: BTreeSet<&[u8]> = new.iter().filter(|l| l.is_assumed()).map(|l| l.path).collect();
+    mark(git, "--no-assume-unchanged", was.difference(&is))?;
+    mark(git, "--assume-unchanged", is.difference(&was))?;
+    let skipped = new.iter().filter(|line| line.is_skipped() && touched.contains(line.path));
+    mark(git, "--skip-worktree", skipped.map(|line| &line.path))
+}
+
+fn mark<'p>(git: &Git<'_>, flag: &str, paths: impl Iterator<Item = &'p &'p [u8]>) -> Result<()> {
+    let input: Vec<u8> = paths.flat_map(|path| path.iter().copied().chain([0])).collect();
+    if input.is_empty() {
+        return Ok(());
+    }
+    git.run_with(&["update-index", "-z", flag, "--stdin"], &input).map(|_| ())
+}
+
+/// Intends to add files, of which git wants to see that they are there: in a tree that holds nothing else, whatever
+/// became of those in the work tree.
+fn intend<'l>(
+    git: &Git<'_>,
+    git_dir: &Path,
+    tree: &Path,
+    lines: impl Iterator<Item = &'l Line<'l>>,
+) -> Result<()> {
+    let mut paths = Vec::new();
+    for line in lines {
+        let path = tree.join(path_from_bytes(line.path));
+        let made = fs::create_dir_all(path.parent().unwrap_or(tree)).and_then(|()| match &line.meta[..6] {
+            "120000" => symlink("nowhere", &path),
+            mode => {
+                let mode = if mode == "100755" { 0o755 } else { 0o644 };
+                File::create(&path).and_then(|file| file.set_permissions(fs::Permissions::from_mode(mode)))
+            }
+        });
+        made.while_doing(|| format!("making {}", path.display()))?;
+        paths.extend_from_slice(line.path);
+        paths.push(0);
+    }
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let git = Git { root: tree, repository: Some(git_dir), ..*git };
+    let add = ["add", "-N", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"];
+    let exact = ["--literal-pathspecs", "-c", "core.fileMode=true", "-c", "core.symlinks=true"];
+    git.run_with(&[&exact[..], &add[..]].concat(), &paths).map(|_| ())
+}

@@ -1,0 +1,199 @@
+//! Branches and HEAD.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use ic_base::Result;
+
+use super::super::GitState;
+use super::super::program::Git;
+use super::{GitPlan, Moved, REFLOG, busy};
+
+/// The moves that are still to be made. Errors: `git_busy` if a branch is where it neither was nor goes.
+pub(super) fn pending<'p>(git: &Git<'_>, plan: &'p GitPlan) -> Result<Vec<&'p Moved>> {
+    if plan.refs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let text = git.run(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads"])?;
+    let at: BTreeMap<&[u8], &str> = text
+        .split(|b| *b == b'\n')
+        .filter_map(|line| {
+            let space = line.iter().position(|b| *b == b' ')?;
+            Some((&line[space + 1..], std::str::from_utf8(&line[..space]).ok()?))
+        })
+        .collect();
+    let mut pending = Vec::new();
+    for moved in &plan.refs {
+        let found = at.get(&moved.name[..]).copied();
+        if found == moved.to.as_deref() {
+            continue;
+        }
+        if found != moved.from.as_deref() {
+            let name = String::from_utf8_lossy(&moved.name);
+            return Err(busy(&format!("{name} was moved meanwhile")).detail("ref", name.into_owned()));
+        }
+        pending.push(moved);
+    }
+    Ok(pending)
+}
+
+/// The refs that keep what is moved or removed, below `prefix`.
+pub(super) fn kept<'s>(
+    plan: &'s GitPlan,
+    target: &GitState,
+    current: &'s GitState,
+    prefix: &str,
+) -> Vec<(Vec<u8>, &'s str)> {
+    let mut kept = Vec::new();
+    for moved in &plan.refs {
+        if let Some(from) = &moved.from {
+            let name = moved.name.strip_prefix(b"refs/").unwrap_or(&moved.name);
+            kept.push(([prefix.as_bytes(), name].concat(), from.as_str()));
+        }
+    }
+    if plan.head
+        && let Some(head) = &current.head
+    {
+        kept.push((format!("{prefix}HEAD").into_bytes(), head));
+    }
+    if plan.stash {
+        let dropped = current.stash.iter().enumerate().filter(|(_, entry)| !target.stash.contains(entry));
+        kept.extend(dropped.map(|(i, entry)| (format!("{prefix}stash/{i}").into_bytes(), &*entry.commit)));
+    }
+    kept
+}
+
+/// Moves branches, each from its old value, all or none; those that keep what goes come first.
+///
+/// Git cannot make `a/b` while it removes `a`: such ones are removed ahead of the others.
+pub(super) fn apply(git: &Git<'_>, refs: &[&Moved], kept: &[(Vec<u8>, &str)]) -> Result<()> {
+    let is_in_the_way = |removed: &Moved| {
+        removed.to.is_none()
+            && refs.iter().any(|made| made.from.is_none() && are_nested(&made.name, &removed.name))
+    };
+    let (ahead, rest): (Vec<&Moved>, Vec<&Moved>) =
+        refs.iter().copied().partition(|moved| is_in_the_way(moved));
+    let mut commands = Commands::default();
+    for (name, oid) in kept {
+        commands.set(name, oid);
+    }
+    if !ahead.is_empty() {
+        for moved in &ahead {
+            commands.change(moved);
+        }
+        for moved in rest.iter().filter(|moved| moved.from.is_some()) {
+            commands.verify(moved);
+        }
+        commands.run(git)?;
+        commands = Commands::default();
+    }
+    for moved in rest {
+        commands.change(moved);
+    }
+    commands.run(git)
+}
+
+/// Whether one name is a directory of the other.
+fn are_nested(a: &[u8], b: &[u8]) -> bool {
+    let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    long.strip_prefix(short).is_some_and(|rest| rest.starts_with(b"/"))
+}
+
+/// Where HEAD goes.
+pub(super) enum Head<'s> {
+    /// On a branch.
+    Branch(&'s [u8]),
+    /// At a commit, from one that it is still at.
+    Detached { to: &'s str, from: Option<&'s str> },
+}
+
+/// What is left to do about HEAD. Errors: `git_busy` if it is where it neither was nor goes.
+pub(super) fn pending_head<'s>(
+    git: &Git<'_>,
+    target: &'s GitState,
+    current: &'s GitState,
+) -> Result<Option<Head<'s>>> {
+    // Both exit with 1 where there is nothing of that kind.
+    let symbolic = git.run(&["symbolic-ref", "-q", "HEAD"]).ok();
+    let found = symbolic.as_deref().map(|name| name.strip_suffix(b"\n").unwrap_or(name));
+    let at = git.run(&["rev-parse", "-q", "--verify", "HEAD"]).ok();
+    let at = at.as_deref().and_then(|at| std::str::from_utf8(at).ok()).map(str::trim_end);
+    let is_at = |state: &GitState| match (&state.branch, found) {
+        (Some(branch), Some(found)) => found.strip_prefix(b"refs/heads/") == Some(&branch.0),
+        (None, None) => at == state.head.as_deref(),
+        _ => false,
+    };
+    if is_at(target) {
+        return Ok(None);
+    }
+    if !is_at(current) {
+        return Err(busy("HEAD was moved meanwhile").detail("ref", "HEAD"));
+    }
+    Ok(match (&target.branch, &target.head) {
+        (Some(branch), _) => Some(Head::Branch(&branch.0)),
+        (None, Some(to)) => {
+            let from = current.head.as_deref().filter(|_| current.branch.is_none());
+            Some(Head::Detached { to, from })
+        }
+        (None, None) => None,
+    })
+}
+
+impl Head<'_> {
+    pub(super) fn apply(&self, git: &Git<'_>) -> Result<()> {
+        match self {
+            Self::Branch(name) => {
+                let name = [b"refs/heads/", *name].concat();
+                let arguments = ["symbolic-ref", "-m", REFLOG, "HEAD"].map(OsStr::new);
+                git.run(&[&arguments[..], &[OsStr::from_bytes(&name)]].concat())
+            }
+            Self::Detached { to, from } => {
+                let mut arguments = vec!["update-ref", "--no-deref", "-m", REFLOG, "HEAD", to];
+                arguments.extend(from);
+                git.run(&arguments)
+            }
+        }
+        .map(|_| ())
+    }
+}
+
+/// Input of `git update-ref --stdin -z`.
+#[derive(Default)]
+struct Commands(Vec<u8>);
+
+impl Commands {
+    fn set(&mut self, name: &[u8], to: &str) {
+        self.command(b"update ", name, &[to, ""]);
+    }
+
+    fn change(&mut self, moved: &Moved) {
+        match (&moved.from, &moved.to) {
+            (Some(from), Some(to)) => self.command(b"update ", &moved.name, &[to, from]),
+            (None, Some(to)) => self.command(b"create ", &moved.name, &[to]),
+            (Some(from), None) => self.command(b"delete ", &moved.name, &[from]),
+            (None, None) => {}
+        }
+    }
+
+    fn verify(&mut self, moved: &Moved) {
+        self.command(b"verify ", &moved.name, &[moved.from.as_deref().unwrap_or("")]);
+    }
+
+    fn command(&mut self, verb: &[u8], name: &[u8], values: &[&str]) {
+        self.0.extend_from_slice(verb);
+        self.0.extend_from_slice(name);
+        for value in values {
+            self.0.push(0);
+            self.0.extend_from_slice(value.as_bytes());
+        }
+        self.0.push(0);
+    }
+
+    fn run(&self, git: &Git<'_>) -> Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        git.run_with(&["update-ref", "-m", REFLOG, "--stdin", "-z"], &self.0).map(|_| ())
+    }
+}

@@ -1,0 +1,147 @@
+//! What a restore refuses before it moves anything.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_store::{GitDirs, path_from_bytes};
+
+use super::super::GitState;
+use super::super::index::{self, Line};
+use super::super::program::Git;
+use super::super::record::operation;
+use super::index::is_left_behind;
+use super::{GitPlan, busy};
+use crate::objects::Objects;
+
+fn unsupported(what: &str) -> Diagnosis {
+    Diagnosis::new(Code::GitUnsupported, format!("Git's state cannot be restored: {what}."))
+        .hint("restore the files alone: --strategy files-only")
+}
+
+pub(super) fn operations(target: &GitState, current: &GitState, dirs: &GitDirs) -> Result<()> {
+    let in_progress = |operation: &str, when: &str| {
+        Diagnosis::new(Code::GitInProgress, format!("A {operation} {when} in progress."))
+            .hint("finish or abort it, or restore the files alone: --strategy files-only")
+            .detail("operation", operation)
+    };
+    if let Some(operation) = operation(&dirs.git_dir).as_ref().or(current.operation.as_ref()) {
+        return Err(in_progress(operation, "is"));
+    }
+    if let Some(operation) = &target.operation {
+        return Err(in_progress(operation, "was, when the checkpoint was taken,"));
+    }
+    Ok(())
+}
+
+pub(super) fn locks(dirs: &GitDirs) -> Result<()> {
+    let index = dirs.git_dir.join("index.lock");
+    if index.exists() && !is_left_behind(&index) {
+        return Err(busy("another git command holds the index"));
+    }
+    if dirs.git_dir.join("HEAD.lock").exists() {
+        return Err(busy("another git command holds HEAD"));
+    }
+    Ok(())
+}
+
+pub(super) fn symbolic_branches(target: &GitState, current: &GitState) -> Result<()> {
+    let differs = target.symbolic.iter().find(|alias| !current.symbolic.contains(alias));
+    let differs = differs.or_else(|| current.symbolic.iter().find(|alias| !target.symbolic.contains(alias)));
+    match differs {
+        Some((name, _)) => {
+            let name = String::from_utf8_lossy(&name.0);
+            Err(unsupported(&format!("{name} is a symbolic branch, and changed")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Entries that are more than a file: of submodules, and those that a sparse checkout leaves out.
+pub(super) fn special_entries(
+    git: &Git<'_>,
+    dirs: &GitDirs,
+    target: &GitState,
+    current: &GitState,
+    objects: &Objects,
+) -> Result<()> {
+    let (target, current) = (index::read(objects, target.index)?, index::read(objects, current.index)?);
+    let (target, current) = (index::parse(&target).0, index::parse(&current).0);
+    let skipped = |lines: &[Line<'_>]| -> Vec<Vec<u8>> {
+        lines.iter().filter(|line| line.is_skipped()).map(|line| line.path.to_vec()).collect()
+    };
+    let left_out = skipped(&current);
+    if left_out != skipped(&target) {
+        return Err(unsupported("the files that the checkout leaves out (skip-worktree) changed"));
+    }
+    if dirs.git_dir.join("info/sparse-checkout").exists() {
+        // Exits with 1 where it is not set.
+        let sparse = git.run(&["config", "--type=bool", "core.sparseCheckout"]).unwrap_or_default();
+        if sparse.starts_with(b"true") {
+            return Err(unsupported("the checkout is sparse"));
+        }
+    }
+    let submodules = |lines: &[Line<'_>]| -> Vec<(Vec<u8>, String)> {
+        let of = |line: &&Line<'_>| line.is_submodule();
+        lines.iter().filter(of).map(|line| (line.path.to_vec(), line.meta.to_owned())).collect()
+    };
+    if submodules(&target) != submodules(&current) {
+        return Err(unsupported("a submodule changed"));
+    }
+    Ok(())
+}
+
+/// A branch that would move, or that HEAD would go to, and that another work tree of the repository has checked out or
+/// is about to come back to.
+pub(super) fn branches_elsewhere(
+    git: &Git<'_>,
+    root: &Path,
+    dirs: &GitDirs,
+    plan: &GitPlan,
+    target: &GitState,
+) -> Result<()> {
+    let head = target.branch.as_ref().filter(|_| plan.head);
+    let head = head.map(|branch| [b"refs/heads/", &branch.0[..]].concat());
+    let is_touched =
+        |branch: &[u8]| head.as_deref() == Some(branch) || plan.refs.iter().any(|moved| moved.name == branch);
+    let refuse = |branch: &[u8], place: &Path| {
+        let branch = String::from_utf8_lossy(branch);
+        unsupported(&format!("{branch} is in use in {}", place.display()))
+    };
+    // Not `-z`, which is of git 2.36: a path with a newline in it is taken for another tree's, which only refuses more.
+    let listed = git.run(&["worktree", "list", "--porcelain"])?;
+    let own = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let mut tree = PathBuf::new();
+    for line in listed.split(|b| *b == b'\n') {
+        if let Some(path) = line.strip_prefix(b"worktree ") {
+            tree = path_from_bytes(path);
+        } else if let Some(branch) = line.strip_prefix(b"branch ")
+            && tree != own
+            && is_touched(branch)
+        {
+            return Err(refuse(branch, &tree));
+        }
+    }
+    for place in git_dirs_of_others(dirs) {
+        for file in ["rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"] {
+            let Ok(text) = fs::read(place.join(file)) else { continue };
+            let name = text.strip_suffix(b"\n").unwrap_or(&text);
+            let full = [b"refs/heads/", name].concat();
+            if let Some(branch) = [name, &full].into_iter().find(|name| is_touched(name)) {
+                return Err(refuse(branch, &place));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The git directories of the repository's other work trees.
+fn git_dirs_of_others(dirs: &GitDirs) -> Vec<PathBuf> {
+    let linked = fs::read_dir(dirs.common_dir.join("worktrees")).into_iter().flatten().flatten();
+    let own = fs::canonicalize(&dirs.git_dir).unwrap_or_else(|_| dirs.git_dir.clone());
+    linked
+        .map(|entry| entry.path())
+        .chain([dirs.common_dir.clone()])
+        .filter(|place| fs::canonicalize(place).is_ok_and(|place| place != own))
+        .collect()
+}

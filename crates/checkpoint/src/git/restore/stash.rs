@@ -1,0 +1,72 @@
+//! The stash: a ref whose reflog is its list of entries.
+
+use ic_base::Result;
+
+use super::super::Stash;
+use super::super::program::Git;
+use super::super::record;
+use super::busy;
+
+/// What is left to do about the stash: the entries that both have at its old end stay, with their times.
+pub(super) struct Pending<'s> {
+    /// How many of the newest go.
+    dropped: usize,
+    /// Those that come, newest first.
+    stored: &'s [Stash],
+    /// The newest of those that stay.
+    below: Option<String>,
+    /// What the ref names though its list is empty: its reflog has expired.
+    pub(super) unlisted: Option<String>,
+}
+
+/// Errors: `git_busy` if the stash is neither what it was, nor what a restore of it leaves on its way.
+pub(super) fn pending<'s>(git: &Git<'_>, target: &'s [Stash], current: &[Stash]) -> Result<Pending<'s>> {
+    let top = git.run(&["for-each-ref", "--format=%(objectname)", "refs/stash"])?;
+    let top = String::from_utf8_lossy(&top).trim_end().to_owned();
+    let found = if top.is_empty() { Vec::new() } else { record::stash(git)? };
+    let kept = shared(target, current);
+    let is_on_the_way = |whole: &[Stash]| {
+        found.len() >= kept && found.len() <= whole.len() && shared(&found, whole) == found.len()
+    };
+    if !is_on_the_way(current) && !is_on_the_way(target) {
+        return Err(busy("the stash was changed meanwhile").detail("ref", "refs/stash"));
+    }
+    let stays = shared(&found, target);
+    let is_unlisted = found.is_empty() && !top.is_empty();
+    Ok(Pending {
+        unlisted: is_unlisted.then_some(top),
+        dropped: found.len() - stays,
+        stored: &target[..target.len() - stays],
+        below: found.get(found.len() - stays).map(|entry| entry.commit.clone()),
+    })
+}
+
+/// How many entries two lists share, from the oldest on.
+fn shared(a: &[Stash], b: &[Stash]) -> usize {
+    a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+}
+
+impl Pending<'_> {
+    pub(super) fn apply(&self, git: &Git<'_>) -> Result<()> {
+        for _ in 0..self.dropped {
+            git.run(&["stash", "drop", "-q", "stash@{0}"])?;
+        }
+        if let Some(unlisted) = &self.unlisted {
+            // A ref that is there already with this value gets no entry in its list.
+            git.run(&["update-ref", "-d", "refs/stash", unlisted])?;
+        }
+        let mut below = self.below.as_deref();
+        for Stash { commit, message } in self.stored.iter().rev() {
+            // `git stash store` asks more of a commit than some versions of git once asked when they made it.
+            let mut arguments = vec!["update-ref", "--create-reflog"];
+            if !message.is_empty() {
+                arguments.extend(["-m", message]);
+            }
+            arguments.extend(["refs/stash", commit]);
+            arguments.extend(below);
+            git.run(&arguments)?;
+            below = Some(commit);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! Histories made by chance: whatever git did between a checkpoint and its restore, the state comes back.
+
+use super::*;
+
+/// What git is made to do between checkpoints; what it refuses is no loss.
+const DEEDS: [&str; 30] = [
+    "commit -q -a -m more",
+    "commit -q -a -m again",
+    "commit -q --amend -m amended",
+    "branch b1",
+    "branch b2",
+    "branch b1/deep",
+    "branch -D b1",
+    "branch -D b2",
+    "branch -M b2 b1",
+    "branch -M b1 b1/deep",
+    "branch -f b2 HEAD",
+    "branch -f b1 HEAD~1",
+    "checkout -q -f main",
+    "checkout -q -f b1",
+    "checkout -q -f b2",
+    "checkout -q -f --detach",
+    "checkout -q -f -B fresh",
+    "checkout -q --orphan void",
+    "stash push -q",
+    "stash push -q -m named",
+    "stash drop -q",
+    "stash pop -q",
+    "reset -q --soft HEAD~1",
+    "reset -q HEAD~1",
+    "reset -q --hard",
+    "add -A",
+    "add -N new",
+    "rm -q --cached f2",
+    "update-index --assume-unchanged f1",
+    "tag -f mark",
+];
+
+/// Runs `seed`'s deeds, and goes back and forth between the checkpoints that were taken on the way.
+fn campaign(seed: u64) {
+    let repository = Repository::with_history();
+    let mut state = seed;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    let attempt = |line: &str| {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b.c"]).args(line.split(' '));
+        git.current_dir(repository.root()).output().unwrap()
+    };
+    let mut taken = vec![repository.record(None)];
+    for step in 0..60 {
+        match next(10) {
+            0..=6 => {
+                let file = ["f1", "f2", "f3", "new", "d/f"][next(5)];
+                if next(4) == 0 {
+                    let _ = std::fs::remove_file(repository.root().join(file));
+                } else {
+                    std::fs::create_dir_all(repository.root().join("d")).unwrap();
+                    let _ = std::fs::write(repository.root().join(file), format!("{step}"));
+                }
+                attempt(DEEDS[next(DEEDS.len())]);
+            }
+            7 => taken.push(repository.record(taken.last())),
+            8 => {
+                let target = taken[next(taken.len())].clone();
+                if next(2) == 0 {
+                    repository.collect_garbage();
+                }
+                let current = repository.record(taken.last());
+                if target.operation.is_some() || current.operation.is_some() {
+                    continue;
+                }
+                taken.push(current.clone());
+                let planned = plan(&repository.root(), &target, &current, &repository.objects).unwrap();
+                let id = format!("r{step}");
+                apply_refs(&repository.root(), &planned, &target, &current, &id, &repository.objects)
+                    .unwrap();
+                apply_index(&repository.root(), &target, &current, &repository.objects).unwrap();
+                let without_tags = |mut state: GitState| {
+                    state.refs.retain(|(name, _)| name.0.starts_with(b"refs/heads/"));
+                    state
+                };
+                assert_same(&without_tags(repository.record(taken.last())), &without_tags(target));
+                repository.git("fsck --full --strict");
+            }
+            _ => {
+                if next(3) == 0 {
+                    taken.push(repository.record(taken.last()));
+                    repository.collect_garbage();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_checkpoint_comes_back_whatever_was_done() {
+    let seeds: u64 = std::env::var("IC_TEST_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(3);
+    (1..=seeds).for_each(campaign);
+}
