@@ -19,6 +19,9 @@ impl Ledger {
     /// A run that was advanced twice, with 10 artifacts, 3 dispatches and 3 agents that a rollback to `a` takes back.
     pub(crate) fn new() -> Self {
         let cli = Cli::new(env!("CARGO_BIN_EXE_ic"));
+        // One transaction a verb: content has a database, and crashes, of its own.
+        std::fs::write(cli.root().join(".ic.yaml"), "rollback: {enabled: false}\n")
+            .expect("its configuration");
         let gates = r#"{"c→d": [{"check": "artifact_exists", "phase": "d"}]}"#;
         let create = ["run", "create", "--goal", "crash", "--phases", "a,b,c,d,e", "--scope-id", "s"];
         let run = cli.ok(create.iter().chain(&["--gates", gates]));

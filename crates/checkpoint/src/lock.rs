@@ -45,11 +45,26 @@ pub fn store(objects: &Path, mode: Mode, timeout: Duration) -> Result<Lock> {
     take(&PathBuf::from(name), mode, timeout, || "Somebody else prunes or captures".to_owned())
 }
 
+/// Takes a lock. Whoever waits for it holds the turnstile before it, so that one who wants it alone is not passed for ever
+/// by others who share it.
 fn take(path: &Path, mode: Mode, timeout: Duration, who: impl Fn() -> String) -> Result<Lock> {
+    let started = Instant::now();
+    let mut turnstile = path.as_os_str().to_owned();
+    turnstile.push(".turn");
+    let _turn = wait(&PathBuf::from(turnstile), Mode::Exclusive, started, timeout, &who)?;
+    wait(path, mode, started, timeout, &who)
+}
+
+fn wait(
+    path: &Path,
+    mode: Mode,
+    started: Instant,
+    timeout: Duration,
+    who: &impl Fn() -> String,
+) -> Result<Lock> {
     let doing = || format!("locking {}", path.display());
     let file =
         File::options().create(true).truncate(false).write(true).mode(0o600).open(path).while_doing(doing)?;
-    let started = Instant::now();
     loop {
         let taken = match mode {
             Mode::Shared => file.try_lock_shared(),

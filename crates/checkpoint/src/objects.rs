@@ -32,7 +32,7 @@ pub(crate) const PIECE: usize = 1 << 20;
 const SCHEMA: SideSchema = SideSchema {
     application_id: 0x6963_4f62,
     version: 1,
-    page_size: 16_384,
+    page_size: 4096,
     sql: "
 CREATE TABLE packs (
     id         INTEGER PRIMARY KEY,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rusqlite::backup::Backup;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -16,6 +16,46 @@ pub const DATABASE_SIDE_SUFFIXES: [&[u8]; 3] = [b"-wal", b"-shm", b"-journal"];
 /// Whether a file that begins with these bytes is an SQLite database: <https://sqlite.org/fileformat.html>.
 pub fn is_database(head: &[u8]) -> bool {
     head.starts_with(b"SQLite format 3\0")
+}
+
+/// Whether the database with this head keeps a write-ahead log; else it keeps a rollback journal.
+pub fn has_write_ahead_log(head: &[u8]) -> bool {
+    head.get(18) == Some(&2)
+}
+
+/// Runs `read` while no program can write the database in `path`, which keeps a rollback journal.
+///
+/// `None` when that cannot be had: its writer died in the middle, it is damaged, or it was busy past the timeout. A file that
+/// `read` has open must be closed after this returns: closing it would end the lock.
+pub fn while_nobody_writes<T>(path: &Path, timeout: Duration, read: impl FnOnce() -> T) -> Option<T> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).ok()?;
+    connection.busy_timeout(timeout).ok()?;
+    connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;").ok()?;
+    Some(read())
+}
+
+/// Copies a database whose writer died, with what it left beside it, to `to`, and brings the copy to its last commit.
+pub fn recover_copy(from: &Path, to: &Path) -> Result<()> {
+    let beside = |path: &Path, end: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        std::path::PathBuf::from(name)
+    };
+    for end in ["", "-wal", "-journal"] {
+        match std::fs::copy(beside(from, end), beside(to, end)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound || end.is_empty() => {
+                return Err(e).while_doing(|| format!("copying the database {}", from.display()));
+            }
+            _ => {}
+        }
+    }
+    let recover = || -> rusqlite::Result<()> {
+        let copy = Connection::open(to)?;
+        copy.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        copy.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+    };
+    recover().map_err(|e| diagnose(e, &format!("recovering a copy of {}", from.display())))
 }
 
 /// Copies a database as it is at one moment into the new file `to`, while others may be writing it.

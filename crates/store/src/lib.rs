@@ -18,7 +18,10 @@ mod transaction;
 mod values;
 
 pub use connection::OpenOptions;
-pub use foreign::{DATABASE_SIDE_SUFFIXES, copy_database, is_database};
+pub use foreign::{
+    DATABASE_SIDE_SUFFIXES, copy_database, has_write_ahead_log, is_database, recover_copy,
+    while_nobody_writes,
+};
 pub use ledger::Ledger;
 pub use locate::{FoundBy, GitDirs, Lookup, Place, create, git_dirs, initial_place, locate, project_root};
 pub use migrate::LATEST;

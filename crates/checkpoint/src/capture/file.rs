@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_events::Hash;
-use ic_store::{copy_database, is_database};
+use ic_store::{copy_database, has_write_ahead_log, is_database, recover_copy, while_nobody_writes};
 use rustix::fs::{Mode, OFlags, fstat, openat};
 
 use super::cache::Key;
@@ -40,64 +41,92 @@ pub(crate) enum Outcome {
     Unreadable,
 }
 
-/// Reads the regular file `name` in a directory and keeps its content.
-pub(crate) fn keep(writer: &Writer<'_>, directory: BorrowedFd<'_>, name: &[u8]) -> Result<Outcome> {
+/// A file to be read, and what is known about it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject<'s> {
+    pub(crate) directory: BorrowedFd<'s>,
+    pub(crate) name: &'s [u8],
+    /// For SQLite, which takes no handles.
+    pub(crate) path: &'s Path,
+    /// When the capture began, by the file system's clock.
+    pub(crate) now: i64,
+    /// A directory for copies.
+    pub(crate) space: &'s Path,
+    /// There is a log or journal beside it.
+    pub(crate) in_use: bool,
+}
+
+/// Reads a regular file and keeps its content; of an SQLite database, the content at one moment between transactions.
+pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome> {
     let mut last = Outcome::Gone;
     for _ in 0..ATTEMPTS {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match openat(directory, name, flags, Mode::empty()) {
+        let file = match openat(subject.directory, subject.name, flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP | rustix::io::Errno::NXIO) => {
                 return Ok(Outcome::Gone);
             }
             Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => return Ok(Outcome::Unreadable),
-            Err(e) => return Err(io::Error::from(e)).while_doing(|| reading(name)),
+            Err(e) => return Err(io::Error::from(e)).while_doing(|| reading(subject.name)),
         };
-        let before = state(&file, name)?;
         if !file.metadata().is_ok_and(|meta| meta.is_file()) {
             return Ok(Outcome::Gone);
         }
+        let before = state(&file, subject.name)?;
+        let mut head = [0; 20];
+        let is_one = file.read_exact_at(&mut head, 0).is_ok() && is_database(&head);
+        if is_one && subject.in_use && has_write_ahead_log(&head) {
+            return keep_copy(writer, subject, &before);
+        }
+        // A writer's transactions can fall into one tick of the file system's clock: only SQLite's own lock tells.
+        let may_be_written =
+            is_one && !has_write_ahead_log(&head) && (subject.in_use || !before.is_settled(subject.now));
         let mut source = Source { file: &file, failed: None };
-        let kept = writer.put_reader(&mut source);
-        if let Some(error) = source.failed.take() {
+        let read = || writer.put_reader(&mut source);
+        let kept = if may_be_written {
+            match while_nobody_writes(subject.path, DATABASE_TIMEOUT, read) {
+                Some(kept) => kept,
+                None => return keep_copy(writer, subject, &before),
+            }
+        } else {
+            writer.put_reader(&mut source)
+        };
+        if source.failed.take().is_some() {
             // A bad block, or a file system that ended: the tree goes on without it, and says so.
-            let _ = error;
             return Ok(Outcome::Unreadable);
         }
         let (hash, size) = kept?;
-        let after = state(&file, name)?;
+        let after = state(&file, subject.name)?;
         let stood_still = before == after;
-        let key = stood_still.then_some(after);
+        let key = (stood_still && !subject.in_use).then_some(after);
         last = Outcome::Kept(Kept { hash, size, key, mode: after.permissions() });
-        if stood_still {
+        if stood_still || may_be_written {
             break;
         }
     }
     Ok(last)
 }
 
-/// Keeps an SQLite database in use as it is at one moment, through SQLite itself; `None` if `path` is no database.
-///
-/// `space` is a directory for the copy.
-pub(crate) fn keep_database(
-    writer: &Writer<'_>,
-    path: &Path,
-    key: &Key,
-    space: &Path,
-) -> Result<Option<Kept>> {
-    let mut head = [0; 16];
-    let is_one =
-        File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && is_database(&head);
-    if !is_one {
-        return Ok(None);
+/// Keeps an SQLite database through a copy: by SQLite's backup while its log is in use, else by recovering what a
+/// dead writer left. One that cannot be had whole is named as unreadable.
+fn keep_copy(writer: &Writer<'_>, subject: &Subject<'_>, key: &Key) -> Result<Outcome> {
+    let doing = || format!("copying {}", subject.path.display());
+    let space = tempfile::tempdir_in(subject.space).while_doing(doing)?;
+    let copy = space.path().join("copy.db");
+    let mut shared = subject.path.as_os_str().to_owned();
+    shared.push("-shm");
+    let is_live = Path::new(&shared).exists();
+    let copied = if is_live {
+        copy_database(subject.path, &copy, DATABASE_TIMEOUT)
+    } else {
+        recover_copy(subject.path, &copy)
+    };
+    if copied.is_err() {
+        return Ok(Outcome::Unreadable);
     }
-    let copy =
-        tempfile::NamedTempFile::new_in(space).while_doing(|| format!("copying {}", path.display()))?;
-    copy_database(path, copy.path(), DATABASE_TIMEOUT)?;
-    let mut file =
-        File::open(copy.path()).while_doing(|| format!("reading the copy of {}", path.display()))?;
+    let mut file = File::open(&copy).while_doing(doing)?;
     let (hash, size) = writer.put_reader(&mut file)?;
-    Ok(Some(Kept { hash, size, key: None, mode: key.permissions() }))
+    Ok(Outcome::Kept(Kept { hash, size, key: None, mode: key.permissions() }))
 }
 
 /// A file whose read errors are told apart from the store's.

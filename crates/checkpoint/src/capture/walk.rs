@@ -16,7 +16,7 @@ use rustix::fs::{Dir, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
 use super::cache::{Cache, Key, Line, Maker, Record, Seen};
-use super::file::{self, Outcome};
+use super::file::{self, Outcome, Subject};
 use super::look::{Looker, ignore_file, own_files};
 use super::rules::{Level, Rules};
 use super::{Counts, Options, Progress};
@@ -249,17 +249,19 @@ impl<'w> Walk<'w> {
         in_use: bool,
     ) -> Result<Option<(Seen<'static>, bool)>> {
         let path = self.root.join(path_from_bytes(&place.path)).join(path_from_bytes(name));
-        let database = || file::keep_database(self.writer, &path, key, self.space);
-        let mut kept = if in_use { database()? } else { None };
-        if kept.is_none() {
-            kept = match file::keep(self.writer, place.fd.as_fd(), name)? {
-                Outcome::Gone => return Ok(None),
-                Outcome::Unreadable => return Ok(Some(passed(Reason::Unreadable))),
-                // A database that somebody writes all the time never stands still: SQLite can tell its state.
-                Outcome::Kept(kept) if kept.key.is_none() => database()?.or(Some(kept)),
-                Outcome::Kept(kept) => Some(kept),
-            };
-        }
+        let subject = Subject {
+            directory: place.fd.as_fd(),
+            name,
+            path: &path,
+            now: self.now,
+            space: self.space,
+            in_use,
+        };
+        let kept = match file::keep(self.writer, &subject)? {
+            Outcome::Gone => return Ok(None),
+            Outcome::Unreadable => return Ok(Some(passed(Reason::Unreadable))),
+            Outcome::Kept(kept) => Some(kept),
+        };
         Ok(kept.map(|kept| {
             self.progress.read.fetch_add(kept.size, Relaxed);
             let stored = kept.key.unwrap_or(*key);

@@ -144,6 +144,7 @@ impl Applier<'_> {
         if self.is(path, &found, after) {
             return Ok(());
         }
+        self.require_unused(path)?;
         let is_expected = match before {
             // What stood in its place was removed before.
             None | Some(Node::Directory { .. }) => matches!(found, Found::Absent),
@@ -158,7 +159,6 @@ impl Applier<'_> {
                 self.root.set_mode(path, *mode, &still)
             }
             (_, Node::File { hash, mode, .. }) => {
-                self.require_unused(path)?;
                 let temporary = self.temporary(hash);
                 self.root.write_file(path, *mode, &temporary, &still, &mut |file: &mut File| {
                     self.objects.read_to(hash, file).map(|_| ())

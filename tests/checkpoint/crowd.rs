@@ -1,0 +1,145 @@
+//! Captures from many processes at once, while another restores: no capture sees a tree half restored.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ic_testkit::{Cli, long};
+
+use crate::snapshot::Snapshot;
+use crate::world::{Ending, create, list, project, restored_elsewhere, tree};
+
+fn plant(cli: &Cli, text: &str) -> (String, Snapshot) {
+    for i in 0..60 {
+        let directory = cli.root().join(format!("d{}", i % 6));
+        fs::create_dir_all(&directory).expect("a directory");
+        fs::write(directory.join(format!("f{i}")), format!("{text} {i}").repeat(20)).expect("a file");
+    }
+    fs::write(cli.root().join(format!("only-{text}")), text).expect("a file");
+    (create(cli), tree(cli))
+}
+
+#[test]
+fn captures_of_a_crowd_hold_whole_states_while_another_restores() {
+    let cli = project();
+    let one = plant(&cli, "one");
+    fs::remove_file(cli.root().join("only-one")).expect("one state's own");
+    let two = plant(&cli, "two");
+    let hash = |id: &str| cli.json(["checkpoint", "show", id, "--json"])["root_sha256"].clone();
+    let hashes = [hash(&one.0), hash(&two.0)];
+    // Long enough for a restore to be kept waiting past its timeout, if captures could.
+    let rounds = if long() { 300 } else { 10 };
+    let is_over = AtomicBool::new(false);
+    let captured: Vec<String> = std::thread::scope(|scope| {
+        let end = Ending(&is_over);
+        let capturing: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| (0..rounds).map(|_| create(&cli)).collect::<Vec<_>>())).collect();
+        let restoring = scope.spawn(|| {
+            let mut restores = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let id = [&one.0, &two.0][restores % 2];
+                let outcome = cli.run(["checkpoint", "restore", id, "--yes", "--json"]);
+                let is_told = outcome.code == Some(1)
+                    && ["conflict", "plan_changed"].contains(&outcome.error().as_str());
+                assert!(outcome.code == Some(0) || is_told, "restore {restores}: {outcome:?}");
+                restores += 1;
+            }
+            restores
+        });
+        let captured = capturing.into_iter().flat_map(|thread| thread.join().expect("a capture")).collect();
+        drop(end);
+        println!("{} restores meanwhile", restoring.join().expect("the restores"));
+        captured
+    });
+    assert_eq!(
+        captured.iter().collect::<BTreeSet<_>>().len(),
+        8 * rounds,
+        "every capture has an id of its own"
+    );
+    for checkpoint in list(&cli) {
+        assert!(hashes.contains(&checkpoint["root_sha256"]), "neither state: {checkpoint}");
+    }
+    restored_elsewhere(&cli, &one.0).assert_is(&one.1, "the one state");
+    restored_elsewhere(&cli, &two.0).assert_is(&two.1, "the other state");
+    let wanted = |id: &str| if hash(id) == hashes[0] { &one.1 } else { &two.1 };
+    for id in captured.iter().step_by(7) {
+        restored_elsewhere(&cli, id).assert_is(wanted(id), "a capture in the crowd");
+    }
+    cli.ok(["events", "verify"]);
+}
+
+#[test]
+fn captures_of_a_tree_that_is_written_meanwhile_hold_each_file_whole() {
+    let cli = project();
+    let path = cli.root().join("written");
+    let content = |turn: usize| format!("{turn:08} ").repeat(30_000);
+    fs::write(&path, content(0)).expect("a file");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut turn = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                turn += 1;
+                // As editors do: whole, and then in its place.
+                let new = path.with_extension("new");
+                fs::write(&new, content(turn)).expect("a new file");
+                fs::rename(&new, &path).expect("in its place");
+            }
+        });
+        let _end = Ending(&is_over);
+        for _ in 0..if long() { 200 } else { 20 } {
+            let id = create(&cli);
+            let kept = cli.ok(["checkpoint", "cat", &id, "written"]);
+            assert_eq!(kept.len(), content(0).len());
+            let first = &kept[..9];
+            assert!(kept.as_bytes().chunks(9).all(|part| part == first.as_bytes()), "torn");
+        }
+    });
+}
+
+#[test]
+fn restores_at_once_leave_one_of_their_targets() {
+    let cli = project();
+    let one = plant(&cli, "one");
+    fs::remove_file(cli.root().join("only-one")).expect("one state's own");
+    let two = plant(&cli, "two");
+    for round in 0..if long() { 50 } else { 5 } {
+        std::thread::scope(|scope| {
+            for i in 0..4 {
+                let (cli, id) = (&cli, [&one.0, &two.0][i % 2]);
+                scope.spawn(move || {
+                    let outcome = cli.run(["checkpoint", "restore", id, "--yes", "--json"]);
+                    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+                });
+            }
+        });
+        let now = tree(&cli);
+        let fits = now.differences(&one.1).is_empty() || now.differences(&two.1).is_empty();
+        assert!(fits, "round {round}: {}", now.differences(&one.1));
+    }
+}
+
+#[test]
+fn a_restore_gets_its_turn_among_captures_that_never_pause() {
+    let cli = project();
+    let one = plant(&cli, "one");
+    fs::remove_file(cli.root().join("only-one")).expect("one state's own");
+    let two = plant(&cli, "two");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _end = Ending(&is_over);
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    create(&cli);
+                }
+            });
+        }
+        for turn in 0..if long() { 60 } else { 6 } {
+            let id = [&one.0, &two.0][turn % 2];
+            // Much longer than any capture of this tree takes.
+            let outcome = cli.run(["checkpoint", "restore", id, "--yes", "--json", "--busy-timeout", "2s"]);
+            assert_eq!(outcome.code, Some(0), "restore {turn}: {outcome:?}");
+        }
+    });
+}

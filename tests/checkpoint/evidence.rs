@@ -1,0 +1,244 @@
+//! Nothing is deleted or replaced without evidence: what a checkpoint passed over, or what is passed over now and no
+//! checkpoint could save, survives a restore, and where it stood in the way it is named.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use ic_testkit::Cli;
+use rustix::fs::{FileType, Mode};
+
+use crate::world::{create, project, restore, step, told, tree};
+
+fn write(cli: &Cli, path: &str, content: &str) -> PathBuf {
+    let path = cli.root().join(path);
+    fs::create_dir_all(path.parent().expect("a directory above")).expect("its directory");
+    fs::write(&path, content).expect("a file");
+    path
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| format!("({e})"))
+}
+
+fn skipped(report: &serde_json::Value) -> Vec<(String, String)> {
+    told(report, "skipped", "reason")
+}
+
+fn names(skipped: &[(String, String)]) -> Vec<&str> {
+    skipped.iter().map(|(path, _)| path.as_str()).collect()
+}
+
+fn fifo(path: &Path) {
+    let made = rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0);
+    made.expect("a fifo");
+}
+
+/// More than `max-file-size`, and nothing on the disk.
+fn oversize(path: &Path) {
+    fs::File::create(path).and_then(|file| file.set_len(11 << 20)).expect("a large file");
+}
+
+#[test]
+fn what_is_ignored_now_and_was_not_then_is_restored_and_what_is_new_survives() {
+    let cli = project();
+    let old = write(&cli, "x.log", "old");
+    let target = create(&cli);
+    write(&cli, ".gitignore", "*.log\n");
+    write(&cli, "x.log", "changed since");
+    let new = write(&cli, "y.log", "made since");
+    let before = tree(&cli);
+    let report = restore(&cli, &target);
+    assert_eq!((text(&old), text(&new)), ("old".into(), "made since".into()), "{report}");
+    assert!(!cli.root().join(".gitignore").exists(), "{report}");
+    step(&cli, "undo");
+    tree(&cli).assert_is(&before, "the undo");
+    step(&cli, "redo");
+    assert_eq!((text(&old), text(&new)), ("old".into(), "made since".into()), "after the redo");
+}
+
+#[test]
+fn a_path_that_stays_ignored_is_restored_undone_and_redone() {
+    let cli = project();
+    let path = write(&cli, "x.log", "old");
+    let target = create(&cli);
+    write(&cli, ".gitignore", "*.log\n");
+    write(&cli, "x.log", "changed since");
+    cli.ok(["checkpoint", "restore", &target, "--path", "x.log", "--yes"]);
+    assert_eq!(text(&path), "old");
+    step(&cli, "undo");
+    assert_eq!(text(&path), "changed since", "after the undo");
+    step(&cli, "redo");
+    assert_eq!(text(&path), "old", "after the redo");
+}
+
+#[test]
+fn what_was_ignored_then_and_is_not_now_is_left_alone_and_named() {
+    let cli = project();
+    write(&cli, ".gitignore", "*.log\n");
+    let log = write(&cli, "x.log", "as it was");
+    let target = create(&cli);
+    write(&cli, ".gitignore", "");
+    write(&cli, "x.log", "changed since");
+    let report = restore(&cli, &target);
+    assert_eq!(text(&log), "changed since", "{report}");
+    assert_eq!(names(&skipped(&report)), ["x.log"], "{report}");
+}
+
+#[test]
+fn a_directory_that_was_ignored_then_and_is_not_now_keeps_all_that_is_in_it() {
+    let cli = project();
+    write(&cli, ".gitignore", "/build/\n");
+    let deep = write(&cli, "build/deep/out.o", "compiled for hours");
+    let target = create(&cli);
+    write(&cli, ".gitignore", "");
+    let new = write(&cli, "build/new.o", "compiled since");
+    let report = restore(&cli, &target);
+    assert_eq!(text(&deep), "compiled for hours", "{report}");
+    assert_eq!(text(&new), "compiled since", "{report}");
+    assert!(names(&skipped(&report)).contains(&"build"), "{report}");
+}
+
+#[test]
+fn a_large_file_that_was_left_out_is_left_alone_and_one_that_grew_comes_back_small() {
+    let cli = project();
+    let grew = write(&cli, "grew.bin", "small");
+    let shrank = cli.root().join("shrank.bin");
+    oversize(&shrank);
+    let target = create(&cli);
+    oversize(&grew);
+    fs::write(&shrank, "small now").expect("a small file");
+    let new = cli.root().join("new.bin");
+    oversize(&new);
+    let report = restore(&cli, &target);
+    assert_eq!(text(&grew), "small", "{report}");
+    assert_eq!(text(&shrank), "small now", "{report}");
+    assert_eq!(fs::metadata(&new).expect("the new file").len(), 11 << 20, "{report}");
+    assert_eq!(skipped(&report), [("shrank.bin".to_owned(), "oversize".to_owned())], "{report}");
+    step(&cli, "undo");
+    assert_eq!(fs::metadata(&grew).expect("the file").len(), 11 << 20, "the undo brings its content back");
+}
+
+#[test]
+fn secrets_are_never_touched() {
+    let cli = project();
+    let old = write(&cli, ".env", "A=1");
+    let target = create(&cli);
+    write(&cli, ".env", "A=2");
+    let new = write(&cli, "service/.env.local", "B=1");
+    let key = write(&cli, "id_ed25519", "a key");
+    let plain = write(&cli, "service/app.yml", "made since");
+    let report = restore(&cli, &target);
+    assert_eq!(
+        (text(&old), text(&new), text(&key)),
+        ("A=2".into(), "B=1".into(), "a key".into()),
+        "{report}"
+    );
+    assert!(!plain.exists(), "{report}");
+    assert_eq!(skipped(&report), [("service".to_owned(), "holds secret content".to_owned())], "{report}");
+}
+
+/// Makes a directory with something in it that no restore may remove, beside something that it removes.
+fn guarded(cli: &Cli, directory: &str, make: impl FnOnce(&Path)) {
+    write(cli, &format!("{directory}/deep/plain.txt"), "made since");
+    make(&cli.root().join(directory).join("deep"));
+}
+
+#[test]
+fn a_directory_that_must_go_keeps_what_must_not_and_is_named() {
+    let cli = project();
+    write(&cli, ".gitignore", "*.o\n");
+    // In the place of these three stood something else, and in that of the others nothing.
+    write(&cli, "was-a-file", "a file");
+    symlink("nowhere", cli.root().join("was-a-link")).expect("a link");
+    write(&cli, "was-a-file-too", "a file");
+    let target = create(&cli);
+    for name in ["was-a-file", "was-a-link", "was-a-file-too"] {
+        fs::remove_file(cli.root().join(name)).expect("make room");
+    }
+    guarded(&cli, "was-a-file", |at| fs::write(at.join("x.o"), "ignored").expect("a file"));
+    guarded(&cli, "was-a-link", |at| fs::write(at.join(".env"), "A=1").expect("a secret"));
+    guarded(&cli, "was-a-file-too", |at| oversize(&at.join("large.bin")));
+    guarded(&cli, "new-ignored", |at| fs::write(at.join("y.o"), "ignored").expect("a file"));
+    guarded(&cli, "new-fifo", |at| fifo(&at.join("pipe")));
+    guarded(&cli, "new-socket", |at| drop(UnixListener::bind(at.join("socket")).expect("a socket")));
+    guarded(&cli, "new-git", |at| {
+        fs::create_dir(at.join(".git")).expect("a repository");
+        fs::write(at.join(".git/config"), "[core]").expect("its configuration");
+    });
+    let report = restore(&cli, &target);
+    let root = cli.root();
+    let guarded =
+        ["was-a-file", "was-a-link", "was-a-file-too", "new-ignored", "new-fifo", "new-socket", "new-git"];
+    let skipped = skipped(&report);
+    for name in guarded {
+        assert!(
+            !root.join(name).join("deep/plain.txt").exists() || name.starts_with("was"),
+            "{name}: {report}"
+        );
+        assert!(root.join(name).join("deep").is_dir(), "{name}: {report}");
+        assert!(names(&skipped).contains(&name), "{name}: {report}");
+    }
+    assert_eq!(text(&root.join("was-a-file/deep/x.o")), "ignored");
+    assert_eq!(text(&root.join("was-a-link/deep/.env")), "A=1");
+    assert!(root.join("was-a-file-too/deep/large.bin").exists());
+    assert_eq!(text(&root.join("new-ignored/deep/y.o")), "ignored");
+    let kind = |path: &str| fs::symlink_metadata(root.join(path)).expect("it survives").file_type();
+    assert!(kind("new-fifo/deep/pipe").is_fifo());
+    assert!(kind("new-socket/deep/socket").is_socket());
+    assert_eq!(text(&root.join("new-git/deep/.git/config")), "[core]");
+    step(&cli, "undo");
+    for name in guarded {
+        assert_eq!(text(&root.join(name).join("deep/plain.txt")), "made since", "{name}: after the undo");
+    }
+}
+
+#[test]
+fn a_fifo_in_place_of_a_file_is_left_alone_and_named() {
+    let cli = project();
+    let path = write(&cli, "pipe", "a file");
+    let other = write(&cli, "other", "old");
+    let target = create(&cli);
+    fs::remove_file(&path).expect("make room");
+    fifo(&path);
+    write(&cli, "other", "new");
+    let report = restore(&cli, &target);
+    assert!(fs::symlink_metadata(&path).expect("it survives").file_type().is_fifo(), "{report}");
+    assert_eq!(skipped(&report), [("pipe".to_owned(), "special".to_owned())], "{report}");
+    assert_eq!(text(&other), "old", "{report}");
+}
+
+#[test]
+fn a_nested_repository_keeps_its_git_directory_in_every_direction() {
+    let cli = project();
+    write(&cli, "tool/main.c", "one");
+    write(&cli, "tool/.git/HEAD", "ref: refs/heads/main");
+    let with = create(&cli);
+    fs::remove_dir_all(cli.root().join("tool/.git")).expect("no repository any more");
+    write(&cli, "tool/main.c", "two");
+    let without = create(&cli);
+    restore(&cli, &with);
+    assert!(!cli.root().join("tool/.git").exists(), "what was not kept is not made up");
+    write(&cli, "tool/.git/HEAD", "ref: refs/heads/other");
+    let report = restore(&cli, &without);
+    assert_eq!(text(&cli.root().join("tool/.git/HEAD")), "ref: refs/heads/other", "{report}");
+    assert_eq!(text(&cli.root().join("tool/main.c")), "two", "{report}");
+}
+
+#[test]
+fn what_comes_into_being_after_the_plan_is_not_deleted_with_its_directory() {
+    let cli = project();
+    let target = create(&cli);
+    write(&cli, "new/a", "made since");
+    let hash = cli.json(["checkpoint", "restore", &target, "--dry-run", "--json"])["plan_hash"].clone();
+    let late = write(&cli, "new/late", "made after the plan");
+    let hash = hash.as_str().expect("a hash");
+    let refused = cli.refused(["checkpoint", "restore", &target, "--yes", "--expect-plan", hash]);
+    assert_eq!(refused, (Some(1), "plan_changed".to_owned()));
+    assert_eq!(text(&late), "made after the plan");
+    restore(&cli, &target);
+    assert!(!late.exists());
+    step(&cli, "undo");
+    assert_eq!(text(&late), "made after the plan", "after the undo");
+}

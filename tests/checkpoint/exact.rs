@@ -1,0 +1,52 @@
+//! What is restored is exact, whatever the history. The seed is printed; `IC_TEST_SEED` repeats a campaign.
+
+use ic_testkit::{Random, long};
+
+use crate::forest::Forest;
+use crate::world::{create, project, restore, restored_elsewhere, step, tree};
+
+/// Captures a few states of a generated tree, then goes between them, back, and forth again.
+fn history(random: &mut Random, number: usize) {
+    let cli = project();
+    Forest::new(cli.root(), random).plant();
+    let mut states = vec![(create(&cli), tree(&cli))];
+    for _ in 0..2 + random.below(3) {
+        let edits = 1 + random.below(12);
+        Forest::new(cli.root(), random).edit(edits);
+        states.push((create(&cli), tree(&cli)));
+    }
+    for turn in 0..3 {
+        if random.below(2) == 0 {
+            // Changes that no checkpoint holds.
+            let edits = 1 + random.below(6);
+            Forest::new(cli.root(), random).edit(edits);
+        }
+        let at = random.place_in(states.len());
+        let (id, target) = &states[at];
+        let when = |what: &str| format!("history {number}, turn {turn}: {what} of state {at}");
+        let before = tree(&cli);
+        let report = restore(&cli, id);
+        let restored = tree(&cli);
+        restored.assert_is(target, &when("the restore"));
+        restored.assert_untouched_since(&before, &when("the restore"));
+        if report["status"] == "up_to_date" {
+            continue;
+        }
+        step(&cli, "undo");
+        let undone = tree(&cli);
+        undone.assert_is(&before, &when("the undo"));
+        undone.assert_untouched_since(&restored, &when("the undo"));
+        step(&cli, "redo");
+        tree(&cli).assert_is(target, &when("the redo"));
+    }
+    let (id, target) = &states[random.place_in(states.len())];
+    restored_elsewhere(&cli, id).assert_is(target, &format!("history {number}: a restore elsewhere"));
+}
+
+#[test]
+fn every_state_of_every_history_comes_back_exactly() {
+    let mut random = Random::seeded();
+    for number in 0..if long() { 2_000 } else { 60 } {
+        history(&mut random, number);
+    }
+}

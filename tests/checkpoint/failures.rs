@@ -1,0 +1,122 @@
+//! Single files that cannot be restored: they are named, they are as they were, and the rest is restored.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ic_testkit::Cli;
+
+use crate::disk::Tmpfs;
+use crate::world::{create, project, restore, told, tree};
+
+/// A path that nobody can change, as long as it lives.
+struct Immutable(PathBuf);
+
+impl Immutable {
+    /// `None` where the file system or the user may not do this.
+    fn new(path: &Path) -> Option<Self> {
+        let changed = Command::new("chattr").arg("+i").arg(path).output().is_ok_and(|o| o.status.success());
+        if !changed {
+            println!("skipped: no file can be made immutable here");
+        }
+        changed.then(|| Self(path.to_owned()))
+    }
+}
+
+impl Drop for Immutable {
+    fn drop(&mut self) {
+        let _ = Command::new("chattr").arg("-i").arg(&self.0).status();
+    }
+}
+
+fn write(cli: &Cli, path: &str, content: &str) -> PathBuf {
+    let path = cli.root().join(path);
+    fs::create_dir_all(path.parent().expect("a directory above")).expect("its directory");
+    fs::write(&path, content).expect("a file");
+    path
+}
+
+/// Restores, of which a part must fail, and returns the paths that did.
+fn restore_partly(cli: &Cli, id: &str) -> Vec<String> {
+    let outcome = cli.run(["checkpoint", "restore", id, "--yes", "--json"]);
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    let report = outcome.json();
+    assert_eq!(report["status"], "partial", "{report}");
+    let failed = told(&report, "failed", "error");
+    assert!(failed.iter().all(|(_, error)| !error.is_empty()), "{report}");
+    failed.into_iter().map(|(path, _)| path).collect()
+}
+
+#[test]
+fn an_immutable_file_is_named_and_the_rest_is_restored() {
+    let cli = project();
+    for name in ["a/first", "a/stuck", "z/last", "stuck-directory/x"] {
+        write(&cli, name, "old");
+    }
+    let id = create(&cli);
+    let wanted = tree(&cli);
+    for name in ["a/first", "a/stuck", "z/last", "stuck-directory/x", "new", "stuck-directory/new"] {
+        write(&cli, name, "new content");
+    }
+    let before = tree(&cli);
+    let Some(file) = Immutable::new(&cli.root().join("a/stuck")) else { return };
+    let Some(directory) = Immutable::new(&cli.root().join("stuck-directory")) else { return };
+    let failed = restore_partly(&cli, &id);
+    assert_eq!(failed, ["a/stuck", "stuck-directory/new", "stuck-directory/x"]);
+    let now = tree(&cli);
+    now.assert_no_temporary("the partial restore");
+    for path in now.paths().chain(wanted.paths()) {
+        let shown = String::from_utf8_lossy(path);
+        let is_stuck = failed.iter().any(|failed| failed.as_bytes() == path);
+        let expected = if is_stuck { &before } else { &wanted };
+        assert!(now.get(path) == expected.get(path), "{shown:?}");
+    }
+    drop((file, directory));
+    cli.ok(["checkpoint", "undo", "--yes"]);
+    tree(&cli).assert_is(&before, "the undo of a part");
+    restore(&cli, &id);
+    tree(&cli).assert_is(&wanted, "the restore of everything");
+}
+
+#[test]
+fn a_read_only_place_is_named_and_the_rest_is_restored() {
+    let cli = project();
+    let point = cli.root().join("mounted");
+    let Some(disk) = Tmpfs::mount(&point, 2) else { return };
+    write(&cli, "mounted/x", "old");
+    write(&cli, "mounted/mode", "old");
+    write(&cli, "plain", "old");
+    let id = create(&cli);
+    let wanted = tree(&cli);
+    write(&cli, "mounted/x", "new");
+    write(&cli, "mounted/since", "new");
+    write(&cli, "plain", "new");
+    crate::forest::set_mode(&cli.root().join("mounted/mode"), 0o755);
+    disk.remount("ro");
+    let failed = restore_partly(&cli, &id);
+    assert_eq!(failed, ["mounted/mode", "mounted/since", "mounted/x"]);
+    assert_eq!(fs::read_to_string(cli.root().join("plain")).expect("the file"), "old");
+    disk.remount("rw");
+    restore(&cli, &id);
+    tree(&cli).assert_is(&wanted, "the restore of everything");
+}
+
+#[test]
+fn a_directory_that_cannot_go_leaves_the_rest_restored() {
+    let cli = project();
+    write(&cli, ".gitignore", "*.o\n");
+    write(&cli, "place", "a file");
+    write(&cli, "other", "old");
+    let id = create(&cli);
+    fs::remove_file(cli.root().join("place")).expect("make room");
+    write(&cli, "place/kept.o", "ignored");
+    write(&cli, "place/plain", "made since");
+    write(&cli, "other", "new");
+    let outcome = cli.run(["checkpoint", "restore", &id, "--yes", "--json"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let report = outcome.json();
+    let skipped = told(&report, "skipped", "reason");
+    assert_eq!(skipped, [("place".to_owned(), "holds ignored content".to_owned())], "{report}");
+    assert_eq!(fs::read_to_string(cli.root().join("place/kept.o")).expect("it survives"), "ignored");
+    assert_eq!(fs::read_to_string(cli.root().join("other")).expect("the file"), "old");
+}

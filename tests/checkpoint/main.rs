@@ -1,0 +1,16 @@
+//! Campaigns against checkpoints: what is restored is exact, nothing outside of the root is written, nothing is deleted
+//! without evidence, and whatever kills, fills, crowds or damages them, a checkpoint that is listed can be restored.
+
+mod crowd;
+mod damage;
+mod database;
+mod disk;
+mod evidence;
+mod exact;
+mod failures;
+mod forest;
+mod kill;
+mod outside;
+mod snapshot;
+mod times;
+mod world;
