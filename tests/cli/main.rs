@@ -5,6 +5,7 @@
 mod artifacts;
 mod bad_input;
 mod bad_paths;
+mod config;
 mod cursors;
 mod error_pages;
 mod forms;

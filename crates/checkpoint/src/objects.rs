@@ -1,7 +1,7 @@
 //! The object store: content named by its SHA-256, kept once, compressed, in `objects.db` beside the ledger.
 //!
 //! Objects are gathered into packs of about 256 KiB, each compressed as one zstd frame and kept as one BLOB row; an index
-//! of objects says where in which pack each lies (docs/adr/0008). What is larger than [`PIECE`] is kept as a list of
+//! of objects says where in which pack each lies (docs/adr/0008). What is larger than 1 MiB is kept as a list of
 //! pieces, so memory stays bounded whatever an object's size; a directory of many entries likewise, cut between entries,
 //! so that one changed entry stores one new piece.
 //!

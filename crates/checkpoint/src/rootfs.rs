@@ -2,51 +2,31 @@
 //!
 //! Every operation starts at a handle of the root and opens each directory on the way by itself, without following links,
 //! so no link in the tree and no path in a database leads elsewhere. Nothing is kept open between operations: a directory
-//! that somebody moves away meanwhile is not written into where it lies now. That costs a few microseconds a level.
+//! that somebody moves away meanwhile is not written into where it lies now. What is written may take long, so the way
+//! is walked once more just before it gets its name. That costs some microseconds a level, little beside the write itself.
+//!
+//! A directory is held by a handle that only names it, which needs no right to read it.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, mkdirat, open, openat, readlinkat, renameat, statat,
-    symlinkat, unlinkat,
+    AtFlags, Dir, Mode, OFlags, fchmod, fstat, mkdirat, open, openat, renameat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
-/// What tells one state of a file from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stat {
-    /// The device.
-    pub dev: u64,
-    /// The inode.
-    pub ino: u64,
-    /// Its length in bytes.
-    pub size: u64,
-    /// Its permission bits (07777).
-    pub mode: u32,
-    /// When its content changed: seconds and nanoseconds.
-    pub mtime: (i64, u64),
-    /// When its inode changed.
-    pub ctime: (i64, u64),
-}
+use self::access::{OpenedUp, Temporary, is_same};
+use self::found::{found, stat_of};
 
-/// What stands at a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
-    /// Nothing, or a directory above it is none.
-    Absent,
-    /// A regular file.
-    File(Stat),
-    /// A symbolic link, and where it points.
-    Symlink(Stat, Vec<u8>),
-    /// A directory.
-    Directory(Stat),
-    /// A socket, fifo or device.
-    Special,
-}
+mod access;
+mod found;
+#[cfg(test)]
+mod tests;
+
+pub use self::found::{Found, Stat};
 
 /// Whether a path is still as it must be, just before it changes.
 pub type Still<'s> = &'s dyn Fn(&Found) -> bool;
@@ -58,8 +38,12 @@ pub struct RootDir {
     path: PathBuf,
 }
 
-const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// What the owner of a directory must be allowed to do there: to find a name, to make one, to read them all.
+const FIND: u32 = 0o100;
+const MAKE: u32 = 0o300;
+const LIST: u32 = 0o700;
 
 /// Refuses paths that no checkpoint can have: they would lead out of the tree, or into git's own files.
 ///
@@ -71,11 +55,15 @@ pub fn check_path(path: &[u8]) -> Result<()> {
     if !path.contains(&0) && path.split(|b| *b == b'/').all(is_possible) {
         return Ok(());
     }
-    Err(Diagnosis::new(
+    Err(impossible(path))
+}
+
+fn impossible(path: &[u8]) -> Diagnosis {
+    Diagnosis::new(
         Code::Corrupt,
         format!("The checkpoint names an impossible path: {:?}.", String::from_utf8_lossy(path)),
     )
-    .hint("see: ic checkpoint verify --read-data"))
+    .hint("see: ic checkpoint verify --read-data")
 }
 
 impl RootDir {
@@ -119,8 +107,9 @@ impl RootDir {
 
     /// Writes a file: whoever looks sees the old one or the new one, whole, and with its mode.
     ///
-    /// `temporary` is a name in the same directory. Errors: `conflict` if `still` says no just before; the path is as it
-    /// was after any error, and the temporary file is gone.
+    /// `temporary` is a free name in the same directory; what has it already stays, and is an error. Errors: `conflict` if
+    /// `still` says no just before, or the directory is no longer at its path; `corrupt` for an impossible path or
+    /// temporary name. The path is as it was after any error, and the temporary file is gone.
     pub fn write_file(
         &self,
         path: &[u8],
@@ -129,127 +118,144 @@ impl RootDir {
         still: Still<'_>,
         content: &mut dyn FnMut(&mut File) -> Result<()>,
     ) -> Result<()> {
-        let make = |directory: &OwnedFd| {
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mut file =
-                File::from(openat(directory, temporary, flags, Mode::from_raw_mode(0o600)).at(path)?);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let create = |directory: &OwnedFd| openat(directory, temporary, flags, Mode::from_raw_mode(0o600));
+        self.put(path, temporary, still, create, &mut |file| {
+            let mut file = File::from(file);
             content(&mut file)?;
             // Last: writing takes the setuid and setgid bits away.
             fchmod(&file, Mode::from_raw_mode(mode)).at(path)
-        };
-        self.put(path, temporary, still, &mut { make })
+        })
     }
 
     /// Makes a symbolic link, as [`RootDir::write_file`] does a file.
     pub fn make_symlink(&self, path: &[u8], target: &[u8], temporary: &[u8], still: Still<'_>) -> Result<()> {
-        let make = |directory: &OwnedFd| symlinkat(target, directory, temporary).at(path);
-        self.put(path, temporary, still, &mut { make })
+        let create = |directory: &OwnedFd| symlinkat(target, directory, temporary);
+        self.put(path, temporary, still, create, &mut |()| Ok(()))
     }
 
     /// Makes a directory that only its owner can use; [`RootDir::set_mode`] opens it up.
     pub fn make_directory(&self, path: &[u8]) -> Result<()> {
-        self.inside(path, &mut |directory, name| {
+        self.inside(path, MAKE, &mut |directory, name| {
             mkdirat(directory, name, Mode::from_raw_mode(0o700)).at(path)
         })
     }
 
-    /// Gives a file or directory these permission bits. Errors: `conflict` if `still` says no.
+    /// Gives a file or directory these permission bits; the empty path is the root itself.
+    ///
+    /// Errors: `conflict` if `still` says no, or something else takes its place at this moment; links have no bits.
     pub fn set_mode(&self, path: &[u8], mode: u32, still: Still<'_>) -> Result<()> {
         let mode = Mode::from_raw_mode(mode);
         if path.is_empty() {
             return fchmod(&self.fd, mode).at(path);
         }
-        self.inside(path, &mut |directory, name| {
-            require(still, &found(directory, name).while_doing(|| at(path))?, path)?;
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            match openat(directory, name, flags, Mode::empty()) {
-                Ok(fd) => fchmod(&fd, mode).at(path),
-                Err(Errno::ACCESS) => {
-                    // What may not be read is named through the kernel's own link to it, which leads nowhere else.
-                    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                    let fd = openat(directory, name, flags, Mode::empty()).at(path)?;
-                    rustix::fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), mode).at(path)
-                }
-                Err(e) => Err(e).at(path),
+        self.inside(path, FIND, &mut |directory, name| {
+            let now = found(directory, name).while_doing(|| at(path))?;
+            require(still, &now, path)?;
+            let expected = match now {
+                Found::File(stat) | Found::Directory(stat) => stat,
+                Found::Absent => return Err(Errno::NOENT).at(path),
+                Found::Symlink(..) => return Err(Errno::LOOP).at(path),
+                Found::Special => return Err(Errno::INVAL).at(path),
+            };
+            let handle = openat(directory, name, HANDLE, Mode::empty()).at(path)?;
+            let stat = stat_of(&fstat(&handle).at(path)?);
+            if (stat.dev, stat.ino) != (expected.dev, expected.ino) {
+                return Err(changed(path));
             }
+            access::set_mode(&handle, directory, name, mode).at(path)
         })
     }
 
     /// Removes a file or link. Errors: `conflict` if `still` says no.
     pub fn remove_file(&self, path: &[u8], still: Still<'_>) -> Result<()> {
-        self.inside(path, &mut |directory, name| {
+        self.inside(path, MAKE, &mut |directory, name| {
             require(still, &found(directory, name).while_doing(|| at(path))?, path)?;
             unlinkat(directory, name, AtFlags::empty()).at(path)
         })
     }
 
     /// Removes a directory, if it is empty.
+    ///
+    /// Errors: `io_error`, whose source is an [`io::Error`] of the kind `DirectoryNotEmpty`, if it is not.
     pub fn remove_directory(&self, path: &[u8]) -> Result<()> {
-        self.inside(path, &mut |directory, name| unlinkat(directory, name, AtFlags::REMOVEDIR).at(path))
+        self.inside(path, MAKE, &mut |directory, name| unlinkat(directory, name, AtFlags::REMOVEDIR).at(path))
     }
 
     /// Removes the files and links in a directory whose names begin so; returns how many there were.
+    ///
+    /// Errors: `InvalidInput` for an empty prefix, with which every name begins.
     pub fn remove_temporary(&self, directory: &[u8], prefix: &[u8]) -> io::Result<usize> {
         if !directory.is_empty() {
             check_path(directory).map_err(io::Error::other)?;
         }
-        let directory = self.directory(directory)?;
-        let mut removed = 0;
-        for entry in Dir::read_from(&directory)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if name.to_bytes().starts_with(prefix) {
-                unlinkat(&directory, name, AtFlags::empty())?;
-                removed += 1;
-            }
+        if prefix.is_empty() {
+            return Err(io::ErrorKind::InvalidInput.into());
         }
-        Ok(removed)
+        let directory = self.directory(directory)?;
+        let opened = OpenedUp::new(&directory, LIST)?;
+        let removed = remove_below(&directory, prefix);
+        opened.close()?;
+        removed
     }
 
-    /// Makes something under a temporary name and moves it to its place.
-    fn put(
+    /// Makes something under a temporary name, fills it, and moves it to its place.
+    fn put<T>(
         &self,
         path: &[u8],
         temporary: &[u8],
         still: Still<'_>,
-        make: &mut dyn FnMut(&OwnedFd) -> Result<()>,
+        create: impl Fn(&OwnedFd) -> std::result::Result<T, Errno>,
+        fill: &mut dyn FnMut(T) -> Result<()>,
     ) -> Result<()> {
-        self.inside(path, &mut |directory, name| {
-            let placed = make(directory).and_then(|()| {
-                require(still, &found(directory, name).while_doing(|| at(path))?, path)?;
-                renameat(directory, temporary, directory, name).at(path)
-            });
-            if placed.is_err() {
-                // It may never have been made.
-                let _ = unlinkat(directory, temporary, AtFlags::empty());
-            }
-            placed
+        check_path(temporary)?;
+        let (parent, name) = split(path);
+        if temporary.contains(&b'/') || temporary == name {
+            return Err(impossible(temporary));
+        }
+        self.inside(path, MAKE, &mut |directory, name| {
+            let made = create(directory).at(path)?;
+            let unplaced = Temporary::new(directory, temporary);
+            fill(made)?;
+            self.require_place(parent, directory, path)?;
+            require(still, &found(directory, name).while_doing(|| at(path))?, path)?;
+            renameat(directory, temporary, directory, name).at(path)?;
+            unplaced.keep();
+            Ok(())
         })
     }
 
-    /// Works in the directory that holds `path`; one that its owner may not write into is opened up meanwhile.
-    fn inside(&self, path: &[u8], work: &mut dyn FnMut(&OwnedFd, &[u8]) -> Result<()>) -> Result<()> {
+    /// Errors: `conflict` if `parent` does not lead to this directory any more.
+    fn require_place(&self, parent: &[u8], directory: &OwnedFd, path: &[u8]) -> Result<()> {
+        match self.directory(parent) {
+            Ok(now) if is_same(&now, directory).at(path)? => Ok(()),
+            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Err(changed(path)),
+            Err(e) => Err(e).at(path),
+        }
+    }
+
+    /// Works in the directory that holds `path`; one whose owner may not do what is `needed` is opened up meanwhile.
+    fn inside(
+        &self,
+        path: &[u8],
+        needed: u32,
+        work: &mut dyn FnMut(&OwnedFd, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         check_path(path)?;
         let (parent, name) = split(path);
         let directory = self.directory(parent).at(path)?;
-        let mode = fstat(&directory).at(path)?.st_mode & 0o7777;
-        if mode & 0o300 == 0o300 {
-            return work(&directory, name);
-        }
-        // Where it is somebody else's directory, the work itself says what is not allowed.
-        let opened = fchmod(&directory, Mode::from_raw_mode(mode | 0o300)).is_ok();
-        let result = work(&directory, name);
-        if opened {
-            fchmod(&directory, Mode::from_raw_mode(mode)).at(parent)?;
-        }
-        result
+        let opened = OpenedUp::new(&directory, needed).at(parent)?;
+        let worked = work(&directory, name);
+        let closed = opened.close().at(parent);
+        // The first thing that went wrong is what the person must know.
+        worked.and(closed)
     }
 
     /// Opens a directory, level by level, without following links.
     fn directory(&self, path: &[u8]) -> std::result::Result<OwnedFd, Errno> {
         let mut directory = rustix::io::fcntl_dupfd_cloexec(&self.fd, 0)?;
         for name in path.split(|b| *b == b'/').filter(|name| !name.is_empty()) {
-            directory = openat(&directory, name, DIRECTORY, Mode::empty())?;
+            directory = openat(&directory, name, HANDLE | OFlags::DIRECTORY, Mode::empty())?;
         }
         Ok(directory)
     }
@@ -259,40 +265,38 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
     path.iter().rposition(|b| *b == b'/').map_or((&[][..], path), |at| (&path[..at], &path[at + 1..]))
 }
 
-fn found(directory: &OwnedFd, name: &[u8]) -> io::Result<Found> {
-    let stat = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => stat,
-        Err(Errno::NOENT) => return Ok(Found::Absent),
-        Err(e) => return Err(e.into()),
-    };
-    Ok(match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Found::File(stat_of(&stat)),
-        FileType::Directory => Found::Directory(stat_of(&stat)),
-        FileType::Symlink => {
-            let target = readlinkat(directory, name, Vec::new())?;
-            Found::Symlink(stat_of(&stat), target.into_bytes())
+fn remove_below(directory: &OwnedFd, prefix: &[u8]) -> io::Result<usize> {
+    let mut names = Vec::new();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    for entry in Dir::new(openat(directory, ".", flags, Mode::empty())?)? {
+        let entry = entry?;
+        if entry.file_name().to_bytes().starts_with(prefix) {
+            names.push(entry.file_name().to_owned());
         }
-        _ => Found::Special,
-    })
-}
-
-#[allow(clippy::useless_conversion, reason = "the widths differ between systems")]
-fn stat_of(stat: &rustix::fs::Stat) -> Stat {
-    Stat {
-        dev: stat.st_dev,
-        ino: stat.st_ino,
-        size: u64::try_from(stat.st_size).unwrap_or(0),
-        mode: stat.st_mode & 0o7777,
-        mtime: (stat.st_mtime, stat.st_mtime_nsec.into()),
-        ctime: (stat.st_ctime, stat.st_ctime_nsec.into()),
     }
+    let mut removed = 0;
+    for name in names {
+        if !matches!(found(directory, name.to_bytes())?, Found::File(_) | Found::Symlink(..)) {
+            continue;
+        }
+        match unlinkat(directory, &name, AtFlags::empty()) {
+            Ok(()) => removed += 1,
+            Err(Errno::NOENT) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(removed)
 }
 
 fn require(still: Still<'_>, found: &Found, path: &[u8]) -> Result<()> {
     if still(found) {
         return Ok(());
     }
-    Err(Diagnosis::new(Code::Conflict, format!("{} was changed meanwhile.", String::from_utf8_lossy(path))))
+    Err(changed(path))
+}
+
+fn changed(path: &[u8]) -> Diagnosis {
+    Diagnosis::new(Code::Conflict, format!("{} was changed meanwhile.", String::from_utf8_lossy(path)))
 }
 
 fn at(path: &[u8]) -> String {

@@ -1,12 +1,22 @@
 //! Two contents compared line by line, in the form that `patch` and `git apply` read.
+//!
+//! Only a newline ends a line, as for those programs: a carriage return is content, before a newline or alone.
 
 use std::io::{self, Write};
-use std::time::Duration;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
-use similar::{Algorithm, ChangeTag, TextDiff};
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 
 /// Hostile inputs get a coarser diff, still a right one.
 const DEADLINE: Duration = Duration::from_millis(500);
+
+/// More lines than this, of both sides together, are not searched for what they have in common: numbering them alone
+/// takes longer than the deadline, which does not cover it.
+const MOST_LINES: usize = 2 << 20;
+
+/// Lines around a change.
+const CONTEXT: usize = 3;
 
 /// A NUL in the first bytes makes a content binary, as for git.
 const HEAD: usize = 8000;
@@ -40,79 +50,140 @@ pub fn is_binary(content: &[u8]) -> bool {
 
 /// How many lines were added and removed.
 pub fn stat(old: &[u8], new: &[u8]) -> (usize, usize) {
-    let diff = compare(old, new);
-    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-    (count(ChangeTag::Insert), count(ChangeTag::Delete))
+    let changed = compare(&lines(old), &lines(new)).into_iter().filter(|op| op.tag() != DiffTag::Equal);
+    changed
+        .fold((0, 0), |(added, removed), op| (added + op.new_range().len(), removed + op.old_range().len()))
 }
 
 /// Gives a patch of the file `path` to `line`, one line at a time, each with its newline.
+///
+/// That a last line has no newline is said by a line of its own, of that line's kind. Errors: those of `line`.
 pub fn unified(
     path: &[u8],
     old: Side<'_>,
     new: Side<'_>,
     line: &mut dyn FnMut(Kind, &[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    let (before, after) = (quoted(b"a/", path), quoted(b"b/", path));
-    let mut header = |text: Vec<u8>| line(Kind::Header, &text);
-    header([b"diff --git ", &before[..], b" ", &after, b"\n"].concat())?;
+    let (from, to) = (old.content.unwrap_or_default(), new.content.unwrap_or_default());
+    // Where no `---` and `+++` follow, `patch` has the names from the first line alone, and cannot part them at spaces.
+    let plain: &[u8] = if from == to { b"" } else { b" " };
+    let (before, after) = (quoted(b"a/", path, plain), quoted(b"b/", path, plain));
+    let mut header = |text: &[&[u8]]| line(Kind::Header, &text.concat());
+    let mode = |text: &str, side: Side<'_>| format!("{text} mode {:o}\n", side.mode).into_bytes();
+    header(&[b"diff --git ", &before, b" ", &after, b"\n"])?;
     match (old.content, new.content) {
-        (None, Some(_)) => header(format!("new file mode {:o}\n", new.mode).into_bytes())?,
-        (Some(_), None) => header(format!("deleted file mode {:o}\n", old.mode).into_bytes())?,
+        (None, Some(_)) => header(&[&mode("new file", new)])?,
+        (Some(_), None) => header(&[&mode("deleted file", old)])?,
         _ if old.mode != new.mode => {
-            header(format!("old mode {:o}\nnew mode {:o}\n", old.mode, new.mode).into_bytes())?;
+            header(&[&mode("old", old)])?;
+            header(&[&mode("new", new)])?;
         }
         _ => {}
     }
-    let (from, to) = (old.content.unwrap_or_default(), new.content.unwrap_or_default());
     if from == to {
-        return Ok(());
+        // `patch` removes an empty file only if it is told that this is what git calls one.
+        return match (old.content, new.content) {
+            (None, Some(_)) => header(&[b"index 0000000..e69de29\n"]),
+            (Some(_), None) => header(&[b"index e69de29..0000000\n"]),
+            _ => Ok(()),
+        };
     }
     let name = |side: Side<'_>, name: &[u8]| {
         if side.content.is_some() { name.to_vec() } else { b"/dev/null".to_vec() }
     };
     let (before, after) = (name(old, &before), name(new, &after));
     if is_binary(from) || is_binary(to) {
-        return header([b"Binary files ", &before[..], b" and ", &after, b" differ\n"].concat());
+        return header(&[b"Binary files ", &before, b" and ", &after, b" differ\n"]);
     }
-    header([b"--- ", &before[..], b"\n+++ ", &after, b"\n"].concat())?;
-    hunks(from, to, line)
+    header(&[b"--- ", &before, name_end(&before), b"\n"])?;
+    header(&[b"+++ ", &after, name_end(&after), b"\n"])?;
+    hunks(&lines(from), &lines(to), line)
 }
 
-fn compare<'t>(old: &'t [u8], new: &'t [u8]) -> TextDiff<'t, 't, [u8]> {
-    TextDiff::configure().algorithm(Algorithm::Myers).timeout(DEADLINE).diff_lines(old, new)
+fn lines(content: &[u8]) -> Vec<&[u8]> {
+    content.split_inclusive(|b| *b == b'\n').collect()
 }
 
-fn hunks(old: &[u8], new: &[u8], line: &mut dyn FnMut(Kind, &[u8]) -> io::Result<()>) -> io::Result<()> {
-    let diff = compare(old, new);
-    for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
-        line(Kind::Header, format!("{}\n", hunk.header()).as_bytes())?;
-        for change in hunk.iter_changes() {
-            let (kind, sign) = match change.tag() {
-                ChangeTag::Equal => (Kind::Context, b' '),
-                ChangeTag::Insert => (Kind::Added, b'+'),
-                ChangeTag::Delete => (Kind::Removed, b'-'),
-            };
-            let mut text = vec![sign];
-            text.extend_from_slice(change.value());
-            if !text.ends_with(b"\n") {
-                text.extend_from_slice(b"\n\\ No newline at end of file\n");
+/// What is equal, removed and added, in order, in whole lines.
+fn compare(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffOp> {
+    if old.len() + new.len() <= MOST_LINES {
+        return capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(Instant::now() + DEADLINE));
+    }
+    let common = |(a, b): &(&&[u8], &&[u8])| a == b;
+    let head = old.iter().zip(new).take_while(common).count();
+    let (old_rest, new_rest) = (&old[head..], &new[head..]);
+    let tail = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(common).count();
+    let (old_len, new_len) = (old_rest.len() - tail, new_rest.len() - tail);
+    let equal = |old_index, new_index, len| DiffOp::Equal { old_index, new_index, len };
+    let ops = [
+        equal(0, 0, head),
+        DiffOp::Replace { old_index: head, old_len, new_index: head, new_len },
+        equal(head + old_len, head + new_len, tail),
+    ];
+    ops.into_iter().filter(|op| !(op.old_range().is_empty() && op.new_range().is_empty())).collect()
+}
+
+fn hunks(
+    old: &[&[u8]],
+    new: &[&[u8]],
+    line: &mut dyn FnMut(Kind, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    for ops in group_diff_ops(compare(old, new), CONTEXT) {
+        let (Some(first), Some(last)) = (ops.first(), ops.last()) else { continue };
+        let from = first.old_range().start..last.old_range().end;
+        let to = first.new_range().start..last.new_range().end;
+        line(Kind::Header, format!("@@ -{} +{} @@\n", place(&from), place(&to)).as_bytes())?;
+        for op in ops {
+            if op.tag() == DiffTag::Equal {
+                side(Kind::Context, b' ', &old[op.old_range()], line)?;
+            } else {
+                side(Kind::Removed, b'-', &old[op.old_range()], line)?;
+                side(Kind::Added, b'+', &new[op.new_range()], line)?;
             }
-            line(kind, &text)?;
         }
     }
     Ok(())
 }
 
-/// A name as git writes it: quoted like a C string if it holds more than plain characters.
-fn quoted(prefix: &[u8], path: &[u8]) -> Vec<u8> {
+fn side(
+    kind: Kind,
+    sign: u8,
+    lines: &[&[u8]],
+    line: &mut dyn FnMut(Kind, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut text = Vec::new();
+    for content in lines {
+        text.clear();
+        text.push(sign);
+        text.extend_from_slice(content);
+        let is_ended = content.ends_with(b"\n");
+        if !is_ended {
+            text.push(b'\n');
+        }
+        line(kind, &text)?;
+        if !is_ended {
+            line(kind, b"\\ No newline at end of file\n")?;
+        }
+    }
+    Ok(())
+}
+
+/// Where a hunk lies: its first line and how many there are; where there are none, the line before it.
+fn place(range: &Range<usize>) -> String {
+    match range.len() {
+        0 => format!("{},0", range.start),
+        1 => format!("{}", range.start + 1),
+        count => format!("{},{count}", range.start + 1),
+    }
+}
+
+/// A name as git writes it: quoted like a C string if it holds more than printable ASCII; and, which git does not do, if
+/// it ends with a space, which `patch` would take for the end of the line, or holds one where `plain` is without.
+fn quoted(prefix: &[u8], path: &[u8], plain: &[u8]) -> Vec<u8> {
     let name = [prefix, path].concat();
-    if name.iter().all(|b| matches!(b, b' '..=b'~') && !matches!(b, b'"' | b'\\')) {
-        // A space at the end of a name could not be told from the line's own end.
-        return if name.contains(&b' ') {
-            [&name[..], b"\t"].concat().trim_ascii_end().to_vec()
-        } else {
-            name
-        };
+    let is_plain = |b: &u8| plain.contains(b) || (matches!(b, b'!'..=b'~') && !matches!(b, b'"' | b'\\'));
+    if name.iter().all(is_plain) && !name.ends_with(b" ") {
+        return name;
     }
     let mut out = vec![b'"'];
     for byte in name {
@@ -131,91 +202,10 @@ fn quoted(prefix: &[u8], path: &[u8]) -> Vec<u8> {
     out
 }
 
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::process::{Command, Stdio};
-
-    use proptest::prelude::*;
-
-    use super::{Side, stat, unified};
-
-    fn patch(path: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> Vec<u8> {
-        let mut out = Vec::new();
-        let side = |content| Side { content, mode: 0o100_644 };
-        unified(path, side(old), side(new), &mut |_, line| out.write_all(line)).unwrap();
-        out
-    }
-
-    /// Applies a patch with git to a directory that holds `old`, and returns what it then holds.
-    fn apply(name: &str, old: Option<&[u8]>, patch: &[u8]) -> Option<Vec<u8>> {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join(name);
-        if let Some(old) = old {
-            std::fs::write(&file, old).unwrap();
-        }
-        let mut git = Command::new("git")
-            .args(["apply", "--whitespace=nowarn", "-"])
-            .current_dir(dir.path())
-            .env("GIT_CEILING_DIRECTORIES", "/")
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        git.stdin.take().unwrap().write_all(patch).unwrap();
-        assert!(git.wait().unwrap().success(), "{}", String::from_utf8_lossy(patch));
-        std::fs::read(&file).ok()
-    }
-
-    #[test]
-    fn git_applies_what_is_written() {
-        type Content = Option<&'static [u8]>;
-        let cases: [(Content, Content); 7] = [
-            (Some(b"a\nb\nc\n"), Some(b"a\nB\nc\n")),
-            (Some(b"a\nb"), Some(b"a\nb\n")),
-            (Some(b"a\nb\n"), Some(b"a\nb")),
-            (None, Some(b"new\n")),
-            (Some(b"old\n"), None),
-            (Some(b"a\r\nb\r\n"), Some(b"a\r\nc\r\n")),
-            (Some(b"\xff\xfe one\n"), Some(b"\xff\xfe two\n")),
-        ];
-        for name in ["plain.txt", "a b.txt", "new\nline \"q\" \\.txt", "計劃.md"] {
-            for (old, new) in cases {
-                let patch = patch(name.as_bytes(), old, new);
-                assert_eq!(apply(name, old, &patch).as_deref(), new, "{name} {old:?} {new:?}");
-            }
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(40))]
-        #[test]
-        fn git_applies_patches_of_any_text(
-            old in prop::collection::vec("[ab]{0,2}", 1..30),
-            new in prop::collection::vec("[ab]{0,2}", 1..30),
-        ) {
-            let (old, new) = (old.join("\n"), new.join("\n"));
-            prop_assume!(old != new && !old.is_empty() && !new.is_empty());
-            let patch = patch(b"f", Some(old.as_bytes()), Some(new.as_bytes()));
-            prop_assert_eq!(apply("f", Some(old.as_bytes()), &patch).unwrap(), new.as_bytes());
-        }
-    }
-
-    #[test]
-    fn binary_is_said_so() {
-        let text = patch(b"logo.png", Some(b"a\0b"), Some(b"a\0c"));
-        assert!(text.ends_with(b"Binary files a/logo.png and b/logo.png differ\n"));
-    }
-
-    #[test]
-    fn hostile_contents_take_no_longer_than_they_may() {
-        let lines = |step: usize| -> Vec<u8> {
-            (0..200_000_usize)
-                .flat_map(|i| format!("{}\n", i.wrapping_mul(step) % 1009).into_bytes())
-                .collect()
-        };
-        let started = std::time::Instant::now();
-        let (added, removed) = stat(&lines(7), &lines(11));
-        assert!(added > 0 && removed > 0);
-        assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
-    }
+/// What follows a name after `---` and `+++`: without the tab, `patch` reads a name only up to its first space.
+fn name_end(name: &[u8]) -> &'static [u8] {
+    if name.contains(&b' ') && !name.starts_with(b"\"") { b"\t" } else { b"" }
 }
+
+#[cfg(test)]
+mod tests;

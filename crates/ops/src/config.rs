@@ -1,20 +1,24 @@
 //! The project's configuration: `.ic.yaml` in its root (seed 000's keys and defaults).
 
+mod explain;
 mod file;
+mod scalar;
 mod units;
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_base::{Diagnose, Diagnosis, Result};
 use serde_json::{Value, json};
 
 /// The file's name.
 pub const FILE_NAME: &str = ".ic.yaml";
 
 /// More bytes than any configuration has.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: u64 = 1_000_000;
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,37 +119,49 @@ pub struct Setting {
 
 /// Reads the configuration of a project: the file that was named, else `.ic.yaml` in its root, else the defaults.
 ///
-/// Errors: `invalid_config`, with line and column; a file that was named and is not there.
+/// Errors: `invalid_config`, with file, line and column; also for a file that was named and is not there, and for a
+/// link in its place that leads nowhere.
 pub fn load(root: &Path, named: Option<&Path>) -> Result<Loaded> {
     let path = named.map_or_else(|| root.join(FILE_NAME), Path::to_owned);
-    let meta = match std::fs::metadata(&path) {
+    let is_absent = |e: &std::io::Error| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    let meta = match fs::metadata(&path) {
         Ok(meta) => meta,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => return Ok(Loaded::default()),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Diagnosis::new(
-                Code::InvalidConfig,
-                format!("The configuration {} does not exist.", path.display()),
-            )
-            .hint("IC_CONFIG names it: correct or unset it"));
+        Err(e) if is_absent(&e) && named.is_none() && fs::symlink_metadata(&path).is_err() => {
+            return Ok(Loaded::default());
         }
+        Err(e) if is_absent(&e) => return Err(absent(&path, named.is_some())),
         Err(e) => return Err(e).while_doing(|| format!("reading {}", path.display())),
     };
-    if !meta.is_file() || meta.len() > LONGEST {
-        return Err(Diagnosis::new(
-            Code::InvalidConfig,
-            format!("{} is no configuration: it is not a file of at most 1 MiB.", path.display()),
-        ));
-    }
-    let bytes = std::fs::read(&path).while_doing(|| format!("reading {}", path.display()))?;
+    let bytes = if meta.is_file() { read(&path)? } else { None };
+    let Some(bytes) = bytes else {
+        return Err(explain::invalid(&path, None, "it is not a file of at most 1 MB", None));
+    };
     let (config, set) = file::parse(&bytes, &path)?;
     Ok(Loaded { config, file: Some(path), set })
+}
+
+/// The content; `None` if it is too long.
+fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes))
+        .while_doing(|| format!("reading {}", path.display()))?;
+    Ok((bytes.len() as u64 <= LONGEST).then_some(bytes))
+}
+
+fn absent(path: &Path, named: bool) -> Diagnosis {
+    let (what, hint) = if named {
+        ("it does not exist", "IC_CONFIG names it: correct or unset it")
+    } else {
+        ("it is a link that leads nowhere", "correct or remove the link")
+    };
+    explain::invalid(path, None, what, Some(hint.to_owned()))
 }
 
 impl Loaded {
     /// Every setting, in order.
     pub fn settings(&self) -> Vec<Setting> {
         let Config { enabled, checkpointing: c, retention: r, on_failure: f } = &self.config;
-        let days = json!(humantime::format_duration(r.max_age).to_string());
         let all = [
             ("rollback.enabled", json!(enabled)),
             ("rollback.checkpointing.auto", json!(c.auto)),
@@ -154,7 +170,7 @@ impl Loaded {
             ("rollback.checkpointing.max-files", json!(c.max_files)),
             ("rollback.checkpointing.include-ignored", json!(c.include_ignored)),
             ("rollback.checkpointing.include-secrets", json!(c.include_secrets)),
-            ("rollback.retention.max-age", days),
+            ("rollback.retention.max-age", json!(units::written(r.max_age))),
             ("rollback.retention.keep-last", json!(r.keep_last)),
             ("rollback.retention.keep-manual", json!(r.keep_manual)),
             ("rollback.retention.max-size", json!(r.max_size)),

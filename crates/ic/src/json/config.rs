@@ -1,21 +1,46 @@
 //! The configuration in force.
 
-use ic_ops::config::Loaded;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use ic_ops::config::{Loaded, Setting};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
-/// Every setting by its flat key: its value, and whether it is a `default` or from the `file`.
+/// Every setting in force by its flat key, always in the same order: its value, and where it comes from.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transparent))]
+pub(crate) struct ConfigJson(
+    #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, SettingJson>"))]
+    Vec<(&'static str, SettingJson)>,
+);
+
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(transparent)]
-pub(crate) struct ConfigJson(Map<String, Value>);
+struct SettingJson {
+    /// Sizes in bytes, durations as text (`7d`), null where there is no limit.
+    value: Value,
+    source: Source,
+}
+
+/// Where a setting comes from.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+enum Source {
+    Default,
+    File,
+}
 
 impl From<&Loaded> for ConfigJson {
     fn from(loaded: &Loaded) -> Self {
-        let entry = |setting: &ic_ops::config::Setting| {
-            let source = if setting.from_file { "file" } else { "default" };
-            (setting.key.to_owned(), json!({ "value": setting.value, "source": source }))
+        let entry = |setting: Setting| {
+            let source = if setting.from_file { Source::File } else { Source::Default };
+            (setting.key, SettingJson { value: setting.value, source })
         };
-        Self(loaded.settings().iter().map(entry).collect())
+        Self(loaded.settings().into_iter().map(entry).collect())
+    }
+}
+
+impl Serialize for ConfigJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, setting)| (key, setting)))
     }
 }

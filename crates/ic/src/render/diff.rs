@@ -13,7 +13,7 @@ use super::{path_text, style, styled};
 use crate::commands::checkpoint::Shape;
 
 /// Larger contents are not compared line by line.
-const LONGEST: u64 = 64 << 20;
+const LONGEST: u64 = 16 << 20;
 
 /// Prints differences. It decides about colours itself: what a file holds is printed as it is.
 pub(crate) struct Printer<'o> {

@@ -187,6 +187,7 @@ const PROMISED: &[(&str, &str, &str)] = &[
     ),
     ("restore", "RestoreChangeJson", "path action uncaptured"),
     ("restore", "FailedJson", "path error"),
+    ("config", "SettingJson", "value source"),
     ("event", "", "seq run_id source type subject_id from to epoch reason payload created_at hash"),
     ("error", "ErrorBody", "code message hint details"),
 ];

@@ -1,25 +1,75 @@
+mod refusals;
+
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use ic_base::{Code, Diagnosis};
+use proptest::prelude::*;
+use serde_json::{Value, json};
 
-use super::{Config, load};
+use super::units::{Size, written};
+use super::{Config, Loaded, load};
 
-fn read(text: &str) -> Result<super::Loaded, Diagnosis> {
+fn read(text: impl AsRef<[u8]>) -> Result<Loaded, Diagnosis> {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join(".ic.yaml"), text).unwrap();
+    fs::write(dir.path().join(".ic.yaml"), text).unwrap();
     load(dir.path(), None)
+}
+
+/// The value of the one setting that a file sets.
+fn only(text: &str) -> Value {
+    let loaded = read(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+    let mut set: Vec<_> = loaded.settings().into_iter().filter(|setting| setting.from_file).collect();
+    assert_eq!(set.len(), 1, "{text}: {set:?}");
+    set.remove(0).value
+}
+
+fn checkpointing(line: &str) -> String {
+    format!("rollback:\n  checkpointing:\n    {line}\n")
+}
+
+fn retention(line: &str) -> String {
+    format!("rollback:\n  retention:\n    {line}\n")
 }
 
 #[test]
 fn without_a_file_the_defaults_are_in_force() {
     let dir = tempfile::tempdir().unwrap();
     let loaded = load(dir.path(), None).unwrap();
-    assert_eq!(loaded.config, Config::default());
-    assert!(loaded.settings().iter().all(|setting| !setting.from_file));
-    let missing = load(dir.path(), Some(&dir.path().join("x.yaml"))).unwrap_err();
-    assert_eq!(missing.code(), Code::InvalidConfig);
-    for empty in ["", "\n", "# nothing\n", "rollback:\n"] {
-        assert_eq!(read(empty).unwrap().config, Config::default(), "{empty:?}");
+    assert_eq!((&loaded.config, &loaded.file), (&Config::default(), &None));
+    let settings: Vec<_> = loaded.settings().into_iter().map(|s| (s.key, s.value, s.from_file)).collect();
+    assert_eq!(
+        settings,
+        [
+            ("rollback.enabled", json!(true), false),
+            ("rollback.checkpointing.auto", json!(true), false),
+            ("rollback.checkpointing.include-git", json!(true), false),
+            ("rollback.checkpointing.max-file-size", json!(10_000_000), false),
+            ("rollback.checkpointing.max-files", json!(1_000_000), false),
+            ("rollback.checkpointing.include-ignored", json!([]), false),
+            ("rollback.checkpointing.include-secrets", json!([]), false),
+            ("rollback.retention.max-age", json!("7d"), false),
+            ("rollback.retention.keep-last", json!(5), false),
+            ("rollback.retention.keep-manual", json!(true), false),
+            ("rollback.retention.max-size", json!(null), false),
+            ("rollback.on-failure.prompt", json!(true), false),
+            ("rollback.on-failure.auto-rollback", json!(false), false),
+        ]
+    );
+}
+
+#[test]
+fn a_file_that_says_nothing_changes_nothing() {
+    for text in
+        ["", "\n", "# nothing\n", "---\n...\n", "null\n", "{}\n", "rollback:\n", "rollback: {retention: }\n"]
+    {
+        let loaded = read(text).unwrap_or_else(|e| panic!("{text:?}: {e}"));
+        assert_eq!(loaded.config, Config::default(), "{text:?}");
+        assert!(
+            loaded.file.is_some() && loaded.settings().iter().all(|setting| !setting.from_file),
+            "{text:?}"
+        );
     }
 }
 
@@ -29,55 +79,136 @@ fn every_key_of_the_seed_can_be_set() {
         "rollback:\n  enabled: false\n  checkpointing:\n    auto: false\n    include-git: false\n    \
          max-file-size: 64KiB\n    max-files: 10\n    include-ignored: [dist/, '*.log']\n    include-secrets: [.env]\n  \
          retention:\n    max-age: 14d\n    keep-last: 2\n    keep-manual: false\n    max-size: 1GB\n  \
-         on-failure:\n    prompt: false\n    auto-rollback: true\nrewind: {database: x}\n",
+         on-failure:\n    prompt: false\n    auto-rollback: true\n",
     )
     .unwrap();
     assert!(loaded.settings().iter().all(|setting| setting.from_file), "{:?}", loaded.settings());
     let config = loaded.config;
     assert!(!config.enabled && !config.checkpointing.auto && !config.checkpointing.include_git);
-    assert_eq!(config.checkpointing.max_file_size, 65_536);
+    assert_eq!((config.checkpointing.max_file_size, config.checkpointing.max_files), (65_536, 10));
     assert_eq!(config.checkpointing.include_ignored, ["dist/", "*.log"]);
+    assert_eq!(config.checkpointing.include_secrets, [".env"]);
     assert_eq!(config.retention.max_age, Duration::from_hours(14 * 24));
     assert_eq!((config.retention.keep_last, config.retention.max_size), (2, Some(1_000_000_000)));
-    assert!(config.on_failure.auto_rollback && !config.on_failure.prompt);
+    assert!(config.on_failure.auto_rollback && !config.on_failure.prompt && !config.retention.keep_manual);
 }
 
 #[test]
-fn mistakes_are_named_with_their_place() {
-    let keys = "rollback:\n  retention:\n    ";
-    for (text, line, says) in [
-        (format!("{keys}keep_last: 3\n"), 3, "unknown key `keep_last`"),
-        (format!("{keys}keep-lats: 3\n"), 3, "unknown key `keep-lats`"),
-        (format!("{keys}keep-last: many\n"), 3, "keep-last"),
-        (format!("{keys}keep-last: -1\n"), 3, ""),
-        (format!("{keys}max-age: soon\n"), 3, "not a duration"),
-        (format!("{keys}max-size: 3 parsecs\n"), 3, "not a size"),
-        (format!("{keys}max-size: 0\n"), 3, "size of 0"),
-        (format!("{keys}keep-last: 1\n    keep-last: 2\n"), 4, "twice"),
-        ("rolback:\n  enabled: true\n".to_owned(), 1, "unknown key `rolback`"),
-        ("rollback:\n  enabled: maybe\n".to_owned(), 2, ""),
-        ("rollback: [1, 2]\n".to_owned(), 1, ""),
-        ("rollback:\n\t- x\n".to_owned(), 2, ""),
-        ("a: &a [*a]\n".to_owned(), 1, ""),
-    ] {
-        let error = read(&text).unwrap_err();
-        assert_eq!(error.code(), Code::InvalidConfig, "{text}");
-        assert_eq!(error.details()["line"], line, "{text}: {error}");
-        let said = error.message().contains(says) || says == "keep-last";
-        assert!(said, "{text}: {error}");
+fn what_is_set_to_its_default_comes_from_the_file() {
+    assert_eq!(only(&retention("keep-last: 5")), json!(5));
+    for null in ["max-size: null", "max-size: ~", "max-size:"] {
+        assert_eq!(only(&retention(null)), json!(null));
     }
-    assert_eq!(
-        read(&format!("{keys}keep_last: 3\n")).unwrap_err().get_hint(),
-        Some("did you mean `keep-last`?")
-    );
-    assert_eq!(read(&format!("{keys}maxAge: 3d\n")).unwrap_err().get_hint(), Some("did you mean `max-age`?"));
+    assert_eq!(only(&checkpointing("include-ignored: []")), json!([]));
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
+fn values_are_read_as_people_write_them() {
+    for (line, value) in [
+        ("max-file-size: 1", json!(1)),
+        ("max-file-size: 4096", json!(4096)),
+        ("max-file-size: 7B", json!(7)),
+        ("max-file-size: 10 MB", json!(10_000_000)),
+        ("max-file-size: '2KB'", json!(2_000)),
+        ("max-file-size: 2KiB", json!(2_048)),
+        ("max-file-size: 3MiB", json!(3 << 20)),
+        ("max-file-size: 4GiB", json!(4_u64 << 30)),
+        ("max-file-size: 18446744073709551615", json!(u64::MAX)),
+        ("max-files: 1", json!(1)),
+        ("include-ignored: [2024, true]", json!(["2024", "true"])),
+        ("include-ignored:\n    - '[a-z].tmp'", json!(["[a-z].tmp"])),
+        ("auto: True", json!(true)),
+    ] {
+        assert_eq!(only(&checkpointing(line)), value, "{line}");
+    }
+    for (line, value) in [
+        ("max-age: 2w", json!("14d")),
+        ("max-age: 36h", json!("1d 12h")),
+        ("max-age: 90m 5s", json!("1h 30m 5s")),
+        ("max-age: 0s", json!("0s")),
+        ("keep-last: 0", json!(0)),
+        ("keep-last: 4294967295", json!(u32::MAX)),
+        ("max-size: 500MB", json!(500_000_000)),
+    ] {
+        assert_eq!(only(&retention(line)), value, "{line}");
+    }
+}
+
+#[test]
+fn parts_that_have_a_form_of_their_own_are_not_looked_into() {
+    for text in [
+        "rewind: {database: x, rollback: [1]}\nworkflow:\n  steps: [{run: a}, !shell b]\n",
+        "rewind: 5\nworkflow: text\n",
+        "rewind:\nworkflow: []\n",
+    ] {
+        assert_eq!(read(text).unwrap_or_else(|e| panic!("{text}: {e}")).config, Config::default());
+    }
+}
+
+#[test]
+fn a_named_file_stands_in_place_of_the_usual_one() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join(".ic.yaml"), b"rollback:\n  enabled: \xff\n").unwrap();
-    assert_eq!(load(dir.path(), None).unwrap_err().details()["line"], 2);
-    std::fs::write(dir.path().join(".ic.yaml"), vec![b'#'; 2 << 20]).unwrap();
-    assert_eq!(load(dir.path(), None).unwrap_err().code(), Code::InvalidConfig);
+    fs::write(dir.path().join(".ic.yaml"), "rollback: {enabled: false}\n").unwrap();
+    let other = dir.path().join("ci.yaml");
+    fs::write(&other, "rollback: {retention: {keep-last: 9}}\n").unwrap();
+    let loaded = load(dir.path(), Some(&other)).unwrap();
+    assert_eq!(loaded.file.as_deref(), Some(other.as_path()));
+    assert!(loaded.config.enabled && loaded.config.retention.keep_last == 9);
+}
+
+#[test]
+fn a_named_file_must_be_there_and_be_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.yaml"), "").unwrap();
+    for (name, says) in
+        [("x.yaml", "does not exist"), ("a.yaml/x", "does not exist"), ("", "not a file of at most 1 MB")]
+    {
+        let path = dir.path().join(name);
+        let error = load(Path::new("/"), Some(&path)).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidConfig, "{name}");
+        assert_eq!(error.details()["file"], path.to_str().unwrap());
+        assert!(error.message().contains(says) && error.get_hint().is_some(), "{error}");
+    }
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_not_an_absent_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let link = dir.path().join(".ic.yaml");
+    std::os::unix::fs::symlink(dir.path().join("shared.yaml"), &link).unwrap();
+    let error = load(dir.path(), None).unwrap_err();
+    assert_eq!(error.code(), Code::InvalidConfig);
+    assert!(error.message().ends_with("it is a link that leads nowhere."), "{error}");
+    fs::write(dir.path().join("shared.yaml"), "rollback: {enabled: false}\n").unwrap();
+    assert!(!load(dir.path(), None).unwrap().config.enabled);
+}
+
+proptest! {
+    #[test]
+    fn a_duration_is_written_as_it_is_read(seconds in 0..=u64::MAX / 4, nanos in 0..1_000_000_000_u32) {
+        let duration = Duration::new(seconds, nanos);
+        prop_assert_eq!(humantime::parse_duration(&written(duration)), Ok(duration));
+    }
+
+    #[test]
+    fn a_size_in_bytes_is_itself(bytes in 1..=u64::MAX) {
+        prop_assert_eq!(Size::parse(&format!("{bytes}B")), Ok(Size(bytes)));
+    }
+
+    #[test]
+    fn any_bytes_are_a_configuration_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Err(error) = read(&bytes) {
+            prop_assert_eq!(error.code(), Code::InvalidConfig);
+        }
+    }
+
+    #[test]
+    fn any_value_is_taken_or_refused_where_it_stands(value in "[-+0-9a-zA-Z.'\"&*!|>%@`#,: ]{0,12}") {
+        for key in ["max-age", "max-size", "keep-last", "keep-manual"] {
+            if let Err(error) = read(retention(&format!("{key}: {value}"))) {
+                prop_assert_eq!(error.code(), Code::InvalidConfig);
+                prop_assert!(error.details().contains_key("line"), "{}", error);
+            }
+        }
+    }
 }

@@ -1,70 +1,131 @@
-//! Sizes and durations as people write them.
+//! Values as people write them: flags, numbers, sizes, durations.
 
-use std::fmt;
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::{Deserialize, Deserializer};
 
-/// A number of bytes: `10MB`, `64 KiB`, `4096`.
+use super::scalar::{Scalar, brief, read};
+
+/// What a key was given; `None` if the key is absent. A null is left to `T`, which mostly refuses it.
+pub(super) struct Given<T>(pub(super) Option<T>);
+
+impl<T> Default for Given<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(deserializer).map(|value| Self(Some(value)))
+    }
+}
+
+/// `true` or `false`, and no word that only some versions of YAML take for one.
+pub(super) struct Flag(pub(super) bool);
+
+impl<'de> Deserialize<'de> for Flag {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer, |scalar| match scalar {
+            Scalar::Flag(flag) => Ok(Self(flag)),
+            other => Err(other.instead_of("true or false")),
+        })
+    }
+}
+
+/// A whole number that is `LEAST` or more.
+pub(super) struct Whole<T, const LEAST: u64>(pub(super) T);
+
+impl<'de, T: TryFrom<u64>, const LEAST: u64> Deserialize<'de> for Whole<T, LEAST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let too_small =
+            |number: &dyn std::fmt::Display| format!("{number} is too small; the least is {LEAST}");
+        read(deserializer, |scalar| match scalar {
+            Scalar::Whole(number) if number < LEAST => Err(too_small(&number)),
+            Scalar::Whole(number) => {
+                T::try_from(number).map(Self).map_err(|_| format!("{number} is too large"))
+            }
+            Scalar::Negative(number) => Err(too_small(&number)),
+            other => Err(other.instead_of(&format!("a whole number, {LEAST} or more,"))),
+        })
+    }
+}
+
+/// A number of bytes, at least one: `10MB`, `64 KiB`, `4096`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size(pub(super) u64);
 
-/// A span of time: `7d`, `2w`, `36h`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span(pub(super) Duration);
-
 impl Size {
-    fn parse(text: &str) -> Option<Self> {
-        const UNITS: [(&str, u64); 8] = [
-            ("KiB", 1 << 10),
-            ("MiB", 1 << 20),
-            ("GiB", 1 << 30),
-            ("KB", 1_000),
-            ("MB", 1_000_000),
-            ("GB", 1_000_000_000),
-            ("B", 1),
-            ("", 1),
-        ];
-        UNITS.iter().find_map(|(unit, factor)| {
-            let number = text.strip_suffix(unit)?.trim_end();
-            number.parse::<u64>().ok()?.checked_mul(*factor).map(Self)
-        })
+    /// Errors: what is wrong with the text.
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+        const FORM: &str = "is not a size; write 10MB, 64KiB or a number of bytes";
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let factor: u64 = match unit.trim_start_matches(' ') {
+            "" | "B" => 1,
+            "KB" => 1_000,
+            "MB" => 1_000_000,
+            "GB" => 1_000_000_000,
+            "KiB" => 1 << 10,
+            "MiB" => 1 << 20,
+            "GiB" => 1 << 30,
+            _ => return Err(FORM),
+        };
+        if number.is_empty() {
+            return Err(FORM);
+        }
+        match number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)) {
+            None => Err("is too large for a size"),
+            Some(0) => Err("is too small for a size; the least is 1 byte"),
+            Some(bytes) => Ok(Self(bytes)),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Sizes;
-        impl Visitor<'_> for Sizes {
-            type Value = Size;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a size, as in 10MB or 64KiB")
-            }
-
-            fn visit_u64<E: Error>(self, bytes: u64) -> Result<Size, E> {
-                self.visit_str(&bytes.to_string())
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Size, E> {
-                match Size::parse(text) {
-                    Some(Size(0)) => Err(E::custom("a size of 0 would leave out everything")),
-                    Some(size) => Ok(size),
-                    None => Err(E::custom(format!(
-                        "{text:?} is not a size; write 10MB, 64KiB or a number of bytes"
-                    ))),
-                }
-            }
-        }
-        deserializer.deserialize_str(Sizes)
+        read(deserializer, |scalar| {
+            let text = match scalar {
+                Scalar::Whole(bytes) => bytes.to_string(),
+                Scalar::Text(text) => text,
+                other => return Err(other.instead_of("a size, as in 10MB or 64KiB,")),
+            };
+            Self::parse(&text).map_err(|wrong| format!("{} {wrong}", brief(&text)))
+        })
     }
 }
 
+/// A span of time: `7d`, `2w`, `36h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span(pub(super) Duration);
+
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        humantime::parse_duration(&text)
-            .map(Self)
-            .map_err(|_| D::Error::custom(format!("{text:?} is not a duration; write 7d, 2w or 36h")))
+        read(deserializer, |scalar| match scalar {
+            Scalar::Text(text) => humantime::parse_duration(&text)
+                .map(Self)
+                .map_err(|_| format!("{} is not a duration; write 7d, 2w or 36h", brief(&text))),
+            other => Err(other.instead_of("a duration with its unit, as in 7d or 36h,")),
+        })
     }
+}
+
+/// A duration in the form that the file takes: `7d`, `1d 12h`, `0s`.
+pub(super) fn written(duration: Duration) -> String {
+    let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
+    let parts = [
+        (seconds / 86_400, "d"),
+        (seconds / 3_600 % 24, "h"),
+        (seconds / 60 % 60, "m"),
+        (seconds % 60, "s"),
+        (u64::from(nanos / 1_000_000), "ms"),
+        (u64::from(nanos / 1_000 % 1_000), "us"),
+        (u64::from(nanos % 1_000), "ns"),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, unit)| format!("{number}{unit}"))
+        .collect();
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
 }
