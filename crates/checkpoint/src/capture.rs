@@ -4,14 +4,17 @@
 //! capture. Names that are passed over are entries too, so that a tree tells what it saw from what it did not look at.
 
 mod cache;
+mod cache_file;
 mod file;
+mod found;
 mod look;
+mod pool;
 mod rules;
 mod tracked;
 mod walk;
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::collections::BTreeSet;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
@@ -21,11 +24,14 @@ use ic_events::Hash;
 use ic_store::GitDirs;
 use rustix::fs::{Mode, OFlags, open};
 
+pub use cache_file::{cached_trees, forget_caches};
 pub use rules::RuleOptions;
 
-use self::cache::{Cache, Header, Key};
+use self::cache::{Cache, Header, Update};
+use self::cache_file::CacheFile;
+pub(crate) use self::cache_file::cache_directory;
 pub(crate) use self::walk::{TEMPORARY, join};
-use crate::objects::{Objects, Stored};
+use crate::objects::{Objects, Stored, Writer};
 use crate::tree::Reason;
 
 /// What limits a capture.
@@ -37,6 +43,9 @@ pub struct Options {
     pub max_file_size: u64,
     /// More files are refused.
     pub max_files: u64,
+    /// Only these paths, what is below them and what they lie in can have changed since the last capture of this root, as
+    /// its caller knows; `None`: anything.
+    pub touched: Option<BTreeSet<Vec<u8>>>,
     /// The store's directory and the ledger's file: they are never part of a tree.
     pub store: PathBuf,
     /// See `store`.
@@ -65,7 +74,7 @@ pub struct Counts {
     pub bytes: u64,
 }
 
-/// A tree that was captured; its content is durable.
+/// A tree that was captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
     /// The root's directory object.
@@ -90,9 +99,17 @@ impl Captured {
     }
 }
 
-/// Captures the tree below `root` into the store. The caller holds the store's lock shared, and the root's.
-///
-/// Errors: `tree_too_large`, `disk_full`, `io_error`, `permission_denied` (the root itself): nothing may refer to it then.
+/// What the stat cache will know, once what it names is durable.
+pub struct Seen(Option<(CacheFile, Update)>);
+
+impl Seen {
+    /// Keeps it. Before the content is durable, the next capture would believe in content that a crash took.
+    pub fn keep(self) -> Result<()> {
+        self.0.map_or(Ok(()), |(file, update)| file.save(&update))
+    }
+}
+
+/// Captures the tree below `root` into the store: [`capture_with`], and all that belongs to it.
 pub fn capture(
     objects: &Objects,
     root: &Path,
@@ -100,10 +117,28 @@ pub fn capture(
     options: &Options,
     progress: &Progress,
 ) -> Result<Captured> {
+    let writer = objects.writer(now)?;
+    let (captured, seen) = capture_with(objects, &writer, root, options, progress)?;
+    let stored = writer.finish()?;
+    seen.keep()?;
+    Ok(Captured { stored, ..captured })
+}
+
+/// Captures the tree below `root`. The caller holds the store's lock shared, and the root's, then finishes the writer, then
+/// keeps what was seen; `stored` is what [`Writer::finish`] says.
+///
+/// Errors: `tree_too_large`, `disk_full`, `io_error`, `permission_denied` (the root itself): nothing may refer to it then.
+pub fn capture_with(
+    objects: &Objects,
+    writer: &Writer<'_>,
+    root: &Path,
+    options: &Options,
+    progress: &Progress,
+) -> Result<(Captured, Seen)> {
     let git = ic_store::git_dirs(root);
     let space = CacheFile::new(objects, root)?;
     let cache = space.load(objects);
-    let old = cache.as_ref().and_then(Cache::header).unwrap_or_default();
+    let old = cache.as_ref().map(Cache::header).unwrap_or_default();
     let index = git.as_ref().map_or(0, index_state);
     let tracked = if git.is_some() && (cache.is_none() || index != old.index) {
         let paths = tracked::tracked(root, &["-i", "--exclude-standard"]);
@@ -113,32 +148,34 @@ pub fn capture(
     };
     let rules = rules::Rules::new(root, git.as_ref(), &options.rules, &[tracked, options.max_file_size])?;
     let directory = open_root(root)?;
-    let writer = objects.writer(now)?;
+    // What is written anew is all that is left then.
+    let base = cache.as_ref().filter(|cache| !cache.is_sparse());
     let walk = walk::Walk::new(&walk::Inputs {
         root,
-        writer: &writer,
+        writer,
         objects,
         options,
         rules: &rules,
         progress,
         cache: cache.as_ref(),
+        base,
         now: space.moment()?,
         index_is_same: index == old.index,
         space: &space.directory,
     });
     let root_record = walk.root(directory, old.root)?;
     let (found, is_changed) = walk.finish();
-    let stored = writer.finish()?;
-    if options.rules.force.is_empty() && (is_changed || index != old.index) {
-        space.save(&found.maker.finish(Header { root: root_record.at, index, tracked }))?;
-    }
-    Ok(Captured {
+    let is_news = options.rules.force.is_empty() && (is_changed || index != old.index);
+    let header = Header { root: root_record.at, index, tracked, ..Header::default() };
+    let seen = Seen(is_news.then(|| (space, found.maker.finish(base, header))));
+    let captured = Captured {
         root: root_record.hash,
         counts: found.counts,
         skipped: found.skipped,
         nested_git: found.nested_git,
-        stored,
-    })
+        stored: Stored::default(),
+    };
+    Ok((captured, seen))
 }
 
 fn open_root(root: &Path) -> Result<rustix::fd::OwnedFd> {
@@ -160,78 +197,6 @@ fn index_state(git: &GitDirs) -> u64 {
         meta.ctime_nsec().cast_unsigned(),
     ];
     rules::number_of(&numbers.map(u64::to_le_bytes).concat())
-}
-
-/// The stat cache's file, and a new one that will take its place.
-struct CacheFile {
-    path: PathBuf,
-    directory: PathBuf,
-    next: tempfile::NamedTempFile,
-}
-
-impl CacheFile {
-    fn new(objects: &Objects, root: &Path) -> Result<Self> {
-        let directory = cache_directory(objects.path())?;
-        let doing = || format!("using the stat cache in {}", directory.display());
-        let next = tempfile::NamedTempFile::new_in(&directory).while_doing(doing)?;
-        let path = directory.join(root_key(root));
-        Ok(Self { path, directory, next })
-    }
-
-    /// The last cache, if it can be believed: whole, and about content that the store still has.
-    fn load(&self, objects: &Objects) -> Option<Cache> {
-        let cache = Cache::parse(std::fs::read(&self.path).ok()?)?;
-        let root = cache.record(cache.header()?.root)?.hash;
-        objects.has(&root).ok()?.then_some(cache)
-    }
-
-    /// The moment at which the capture began, by the clock of the file system, in nanoseconds.
-    fn moment(&self) -> Result<i64> {
-        let stat = rustix::fs::fstat(self.next.as_file()).map_err(io::Error::from);
-        stat.map(|stat| Key::of(&stat).mtime).while_doing(|| "reading the file system's clock".to_owned())
-    }
-
-    fn save(mut self, bytes: &[u8]) -> Result<()> {
-        let doing = || format!("writing the stat cache {}", self.path.display());
-        self.next.write_all(bytes).while_doing(doing)?;
-        self.next.persist(&self.path).map_err(|e| e.error).while_doing(doing).map(|_: File| ())
-    }
-}
-
-/// The trees that stat caches stand for: a capture may name them again without reading them.
-pub fn cached_trees(objects: &Objects) -> Vec<Hash> {
-    let entries = std::fs::read_dir(objects.path().with_extension("cache")).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| {
-            let cache = Cache::parse(std::fs::read(entry.path()).ok()?)?;
-            let root = cache.record(cache.header()?.root)?.hash;
-            objects.has(&root).ok()?.then_some(root)
-        })
-        .collect()
-}
-
-/// Forgets what captures saw: the next ones read everything again.
-pub fn forget_caches(objects: &Objects) -> Result<()> {
-    for entry in std::fs::read_dir(objects.path().with_extension("cache")).into_iter().flatten().flatten() {
-        let path = entry.path();
-        // Locks have an ending, caches have none.
-        if path.extension().is_none() {
-            std::fs::remove_file(&path).while_doing(|| format!("removing {}", path.display()))?;
-        }
-    }
-    Ok(())
-}
-
-/// The directory beside the object store for what belongs to roots: stat caches and locks.
-pub(crate) fn cache_directory(objects: &Path) -> Result<PathBuf> {
-    use std::os::unix::fs::DirBuilderExt;
-    let directory = objects.with_extension("cache");
-    match std::fs::DirBuilder::new().mode(0o700).create(&directory) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
-            Err(e).while_doing(|| format!("making {}", directory.display()))
-        }
-        _ => Ok(directory),
-    }
 }
 
 /// The name under which the store keeps what belongs to a root.

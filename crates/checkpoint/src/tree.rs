@@ -152,28 +152,34 @@ fn is_possible(name: &[u8]) -> bool {
 pub struct Encoded {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Where it may be cut into pieces: chosen by the names, so that a change moves no other cut.
-    pub cuts: Vec<usize>,
+    /// Where each entry begins, and how rarely a name like its is met: once in two to the power of this many.
+    pub(crate) entries: Vec<(usize, u32)>,
+}
+
+impl Encoded {
+    /// Where it is cut into pieces: chosen by the names, so that a change moves no other cut.
+    ///
+    /// A changed entry stores its piece and the list of all pieces anew, which together is least when a piece holds about
+    /// as many entries as there are pieces.
+    pub fn cuts(&self) -> impl Iterator<Item = usize> {
+        let rarity = self.entries.len().isqrt().next_power_of_two().trailing_zeros();
+        self.entries.iter().filter(move |entry| entry.1 >= rarity).map(|entry| entry.0)
+    }
 }
 
 /// Writes a directory's byte form, entry by entry in order.
 pub(crate) struct Encoder(Encoded);
 
-/// One name in this many begins a piece.
-const ENTRIES_A_PIECE: u32 = 32;
-
 impl Encoder {
     pub(crate) fn new(mode: u32) -> Self {
         let mut bytes = vec![VERSION];
         put_number(&mut bytes, mode.into());
-        Self(Encoded { bytes, cuts: Vec::new() })
+        Self(Encoded { bytes, entries: Vec::new() })
     }
 
     pub(crate) fn entry(&mut self, name: &[u8], node: &Node) {
-        let Encoded { bytes, cuts } = &mut self.0;
-        if fnv(name).is_multiple_of(ENTRIES_A_PIECE) {
-            cuts.push(bytes.len());
-        }
+        let Encoded { bytes, entries } = &mut self.0;
+        entries.push((bytes.len(), rarity(name)));
         let kind = match node {
             Node::File { .. } => 0,
             Node::Symlink(_) => 1,
@@ -199,9 +205,11 @@ impl Encoder {
     }
 }
 
-/// FNV-1a: cheap, and the same everywhere and for ever.
-fn fnv(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+/// How rarely a name like this is met: once in two to the power of this many. By FNV-1a, which is cheap, and the same
+/// everywhere and for ever.
+pub(crate) fn rarity(name: &[u8]) -> u32 {
+    let hash = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    name.iter().fold(0x811c_9dc5, hash).trailing_zeros()
 }
 
 pub(crate) fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
@@ -311,7 +319,7 @@ mod tests {
             let entries = entries.into_iter().map(|(name, node)| Entry { name, node }).collect();
             let tree = Tree { mode, entries };
             let encoded = tree.encode();
-            prop_assert!(encoded.cuts.iter().all(|cut| *cut < encoded.bytes.len()));
+            prop_assert!(encoded.cuts().all(|cut| cut < encoded.bytes.len()));
             prop_assert_eq!(Tree::decode(&encoded.bytes).unwrap(), tree);
         }
 

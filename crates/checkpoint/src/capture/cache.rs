@@ -1,7 +1,9 @@
 //! The stat cache: what the last capture saw, so that the next one reads only what changed.
 //!
-//! One file beside the object store for each root, replaced whole by a rename. It holds a record for each directory, below
-//! it before above it, and ends with its own SHA-256: a cache that a loss of power tore is not believed. An entry is
+//! One file beside the object store for each root ([`super::cache_file`]): a header, then a record for each directory, those
+//! below it before it. Header and records carry checksums: what a loss of power tore is not believed. A directory that is
+//! what it was keeps its record where it lies; new records follow, and once the old ones take more room than the
+//! living, all are written anew. An entry is
 //! trusted when it was last touched at least two seconds before the capture began; a younger one may be changed again
 //! within the same tick of the file system's clock, so it is read again until it was seen older ("racy git", as git's own
 //! documentation calls it).
@@ -9,10 +11,10 @@
 use ic_events::Hash;
 use rustix::fs::Stat;
 
-use crate::objects::hash_of;
-use crate::tree::{Reader, Reason};
+use super::rules::number_of;
+use crate::tree::{Encoded, Encoder, Node, Reader, Reason};
 
-const MAGIC: &[u8; 8] = b"icstat01";
+const MAGIC: &[u8; 8] = b"icstat02";
 
 /// How long something must have been left alone to be trusted, in nanoseconds.
 const SETTLED: i64 = 2_000_000_000;
@@ -100,7 +102,7 @@ pub(crate) enum Seen<'c> {
 }
 
 /// A name in a cached directory.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'c> {
     pub(crate) name: &'c [u8],
     pub(crate) seen: Seen<'c>,
@@ -119,32 +121,51 @@ pub(crate) struct Record<'c> {
     pub(crate) lines: Vec<Line<'c>>,
 }
 
+/// A record of the last capture, and where it lies.
+#[derive(Debug, Clone)]
+pub(crate) struct Old<'c> {
+    pub(crate) record: Record<'c>,
+    pub(crate) at: u64,
+    /// The bytes that it takes.
+    pub(crate) length: u64,
+}
+
 impl Line<'_> {
-    /// Whether it says the same, wherever the record of a directory lies.
-    fn is_same(&self, other: &Line<'_>) -> bool {
-        let same = match (self.seen, other.seen) {
-            (Seen::Directory { hash, .. }, Seen::Directory { hash: other, .. }) => hash == other,
-            (seen, other) => seen == other,
-        };
-        same && self.name == other.name && self.trusted == other.trusted
+    /// What a tree says of it.
+    fn node(&self) -> Node {
+        match self.seen {
+            Seen::File { key, hash, size } => Node::File { hash, size, mode: key.permissions() },
+            Seen::Symlink { target, .. } => Node::Symlink(target.to_vec()),
+            Seen::Directory { hash, .. } => Node::Directory(hash),
+            Seen::Passed(reason) => Node::Passed(reason),
+        }
     }
 }
 
 impl Record<'_> {
+    /// The directory's byte form.
+    pub(crate) fn encode(&self) -> Encoded {
+        let mut encoder = Encoder::new(self.key.permissions());
+        for line in &self.lines {
+            encoder.entry(line.name, &line.node());
+        }
+        encoder.finish()
+    }
+
     /// Whether it says the same as another but for its own hash.
     pub(crate) fn is_same(&self, other: &Record<'_>) -> bool {
         self.key == other.key
             && self.trusted == other.trusted
             && self.rules == other.rules
-            && self.lines.len() == other.lines.len()
-            && self.lines.iter().zip(&other.lines).all(|(line, other)| line.is_same(other))
+            && self.lines == other.lines
     }
 }
 
 /// A cache as it lies on disk.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Cache {
     bytes: Vec<u8>,
+    header: Header,
 }
 
 /// What stands before the records.
@@ -156,30 +177,94 @@ pub(crate) struct Header {
     pub(crate) index: u64,
     /// What git tracked though a rule ignores it, when the index was in that state.
     pub(crate) tracked: u64,
+    /// The bytes of the records that belong to the tree.
+    pub(crate) living: u64,
+    /// The bytes of the file that count.
+    pub(crate) length: u64,
 }
 
-const HEADER: usize = 8 + 3 * 8;
+/// The bytes of a header: the magic, its numbers, its checksum.
+pub(crate) const HEADER: usize = 8 + 5 * 8 + 8;
 
-impl Cache {
-    /// A cache, if these are the bytes of one and nothing is wrong with them.
-    pub(crate) fn parse(mut bytes: Vec<u8>) -> Option<Self> {
-        let content = bytes.len().checked_sub(32)?;
-        if content < HEADER || !bytes.starts_with(MAGIC) || hash_of(&bytes[..content])[..] != bytes[content..]
-        {
+impl Header {
+    fn bytes(self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        for number in [self.root, self.index, self.tracked, self.living, self.length] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        let sum = number_of(&bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (head, sum) = bytes.get(..HEADER)?.split_at(HEADER - 8);
+        if !head.starts_with(MAGIC) || number_of(head).to_le_bytes() != sum {
             return None;
         }
-        bytes.truncate(content);
-        Some(Self { bytes })
+        let mut reader = Reader(&head[MAGIC.len()..]);
+        Some(Self {
+            root: fixed(&mut reader)?,
+            index: fixed(&mut reader)?,
+            tracked: fixed(&mut reader)?,
+            living: fixed(&mut reader)?,
+            length: fixed(&mut reader)?,
+        })
+    }
+}
+
+/// What becomes of the file.
+#[derive(Debug)]
+pub(crate) enum Update {
+    /// It is replaced.
+    Whole(Vec<u8>),
+    /// It is gone on after, if its header still is `before`.
+    After {
+        before: Vec<u8>,
+        /// The new records, where the file ended.
+        records: Vec<u8>,
+        header: Vec<u8>,
+    },
+}
+
+/// A record's length and checksum.
+const BEFORE_RECORD: u64 = 16;
+
+/// So many bytes of old records are not worth writing all anew.
+const WORTH_COMPACTING: u64 = 64 << 10;
+
+impl Cache {
+    /// A cache, if these are the bytes of one.
+    pub(crate) fn parse(mut bytes: Vec<u8>) -> Option<Self> {
+        let header = Header::read(&bytes)?;
+        let length = usize::try_from(header.length).ok().filter(|length| *length <= bytes.len())?;
+        bytes.truncate(length);
+        Some(Self { bytes, header })
     }
 
-    pub(crate) fn header(&self) -> Option<Header> {
-        let mut reader = Reader(self.bytes.get(8..)?);
-        Some(Header { root: fixed(&mut reader)?, index: fixed(&mut reader)?, tracked: fixed(&mut reader)? })
+    /// How many bytes of a file with this header count.
+    pub(crate) fn length_in(header: &[u8]) -> u64 {
+        Header::read(header).map_or(0, |header| header.length)
     }
 
-    /// The record at a place; `None` if there is none.
-    pub(crate) fn record(&self, at: u64) -> Option<Record<'_>> {
+    pub(crate) fn header(&self) -> Header {
+        self.header
+    }
+
+    /// Whether old records take more room than the living.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.header.length > self.header.living.saturating_mul(2).saturating_add(WORTH_COMPACTING)
+    }
+
+    /// The record at a place; `None` if there is none, or it is damaged.
+    pub(crate) fn record(&self, at: u64) -> Option<Old<'_>> {
         let mut reader = Reader(self.bytes.get(usize::try_from(at).ok()?..)?);
+        let (length, sum) = (fixed(&mut reader)?, fixed(&mut reader)?);
+        let content = reader.take(usize::try_from(length).ok()?)?;
+        if number_of(content) != sum {
+            return None;
+        }
+        let mut reader = Reader(content);
         let key = Key::read(&mut reader)?;
         let trusted = reader.byte()? == 1;
         let rules = fixed(&mut reader)?;
@@ -189,7 +274,7 @@ impl Cache {
         for _ in 0..count {
             lines.push(line(&mut reader)?);
         }
-        Some(Record { key, trusted, rules, hash, lines })
+        Some(Old { record: Record { key, trusted, rules, hash, lines }, at, length: length + BEFORE_RECORD })
     }
 }
 
@@ -209,20 +294,30 @@ fn line<'c>(reader: &mut Reader<'c>) -> Option<Line<'c>> {
 /// A cache that is being made.
 #[derive(Debug)]
 pub(crate) struct Maker {
+    /// Where the first new record will lie.
+    start: u64,
     bytes: Vec<u8>,
+    /// The bytes of the records that belong to the tree.
+    pub(crate) living: u64,
 }
 
 impl Maker {
-    pub(crate) fn new() -> Self {
-        let mut bytes = MAGIC.to_vec();
-        bytes.resize(HEADER, 0);
-        Self { bytes }
+    /// One that goes on after `old`, or begins anew.
+    pub(crate) fn new(old: Option<&Cache>) -> Self {
+        let start = old.map_or(HEADER, |old| old.bytes.len()) as u64;
+        Self { start, bytes: Vec::new(), living: 0 }
+    }
+
+    /// Says that a record of the last capture stays.
+    pub(crate) fn keep(&mut self, old: &Old<'_>) {
+        self.living += old.length;
     }
 
     /// Adds the record of a directory, after those below it; returns where it lies.
     pub(crate) fn add(&mut self, record: &Record<'_>) -> u64 {
-        let at = self.bytes.len() as u64;
+        let begin = self.bytes.len();
         let out = &mut self.bytes;
+        out.resize(begin + 16, 0);
         record.key.put(out);
         out.push(u8::from(record.trusted));
         out.extend_from_slice(&record.rules.to_le_bytes());
@@ -231,17 +326,22 @@ impl Maker {
         for line in &record.lines {
             put_line(out, line);
         }
-        at
+        let content = &out[begin + 16..];
+        let (length, sum) = (content.len() as u64, number_of(content));
+        out[begin..begin + 8].copy_from_slice(&length.to_le_bytes());
+        out[begin + 8..begin + 16].copy_from_slice(&sum.to_le_bytes());
+        self.living += length + BEFORE_RECORD;
+        self.start + begin as u64
     }
 
-    /// The bytes of the file.
-    pub(crate) fn finish(mut self, header: Header) -> Vec<u8> {
-        for (i, number) in [header.root, header.index, header.tracked].into_iter().enumerate() {
-            self.bytes[8 + i * 8..16 + i * 8].copy_from_slice(&number.to_le_bytes());
+    /// What becomes of the file; `old` is what it goes on after. The maker says what lives and how long it is.
+    pub(crate) fn finish(self, old: Option<&Cache>, header: Header) -> Update {
+        let length = self.start + self.bytes.len() as u64;
+        let header = Header { living: self.living, length, ..header }.bytes();
+        match old {
+            Some(old) => Update::After { before: old.header.bytes(), records: self.bytes, header },
+            None => Update::Whole([header, self.bytes].concat()),
         }
-        let hash = hash_of(&self.bytes);
-        self.bytes.extend_from_slice(&hash);
-        self.bytes
     }
 }
 
@@ -273,46 +373,4 @@ fn put_line(out: &mut Vec<u8>, line: &Line<'_>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Cache, Header, Key, Line, Maker, Record, Seen};
-    use crate::tree::Reason;
-
-    #[test]
-    fn what_is_written_is_read_and_damage_is_seen() {
-        let key = Key { dev: 1, ino: 2, size: 3, mtime: -4, ctime: 5, mode: 0o100_644 };
-        let file = Seen::File { key, hash: [7; 32], size: 3 };
-        let seen = [
-            file,
-            Seen::Symlink { key, target: b"t" },
-            Seen::Directory { hash: [6; 32], at: 9 },
-            Seen::Passed(Reason::Git),
-        ];
-        let lines = seen.map(|seen| Line { name: b"n", seen, trusted: true }).to_vec();
-        let record = Record { key, trusted: false, rules: 11, hash: [8; 32], lines };
-        let mut maker = Maker::new();
-        let root = maker.add(&record);
-        let bytes = maker.finish(Header { root, index: 1, tracked: 2 });
-        let cache = Cache::parse(bytes.clone()).unwrap();
-        assert_eq!(cache.header().unwrap(), Header { root, index: 1, tracked: 2 });
-        let read = cache.record(root).unwrap();
-        assert_eq!((read.key, read.trusted, read.rules, read.hash), (key, false, 11, [8; 32]));
-        assert_eq!(read.lines.iter().map(|l| l.seen).collect::<Vec<_>>(), seen);
-        assert!(cache.record(1 << 40).is_none());
-        for at in 0..bytes.len() {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 1;
-            assert!(Cache::parse(damaged).is_none(), "byte {at}");
-        }
-        assert!(Cache::parse(bytes[..20].to_vec()).is_none());
-    }
-
-    #[test]
-    fn what_was_touched_lately_is_not_trusted() {
-        let key = |mtime, ctime| Key { dev: 0, ino: 0, size: 0, mtime, ctime, mode: 0 };
-        let second = 1_000_000_000;
-        assert!(key(0, 0).is_settled(3 * second));
-        assert!(!key(second, 0).is_settled(3 * second));
-        assert!(!key(0, 2 * second).is_settled(3 * second));
-        assert!(!key(0, 9 * second).is_settled(3 * second), "a clock that stepped back");
-    }
-}
+mod tests;

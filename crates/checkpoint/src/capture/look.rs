@@ -153,12 +153,15 @@ fn pass<'c>(reason: Reason) -> Todo<'c> {
     Todo::Nothing(Seen::Passed(reason), false)
 }
 
+/// The name of files with ignore rules.
+pub(crate) const IGNORE_FILE: &[u8] = b".gitignore";
+
 /// The directory's `.gitignore`; a link is not followed, as for git.
 pub(crate) fn ignore_file(fd: &OwnedFd) -> Option<Vec<u8>> {
     use std::io::Read;
     const LONGEST: u64 = 4 << 20;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = std::fs::File::from(openat(fd, ".gitignore", flags, Mode::empty()).ok()?);
+    let file = std::fs::File::from(openat(fd, IGNORE_FILE, flags, Mode::empty()).ok()?);
     let mut text = Vec::new();
     file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     file.take(LONGEST).read_to_end(&mut text).ok()?;

@@ -24,6 +24,7 @@ impl Project {
             rules: RuleOptions::default(),
             max_file_size: 10_000_000,
             max_files: 1_000_000,
+            touched: None,
             ledger: store.join("ic.db"),
             store,
         };

@@ -1,27 +1,27 @@
 //! Walking a tree, directory by directory, on every core.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
-
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ic_base::{Diagnose, Result};
 use ic_events::Hash;
 use ic_store::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
 use rayon::prelude::*;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Dir, Mode, OFlags, fstat, openat};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
-use super::cache::{Cache, Key, Line, Maker, Record, Seen};
+use super::cache::{Cache, Key, Line, Maker, Old, Record, Seen};
 use super::file::{self, Outcome, Subject};
-use super::look::{Looker, ignore_file, own_files};
+use super::found::Found;
+use super::look::{IGNORE_FILE, Looker, ignore_file, own_files};
 use super::rules::{Level, Rules};
-use super::{Counts, Options, Progress};
+use super::{Options, Progress, pool};
 use crate::objects::{Objects, Writer};
-use crate::tree::{Encoder, Node, Reason};
+use crate::tree::Reason;
 
 /// The beginning of the names of a restore's temporary files.
 pub(crate) const TEMPORARY: &[u8] = b".ic-restore-";
@@ -33,10 +33,13 @@ const WORTH_SHARING: usize = 8;
 pub(crate) struct Walk<'w> {
     pub(crate) root: &'w Path,
     pub(crate) writer: &'w Writer<'w>,
+    pub(crate) objects: &'w Objects,
     pub(crate) options: &'w Options,
     pub(crate) rules: &'w Rules<'w>,
     pub(crate) progress: &'w Progress,
     pub(crate) cache: Option<&'w Cache>,
+    /// The cache, where the new one goes on after it.
+    base: Option<&'w Cache>,
     /// When the capture began, by the file system's clock, in nanoseconds.
     pub(crate) now: i64,
     pub(crate) index_is_same: bool,
@@ -45,14 +48,6 @@ pub(crate) struct Walk<'w> {
     pub(crate) own: HashSet<(u64, u64)>,
     found: Mutex<Found>,
     is_changed: AtomicBool,
-}
-
-/// What a walk found.
-pub(crate) struct Found {
-    pub(crate) maker: Maker,
-    pub(crate) counts: Counts,
-    pub(crate) skipped: Vec<(Vec<u8>, Reason)>,
-    pub(crate) nested_git: Vec<Vec<u8>>,
 }
 
 /// A directory that was walked.
@@ -95,6 +90,7 @@ pub(crate) struct Inputs<'w> {
     pub(crate) rules: &'w Rules<'w>,
     pub(crate) progress: &'w Progress,
     pub(crate) cache: Option<&'w Cache>,
+    pub(crate) base: Option<&'w Cache>,
     pub(crate) now: i64,
     pub(crate) index_is_same: bool,
     pub(crate) space: &'w Path,
@@ -105,20 +101,17 @@ impl<'w> Walk<'w> {
         Self {
             root: inputs.root,
             writer: inputs.writer,
+            objects: inputs.objects,
             options: inputs.options,
             rules: inputs.rules,
             progress: inputs.progress,
             cache: inputs.cache,
+            base: inputs.base,
             now: inputs.now,
             index_is_same: inputs.index_is_same,
             space: inputs.space,
             own: own_files(inputs.root, inputs.options, inputs.objects),
-            found: Mutex::new(Found {
-                maker: Maker::new(),
-                counts: Counts::default(),
-                skipped: Vec::new(),
-                nested_git: Vec::new(),
-            }),
+            found: Mutex::new(Found::new(inputs.base)),
             is_changed: AtomicBool::new(inputs.cache.is_none()),
         }
     }
@@ -127,7 +120,7 @@ impl<'w> Walk<'w> {
     pub(crate) fn root(&self, fd: OwnedFd, old: u64) -> Result<Visited> {
         let old = self.cache.map(|_| old);
         let place = Place { fd, path: Vec::new(), above: self.rules.top(), is_ignored: false, old };
-        pool(|| self.visit(&place))
+        pool::run(|| self.visit(&place))
     }
 
     /// What was found, sorted, and whether anything differs from the last cache.
@@ -145,16 +138,21 @@ impl<'w> Walk<'w> {
     fn visit(&self, place: &Place) -> Result<Visited> {
         let doing = || format!("reading {}", self.root.join(path_from_bytes(&place.path)).display());
         let key = fstat(&place.fd).map(|s| Key::of(&s)).map_err(io::Error::from).while_doing(doing)?;
-        let text = ignore_file(&place.fd);
+        let old = place.old.and_then(|at| self.cache?.record(at));
+        let record = old.as_ref().map(|old| &old.record);
+        let has_same_names = record.is_some_and(|record| record.trusted && record.key == key);
+        let lines = record.map_or(&[][..], |record| &record.lines);
+        let has_rules = !has_same_names || lines.iter().any(|line| line.name == IGNORE_FILE);
+        let text = if has_rules { ignore_file(&place.fd) } else { None };
         let level = Rules::enter(&place.above, &place.path, text.as_deref(), place.is_ignored);
-        let record = place.old.and_then(|at| self.cache?.record(at));
-        let is_as_it_was = record.as_ref().is_some_and(|record| {
-            record.trusted
-                && record.key == key
-                && record.rules == level.fingerprint
-                && !self.rules.forces_below(&place.path)
-        });
-        let lines = record.as_ref().map_or(&[][..], |record| &record.lines);
+        let is_as_it_was = has_same_names
+            && record.is_some_and(|record| record.rules == level.fingerprint)
+            && !self.rules.forces_below(&place.path);
+        if let Some(old) = old.as_ref().filter(|_| is_as_it_was)
+            && self.holds_only_what_it_held(place, &old.record)
+        {
+            return self.stay(place, old);
+        }
         let listed;
         let names: Vec<&[u8]> = if is_as_it_was {
             lines.iter().map(|line| line.name).collect()
@@ -164,19 +162,15 @@ impl<'w> Walk<'w> {
         };
         let has_side_files = names.iter().any(|n| DATABASE_SIDE_SUFFIXES.iter().any(|end| n.ends_with(end)));
         let looker = Looker { walk: self, place, level: &level, names: &names, is_as_it_was, has_side_files };
-        let mut old = lines.iter().peekable();
+        let mut known = lines.iter().peekable();
         let todo: Result<Vec<Todo<'_>>> = names
             .iter()
             .map(|name| {
-                while old.next_if(|line| line.name < *name).is_some() {}
-                looker.look(name, old.next_if(|line| line.name == *name))
+                while known.next_if(|line| line.name < *name).is_some() {}
+                looker.look(name, known.next_if(|line| line.name == *name))
             })
             .collect();
         let todo = todo?;
-        self.progress.seen.fetch_add(names.len() as u64, Relaxed);
-        if self.progress.seen.load(Relaxed) > self.options.max_files {
-            return Err(file::too_large(self.options.max_files));
-        }
         let seen = self.carry_out(place, &level, &names, &todo)?;
         let lines = names
             .iter()
@@ -190,7 +184,21 @@ impl<'w> Walk<'w> {
             hash: Hash::default(),
             lines,
         };
-        self.keep(place, record.as_ref(), new)
+        self.keep(place, old.as_ref(), new)
+    }
+
+    /// Whether every name is a file or link that was trusted and did not change: then there is nothing to judge or to read.
+    fn holds_only_what_it_held(&self, place: &Place, record: &Record<'_>) -> bool {
+        let is_plain = |line: &Line<'_>| {
+            line.trusted
+                && matches!(line.seen, Seen::File { .. } | Seen::Symlink { .. })
+                && !DATABASE_SIDE_SUFFIXES.iter().any(|end| line.name.ends_with(end))
+        };
+        let is_same = |line: &Line<'_>| {
+            let (Seen::File { key, .. } | Seen::Symlink { key, .. }) = line.seen else { return false };
+            statat(&place.fd, line.name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| Key::of(&stat) == key)
+        };
+        self.index_is_same && record.lines.iter().all(is_plain) && record.lines.iter().all(is_same)
     }
 
     /// Reads files and walks directories; `None` for what is gone.
@@ -227,6 +235,10 @@ impl<'w> Walk<'w> {
             Todo::Read(key) => self.read(place, name, key, false),
             Todo::Database(key) => self.read(place, name, key, true),
             Todo::Enter { old, is_ignored } => {
+                let path = join(&place.path, name);
+                if let Some(Visited { hash, at }) = old.and_then(|at| self.untouched(&path, at)) {
+                    return Ok(Some((Seen::Directory { hash, at }, false)));
+                }
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let fd = match openat(&place.fd, name, flags, Mode::empty()) {
                     Ok(fd) => fd,
@@ -234,7 +246,6 @@ impl<'w> Walk<'w> {
                     Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
                     Err(e) => return Err(io::Error::from(e)).while_doing(|| self.reading(place, name)),
                 };
-                let path = join(&place.path, name);
                 let below = Place { fd, path, above: level.clone(), is_ignored: *is_ignored, old: *old };
                 self.visit(&below).map(|Visited { hash, at }| Some((Seen::Directory { hash, at }, false)))
             }
@@ -272,53 +283,83 @@ impl<'w> Walk<'w> {
     }
 
     /// Stores the directory, unless it is what it was, and its record.
-    fn keep(&self, place: &Place, old: Option<&Record<'_>>, mut new: Record<'_>) -> Result<Visited> {
-        let as_it_was = old.filter(|old| old.is_same(&new));
-        let mut encoder = Encoder::new(new.key.permissions());
-        let mut counts = Counts { directories: 1, ..Counts::default() };
-        let (mut skipped, mut is_nested) = (Vec::new(), false);
-        for line in &new.lines {
-            let node = match line.seen {
-                Seen::File { key, hash, size } => {
-                    counts.files += 1;
-                    counts.bytes += size;
-                    Node::File { hash, size, mode: key.permissions() }
-                }
-                Seen::Symlink { target, .. } => {
-                    counts.symlinks += 1;
-                    Node::Symlink(target.to_vec())
-                }
-                Seen::Directory { hash, .. } => Node::Directory(hash),
-                Seen::Passed(reason) => {
-                    is_nested |= reason == Reason::Git && !place.path.is_empty();
-                    if reason.is_a_gap() {
-                        skipped.push((join(&place.path, line.name), reason));
-                    }
-                    Node::Passed(reason)
-                }
-            };
-            if as_it_was.is_none() {
-                encoder.entry(line.name, &node);
-            }
+    fn keep(&self, place: &Place, old: Option<&Old<'_>>, mut new: Record<'_>) -> Result<Visited> {
+        if let Some(old) = old.filter(|old| old.record.is_same(&new)) {
+            return self.stay(place, old);
         }
-        new.hash = if let Some(old) = as_it_was {
-            old.hash
-        } else {
-            self.is_changed.store(true, Relaxed);
-            self.writer.put_tree(&encoder.finish())?
-        };
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.counts.files += counts.files;
-        found.counts.directories += 1;
-        found.counts.symlinks += counts.symlinks;
-        found.counts.bytes += counts.bytes;
-        found.skipped.append(&mut skipped);
-        if is_nested {
-            found.nested_git.push(place.path.clone());
+        self.is_changed.store(true, Relaxed);
+        if let Some(old) = old {
+            // Whoever captures compares with what was there before.
+            self.objects.remember(old.record.hash, &old.record.encode().bytes);
         }
-        let at = found.maker.add(&new);
-        Ok(Visited { hash: new.hash, at })
+        new.hash = self.writer.put_tree(&new.encode())?;
+        self.add(place, &new, |maker| maker.add(&new))
     }
+
+    /// Leaves a directory as the last capture found it.
+    fn stay(&self, place: &Place, old: &Old<'_>) -> Result<Visited> {
+        self.add(place, &old.record, |maker| {
+            if self.base.is_none() {
+                return maker.add(&old.record);
+            }
+            maker.keep(old);
+            old.at
+        })
+    }
+
+    /// A directory in which nothing can have changed, and all below it, as the last capture found them.
+    fn untouched(&self, path: &[u8], at: u64) -> Option<Visited> {
+        let cache = self.base?;
+        if is_touched(self.options.touched.as_ref()?, path) {
+            return None;
+        }
+        let mut found = Found::new(self.base);
+        let hash = leave(cache, path, at, &mut found)?;
+        self.found().merge(found);
+        Some(Visited { hash, at })
+    }
+
+    /// Adds a directory to what was found; `enter` gives its record a place in the new cache.
+    fn add(
+        &self,
+        place: &Place,
+        record: &Record<'_>,
+        enter: impl FnOnce(&mut Maker) -> u64,
+    ) -> Result<Visited> {
+        let names = record.lines.len() as u64;
+        if self.progress.seen.fetch_add(names, Relaxed) + names > self.options.max_files {
+            return Err(file::too_large(self.options.max_files));
+        }
+        let mut found = self.found();
+        found.count(&place.path, record);
+        Ok(Visited { hash: record.hash, at: enter(&mut found.maker) })
+    }
+
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds a directory and all below it to what was found, as a cache has them; `None` where a record is missing.
+fn leave(cache: &Cache, path: &[u8], at: u64, found: &mut Found) -> Option<Hash> {
+    let old = cache.record(at)?;
+    found.count(path, &old.record);
+    found.maker.keep(&old);
+    for line in &old.record.lines {
+        if let Seen::Directory { at, .. } = line.seen {
+            leave(cache, &join(path, line.name), at, found)?;
+        }
+    }
+    Some(old.record.hash)
+}
+
+/// Whether a path, what lies below it or what it lies in is among the touched.
+fn is_touched(touched: &BTreeSet<Vec<u8>>, path: &[u8]) -> bool {
+    let below = join(path, b"");
+    let mut ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    touched.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below))
+        || touched.contains(path)
+        || ends.any(|end| touched.contains(&path[..end]))
 }
 
 /// What a name that cannot be read turns out to be.
@@ -342,23 +383,4 @@ fn list(fd: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
     }
     names.sort_unstable();
     Ok(names)
-}
-
-/// Runs on threads whose stacks are deep enough for deep trees.
-fn pool<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    const STACK: usize = 256 << 20;
-    static POOL: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
-    raise_file_limit();
-    match POOL.get_or_init(|| rayon::ThreadPoolBuilder::new().stack_size(STACK).build().ok()) {
-        Some(pool) => pool.install(work),
-        None => work(),
-    }
-}
-
-/// A directory stays open while those below it are walked.
-fn raise_file_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // Where it cannot be raised, only very deep trees suffer, with an error.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }

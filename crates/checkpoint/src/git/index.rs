@@ -6,7 +6,7 @@ use ic_events::Hash;
 use super::Index;
 use super::program::Git;
 use crate::objects::{Objects, Writer};
-use crate::tree::Encoded;
+use crate::tree::{Encoded, rarity};
 
 /// An entry of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,18 +73,14 @@ const FLAGS: &[u8] = b"flags: ";
 
 /// Keeps an index; a changed entry stores one new piece.
 pub(crate) fn keep(writer: &Writer<'_>, text: Vec<u8>) -> Result<Index> {
-    const ENTRIES_A_PIECE: u8 = 64;
-    let mut cuts = Vec::new();
+    let mut entries = Vec::new();
     let mut start = 0;
     for entry in text.split_inclusive(|b| *b == 0) {
-        let sum =
-            entry.iter().rev().take(12).fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(*byte));
-        if start > 0 && sum.is_multiple_of(ENTRIES_A_PIECE) {
-            cuts.push(start);
-        }
+        // An entry ends with its path.
+        entries.push((start, rarity(&entry[entry.len().saturating_sub(12)..])));
         start += entry.len();
     }
-    writer.put_tree(&Encoded { bytes: text, cuts }).map(Index)
+    writer.put_tree(&Encoded { bytes: text, entries }).map(Index)
 }
 
 /// The text of an index that was kept.

@@ -16,7 +16,7 @@ const LARGEST: usize = 64 << 20;
 const LEVEL: i32 = 1;
 
 /// The level of a pack that is not full: what a step changed is little, is kept for long, and takes a millisecond more.
-const LEVEL_OF_LITTLE: i32 = 12;
+const LEVEL_OF_LITTLE: i32 = 3;
 
 /// Where an object lies in its pack.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +46,14 @@ impl Builder {
     pub(crate) fn add(&mut self, hash: Hash, form: Form, bytes: &[u8]) {
         self.objects.push(Placed { hash, form, start: self.raw.len(), size: bytes.len() });
         self.raw.extend_from_slice(bytes);
+    }
+
+    /// Takes what another builder holds.
+    pub(crate) fn absorb(&mut self, other: &mut Self) {
+        let start = self.raw.len();
+        self.objects
+            .extend(other.objects.drain(..).map(|placed| Placed { start: placed.start + start, ..placed }));
+        self.raw.append(&mut other.raw);
     }
 
     pub(crate) fn is_full(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Reading objects, each verified against its name.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::sync::{Arc, PoisonError};
 
@@ -11,11 +11,19 @@ use sha2::{Digest, Sha256};
 use super::{Form, Objects, hash_of, pack};
 use crate::tree::Tree;
 
-/// Packs that were opened last: a restore reads neighbours.
+/// What was used last: a restore reads neighbours, and who captures compares what was just captured.
 #[derive(Default)]
-pub(crate) struct Recent(VecDeque<(i64, Arc<Vec<u8>>)>);
+pub(crate) struct Recent {
+    packs: VecDeque<(i64, Arc<Vec<u8>>)>,
+    /// Directories, verified.
+    trees: HashMap<Hash, Arc<[u8]>>,
+    tree_bytes: usize,
+}
 
 const RECENT_PACKS: usize = 8;
+
+/// How much of directories is remembered, in bytes.
+const REMEMBERED: usize = 8 << 20;
 
 /// Where the index says that an object lies.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +87,30 @@ impl Objects {
 
     /// The directory with this hash. Errors: `corrupt`.
     pub fn tree(&self, hash: &Hash) -> Result<Tree> {
-        Tree::decode(&self.read(hash)?)
+        let remembered = self.recent().trees.get(hash).cloned();
+        if let Some(bytes) = remembered {
+            return Tree::decode(&bytes);
+        }
+        let bytes = self.read(hash)?;
+        self.remember(*hash, &bytes);
+        Tree::decode(&bytes)
+    }
+
+    /// Remembers a directory for [`Objects::tree`]; returns whether there was room for it, and this is its hash.
+    pub(crate) fn remember(&self, hash: Hash, bytes: &[u8]) -> bool {
+        if hash_of(bytes) != hash {
+            return false;
+        }
+        let mut recent = self.recent();
+        if recent.trees.contains_key(&hash) {
+            return true;
+        }
+        let has_room = recent.tree_bytes + bytes.len() <= REMEMBERED;
+        if has_room {
+            recent.tree_bytes += bytes.len();
+            recent.trees.insert(hash, bytes.into());
+        }
+        has_room
     }
 
     /// The pieces of an object that is kept in pieces; empty for others. Errors: `corrupt` if it is missing or damaged.
@@ -94,7 +125,7 @@ impl Objects {
 
     /// Forgets what was opened: packs may have been rewritten.
     pub(super) fn forget_recent(&self) {
-        self.recent().0.clear();
+        *self.recent() = Recent::default();
     }
 
     /// Whether the store has this object.
@@ -142,7 +173,7 @@ impl Objects {
 
     /// The content of a pack; `None` if it is missing or damaged.
     fn pack(&self, id: i64) -> Result<Option<Arc<Vec<u8>>>> {
-        if let Some(pack) = self.recent().0.iter().find(|(recent, _)| *recent == id) {
+        if let Some(pack) = self.recent().packs.iter().find(|(recent, _)| *recent == id) {
             return Ok(Some(pack.1.clone()));
         }
         let row = self.side().read(|snapshot| {
@@ -153,8 +184,8 @@ impl Objects {
         let Some(raw) = row.and_then(|(data, size)| pack::open(&data, size)) else { return Ok(None) };
         let raw = Arc::new(raw);
         let mut recent = self.recent();
-        recent.0.truncate(RECENT_PACKS - 1);
-        recent.0.push_front((id, raw.clone()));
+        recent.packs.truncate(RECENT_PACKS - 1);
+        recent.packs.push_front((id, raw.clone()));
         Ok(Some(raw))
     }
 

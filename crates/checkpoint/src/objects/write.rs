@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::Read;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ic_base::{Diagnose, Result, Timestamp};
@@ -15,7 +15,7 @@ use super::{Form, Objects, PIECE, hash_of};
 use crate::tree::Encoded;
 
 /// A directory whose byte form is no longer than this is one object.
-const SMALL_DIRECTORY: usize = 4096;
+const SMALL_DIRECTORY: usize = 1024;
 
 /// Packs are written when they hold this many bytes together.
 const BATCH: usize = 4 << 20;
@@ -36,7 +36,11 @@ pub struct Writer<'o> {
     /// The store was empty: nothing needs to be looked up.
     is_first: bool,
     seen: Mutex<HashSet<Hash>>,
-    builders: Mutex<Vec<Builder>>,
+    /// Directories lie in packs of their own, so that comparing two trees opens few.
+    trees: Mutex<Vec<Builder>>,
+    contents: Mutex<Vec<Builder>>,
+    /// Some new directory can only be read once it is in the store.
+    is_unread: AtomicBool,
     waiting: Mutex<Waiting>,
     new_objects: AtomicU64,
     stored_bytes: AtomicU64,
@@ -60,7 +64,9 @@ impl Objects {
             now,
             is_first,
             seen: Mutex::default(),
-            builders: Mutex::default(),
+            trees: Mutex::default(),
+            contents: Mutex::default(),
+            is_unread: AtomicBool::new(false),
             waiting: Mutex::default(),
             new_objects: AtomicU64::new(0),
             stored_bytes: AtomicU64::new(0),
@@ -71,41 +77,40 @@ impl Objects {
 impl Writer<'_> {
     /// Adds a small object: at most [`PIECE`] bytes.
     pub(crate) fn put_small(&self, bytes: &[u8]) -> Result<Hash> {
-        let hash = hash_of(bytes);
-        self.put(hash, Form::Whole, bytes)?;
-        Ok(hash)
+        self.put(&self.contents, hash_of(bytes), Form::Whole, bytes)
     }
 
     /// Adds a directory.
     pub(crate) fn put_tree(&self, encoded: &Encoded) -> Result<Hash> {
-        let Encoded { bytes, cuts } = encoded;
-        if bytes.len() <= SMALL_DIRECTORY || cuts.is_empty() {
-            return if bytes.len() <= PIECE {
-                self.put_small(bytes)
-            } else {
-                self.put_reader(&mut bytes.as_slice()).map(|f| f.0)
-            };
-        }
+        let bytes = &encoded.bytes;
         let hash = hash_of(bytes);
+        if !self.objects.remember(hash, bytes) {
+            self.is_unread.store(true, Relaxed);
+        }
+        let cuts: Vec<usize> = encoded.cuts().collect();
+        if bytes.len() <= SMALL_DIRECTORY || (cuts.is_empty() && bytes.len() <= PIECE) {
+            return self.put(&self.trees, hash, Form::Whole, bytes);
+        }
         if !self.is_new(&hash)? {
             return Ok(hash);
         }
         let mut pieces = Vec::with_capacity((cuts.len() + 1) * 32);
-        let ends = cuts.iter().copied().chain([bytes.len()]);
+        let ends = cuts.into_iter().chain([bytes.len()]);
         let mut start = 0;
         for end in ends.filter(|end| *end > 0) {
             for piece in bytes[start..end].chunks(PIECE) {
-                pieces.extend_from_slice(&self.put_small(piece)?);
+                pieces.extend_from_slice(&self.put(&self.trees, hash_of(piece), Form::Whole, piece)?);
             }
             start = end;
         }
-        self.add(hash, Form::Pieces, &pieces)?;
+        self.add(&self.trees, hash, Form::Pieces, &pieces)?;
         Ok(hash)
     }
 
     /// Adds everything that `source` gives, in bounded memory; returns its hash and length.
     pub fn put_reader(&self, source: &mut dyn Read) -> Result<(Hash, u64)> {
-        let mut buffer = Vec::new();
+        // Most files fit: they are read at once.
+        let mut buffer = Vec::with_capacity(64 << 10);
         let mut fill = |buffer: &mut Vec<u8>| {
             buffer.clear();
             (&mut *source).take(PIECE as u64).read_to_end(buffer).while_doing(|| "reading content".to_owned())
@@ -123,21 +128,25 @@ impl Writer<'_> {
         }
         let hash = whole.finalize().into();
         if pieces.len() > 32 {
-            self.put(hash, Form::Pieces, &pieces)?;
+            self.put(&self.contents, hash, Form::Pieces, &pieces)?;
         }
         Ok((hash, length))
+    }
+
+    /// Makes sure that every directory that was added can be read with [`Objects::tree`].
+    pub fn expose(&self) -> Result<()> {
+        if !self.is_unread.swap(false, Relaxed) {
+            return Ok(());
+        }
+        self.close()?;
+        self.flush(Durability::Buffered)
     }
 
     /// Makes everything durable that was added, and tells how much it was.
     ///
     /// Errors: `disk_full`, ...: nothing may then refer to what was added.
     pub fn finish(self) -> Result<Stored> {
-        let mut builders = std::mem::take(&mut *locked(&self.builders));
-        for builder in &mut builders {
-            if let Some(pack) = builder.close()? {
-                self.wait(pack);
-            }
-        }
+        self.close()?;
         self.flush(Durability::Synced)?;
         Ok(Stored {
             new_objects: self.new_objects.load(Relaxed),
@@ -145,8 +154,32 @@ impl Writer<'_> {
         })
     }
 
-    fn put(&self, hash: Hash, form: Form, bytes: &[u8]) -> Result<()> {
-        if self.is_new(&hash)? { self.add(hash, form, bytes) } else { Ok(()) }
+    /// Ends every open pack; little ones become one.
+    fn close(&self) -> Result<()> {
+        let mut open = std::mem::take(&mut *locked(&self.trees));
+        open.append(&mut locked(&self.contents));
+        let mut last = Builder::default();
+        for builder in &mut open {
+            last.absorb(builder);
+            if last.is_full() {
+                self.close_one(&mut last)?;
+            }
+        }
+        self.close_one(&mut last)
+    }
+
+    fn close_one(&self, builder: &mut Builder) -> Result<()> {
+        if let Some(pack) = builder.close()? {
+            self.wait(pack);
+        }
+        Ok(())
+    }
+
+    fn put(&self, to: &Mutex<Vec<Builder>>, hash: Hash, form: Form, bytes: &[u8]) -> Result<Hash> {
+        if self.is_new(&hash)? {
+            self.add(to, hash, form, bytes)?;
+        }
+        Ok(hash)
     }
 
     /// Whether neither the store nor this writer has the object; asked once, it answers no from then on.
@@ -157,12 +190,12 @@ impl Writer<'_> {
         Ok(self.is_first || !self.objects.has(hash)?)
     }
 
-    fn add(&self, hash: Hash, form: Form, bytes: &[u8]) -> Result<()> {
-        let mut builder = locked(&self.builders).pop().unwrap_or_default();
+    fn add(&self, to: &Mutex<Vec<Builder>>, hash: Hash, form: Form, bytes: &[u8]) -> Result<()> {
+        let mut builder = locked(to).pop().unwrap_or_default();
         builder.add(hash, form, bytes);
         self.new_objects.fetch_add(1, Relaxed);
         let full = if builder.is_full() { builder.close()? } else { None };
-        locked(&self.builders).push(builder);
+        locked(to).push(builder);
         if full.is_some_and(|pack| self.wait(pack) >= BATCH) {
             self.flush(Durability::Buffered)?;
         }

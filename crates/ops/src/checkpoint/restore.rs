@@ -202,7 +202,7 @@ impl Workspace<'_> {
         let target = self.kernel.read(|s| record::get(s, &restore.target_id))?;
         let plan = run::read_plan(self, &restore)?;
         let git = self.settle_git(&restore, &target)?;
-        let outcome = self.carry_out(&restore.id, &target, &plan, git.as_ref(), watch)?;
+        let outcome = self.carry_out(&restore.id, &target, &plan, git.as_ref(), None, watch)?;
         Ok(Some(Warning {
             code: "restore_settled",
             message: format!(

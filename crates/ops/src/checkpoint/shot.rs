@@ -1,5 +1,6 @@
 //! Taking a picture of the tree and of git, before the transaction that records it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -41,12 +42,14 @@ pub(crate) struct Purpose {
     pub(crate) parent: Option<CheckpointId>,
     pub(crate) settled: bool,
     /// Paths that are captured whatever any rule or limit says.
-    pub(crate) force: std::collections::BTreeSet<Vec<u8>>,
+    pub(crate) force: BTreeSet<Vec<u8>>,
+    /// What can have changed since the last capture; `None`: anything.
+    pub(crate) touched: Option<BTreeSet<Vec<u8>>>,
 }
 
 impl Purpose {
     pub(crate) fn new(kind: Kind, link: Link) -> Self {
-        Self { kind, link, parent: None, settled: false, force: std::collections::BTreeSet::new() }
+        Self { kind, link, parent: None, settled: false, force: BTreeSet::new(), touched: None }
     }
 }
 
@@ -77,13 +80,15 @@ impl Workspace<'_> {
         };
         let options = self.options();
         let rules = RuleOptions { force: purpose.force, ..options.rules };
-        let captured = capture::capture(
+        let writer = self.objects.writer(now)?;
+        let (captured, seen) = capture::capture_with(
             &self.objects,
+            &writer,
             &self.root,
-            now,
-            &capture::Options { rules, ..options },
+            &capture::Options { rules, touched: purpose.touched, ..options },
             progress,
         )?;
+        writer.expose()?;
         let mut shot = Shot {
             root: self.root.clone(),
             kind: purpose.kind,
@@ -97,12 +102,10 @@ impl Workspace<'_> {
             id: self.kernel.context.new_id(),
             warnings: Vec::new(),
         };
-        let writer = self.objects.writer(now)?;
         self.record_git(&mut shot, &writer)?;
         shot.manifest_hash = shot.manifest.keep(&writer)?;
-        let stored = writer.finish()?;
-        shot.captured.stored.new_objects += stored.new_objects;
-        shot.captured.stored.stored_bytes += stored.stored_bytes;
+        shot.captured.stored = writer.finish()?;
+        seen.keep()?;
         shot.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(shot)
     }

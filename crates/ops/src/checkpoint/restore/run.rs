@@ -75,7 +75,15 @@ pub(super) fn run(
     if let Some(git) = &mut report.git {
         git.kept_below = Some(format!("refs/ic/rolled-back/{restore_id}/"));
     }
-    let done = workspace.carry_out(&restore_id, &report.target, &report.plan, report.git.as_ref(), watch)?;
+    let touched = touched(&report.plan);
+    let done = workspace.carry_out(
+        &restore_id,
+        &report.target,
+        &report.plan,
+        report.git.as_ref(),
+        touched,
+        watch,
+    )?;
     report.safety_id = Some(shot.id().clone());
     report.restored_id = Some(done.restored_id);
     report.status = if done.failed.is_empty() { Status::Restored } else { Status::Partial };
@@ -251,13 +259,15 @@ impl Workspace<'_> {
         Ok(restore_id)
     }
 
-    /// Applies a plan that is in the journal, verifies the result, and records what it left.
+    /// Applies a plan that is in the journal, verifies the result, and records what it left. `touched`: only these paths
+    /// were changed since the last capture, by the plan.
     pub(super) fn carry_out(
         &self,
         id: &RestoreId,
         target: &Checkpoint,
         plan: &Plan,
         git: Option<&GitRestore>,
+        touched: Option<BTreeSet<Vec<u8>>>,
         watch: &Watch,
     ) -> Result<Done> {
         self.kernel.write_late_too(|tx, now| journal::begin(tx, now, id))?;
@@ -286,8 +296,11 @@ impl Workspace<'_> {
             message: Some(format!("after the restore of {}", target.id.short())),
             ..target.link.clone()
         };
-        let purpose =
-            Purpose { parent: Some(target.id.clone()), ..Purpose::new(CheckpointKind::Restored, link) };
+        let purpose = Purpose {
+            parent: Some(target.id.clone()),
+            touched: touched.filter(|_| git.is_none()),
+            ..Purpose::new(CheckpointKind::Restored, link)
+        };
         let mut shot = self.shoot(purpose.clone(), &Progress::default())?;
         // What a rule hides is part of what the restore left all the same: a redo goes back to it.
         let hidden = self.hidden(plan, &shot)?;
@@ -334,6 +347,13 @@ impl Workspace<'_> {
         }
         Ok(())
     }
+}
+
+/// The paths that a plan changes; `None` if what else is captured depends on them.
+fn touched(plan: &Plan) -> Option<BTreeSet<Vec<u8>>> {
+    let paths: BTreeSet<Vec<u8>> = plan.steps.iter().map(|step| step.path.0.clone()).collect();
+    let has_rules = paths.iter().any(|path| path.ends_with(b".gitignore"));
+    (!has_rules).then_some(paths)
 }
 
 /// The plan of a restore. Errors: `corrupt`.

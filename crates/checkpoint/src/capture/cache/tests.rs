@@ -1,0 +1,76 @@
+use super::{Cache, HEADER, Header, Key, Line, Maker, Record, Seen, Update};
+use crate::tree::Reason;
+
+#[test]
+fn what_is_written_is_read_and_damage_is_seen() {
+    let key = Key { dev: 1, ino: 2, size: 3, mtime: -4, ctime: 5, mode: 0o100_644 };
+    let file = Seen::File { key, hash: [7; 32], size: 3 };
+    let seen = [
+        file,
+        Seen::Symlink { key, target: b"t" },
+        Seen::Directory { hash: [6; 32], at: 9 },
+        Seen::Passed(Reason::Git),
+    ];
+    let lines = seen.map(|seen| Line { name: b"n", seen, trusted: true }).to_vec();
+    let record = Record { key, trusted: false, rules: 11, hash: [8; 32], lines };
+    let mut maker = Maker::new(None);
+    let root = maker.add(&record);
+    let header = Header { root, index: 1, tracked: 2, living: 0, length: 0 };
+    let Update::Whole(bytes) = maker.finish(None, header) else { panic!("it begins anew") };
+    let cache = Cache::parse(bytes.clone()).unwrap();
+    let read = cache.record(root).unwrap();
+    let length = bytes.len() as u64;
+    assert_eq!(cache.header(), Header { living: read.length, length, ..header });
+    assert_eq!(read.record.lines.iter().map(|l| l.seen).collect::<Vec<_>>(), seen);
+    assert!(read.record.is_same(&record) && read.record.hash == record.hash);
+    assert!(cache.record(1 << 40).is_none() && cache.record(root + 1).is_none());
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        let cache = Cache::parse(damaged);
+        assert!(cache.is_none_or(|cache| cache.record(root).is_none()), "byte {at}");
+    }
+    assert!(Cache::parse(bytes[..bytes.len() - 1].to_vec()).is_none());
+}
+
+#[test]
+fn a_cache_goes_on_after_the_last_one() {
+    let record = |rules| Record {
+        key: Key { dev: 1, ino: 2, size: 3, mtime: 4, ctime: 5, mode: 6 },
+        trusted: true,
+        rules,
+        hash: [8; 32],
+        lines: Vec::new(),
+    };
+    let mut maker = Maker::new(None);
+    let (first, second) = (maker.add(&record(1)), maker.add(&record(2)));
+    let header = Header { root: second, ..Header::default() };
+    let Update::Whole(mut bytes) = maker.finish(None, header) else { panic!("it begins anew") };
+    let cache = Cache::parse(bytes.clone()).unwrap();
+    let mut maker = Maker::new(Some(&cache));
+    maker.keep(&cache.record(first).unwrap());
+    let third = maker.add(&record(3));
+    let Update::After { before, records, header } =
+        maker.finish(Some(&cache), Header { root: third, ..header })
+    else {
+        panic!("it goes on")
+    };
+    assert_eq!(bytes[..HEADER], before);
+    bytes.extend_from_slice(&records);
+    bytes[..HEADER].copy_from_slice(&header);
+    let cache = Cache::parse(bytes).unwrap();
+    let rules = |at| cache.record(at).unwrap().record.rules;
+    assert_eq!((rules(first), rules(third), cache.header().root), (1, 3, third));
+    let length = cache.record(first).unwrap().length;
+    assert_eq!(cache.header().living, 2 * length, "the second one is no part of the tree any more");
+}
+
+#[test]
+fn what_was_touched_lately_is_not_trusted() {
+    let key = |mtime, ctime| Key { dev: 0, ino: 0, size: 0, mtime, ctime, mode: 0 };
+    let second = 1_000_000_000;
+    assert!(key(0, 0).is_settled(3 * second));
+    assert!(!key(second, 0).is_settled(3 * second));
+    assert!(!key(0, 2 * second).is_settled(3 * second));
+    assert!(!key(0, 9 * second).is_settled(3 * second), "a clock that stepped back");
+}

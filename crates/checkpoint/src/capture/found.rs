@@ -1,0 +1,60 @@
+//! What a walk found.
+
+use super::Counts;
+use super::cache::{Cache, Maker, Record, Seen};
+use super::walk::join;
+use crate::tree::Reason;
+
+/// What a walk found so far.
+pub(crate) struct Found {
+    pub(crate) maker: Maker,
+    pub(crate) counts: Counts,
+    pub(crate) skipped: Vec<(Vec<u8>, Reason)>,
+    pub(crate) nested_git: Vec<Vec<u8>>,
+}
+
+impl Found {
+    /// Nothing yet; the new cache goes on after `base`.
+    pub(crate) fn new(base: Option<&Cache>) -> Self {
+        Self {
+            maker: Maker::new(base),
+            counts: Counts::default(),
+            skipped: Vec::new(),
+            nested_git: Vec::new(),
+        }
+    }
+
+    /// Counts a directory and the names in it, those of directories excepted.
+    pub(crate) fn count(&mut self, path: &[u8], record: &Record<'_>) {
+        self.counts.directories += 1;
+        for line in &record.lines {
+            match line.seen {
+                Seen::File { size, .. } => {
+                    self.counts.files += 1;
+                    self.counts.bytes += size;
+                }
+                Seen::Symlink { .. } => self.counts.symlinks += 1,
+                Seen::Directory { .. } => {}
+                Seen::Passed(reason) => {
+                    if reason == Reason::Git && !path.is_empty() {
+                        self.nested_git.push(path.to_vec());
+                    }
+                    if reason.is_a_gap() {
+                        self.skipped.push((join(path, line.name), reason));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds what was left as the last capture found it.
+    pub(crate) fn merge(&mut self, mut left: Self) {
+        self.maker.living += left.maker.living;
+        self.counts.files += left.counts.files;
+        self.counts.directories += left.counts.directories;
+        self.counts.symlinks += left.counts.symlinks;
+        self.counts.bytes += left.counts.bytes;
+        self.skipped.append(&mut left.skipped);
+        self.nested_git.append(&mut left.nested_git);
+    }
+}
