@@ -15,7 +15,7 @@ const LARGEST: usize = 64 << 20;
 /// zstd's level: 1 takes less time than 3, and 8 to 13 % more space (docs/adr/0008).
 const LEVEL: i32 = 1;
 
-/// The level of a pack that is not full: what a step changed is little, is kept for long, and takes a millisecond more.
+/// The level of a pack that is not full: what a step changed is little and is kept for long.
 const LEVEL_OF_LITTLE: i32 = 3;
 
 /// Where an object lies in its pack.
