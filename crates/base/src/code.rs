@@ -61,6 +61,10 @@ codes! {
     AmbiguousId = "ambiguous_id", Usage;
     /// Several runs fit `@` or a scope.
     AmbiguousRun = "ambiguous_run", Usage;
+    /// No rollback with this id.
+    RollbackNotFound = "rollback_not_found", Usage;
+    /// No compensation with this id.
+    CompensationNotFound = "compensation_not_found", Usage;
     /// No checkpoint with this id or name.
     CheckpointNotFound = "checkpoint_not_found", Usage;
     /// The checkpoint holds nothing at this path.
@@ -69,8 +73,12 @@ codes! {
     ConfirmationRequired = "confirmation_required", Usage;
     /// The configuration file is not valid.
     InvalidConfig = "invalid_config", Usage;
-    /// A layer that this build does not have yet.
-    LayerNotAvailable = "layer_not_available", Usage;
+    /// The workflow file is not valid.
+    InvalidWorkflow = "invalid_workflow", Usage;
+    /// No rewind with this id.
+    RewindNotFound = "rewind_not_found", Usage;
+    /// The anchor table of the state database has no such task.
+    UnknownTask = "unknown_task", Usage;
 
     /// A query for the active run of a project found none.
     NoActiveRun = "no_active_run", No;

@@ -102,6 +102,10 @@ ids! {
     CheckpointId;
     /// A restore of a checkpoint.
     RestoreId;
+    /// A compensation.
+    CompensationId;
+    /// A rewind of an application's database.
+    RewindId;
 }
 
 #[cfg(test)]

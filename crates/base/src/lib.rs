@@ -12,8 +12,8 @@ pub use clock::{Clock, FixedClock, SystemClock, Timestamp};
 pub use code::{Code, Kind};
 pub use diagnosis::{Diagnose, Diagnosis, Result};
 pub use id::{
-    AgentId, ArtifactId, CheckpointId, DispatchId, IdSource, RandomIds, RestoreId, RollbackId, RunId,
-    SeededIds, reversed_digits,
+    AgentId, ArtifactId, CheckpointId, CompensationId, DispatchId, IdSource, RandomIds, RestoreId, RewindId,
+    RollbackId, RunId, SeededIds, reversed_digits,
 };
 pub use text::{Label, check_text};
 

@@ -5,7 +5,9 @@
 //! since is kept in packs in our own store, because git may collect it. History before that, and what remotes have, is
 //! taken to last.
 
+mod checkout;
 mod index;
+mod log;
 mod pack;
 mod program;
 mod record;
@@ -15,8 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::manifest::{PathText, hash_text};
 
+pub use checkout::{Losses, Standing, checkout, commit_id, keep, losses, standing};
+pub use log::{head, log_since};
 pub use record::{Recorded, record};
-pub use restore::{GitPlan, Moved, apply_index, apply_refs, plan};
+pub use restore::{GitPlan, Moved, apply_index, apply_refs, leaving_others, plan};
 
 /// The state of git in a work tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -49,6 +49,11 @@ pub fn cancel_by_phases(
     Ok(())
 }
 
+/// Takes the marks of a rollback off again. No work is revived: a dispatch that it cancelled stays cancelled.
+pub fn unmark(tx: &Transaction<'_>, rollback: &RollbackId) -> Result<usize> {
+    tx.execute("UPDATE dispatches SET rolled_back_by = NULL WHERE rolled_back_by = $1", &[&rollback.as_str()])
+}
+
 /// Cancels every dispatch of a run that has not ended, and returns them as they were. Used when the run is cancelled: the
 /// run's own event says why.
 pub fn cancel_unfinished(tx: &Transaction<'_>, now: Timestamp, run_id: &RunId) -> Result<Vec<Dispatch>> {

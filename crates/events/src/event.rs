@@ -20,6 +20,12 @@ pub enum Source {
     Artifact,
     /// A checkpoint.
     Checkpoint,
+    /// A compensation.
+    Compensation,
+    /// A rollback over several layers.
+    Rollback,
+    /// A rewind of an application's database.
+    Rewind,
 }
 
 impl Source {
@@ -32,6 +38,9 @@ impl Source {
             Self::Agent => "agent",
             Self::Artifact => "artifact",
             Self::Checkpoint => "checkpoint",
+            Self::Compensation => "compensation",
+            Self::Rewind => "rewind",
+            Self::Rollback => "rollback",
         }
     }
 }
@@ -79,6 +88,18 @@ event_types! {
     Override = Phase, "override";
     /// The run was taken back (seed 001: `EventRollback`).
     Rollback = Phase, "rollback";
+    /// A rollback over several layers began: the run is closed.
+    RollbackBegun = Rollback, "rollback_begun";
+    /// A step of a rollback was done.
+    RollbackStepDone = Rollback, "rollback_step_done";
+    /// A step of a rollback was passed over, by decision.
+    RollbackStepSkipped = Rollback, "rollback_step_skipped";
+    /// A step of a rollback failed; the rest waits.
+    RollbackStopped = Rollback, "rollback_stopped";
+    /// A rollback was given up: what it had put back was put back again.
+    RollbackAbandoned = Rollback, "rollback_abandoned";
+    /// A rollback was taken back itself.
+    RollbackUndone = Rollback, "rollback_undone";
     /// Work was handed out.
     DispatchCreated = Dispatch, "dispatch_created";
     /// Work began.
@@ -113,6 +134,34 @@ event_types! {
     CheckpointPruned = Checkpoint, "checkpoint_pruned";
     /// The content of a path was taken out everywhere.
     ContentPurged = Checkpoint, "content_purged";
+    /// What would undo an outside effect was declared.
+    CompensationRegistered = Compensation, "compensation_registered";
+    /// The effect is about to be made.
+    CompensationArmed = Compensation, "compensation_armed";
+    /// An undo began.
+    CompensationStarted = Compensation, "compensation_started";
+    /// An effect was undone.
+    CompensationDone = Compensation, "compensation_done";
+    /// An undo failed.
+    CompensationFailed = Compensation, "compensation_failed";
+    /// An effect was left as it is, as declared.
+    CompensationSkipped = Compensation, "compensation_skipped";
+    /// The undoing of a run's effects began: nobody else moves it.
+    CompensatingBegun = Run, "compensating_begun";
+    /// The undoing of a run's effects ended.
+    CompensatingEnded = Run, "compensating_ended";
+    /// A rewind of an application's database began; `to` is its task.
+    RewindBegun = Rewind, "rewind_begun";
+    /// The tree is at the task's commit, which `to` names.
+    RewindGitDone = Rewind, "rewind_git_done";
+    /// The rows after the task are archived and gone.
+    RewindDbDone = Rewind, "rewind_db_done";
+    /// Every stage of a rewind is done.
+    RewindDone = Rewind, "rewind_done";
+    /// A stage failed, `from` where it stood; later ones did not run.
+    RewindStopped = Rewind, "rewind_stopped";
+    /// The rows that a rewind took are back.
+    RewindUndone = Rewind, "rewind_undone";
 }
 
 /// One event, as it was recorded.

@@ -82,6 +82,11 @@ pub fn mark_rolled_back(tx: &Transaction<'_>, skips: &[Skip], rollback: &Rollbac
     Ok(())
 }
 
+/// Takes the marks of a rollback off again.
+pub fn unmark(tx: &Transaction<'_>, rollback: &RollbackId) -> Result<usize> {
+    tx.execute("UPDATE run_skips SET rolled_back_by = NULL WHERE rolled_back_by = $1", &[&rollback.as_str()])
+}
+
 /// Takes the reason out of the skip that event `seq` recorded, if it recorded one.
 pub fn redact(tx: &Transaction<'_>, seq: Seq) -> Result<()> {
     tx.execute("UPDATE run_skips SET reason = NULL WHERE seq = $1", &[&seq]).map(|_| ())

@@ -254,6 +254,11 @@ pub fn cancel_agents_by_phases(
     Ok(())
 }
 
+/// Takes the marks of a rollback off again. Nobody works again: an agent that it failed stays failed.
+pub fn unmark(tx: &Transaction<'_>, rollback: &RollbackId) -> Result<usize> {
+    tx.execute("UPDATE run_agents SET rolled_back_by = NULL WHERE rolled_back_by = $1", &[&rollback.as_str()])
+}
+
 /// Takes the names out of the agent that event `seq` of a run added, if it added one.
 pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
     tx.execute(

@@ -234,6 +234,14 @@ pub fn mark_artifacts_rolled_back(
     Ok(())
 }
 
+/// Takes the marks of a rollback off again: what it took back counts again.
+pub fn unmark(tx: &Transaction<'_>, rollback: &RollbackId) -> Result<usize> {
+    tx.execute(
+        "UPDATE run_artifacts SET rolled_back_by = NULL, status = 'active' WHERE rolled_back_by = $1",
+        &[&rollback.as_str()],
+    )
+}
+
 /// Takes path, type and hash out of the artifact that event `seq` of a run registered, if it registered one.
 pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
     tx.execute(

@@ -17,6 +17,7 @@ use ic_store::GitDirs;
 
 use super::program::Git;
 use super::{GitState, pack};
+use crate::manifest::PathText;
 use crate::objects::Objects;
 
 #[cfg(test)]
@@ -100,6 +101,18 @@ pub fn plan(root: &Path, target: &GitState, current: &GitState, objects: &Object
     }
     plan.new_commits = new_commits(&git, &dirs, &plan, target, current, objects)?;
     Ok(plan)
+}
+
+/// The state to restore, with the branches that other work trees use left where they are; the one that HEAD goes to is not left.
+pub fn leaving_others(root: &Path, target: GitState, current: &GitState) -> Result<GitState> {
+    let head = target.branch.as_ref().map(|branch| [b"refs/heads/", &branch.0[..]].concat());
+    let mut taken = refuse::in_use_elsewhere(&Git::new(root), root, &dirs(root)?)?;
+    taken.retain(|(branch, _)| head.as_ref() != Some(branch));
+    let is_taken = |name: &PathText| taken.iter().any(|(branch, _)| *branch == name.0);
+    let mut refs: Vec<_> = target.refs.iter().filter(|(name, _)| !is_taken(name)).cloned().collect();
+    refs.extend(current.refs.iter().filter(|(name, _)| is_taken(name)).cloned());
+    refs.sort();
+    Ok(GitState { refs, ..target })
 }
 
 /// Moves branches, HEAD and stash as planned; what goes is kept below `refs/ic/rolled-back/<id>/`.

@@ -99,7 +99,8 @@ pub fn named(snapshot: &Snapshot<'_>, root: &Path, name: &str) -> Result<Option<
 
 /// The checkpoint that the event `seq` took.
 pub fn of_advance(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<Checkpoint>> {
-    first(snapshot, "advance_seq = $1", &[&seq])
+    let sql = format!("SELECT {} FROM checkpoints WHERE advance_seq = $1 LIMIT 1", Checkpoint::COLUMNS);
+    snapshot.query_opt(&sql, &[&seq], Checkpoint::from_row)
 }
 
 /// Every checkpoint whose content is kept, of every root, oldest first.

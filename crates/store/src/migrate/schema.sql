@@ -18,6 +18,14 @@ CREATE INDEX checkpoints_of_run ON checkpoints (run_id, seq) WHERE run_id IS NOT
 
 CREATE INDEX checkpoints_of_workflow ON checkpoints (workflow, seq) WHERE workflow IS NOT NULL;
 
+CREATE UNIQUE INDEX compensations_by_seq ON compensations (seq);
+
+CREATE INDEX compensations_by_suffix ON compensations (reversed_id);
+
+CREATE UNIQUE INDEX compensations_of_run ON compensations (run_id, ord);
+
+CREATE INDEX compensations_rolled_back ON compensations (rolled_back_by) WHERE rolled_back_by IS NOT NULL;
+
 CREATE INDEX dispatch_commits_by_sha ON dispatch_commits (sha);
 
 CREATE INDEX dispatch_commits_of_run ON dispatch_commits (run_id, seq, ord);
@@ -47,6 +55,14 @@ CREATE UNIQUE INDEX restores_by_seq ON restores (seq);
 CREATE INDEX restores_of_root ON restores (root, seq);
 
 CREATE INDEX restores_unfinished ON restores (root) WHERE state <> 'applied';
+
+CREATE UNIQUE INDEX rewinds_by_seq ON rewinds (seq);
+
+CREATE INDEX rewinds_by_suffix ON rewinds (reversed_id);
+
+CREATE INDEX rewinds_unfinished ON rewinds (database) WHERE status IN ('in_progress', 'stopped');
+
+CREATE UNIQUE INDEX rollbacks_by_seq ON rollbacks (seq);
 
 CREATE INDEX rollbacks_by_suffix ON rollbacks (reversed_id);
 
@@ -82,6 +98,8 @@ CREATE INDEX runs_open_of_project ON runs (project_dir, seq) WHERE status IN ('a
 
 sqlite_autoindex_checkpoints_1;
 
+sqlite_autoindex_compensations_1;
+
 sqlite_autoindex_dispatch_commits_1;
 
 sqlite_autoindex_dispatch_files_1;
@@ -94,13 +112,23 @@ sqlite_autoindex_refinery_schema_history_1;
 
 sqlite_autoindex_restores_1;
 
+sqlite_autoindex_rewinds_1;
+
+sqlite_autoindex_rollback_steps_1;
+
 sqlite_autoindex_rollbacks_1;
 
 sqlite_autoindex_run_agents_1;
 
 sqlite_autoindex_run_artifacts_1;
 
+sqlite_autoindex_run_owners_1;
+
 sqlite_autoindex_runs_1;
+
+sqlite_autoindex_workflow_steps_1;
+
+sqlite_autoindex_workflows_1;
 
 CREATE TABLE checkpoints (
     id            TEXT PRIMARY KEY,
@@ -132,6 +160,31 @@ CREATE TABLE checkpoints (
     duration_ms   INTEGER NOT NULL,
     created_at    INTEGER NOT NULL,
     pruned_at     INTEGER
+) STRICT;
+
+CREATE TABLE compensations (
+    id             TEXT PRIMARY KEY,
+    reversed_id    TEXT NOT NULL,
+    seq            INTEGER NOT NULL,
+    run_id         TEXT NOT NULL REFERENCES runs (id),
+    dispatch_id    TEXT REFERENCES dispatches (id),
+    step           TEXT NOT NULL,
+    needs          TEXT NOT NULL,
+    phase          TEXT NOT NULL,
+    epoch          INTEGER NOT NULL,
+    ord            INTEGER NOT NULL,
+    kind           TEXT NOT NULL CHECK (kind IN ('exec', 'file', 'process', 'skip', 'retry', 'pivot')),
+    args           TEXT NOT NULL,
+    description    TEXT,
+    state          TEXT NOT NULL CHECK (state IN ('registered', 'armed', 'running', 'done', 'failed', 'skipped')),
+    step_ended     TEXT CHECK (step_ended IN ('succeeded', 'failed')),
+    outputs        TEXT,
+    attempts       INTEGER NOT NULL,
+    last_error     TEXT,
+    child          TEXT,
+    rolled_back_by TEXT REFERENCES rollbacks (id),
+    created_at     INTEGER NOT NULL,
+    updated_at     INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE dispatch_commits (
@@ -240,6 +293,43 @@ CREATE TABLE restores (
     CHECK (state <> 'applied' OR restored_id IS NOT NULL)
 ) STRICT;
 
+CREATE TABLE rewinds (
+    id          TEXT PRIMARY KEY,
+    reversed_id TEXT NOT NULL,
+    seq         INTEGER NOT NULL,
+    root        BLOB NOT NULL,
+    database    BLOB NOT NULL,
+    task_id     TEXT NOT NULL,
+    scope       TEXT NOT NULL,
+    target      TEXT NOT NULL,
+    git_commit  TEXT,
+    forced      INTEGER NOT NULL CHECK (forced IN (0, 1)),
+    stage       TEXT NOT NULL CHECK (stage IN ('planned', 'git_done', 'db_done', 'vector_done')),
+    status      TEXT NOT NULL CHECK (status IN ('in_progress', 'stopped', 'done', 'undone')),
+    safety_id   TEXT REFERENCES checkpoints (id),
+    left_branch BLOB,
+    left_head   TEXT,
+    kept_ref    BLOB,
+    archive     BLOB NOT NULL,
+    child       TEXT,
+    result      TEXT NOT NULL,
+    error       TEXT,
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    CHECK (status <> 'done' OR stage = 'vector_done')
+) STRICT;
+
+CREATE TABLE rollback_steps (
+    rollback_id TEXT NOT NULL REFERENCES rollbacks (id),
+    ord         INTEGER NOT NULL,
+    layer       TEXT NOT NULL CHECK (layer IN ('effects', 'tree', 'data', 'settle')),
+    state       TEXT NOT NULL CHECK (state IN ('pending', 'running', 'done', 'failed', 'skipped')),
+    detail      TEXT,
+    error       TEXT,
+    updated_at  INTEGER NOT NULL,
+    PRIMARY KEY (rollback_id, ord)
+) STRICT;
+
 CREATE TABLE rollbacks (
     id          TEXT PRIMARY KEY,
     reversed_id TEXT NOT NULL,
@@ -290,6 +380,13 @@ CREATE TABLE run_artifacts (
     CHECK ((status = 'rolled_back') = (rolled_back_by IS NOT NULL))
 ) STRICT;
 
+CREATE TABLE run_owners (
+    run_id        TEXT PRIMARY KEY REFERENCES runs (id),
+    token         TEXT NOT NULL,
+    status_before TEXT,
+    taken_at      INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE run_skips (
     seq            INTEGER PRIMARY KEY,
     run_id         TEXT NOT NULL REFERENCES runs (id),
@@ -319,7 +416,51 @@ CREATE TABLE runs (
     completed_at INTEGER
 ) STRICT;
 
+CREATE TABLE state_marks (
+    seq      INTEGER PRIMARY KEY,
+    run_id   TEXT NOT NULL REFERENCES runs (id),
+    database BLOB NOT NULL,
+    mark     TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE workflow_steps (
+    run_id          TEXT NOT NULL REFERENCES workflows (run_id),
+    epoch           INTEGER NOT NULL,
+    step            TEXT NOT NULL,
+    state           TEXT NOT NULL CHECK (state IN ('running', 'succeeded', 'failed', 'interrupted', 'skipped')),
+    started         INTEGER NOT NULL,
+    dispatch_id     TEXT REFERENCES dispatches (id),
+    checkpoint_id   TEXT REFERENCES checkpoints (id),
+    compensation_id TEXT REFERENCES compensations (id),
+    attempts        INTEGER NOT NULL,
+    exit_code       INTEGER,
+    error           TEXT,
+    duration_ms     INTEGER,
+    log             BLOB,
+    head            TEXT,
+    child           TEXT,
+    updated_at      INTEGER NOT NULL,
+    PRIMARY KEY (run_id, epoch, step)
+) STRICT;
+
+CREATE TABLE workflows (
+    run_id      TEXT PRIMARY KEY REFERENCES runs (id),
+    name        TEXT NOT NULL,
+    definition  TEXT NOT NULL,
+    options     TEXT NOT NULL,
+    state       TEXT NOT NULL CHECK (state IN ('running', 'stopped', 'failed', 'rolling_back', 'rolled_back', 'completed')),
+    failed_step TEXT,
+    error       TEXT,
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL
+) STRICT;
+
 CREATE TRIGGER checkpoints_are_not_deleted BEFORE DELETE ON checkpoints
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER compensations_are_not_deleted BEFORE DELETE ON compensations
 BEGIN
     SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
 END;
@@ -386,6 +527,16 @@ BEGIN
     SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
 END;
 
+CREATE TRIGGER rewinds_are_not_deleted BEFORE DELETE ON rewinds
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER rollback_steps_are_not_deleted BEFORE DELETE ON rollback_steps
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
 CREATE TRIGGER rollbacks_are_not_deleted BEFORE DELETE ON rollbacks
 BEGIN
     SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
@@ -407,6 +558,21 @@ BEGIN
 END;
 
 CREATE TRIGGER runs_are_not_deleted BEFORE DELETE ON runs
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER state_marks_are_not_deleted BEFORE DELETE ON state_marks
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER workflow_steps_are_not_deleted BEFORE DELETE ON workflow_steps
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER workflows_are_not_deleted BEFORE DELETE ON workflows
 BEGIN
     SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
 END;

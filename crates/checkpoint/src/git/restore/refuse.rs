@@ -104,10 +104,19 @@ pub(super) fn branches_elsewhere(
     let head = head.map(|branch| [b"refs/heads/", &branch.0[..]].concat());
     let is_touched =
         |branch: &[u8]| head.as_deref() == Some(branch) || plan.refs.iter().any(|moved| moved.name == branch);
-    let refuse = |branch: &[u8], place: &Path| {
-        let branch = String::from_utf8_lossy(branch);
-        unsupported(&format!("{branch} is in use in {}", place.display()))
-    };
+    let taken = in_use_elsewhere(git, root, dirs)?;
+    let Some((branch, place)) = taken.iter().find(|(branch, _)| is_touched(branch)) else { return Ok(()) };
+    let branch = String::from_utf8_lossy(branch);
+    Err(unsupported(&format!("{branch} is in use in {}", place.display())))
+}
+
+/// The branches that other work trees of the repository have checked out, or are in the midst of rebasing or bisecting; and where.
+pub(super) fn in_use_elsewhere(
+    git: &Git<'_>,
+    root: &Path,
+    dirs: &GitDirs,
+) -> Result<Vec<(Vec<u8>, PathBuf)>> {
+    let mut taken = Vec::new();
     // Not `-z`, which is of git 2.36: a path with a newline in it is taken for another tree's, which only refuses more.
     let listed = git.run(&["worktree", "list", "--porcelain"])?;
     let own = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
@@ -117,22 +126,19 @@ pub(super) fn branches_elsewhere(
             tree = path_from_bytes(path);
         } else if let Some(branch) = line.strip_prefix(b"branch ")
             && tree != own
-            && is_touched(branch)
         {
-            return Err(refuse(branch, &tree));
+            taken.push((branch.to_vec(), tree.clone()));
         }
     }
     for place in git_dirs_of_others(dirs) {
         for file in ["rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"] {
             let Ok(text) = fs::read(place.join(file)) else { continue };
             let name = text.strip_suffix(b"\n").unwrap_or(&text);
-            let full = [b"refs/heads/", name].concat();
-            if let Some(branch) = [name, &full].into_iter().find(|name| is_touched(name)) {
-                return Err(refuse(branch, &place));
-            }
+            taken.push((name.to_vec(), place.clone()));
+            taken.push(([b"refs/heads/", name].concat(), place.clone()));
         }
     }
-    Ok(())
+    Ok(taken)
 }
 
 /// The git directories of the repository's other work trees.

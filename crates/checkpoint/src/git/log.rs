@@ -1,0 +1,36 @@
+//! Which commit is checked out, and what was committed since another one was.
+
+use std::path::Path;
+
+use ic_base::Result;
+
+use super::program::Git;
+
+/// The id of the commit that is checked out; `None` without one, without git, or outside of a repository.
+///
+/// It reads git's files, which takes microseconds, and asks the program only where they do not say.
+pub fn head(root: &Path) -> Option<String> {
+    let dirs = ic_store::git_dirs(root)?;
+    let text = std::fs::read_to_string(dirs.git_dir.join("HEAD")).ok()?;
+    let is_id = |text: &str| text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let text = text.trim_end();
+    let found = match text.strip_prefix("ref: ") {
+        None => Some(text.to_owned()),
+        Some(name) => std::fs::read_to_string(dirs.common_dir.join(name)).ok(),
+    };
+    let found = found.map(|text| text.trim_end().to_owned()).filter(|text| is_id(text));
+    found.or_else(|| {
+        let said = Git::new(root).ask(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]).ok()??;
+        Some(String::from_utf8_lossy(&said).trim().to_owned()).filter(|text| is_id(text))
+    })
+}
+
+/// The commits that are checked out now and were not at `since` (`None`: there was none), as `git log --name-only
+/// --format=%H%x09` prints them, newest first.
+///
+/// Errors: `git_failed`.
+pub fn log_since(root: &Path, since: Option<&str>) -> Result<Vec<u8>> {
+    let range = since.map_or_else(|| "HEAD".to_owned(), |since| format!("{since}..HEAD"));
+    let log = ["log", "--name-only", "--no-renames", "--format=%H%x09", &range, "--"];
+    Ok(Git::new(root).ask(&log)?.unwrap_or_default())
+}

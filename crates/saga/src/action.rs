@@ -1,0 +1,221 @@
+//! What a durable compensation does, as its row keeps it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ic_checkpoint::manifest::{PathText, hash_text};
+use ic_events::Hash;
+use serde::{Deserialize, Serialize};
+
+use crate::coverage::Coverage;
+use crate::process::ProcessIdentity;
+
+/// How long an undo may take unless it says otherwise: one that hangs must not hold a rollback for ever.
+pub const USUAL_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// How an undo undoes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Action {
+    /// A program is run, without a shell.
+    Exec {
+        /// Its name and arguments.
+        argv: Vec<String>,
+        /// How.
+        #[serde(flatten)]
+        how: How,
+    },
+    /// A line is run by `sh`.
+    Shell {
+        /// The line.
+        line: String,
+        /// How.
+        #[serde(flatten)]
+        how: How,
+    },
+    /// Paths are put back as they were when this was registered.
+    RestoreFiles {
+        /// Each path from the project's root, and what stood there.
+        files: Vec<FileBefore>,
+    },
+    /// A process is ended.
+    KillProcess {
+        /// The file, from the project's root, that the process's number is written to.
+        pid_file: Option<PathText>,
+        /// The process, as soon as it is known.
+        identity: Option<ProcessIdentity>,
+    },
+    /// Nothing needs to be done.
+    Skip {
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Nothing can be run; to try the step again is the advice.
+    Retry {
+        /// Why.
+        reason: Option<String>,
+    },
+    /// What was done cannot be undone, and nothing that was done before it is, unless by force.
+    Pivot {
+        /// Why.
+        reason: Option<String>,
+    },
+}
+
+/// How a command is run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct How {
+    /// Where, from the project's directory; `None`: there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathText>,
+    /// Variables for it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// How long it may take, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// How often it is tried again.
+    #[serde(default)]
+    pub retries: u32,
+    /// How long is waited before it is tried again, in milliseconds; twice as long each time.
+    #[serde(default)]
+    pub backoff_ms: u64,
+}
+
+impl How {
+    /// How long it may take.
+    pub fn timeout(&self) -> Duration {
+        self.timeout_ms.map_or(USUAL_TIMEOUT, Duration::from_millis)
+    }
+
+    /// How long is waited before attempt number `attempt` (from 1) is followed by another; `None`: it is the last.
+    pub fn pause_after(&self, attempt: u32) -> Option<Duration> {
+        const LONGEST: Duration = Duration::from_mins(5);
+        let doubled = 1_u64.checked_shl(attempt.saturating_sub(1)).unwrap_or(u64::MAX);
+        (attempt <= self.retries)
+            .then(|| Duration::from_millis(self.backoff_ms.saturating_mul(doubled)).min(LONGEST))
+    }
+}
+
+/// A path, and what stood there when its compensation was registered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileBefore {
+    /// From the project's root.
+    pub path: PathText,
+    /// What stood there.
+    pub before: Before,
+}
+
+/// What stood at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "was", rename_all = "snake_case")]
+pub enum Before {
+    /// Nothing.
+    Absent,
+    /// A file.
+    File {
+        /// Its content, an object of the store.
+        #[serde(with = "hash_text")]
+        hash: Hash,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// Where it pointed.
+        target: PathText,
+    },
+}
+
+impl Action {
+    /// The text of its kind in the ledger and in JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Exec { .. } | Self::Shell { .. } => "exec",
+            Self::RestoreFiles { .. } => "file",
+            Self::KillProcess { .. } => "process",
+            Self::Skip { .. } => "skip",
+            Self::Retry { .. } => "retry",
+            Self::Pivot { .. } => "pivot",
+        }
+    }
+
+    /// What it says about its step.
+    pub fn coverage(&self) -> Coverage {
+        match self {
+            Self::Exec { .. } | Self::Shell { .. } | Self::RestoreFiles { .. } | Self::KillProcess { .. } => {
+                Coverage::Compensated
+            }
+            Self::Skip { .. } | Self::Retry { .. } => Coverage::Skip,
+            Self::Pivot { .. } => Coverage::Pivot,
+        }
+    }
+
+    /// How its command is run, if it runs one.
+    pub fn how(&self) -> Option<&How> {
+        match self {
+            Self::Exec { how, .. } | Self::Shell { how, .. } => Some(how),
+            _ => None,
+        }
+    }
+
+    /// The contents that it needs.
+    pub fn contents(&self) -> impl Iterator<Item = Hash> {
+        let files = match self {
+            Self::RestoreFiles { files } => files.as_slice(),
+            _ => &[],
+        };
+        files.iter().filter_map(|file| match file.before {
+            Before::File { hash, .. } => Some(hash),
+            Before::Absent | Before::Symlink { .. } => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ic_checkpoint::manifest::PathText;
+
+    use super::{Action, Before, FileBefore, How};
+
+    #[test]
+    fn an_action_is_read_as_it_was_written() {
+        let how = How { retries: 2, backoff_ms: 5, timeout_ms: Some(7), ..How::default() };
+        let actions = [
+            Action::Exec { argv: vec!["rm".to_owned(), "x".to_owned()], how: how.clone() },
+            Action::Shell { line: "rm x".to_owned(), how },
+            Action::RestoreFiles {
+                files: vec![
+                    FileBefore { path: PathText(b"\xff".to_vec()), before: Before::Absent },
+                    FileBefore {
+                        path: PathText(b"a".to_vec()),
+                        before: Before::File { hash: [7; 32], mode: 0o755 },
+                    },
+                    FileBefore {
+                        path: PathText(b"l".to_vec()),
+                        before: Before::Symlink { target: PathText(b"a".to_vec()) },
+                    },
+                ],
+            },
+            Action::KillProcess { pid_file: Some(PathText(b"server.pid".to_vec())), identity: None },
+            Action::Skip { reason: None },
+            Action::Retry { reason: None },
+            Action::Pivot { reason: Some("sent".to_owned()) },
+        ];
+        for action in actions {
+            let text = serde_json::to_string(&action).unwrap();
+            assert_eq!(serde_json::from_str::<Action>(&text).unwrap(), action, "{text}");
+        }
+    }
+
+    #[test]
+    fn it_waits_twice_as_long_each_time() {
+        let how = How { retries: 3, backoff_ms: 10, ..How::default() };
+        let pauses: Vec<_> = (1..=4).map(|attempt| how.pause_after(attempt)).collect();
+        assert_eq!(pauses, [Some(10), Some(20), Some(40), None].map(|p| p.map(Duration::from_millis)));
+        let long = How { retries: u32::MAX, backoff_ms: u64::MAX, ..How::default() };
+        assert_eq!(long.pause_after(200), Some(Duration::from_mins(5)));
+    }
+}

@@ -1,0 +1,193 @@
+//! The gate: a process that is there, but becomes the command only when it is told to.
+//!
+//! `sh -s` reads its script from the pipe that is its standard input. The script is one compound command, so that
+//! any part of it, written by a parent that died on the way, is a syntax error and runs nothing. It replaces the
+//! shell by `env`, which replaces itself by the command:
+//!
+//! - some shells (dash) drop variables whose names they cannot hold, such as `npm_config_//host/:_authToken` or
+//!   bash's exported functions; `env` puts them back. They come through the pipe, not in the shell's arguments,
+//!   which every user of the machine can read while the gate is closed;
+//! - a process that ended with 125 to 127 while it still was called `env` never became the command, whereas a
+//!   command that itself ends with 127 has another name by then.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, PipeWriter, Write, pipe};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ExitStatus, Stdio};
+
+use ic_base::Result;
+
+use super::Command;
+use crate::process::ProcessIdentity;
+
+/// What becomes the command. Also the name that the process has until then.
+const ENV: &str = "/usr/bin/env";
+const ENV_NAME: &[u8] = b"env";
+pub(super) const SHELL: &str = "/bin/sh";
+
+pub(super) type Environment = BTreeMap<OsString, OsString>;
+
+/// The environment that the command gets, whole.
+pub(super) fn environment(command: &Command<'_>) -> Environment {
+    let mut environment: Environment = std::env::vars_os().collect();
+    for name in &command.removed {
+        environment.remove(name);
+    }
+    environment.extend(command.environment.iter().cloned());
+    environment
+}
+
+/// A process that waits. If it is dropped closed, nothing has run and no process is left.
+pub(super) struct Gate {
+    child: Child,
+    /// None once it is open.
+    opener: Option<PipeWriter>,
+    script: Vec<u8>,
+}
+
+impl Gate {
+    /// Starts the process, in a group of its own; its output and errors go to `output`.
+    pub(super) fn close(
+        argv: &[OsString],
+        directory: &Path,
+        environment: &Environment,
+        output: PipeWriter,
+    ) -> io::Result<Self> {
+        let (input, opener) = pipe()?;
+        let child = std::process::Command::new(SHELL)
+            .args(["-s", "--"])
+            .args(argv)
+            .current_dir(directory)
+            .env_clear()
+            .envs(environment)
+            .stdin(input)
+            .stdout(Stdio::from(output.try_clone()?))
+            .stderr(output)
+            .process_group(0)
+            .spawn()?;
+        Ok(Self { child, opener: Some(opener), script: script(environment) })
+    }
+
+    /// Who waits behind the gate; none if it was killed.
+    pub(super) fn identity(&self) -> Result<Option<ProcessIdentity>> {
+        ProcessIdentity::of(self.child.id())
+    }
+
+    /// Lets the process become the command.
+    pub(super) fn open(&mut self) {
+        if let Some(mut opener) = self.opener.take() {
+            // A process that was killed meanwhile does not read it; its status will tell.
+            let _ = opener.write_all(&self.script);
+        }
+    }
+
+    /// Waits for the end of the command, and collects it.
+    pub(super) fn collect(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait()
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        if self.opener.is_some() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Whether a process that ended by itself with this code, under this name, never became the command.
+pub(super) fn is_failure(code: i32, name: &[u8]) -> bool {
+    (125..=127).contains(&code) && name == ENV_NAME
+}
+
+fn script(environment: &Environment) -> Vec<u8> {
+    let mut script = format!("{{ exec {ENV}").into_bytes();
+    for (name, value) in environment {
+        if !is_shell_name(name) && !name.is_empty() && !name.as_bytes().contains(&b'=') {
+            script.push(b' ');
+            let mut assignment = name.clone();
+            assignment.push("=");
+            assignment.push(value);
+            push_quoted(&mut script, &assignment);
+        }
+    }
+    script.extend_from_slice(b" \"$@\" </dev/null; }\n");
+    script
+}
+
+/// Whether every shell can hold a variable of this name.
+fn is_shell_name(name: &OsStr) -> bool {
+    let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    name.as_bytes().iter().all(word) && name.as_bytes().first().is_some_and(|b| !b.is_ascii_digit())
+}
+
+fn push_quoted(script: &mut Vec<u8>, text: &OsStr) {
+    script.push(b'\'');
+    for &byte in text.as_bytes() {
+        match byte {
+            b'\'' => script.extend_from_slice(br"'\''"),
+            _ => script.push(byte),
+        }
+    }
+    script.push(b'\'');
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::io::{Write, pipe};
+    use std::path::Path;
+
+    use super::{Environment, Gate, is_shell_name, script};
+
+    fn touching(directory: &Path) -> (Gate, std::io::PipeReader) {
+        let (reader, writer) = pipe().unwrap();
+        let argv = ["touch", "ran"].map(OsString::from);
+        let environment = std::env::vars_os().collect();
+        (Gate::close(&argv, directory, &environment, writer).unwrap(), reader)
+    }
+
+    #[test]
+    fn nothing_runs_when_the_parent_dies_before_it_opens_the_gate() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut gate, _output) = touching(directory.path());
+        gate.opener = None;
+        gate.collect().unwrap();
+        assert!(!directory.path().join("ran").exists());
+    }
+
+    #[test]
+    fn nothing_runs_when_the_parent_dies_while_it_opens_the_gate() {
+        let directory = tempfile::tempdir().unwrap();
+        let odd = Environment::from([("a.b".into(), "it's\n}\n".into())]);
+        for script in [script(&Environment::new()), script(&odd)] {
+            let whole = script.iter().rposition(|&b| b == b'}').unwrap();
+            for length in 0..=whole {
+                let (mut gate, _output) = touching(directory.path());
+                gate.opener.take().unwrap().write_all(&script[..length]).unwrap();
+                gate.collect().unwrap();
+                assert!(!directory.path().join("ran").exists(), "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_dropped_gate_leaves_no_process() {
+        let directory = tempfile::tempdir().unwrap();
+        let (gate, _output) = touching(directory.path());
+        let identity = gate.identity().unwrap().unwrap();
+        drop(gate);
+        assert!(!identity.is_alive());
+        assert!(!directory.path().join("ran").exists());
+    }
+
+    #[test]
+    fn names_that_every_shell_holds() {
+        assert!(["A", "_", "a1", "_1"].iter().all(|name| is_shell_name(name.as_ref())));
+        assert!(!["", "1a", "a.b", "a%%", "ä", "a b", "a="].iter().any(|name| is_shell_name(name.as_ref())));
+    }
+}

@@ -1,0 +1,93 @@
+//! What a command writes: read as it comes, never waited for beyond the command's end.
+
+use std::io::{ErrorKind, PipeReader, PipeWriter, Read};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+use rustix::fs::{OFlags, fcntl_setfl};
+
+use super::log::Log;
+
+const CHUNK: usize = 64 * 1024;
+/// How much of the end is kept in memory.
+const TAIL: usize = 4096;
+/// How long, after the end of the command, what it left running may go on to write.
+const DRAIN: Duration = Duration::from_millis(200);
+/// At least so much is read after the end, if it is there: what the command wrote fits in its pipe, and this is
+/// the largest that a user may make one.
+const LARGEST_PIPE: u64 = 1024 * 1024;
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
+/// What was written.
+pub(super) struct Written {
+    pub(super) bytes: u64,
+    /// The last 4 KiB.
+    pub(super) tail: Vec<u8>,
+}
+
+/// A pipe whose reader never waits. Its writers do, as in every pipe.
+pub(super) fn pipe() -> Result<(PipeReader, PipeWriter)> {
+    let (reader, writer) = std::io::pipe().while_doing(|| "making a pipe".to_owned())?;
+    fcntl_setfl(&reader, OFlags::NONBLOCK)
+        .map_err(|error| Diagnosis::new(Code::Io, format!("setting up a pipe: {error}")).caused_by(error))?;
+    Ok((reader, writer))
+}
+
+/// Copies all output to the log and to `live`, until everyone closed it, or a little after the command is `over`.
+///
+/// Whoever sets `over` unparks this thread.
+pub(super) fn copy(
+    mut reader: PipeReader,
+    log: &mut Log,
+    live: &mut (dyn FnMut(&[u8]) + Send),
+    over: &OnceLock<Instant>,
+) -> Written {
+    let mut chunk = vec![0; CHUNK];
+    let mut written = Written { bytes: 0, tail: Vec::with_capacity(2 * TAIL) };
+    let mut late = 0;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let drained = over.get().is_some_and(|over| over.elapsed() >= DRAIN);
+        match reader.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(count) => {
+                log.append(&chunk[..count]);
+                live(&chunk[..count]);
+                written.add(&chunk[..count]);
+                if over.get().is_some() {
+                    late += count as u64;
+                }
+                if drained && late >= LARGEST_PIPE {
+                    break;
+                }
+                pause = FIRST_PAUSE;
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock && !drained => {
+                thread::park_timeout(pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    written.cut();
+    written
+}
+
+impl Written {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        let last = &bytes[bytes.len().saturating_sub(TAIL)..];
+        if self.tail.len() + last.len() > 2 * TAIL {
+            self.cut();
+        }
+        self.tail.extend_from_slice(last);
+    }
+
+    fn cut(&mut self) {
+        self.tail.drain(..self.tail.len().saturating_sub(TAIL));
+    }
+}

@@ -1,0 +1,378 @@
+//! The table `compensations`: what undoes the outside effects of a run, and how far that is.
+
+mod marks;
+
+use std::collections::BTreeMap;
+
+use ic_base::{
+    Code, CompensationId, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits,
+};
+use ic_events::{EventType, Hash, NewEvent};
+use ic_store::reference::{self, Referent};
+use ic_store::{Row, Snapshot, Transaction};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::action::Action;
+use crate::order::StartedStep;
+use crate::process::ProcessIdentity;
+
+pub use marks::{mark, mark_rolled_back, taken_back, unmark};
+
+/// How compensations are referred to.
+pub const REFERENT: Referent = Referent {
+    table: "compensations",
+    noun: "compensation",
+    not_found: Code::CompensationNotFound,
+    listed_by: "ic compensation list RUN",
+};
+
+/// How far a compensation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Declared; the effect is not begun, so it is never run.
+    Registered,
+    /// The effect is about to be made, or was.
+    Armed,
+    /// The undo is under way, or its process died.
+    Running,
+    /// The effect is undone.
+    Done,
+    /// The undo failed; it can be tried again.
+    Failed,
+    /// The effect was left as it is, as declared.
+    Skipped,
+}
+
+impl State {
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Registered => "registered",
+            Self::Armed => "armed",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Registered, Self::Armed, Self::Running, Self::Done, Self::Failed, Self::Skipped]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+    }
+
+    /// Whether there may be an effect that is not undone.
+    pub fn is_open(self) -> bool {
+        match self {
+            Self::Armed | Self::Running | Self::Failed => true,
+            Self::Registered | Self::Done | Self::Skipped => false,
+        }
+    }
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepEnd {
+    /// Well.
+    Succeeded,
+    /// Badly, or it was lost.
+    Failed,
+}
+
+impl StepEnd {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Succeeded, Self::Failed].into_iter().find(|end| end.as_str() == text)
+    }
+}
+
+/// A compensation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compensation {
+    /// Its id: the idempotency key of its effect and of its undo.
+    pub id: CompensationId,
+    /// The event that registered it.
+    pub seq: Seq,
+    /// Its run.
+    pub run_id: RunId,
+    /// The work that makes the effect.
+    pub dispatch_id: Option<DispatchId>,
+    /// The step that makes the effect.
+    pub step: String,
+    /// The steps that this one depends on.
+    pub needs: Vec<String>,
+    /// The phase it belongs to.
+    pub phase: String,
+    /// The run's epoch when it was registered.
+    pub epoch: i64,
+    /// When its effect was begun, among those of the run: 1, 2, ...
+    pub ord: i64,
+    /// What it does.
+    pub action: Action,
+    /// For people.
+    pub description: Option<String>,
+    /// How far it is.
+    pub state: State,
+    /// How the step ended, if that is known.
+    pub step_ended: Option<StepEnd>,
+    /// What the step said about what it made.
+    pub outputs: BTreeMap<String, String>,
+    /// How often its undo was begun.
+    pub attempts: i64,
+    /// Why the last attempt failed, or why it was skipped.
+    pub last_error: Option<String>,
+    /// The process of the undo under way.
+    pub child: Option<ProcessIdentity>,
+    /// The rollback that it was part of.
+    pub rolled_back_by: Option<RollbackId>,
+    /// When it was registered.
+    pub created_at: Timestamp,
+}
+
+/// What a new compensation is made of.
+#[derive(Debug, Clone)]
+pub struct NewCompensation<'a> {
+    /// Its id.
+    pub id: &'a CompensationId,
+    /// Its run and the run's epoch.
+    pub run: (&'a RunId, i64),
+    /// The work that makes the effect.
+    pub dispatch_id: Option<&'a DispatchId>,
+    /// The step that makes the effect.
+    pub step: &'a str,
+    /// The steps that it depends on.
+    pub needs: &'a [String],
+    /// The phase it belongs to.
+    pub phase: &'a str,
+    /// What it does.
+    pub action: &'a Action,
+    /// For people.
+    pub description: Option<&'a str>,
+}
+
+impl Compensation {
+    const COLUMNS: &'static str = "id, seq, run_id, dispatch_id, step, needs, phase, epoch, ord, args, description, \
+        state, step_ended, outputs, attempts, last_error, child, rolled_back_by, created_at";
+
+    fn from_row(row: &Row<'_>) -> Result<Self> {
+        let step_ended = match row.get::<Option<String>>(12)? {
+            Some(_) => Some(row.parse(12, "compensations", StepEnd::parse)?),
+            None => None,
+        };
+        Ok(Self {
+            id: CompensationId::from_ledger(row.get(0)?),
+            seq: row.get(1)?,
+            run_id: RunId::from_ledger(row.get(2)?),
+            dispatch_id: row.get::<Option<String>>(3)?.map(DispatchId::from_ledger),
+            step: row.get(4)?,
+            needs: row.parse(5, "compensations", from_text)?,
+            phase: row.get(6)?,
+            epoch: row.get(7)?,
+            ord: row.get(8)?,
+            action: row.parse(9, "compensations", from_text)?,
+            description: row.get(10)?,
+            state: row.parse(11, "compensations", State::parse)?,
+            step_ended,
+            outputs: optional(row, 13)?.unwrap_or_default(),
+            attempts: row.get(14)?,
+            last_error: row.get(15)?,
+            child: optional(row, 16)?,
+            rolled_back_by: row.get::<Option<String>>(17)?.map(RollbackId::from_ledger),
+            created_at: Timestamp(row.get(18)?),
+        })
+    }
+
+    /// Its step, as the pure functions of [`crate::order`] see it.
+    pub fn started(&self) -> StartedStep {
+        StartedStep {
+            id: self.id.as_str().to_owned(),
+            name: self.step.clone(),
+            needs: self.needs.clone(),
+            pivot: matches!(self.action, Action::Pivot { .. }),
+            // Of what was declared by hand, or lost in a crash, nobody knows the end: it may have succeeded, and a pivot that
+            // may have must hold.
+            succeeded: self.step_ended != Some(StepEnd::Failed),
+        }
+    }
+
+    fn event(&self, event_type: EventType, to: State) -> NewEvent<'_> {
+        NewEvent {
+            subject_id: Some(self.id.as_str()),
+            from: Some(self.state.as_str()),
+            to: Some(to.as_str()),
+            ..NewEvent::of(&self.run_id, self.epoch, event_type)
+        }
+    }
+}
+
+fn from_text<T: DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_str(text).ok()
+}
+
+fn optional<T: DeserializeOwned>(row: &Row<'_>, index: usize) -> Result<Option<T>> {
+    match row.get::<Option<String>>(index)? {
+        Some(_) => row.parse(index, "compensations", from_text).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn to_text(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|e| Diagnosis::new(Code::Internal, format!("A compensation cannot be written: {e}.")))
+}
+
+/// Registers a compensation and arms it: its effect is about to be made, after this transaction.
+pub fn arm(tx: &Transaction<'_>, now: Timestamp, new: &NewCompensation<'_>) -> Result<Compensation> {
+    let (run_id, epoch) = new.run;
+    let event = NewEvent {
+        subject_id: Some(new.id.as_str()),
+        to: Some(State::Registered.as_str()),
+        payload: Some(json!({ "step": new.step, "phase": new.phase, "kind": new.action.kind() })),
+        ..NewEvent::of(run_id, epoch, EventType::CompensationRegistered)
+    };
+    let seq = ic_events::append(tx, now, &event)?;
+    let event = NewEvent {
+        subject_id: Some(new.id.as_str()),
+        from: Some(State::Registered.as_str()),
+        to: Some(State::Armed.as_str()),
+        ..NewEvent::of(run_id, epoch, EventType::CompensationArmed)
+    };
+    ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "INSERT INTO compensations (id, reversed_id, seq, run_id, dispatch_id, step, needs, phase, epoch, ord, kind, \
+         args, description, state, attempts, created_at, updated_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
+         (SELECT coalesce(max(ord), 0) + 1 FROM compensations WHERE run_id = $4), $10, $11, $12, 'armed', 0, $13, $13)",
+        &[
+            &new.id.as_str(),
+            &reversed_digits(new.id.as_str()),
+            &seq,
+            &run_id.as_str(),
+            &new.dispatch_id.map(DispatchId::as_str),
+            &new.step,
+            &to_text(&new.needs)?,
+            &new.phase,
+            &epoch,
+            &new.action.kind(),
+            &to_text(new.action)?,
+            &new.description,
+            &now.millis(),
+        ],
+    )?;
+    get(tx, new.id)
+}
+
+/// The compensation with this full id. Errors: `compensation_not_found`.
+pub fn get(snapshot: &Snapshot<'_>, id: &CompensationId) -> Result<Compensation> {
+    let sql = format!("SELECT {} FROM compensations WHERE id = $1", Compensation::COLUMNS);
+    snapshot
+        .query_opt(&sql, &[&id.as_str()], Compensation::from_row)?
+        .ok_or_else(|| Diagnosis::new(Code::CompensationNotFound, format!("There is no compensation {id}.")))
+}
+
+/// The compensation that `text` names: an id, or the end of one.
+///
+/// Errors: `compensation_not_found`, `ambiguous_id`, `invalid_reference`.
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Compensation> {
+    get(snapshot, &CompensationId::from_ledger(reference::resolve(snapshot, REFERENT, text)?))
+}
+
+/// The compensations of a run, in the order in which their effects were begun.
+pub fn list(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<Compensation>> {
+    let sql = format!("SELECT {} FROM compensations WHERE run_id = $1 ORDER BY ord", Compensation::COLUMNS);
+    snapshot.query_all(&sql, &[&run.as_str()], Compensation::from_row)
+}
+
+/// Records how the step ended, what it said about what it made, and what is known now about the undo.
+pub fn end_step(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    compensation: &Compensation,
+    end: StepEnd,
+    outputs: &BTreeMap<String, String>,
+    action: &Action,
+) -> Result<()> {
+    tx.execute_one(
+        "UPDATE compensations SET step_ended = $1, outputs = $2, args = $3, updated_at = $4 WHERE id = $5",
+        &[&end.as_str(), &to_text(outputs)?, &to_text(action)?, &now.millis(), &compensation.id.as_str()],
+    )
+}
+
+/// Records that an attempt to undo begins.
+pub fn begin(tx: &Transaction<'_>, now: Timestamp, compensation: &Compensation) -> Result<Compensation> {
+    let event = NewEvent {
+        payload: Some(json!({ "attempt": compensation.attempts + 1 })),
+        ..compensation.event(EventType::CompensationStarted, State::Running)
+    };
+    ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "UPDATE compensations SET state = 'running', attempts = attempts + 1, child = NULL, updated_at = $1 \
+         WHERE id = $2 AND state IN ('armed', 'running', 'failed')",
+        &[&now.millis(), &compensation.id.as_str()],
+    )?;
+    get(tx, &compensation.id)
+}
+
+/// Records the process of the attempt under way, before it does anything.
+pub fn record_child(tx: &Transaction<'_>, id: &CompensationId, child: &ProcessIdentity) -> Result<()> {
+    tx.execute_one(
+        "UPDATE compensations SET child = $1 WHERE id = $2 AND state = 'running'",
+        &[&to_text(child)?, &id.as_str()],
+    )
+}
+
+/// Records how the attempt under way ended, or that nothing is done about the effect.
+pub fn finish(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    compensation: &Compensation,
+    state: State,
+    error: Option<&str>,
+) -> Result<Compensation> {
+    let event_type = match state {
+        State::Done => EventType::CompensationDone,
+        State::Failed => EventType::CompensationFailed,
+        State::Skipped => EventType::CompensationSkipped,
+        State::Registered | State::Armed | State::Running => {
+            return Err(Diagnosis::new(Code::Internal, "An attempt ends done, failed or skipped."));
+        }
+    };
+    let event = NewEvent {
+        reason: error,
+        payload: Some(json!({ "attempts": compensation.attempts, "step": compensation.step })),
+        ..compensation.event(event_type, state)
+    };
+    ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "UPDATE compensations SET state = $1, last_error = $2, child = NULL, updated_at = $3 \
+         WHERE id = $4 AND state IN ('armed', 'running', 'failed')",
+        &[&state.as_str(), &error, &now.millis(), &compensation.id.as_str()],
+    )?;
+    get(tx, &compensation.id)
+}
+
+/// The contents that compensations need.
+pub fn contents(snapshot: &Snapshot<'_>) -> Result<Vec<Hash>> {
+    let sql = format!("SELECT {} FROM compensations WHERE kind = 'file' AND seq > 0", Compensation::COLUMNS);
+    let all = snapshot.query_all(&sql, &[], Compensation::from_row)?;
+    Ok(all.iter().flat_map(|compensation| compensation.action.contents()).collect())
+}
+
+/// Takes description, command and error out of the compensation that event `seq` of a run registered, if it did one.
+pub fn redact(tx: &Transaction<'_>, run: &RunId, seq: Seq) -> Result<()> {
+    tx.execute(
+        "UPDATE compensations SET description = NULL, last_error = NULL, outputs = NULL, kind = 'skip', \
+         args = '{\"do\":\"skip\",\"reason\":\"[redacted]\"}' WHERE run_id = $1 AND seq = $2",
+        &[&run.as_str(), &seq],
+    )
+    .map(|_| ())
+}

@@ -1,0 +1,104 @@
+//! How much of an execution can be undone, said before it has to be. Pure.
+
+use serde::{Deserialize, Serialize};
+
+/// What is known of a step's undo.
+///
+/// They are ordered: a step with several compensations counts as the greatest of theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Coverage {
+    /// Nothing is said about it.
+    Undeclared,
+    /// Nothing is run for it, and that is declared.
+    Skip,
+    /// Something is run that undoes it.
+    Compensated,
+    /// It cannot be undone, and that is declared.
+    Pivot,
+}
+
+/// How many of the steps have declared what their undo is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompensationReport {
+    /// The number of steps.
+    pub total: usize,
+    /// Every step with its coverage, in the order given.
+    pub steps: Vec<(String, Coverage)>,
+    /// The declared steps among all, 0-100, rounded down: it is 100 only if none is undeclared. No steps are 100.
+    pub percentage: u8,
+    /// The steps of which nothing is known, in the order given.
+    pub undeclared: Vec<String>,
+}
+
+impl CompensationReport {
+    /// The report on these steps.
+    ///
+    /// ```
+    /// use ic_saga::coverage::{CompensationReport, Coverage};
+    ///
+    /// let steps = [("build", Coverage::Skip), ("deploy", Coverage::Compensated), ("announce", Coverage::Undeclared)];
+    /// let report = CompensationReport::new(steps.map(|(step, coverage)| (step.to_owned(), coverage)));
+    /// assert_eq!(report.percentage, 66);
+    /// assert_eq!(report.undeclared, ["announce"]);
+    /// assert!(!report.is_complete());
+    /// ```
+    pub fn new(steps: impl IntoIterator<Item = (String, Coverage)>) -> Self {
+        let steps: Vec<(String, Coverage)> = steps.into_iter().collect();
+        let undeclared: Vec<String> =
+            steps.iter().filter(|(_, c)| *c == Coverage::Undeclared).map(|(step, _)| step.clone()).collect();
+        let total = steps.len();
+        let declared = total - undeclared.len();
+        let percentage =
+            (declared * 100).checked_div(total).and_then(|p| u8::try_from(p).ok()).unwrap_or(100);
+        Self { total, steps, percentage, undeclared }
+    }
+
+    /// Whether every step has declared what its undo is.
+    pub fn is_complete(&self) -> bool {
+        self.undeclared.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CompensationReport, Coverage};
+
+    fn report(steps: &[Coverage]) -> CompensationReport {
+        CompensationReport::new(steps.iter().enumerate().map(|(at, c)| (format!("s{at}"), *c)))
+    }
+
+    #[test]
+    fn no_steps_are_covered() {
+        let report = report(&[]);
+        assert_eq!((report.total, report.percentage, report.is_complete()), (0, 100, true));
+    }
+
+    #[test]
+    fn only_an_undeclared_step_is_missing() {
+        let report = report(&[Coverage::Pivot, Coverage::Skip, Coverage::Compensated, Coverage::Undeclared]);
+        assert_eq!((report.total, report.percentage), (4, 75));
+        assert_eq!(report.undeclared, ["s3"]);
+        assert_eq!(report.steps[0], ("s0".to_owned(), Coverage::Pivot));
+    }
+
+    #[test]
+    fn one_missing_among_many_is_not_all() {
+        let mut steps = vec![Coverage::Compensated; 999];
+        steps.push(Coverage::Undeclared);
+        assert_eq!(report(&steps).percentage, 99);
+    }
+
+    #[test]
+    fn several_compensations_of_a_step_count_as_the_greatest() {
+        let kinds = [Coverage::Skip, Coverage::Compensated];
+        assert_eq!(kinds.into_iter().max(), Some(Coverage::Compensated));
+    }
+
+    #[test]
+    fn the_names_are_those_of_the_command_line() {
+        let all = [Coverage::Undeclared, Coverage::Skip, Coverage::Compensated, Coverage::Pivot];
+        let names = serde_json::to_string(&all).unwrap();
+        assert_eq!(names, r#"["undeclared","skip","compensated","pivot"]"#);
+    }
+}

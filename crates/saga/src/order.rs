@@ -1,0 +1,190 @@
+//! The order in which the steps of an execution are undone. Pure.
+//!
+//! The invariant of all three functions: a step is undone only after everything that depended on it is undone, however
+//! many steps lie between. Steps are answered as indices into the steps as they started.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A step that was started.
+///
+/// One that was started more than once, or has several things to undo, stands more than once: each of them counts as
+/// depending on the one before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StartedStep {
+    /// Which of them it is, for the caller: it has no part in the order.
+    pub id: String,
+    /// The name by which other steps need it.
+    pub name: String,
+    /// The names of the steps that it depends on. Steps that were not started have no part in the order.
+    pub needs: Vec<String>,
+    /// Whether it cannot be undone once it has succeeded.
+    pub pivot: bool,
+    /// Whether it ended well.
+    pub succeeded: bool,
+}
+
+/// What is undone of an execution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Every step that was started.
+    All,
+    /// The step of this name and everything that depends on it.
+    Dependents(String),
+}
+
+/// What happens to the other steps when a step cannot be undone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FailurePolicy {
+    /// They wait until it is tried again.
+    #[default]
+    Stop,
+    /// They are undone, save those that [`blocked_by`] leaves. The whole is a failure all the same.
+    Continue,
+}
+
+/// The steps in scope, first undone first: in reverse of the order in which they started, save that a step waits until
+/// everything that depended on it is undone.
+///
+/// `started` is in the order of the starts. That order need not be one that the needs allow (a step that was resumed starts
+/// again, after the steps that depend on it). A cycle, which no valid workflow has, is broken at the step that
+/// started last.
+pub fn undo_order(started: &[StartedStep], scope: &Scope) -> Vec<usize> {
+    let links = Links::of(started);
+    let mut remaining = match scope {
+        Scope::All => (0..started.len()).collect(),
+        Scope::Dependents(name) => {
+            let first =
+                (0..started.len()).filter(|s| started[*s].name == *name || started[*s].needs.contains(name));
+            reach(&links.dependants, first)
+        }
+    };
+    let mut order = Vec::with_capacity(remaining.len());
+    while let Some(last) = remaining.last().copied() {
+        let is_free = |step: &usize| links.dependants[*step].iter().all(|d| !remaining.contains(d));
+        let next = remaining.iter().copied().rev().find(is_free).unwrap_or(last);
+        remaining.remove(&next);
+        order.push(next);
+    }
+    order
+}
+
+/// What is left to do after some steps could not be undone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Continuation {
+    /// Those that are undone all the same, first undone first.
+    pub may_run: Vec<usize>,
+    /// Those that must stay as they are.
+    pub left: Vec<Left>,
+}
+
+/// A step that must stay because something that depends on it stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// The step.
+    pub step: usize,
+    /// The steps that depend on it and could not be undone, in the order in which they started.
+    pub because: Vec<usize>,
+}
+
+/// Which of the steps in `order` may be undone now that the `unfinished` ones could not be ([`FailurePolicy::Continue`]).
+///
+/// `order` is an [`undo_order`], or what is still pending of one; the unfinished ones themselves are in neither part of the
+/// answer.
+pub fn blocked_by(started: &[StartedStep], order: &[usize], unfinished: &[usize]) -> Continuation {
+    let links = Links::of(started);
+    let mut because: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for failed in unfinished {
+        for needed in reach(&links.needs, [*failed]) {
+            because.entry(needed).or_default().insert(*failed);
+        }
+    }
+    let mut continuation = Continuation::default();
+    for step in order.iter().copied().filter(|step| !unfinished.contains(step)) {
+        match because.remove(&step) {
+            None => continuation.may_run.push(step),
+            Some(because) => {
+                continuation.left.push(Left { step, because: because.into_iter().collect() });
+            }
+        }
+    }
+    continuation
+}
+
+/// An undo order, parted at a step that cannot be undone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PivotCut {
+    /// Those that are undone, first undone first.
+    pub undo: Vec<usize>,
+    /// Those that stay, in the same order.
+    pub left: Vec<usize>,
+    /// The pivot that succeeded and started last, also when it is not heeded.
+    pub pivot: Option<usize>,
+}
+
+/// Takes out of `order` what must stay because a pivot has succeeded: every step that started before it, the whole step of
+/// the pivot itself, and everything that one of these depends on.
+///
+/// A pivot that failed holds nothing. With `force` no pivot does; a pivot is in [`PivotCut::undo`] then, and it is for
+/// the caller to say that nothing is run for it.
+pub fn cut_at_pivot(started: &[StartedStep], order: &[usize], force: bool) -> PivotCut {
+    let pivot = started.iter().rposition(|step| step.pivot && step.succeeded);
+    let stays = match pivot {
+        Some(pivot) if !force => {
+            let is_same_step =
+                |at: &usize| started[*at].succeeded && started[*at].name == started[pivot].name;
+            let later = (pivot..started.len()).filter(is_same_step);
+            reach(&Links::of(started).needs, (0..=pivot).chain(later))
+        }
+        _ => BTreeSet::new(),
+    };
+    let (left, undo) = order.iter().copied().partition(|step| stays.contains(step));
+    PivotCut { undo, left, pivot }
+}
+
+/// Who depends on whom, by index.
+struct Links {
+    needs: Vec<Vec<usize>>,
+    dependants: Vec<Vec<usize>>,
+}
+
+impl Links {
+    fn of(started: &[StartedStep]) -> Self {
+        let mut named: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (at, step) in started.iter().enumerate() {
+            named.entry(&step.name).or_default().push(at);
+        }
+        let mut links =
+            Self { needs: vec![Vec::new(); started.len()], dependants: vec![Vec::new(); started.len()] };
+        for (at, step) in started.iter().enumerate() {
+            for need in step.needs.iter().filter(|need| **need != step.name) {
+                for needed in named.get(need.as_str()).into_iter().flatten() {
+                    links.add(at, *needed);
+                }
+            }
+        }
+        for same_step in named.values() {
+            for pair in same_step.windows(2) {
+                links.add(pair[1], pair[0]);
+            }
+        }
+        links
+    }
+
+    fn add(&mut self, dependant: usize, needed: usize) {
+        self.needs[dependant].push(needed);
+        self.dependants[needed].push(dependant);
+    }
+}
+
+/// Everything that the edges lead to, with the beginning.
+fn reach(edges: &[Vec<usize>], from: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+    let mut reached: BTreeSet<usize> = from.into_iter().collect();
+    let mut open: Vec<usize> = reached.iter().copied().collect();
+    while let Some(at) = open.pop() {
+        open.extend(edges[at].iter().copied().filter(|next| reached.insert(*next)));
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests;

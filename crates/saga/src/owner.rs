@@ -1,0 +1,79 @@
+//! Who compensates or executes a run: a lock that the operating system ends with its holder, and a token that every write of
+//! the journal must match. Process numbers decide nothing.
+//!
+//! The lock says whether the owner lives; the token stops one that was thought dead and was not.
+
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use ic_base::{Code, Diagnose, Diagnosis, Result, RunId, Timestamp};
+use ic_store::{Snapshot, Transaction};
+
+/// A run's lock, held until it is dropped.
+#[derive(Debug)]
+pub struct OwnerLock {
+    _file: File,
+}
+
+impl OwnerLock {
+    /// Takes the lock of a run; `store` is the directory of the ledger.
+    ///
+    /// Errors: `work_running` while another process holds it.
+    pub fn take(store: &Path, run: &RunId) -> Result<Self> {
+        let directory = store.join("owners");
+        let doing = || format!("locking the run {}", run.short());
+        match std::fs::DirBuilder::new().mode(0o700).create(&directory) {
+            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return Err(e).while_doing(doing),
+            _ => {}
+        }
+        let path = directory.join(run.as_str());
+        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(path);
+        let file = file.while_doing(doing)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Diagnosis::new(
+                Code::WorkRunning,
+                format!("Another process executes or compensates the run {} right now.", run.short()),
+            )
+            .hint("wait for it, or end it; what it leaves can be resumed")
+            .detail("run_id", run.as_str())),
+            Err(TryLockError::Error(e)) => Err(e).while_doing(doing),
+        }
+    }
+}
+
+/// Makes `token` the one whose writes count. The caller holds the lock.
+pub fn claim(tx: &Transaction<'_>, now: Timestamp, run: &RunId, token: &str) -> Result<()> {
+    tx.execute_one(
+        "INSERT INTO run_owners (run_id, token, taken_at) VALUES ($1, $2, $3) ON CONFLICT (run_id) \
+         DO UPDATE SET token = excluded.token, taken_at = excluded.taken_at",
+        &[&run.as_str(), &token, &now.millis()],
+    )
+}
+
+/// Errors: `work_running` if another process has claimed the run since.
+pub fn require(snapshot: &Snapshot<'_>, run: &RunId, token: &str) -> Result<()> {
+    let sql = "SELECT token FROM run_owners WHERE run_id = $1";
+    let current: Option<String> = snapshot.query_opt(sql, &[&run.as_str()], |row| row.get(0))?;
+    if current.as_deref() == Some(token) {
+        return Ok(());
+    }
+    Err(Diagnosis::new(
+        Code::WorkRunning,
+        format!("Another process has taken the run {} over; this one writes no more.", run.short()),
+    )
+    .hint("see where it is: ic run status")
+    .detail("run_id", run.as_str()))
+}
+
+/// Remembers the run's status from before it was closed for the rollback of its effects.
+pub fn remember_status(tx: &Transaction<'_>, run: &RunId, status: Option<&str>) -> Result<()> {
+    tx.execute_one("UPDATE run_owners SET status_before = $1 WHERE run_id = $2", &[&status, &run.as_str()])
+}
+
+/// The status that [`remember_status`] remembered.
+pub fn status_before(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<String>> {
+    let sql = "SELECT status_before FROM run_owners WHERE run_id = $1";
+    Ok(snapshot.query_opt(sql, &[&run.as_str()], |row| row.get::<Option<String>>(0))?.flatten())
+}

@@ -1,0 +1,244 @@
+//! Which process it is, beyond its number, and how a process or its group is ended.
+//!
+//! A pid is reused within minutes on a busy machine; pid, start time and boot together are not. Every signal is
+//! sent only after the process was recognised, on Linux through a pidfd that was opened before the look, so that
+//! a successor with the same number is never hit. A group is signalled as a whole, so that a process that forks
+//! at that moment cannot escape.
+
+mod table;
+#[cfg(test)]
+mod tests;
+
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ic_base::{Code, Diagnosis, Result};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
+use serde::{Deserialize, Serialize};
+
+use table::Entry;
+
+/// How long a killed process may take to disappear: it may be stuck in the kernel, waiting for a disk.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+const FIRST_PAUSE: Duration = Duration::from_micros(500);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// One process of one boot of one machine.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    /// Its number, which another process may have later.
+    pub pid: u32,
+    /// When it started: clock ticks since boot. Without `/proc`, a number made from the time that `ps` shows.
+    pub start_time: u64,
+    /// The boot it belongs to, as the kernel names it; empty where there is no such name.
+    pub boot_id: String,
+}
+
+/// What became of a process that was to be ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It ended after SIGTERM, within the grace period.
+    Terminated,
+    /// It had to be killed.
+    Killed,
+    /// It was gone before; nothing was signalled.
+    WasGone,
+}
+
+impl ProcessIdentity {
+    /// The identity of the process that has this number now; none if there is none. A zombie counts as gone.
+    ///
+    /// Errors: `io_error` when the table of processes cannot be read; `invalid_value` when the number is that of
+    /// a thread which is not its process's first.
+    pub fn of(pid: u32) -> Result<Option<Self>> {
+        let boot_id = table::boot_id();
+        let Some(entry) = table::entry(pid)?.filter(|entry| entry.alive) else { return Ok(None) };
+        if table::is_secondary_thread(pid) {
+            return Err(Diagnosis::new(Code::InvalidValue, format!("{pid} is a thread, not a process.")));
+        }
+        Ok(Some(Self { pid, start_time: entry.start_time, boot_id }))
+    }
+
+    /// Whether this very process still runs. A zombie does not. When the table of processes cannot be read it is
+    /// taken to run, because what follows from "gone" cannot be taken back.
+    pub fn is_alive(&self) -> bool {
+        self.entry().map_or(true, |entry| entry.is_some_and(|entry| entry.alive))
+    }
+
+    /// The entry of this process, be it a zombie; none when it is gone or the number belongs to another.
+    fn entry(&self) -> Result<Option<Entry>> {
+        if self.boot_id != table::boot_id() {
+            return Ok(None);
+        }
+        Ok(table::entry(self.pid)?.filter(|entry| entry.start_time == self.start_time))
+    }
+
+    /// The living members of the group that this process leads or led; empty when that cannot be said for certain.
+    fn living_members(&self) -> Result<Vec<Entry>> {
+        if self.boot_id != table::boot_id() {
+            return Ok(Vec::new());
+        }
+        let leader = table::entry(self.pid)?;
+        let mut members = table::members(self.pid)?;
+        let same_group = match leader {
+            Some(leader) => leader.start_time == self.start_time,
+            // The kernel gives no pid away that still names a group, and nobody joins a group before it is made.
+            None => table::starts_are_ordered() && members.iter().all(|m| m.start_time >= self.start_time),
+        };
+        members.retain(|member| same_group && member.alive);
+        Ok(members)
+    }
+
+    /// Refuses what must never be signalled, whoever recorded it.
+    fn refuse_own(&self) -> Result<Pid> {
+        let what = match self.pid {
+            0 => "the process number 0, which stands for our own group",
+            1 => "process 1, which holds up the system",
+            pid if pid == std::process::id() => "this program itself",
+            _ => {
+                return i32::try_from(self.pid).ok().and_then(Pid::from_raw).ok_or_else(|| {
+                    Diagnosis::new(Code::InvalidValue, format!("{} is no process number.", self.pid))
+                });
+            }
+        };
+        Err(Diagnosis::new(Code::InvalidValue, format!("Asked to end {what}. Nothing was signalled.")))
+    }
+}
+
+/// Ends one process: SIGTERM, and SIGKILL if it still runs after `grace`.
+///
+/// When it returns Ok the process is gone, or a zombie that its parent has not collected. Errors: `invalid_value`
+/// for pid 0, 1 and our own; `permission_denied` when the process is another user's; `io_error` when it outlives
+/// even SIGKILL, or the table of processes cannot be read.
+pub fn end(identity: &ProcessIdentity, grace: Duration) -> Result<Ended> {
+    let pid = identity.refuse_own()?;
+    let target = Target::of(identity, pid);
+    let ended = until_gone(
+        grace,
+        || Ok(identity.entry()?.is_none_or(|entry| !entry.alive)),
+        |signal| target.signal(signal),
+    )?;
+    ended.ok_or_else(|| outlived(&format!("Process {pid}")))
+}
+
+/// Ends the whole process group that this process leads, or led: its members may outlive it.
+///
+/// The process itself is ended too when it has left its group. Without its leader a group is taken for the same
+/// one when all its members started no earlier than the leader (and, where start times have no order, never).
+/// Errors: as [`end`]; `invalid_value` also for our own group.
+pub fn end_group(identity: &ProcessIdentity, grace: Duration) -> Result<Ended> {
+    let pid = identity.refuse_own()?;
+    if pid == getpgrp() {
+        return Err(Diagnosis::new(
+            Code::InvalidValue,
+            "Asked to end this program's own process group. Nothing was signalled.",
+        ));
+    }
+    let ended = until_gone(
+        grace,
+        || Ok(identity.living_members()?.is_empty()),
+        |signal| sent(kill_process_group(pid, signal), &format!("process group {pid}")),
+    )?;
+    let ended = ended.ok_or_else(|| outlived(&format!("Process group {pid}")))?;
+    match (ended, end(identity, grace)?) {
+        (ended, Ended::WasGone) => Ok(ended),
+        (Ended::Killed, _) | (_, Ended::Killed) => Ok(Ended::Killed),
+        _ => Ok(Ended::Terminated),
+    }
+}
+
+/// The name of the program that a process, be it a zombie, runs or ran; empty where that cannot be known.
+pub(crate) fn program_name(pid: u32) -> Vec<u8> {
+    table::entry(pid).ok().flatten().map_or_else(Vec::new, |entry| entry.name)
+}
+
+/// TERM, wait, KILL, wait. `signal` says whether there was anything to signal. None: not even SIGKILL helped.
+fn until_gone(
+    grace: Duration,
+    gone: impl Fn() -> Result<bool>,
+    signal: impl Fn(Signal) -> Result<bool>,
+) -> Result<Option<Ended>> {
+    if gone()? || !signal(Signal::TERM)? {
+        return Ok(Some(Ended::WasGone));
+    }
+    // A stopped process gets its signals when it goes on.
+    signal(Signal::CONT)?;
+    if wait_for(&gone, grace)? {
+        return Ok(Some(Ended::Terminated));
+    }
+    signal(Signal::KILL)?;
+    Ok(wait_for(&gone, KILL_LIMIT)?.then_some(Ended::Killed))
+}
+
+fn wait_for(gone: impl Fn() -> Result<bool>, limit: Duration) -> Result<bool> {
+    let start = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        if gone()? {
+            return Ok(true);
+        }
+        let left = limit.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return Ok(false);
+        }
+        thread::sleep(pause.min(left));
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// A process held fast, where the system can do that, so that its number cannot change its meaning.
+struct Target<'a> {
+    identity: &'a ProcessIdentity,
+    pid: Pid,
+    #[cfg(target_os = "linux")]
+    pidfd: Option<OwnedFd>,
+}
+
+impl<'a> Target<'a> {
+    fn of(identity: &'a ProcessIdentity, pid: Pid) -> Self {
+        Self {
+            identity,
+            pid,
+            // An old kernel or a sandbox may refuse it.
+            #[cfg(target_os = "linux")]
+            pidfd: rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok(),
+        }
+    }
+
+    /// Whether the process was there to be signalled.
+    fn signal(&self, signal: Signal) -> Result<bool> {
+        // After the pidfd was opened: what is recognised now is what the pidfd holds, or that is gone.
+        if self.identity.entry()?.is_none() {
+            return Ok(false);
+        }
+        let what = format!("process {}", self.identity.pid);
+        #[cfg(target_os = "linux")]
+        if let Some(pidfd) = &self.pidfd {
+            return sent(rustix::process::pidfd_send_signal(pidfd, signal), &what);
+        }
+        sent(kill_process(self.pid, signal), &what)
+    }
+}
+
+fn sent(result: rustix::io::Result<()>, what: &str) -> Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(Errno::SRCH) => Ok(false),
+        Err(Errno::PERM) => Err(Diagnosis::new(
+            Code::PermissionDenied,
+            format!("May not signal {what}: it belongs to another user."),
+        )),
+        Err(error) => Err(Diagnosis::new(Code::Io, format!("Could not signal {what}: {error}."))),
+    }
+}
+
+fn outlived(what: &str) -> Diagnosis {
+    Diagnosis::new(
+        Code::Io,
+        format!("{what} still runs {} s after it was killed.", KILL_LIMIT.as_secs()),
+    )
+    .hint("it is held in the kernel, mostly by a disk or a network file system; look with: ps -o stat,wchan")
+}

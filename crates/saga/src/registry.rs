@@ -1,0 +1,157 @@
+//! Compensations of one program: closures and small undos kept in memory, and the rollback that runs them (seed 004).
+//!
+//! They are lost with the process. What must survive it is a row in the ledger.
+//!
+//! ```
+//! use ic_saga::registry::{CompensationRegistry, RollbackEngine, TaskContext, TaskResult, ToolCompensation};
+//!
+//! let mut registry = CompensationRegistry::new();
+//! // Registered before the task runs, so that a task that fails half-way is undone too.
+//! registry.register("create-database", ToolCompensation::new("drop the database", |context| {
+//!     // ... drop `context.outputs["DATABASE"]` ...
+//!     Ok(TaskResult::Success)
+//! }));
+//! registry.register("run-tests", ToolCompensation::skip("tests change nothing"));
+//!
+//! let executed = [TaskContext::new("create-database"), TaskContext::new("run-tests")];
+//! let report = RollbackEngine::new().execute_rollback(&executed, &mut registry);
+//! assert!(report.is_success());
+//! assert_eq!(report.rolled_back().collect::<Vec<_>>(), [&"create-database".into()]);
+//! assert_eq!(report.skipped().collect::<Vec<_>>(), [&"run-tests".into()]);
+//! ```
+
+mod action;
+mod file;
+mod rollback;
+mod task;
+mod tool;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+pub use self::action::{CompensationAction, CompensationType, ExecutableCompensation};
+pub use self::rollback::{RollbackEngine, RollbackOutcome, RollbackReport, TaskRollback};
+pub use self::task::{TaskContext, TaskError, TaskId, TaskResult};
+pub use self::tool::ToolCompensation;
+pub use crate::coverage::{CompensationReport, Coverage};
+
+/// The undo of each task, and which tasks are undone already.
+#[derive(Debug, Clone, Default)]
+pub struct CompensationRegistry {
+    compensations: BTreeMap<TaskId, ToolCompensation>,
+    rolled_back: BTreeSet<TaskId>,
+}
+
+impl CompensationRegistry {
+    /// A registry in which nothing is registered.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Registers what undoes a task, and returns what was registered for it before, which is not run any more.
+    ///
+    /// It must be registered before the task starts. A [`CompensationAction`] can be registered as it is.
+    ///
+    /// ```
+    /// use ic_saga::registry::{CompensationAction, CompensationRegistry, ToolCompensation};
+    ///
+    /// let mut registry = CompensationRegistry::new();
+    /// assert!(registry.register("lint", CompensationAction::skip("reads only")).is_none());
+    /// let before = registry.register("lint", ToolCompensation::retry("the network is slow"));
+    /// assert_eq!(before.unwrap().description, "reads only");
+    /// ```
+    pub fn register(
+        &mut self,
+        task_id: impl Into<TaskId>,
+        compensation: impl Into<ToolCompensation>,
+    ) -> Option<ToolCompensation> {
+        let task_id = task_id.into();
+        // What is registered anew is about to be done anew.
+        self.rolled_back.remove(&task_id);
+        self.compensations.insert(task_id, compensation.into())
+    }
+
+    /// What undoes a task.
+    pub fn get(&self, task_id: &TaskId) -> Option<&ToolCompensation> {
+        self.compensations.get(task_id)
+    }
+
+    /// Whether something is registered for a task, if only that it needs no undo.
+    pub fn has_compensation(&self, task_id: &TaskId) -> bool {
+        self.compensations.contains_key(task_id)
+    }
+
+    /// Forgets what undoes a task, and returns it.
+    pub fn remove(&mut self, task_id: &TaskId) -> Option<ToolCompensation> {
+        self.compensations.remove(task_id)
+    }
+
+    /// How many of these tasks have declared what their undo is, and which have not.
+    ///
+    /// ```
+    /// use ic_saga::registry::{CompensationRegistry, ToolCompensation};
+    ///
+    /// let mut registry = CompensationRegistry::new();
+    /// registry.register("lint", ToolCompensation::skip("reads only"));
+    /// let report = registry.validate_coverage(&["lint".into(), "deploy".into()]);
+    /// assert_eq!(report.percentage, 50);
+    /// assert_eq!(report.undeclared, ["deploy"]);
+    /// ```
+    pub fn validate_coverage(&self, tasks: &[TaskId]) -> CompensationReport {
+        CompensationReport::new(tasks.iter().map(|task| {
+            let coverage = self.get(task).map_or(Coverage::Undeclared, ToolCompensation::coverage);
+            (task.to_string(), coverage)
+        }))
+    }
+
+    /// Registers that a task is about to create this file: see [`ToolCompensation::file_compensation`].
+    ///
+    /// What the task has registered already is run too, after this.
+    ///
+    /// ```
+    /// use ic_saga::registry::{CompensationRegistry, RollbackEngine, TaskContext};
+    ///
+    /// let directory = tempfile::tempdir().unwrap();
+    /// let (one, two) = (directory.path().join("one"), directory.path().join("two"));
+    /// let mut registry = CompensationRegistry::new();
+    /// registry.register_file_creation("generate", &one);
+    /// registry.register_file_creation("generate", &two);
+    /// std::fs::write(&one, "1").unwrap();
+    /// std::fs::write(&two, "2").unwrap();
+    ///
+    /// let report = RollbackEngine::new().execute_rollback(&[TaskContext::new("generate")], &mut registry);
+    /// assert!(report.is_success());
+    /// assert!(!one.exists() && !two.exists());
+    /// ```
+    pub fn register_file_creation(&mut self, task_id: impl Into<TaskId>, file_path: impl AsRef<Path>) {
+        self.add(task_id.into(), ToolCompensation::file_compensation(file_path));
+    }
+
+    /// Registers that a task has just started this process: see [`ToolCompensation::process_compensation`].
+    ///
+    /// What the task has registered already is run too, after this.
+    pub fn register_process_spawn(&mut self, task_id: impl Into<TaskId>, pid: u32) {
+        self.add(task_id.into(), ToolCompensation::process_compensation(pid));
+    }
+
+    /// A task makes several things; overriding would forget all but the last.
+    fn add(&mut self, task_id: TaskId, newest: ToolCompensation) {
+        let compensation = match self.compensations.remove(&task_id) {
+            Some(earlier) if earlier.coverage() == Coverage::Compensated => newest.then(earlier),
+            _ => newest,
+        };
+        self.register(task_id, compensation);
+    }
+
+    fn is_rolled_back(&self, task_id: &TaskId) -> bool {
+        self.rolled_back.contains(task_id)
+    }
+
+    fn roll_back(&mut self, task_id: &TaskId) {
+        self.compensations.remove(task_id);
+        self.rolled_back.insert(task_id.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests;

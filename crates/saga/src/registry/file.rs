@@ -1,0 +1,168 @@
+//! What a file was before a task began, and how it becomes that again.
+//!
+//! The way to the file is walked from a directory that was there before, without following links: a task that puts a link
+//! in the way cannot make an undo delete or overwrite a file that lies elsewhere.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_checkpoint::rootfs::{Found, RootDir, check_path};
+
+/// The longest file whose content is kept in memory, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// A file as it was.
+pub(super) struct FileBefore {
+    /// Absolute: the working directory may be another one by then.
+    path: PathBuf,
+    before: Result<Before>,
+}
+
+struct Before {
+    /// The nearest directory above it that was there, without links.
+    base: PathBuf,
+    /// The way from there.
+    below: Vec<u8>,
+    state: State,
+}
+
+enum State {
+    Absent,
+    File { content: Vec<u8>, mode: u32 },
+}
+
+impl FileBefore {
+    /// The file as it is now. A file that could not be put back is known as such, and why.
+    pub(super) fn of(path: &Path) -> Self {
+        match std::path::absolute(path).while_doing(|| format!("resolving {}", path.display())) {
+            Ok(path) => Self { before: look(&path), path },
+            Err(e) => Self { before: Err(e), path: path.to_owned() },
+        }
+    }
+
+    /// Makes the file what it was. Nothing is changed that is so already.
+    ///
+    /// Errors: `conflict` if it is not known what the file was, or what stands there now cannot be replaced.
+    pub(super) fn put_back(&self) -> Result<()> {
+        let before = match &self.before {
+            Ok(before) => before,
+            Err(e) => {
+                return Err(self
+                    .refusal(&format!("what it was before is not known ({e})"))
+                    .hint("take it from a checkpoint: ic checkpoint restore"));
+            }
+        };
+        match &before.state {
+            State::Absent => self.delete(before),
+            State::File { content, mode } => self.write(before, content, *mode),
+        }
+    }
+
+    fn delete(&self, before: &Before) -> Result<()> {
+        let Some(root) = self.open(before)? else { return Ok(()) };
+        match root.state(&before.below).while_doing(|| self.reading())? {
+            // A link on the way: the task may have made the file through it, or it may be somebody else's.
+            Found::Absent if self.path.symlink_metadata().is_ok() => Err(self.elsewhere()),
+            Found::Absent => Ok(()),
+            Found::Directory(_) => Err(self.refusal("a directory stands there")),
+            Found::File(_) | Found::Symlink(..) | Found::Special => {
+                root.remove_file(&before.below, &|found| !matches!(found, Found::Directory(_)))
+            }
+        }
+    }
+
+    fn write(&self, before: &Before, content: &[u8], mode: u32) -> Result<()> {
+        let root = match self.open(before)? {
+            Some(root) => root,
+            None => self.make_base(before)?,
+        };
+        match root.state(&before.below).while_doing(|| self.reading())? {
+            Found::Directory(_) => return Err(self.refusal("a directory stands there")),
+            Found::File(stat) if stat.mode == mode => {
+                if read_small(&root, &before.below).is_ok_and(|now| now.as_deref() == Some(content)) {
+                    return Ok(());
+                }
+            }
+            Found::Absent | Found::File(_) | Found::Symlink(..) | Found::Special => {}
+        }
+        let still = |found: &Found| !matches!(found, Found::Directory(_));
+        root.write_file(&before.below, mode, &temporary_name(), &still, &mut |file| {
+            file.write_all(content).while_doing(|| format!("writing {}", self.path.display()))
+        })
+    }
+
+    /// The directory that was there; `None` if it is gone.
+    fn open(&self, before: &Before) -> Result<Option<RootDir>> {
+        match fs::canonicalize(&before.base) {
+            Ok(now) if now == before.base => RootDir::open(&before.base).map(Some),
+            Ok(_) => Err(self.elsewhere()),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e).while_doing(|| self.reading()),
+        }
+    }
+
+    /// Makes the directory anew. Its permissions are not known any more; nobody else is let in.
+    fn make_base(&self, before: &Before) -> Result<RootDir> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&before.base);
+        made.while_doing(|| format!("creating {}", before.base.display()))?;
+        self.open(before)?.ok_or_else(|| self.elsewhere())
+    }
+
+    fn reading(&self) -> String {
+        format!("looking at {}", self.path.display())
+    }
+
+    fn elsewhere(&self) -> Diagnosis {
+        self.refusal("the way to it leads elsewhere than before")
+    }
+
+    fn refusal(&self, why: &str) -> Diagnosis {
+        Diagnosis::new(Code::Conflict, format!("{} is left as it is: {why}.", self.path.display()))
+            .detail("path", self.path.to_string_lossy().into_owned())
+    }
+}
+
+fn look(path: &Path) -> Result<Before> {
+    let unusable = |what: &str| Diagnosis::new(Code::Conflict, what);
+    let existing = path.ancestors().skip(1).find(|level| level.is_dir());
+    let (existing, below) = existing
+        .and_then(|existing| Some((existing, path.strip_prefix(existing).ok()?)))
+        .ok_or_else(|| unusable("it has no directory"))?;
+    let below = below.as_os_str().as_bytes().to_vec();
+    check_path(&below).map_err(|_| unusable("it is no path of a file"))?;
+    let base = fs::canonicalize(existing).while_doing(|| format!("resolving {}", existing.display()))?;
+    let root = RootDir::open(&base)?;
+    let reading = || format!("reading {}", path.display());
+    let state = match root.state(&below).while_doing(reading)? {
+        Found::Absent => State::Absent,
+        Found::File(stat) => {
+            let content = read_small(&root, &below).while_doing(reading)?;
+            State::File { content: content.ok_or_else(|| unusable("it is over 1 MiB"))?, mode: stat.mode }
+        }
+        Found::Symlink(..) => return Err(unusable("it is a symbolic link")),
+        Found::Directory(_) => return Err(unusable("it is a directory")),
+        Found::Special => return Err(unusable("it is a socket, fifo or device")),
+    };
+    Ok(Before { base, below, state })
+}
+
+/// A file's content; `None` if it is too long to keep.
+fn read_small(root: &RootDir, below: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let mut content = Vec::new();
+    root.open_file(below)?.take(MAX_BYTES + 1).read_to_end(&mut content)?;
+    Ok((content.len() as u64 <= MAX_BYTES).then_some(content))
+}
+
+/// A name that nothing has, unless a process with this id died while it wrote.
+fn temporary_name() -> Vec<u8> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!(".ic-undo-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)).into_bytes()
+}
+
+#[cfg(test)]
+mod tests;

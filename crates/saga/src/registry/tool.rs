@@ -1,0 +1,194 @@
+//! One compensation that can be run.
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ic_base::Diagnosis;
+
+use super::file::FileBefore;
+use super::{TaskContext, TaskError, TaskResult};
+use crate::coverage::Coverage;
+use crate::process::{self, ProcessIdentity};
+
+/// How long a process that was asked to end has before it is killed.
+const GRACE: Duration = Duration::from_secs(5);
+
+type Function = dyn Fn(&TaskContext) -> Result<TaskResult, TaskError> + Send + Sync;
+
+/// A function that undoes a task. Its copies share it.
+#[derive(Clone)]
+pub(super) struct UndoFunction(Arc<Function>);
+
+impl UndoFunction {
+    pub(super) fn new(
+        function: impl Fn(&TaskContext) -> Result<TaskResult, TaskError> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(function))
+    }
+}
+
+impl Deref for UndoFunction {
+    type Target = Function;
+
+    fn deref(&self) -> &Function {
+        &*self.0
+    }
+}
+
+/// What executing a compensation comes to.
+#[derive(Clone)]
+pub(super) enum Undo {
+    Run(UndoFunction),
+    Skip,
+    Retry,
+    /// A function was announced and never given.
+    Missing,
+}
+
+/// What undoes the outside effects of one task. Its copies share the function.
+///
+/// It may be run more than once, and may be run when the task has done nothing yet: it must succeed then.
+///
+/// ```
+/// use ic_saga::registry::{TaskContext, TaskResult, ToolCompensation};
+///
+/// let delete = ToolCompensation::new("delete the bucket", |context| {
+///     // What the task has noted down is what it has made; without it there is nothing to delete.
+///     if let Some(bucket) = context.outputs.get("BUCKET") {
+///         println!("deleting {}", bucket.display());
+///     }
+///     Ok(TaskResult::Success)
+/// });
+/// assert_eq!(delete.execute(&TaskContext::new("bucket")).unwrap(), TaskResult::Success);
+/// ```
+#[derive(Clone)]
+pub struct ToolCompensation {
+    /// What it does, as an order: "delete the bucket".
+    pub description: String,
+    pub(super) undo: Undo,
+}
+
+impl ToolCompensation {
+    /// A compensation that runs a function.
+    pub fn new(
+        description: impl Into<String>,
+        undo: impl Fn(&TaskContext) -> Result<TaskResult, TaskError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { description: description.into(), undo: Undo::Run(UndoFunction::new(undo)) }
+    }
+
+    /// Declares that a task needs no undo, and why.
+    pub fn skip(description: impl Into<String>) -> Self {
+        Self { description: description.into(), undo: Undo::Skip }
+    }
+
+    /// Declares that a task is better tried again than undone, and why. A rollback runs nothing for it.
+    pub fn retry(description: impl Into<String>) -> Self {
+        Self { description: description.into(), undo: Undo::Retry }
+    }
+
+    /// Puts a file back as it is now: deletes it if it does not exist yet, else gives it its content and permissions of now.
+    ///
+    /// Call it before the task starts. A file that exists now is never deleted. One that cannot be put back (over 1 MiB,
+    /// unreadable, a link, a directory) is left alone: executing is refused with `conflict`, as it is if a directory
+    /// stands in the file's place then, or the way to it leads elsewhere. A relative path begins at the working directory
+    /// of now. A directory that the task makes for the file stays.
+    ///
+    /// ```
+    /// use ic_saga::registry::{TaskContext, ToolCompensation};
+    ///
+    /// let directory = tempfile::tempdir().unwrap();
+    /// let (new, old) = (directory.path().join("new"), directory.path().join("old"));
+    /// std::fs::write(&old, "precious").unwrap();
+    /// let undos = [&new, &old].map(ToolCompensation::file_compensation);
+    ///
+    /// std::fs::write(&new, "generated").unwrap();
+    /// std::fs::write(&old, "overwritten").unwrap();
+    /// for undo in undos {
+    ///     undo.execute(&TaskContext::new("generate")).unwrap();
+    /// }
+    /// assert!(!new.exists());
+    /// assert_eq!(std::fs::read_to_string(&old).unwrap(), "precious");
+    /// ```
+    pub fn file_compensation(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        let before = FileBefore::of(path);
+        let description = format!("put {} back as it was", path.display());
+        Self::new(description, move |_| before.put_back().map(|()| TaskResult::Success))
+    }
+
+    /// Ends the process that has this id now, if it still runs: asks first, and kills it after five seconds.
+    ///
+    /// Call it when the process is started, as long as its parent has not waited for it. Another process that is given
+    /// the same id later is left alone. Executing is refused with `invalid_value` for the calling process itself.
+    ///
+    /// ```
+    /// use ic_saga::registry::{TaskContext, ToolCompensation};
+    ///
+    /// let mut server = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    /// let undo = ToolCompensation::process_compensation(server.id());
+    /// undo.execute(&TaskContext::new("serve")).unwrap();
+    /// assert!(!server.wait().unwrap().success());
+    /// ```
+    pub fn process_compensation(pid: u32) -> Self {
+        let identity = ProcessIdentity::of(pid);
+        Self::new(format!("end the process {pid}"), move |_| match &identity {
+            Ok(Some(identity)) => process::end(identity, GRACE).map(|_| TaskResult::Success),
+            Ok(None) => Ok(TaskResult::Success),
+            Err(e) => {
+                let unknown = format!("It was not known which process {pid} was when it was registered: {e}");
+                Err(Diagnosis::new(e.code(), unknown).hint("end it by hand if it still runs"))
+            }
+        })
+    }
+
+    /// This compensation, and then the next if this one did not fail.
+    ///
+    /// If either was skipped, so is the whole: what is called done is done entirely.
+    #[must_use]
+    pub fn then(self, next: Self) -> Self {
+        let description = format!("{}; {}", self.description, next.description);
+        Self::new(description, move |context| {
+            let first = self.execute(context)?;
+            let second = next.execute(context)?;
+            Ok(if first == TaskResult::Success { second } else { first })
+        })
+    }
+
+    /// Runs it. What is there to skip or to retry answers [`TaskResult::Skipped`], as does an undo that was announced
+    /// without a function.
+    ///
+    /// Errors: those of the function; the compensation can be executed again.
+    pub fn execute(&self, context: &TaskContext) -> Result<TaskResult, TaskError> {
+        let reason = match &self.undo {
+            Undo::Run(function) => return function(context),
+            Undo::Skip => format!("It needs no undo: {}.", self.description),
+            Undo::Retry => format!("It is to be tried again, not undone: {}.", self.description),
+            Undo::Missing => {
+                format!("There is no function that can be run to {}: register it with one.", self.description)
+            }
+        };
+        Ok(TaskResult::Skipped { reason })
+    }
+
+    /// What it counts as. A retry counts as declared to need no undo; an undo without a function as undeclared.
+    pub fn coverage(&self) -> Coverage {
+        match self.undo {
+            Undo::Run(_) => Coverage::Compensated,
+            Undo::Skip | Undo::Retry => Coverage::Skip,
+            Undo::Missing => Coverage::Undeclared,
+        }
+    }
+}
+
+impl fmt::Debug for ToolCompensation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolCompensation")
+            .field("description", &self.description)
+            .field("coverage", &self.coverage())
+            .finish_non_exhaustive()
+    }
+}

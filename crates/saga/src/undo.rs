@@ -1,0 +1,252 @@
+//! Carrying a durable compensation out.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::objects::{Objects, Writer};
+use ic_checkpoint::rootfs::{Found, RootDir};
+use ic_store::path_from_bytes;
+
+use crate::action::{Action, Before, FileBefore, How};
+use crate::child::{self, Command, Exit, Program};
+use crate::compensation::Compensation;
+use crate::process::{self, Ended, ProcessIdentity};
+
+/// How long a process may take to end when it is asked to.
+pub const GRACE: Duration = Duration::from_secs(5);
+
+/// The longest log of an undo, in bytes.
+const LONGEST_LOG: u64 = 8 << 20;
+
+/// Where a compensation is carried out.
+pub struct Ground<'a> {
+    /// The top of the working tree: paths of files start here.
+    pub root: &'a Path,
+    /// The project's directory: commands run here.
+    pub directory: &'a Path,
+    /// The content of files.
+    pub objects: &'a Objects,
+    /// Variables for commands, beside those that every compensation has.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where the output of commands goes.
+    pub log: PathBuf,
+}
+
+/// What became of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undone {
+    /// The effect is undone, or never was.
+    Done,
+    /// Nothing was done about it, as declared.
+    Skipped(String),
+    /// It could not be undone.
+    Failed(String),
+}
+
+/// What watches an attempt.
+pub struct Watch<'w> {
+    /// Records a command's process before the command begins; its error is given back, and nothing is run.
+    pub born: &'w mut dyn FnMut(&ProcessIdentity) -> Result<()>,
+    /// Gets the command's output as it comes.
+    pub live: &'w mut (dyn FnMut(&[u8]) + Send),
+    /// Whether the attempt is to end early.
+    pub cancelled: &'w (dyn Fn() -> bool + Sync),
+}
+
+/// Makes one attempt to undo an effect. It may be made again after any outcome, and after a crash in its middle.
+pub fn attempt(compensation: &Compensation, ground: &Ground<'_>, watch: &mut Watch<'_>) -> Result<Undone> {
+    let because = |what: &str, reason: &Option<String>| {
+        Undone::Skipped(reason.as_ref().map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}")))
+    };
+    match &compensation.action {
+        Action::Exec { argv, how } => {
+            let argv = argv.iter().map(OsString::from).collect();
+            run(&Program::Argv(argv), how, compensation, ground, watch)
+        }
+        Action::Shell { line, how } => run(&Program::Shell(line.clone()), how, compensation, ground, watch),
+        Action::RestoreFiles { files } => Ok(restore_all(files, compensation, ground)),
+        Action::KillProcess { pid_file, identity } => {
+            let known =
+                identity.clone().or_else(|| pid_file.as_ref().and_then(|file| written(ground.root, file)));
+            Ok(known.map_or(Undone::Done, |identity| end(&identity)))
+        }
+        Action::Skip { reason } => Ok(because("declared to need no undo", reason)),
+        Action::Retry { reason } => Ok(because("to be tried again instead", reason)),
+        Action::Pivot { reason } => Ok(because("it cannot be undone", reason)),
+    }
+}
+
+fn run(
+    program: &Program,
+    how: &How,
+    compensation: &Compensation,
+    ground: &Ground<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Undone> {
+    let directory = how.directory.as_ref().map_or_else(
+        || ground.directory.to_owned(),
+        |below| ground.directory.join(path_from_bytes(&below.0)),
+    );
+    let mut environment = ground.environment.clone();
+    let mut set = |key: &str, value: &str| environment.push((key.into(), value.into()));
+    compensation.outputs.iter().chain(&how.environment).for_each(|(key, value)| set(key, value));
+    set("IC_IDEMPOTENCY_KEY", compensation.id.as_str());
+    set("IC_RUN", compensation.run_id.as_str());
+    set("IC_STEP", &compensation.step);
+    let command = Command {
+        program,
+        directory: &directory,
+        environment,
+        // What an undo records is not the work of the dispatch that it undoes.
+        removed: vec!["IC_DISPATCH".into()],
+        timeout: Some(how.timeout()),
+        grace: GRACE,
+        log: &ground.log,
+        longest_log: LONGEST_LOG,
+    };
+    let outcome = child::run(&command, watch.born, watch.live, watch.cancelled)?;
+    Ok(match outcome.exit {
+        Exit::Code(0) => Undone::Done,
+        other => Undone::Failed(with_tail(&describe(&other), &outcome.tail)),
+    })
+}
+
+/// How a command ended, for people.
+pub fn describe(exit: &Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("it ended with exit code {code}"),
+        Exit::Signal(signal) => format!("it was ended by signal {signal}"),
+        Exit::TimedOut => "it took too long and was ended".to_owned(),
+        Exit::Cancelled => "it was interrupted".to_owned(),
+        Exit::NotStarted(why) => why.trim_end_matches('.').to_owned(),
+    }
+}
+
+/// What happened, and the last line that was said.
+pub fn with_tail(what: &str, tail: &[u8]) -> String {
+    let text = String::from_utf8_lossy(tail);
+    match text.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(line) => format!("{what}: {}", line.trim().chars().take(300).collect::<String>()),
+        None => what.to_owned(),
+    }
+}
+
+fn end(identity: &ProcessIdentity) -> Undone {
+    match process::end_group(identity, GRACE).and_then(|_| process::end(identity, GRACE)) {
+        Ok(Ended::Terminated | Ended::Killed | Ended::WasGone) => Undone::Done,
+        Err(error) => Undone::Failed(error.message().to_owned()),
+    }
+}
+
+/// The process that a step wrote the number of into a file; `None` if there is none, or if the process that has the number
+/// now began after the file was written, and so is another.
+pub fn written(root: &Path, pid_file: &PathText) -> Option<ProcessIdentity> {
+    let mut file = RootDir::open(root).ok()?.open_file(&pid_file.0).ok()?;
+    let changed = file.metadata().ok()?.modified().ok()?;
+    let mut text = String::new();
+    (&mut file).take(64).read_to_string(&mut text).ok()?;
+    let identity = ProcessIdentity::of(text.trim().parse().ok()?).ok()??;
+    began_before(&identity, changed).then_some(identity)
+}
+
+/// Whether a process began before that moment, by the kernel's clock. Where there is no `/proc`, nobody can tell.
+fn began_before(identity: &ProcessIdentity, moment: SystemTime) -> bool {
+    /// The clock of files and that of processes differ by less.
+    const SLACK: Duration = Duration::from_secs(1);
+    let Ok(text) = std::fs::read_to_string("/proc/stat") else { return true };
+    let boot = text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse::<u64>().ok());
+    let Some(boot) = boot else { return true };
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    let began = SystemTime::UNIX_EPOCH
+        + Duration::from_secs(boot)
+        + Duration::from_millis(identity.start_time.saturating_mul(1000) / ticks);
+    began <= moment + SLACK
+}
+
+/// What stands at paths now, for a compensation that puts it back; contents go to `writer`, which the caller finishes.
+///
+/// Errors: `invalid_value` for a directory, or what is neither file nor link.
+pub fn remember_files(writer: &Writer<'_>, root: &Path, paths: &[PathText]) -> Result<Vec<FileBefore>> {
+    let directory = RootDir::open(root)?;
+    let remember = |path: &PathText| {
+        let name = || String::from_utf8_lossy(&path.0).into_owned();
+        let found = directory.state(&path.0).while_doing(|| format!("looking at {}", name()))?;
+        let before = match found {
+            Found::Absent => Before::Absent,
+            Found::File(stat) => {
+                let mut file = directory.open_file(&path.0).while_doing(|| format!("reading {}", name()))?;
+                let (hash, _) = writer.put_reader(&mut file)?;
+                Before::File { hash, mode: stat.mode }
+            }
+            Found::Symlink(_, target) => Before::Symlink { target: PathText(target) },
+            Found::Directory(_) | Found::Special => {
+                return Err(Diagnosis::new(
+                    Code::InvalidValue,
+                    format!("{} is neither a file nor a link, and cannot be put back as one.", name()),
+                )
+                .hint("name the files in it, or undo it with a command"));
+            }
+        };
+        Ok(FileBefore { path: path.clone(), before })
+    };
+    paths.iter().map(remember).collect()
+}
+
+fn restore_all(files: &[FileBefore], compensation: &Compensation, ground: &Ground<'_>) -> Undone {
+    let failed: Vec<String> = files
+        .iter()
+        .filter_map(|file| {
+            let error = restore(file, compensation, ground).err()?;
+            Some(format!("{}: {}", String::from_utf8_lossy(&file.path.0), error.message()))
+        })
+        .collect();
+    if failed.is_empty() { Undone::Done } else { Undone::Failed(failed.join("; ")) }
+}
+
+/// Puts one path back. What stands there is replaced, whatever it is, save a directory.
+fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) -> Result<()> {
+    let root = RootDir::open(ground.root)?;
+    let path = &file.path.0;
+    let temporary = [b".ic-restore-", compensation.id.as_str().as_bytes()].concat();
+    let found = root.state(path).while_doing(|| "looking at it".to_owned())?;
+    let still = |now: &Found| *now == found;
+    if matches!(found, Found::Directory(_)) {
+        return Err(Diagnosis::new(Code::Conflict, "A directory stands there now."));
+    }
+    match &file.before {
+        Before::Absent if found == Found::Absent => Ok(()),
+        Before::Absent => root.remove_file(path, &still),
+        Before::File { hash, mode } => {
+            clear_the_way(&root, path, &temporary)?;
+            root.write_file(path, *mode, &temporary, &still, &mut |out| {
+                ground.objects.read_to(hash, out)?;
+                out.sync_data().while_doing(|| "writing it".to_owned())
+            })
+        }
+        Before::Symlink { target } => {
+            clear_the_way(&root, path, &temporary)?;
+            root.make_symlink(path, &target.0, &temporary, &still)
+        }
+    }
+}
+
+/// Makes the directories above a path that are gone, whose permissions are not known, and removes what an attempt that died
+/// left under the temporary name: it is this compensation's own.
+fn clear_the_way(root: &RootDir, path: &[u8], temporary: &[u8]) -> Result<()> {
+    const USUAL_MODE: u32 = 0o755;
+    for end in path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at) {
+        let parent = &path[..end];
+        let found = root.state(parent).while_doing(|| "looking above it".to_owned())?;
+        if found == Found::Absent {
+            root.make_directory(parent)?;
+            root.set_mode(parent, USUAL_MODE, &|_| true)?;
+        }
+    }
+    let parent = path.iter().rposition(|byte| *byte == b'/').map_or(&[][..], |end| &path[..end]);
+    root.remove_temporary(parent, temporary).while_doing(|| "clearing up beside it".to_owned())?;
+    Ok(())
+}
