@@ -1,0 +1,144 @@
+//! Making an archive.
+
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+
+use super::{APPLICATION_ID, Archive, ArchivedTable, Manifest, SCHEMA, VERSION, fingerprint, rows_table};
+use crate::faults;
+use crate::plan::{CutTable, Line, Plan};
+use crate::references::{has_parent, is_reference};
+use crate::schema::{Column, Rowid};
+use crate::session::{Session, quote};
+use crate::value::Scalar;
+
+/// Copies the rows that go into a new archive, complete and durable when this returns; an unused one is replaced.
+///
+/// The caller holds the application's write lock and has changed nothing. `manifest` gets the tables.
+/// Errors: nothing is left behind but, after a crash, a file under another name.
+pub(crate) fn write(
+    archive: &Archive,
+    database: &Path,
+    busy_timeout: Duration,
+    plan: &Plan,
+    line: &Line,
+    manifest: &mut Manifest,
+) -> Result<()> {
+    let partial = archive.partial();
+    let built = build(&partial, database, busy_timeout, plan, line, manifest)
+        .and_then(|()| put_in_place(&partial, archive.path()));
+    if built.is_err() {
+        // What cannot be removed now is replaced by the next attempt.
+        let _ = std::fs::remove_file(&partial);
+    }
+    built
+}
+
+fn build(
+    partial: &Path,
+    database: &Path,
+    busy_timeout: Duration,
+    plan: &Plan,
+    line: &Line,
+    manifest: &mut Manifest,
+) -> Result<()> {
+    faults::statement("-- making the archive")?;
+    let made = || -> std::io::Result<()> {
+        match std::fs::remove_file(partial) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        File::options().write(true).create_new(true).mode(0o600).open(partial).map(|_| ())
+    };
+    made().while_doing(|| format!("making {}", partial.display()))?;
+    let session = Session::open(database, busy_timeout)?;
+    session.attach(partial, SCHEMA)?;
+    // Until it has its own name the file is worth nothing, so it needs no journal.
+    session.batch(&format!(
+        "PRAGMA {SCHEMA}.page_size=32768; PRAGMA {SCHEMA}.journal_mode=OFF; PRAGMA {SCHEMA}.synchronous=FULL"
+    ))?;
+    session.batch("BEGIN DEFERRED")?;
+    for (n, cut) in plan.cuts.iter().enumerate() {
+        manifest.tables.push(copy(&session, plan, cut, line, n)?);
+    }
+    let json = serde_json::to_string(manifest)
+        .map_err(|e| Diagnosis::new(Code::Internal, format!("writing the archive: {e}.")).caused_by(e))?;
+    session.batch(&format!("CREATE TABLE {SCHEMA}.manifest (json TEXT NOT NULL)"))?;
+    session.execute(&format!("INSERT INTO {SCHEMA}.manifest (json) VALUES (?1)"), &[Scalar::Text(json)])?;
+    session.batch(&format!(
+        "PRAGMA {SCHEMA}.application_id={APPLICATION_ID}; PRAGMA {SCHEMA}.user_version={VERSION}"
+    ))?;
+    session.batch("COMMIT")
+}
+
+fn copy(session: &Session, plan: &Plan, cut: &CutTable, line: &Line, n: usize) -> Result<ArchivedTable> {
+    let info = &cut.info;
+    let columns: Vec<&Column> = info.stored().collect();
+    let hidden = match &info.rowid {
+        Rowid::Hidden(name) => Some(*name),
+        _ => None,
+    };
+    // Columns without a type keep every storage class as it is.
+    let own: Vec<String> = hidden
+        .map(|_| "r".to_owned())
+        .into_iter()
+        .chain((0..columns.len()).map(|i| format!("c{i}")))
+        .collect();
+    let theirs: Vec<String> = hidden
+        .map(str::to_owned)
+        .into_iter()
+        .chain(columns.iter().map(|c| quote(&c.name)))
+        .map(|name| format!("c.{name}"))
+        .collect();
+    let rows = rows_table(n);
+    session.batch(&format!("CREATE TABLE {rows} ({})", own.join(", ")))?;
+    let doomed = plan.doomed(cut, line);
+    let copied = session.execute(
+        &format!(
+            "INSERT INTO {rows} ({}) SELECT {} FROM main.{} AS c WHERE {}",
+            own.join(", "),
+            theirs.join(", "),
+            quote(&info.name),
+            doomed.sql
+        ),
+        &doomed.params,
+    )?;
+    let columns: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
+    let mut orphans = Vec::new();
+    for key in plan.keys.iter().filter(|key| key.child == info.name) {
+        let name = |column: &str| archived_column(&columns, column).map(|c| format!("a.{c}"));
+        let (Some(refers), Some(parent)) = (is_reference(key, name), has_parent(key, name)) else {
+            orphans.push(0);
+            continue;
+        };
+        let sql = format!("SELECT count(*) FROM {rows} AS a WHERE {refers} AND NOT {parent}");
+        orphans.push(session.query_one(&sql, &[], |row| row.get::<_, i64>(0)).map(crate::order::unsigned)?);
+    }
+    Ok(ArchivedTable {
+        name: info.name.clone(),
+        columns,
+        rowid: hidden.is_some(),
+        rows: copied,
+        schema: fingerprint(info),
+        orphans,
+    })
+}
+
+/// The column of an archive that has the values of `column`.
+pub(crate) fn archived_column(columns: &[String], column: &str) -> Option<String> {
+    columns.iter().position(|c| c.eq_ignore_ascii_case(column)).map(|n| format!("c{n}"))
+}
+
+fn put_in_place(partial: &Path, path: &Path) -> Result<()> {
+    let doing = || format!("writing {}", path.display());
+    faults::statement("-- syncing the archive")?;
+    File::open(partial).and_then(|file| file.sync_all()).while_doing(doing)?;
+    faults::statement("-- naming the archive")?;
+    std::fs::rename(partial, path).while_doing(doing)?;
+    faults::statement("-- syncing the archive's directory")?;
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory).and_then(|file| file.sync_all()).while_doing(doing)
+}

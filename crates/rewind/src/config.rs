@@ -1,0 +1,239 @@
+//! What is taken back: the state database, its anchor, the tables that are cut, and the audit.
+
+use std::path::{Path, PathBuf};
+
+use ic_base::{Code, Diagnosis};
+use serde::{Deserialize, Serialize};
+
+mod profile;
+
+pub use profile::{DEVS_SQL, Profile};
+
+/// A state database and what a rewind does to it: the section `rewind` of the configuration.
+///
+/// A profile fills in what is not given. At least an anchor and one table must result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Given", rename_all = "kebab-case")]
+pub struct Target {
+    /// The database's file.
+    pub database: PathBuf,
+    /// Where tasks are recorded.
+    pub anchor: Anchor,
+    /// The tables whose rows are taken back.
+    pub tables: Vec<Table>,
+    /// Where rewinds are recorded in the application's own database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<Audit>,
+    /// The profile that it came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
+}
+
+/// The table whose rows are tasks: the moments that can be gone back to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Anchor {
+    /// Its name.
+    pub table: String,
+    /// The column that names a task.
+    pub key: String,
+    /// The column that says when it was: a time, a counter, or an id that sorts by time.
+    pub order: String,
+    /// The column with the git commit of a task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The columns that tell apart what goes on side by side (the threads of a checkpointer). Only the target's is cut.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<String>,
+}
+
+/// A table whose rows are taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "GivenTable", into = "GivenTable")]
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// What decides which of its rows are taken back.
+    pub order: Order,
+    /// What is done when it has triggers.
+    pub triggers: Triggers,
+}
+
+/// What decides which rows of a table are taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// Those with more than the target's order in this column.
+    Column(String),
+    /// Those whose parent is taken back.
+    FollowParent(Follow),
+}
+
+/// How a row finds its parent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Follow {
+    /// By its only foreign key to a table that is cut. The text is `parent`, or the name of that table.
+    ForeignKey(String),
+    /// By columns that are named here.
+    Columns {
+        /// The parent's table.
+        table: String,
+        /// Pairs of a column here (or `rowid`) and a column there.
+        on: Vec<(String, String)>,
+    },
+}
+
+/// What is done about the triggers of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Triggers {
+    /// They fire as they do for the application; what they write elsewhere is theirs, and is not archived.
+    Fire,
+    /// A table that has one is not touched.
+    #[default]
+    Refuse,
+}
+
+/// The table that gets a row about each rewind and each undo. Such rows are never taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Audit {
+    /// Its name.
+    pub table: String,
+    /// The column for `ROLLBACK_COMPLETED` or `ROLLBACK_UNDONE`.
+    #[serde(default = "event_type")]
+    pub event: String,
+    /// The column for the result, as JSON.
+    #[serde(default = "payload")]
+    pub payload: String,
+    /// The column for the time, in the unit of the anchor's order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    /// The column for the task. It stays NULL when it is a foreign key: the audit outlives the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The column for an id made from the rewind's; to be given when the key does not fill itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// What is done when the table has triggers.
+    #[serde(default)]
+    pub triggers: Triggers,
+}
+
+fn event_type() -> String {
+    "event_type".to_owned()
+}
+
+fn payload() -> String {
+    "payload".to_owned()
+}
+
+impl Target {
+    /// What `profile` takes back in `database`.
+    pub fn of_profile(profile: Profile, database: &Path) -> Self {
+        Self {
+            database: database.to_owned(),
+            anchor: profile.anchor(),
+            tables: profile.tables(),
+            audit: profile.audit(),
+            profile: Some(profile),
+        }
+    }
+}
+
+impl Table {
+    /// A table whose rows are ordered by a column of their own.
+    pub fn by_column(name: &str, order: &str) -> Self {
+        Self { name: name.to_owned(), order: Order::Column(order.to_owned()), triggers: Triggers::Refuse }
+    }
+
+    /// A table whose rows follow their parents.
+    pub fn following(name: &str, follow: Follow) -> Self {
+        Self { name: name.to_owned(), order: Order::FollowParent(follow), triggers: Triggers::Refuse }
+    }
+
+    /// The same with its triggers firing.
+    #[must_use]
+    pub fn firing(mut self) -> Self {
+        self.triggers = Triggers::Fire;
+        self
+    }
+}
+
+/// A target as it is written, before the profile has filled it in.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Given {
+    database: PathBuf,
+    anchor: Option<Anchor>,
+    #[serde(default)]
+    tables: Vec<Table>,
+    audit: Option<Audit>,
+    profile: Option<Profile>,
+}
+
+impl TryFrom<Given> for Target {
+    type Error = Diagnosis;
+
+    fn try_from(given: Given) -> Result<Self, Diagnosis> {
+        let missing = |what: &str| {
+            Diagnosis::new(Code::InvalidConfig, format!("The rewind configuration names no {what}."))
+                .hint("give it, or a profile: devs or langgraph")
+        };
+        let profile = given.profile;
+        let anchor =
+            given.anchor.or_else(|| profile.map(Profile::anchor)).ok_or_else(|| missing("anchor"))?;
+        let tables = match (given.tables, profile) {
+            (tables, Some(profile)) if tables.is_empty() => profile.tables(),
+            (tables, _) => tables,
+        };
+        if tables.is_empty() {
+            return Err(missing("table"));
+        }
+        let audit = given.audit.or_else(|| profile.and_then(Profile::audit));
+        Ok(Self { database: given.database, anchor, tables, audit, profile })
+    }
+}
+
+/// A table as it is written: with `order` or with `follow`.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct GivenTable {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    follow: Option<Follow>,
+    #[serde(default)]
+    triggers: Triggers,
+}
+
+impl TryFrom<GivenTable> for Table {
+    type Error = Diagnosis;
+
+    fn try_from(given: GivenTable) -> Result<Self, Diagnosis> {
+        let GivenTable { name, order, follow, triggers } = given;
+        let order = match (order, follow) {
+            (Some(column), None) => Order::Column(column),
+            (None, Some(follow)) => Order::FollowParent(follow),
+            _ => {
+                return Err(Diagnosis::new(
+                    Code::InvalidConfig,
+                    format!("The table {name} needs either an order column or a parent to follow."),
+                )
+                .hint("give `order: COLUMN` or `follow: parent`"));
+            }
+        };
+        Ok(Self { name, order, triggers })
+    }
+}
+
+impl From<Table> for GivenTable {
+    fn from(table: Table) -> Self {
+        let (order, follow) = match table.order {
+            Order::Column(column) => (Some(column), None),
+            Order::FollowParent(follow) => (None, Some(follow)),
+        };
+        Self { name: table.name, order, follow, triggers: table.triggers }
+    }
+}

@@ -1,0 +1,52 @@
+//! Making the tables of the profile `devs`.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+
+use crate::config::{DEVS_SQL, Profile, Target};
+use crate::plan::Plan;
+use crate::schema::Catalog;
+use crate::session::Session;
+
+/// Makes the four tables of seed 002 in the database at `path`, which is made if it is not there; returns whether they were
+/// made, rather than there already.
+///
+/// Errors: `conflict` when some of the names are taken by other tables: nothing is changed; `foreign_database`, `busy`,
+/// `permission_denied`.
+pub fn create_devs(path: &Path, busy_timeout: Duration) -> Result<bool> {
+    match File::options().write(true).create_new(true).open(path) {
+        // An empty file is an empty database.
+        Ok(_) => {}
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(e).while_doing(|| format!("making {}", path.display())),
+    }
+    let session = Session::open(path, busy_timeout)?;
+    let target = Target::of_profile(Profile::Devs, path);
+    session.writing(|| {
+        let before = Catalog::read(&session)?;
+        let has = |name: &str| before.tables.iter().any(|table| table.name.eq_ignore_ascii_case(name));
+        let taken: Vec<&str> =
+            target.tables.iter().map(|table| table.name.as_str()).filter(|name| has(name)).collect();
+        if taken.is_empty() {
+            session.batch(DEVS_SQL)?;
+        }
+        Plan::new(&target, &Catalog::read(&session)?).map_err(|misfit| {
+            Diagnosis::new(
+                Code::Conflict,
+                format!(
+                    "{} has tables of these names that are not those of the profile devs: {}.",
+                    path.display(),
+                    taken.join(", ")
+                ),
+            )
+            .hint("describe what is there instead: ic rewind inspect DB --write")
+            .detail("tables", taken.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+            .caused_by(misfit)
+        })?;
+        Ok(taken.is_empty())
+    })
+}

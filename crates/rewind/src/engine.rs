@@ -1,0 +1,225 @@
+//! The engine: what would go, what goes, and what comes back.
+
+use std::time::Duration;
+
+use ic_base::{Code, Diagnosis, Result, Timestamp};
+use serde::Serialize;
+
+use crate::archive::{self, Archive, ArchiveState, SCHEMA};
+use crate::config::Target;
+use crate::error::UnknownTaskError;
+use crate::order;
+use crate::plan::{Bound, Line, Plan};
+use crate::schema::Catalog;
+use crate::session::{Session, quote};
+use crate::value::{RowCounts, Scalar};
+
+mod audit;
+mod cut;
+mod mark;
+mod tasks;
+mod undo;
+
+pub use mark::{Mark, ScopeMark};
+pub use tasks::{Task, TaskRef};
+pub use undo::UndoReport;
+
+/// How the application's database is used.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// How long to wait for the application before giving up with `busy`.
+    pub busy_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { busy_timeout: Duration::from_secs(5) }
+    }
+}
+
+/// What names a rewind and says when it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Rewind<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// The time now.
+    pub now: Timestamp,
+}
+
+/// What a rewind would take away. It removes rows; it does not restore rows that were updated since.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RollbackSnapshot {
+    /// The task; `None` for a mark that was made before there was one.
+    pub task_id: Option<String>,
+    /// The task's order, as it is stored; NULL when everything goes.
+    pub snapshot_created_at: Scalar,
+    /// The rows that would go, in the order in which the tables are cut.
+    pub affected_row_counts: RowCounts,
+}
+
+/// What a rewind took away.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RollbackResult {
+    /// The rewind.
+    pub rewind_id: String,
+    /// The task; `None` for a mark that was made before there was one.
+    pub task_id: Option<String>,
+    /// The task's order, as it is stored; NULL when everything went.
+    pub snapshot_created_at: Scalar,
+    /// The rows that went, in the order in which the tables were cut.
+    pub deleted_row_counts: RowCounts,
+}
+
+/// Takes an application's SQLite tables back to a task (seed 002).
+///
+/// The configuration is checked against the database when it is opened, and again in every operation.
+pub struct RelationalRollbackEngine {
+    session: Session,
+    target: Target,
+    options: Options,
+}
+
+/// A place in time, found in the database.
+struct Moment {
+    task_id: Option<String>,
+    line: Line,
+}
+
+impl Moment {
+    fn order(&self) -> Scalar {
+        match &self.line.bound {
+            Bound::After(order) => order.clone(),
+            Bound::Everything => Scalar::Null,
+        }
+    }
+}
+
+impl RelationalRollbackEngine {
+    /// Opens the state database. Nothing is written to it.
+    ///
+    /// Errors: `invalid_config` when it is not there, or has not what the target names; `foreign_database`, `newer_schema`,
+    /// `corrupt`, `busy`, `permission_denied`.
+    pub fn open(target: &Target, options: Options) -> Result<Self> {
+        let session = Session::open(&target.database, options.busy_timeout)?;
+        let engine = Self { session, target: target.clone(), options };
+        engine.session.reading(|| engine.plan())?;
+        Ok(engine)
+    }
+
+    /// What is taken back.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// All tasks that can be gone back to, oldest first.
+    pub fn read_all_tasks(&self) -> Result<Vec<Task>> {
+        self.session.reading(|| {
+            let (_, plan) = self.plan()?;
+            tasks::all(&self.session, &plan.anchor)
+        })
+    }
+
+    /// The task with this id. Errors: [`UnknownTaskError`] as `unknown_task`; `ambiguous_id` when several scopes have it.
+    pub fn task(&self, task: impl Into<TaskRef>) -> Result<Task> {
+        let task = task.into();
+        self.session.reading(|| {
+            let (_, plan) = self.plan()?;
+            tasks::find(&self.session, &plan.anchor, &task)
+        })
+    }
+
+    /// What [`rollback_to_task`](Self::rollback_to_task) would take away now. Nothing is changed.
+    ///
+    /// Errors: as for [`task`](Self::task); `conflict`, which names rows, when rows cannot be compared with the task's order.
+    pub fn get_snapshot(&self, task: impl Into<TaskRef>) -> Result<RollbackSnapshot> {
+        let task = task.into();
+        self.preview(|plan| self.moment_of_task(plan, &task))
+    }
+
+    /// Takes the tables back to a task: rows with an order above the task's are copied into `archive` and deleted, in one
+    /// transaction. Rows with the same order stay.
+    ///
+    /// Errors: as for [`get_snapshot`](Self::get_snapshot), and before anything is begun when there is no such task; `conflict`
+    /// when a row that stays refers to one that would go, or the archive was used before; `busy`, `disk_full`,
+    /// `permission_denied`. After any error the database is as it was.
+    pub fn rollback_to_task(
+        &mut self,
+        task: impl Into<TaskRef>,
+        rewind: &Rewind<'_>,
+        archive: &mut Archive,
+    ) -> Result<RollbackResult> {
+        let task = task.into();
+        // An unknown task ends here, without a transaction.
+        tasks::find(&self.session, &self.plan()?.1.anchor, &task)?;
+        self.rewind(rewind, archive, &|plan| self.moment_of_task(plan, &task))
+    }
+
+    /// Whether the rows of `archive` are gone from the database. Errors: `path_not_found`, `corrupt`; `conflict` when
+    /// some are gone and some are not.
+    pub fn archive_state(&self, archive: &Archive) -> Result<ArchiveState> {
+        let manifest = archive.manifest()?;
+        let session = Session::open(&self.target.database, self.options.busy_timeout)?;
+        session.attach(archive.path(), SCHEMA)?;
+        session.reading(|| {
+            let catalog = Catalog::read(&session)?;
+            let plan = Plan::new(&self.target, &catalog)?;
+            archive::is_applied(&session, &plan, &catalog, &manifest)
+        })
+    }
+
+    fn plan(&self) -> Result<(Catalog, Plan)> {
+        let catalog = Catalog::read(&self.session)?;
+        let plan = Plan::new(&self.target, &catalog)?;
+        Ok((catalog, plan))
+    }
+
+    fn moment_of_task(&self, plan: &Plan, task: &TaskRef) -> Result<Moment> {
+        let found = tasks::find(&self.session, &plan.anchor, task)?;
+        order::check_target(&found.task_id, &plan.anchor.order, &found.created_at)?;
+        let scope = found.scope.into_iter().map(|(_, value)| value).collect();
+        let line = Line { bound: Bound::After(found.created_at), scope };
+        Ok(Moment { task_id: Some(found.task_id), line })
+    }
+
+    fn preview(&self, moment: impl FnOnce(&Plan) -> Result<Moment>) -> Result<RollbackSnapshot> {
+        self.session.reading(|| {
+            let (_, plan) = self.plan()?;
+            let moment = moment(&plan)?;
+            let mut counts = RowCounts::default();
+            for cut in &plan.cuts {
+                counts.push(&cut.info.name, order::count(&self.session, &plan, cut, &moment.line)?);
+            }
+            Ok(RollbackSnapshot {
+                snapshot_created_at: moment.order(),
+                task_id: moment.task_id,
+                affected_row_counts: counts,
+            })
+        })
+    }
+}
+
+/// How many rows a table has.
+fn count_rows(session: &Session, table: &str) -> Result<u64> {
+    let sql = format!("SELECT count(*) FROM main.{}", quote(table));
+    session.query_one(&sql, &[], |row| row.get::<_, i64>(0)).map(order::unsigned)
+}
+
+/// Something happened to rows that nobody asked for.
+fn unexpected(table: &str, what: &str) -> Diagnosis {
+    Diagnosis::new(Code::Conflict, format!("{what} in {table}; nothing was changed."))
+        .hint(
+            "do triggers of the table, or an index that is damaged, change rows? see: PRAGMA integrity_check",
+        )
+        .detail("table", table)
+}
+
+fn unknown_task(task: &TaskRef, table: &str) -> Diagnosis {
+    UnknownTaskError { task_id: task.id.clone(), table: table.to_owned() }.into()
+}
+
+/// A value that comes from a column named so.
+type Named = (String, Scalar);
+
+fn is_empty(named: &[Named]) -> bool {
+    named.is_empty()
+}

@@ -1,0 +1,135 @@
+//! The rewind itself.
+
+use ic_base::{Code, Diagnosis, Result};
+
+use super::{Moment, RelationalRollbackEngine, Rewind, RollbackResult, audit, count_rows, unexpected};
+use crate::archive::{self, Archive, ArchiveState, Manifest};
+use crate::order;
+use crate::plan::{COMPLETED, Line, Plan};
+use crate::references;
+use crate::session::quote;
+use crate::value::RowCounts;
+
+impl RelationalRollbackEngine {
+    pub(super) fn rewind(
+        &self,
+        rewind: &Rewind<'_>,
+        archive: &Archive,
+        moment: &dyn Fn(&Plan) -> Result<Moment>,
+    ) -> Result<RollbackResult> {
+        self.refuse_used_archive(archive, rewind)?;
+        let result = self.session.writing(|| self.take_away(rewind, archive, moment));
+        if result.is_err() {
+            self.discard_if_unused(archive, rewind);
+        }
+        result
+    }
+
+    /// The statements of a rewind, within its transaction.
+    fn take_away(
+        &self,
+        rewind: &Rewind<'_>,
+        archive: &Archive,
+        moment: &dyn Fn(&Plan) -> Result<Moment>,
+    ) -> Result<RollbackResult> {
+        let session = &self.session;
+        let (catalog, plan) = self.plan()?;
+        let moment = moment(&plan)?;
+        for cut in &plan.cuts {
+            order::check(session, cut, &moment.line)?;
+        }
+        let before = self.row_counts_if_triggers_fire(&plan)?;
+        let free_rowid = plan.audit.as_ref().map(|a| audit::free_rowid(session, a)).transpose()?;
+        let scope = plan.anchor.scope.iter().cloned().zip(moment.line.scope.iter().cloned());
+        let mut manifest = Manifest {
+            rewind_id: rewind.id.to_owned(),
+            task_id: moment.task_id.clone(),
+            order: moment.order(),
+            scope: scope.collect(),
+            created_at: rewind.now.millis(),
+            tables: Vec::new(),
+        };
+        let timeout = self.options.busy_timeout;
+        archive::write(archive, session.path(), timeout, &plan, &moment.line, &mut manifest)?;
+        let deleted = self.delete(&plan, &moment.line, &manifest)?;
+        for ((table, rows), (_, gone)) in before.iter().zip(deleted.iter()) {
+            if count_rows(session, table)? != rows - gone {
+                return Err(unexpected(table, "Triggers changed the number of rows"));
+            }
+        }
+        references::check_survivors(session, &plan, &catalog, archive, &manifest)?;
+        let result = RollbackResult {
+            rewind_id: rewind.id.to_owned(),
+            task_id: moment.task_id.clone(),
+            snapshot_created_at: moment.order(),
+            deleted_row_counts: deleted,
+        };
+        if let Some(audit) = &plan.audit {
+            let entry = audit::Entry {
+                event: COMPLETED,
+                rewind_id: rewind.id,
+                task_id: moment.task_id.as_deref(),
+                order: &moment.order(),
+                now: rewind.now,
+                rowid: free_rowid.flatten(),
+            };
+            audit::write(session, audit, &entry, &result)?;
+        }
+        Ok(result)
+    }
+
+    /// Deletes what was archived; that many rows of each table, or it fails.
+    fn delete(&self, plan: &Plan, line: &Line, manifest: &Manifest) -> Result<RowCounts> {
+        let mut counts = RowCounts::default();
+        for (cut, archived) in plan.cuts.iter().zip(&manifest.tables) {
+            let doomed = plan.doomed(cut, line);
+            let sql = format!("DELETE FROM main.{} AS c WHERE {}", quote(&cut.info.name), doomed.sql);
+            let deleted = self.session.execute(&sql, &doomed.params)?;
+            if deleted != archived.rows {
+                let what = format!("{} rows were archived but {deleted} deleted", archived.rows);
+                return Err(unexpected(&cut.info.name, &what));
+            }
+            counts.push(&cut.info.name, deleted);
+        }
+        Ok(counts)
+    }
+
+    /// What triggers do is only seen by counting all rows; without triggers there is nothing to see.
+    fn row_counts_if_triggers_fire(&self, plan: &Plan) -> Result<RowCounts> {
+        let mut counts = RowCounts::default();
+        if plan.cuts.iter().any(|cut| cut.fires) {
+            for cut in &plan.cuts {
+                counts.push(&cut.info.name, count_rows(&self.session, &cut.info.name)?);
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Errors: `conflict` when there is an archive already, unless it is this rewind's own that was not committed.
+    fn refuse_used_archive(&self, archive: &Archive, rewind: &Rewind<'_>) -> Result<()> {
+        if !archive.exists()? {
+            return Ok(());
+        }
+        let manifest = archive.manifest()?;
+        if manifest.rewind_id == rewind.id && self.archive_state(archive)? == ArchiveState::Unused {
+            return Ok(());
+        }
+        Err(Diagnosis::new(
+            Code::Conflict,
+            format!(
+                "{} already is the archive of the rewind {}.",
+                archive.path().display(),
+                manifest.rewind_id
+            ),
+        )
+        .hint("give each rewind an archive of its own"))
+    }
+
+    /// After a failure: an archive that nothing was taken away by is only in the way. In doubt it stays.
+    fn discard_if_unused(&self, archive: &Archive, rewind: &Rewind<'_>) {
+        let is_own = archive.manifest().is_ok_and(|manifest| manifest.rewind_id == rewind.id);
+        if is_own && matches!(self.archive_state(archive), Ok(ArchiveState::Unused)) {
+            let _ = archive.remove();
+        }
+    }
+}

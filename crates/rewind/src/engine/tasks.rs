@@ -1,0 +1,133 @@
+//! The rows of the anchor table.
+
+use ic_base::{Code, Diagnosis, Result};
+use rusqlite::Row;
+use serde::Serialize;
+
+use super::{Named, is_empty, unknown_task};
+use crate::config::Anchor;
+use crate::session::{Session, quote};
+use crate::value::Scalar;
+
+/// A task that can be gone back to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Task {
+    /// Its key, as text.
+    pub task_id: String,
+    /// Its order, as it is stored.
+    pub created_at: Scalar,
+    /// Its git commit, if the configuration names the column and it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The values of the scope columns.
+    #[serde(skip_serializing_if = "is_empty")]
+    pub scope: Vec<Named>,
+}
+
+/// A task as it is asked for: by its key, and by its scope where the key is not enough.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskRef {
+    pub(super) id: String,
+    pub(super) scope: Vec<Named>,
+}
+
+impl TaskRef {
+    /// The task with this key: a text or a number as it is shown, or a BLOB as `x'…'`.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self { id: id.into(), scope: Vec::new() }
+    }
+
+    /// The same within a scope: `column` has this value.
+    #[must_use]
+    pub fn in_scope(mut self, column: &str, value: impl Into<Scalar>) -> Self {
+        self.scope.push((column.to_owned(), value.into()));
+        self
+    }
+
+    /// What the key may be in the database.
+    fn keys(&self) -> Vec<Scalar> {
+        let mut keys = vec![Scalar::Text(self.id.clone())];
+        keys.extend(self.id.parse().map(Scalar::Integer));
+        keys.extend(blob_literal(&self.id).map(|blob| Scalar::Blob { blob }));
+        keys
+    }
+}
+
+impl From<&str> for TaskRef {
+    fn from(id: &str) -> Self {
+        Self::new(id)
+    }
+}
+
+fn blob_literal(text: &str) -> Option<Vec<u8>> {
+    let digits = text.strip_prefix("x'")?.strip_suffix('\'')?;
+    let pairs = digits.as_bytes().chunks(2);
+    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+/// SQL that selects tasks, to be followed by conditions on `t`.
+fn select(anchor: &Anchor) -> String {
+    let commit =
+        anchor.commit.as_ref().map_or_else(|| "NULL".to_owned(), |column| format!("t.{}", quote(column)));
+    let scope: String = anchor.scope.iter().map(|column| format!(", t.{}", quote(column))).collect();
+    let (key, order, table) = (quote(&anchor.key), quote(&anchor.order), quote(&anchor.table));
+    format!("SELECT t.{key}, t.{order}, {commit}{scope} FROM main.{table} AS t")
+}
+
+fn from_row(anchor: &Anchor, row: &Row<'_>) -> rusqlite::Result<Task> {
+    let scope = anchor.scope.iter().enumerate().map(|(n, column)| Ok((column.clone(), row.get(3 + n)?)));
+    let commit = match row.get(2)? {
+        Scalar::Null => None,
+        value => Some(value.to_string()),
+    };
+    Ok(Task {
+        task_id: Scalar::shown(row.get_ref(0)?),
+        created_at: row.get(1)?,
+        commit,
+        scope: scope.collect::<rusqlite::Result<_>>()?,
+    })
+}
+
+pub(super) fn all(session: &Session, anchor: &Anchor) -> Result<Vec<Task>> {
+    let sql = format!("{} ORDER BY t.{}, t.{}", select(anchor), quote(&anchor.order), quote(&anchor.key));
+    session.query_all(&sql, &[], |row| from_row(anchor, row))
+}
+
+/// Errors: `unknown_task`; `ambiguous_id`; `invalid_value` for a scope column that the anchor does not have.
+pub(super) fn find(session: &Session, anchor: &Anchor, task: &TaskRef) -> Result<Task> {
+    let mut sql = format!("{} WHERE t.{} = ?1", select(anchor), quote(&anchor.key));
+    let mut scope = Vec::new();
+    for (column, value) in &task.scope {
+        let Some(column) = anchor.scope.iter().find(|c| c.eq_ignore_ascii_case(column)) else {
+            return Err(Diagnosis::new(
+                Code::InvalidValue,
+                format!("{column} is not a scope column of {}.", anchor.table),
+            )
+            .hint(format!("its scope columns: {}", anchor.scope.join(", "))));
+        };
+        scope.push(value.clone());
+        sql.push_str(&format!(" AND t.{} IS ?{}", quote(column), scope.len() + 1));
+    }
+    for key in task.keys() {
+        let params: Vec<Scalar> = std::iter::once(key).chain(scope.iter().cloned()).collect();
+        let mut found = session.query_all(&sql, &params, |row| from_row(anchor, row))?;
+        match (found.pop(), found.pop()) {
+            (Some(task), None) => return Ok(task),
+            (Some(_), Some(_)) => return Err(ambiguous(anchor, task)),
+            (None, _) => {}
+        }
+    }
+    Err(unknown_task(task, &anchor.table))
+}
+
+fn ambiguous(anchor: &Anchor, task: &TaskRef) -> Diagnosis {
+    let diagnosis = Diagnosis::new(
+        Code::AmbiguousId,
+        format!("Several rows of {} have the key {}.", anchor.table, task.id),
+    )
+    .detail("task_id", task.id.as_str());
+    if anchor.scope.is_empty() {
+        return diagnosis.hint("name a column under rewind: anchor: key whose values are unique");
+    }
+    diagnosis.hint(format!("give the scope too: {}", anchor.scope.join(", ")))
+}

@@ -1,0 +1,226 @@
+//! Putting back what a rewind took away.
+
+use ic_base::{Code, Diagnosis, Result, Timestamp};
+use serde::Serialize;
+
+use super::{RelationalRollbackEngine, audit, unexpected};
+use crate::archive::{
+    Archive, ArchiveState, ArchivedTable, Manifest, SCHEMA, archived_column, fingerprint, is_applied,
+    missing_from, rows_table,
+};
+use crate::config::Triggers;
+use crate::error::{RowNames, row_name};
+use crate::order::{shown_key, unsigned};
+use crate::plan::{Plan, UNDONE, refuse_triggers};
+use crate::references::{has_parent, is_reference};
+use crate::schema::{Catalog, Rowid, TableInfo};
+use crate::session::{Session, quote};
+use crate::value::{RowCounts, Scalar};
+
+/// What an undo put back.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UndoReport {
+    /// The rewind that was undone.
+    pub rewind_id: String,
+    /// The task that it had gone back to.
+    pub task_id: Option<String>,
+    /// The rows that were put back, in the order in which it was done.
+    pub restored_row_counts: RowCounts,
+}
+
+impl RelationalRollbackEngine {
+    /// Puts the rows of `archive` back exactly as they were, in one transaction. The archive stays.
+    ///
+    /// Errors: `nothing_to_undo` when they are there; `conflict`, which names what stands in the way, when a table has another
+    /// schema now, rows with the same keys were written since, or a row's parent is gone; `path_not_found`, `corrupt`. After any
+    /// error the database is as it was.
+    pub fn undo(&mut self, archive: &Archive, now: Timestamp) -> Result<UndoReport> {
+        let manifest = archive.manifest()?;
+        let session = Session::open(&self.target.database, self.options.busy_timeout)?;
+        session.attach(archive.path(), SCHEMA)?;
+        // What was in the table once may come back, whatever a constraint that was added since says.
+        session.batch("PRAGMA ignore_check_constraints=ON")?;
+        session.writing(|| {
+            let catalog = Catalog::read(&session)?;
+            let plan = Plan::new(&self.target, &catalog)?;
+            let tables = same_tables(&plan, &catalog, &manifest)?;
+            if is_there(&session, &plan, &catalog, &manifest, &tables)? {
+                return Err(Diagnosis::new(
+                    Code::NothingToUndo,
+                    format!("The rows that the rewind {} took away are all there.", manifest.rewind_id),
+                ));
+            }
+            let mut restored = RowCounts::default();
+            for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate().rev() {
+                refuse_conflicts(&session, info, table, n)?;
+                put_back(&session, info, table, n)?;
+                restored.push(&info.name, table.rows);
+            }
+            for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate() {
+                if missing_from(&session, info, table, n)? > 0 {
+                    return Err(unexpected(&info.name, "Some rows would not come back as they were"));
+                }
+                refuse_lost_parents(&session, &plan, info, table, n)?;
+            }
+            let report = UndoReport {
+                rewind_id: manifest.rewind_id.clone(),
+                task_id: manifest.task_id.clone(),
+                restored_row_counts: restored,
+            };
+            if let Some(audit) = &plan.audit {
+                let entry = audit::Entry {
+                    event: UNDONE,
+                    rewind_id: &manifest.rewind_id,
+                    task_id: manifest.task_id.as_deref(),
+                    order: &manifest.order,
+                    now,
+                    rowid: audit::free_rowid(&session, audit)?,
+                };
+                audit::write(&session, audit, &entry, &report)?;
+            }
+            Ok(report)
+        })
+    }
+}
+
+/// The tables of the archive as they are now. Errors: `conflict` when one is not what it was.
+fn same_tables<'a>(plan: &Plan, catalog: &'a Catalog, manifest: &Manifest) -> Result<Vec<&'a TableInfo>> {
+    let mut tables = Vec::new();
+    for table in &manifest.tables {
+        let changed = |how: &str| {
+            Diagnosis::new(Code::Conflict, format!("The table {} {how} since the rewind.", table.name))
+                .hint("its archived rows no longer fit; nothing was changed")
+                .detail("table", table.name.as_str())
+        };
+        let info = catalog.table(&table.name).ok_or_else(|| changed("was removed"))?;
+        if fingerprint(info) != table.schema {
+            return Err(changed("was changed"));
+        }
+        if plan.cut(&info.name).is_none() {
+            refuse_triggers(info, Triggers::Refuse)?;
+        }
+        tables.push(info);
+    }
+    Ok(tables)
+}
+
+/// Whether nothing is left to be put back.
+fn is_there(
+    session: &Session,
+    plan: &Plan,
+    catalog: &Catalog,
+    manifest: &Manifest,
+    tables: &[&TableInfo],
+) -> Result<bool> {
+    if plan.audit.is_some() {
+        match is_applied(session, plan, catalog, manifest)? {
+            ArchiveState::Applied => return Ok(false),
+            ArchiveState::Undone => return Ok(true),
+            // The audit may have been cleared; then the rows tell.
+            ArchiveState::Unused => {}
+        }
+    }
+    for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate() {
+        if missing_from(session, info, table, n)? > 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Errors: `conflict`, which names rows that have a key of an archived row.
+fn refuse_conflicts(session: &Session, info: &TableInfo, table: &ArchivedTable, n: usize) -> Result<()> {
+    let mut ways: Vec<String> = Vec::new();
+    if let (Rowid::Hidden(name), false) = (&info.rowid, info.has_key()) {
+        ways.push(format!("m.{name} = a.r"));
+    }
+    for unique in &info.unique {
+        let same = |column: &String| {
+            archived_column(&table.columns, column).map(|own| format!("m.{} = a.{own}", quote(column)))
+        };
+        ways.extend(unique.iter().map(same).collect::<Option<Vec<_>>>().map(|parts| parts.join(" AND ")));
+    }
+    let key: Vec<String> = info.key().iter().map(|k| format!("m.{k}")).collect();
+    for way in ways {
+        let sql = format!(
+            "SELECT {} FROM {} AS a JOIN main.{} AS m ON {way} LIMIT {}",
+            key.join(", "),
+            rows_table(n),
+            quote(&info.name),
+            RowNames::LIMIT + 1
+        );
+        let mut names = RowNames::default();
+        for values in session.query_all(&sql, &[], |row| shown_key(row, 0, key.len()))? {
+            names.push(row_name(&info.name, &values));
+        }
+        if !names.is_empty() {
+            return Err(names
+                .refuse("These rows were written since the rewind, and have the keys of rows that would come back")
+                .hint("remove them or give them other keys, and undo again")
+                .detail("table", info.name.as_str()));
+        }
+    }
+    Ok(())
+}
+
+fn put_back(session: &Session, info: &TableInfo, table: &ArchivedTable, n: usize) -> Result<()> {
+    let theirs: Vec<String> = table.columns.iter().map(|c| quote(c)).collect();
+    let own: Vec<String> = (0..table.columns.len()).map(|i| format!("c{i}")).collect();
+    let (theirs, own, rows, name) = (theirs.join(", "), own.join(", "), rows_table(n), quote(&info.name));
+    // `OR ABORT` stands above what the schema says about conflicts, which may be to replace rows.
+    let insert = format!("INSERT OR ABORT INTO main.{name}");
+    let restored = match &info.rowid {
+        Rowid::Hidden(rowid) => {
+            // New rows of the application may have these rowids; rows with a key can do with others.
+            let taken = format!("SELECT r FROM {rows} WHERE r IN (SELECT {rowid} FROM main.{name})");
+            let taken = session.query_all(&taken, &[], |row| row.get::<_, i64>(0))?;
+            let exact = format!(
+                "{insert} ({rowid}, {theirs}) SELECT r, {own} FROM {rows} AS a \
+                 WHERE NOT EXISTS (SELECT 1 FROM main.{name} AS m WHERE m.{rowid} = a.r) ORDER BY r"
+            );
+            let mut restored = session.execute(&exact, &[])?;
+            let anew = format!("{insert} ({theirs}) SELECT {own} FROM {rows} WHERE r = ?1");
+            for rowid in taken {
+                restored += session.execute(&anew, &[Scalar::Integer(rowid)])?;
+            }
+            restored
+        }
+        _ => session.execute(&format!("{insert} ({theirs}) SELECT {own} FROM {rows} ORDER BY rowid"), &[])?,
+    };
+    if restored == table.rows {
+        return Ok(());
+    }
+    Err(unexpected(&info.name, &format!("{} rows are archived but {restored} came back", table.rows)))
+}
+
+/// Errors: `conflict` when rows came back whose parents were deleted since.
+fn refuse_lost_parents(
+    session: &Session,
+    plan: &Plan,
+    info: &TableInfo,
+    table: &ArchivedTable,
+    n: usize,
+) -> Result<()> {
+    let keys = plan.keys.iter().filter(|key| key.child == info.name);
+    for (key, were_orphans) in keys.zip(&table.orphans) {
+        let name = |column: &str| archived_column(&table.columns, column).map(|c| format!("a.{c}"));
+        let (Some(refers), Some(parent)) = (is_reference(key, name), has_parent(key, name)) else { continue };
+        let orphans = format!("FROM {} AS a WHERE {refers} AND NOT {parent}", rows_table(n));
+        let now =
+            session.query_one(&format!("SELECT count(*) {orphans}"), &[], |row| row.get(0)).map(unsigned)?;
+        if now <= *were_orphans {
+            continue;
+        }
+        let of_key: Vec<String> = key.columns.iter().filter_map(|(from, _)| name(from)).collect();
+        let sql = format!("SELECT DISTINCT {} {orphans} LIMIT {}", of_key.join(", "), RowNames::LIMIT + 1);
+        let mut names = RowNames::default();
+        for values in session.query_all(&sql, &[], |row| shown_key(row, 0, of_key.len()))? {
+            names.push(row_name(&key.parent, &values));
+        }
+        return Err(names
+            .refuse(&format!("Rows of {} would come back whose parents are gone", info.name))
+            .hint("put these parents back, and undo again")
+            .detail("table", info.name.as_str()));
+    }
+    Ok(())
+}

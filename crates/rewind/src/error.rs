@@ -1,0 +1,172 @@
+//! What SQLite reports about the application's database or an archive, in the words and codes of the contract.
+
+use std::fmt;
+use std::path::Path;
+
+use ic_base::{Code, Diagnosis};
+use rusqlite::ErrorCode;
+
+use crate::value::Scalar;
+
+/// The anchor table has no such task. Nothing was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownTaskError {
+    /// The task that was asked for.
+    pub task_id: String,
+    /// The table where it was looked for.
+    pub table: String,
+}
+
+impl fmt::Display for UnknownTaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "There is no task {} in the table {}.", self.task_id, self.table)
+    }
+}
+
+impl std::error::Error for UnknownTaskError {}
+
+impl From<UnknownTaskError> for Diagnosis {
+    fn from(error: UnknownTaskError) -> Self {
+        Diagnosis::new(Code::UnknownTask, error.to_string())
+            .hint("give a task that the table holds")
+            .detail("task_id", error.task_id.as_str())
+            .detail("table", error.table.as_str())
+            .caused_by(error)
+    }
+}
+
+/// The diagnosis for an SQLite error; `doing` completes "while ...".
+pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
+    let code = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Code::Busy,
+        Some(ErrorCode::DiskFull) => Code::DiskFull,
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            Code::PermissionDenied
+        }
+        Some(ErrorCode::NotADatabase) => Code::ForeignDatabase,
+        Some(ErrorCode::DatabaseCorrupt) => Code::Corrupt,
+        Some(ErrorCode::SystemIoFailure) if is_out_of_space(&error) => Code::DiskFull,
+        Some(ErrorCode::SystemIoFailure) => Code::Io,
+        Some(ErrorCode::ConstraintViolation) => Code::Conflict,
+        // A missing function, collation or module of the application: its schema asks for what is not here.
+        Some(ErrorCode::Unknown) => Code::InvalidConfig,
+        None if is_unreadable(&error) => Code::Corrupt,
+        _ => Code::Internal,
+    };
+    let diagnosis = Diagnosis::new(code, format!("{doing}: {error}."));
+    let diagnosis = match hint_for(code) {
+        Some(hint) => diagnosis.hint(hint),
+        None => diagnosis,
+    };
+    diagnosis.caused_by(error)
+}
+
+/// True when shared memory could not grow: <https://sqlite.org/rescode.html#ioerr_shmsize>.
+fn is_out_of_space(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
+}
+
+/// True for a value that is not what its column must hold.
+fn is_unreadable(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error as E;
+    matches!(
+        error,
+        E::FromSqlConversionFailure(..) | E::InvalidColumnType(..) | E::IntegralValueOutOfRange(..)
+    )
+}
+
+fn hint_for(code: Code) -> Option<&'static str> {
+    match code {
+        Code::Busy => {
+            Some("the application is using its database; try again, or give --busy-timeout more time")
+        }
+        Code::DiskFull => Some("free some space; nothing was changed"),
+        Code::PermissionDenied => {
+            Some("the database, its -wal and -shm, and its directory must be writable by you")
+        }
+        Code::Corrupt => {
+            Some("check the file with `PRAGMA integrity_check`; keep a copy before anything else")
+        }
+        Code::ForeignDatabase => Some("name an SQLite database under rewind: database"),
+        Code::Io => Some("check the disk and its free space"),
+        Code::InvalidConfig => Some("the schema needs something that is not built in here"),
+        _ => None,
+    }
+}
+
+/// The configuration does not fit the database.
+pub(crate) fn misfit(message: impl Into<String>) -> Diagnosis {
+    Diagnosis::new(Code::InvalidConfig, message).hint("see what the database has with: ic rewind inspect DB")
+}
+
+/// There is no database at `path`, because it `why`.
+pub(crate) fn no_database(path: &Path, why: &str) -> Diagnosis {
+    Diagnosis::new(Code::InvalidConfig, format!("The state database {} {why}.", path.display()))
+        .hint("name it under rewind: database")
+        .detail("database", path.to_string_lossy().into_owned())
+}
+
+/// Rows that stand in the way; at most [`RowNames::LIMIT`] of them are named.
+#[derive(Debug, Default)]
+pub(crate) struct RowNames {
+    names: Vec<String>,
+    more: bool,
+}
+
+impl RowNames {
+    /// How many rows of one table are named.
+    pub(crate) const LIMIT: usize = 5;
+
+    pub(crate) fn push(&mut self, name: String) {
+        if self.names.len() < Self::LIMIT {
+            self.names.push(name);
+        } else {
+            self.more = true;
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// A refusal that says `what` and names the rows.
+    pub(crate) fn refuse(&self, what: &str) -> Diagnosis {
+        let more = if self.more { ", …" } else { "" };
+        Diagnosis::new(Code::Conflict, format!("{what}: {}{more}.", self.names.join(", ")))
+            .detail("rows", self.names.clone())
+    }
+}
+
+/// `tasks 'T-1'`, or `writes ('a', 3)` for a key of several columns.
+pub(crate) fn row_name(table: &str, key: &[Scalar]) -> String {
+    let shown: Vec<String> = key
+        .iter()
+        .map(|value| match value {
+            Scalar::Text(text) => format!("'{text}'"),
+            other => other.to_string(),
+        })
+        .collect();
+    match shown.as_slice() {
+        [one] => format!("{table} {one}"),
+        several => format!("{table} ({})", several.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ic_base::Code;
+    use rusqlite::{Error, ffi};
+
+    use super::diagnose;
+
+    #[test]
+    fn codes_say_what_is_wrong() {
+        let code = |extended| diagnose(Error::SqliteFailure(ffi::Error::new(extended), None), "x").code();
+        assert_eq!(code(ffi::SQLITE_IOERR_SHMSIZE), Code::DiskFull);
+        assert_eq!(code(ffi::SQLITE_IOERR_READ), Code::Io);
+        assert_eq!(code(ffi::SQLITE_LOCKED), Code::Busy);
+        assert_eq!(code(ffi::SQLITE_CANTOPEN), Code::PermissionDenied);
+        assert_eq!(code(ffi::SQLITE_MISUSE), Code::Internal);
+        assert_eq!(diagnose(Error::QueryReturnedNoRows, "x").code(), Code::Internal);
+    }
+}

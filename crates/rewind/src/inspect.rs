@@ -1,0 +1,253 @@
+//! Reading an unknown database, and a first configuration for it.
+
+use std::path::Path;
+
+use ic_base::Result;
+use serde::Serialize;
+
+use crate::config::{Anchor, Follow, Profile, Table, Target, Triggers};
+use crate::engine::Options;
+use crate::order::Format;
+use crate::plan::Plan;
+use crate::schema::{Catalog, ForeignKey, TableInfo, TableKind};
+use crate::session::{Session, quote};
+use crate::value::Scalar;
+
+/// What a database has, and how it could be rewound.
+#[derive(Debug, Clone, Serialize)]
+pub struct Inspection {
+    /// Its tables.
+    pub tables: Vec<InspectedTable>,
+    /// Its foreign keys.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// A configuration that fits it; `None` if no table has a column to order its rows by.
+    pub target: Option<Target>,
+    /// What a person should know about that configuration.
+    pub notes: Vec<String>,
+}
+
+/// A table, and what its rows could be ordered by.
+#[derive(Debug, Clone, Serialize)]
+pub struct InspectedTable {
+    /// What it is.
+    #[serde(flatten)]
+    pub info: TableInfo,
+    /// Columns that say when a row was made, likeliest first.
+    pub order_candidates: Vec<String>,
+}
+
+/// Words that begin, are, or end the name of a column with a time, likeliest first.
+const ORDER_NAMES: [&str; 14] = [
+    "created_at",
+    "createdat",
+    "created",
+    "inserted_at",
+    "timestamp",
+    "created_on",
+    "ts",
+    "recorded_at",
+    "time",
+    "datetime",
+    "date",
+    "started_at",
+    "seq",
+    "updated_at",
+];
+
+/// Words in the names of tables whose rows are tasks, likeliest first.
+const ANCHOR_NAMES: [&str; 9] =
+    ["tasks", "task", "checkpoints", "steps", "jobs", "runs", "sessions", "messages", "events"];
+
+/// Reads the tables, keys and triggers of the database at `path`. Nothing is written.
+///
+/// Errors: `invalid_config` when there is no database; `foreign_database`, `newer_schema`, `corrupt`, `busy`.
+pub fn inspect(path: &Path) -> Result<Inspection> {
+    let session = Session::open(path, Options::default().busy_timeout)?;
+    session.reading(|| {
+        let catalog = Catalog::read(&session)?;
+        let mut tables = Vec::new();
+        for info in &catalog.tables {
+            tables.push(InspectedTable { order_candidates: candidates(&session, info)?, info: info.clone() });
+        }
+        let mut notes = Vec::new();
+        let target = propose(&session, path, &catalog, &tables, &mut notes)?;
+        if target.is_none() {
+            notes.push("No table has a column that orders its rows by time.".to_owned());
+        }
+        Ok(Inspection { tables, foreign_keys: catalog.foreign_keys, target, notes })
+    })
+}
+
+/// The columns of a table that look like times and hold values that can be compared.
+fn candidates(session: &Session, info: &TableInfo) -> Result<Vec<String>> {
+    if info.kind != TableKind::Table {
+        return Ok(Vec::new());
+    }
+    let mut found: Vec<(usize, String)> = Vec::new();
+    for column in &info.columns {
+        let name = column.name.to_ascii_lowercase();
+        let place = ORDER_NAMES.iter().position(|known| *known == name);
+        let ends = name.ends_with("_at") || name.ends_with("_time") || name.ends_with("_ts");
+        let Some(place) = place.or(ends.then_some(ORDER_NAMES.len())) else { continue };
+        if sample(session, info, &column.name)?.is_some() {
+            found.push((place, column.name.clone()));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, name)| name).collect())
+}
+
+/// The format of a column's values, by its lowest and highest; of nothing, when there are no rows. `None` when it has NULLs
+/// or values that do not compare.
+fn sample(session: &Session, info: &TableInfo, column: &str) -> Result<Option<Sample>> {
+    let (column, table) = (quote(column), quote(&info.name));
+    let sql = format!("SELECT count(*) - count({column}), min({column}), max({column}) FROM main.{table}");
+    let (nulls, low, high) = session.query_one(&sql, &[], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, Scalar>(1)?, row.get::<_, Scalar>(2)?))
+    })?;
+    Ok(match (low, high) {
+        _ if nulls > 0 => None,
+        (Scalar::Null, _) => Some(Sample::Empty),
+        (Scalar::Blob { .. }, _) | (_, Scalar::Blob { .. }) => None,
+        (low, high) => match (Format::of(&low), Format::of(&high)) {
+            (Ok(low), Ok(high)) if low == high || is_counter(&low, &high) => Some(Sample::Of(high)),
+            _ => None,
+        },
+    })
+}
+
+#[derive(PartialEq)]
+enum Sample {
+    Empty,
+    Of(Format),
+}
+
+/// Numbers of which not both are times.
+fn is_counter(low: &Format, high: &Format) -> bool {
+    matches!((low, high), (Format::Number { unit: None }, Format::Number { .. }))
+}
+
+fn propose(
+    session: &Session,
+    path: &Path,
+    catalog: &Catalog,
+    tables: &[InspectedTable],
+    notes: &mut Vec<String>,
+) -> Result<Option<Target>> {
+    for profile in [Profile::Langgraph, Profile::Devs] {
+        let target = firing(Target::of_profile(profile, path), catalog, notes);
+        if Plan::new(&target, catalog).is_ok() {
+            return Ok(Some(target));
+        }
+        notes.clear();
+    }
+    let Some((anchor, order)) = choose_anchor(catalog, tables) else { return Ok(None) };
+    let format = sample(session, anchor, &order)?;
+    let mut chosen: Vec<Table> = Vec::new();
+    for table in tables {
+        for column in &table.order_candidates {
+            let own = sample(session, &table.info, column)?;
+            if own == format || own == Some(Sample::Empty) || format == Some(Sample::Empty) {
+                chosen.push(Table::by_column(&table.info.name, column));
+                break;
+            }
+        }
+    }
+    add_followers(catalog, &mut chosen);
+    for info in catalog.tables.iter().filter(|t| t.kind == TableKind::Table) {
+        if !chosen.iter().any(|table| table.name == info.name) {
+            notes.push(format!(
+                "{} is left out: its rows have no time, and no single parent that has.",
+                info.name
+            ));
+        }
+    }
+    let target = Target {
+        database: path.to_owned(),
+        anchor: Anchor {
+            table: anchor.name.clone(),
+            key: anchor_key(anchor),
+            order,
+            commit: anchor
+                .columns
+                .iter()
+                .find(|c| c.name.to_ascii_lowercase().contains("commit"))
+                .map(|c| c.name.clone()),
+            scope: Vec::new(),
+        },
+        tables: chosen,
+        audit: None,
+        profile: None,
+    };
+    let target = firing(target, catalog, notes);
+    Ok(Plan::new(&target, catalog).is_ok().then_some(target))
+}
+
+/// Tables without a time of their own that have exactly one foreign key to a chosen one.
+fn add_followers(catalog: &Catalog, chosen: &mut Vec<Table>) {
+    loop {
+        let is_chosen = |name: &str| chosen.iter().any(|t| t.name == name);
+        let next = catalog.tables.iter().find_map(|info| {
+            let keys: Vec<&ForeignKey> = catalog
+                .foreign_keys
+                .iter()
+                .filter(|key| key.child == info.name && key.parent != info.name && is_chosen(&key.parent))
+                .collect();
+            match keys.as_slice() {
+                [key] if !is_chosen(&info.name) => {
+                    let follow = Follow::Columns { table: key.parent.clone(), on: key.columns.clone() };
+                    Some(Table::following(&info.name, follow))
+                }
+                _ => None,
+            }
+        });
+        match next {
+            Some(table) => chosen.push(table),
+            None => return,
+        }
+    }
+}
+
+/// Lets the triggers of all tables fire, and says so.
+fn firing(mut target: Target, catalog: &Catalog, notes: &mut Vec<String>) -> Target {
+    for table in &mut target.tables {
+        let Some(info) = catalog.table(&table.name).filter(|info| !info.triggers.is_empty()) else {
+            continue;
+        };
+        let names: Vec<&str> = info.triggers.iter().map(|t| t.name.as_str()).collect();
+        notes.push(format!("{} has triggers, which fire with a rewind: {}.", info.name, names.join(", ")));
+        table.triggers = Triggers::Fire;
+        if let Some(audit) = target.audit.as_mut().filter(|a| a.table == info.name) {
+            audit.triggers = Triggers::Fire;
+        }
+    }
+    target
+}
+
+/// The table whose rows are likeliest to be tasks: by its name, else the one that most foreign keys point at.
+fn choose_anchor<'a>(catalog: &Catalog, tables: &'a [InspectedTable]) -> Option<(&'a TableInfo, String)> {
+    let with_order = tables.iter().filter_map(|t| Some((&t.info, t.order_candidates.first()?.clone())));
+    with_order.min_by_key(|(info, _)| {
+        let name = info.name.to_ascii_lowercase();
+        let by_name = ANCHOR_NAMES.iter().position(|known| *known == name).unwrap_or(ANCHOR_NAMES.len());
+        let into =
+            catalog.foreign_keys.iter().filter(|key| key.parent == info.name && key.child != info.name);
+        (by_name, usize::MAX - into.count())
+    })
+}
+
+/// The column that names a row: its only key column, else a unique one, else its last key column.
+fn anchor_key(info: &TableInfo) -> String {
+    let keys: Vec<&str> = info.columns.iter().filter(|c| c.key_place > 0).map(|c| c.name.as_str()).collect();
+    let unique = info.unique.iter().find(|columns| columns.len() == 1).and_then(|columns| columns.first());
+    match (keys.as_slice(), unique) {
+        ([only], _) => (*only).to_owned(),
+        (_, Some(unique)) => unique.clone(),
+        (keys, None) => keys
+            .last()
+            .copied()
+            .or(info.columns.first().map(|c| c.name.as_str()))
+            .unwrap_or_default()
+            .to_owned(),
+    }
+}

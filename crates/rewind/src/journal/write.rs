@@ -1,0 +1,197 @@
+//! Writing the journal: each step with its event.
+
+use std::path::{Path, PathBuf};
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result, RewindId, Timestamp, reversed_digits};
+use ic_events::{EventType, NewEvent};
+use ic_store::{Transaction, path_bytes};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Deleted, Entry, Failure, Left, Setup, Status};
+use crate::Task;
+
+/// What a new rewind is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRewind<'a> {
+    /// Its id.
+    pub id: &'a RewindId,
+    /// The working tree that git moves.
+    pub root: &'a Path,
+    /// The configuration.
+    pub setup: &'a Setup,
+    /// The task that is gone back to.
+    pub task: &'a Task,
+    /// The commit that the tree goes to; `None`: the tree stays.
+    pub git_commit: Option<&'a str>,
+    /// Whether local changes are no hindrance.
+    pub is_forced: bool,
+    /// Where the deleted rows will be.
+    pub archive: &'a Path,
+}
+
+/// Records that a rewind begins, with its event.
+pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewRewind<'_>) -> Result<()> {
+    let database = &new.setup.target.database;
+    let event = NewEvent {
+        to: Some(new.task.task_id.as_str()),
+        payload: Some(json!({
+            "database": database.to_string_lossy(),
+            "snapshot_created_at": new.task.created_at,
+            "git_commit": new.git_commit,
+        })),
+        ..about(EventType::RewindBegun, new.id)
+    };
+    let seq = ic_events::append(tx, now, &event)?;
+    // The database's own column has its exact bytes; JSON may not be able to.
+    let mut setup = new.setup.clone();
+    setup.target.database = PathBuf::new();
+    let deleted = Deleted { snapshot_created_at: new.task.created_at.clone(), rows: None };
+    tx.execute_one(
+        "INSERT INTO rewinds (id, reversed_id, seq, root, database, task_id, scope, target, git_commit, forced, stage, \
+         status, archive, result, created_at, updated_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'planned', 'in_progress', $11, $12, $13, $13)",
+        &[
+            &new.id.as_str(),
+            &reversed_digits(new.id.as_str()),
+            &seq,
+            &path_bytes(new.root),
+            &path_bytes(database),
+            &new.task.task_id,
+            &text(&new.task.scope)?,
+            &text(&setup)?,
+            &new.git_commit,
+            &new.is_forced,
+            &path_bytes(new.archive),
+            &text(&deleted)?,
+            &now.millis(),
+        ],
+    )
+}
+
+/// Records what git leaves, before it moves. A safety checkpoint that was recorded first stays the one that is named.
+pub fn leave(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    id: &RewindId,
+    safety: &CheckpointId,
+    left: &Left,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE rewinds SET safety_id = $1, left_branch = $2, left_head = $3, kept_ref = $4, updated_at = $5 \
+         WHERE id = $6 AND stage = 'planned' AND safety_id IS NULL",
+        &[&safety.as_str(), &left.branch, &left.head, &left.kept_ref, &now.millis(), &id.as_str()],
+    )
+    .map(|_| ())
+}
+
+/// Records that the tree is at the task's commit, with its event.
+pub fn git_done(tx: &Transaction<'_>, now: Timestamp, entry: &Entry) -> Result<()> {
+    let event = NewEvent {
+        from: entry.left.head.as_deref(),
+        to: entry.git_commit.as_deref(),
+        payload: Some(json!({
+            "safety_id": entry.safety_id.as_ref().map(CheckpointId::as_str),
+            "left_branch": entry.left.branch.as_deref().map(String::from_utf8_lossy),
+            "kept_ref": entry.left.kept_ref.as_deref().map(String::from_utf8_lossy),
+        })),
+        ..about(EventType::RewindGitDone, &entry.id)
+    };
+    ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "UPDATE rewinds SET stage = 'git_done', updated_at = $1 WHERE id = $2 AND stage = 'planned'",
+        &[&now.millis(), &entry.id.as_str()],
+    )
+}
+
+/// Records that the rows are gone, with its event.
+pub fn db_done(tx: &Transaction<'_>, now: Timestamp, entry: &Entry, deleted: &Deleted) -> Result<()> {
+    let counts = deleted.rows.iter().flatten();
+    let counts: serde_json::Map<String, Value> =
+        counts.map(|(table, rows)| (table.clone(), json!(rows))).collect();
+    let event = NewEvent {
+        to: Some(entry.task_id.as_str()),
+        payload: Some(json!({
+            "snapshot_created_at": deleted.snapshot_created_at,
+            "deleted_row_counts": counts,
+        })),
+        ..about(EventType::RewindDbDone, &entry.id)
+    };
+    ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "UPDATE rewinds SET stage = 'db_done', result = $1, updated_at = $2 \
+         WHERE id = $3 AND stage IN ('planned', 'git_done')",
+        &[&text(deleted)?, &now.millis(), &entry.id.as_str()],
+    )
+}
+
+/// Records the process of the command for vectors, or that it has ended.
+pub fn set_child(tx: &Transaction<'_>, now: Timestamp, id: &RewindId, child: Option<&str>) -> Result<()> {
+    tx.execute_one(
+        "UPDATE rewinds SET child = $1, updated_at = $2 WHERE id = $3",
+        &[&child, &now.millis(), &id.as_str()],
+    )
+}
+
+/// Records that every stage is done, with its event.
+pub fn finish(tx: &Transaction<'_>, now: Timestamp, entry: &Entry) -> Result<()> {
+    let event = NewEvent { to: Some(entry.task_id.as_str()), ..about(EventType::RewindDone, &entry.id) };
+    ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "UPDATE rewinds SET stage = 'vector_done', status = 'done', child = NULL, error = NULL, updated_at = $1 \
+         WHERE id = $2 AND stage = 'db_done'",
+        &[&now.millis(), &entry.id.as_str()],
+    )
+}
+
+/// Records that a stage failed, with its event; `error` says why.
+pub fn stop(tx: &Transaction<'_>, now: Timestamp, entry: &Entry, error: &Failure) -> Result<()> {
+    let event = NewEvent {
+        from: Some(entry.stage.as_str()),
+        reason: Some(error.message.as_str()),
+        payload: Some(json!({ "code": error.code })),
+        ..about(EventType::RewindStopped, &entry.id)
+    };
+    ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "UPDATE rewinds SET status = 'stopped', child = NULL, error = $1, updated_at = $2 WHERE id = $3",
+        &[&text(error)?, &now.millis(), &entry.id.as_str()],
+    )
+}
+
+/// Records that somebody goes on with a rewind.
+pub fn reopen(tx: &Transaction<'_>, now: Timestamp, id: &RewindId) -> Result<()> {
+    tx.execute_one(
+        "UPDATE rewinds SET status = 'in_progress', updated_at = $1 \
+         WHERE id = $2 AND status IN ('in_progress', 'stopped')",
+        &[&now.millis(), &id.as_str()],
+    )
+}
+
+/// Records that the rows are back, with its event.
+pub fn undone(tx: &Transaction<'_>, now: Timestamp, entry: &Entry) -> Result<()> {
+    let event = NewEvent {
+        from: Some(entry.status.as_str()),
+        to: Some(Status::Undone.as_str()),
+        ..about(EventType::RewindUndone, &entry.id)
+    };
+    ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "UPDATE rewinds SET status = 'undone', updated_at = $1 WHERE id = $2 AND status <> 'undone'",
+        &[&now.millis(), &entry.id.as_str()],
+    )
+}
+
+/// Takes out why a rewind stopped: the event that said so was redacted.
+pub fn redact(tx: &Transaction<'_>, id: &RewindId) -> Result<()> {
+    tx.execute("UPDATE rewinds SET error = NULL WHERE id = $1", &[&id.as_str()]).map(|_| ())
+}
+
+fn about(event_type: EventType, id: &RewindId) -> NewEvent<'_> {
+    NewEvent { subject_id: Some(id.as_str()), ..NewEvent::without_run(event_type) }
+}
+
+fn text(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|e| Diagnosis::new(Code::Internal, format!("writing the journal: {e}.")).caused_by(e))
+}

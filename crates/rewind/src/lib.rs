@@ -1,0 +1,35 @@
+//! Relational rewind: an application's own SQLite tables back to a task, in one transaction, with an undo (seed 002).
+//!
+//! The database belongs to another program. Rows that are newer than a task are copied into an [`Archive`] and deleted; what the
+//! schema declares (keys, foreign keys, triggers) is read, never assumed. Nothing here knows the ledger.
+
+mod archive;
+mod config;
+mod devs;
+mod engine;
+mod error;
+pub mod faults;
+mod inspect;
+pub mod journal;
+pub mod marks;
+mod order;
+mod plan;
+mod references;
+mod schema;
+mod session;
+mod value;
+
+pub use archive::{Archive, ArchiveState, ArchivedTable, Manifest};
+pub use config::{Anchor, Audit, DEVS_SQL, Follow, Order, Profile, Table, Target, Triggers};
+pub use devs::create_devs;
+pub use engine::{
+    Mark, Options, RelationalRollbackEngine, Rewind, RollbackResult, RollbackSnapshot, ScopeMark, Task,
+    TaskRef, UndoReport,
+};
+pub use error::UnknownTaskError;
+pub use inspect::{InspectedTable, Inspection, inspect};
+pub use schema::{Column, ForeignKey, TableInfo, TableKind, Trigger};
+pub use value::{RowCounts, Scalar};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Whether the orders of rows can be compared with the target's at all.
+//!
+//! Numbers compare with numbers. Texts compare only in one fixed format, where every place has one meaning: as text
+//! `…00.5Z` is less than `…00Z`, and `9` is more than `10`. Anything else would take back the wrong rows, and is refused.
+
+use ic_base::{Code, Diagnosis, Result};
+
+use crate::error::{RowNames, row_name};
+use crate::plan::{Bound, Condition, CutOrder, CutTable, Line, Plan};
+use crate::session::{Session, quote};
+use crate::value::Scalar;
+
+mod format;
+
+pub(crate) use format::{Format, Unit};
+
+/// Rows of `cut` that go, counted after a look that costs little more than the count alone.
+///
+/// Errors: `conflict` when the look finds a row that cannot be compared; [`check`] finds all of them.
+pub(crate) fn count(session: &Session, plan: &Plan, cut: &CutTable, line: &Line) -> Result<u64> {
+    let CutOrder::Column(column) = &cut.order else {
+        let doomed = plan.doomed(cut, line);
+        let sql = format!("SELECT count(*) FROM main.{} AS c WHERE {}", quote(&cut.info.name), doomed.sql);
+        return session.query_one(&sql, &doomed.params, |row| row.get::<_, i64>(0)).map(unsigned);
+    };
+    let (rows, sound) = match &line.bound {
+        Bound::After(order) => match Format::of(order)? {
+            Format::Text { glob } => count_texts(session, cut, column, (order, glob), line)?,
+            Format::Number { .. } => count_numbers(session, cut, column, line)?,
+        },
+        Bound::Everything => count_numbers(session, cut, column, line)?,
+    };
+    if !sound {
+        check(session, cut, line)?;
+    }
+    Ok(rows)
+}
+
+fn count_numbers(session: &Session, cut: &CutTable, column: &str, line: &Line) -> Result<(u64, bool)> {
+    let Condition { sql: compared, mut params } = Plan::compared(cut, line);
+    let (table, order) = (quote(&cut.info.name), format!("c.{}", quote(column)));
+    let may_be_null = cut.info.column(column).is_none_or(|c| !c.not_null);
+    let or_null = if may_be_null { format!(" OR {order} IS NULL") } else { String::new() };
+    let (above, unit, suspect) = match &line.bound {
+        Bound::After(bound) => {
+            params.push(bound.clone());
+            let unit = Unit::of(bound);
+            // Texts and blobs come after all numbers, so what is below a limit is a number.
+            let limit = unit.map_or_else(|| "''".to_owned(), |unit| unit.end().to_string());
+            (format!("{order} > ?{}", params.len()), unit, format!("{order} >= {limit}{or_null}"))
+        }
+        Bound::Everything => ("TRUE".to_owned(), None, format!("{order} IS NULL")),
+    };
+    let sql = format!(
+        "SELECT count(*), count(*) FILTER (WHERE {suspect}) FROM main.{table} AS c WHERE ({above}{or_null}) AND {compared}"
+    );
+    let (rows, suspects) =
+        session.query_one(&sql, &params, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+    let sound =
+        suspects == 0 && (unit.is_none() || rows > 0 || first_has_unit(session, cut, column, line, unit)?);
+    Ok((unsigned(rows), sound))
+}
+
+/// Whether the first row has the unit of the target: a table in seconds has nothing above a target in milliseconds.
+fn first_has_unit(
+    session: &Session,
+    cut: &CutTable,
+    column: &str,
+    line: &Line,
+    unit: Option<Unit>,
+) -> Result<bool> {
+    let Condition { sql: compared, params } = Plan::compared(cut, line);
+    let (order, table) = (quote(column), quote(&cut.info.name));
+    let sql = format!("SELECT c.{order} FROM main.{table} AS c WHERE {compared} LIMIT 1");
+    let first = session.query_all(&sql, &params, |row| row.get::<_, Scalar>(0))?;
+    let other = first.first().and_then(Unit::of);
+    Ok(other.is_none() || other == unit)
+}
+
+fn count_texts(
+    session: &Session,
+    cut: &CutTable,
+    column: &str,
+    (bound, glob): (&Scalar, String),
+    line: &Line,
+) -> Result<(u64, bool)> {
+    let Condition { sql: compared, mut params } = Plan::compared(cut, line);
+    let (order, table) = (quote(column), quote(&cut.info.name));
+    params.extend([bound.clone(), Scalar::Text(glob)]);
+    let n = params.len();
+    let sql = format!(
+        "SELECT count(*) FILTER (WHERE c.{order} > ?{}), \
+         count(*) FILTER (WHERE typeof(c.{order}) = 'text' AND c.{order} GLOB ?{n}), count(*) \
+         FROM main.{table} AS c WHERE {compared}",
+        n - 1
+    );
+    let (rows, sound, all) = session.query_one(&sql, &params, |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+    })?;
+    Ok((unsigned(rows), sound == all))
+}
+
+/// Looks at every row of `cut` that is compared with the target.
+///
+/// Errors: `conflict`, which names rows that have no order, or one that is not of the target's kind.
+pub(crate) fn check(session: &Session, cut: &CutTable, line: &Line) -> Result<()> {
+    let CutOrder::Column(column) = &cut.order else { return Ok(()) };
+    let Condition { sql: compared, mut params } = Plan::compared(cut, line);
+    let order = format!("c.{}", quote(column));
+    let wrong = match &line.bound {
+        Bound::Everything => format!("{order} IS NULL"),
+        Bound::After(bound) => match Format::of(bound)? {
+            Format::Text { glob } => {
+                params.push(Scalar::Text(glob));
+                let n = params.len();
+                format!("{order} IS NULL OR typeof({order}) <> 'text' OR {order} NOT GLOB ?{n}")
+            }
+            Format::Number { unit } => {
+                let others = unit.map(|unit| unit.others(&order)).unwrap_or_default();
+                let usual = unit.map_or_else(|| "-9e999 AND ''".to_owned(), Unit::usual);
+                // Nearly all rows are as usual, which two comparisons tell.
+                format!(
+                    "({order} BETWEEN {usual}) IS NOT TRUE AND \
+                     ({order} IS NULL OR typeof({order}) NOT IN ('integer', 'real'){others})"
+                )
+            }
+        },
+    };
+    let key: Vec<String> = cut.info.key().iter().map(|k| format!("c.{k}")).collect();
+    let sql = format!(
+        "SELECT {order}, {} FROM main.{} AS c WHERE {compared} AND ({wrong}) LIMIT {}",
+        key.join(", "),
+        quote(&cut.info.name),
+        RowNames::LIMIT + 1
+    );
+    let mut names = RowNames::default();
+    for (order, key) in session.query_all(&sql, &params, |row| {
+        let key = shown_key(row, 1, key.len())?;
+        Ok((Scalar::shown(row.get_ref(0)?), key))
+    })? {
+        names.push(format!("{} ({column} {order})", row_name(&cut.info.name, &key)));
+    }
+    if names.is_empty() {
+        return Ok(());
+    }
+    let what = match &line.bound {
+        Bound::Everything => "These rows have no place in time".to_owned(),
+        Bound::After(bound) => format!("These rows cannot be compared with the target's {bound}"),
+    };
+    Err(names
+        .refuse(&what)
+        .hint("give them a value of the same kind and format, or leave the table out of the configuration")
+        .detail("table", cut.info.name.as_str()))
+}
+
+/// The order of a target. Errors: `conflict` when nothing could be compared with it.
+pub(crate) fn check_target(task: &str, column: &str, order: &Scalar) -> Result<()> {
+    let refused = |why: &str| {
+        Err(Diagnosis::new(Code::Conflict, format!("The task {task} has {why} in {column}."))
+            .hint("nothing can be compared with it; give the task a time"))
+    };
+    match order {
+        Scalar::Null => refused("no value"),
+        Scalar::Blob { .. } => refused("a BLOB"),
+        Scalar::Real(r) if !r.is_finite() => refused("an infinite value"),
+        other => Format::of(other).map(|_| ()),
+    }
+}
+
+/// A value of a key as a person is shown it, whatever its bytes are.
+pub(crate) fn shown(value: rusqlite::types::ValueRef<'_>) -> Scalar {
+    use rusqlite::types::ValueRef as V;
+    match value {
+        V::Null => Scalar::Null,
+        V::Integer(n) => Scalar::Integer(n),
+        V::Real(r) => Scalar::Real(r),
+        V::Text(text) => Scalar::Text(String::from_utf8_lossy(text).into_owned()),
+        V::Blob(blob) => Scalar::Blob { blob: blob.to_owned() },
+    }
+}
+
+/// The first `columns` values of a row after the first `skipped`, as a person is shown them.
+pub(crate) fn shown_key(
+    row: &rusqlite::Row<'_>,
+    skipped: usize,
+    columns: usize,
+) -> rusqlite::Result<Vec<Scalar>> {
+    (skipped..skipped + columns).map(|i| row.get_ref(i).map(shown)).collect()
+}
+
+pub(crate) fn unsigned(rows: i64) -> u64 {
+    u64::try_from(rows).unwrap_or(0)
+}

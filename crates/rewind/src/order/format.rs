@@ -1,0 +1,198 @@
+//! What kind of value an order is.
+
+use ic_base::{Code, Diagnosis, Result};
+
+use crate::value::Scalar;
+
+/// The unit of a number that is a time between 2001 and 2103; other numbers are counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Seconds,
+    Millis,
+    Micros,
+    Nanos,
+}
+
+impl Unit {
+    const ALL: [Self; 4] = [Self::Seconds, Self::Millis, Self::Micros, Self::Nanos];
+
+    /// How many of it are a second.
+    pub(crate) fn per_second(self) -> i64 {
+        match self {
+            Self::Seconds => 1,
+            Self::Millis => 1_000,
+            Self::Micros => 1_000_000,
+            Self::Nanos => 1_000_000_000,
+        }
+    }
+
+    /// SQL for the limits of what is a time in this unit, for BETWEEN.
+    pub(crate) fn usual(self) -> String {
+        let (first, end) = self.range();
+        format!("{first} AND {}", end - 1)
+    }
+
+    /// The first number that is no time in this unit any more.
+    pub(crate) fn end(self) -> i64 {
+        self.range().1
+    }
+
+    fn range(self) -> (i64, i64) {
+        (1_000_000_000 * self.per_second(), 4_200_000_000 * self.per_second())
+    }
+
+    pub(crate) fn of(value: &Scalar) -> Option<Self> {
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "a fraction makes no difference, and what is too large saturates"
+        )]
+        let number = match value {
+            Scalar::Integer(n) => *n,
+            Scalar::Real(r) => *r as i64,
+            _ => return None,
+        };
+        Self::ALL.into_iter().find(|unit| {
+            let (first, end) = unit.range();
+            (first..end).contains(&number)
+        })
+    }
+
+    /// SQL that adds the numbers that are times in another unit.
+    pub(crate) fn others(self, column: &str) -> String {
+        let others = Self::ALL.into_iter().filter(|unit| *unit != self);
+        others
+            .map(|unit| {
+                let (first, end) = unit.range();
+                format!(" OR ({column} >= {first} AND {column} < {end})")
+            })
+            .collect()
+    }
+}
+
+/// What a value must be like to be compared with a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Format {
+    Number { unit: Option<Unit> },
+    Text { glob: String },
+}
+
+impl Format {
+    /// The format of a target's order. Errors: `conflict` for a text that does not sort by time.
+    pub(crate) fn of(value: &Scalar) -> Result<Self> {
+        match value {
+            Scalar::Text(text) => Ok(Self::Text { glob: glob_of(text)? }),
+            number => Ok(Self::Number { unit: Unit::of(number) }),
+        }
+    }
+}
+
+/// The pattern (for SQL's GLOB) of all texts in the format of `text`: digits stand where it has digits, and everything
+/// else, the offset of a time zone too, is as it is there. Ids that sort by time may have any of their letters.
+fn glob_of(text: &str) -> Result<String> {
+    if let Some(class) = uuid_class(text) {
+        // Versions 6 and 7 count time in different units: the version is part of the format.
+        let digit = |(at, c): (usize, char)| match at {
+            8 | 13 | 14 | 18 | 23 => c.to_string(),
+            _ => class.to_owned(),
+        };
+        return Ok(text.char_indices().map(digit).collect());
+    }
+    if text.len() == 26 && text.bytes().all(is_crockford) {
+        return Ok("[0-9A-HJKMNP-TV-Z]".repeat(26));
+    }
+    refuse_unsortable(text)?;
+    let zone = zone_start(text);
+    let in_place = |(at, c): (usize, char)| match c {
+        '0'..='9' if at < zone => "[0-9]".to_owned(),
+        '*' | '?' | '[' => format!("[{c}]"),
+        other => other.to_string(),
+    };
+    Ok(text.char_indices().map(in_place).collect())
+}
+
+/// The class of the hex digits of a UUID of version 6 or 7, which are those that sort by time.
+fn uuid_class(text: &str) -> Option<&'static str> {
+    let bytes = text.as_bytes();
+    let hyphens = [8, 13, 18, 23];
+    let is_uuid = bytes.len() == 36
+        && bytes
+            .iter()
+            .enumerate()
+            .all(|(i, b)| if hyphens.contains(&i) { *b == b'-' } else { b.is_ascii_hexdigit() })
+        && matches!(bytes[14], b'6' | b'7');
+    match (is_uuid, bytes.iter().any(u8::is_ascii_uppercase), bytes.iter().any(u8::is_ascii_lowercase)) {
+        (false, ..) | (true, true, true) => None,
+        (true, true, false) => Some("[0-9A-F]"),
+        (true, false, _) => Some("[0-9a-f]"),
+    }
+}
+
+fn is_crockford(byte: u8) -> bool {
+    byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !b"ILOU".contains(&byte))
+}
+
+/// Where the offset of a time zone begins: at the last sign after the first colon; else at the end.
+fn zone_start(text: &str) -> usize {
+    let Some(colon) = text.find(':') else { return text.len() };
+    text[colon..].rfind(['+', '-']).map_or(text.len(), |at| colon + at)
+}
+
+/// Errors: `conflict` for formats whose texts do not sort by time: days or months first, hours of twelve, random ids.
+fn refuse_unsortable(text: &str) -> Result<()> {
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let day_first = ["00/00/", "00.00.", "00-00-"].iter().any(|start| shape.starts_with(start));
+    let twelve_hours = shape.contains(':') && (shape.ends_with('M') || shape.ends_with('m'));
+    let no_digit = !shape.contains('0');
+    let uuid = text.len() == 36 && text.bytes().filter(|b| *b == b'-').count() == 4;
+    if day_first || twelve_hours || no_digit || uuid {
+        return Err(Diagnosis::new(Code::Conflict, format!("Texts like '{text}' do not sort by time."))
+            .hint("order by a column with ISO 8601 times, numbers, or ids that sort by time (UUIDv6, UUIDv7, ULID)"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Format, Unit, glob_of};
+    use crate::value::Scalar;
+
+    #[test]
+    fn a_pattern_keeps_all_but_digits() {
+        let d = "[0-9]";
+        assert_eq!(glob_of("2026-02").unwrap(), format!("{}-{}", d.repeat(4), d.repeat(2)));
+        assert_eq!(glob_of("1:2+01:00").unwrap(), format!("{d}:{d}+01:00"));
+        assert_eq!(glob_of("a*[?1").unwrap(), format!("a[*][[][?]{d}"));
+        assert!(glob_of("1ef4f797-8335-6428-8001-8a1503f9b875").unwrap().starts_with("[0-9a-f]"));
+        assert!(glob_of("1EF4F797-8335-7428-8001-8A1503F9B875").unwrap().starts_with("[0-9A-F]"));
+        assert_eq!(glob_of("01ARZ3NDEKTSV4RRFFQ69G5FAV").unwrap(), "[0-9A-HJKMNP-TV-Z]".repeat(26));
+    }
+
+    #[test]
+    fn what_does_not_sort_by_time_is_refused() {
+        for text in [
+            "20/02/2026",
+            "20.02.2026 10:00",
+            "01-02-2026",
+            "2026-02-20 10:00 PM",
+            "today",
+            "",
+            "9b2f1c3e-8335-4428-8001-8a1503f9b875",
+            "1ef4f797-8335-6428-8001-8A1503F9B875",
+            "000000000-0000-0000-0000-00000000001",
+        ] {
+            assert!(glob_of(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn units_are_told_by_magnitude() {
+        assert_eq!(Unit::of(&Scalar::Integer(1_771_606_515)), Some(Unit::Seconds));
+        assert_eq!(Unit::of(&Scalar::Real(1_771_606_515.5)), Some(Unit::Seconds));
+        assert_eq!(Unit::of(&Scalar::Integer(1_771_606_515_007)), Some(Unit::Millis));
+        assert_eq!(Unit::of(&Scalar::Integer(1_771_606_515_007_000)), Some(Unit::Micros));
+        assert_eq!(Unit::of(&Scalar::Integer(1_771_606_515_007_000_000)), Some(Unit::Nanos));
+        assert_eq!(Unit::of(&Scalar::Integer(300)), None);
+        assert_eq!(Unit::of(&Scalar::Text("300".into())), None);
+        assert_eq!(Format::of(&Scalar::Integer(3)).unwrap(), Format::Number { unit: None });
+    }
+}

@@ -1,0 +1,105 @@
+//! Foreign keys, asked by query because they are not enforced during a rewind.
+
+use ic_base::Result;
+
+use crate::archive::{Archive, ArchivedTable, Manifest, SCHEMA, rows_table};
+use crate::error::{RowNames, row_name};
+use crate::order::shown_key;
+use crate::plan::Plan;
+use crate::schema::{Catalog, ForeignKey, TableInfo};
+use crate::session::{Session, quote};
+
+/// SQL that is true for rows that refer to anything by `key`: no part of it is NULL. `name` gives the SQL of a column.
+pub(crate) fn is_reference(key: &ForeignKey, name: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let parts: Option<Vec<String>> =
+        key.columns.iter().map(|(from, _)| name(from).map(|sql| format!("{sql} IS NOT NULL"))).collect();
+    parts.map(|parts| parts.join(" AND "))
+}
+
+/// SQL that is true for rows whose parent by `key` is in the database.
+pub(crate) fn has_parent(key: &ForeignKey, name: impl Fn(&str) -> Option<String>) -> Option<String> {
+    // The parent's column stands first: its collation decides.
+    let parts: Option<Vec<String>> = key
+        .columns
+        .iter()
+        .map(|(from, to)| name(from).map(|sql| format!("p.{} = {sql}", quote(to))))
+        .collect();
+    let parts = parts?.join(" AND ");
+    Some(format!("EXISTS (SELECT 1 FROM main.{} AS p WHERE {parts})", quote(&key.parent)))
+}
+
+/// Proves that no row that stays refers to one that was deleted. Rows that referred to nothing before do not matter.
+///
+/// Called after the deletes, in their transaction. Errors: `conflict`, which names rows.
+pub(crate) fn check_survivors(
+    session: &Session,
+    plan: &Plan,
+    catalog: &Catalog,
+    archive: &Archive,
+    manifest: &Manifest,
+) -> Result<()> {
+    let mut attached = false;
+    let shrunk = manifest.tables.iter().enumerate().filter(|(_, table)| table.rows > 0);
+    let keys = shrunk.flat_map(|(n, table)| {
+        plan.keys.iter().filter(move |key| key.parent == table.name).map(move |key| (n, table, key))
+    });
+    for (n, table, key) in keys {
+        let name = |column: &str| Some(format!("c.{}", quote(column)));
+        let tests = [is_reference(key, name), has_parent(key, name).map(|parent| format!("NOT {parent}"))];
+        let tests: Vec<String> = tests.into_iter().flatten().collect();
+        let dangling = format!("FROM main.{} AS c WHERE {}", quote(&key.child), tests.join(" AND "));
+        if session.query_all(&format!("SELECT 1 {dangling} LIMIT 1"), &[], |_| Ok(()))?.is_empty() {
+            continue;
+        }
+        if !attached {
+            session.attach(archive.path(), SCHEMA)?;
+            attached = true;
+        }
+        let was_deleted = points_into_archive(session, key, n, table)?;
+        let row_key = catalog.table(&key.child).map(TableInfo::key).unwrap_or_default();
+        let row_key: Vec<String> = row_key.iter().map(|k| format!("c.{k}")).collect();
+        let sql = format!(
+            "SELECT {} {dangling} AND {was_deleted} LIMIT {}",
+            row_key.join(", "),
+            RowNames::LIMIT + 1
+        );
+        let mut names = RowNames::default();
+        for values in session.query_all(&sql, &[], |row| shown_key(row, 0, row_key.len()))? {
+            names.push(row_name(&key.child, &values));
+        }
+        if !names.is_empty() {
+            return Err(names
+                .refuse(&format!("These rows would stay, but refer to rows of {} that would go", key.parent))
+                .hint("rewind to a later task, or add the table to the configuration")
+                .detail("table", key.child.as_str())
+                .detail("parent", key.parent.as_str()));
+        }
+    }
+    Ok(())
+}
+
+/// SQL that is true for rows `c` whose parent by `key` was archived, compared as the parent's columns are.
+fn points_into_archive(
+    session: &Session,
+    key: &ForeignKey,
+    n: usize,
+    table: &ArchivedTable,
+) -> Result<String> {
+    let (mut own, mut theirs) = (Vec::new(), Vec::new());
+    for (from, to) in &key.columns {
+        let Some(place) = table.columns.iter().position(|c| c.eq_ignore_ascii_case(to)) else {
+            // A generated column is not archived; a reference by it is never known to be an old one.
+            return Ok("TRUE".to_owned());
+        };
+        let collation = session.query_all(
+            "SELECT x.coll FROM pragma_index_list(?1, 'main') AS i JOIN pragma_index_xinfo(i.name, 'main') AS x \
+             WHERE i.\"unique\" AND x.name = ?2 COLLATE NOCASE LIMIT 1",
+            &[key.parent.as_str().into(), to.as_str().into()],
+            |row| row.get::<_, String>(0),
+        )?;
+        let collation = collation.first().map_or("BINARY", String::as_str);
+        own.push(format!("c.{} COLLATE {}", quote(from), quote(collation)));
+        theirs.push(format!("c{place}"));
+    }
+    Ok(format!("({}) IN (SELECT {} FROM {})", own.join(", "), theirs.join(", "), rows_table(n)))
+}

@@ -1,0 +1,320 @@
+//! The application's schema, as SQLite itself describes it.
+
+use ic_base::Result;
+use serde::Serialize;
+
+use crate::session::{Session, quote};
+
+/// What kind of table it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableKind {
+    /// A table with rows of its own.
+    Table,
+    /// A virtual table of this module.
+    Virtual(String),
+    /// Part of a virtual table.
+    Shadow,
+    /// A view.
+    View,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its declared type; empty if there is none.
+    pub declared: String,
+    /// Whether it is declared NOT NULL.
+    pub not_null: bool,
+    /// Whether its values are computed from others.
+    pub generated: bool,
+    /// Its place in the primary key, from 1; 0 if it is not part of it.
+    pub key_place: i64,
+}
+
+/// A foreign key, with the columns of both sides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ForeignKey {
+    /// The table whose rows refer.
+    pub child: String,
+    /// The table whose rows are referred to.
+    pub parent: String,
+    /// Pairs of a column of the child and a column of the parent.
+    pub columns: Vec<(String, String)>,
+}
+
+/// A trigger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Trigger {
+    /// Its name.
+    pub name: String,
+    /// The text that made it.
+    pub sql: String,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TableInfo {
+    /// Its name, as it was declared.
+    pub name: String,
+    /// What kind of table it is.
+    pub kind: TableKind,
+    /// Whether its rows are kept by their key alone.
+    pub without_rowid: bool,
+    /// Its columns, without hidden ones. Empty when the module of a virtual table is not here.
+    pub columns: Vec<Column>,
+    /// Its triggers.
+    pub triggers: Vec<Trigger>,
+    /// Columns that together are unique, other than by a partial index or over expressions.
+    pub unique: Vec<Vec<String>>,
+    /// The text that made it.
+    pub sql: String,
+    #[serde(skip)]
+    pub(crate) rowid: Rowid,
+}
+
+/// How the rowid of a table is named in SQL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rowid {
+    /// It is this column.
+    Column(String),
+    /// It is hidden, and has this name.
+    Hidden(&'static str),
+    /// There is none.
+    None,
+    /// There is one, but columns have all of its names.
+    Unnamed,
+}
+
+impl TableInfo {
+    /// The column with this name, which is compared as SQLite does.
+    pub(crate) fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|c| c.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The columns whose values are stored as given: what a copy must have.
+    pub(crate) fn stored(&self) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(|c| !c.generated)
+    }
+
+    /// SQL for what identifies a row to a person: its primary key, else its rowid.
+    pub(crate) fn key(&self) -> Vec<String> {
+        let mut key: Vec<&Column> = self.columns.iter().filter(|c| c.key_place > 0).collect();
+        key.sort_by_key(|c| c.key_place);
+        match (key.is_empty(), &self.rowid) {
+            (true, Rowid::Hidden(name)) => vec![(*name).to_owned()],
+            (true, _) => self.columns.iter().map(|c| quote(&c.name)).collect(),
+            (false, _) => key.iter().map(|c| quote(&c.name)).collect(),
+        }
+    }
+
+    /// Whether a primary key is declared. Else its rowid is all that tells a row from another.
+    pub(crate) fn has_key(&self) -> bool {
+        self.columns.iter().any(|c| c.key_place > 0)
+    }
+
+    /// SQL for the rowid, if the table has one that can be named.
+    pub(crate) fn rowid_sql(&self) -> Option<String> {
+        match &self.rowid {
+            Rowid::Column(column) => Some(quote(column)),
+            Rowid::Hidden(name) => Some((*name).to_owned()),
+            Rowid::None | Rowid::Unnamed => None,
+        }
+    }
+}
+
+/// All tables and foreign keys of a database.
+pub(crate) struct Catalog {
+    pub(crate) tables: Vec<TableInfo>,
+    pub(crate) foreign_keys: Vec<ForeignKey>,
+}
+
+impl Catalog {
+    pub(crate) fn read(session: &Session) -> Result<Self> {
+        let listed = session.query_all(
+            "SELECT l.name, l.type, l.wr, coalesce(s.sql, '') FROM pragma_table_list AS l \
+             JOIN main.sqlite_schema AS s ON s.name = l.name AND s.type IN ('table', 'view') \
+             WHERE l.schema = 'main' AND l.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY s.rowid",
+            &[],
+            |row| {
+                Ok((
+                    row.get::<_, String>(0)?,
+                    row.get::<_, String>(1)?,
+                    row.get(2)?,
+                    row.get::<_, String>(3)?,
+                ))
+            },
+        )?;
+        let mut tables = Vec::new();
+        for (name, kind, without_rowid, sql) in listed {
+            let kind = match kind.as_str() {
+                "virtual" => TableKind::Virtual(module_of(&sql)),
+                "shadow" => TableKind::Shadow,
+                "view" => TableKind::View,
+                _ => TableKind::Table,
+            };
+            tables.push(read_table(session, name, kind, without_rowid, sql)?);
+        }
+        hide_unloaded_shadows(&mut tables);
+        let foreign_keys = read_foreign_keys(session, &tables)?;
+        Ok(Self { tables, foreign_keys })
+    }
+
+    /// The table with this name, which is compared as SQLite does.
+    pub(crate) fn table(&self, name: &str) -> Option<&TableInfo> {
+        self.tables.iter().find(|t| t.name.eq_ignore_ascii_case(name))
+    }
+}
+
+fn read_table(
+    session: &Session,
+    name: String,
+    kind: TableKind,
+    without_rowid: bool,
+    sql: String,
+) -> Result<TableInfo> {
+    let columns = match read_columns(session, &name) {
+        // The module is not here, or a view is broken: a rewind that needs the table finds no columns and says so.
+        Err(_) if kind != TableKind::Table => Vec::new(),
+        columns => columns?,
+    };
+    let triggers = session.query_all(
+        "SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE ORDER BY name",
+        &[name.as_str().into()],
+        |row| Ok(Trigger { name: row.get(0)?, sql: row.get(1)? }),
+    )?;
+    let (unique, key_has_index) = match kind {
+        TableKind::Table => read_unique(session, &name)?,
+        _ => (Vec::new(), false),
+    };
+    let mut table =
+        TableInfo { name, kind, without_rowid, columns, triggers, unique, sql, rowid: Rowid::None };
+    table.rowid = find_rowid(&table, key_has_index);
+    if let Rowid::Column(column) = &table.rowid {
+        table.unique.push(vec![column.clone()]);
+    }
+    Ok(table)
+}
+
+fn read_columns(session: &Session, table: &str) -> Result<Vec<Column>> {
+    session.query_all(
+        "SELECT name, type, \"notnull\", pk, hidden FROM pragma_table_xinfo(?1, 'main') WHERE hidden <> 1 ORDER BY cid",
+        &[table.into()],
+        |row| {
+            Ok(Column {
+                name: row.get(0)?,
+                declared: row.get(1)?,
+                not_null: row.get(2)?,
+                key_place: row.get(3)?,
+                generated: row.get::<_, i64>(4)? > 1,
+            })
+        },
+    )
+}
+
+/// Sets of columns that are unique, and whether the primary key has an index (then it is not the rowid).
+fn read_unique(session: &Session, table: &str) -> Result<(Vec<Vec<String>>, bool)> {
+    let indexes = session.query_all(
+        "SELECT name, origin FROM pragma_index_list(?1, 'main') WHERE \"unique\" AND NOT partial ORDER BY seq DESC",
+        &[table.into()],
+        |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
+    )?;
+    let mut unique = Vec::new();
+    for (index, _) in &indexes {
+        let columns = session.query_all(
+            "SELECT name FROM pragma_index_info(?1, 'main') ORDER BY seqno",
+            &[index.as_str().into()],
+            |row| row.get::<_, Option<String>>(0),
+        )?;
+        unique.extend(columns.into_iter().collect::<Option<Vec<_>>>());
+    }
+    Ok((unique, indexes.iter().any(|(_, origin)| origin == "pk")))
+}
+
+fn find_rowid(table: &TableInfo, key_has_index: bool) -> Rowid {
+    if table.without_rowid || table.kind == TableKind::View {
+        return Rowid::None;
+    }
+    if let TableKind::Virtual(module) = &table.kind {
+        let own_key = match module.as_str() {
+            "rtree" | "rtree_i32" => table.columns.first(),
+            _ => table.columns.iter().find(|c| c.key_place > 0),
+        };
+        return own_key.map_or(Rowid::Hidden("rowid"), |column| Rowid::Column(column.name.clone()));
+    }
+    let mut key = table.columns.iter().filter(|c| c.key_place > 0);
+    if let (Some(column), None) = (key.next(), key.next())
+        && column.declared.eq_ignore_ascii_case("INTEGER")
+        && !key_has_index
+    {
+        return Rowid::Column(column.name.clone());
+    }
+    ["rowid", "_rowid_", "oid"]
+        .into_iter()
+        .find(|name| table.column(name).is_none())
+        .map_or(Rowid::Unnamed, Rowid::Hidden)
+}
+
+/// SQLite knows which tables are a virtual table's only while its module is here; else their names tell.
+fn hide_unloaded_shadows(tables: &mut [TableInfo]) {
+    let unloaded: Vec<String> = tables
+        .iter()
+        .filter(|t| matches!(t.kind, TableKind::Virtual(_)) && t.columns.is_empty())
+        .map(|t| format!("{}_", t.name.to_ascii_lowercase()))
+        .collect();
+    for table in tables.iter_mut().filter(|t| t.kind == TableKind::Table) {
+        let name = table.name.to_ascii_lowercase();
+        if unloaded.iter().any(|prefix| name.starts_with(prefix)) {
+            table.kind = TableKind::Shadow;
+        }
+    }
+}
+
+fn read_foreign_keys(session: &Session, tables: &[TableInfo]) -> Result<Vec<ForeignKey>> {
+    let mut keys = Vec::new();
+    for child in tables.iter().filter(|t| t.kind == TableKind::Table) {
+        let rows = session.query_all(
+            "SELECT id, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?1, 'main') ORDER BY id, seq",
+            &[child.name.as_str().into()],
+            |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?, row.get(3)?))
+            },
+        )?;
+        for parts in rows.chunk_by(|(a, ..), (b, ..)| a == b) {
+            // A key to a table that is not there cannot point at a row that is taken back.
+            let named = |t: &&TableInfo| t.name.eq_ignore_ascii_case(&parts[0].1);
+            let Some(parent) = tables.iter().find(named) else { continue };
+            let column = |(place, (_, _, from, to)): (usize, &(i64, String, String, Option<String>))| {
+                let up = match to {
+                    Some(to) => parent.column(to),
+                    None => parent.columns.iter().find(|c| usize::try_from(c.key_place) == Ok(place + 1)),
+                };
+                up.map(|up| (from.clone(), up.name.clone()))
+            };
+            // Where a column is missing, SQLite calls it a mismatch: no row can refer to anything by this key.
+            if let Some(columns) = parts.iter().enumerate().map(column).collect() {
+                keys.push(ForeignKey { child: child.name.clone(), parent: parent.name.clone(), columns });
+            }
+        }
+    }
+    Ok(keys)
+}
+
+/// The module's name in `CREATE VIRTUAL TABLE name USING module(…)`, in lower case.
+fn module_of(sql: &str) -> String {
+    let mut plain = String::new();
+    let mut quoted_until = None;
+    for c in sql.chars() {
+        match (quoted_until, c) {
+            (Some(end), c) if c == end => quoted_until = None,
+            (Some(_), _) => {}
+            (None, '"' | '`' | '\'') => quoted_until = Some(c),
+            (None, '[') => quoted_until = Some(']'),
+            (None, c) => plain.push(c.to_ascii_lowercase()),
+        }
+    }
+    let mut words = plain.split(|c: char| c.is_whitespace() || c == '(').filter(|w| !w.is_empty());
+    words.find(|word| *word == "using").and(words.next()).unwrap_or_default().to_owned()
+}

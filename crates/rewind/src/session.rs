@@ -1,0 +1,177 @@
+//! One connection to the application's database.
+//!
+//! Foreign keys are never enforced on it, so that nothing cascades unseen: what they demand is checked by query. The
+//! file itself is never opened but through SQLite, because closing it would end the locks that SQLite holds for this process.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+use rusqlite::config::DbConfig;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OpenFlags, Row, ToSql, params_from_iter};
+
+use crate::error::{diagnose, no_database};
+use crate::faults;
+use crate::value::Scalar;
+
+/// The ledger's mark (`ic_store::migrate`); it is never rewound.
+const LEDGER_ID: i32 = 0x6963_4c47;
+
+pub(crate) struct Session {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Session {
+    /// Opens an existing database of another program. Nothing is written.
+    pub(crate) fn open(path: &Path, busy_timeout: Duration) -> Result<Self> {
+        let path = std::path::absolute(path).while_doing(|| format!("resolving {}", path.display()))?;
+        match std::fs::metadata(&path) {
+            Ok(meta) if meta.is_file() => {}
+            Ok(_) => return Err(no_database(&path, "is not a file")),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(no_database(&path, "does not exist"));
+            }
+            Err(e) => return Err(e).while_doing(|| format!("looking for {}", path.display())),
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let doing = format!("opening {}", path.display());
+        let connection = Connection::open_with_flags(&path, flags).map_err(|e| diagnose(e, &doing))?;
+        let session = Self { connection, path };
+        match session.configure(busy_timeout) {
+            Ok(LEDGER_ID) => Err(Diagnosis::new(
+                Code::ForeignDatabase,
+                format!("{} is a ledger of ic, which is never rewound.", session.path.display()),
+            )
+            .hint("name the application's own database under rewind: database")),
+            Ok(_) => Ok(session),
+            Err(error) => Err(refused_format(&session.path, diagnose(error, &doing))),
+        }
+    }
+
+    /// Returns the mark of the program that made the file.
+    fn configure(&self, busy_timeout: Duration) -> rusqlite::Result<i32> {
+        self.connection.busy_timeout(busy_timeout)?;
+        self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
+        // Rows of a virtual table's own tables are out of reach, whatever the configuration says.
+        self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        self.connection.execute_batch("PRAGMA synchronous=FULL")?;
+        self.connection.query_row("PRAGMA application_id", [], |row| row.get(0))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the database at `path` known as `name`. It must exist.
+    pub(crate) fn attach(&self, path: &Path, name: &str) -> Result<()> {
+        let sql = format!("ATTACH ?1 AS {name}");
+        faults::statement(&sql)?;
+        self.connection
+            .execute(&sql, [PathText(path)])
+            .map(|_| ())
+            .map_err(|e| diagnose(e, &format!("opening {}", path.display())))
+    }
+
+    /// Runs one statement; returns how many rows it changed, without what triggers changed.
+    pub(crate) fn execute(&self, sql: &str, params: &[Scalar]) -> Result<u64> {
+        faults::statement(sql)?;
+        let run = || self.connection.prepare(sql)?.execute(params_from_iter(params));
+        run().map(|n| n as u64).map_err(|e| self.diagnose(e))
+    }
+
+    /// Runs statements that return nothing and change no row.
+    pub(crate) fn batch(&self, sql: &str) -> Result<()> {
+        faults::statement(sql)?;
+        self.connection.execute_batch(sql).map_err(|e| self.diagnose(e))
+    }
+
+    /// What `read` makes of every row.
+    pub(crate) fn query_all<T>(
+        &self,
+        sql: &str,
+        params: &[Scalar],
+        mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>> {
+        faults::statement(sql)?;
+        let mut run = || -> rusqlite::Result<Vec<T>> {
+            self.connection.prepare(sql)?.query_map(params_from_iter(params), |row| read(row))?.collect()
+        };
+        run().map_err(|e| self.diagnose(e))
+    }
+
+    /// What `read` makes of the only row of a query that always has one.
+    pub(crate) fn query_one<T>(
+        &self,
+        sql: &str,
+        params: &[Scalar],
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        faults::statement(sql)?;
+        self.connection.query_row(sql, params_from_iter(params), read).map_err(|e| self.diagnose(e))
+    }
+
+    /// Runs `read` over one consistent view.
+    pub(crate) fn reading<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.batch("BEGIN DEFERRED")?;
+        let result = read();
+        // A failure to end a read loses nothing, and must not hide what was read.
+        let _ = self.connection.execute_batch("ROLLBACK");
+        result
+    }
+
+    /// Runs `write` in one transaction that excludes other writers from its first statement, and commits it if it returns
+    /// `Ok`; else nothing is changed.
+    pub(crate) fn writing<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.batch("BEGIN IMMEDIATE")?;
+        let result = write().and_then(|value| {
+            self.batch("COMMIT")?;
+            Ok(value)
+        });
+        if result.is_err() {
+            // SQLite may have done it already; when it fails otherwise, closing the connection takes the transaction back.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        result
+    }
+
+    fn diagnose(&self, error: rusqlite::Error) -> Diagnosis {
+        diagnose(error, &format!("using {}", self.path.display()))
+    }
+}
+
+/// What SQLite takes for no database may be one that is too new for it.
+fn refused_format(path: &Path, diagnosis: Diagnosis) -> Diagnosis {
+    if diagnosis.code() != Code::ForeignDatabase || !is_newer_format(path) {
+        return diagnosis;
+    }
+    Diagnosis::new(
+        Code::NewerSchema,
+        format!("{} has a file format that this SQLite does not know.", path.display()),
+    )
+    .hint("use a newer version of this program")
+}
+
+/// Whether the header says that only a newer SQLite can read the file: <https://sqlite.org/fileformat.html#file_format_version_numbers>.
+fn is_newer_format(path: &Path) -> bool {
+    use std::io::Read;
+    let mut head = [0; 20];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head.starts_with(b"SQLite format 3\0") && head[19] > 2
+}
+
+/// A path as SQLite takes it: bytes, not necessarily UTF-8.
+struct PathText<'a>(&'a Path);
+
+impl ToSql for PathText<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Text(self.0.as_os_str().as_bytes())))
+    }
+}
+
+/// An identifier as it stands in SQL.
+pub(crate) fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,10 @@
+//! The crate as its callers use it, on databases as applications make them.
+
+mod fixture;
+mod inspection;
+mod property;
+mod refuse;
+mod scope;
+mod seed;
+mod trouble;
+mod undo;

@@ -1,0 +1,98 @@
+//! First configurations for databases that are not known.
+
+use ic_base::Code;
+
+use super::fixture::App;
+use crate::{Profile, Table, Target, Triggers, inspect};
+
+fn inspected(sql: &str) -> (App, crate::Inspection) {
+    let mut app = App::new(sql, |path| Target::of_profile(Profile::Devs, path));
+    let inspection = inspect(app.path()).unwrap();
+    if let Some(target) = &inspection.target {
+        app.target = target.clone();
+    }
+    (app, inspection)
+}
+
+#[test]
+fn known_layouts_are_recognised() {
+    let app = App::devs();
+    assert_eq!(inspect(app.path()).unwrap().target.unwrap(), app.target);
+    app.sql("CREATE TRIGGER t AFTER INSERT ON agent_logs BEGIN SELECT 1; END");
+    let inspection = inspect(app.path()).unwrap();
+    let target = inspection.target.unwrap();
+    assert_eq!(target.audit.unwrap().triggers, Triggers::Fire);
+    assert_eq!(inspection.notes.len(), 1);
+    assert_eq!(inspect(&app.file("missing")).unwrap_err().code(), Code::InvalidConfig);
+}
+
+#[test]
+fn a_first_configuration_works() {
+    let (mut app, inspection) = inspected(
+        "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT);
+         CREATE TABLE jobs (id INTEGER PRIMARY KEY, slug TEXT UNIQUE, git_commit TEXT, finished_at TEXT, created TEXT);
+         CREATE TABLE events (id INTEGER PRIMARY KEY, job INTEGER REFERENCES jobs, timestamp TEXT);
+         CREATE TABLE parts (event INTEGER REFERENCES events, n INT, PRIMARY KEY (event, n)) WITHOUT ROWID;
+         CREATE TABLE scores (part INT, at_time REAL, started_at BLOB);
+         CREATE TABLE empty (created_at TEXT);
+         CREATE TABLE dual (job INTEGER REFERENCES jobs, other INTEGER REFERENCES events);
+         CREATE VIEW recent AS SELECT created AS created_at FROM jobs;
+         CREATE TRIGGER t AFTER DELETE ON events BEGIN SELECT 1; END;
+         INSERT INTO jobs VALUES (1, 'a', 'c0ffee', NULL, '2026-01-01 10:00:00'), (2, 'b', NULL, NULL, '2026-01-02 10:00:00');
+         INSERT INTO events VALUES (1, 1, '2026-01-01 10:00:00'), (2, 2, '2026-01-03 10:00:00');
+         INSERT INTO parts VALUES (1, 1), (2, 1); INSERT INTO scores VALUES (1, 0.5, x'00')",
+    );
+    let target = inspection.target.clone().unwrap();
+    assert_eq!((target.anchor.table.as_str(), target.anchor.key.as_str()), ("jobs", "id"));
+    assert_eq!(
+        (target.anchor.order.as_str(), target.anchor.commit.as_deref()),
+        ("created", Some("git_commit"))
+    );
+    let names: Vec<&str> = target.tables.iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(names, ["jobs", "events", "empty", "parts"]);
+    assert_eq!(target.tables[1], Table::by_column("events", "timestamp").firing());
+    assert!(inspection.notes.iter().any(|note| note.contains("users is left out")), "{:?}", inspection.notes);
+    let events = inspection.tables.iter().find(|t| t.info.name == "events").unwrap();
+    assert_eq!(events.order_candidates, ["timestamp"]);
+    assert!(serde_json::to_string(&inspection).unwrap().contains("\"order_candidates\":[\"timestamp\"]"));
+    let before = app.dump();
+    let (result, archive) = app.rewind("1").unwrap();
+    assert_eq!(result.deleted_row_counts.total(), 3);
+    app.undo(&archive).unwrap();
+    assert_eq!(app.dump(), before);
+}
+
+#[test]
+fn the_anchor_is_what_most_keys_point_at() {
+    let (_, inspection) = inspected(
+        "CREATE TABLE a (x INTEGER, seq INTEGER, PRIMARY KEY (x, seq)); CREATE TABLE b (name TEXT UNIQUE NOT NULL, x, y, seq INTEGER, PRIMARY KEY (x, y));
+         CREATE TABLE c (b TEXT REFERENCES b(name)); INSERT INTO b VALUES ('n', 1, 1, 5), ('m', 1, 2, 1800000000); INSERT INTO a VALUES (1, 2)",
+    );
+    let target = inspection.target.unwrap();
+    assert_eq!((target.anchor.table.as_str(), target.anchor.key.as_str()), ("b", "name"));
+    let (_, inspection) = inspected("CREATE TABLE a (x INTEGER, y TEXT, ts INTEGER, PRIMARY KEY (x, y))");
+    assert_eq!(inspection.target.unwrap().anchor.key, "y");
+    let (_, inspection) = inspected(
+        "CREATE TABLE tasks (id INTEGER PRIMARY KEY, at_ts, created_at); CREATE TABLE b (ts TEXT); \
+         CREATE TABLE c (ts INTEGER); INSERT INTO b VALUES ('2026-01-01'); INSERT INTO c VALUES (5)",
+    );
+    assert_eq!(inspection.target.unwrap().tables.len(), 3, "any format fits a table without rows");
+    let (_, inspection) = inspected("CREATE TABLE a (x INTEGER, ts INTEGER)");
+    assert_eq!(inspection.target.unwrap().anchor.key, "x");
+}
+
+#[test]
+fn a_database_without_times_has_no_configuration() {
+    for sql in [
+        "CREATE TABLE a (x)",
+        "CREATE TABLE a (created_at); INSERT INTO a VALUES (NULL)",
+        "CREATE TABLE a (created_at); INSERT INTO a VALUES ('today')",
+        "CREATE TABLE a (created_at); INSERT INTO a VALUES (x'00'), (1)",
+        "CREATE TABLE a (created_at); INSERT INTO a VALUES (1700000000), (1700000000000)",
+        "CREATE TABLE a (rowid, oid, _rowid_, created_at); INSERT INTO a VALUES (1, 1, 1, 1)",
+        "",
+    ] {
+        let (_, inspection) = inspected(sql);
+        assert_eq!(inspection.target, None, "{sql}");
+    }
+}
