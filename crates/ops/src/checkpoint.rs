@@ -6,7 +6,8 @@ mod git;
 mod read;
 mod restore;
 pub mod retention;
-mod shot;
+pub(crate) mod shot;
+mod step;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,6 +25,9 @@ pub use read::{Changes, Shown, cat, changes_of, diff, is_among, list, paths_in_r
 pub use restore::{
     Conflict, Report, Request as RestoreRequest, Status, Watch, redo, restore, settle_note, undo,
 };
+pub(crate) use restore::{changed_since, restore_into, restores_since, settle, take_restore_back};
+
+pub use step::StepShot;
 
 use crate::Kernel;
 use crate::config::{Checkpointing, Retention};
@@ -35,6 +39,8 @@ pub struct Settings {
     pub checkpointing: Checkpointing,
     /// How long it is kept.
     pub retention: Retention,
+    /// The application's own database, whose place is marked whenever a run moves.
+    pub state: Option<ic_rewind::Target>,
     /// The home directory, which is no project.
     pub home: Option<PathBuf>,
     /// Whether `/` and the home directory are captured all the same.
@@ -94,6 +100,11 @@ impl<'k> Workspace<'k> {
             store: ledger.parent().unwrap_or(Path::new("/")).to_owned(),
             ledger: ledger.to_owned(),
         }
+    }
+
+    /// Whether git's state is part of checkpoints here.
+    pub(crate) fn has_git(&self) -> bool {
+        self.settings.checkpointing.include_git && ic_store::git_dirs(&self.root).is_some()
     }
 
     pub(crate) fn check_root(&self) -> Result<()> {

@@ -1,9 +1,10 @@
 //! The project's configuration: `.ic.yaml` in its root (seed 000's keys and defaults).
 
-mod explain;
+pub mod explain;
 mod file;
-mod scalar;
-mod units;
+mod rewind;
+pub mod scalar;
+pub mod units;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,6 +14,13 @@ use std::time::Duration;
 
 use ic_base::{Diagnose, Diagnosis, Result};
 use serde_json::{Value, json};
+
+pub use rewind::{DEVS_DATABASE, Rewinding};
+
+/// The configuration that the content of a file asks for. Errors: `invalid_config`.
+pub(crate) fn parse(bytes: &[u8], path: &Path) -> Result<Config> {
+    file::parse(bytes, path).map(|(config, _)| config)
+}
 
 /// The file's name.
 pub const FILE_NAME: &str = ".ic.yaml";
@@ -31,6 +39,8 @@ pub struct Config {
     pub retention: Retention,
     /// What happens when a step of a workflow fails.
     pub on_failure: OnFailure,
+    /// The application's database that can be rewound.
+    pub rewind: Option<Rewinding>,
 }
 
 /// How checkpoints are taken.
@@ -91,6 +101,7 @@ impl Default for Config {
                 max_size: None,
             },
             on_failure: OnFailure { prompt: true, auto_rollback: false },
+            rewind: None,
         }
     }
 }
@@ -161,7 +172,7 @@ fn absent(path: &Path, named: bool) -> Diagnosis {
 impl Loaded {
     /// Every setting, in order.
     pub fn settings(&self) -> Vec<Setting> {
-        let Config { enabled, checkpointing: c, retention: r, on_failure: f } = &self.config;
+        let Config { enabled, checkpointing: c, retention: r, on_failure: f, rewind } = &self.config;
         let all = [
             ("rollback.enabled", json!(enabled)),
             ("rollback.checkpointing.auto", json!(c.auto)),
@@ -178,6 +189,7 @@ impl Loaded {
             ("rollback.on-failure.auto-rollback", json!(f.auto_rollback)),
         ];
         all.into_iter()
+            .chain(Rewinding::settings(rewind.as_ref()))
             .map(|(key, value)| Setting { key, value, from_file: self.set.contains(key) })
             .collect()
     }

@@ -1,10 +1,14 @@
-//! Which moves of a run later rollbacks took back.
+//! Which moves of a run later rollbacks took back, and a run as a story.
+
+mod story;
 
 use ic_base::{Result, RunId, Seq};
 use ic_events::Event;
 use ic_store::Snapshot;
 
 use crate::rollback::table;
+
+pub use story::{Stay, Story, Turn, story};
 
 /// The rollbacks of one run, ready to be asked about its events one by one.
 pub struct TakenBack(Vec<Span>);

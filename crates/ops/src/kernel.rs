@@ -1,5 +1,7 @@
 //! An open ledger with what every operation needs beside it, and the door that is closed to late work.
 
+use std::cell::Cell;
+
 use ic_base::{Code, Context, Diagnosis, DispatchId, Result, RunId, Timestamp};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_phase::Run;
@@ -25,6 +27,8 @@ pub struct Kernel {
     pub project: Project,
     /// The dispatch that calls, if one does.
     pub caller: Option<Caller>,
+    /// Whether a rolled-back dispatch may call: it carries out the rollback that takes itself back.
+    pub accepts_late: Cell<bool>,
 }
 
 impl Kernel {
@@ -60,7 +64,9 @@ impl Kernel {
     pub(crate) fn calling_dispatch(&self, snapshot: &Snapshot<'_>) -> Result<Option<Dispatch>> {
         let Some(caller) = &self.caller else { return Ok(None) };
         let dispatch = dispatch::resolve(snapshot, &caller.reference)?;
-        dispatch.require_current()?;
+        if !self.accepts_late.get() {
+            dispatch.require_current()?;
+        }
         Ok(Some(dispatch))
     }
 

@@ -4,11 +4,13 @@ pub mod advance;
 pub mod agent;
 pub mod artifact;
 pub mod checkpoint;
+pub mod compensation;
 pub mod config;
 pub mod dispatch;
 pub mod history;
 mod kernel;
 pub mod redact;
+pub mod rewind;
 pub mod rollback;
 pub mod run;
 

@@ -1,10 +1,11 @@
 //! Taking a secret out of an event, and out of the rows that repeat it.
 
-use ic_base::{Code, DispatchId, Result, Seq};
+use ic_base::{Code, DispatchId, Result, RewindId, Seq};
 use ic_dispatch::{code, dispatch};
 use ic_events::Event;
 use ic_phase::{run, skip};
 use ic_runtrack::{agent, artifact};
+use ic_saga::compensation;
 use ic_store::Transaction;
 
 use crate::{Kernel, rollback};
@@ -39,6 +40,7 @@ fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
         agent::redact(tx, run_id, event.seq)?;
         artifact::redact(tx, run_id, event.seq)?;
         code::redact(tx, run_id, event.seq)?;
+        compensation::redact(tx, run_id, event.seq)?;
         if let Some(merged) = merged_settings(event) {
             run::redact_settings(tx, run_id, &merged)?;
         }
@@ -47,6 +49,7 @@ fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
         (Some(id), "dispatch") => {
             dispatch::redact(tx, &DispatchId::from_ledger(id.clone()), &event.event_type)
         }
+        (Some(id), "rewind") => ic_rewind::journal::redact(tx, &RewindId::from_ledger(id.clone())),
         _ => Ok(()),
     }
 }

@@ -1,11 +1,12 @@
 //! Creating, changing and cancelling runs.
 
-use ic_base::{Result, RunId};
+use ic_base::{Result, RunId, Timestamp};
 use ic_dispatch::{Dispatch, cancel};
 use ic_phase::Run;
 use ic_phase::run::{self, NewRun, Settings};
 use ic_phase::skip::{self, Skip};
 use ic_runtrack::{Agent, agent};
+use ic_store::Transaction;
 
 use crate::Kernel;
 use crate::checkpoint::auto::{Occasion, Taken};
@@ -21,10 +22,16 @@ pub struct Created {
 }
 
 /// Creates a run; its id is given here. With `checkpoints`, the working tree is captured as it is at its beginning.
-pub fn create(
+pub fn create(kernel: &Kernel, new: NewRun, checkpoints: Option<&checkpoint::Settings>) -> Result<Created> {
+    create_with(kernel, new, checkpoints, |_, _, _| Ok(()))
+}
+
+/// As [`create`], with what else is recorded in the same transaction.
+pub fn create_with(
     kernel: &Kernel,
     mut new: NewRun,
     checkpoints: Option<&checkpoint::Settings>,
+    also: impl Fn(&Transaction<'_>, Timestamp, &Run) -> Result<()>,
 ) -> Result<Created> {
     new.id = kernel.context.new_id::<RunId>();
     kernel.read(|snapshot| kernel.calling_dispatch(snapshot))?;
@@ -37,6 +44,7 @@ pub fn create(
         let run = run::create(tx, now, new.clone())?;
         let occasion = Occasion { run_id: &run.id, epoch: run.epoch, phase: &run.phase };
         taken.record(tx, now, occasion, || Ok(run.seq))?;
+        also(tx, now, &run)?;
         Ok(Created { run, warnings: taken.warnings.clone() })
     })
 }

@@ -24,6 +24,7 @@ pub fn kernel() -> Kernel {
         },
         project: Project { directory: PathBuf::from("/project"), root: PathBuf::from("/project") },
         caller: None,
+        accepts_late: std::cell::Cell::new(false),
     }
 }
 

@@ -13,10 +13,12 @@ use ic_store::Transaction;
 use super::shot::{Held, Purpose, Shot};
 use super::{Settings, Warning, Workspace, root_of};
 use crate::Kernel;
+use crate::rollback::data::Marked;
 
 /// A tree that was captured for what is about to be recorded. Nothing is swept while it lives.
 pub(crate) struct Taken {
     shot: Option<Shot>,
+    marked: Marked,
     /// What went less well.
     pub(crate) warnings: Vec<Warning>,
     _held: Option<Held>,
@@ -33,7 +35,7 @@ pub(crate) struct Occasion<'a> {
 impl Taken {
     /// Nothing was captured, because nobody asked.
     pub(crate) fn nothing() -> Self {
-        Self { shot: None, warnings: Vec::new(), _held: None }
+        Self { shot: None, marked: Marked::nothing(), warnings: Vec::new(), _held: None }
     }
 
     /// Captures the tree of a project for a run.
@@ -43,10 +45,16 @@ impl Taken {
         project_dir: &std::path::Path,
         link: Link,
     ) -> Self {
-        match capture(kernel, settings, project_dir, link) {
-            Ok((shot, held)) => Self { warnings: shot.warnings.clone(), shot: Some(shot), _held: Some(held) },
+        let mut taken = match capture(kernel, settings, project_dir, link) {
+            Ok((shot, held)) => {
+                let warnings = shot.warnings.clone();
+                Self { shot: Some(shot), marked: Marked::nothing(), warnings, _held: Some(held) }
+            }
             Err(error) => Self { warnings: vec![failed(&error)], ..Self::nothing() },
-        }
+        };
+        taken.marked = Marked::look(settings);
+        taken.warnings.extend(taken.marked.warning.clone());
+        taken
     }
 
     /// Captures the tree of a run that does not exist yet: the first of its line.
@@ -68,10 +76,12 @@ impl Taken {
         occasion: Occasion<'_>,
         event: impl FnOnce() -> Result<Seq>,
     ) -> Result<Seq> {
-        match &self.shot {
-            None => event(),
-            Some(shot) => shot.record_for(tx, now, occasion, event),
-        }
+        let seq = match &self.shot {
+            None => event()?,
+            Some(shot) => shot.record_for(tx, now, occasion, event)?,
+        };
+        self.marked.record(tx, seq, occasion.run_id)?;
+        Ok(seq)
     }
 }
 

@@ -53,15 +53,24 @@ impl Workspace<'_> {
 
     /// What restoring the git state of `target` over that of the picture would do.
     ///
-    /// Errors: those of [`git::plan`]; `foreign_commits` unless forced.
-    pub(super) fn plan_git(&self, target: &Checkpoint, shot: &Shot, force: bool) -> Result<GitRestore> {
+    /// With `leaves_others`, branches that other work trees use stay where they are. Errors: those of [`git::plan`];
+    /// `foreign_commits` unless forced.
+    pub(super) fn plan_git(
+        &self,
+        target: &Checkpoint,
+        shot: &Shot,
+        (force, leaves_others): (bool, bool),
+    ) -> Result<GitRestore> {
         let nothing = |whose: &str| {
             Diagnosis::new(Code::GitUnsupported, format!("{whose} holds no state of git."))
                 .hint("restore the files alone: --strategy files-only")
         };
         let wanted = Manifest::read(&self.objects, &target.manifest)?.git;
-        let wanted = wanted.ok_or_else(|| nothing(&format!("Checkpoint {}", target.id.short())))?;
+        let mut wanted = wanted.ok_or_else(|| nothing(&format!("Checkpoint {}", target.id.short())))?;
         let current = shot.manifest.git.clone().ok_or_else(|| nothing("The tree as it is"))?;
+        if leaves_others {
+            wanted = git::leaving_others(&self.root, wanted, &current)?;
+        }
         let plan = git::plan(&self.root, &wanted, &current, &self.objects)?;
         if !force {
             self.refuse_foreign_commits(target, &plan)?;

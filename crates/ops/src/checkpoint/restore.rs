@@ -1,6 +1,8 @@
 //! Restoring a checkpoint, undoing that, and doing it again.
 
+mod back;
 mod limits;
+mod refusal;
 mod run;
 mod safety;
 
@@ -18,6 +20,7 @@ use super::git::GitRestore;
 use super::{Settings, Warning, Which, Workspace, find, read, require_kept};
 use crate::Kernel;
 
+pub(crate) use back::{changed_since, restores_since, settle, take_restore_back};
 pub use run::Watch;
 
 /// What is to be restored, and how.
@@ -121,8 +124,26 @@ pub fn restore(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watc
     for path in request.paths {
         limits.paths.push(read::path_in_root(&workspace, path)?);
     }
-    let task = run::Task { kind: Kind::Restore, target, limits };
+    let task = run::Task { kind: Kind::Restore, target, limits, leaves_others: false };
     run::run(&workspace, task, request, watch)
+}
+
+/// Restores a checkpoint of a workspace, which need not be the caller's. Errors: those of [`restore`].
+pub(crate) fn restore_into(
+    workspace: &Workspace<'_>,
+    target: Checkpoint,
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<Report> {
+    require_kept(&target)?;
+    read::require_same_root(workspace, &target)?;
+    let limits = Limits::default();
+    run::run(
+        workspace,
+        run::Task { kind: Kind::Restore, target, limits, leaves_others: true },
+        request,
+        watch,
+    )
 }
 
 /// Takes the last restore of this root back: the tree is as it was before, where that restore changed it.
@@ -169,7 +190,8 @@ fn step(
     let only = plan.steps.into_iter().map(|step| step.path.0).collect();
     let limits = Limits { only: Some(only), ..Limits::default() };
     let request = Request { strategy: Some(last.strategy), ..*request };
-    let mut report = run::run(&workspace, run::Task { kind, target, limits }, &request, watch)?;
+    let mut report =
+        run::run(&workspace, run::Task { kind, target, limits, leaves_others: false }, &request, watch)?;
     report.warnings.extend(settled);
     Ok(report)
 }

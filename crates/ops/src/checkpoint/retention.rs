@@ -12,6 +12,7 @@ use ic_checkpoint::retention::{self, Damage, Policy};
 use ic_checkpoint::{capture, diff};
 use ic_events::{EventType, Hash, NewEvent, parse_hex};
 use ic_runtrack::artifact;
+use ic_saga::compensation;
 use ic_store::Snapshot;
 use serde_json::json;
 
@@ -214,6 +215,7 @@ fn pinned(snapshot: &Snapshot<'_>) -> Result<HashSet<CheckpointId>> {
     for restore in journal::all(snapshot)? {
         of_root.entry(restore.root.clone()).or_default().push(restore);
     }
+    pinned.extend(ic_rewind::journal::safety_checkpoints(snapshot)?);
     for restores in of_root.into_values() {
         let (finished, unfinished): (Vec<Restore>, Vec<Restore>) =
             restores.into_iter().partition(|restore| restore.progress == Progress::Applied);
@@ -250,7 +252,9 @@ impl Workspace<'_> {
         let named = self.kernel.read(|snapshot| {
             let plans = journal::all(snapshot)?.into_iter().map(|restore| restore.plan);
             let artifacts = artifact::content_hashes(snapshot)?;
-            Ok(plans.chain(artifacts.iter().filter_map(|hash| parse_hex(hash))).collect::<Vec<Hash>>())
+            let files = compensation::contents(snapshot)?;
+            let artifacts = artifacts.iter().filter_map(|hash| parse_hex(hash));
+            Ok(plans.chain(artifacts).chain(files).collect::<Vec<Hash>>())
         })?;
         for hash in named {
             retention::mark_one(&self.objects, &hash, &mut live)?;

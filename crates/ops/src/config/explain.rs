@@ -9,7 +9,7 @@ use super::Loaded;
 use super::scalar::brief;
 
 /// A place in the file: line and column, from 1.
-pub(super) type Place = (u64, u64);
+pub type Place = (u64, u64);
 
 /// What the parser found wrong, as `invalid_config`.
 pub(super) fn explain(path: &Path, error: &Error) -> Diagnosis {
@@ -39,14 +39,15 @@ pub(super) fn invalid(path: &Path, place: Option<Place>, what: &str, hint: Optio
 }
 
 /// The error itself, where the parser wraps it to say that an alias led to it.
-fn cause(error: &Error) -> &Error {
+pub fn cause(error: &Error) -> &Error {
     match error {
         Error::AliasError { error, .. } => cause(error),
         other => other,
     }
 }
 
-fn sentence(error: &Error) -> String {
+/// What the parser found wrong, as a sentence without its end.
+pub fn sentence(error: &Error) -> String {
     match error {
         Error::Message { msg, .. } | Error::ExternalMessage { msg, .. } => {
             msg.trim_end_matches('.').to_owned()
@@ -93,7 +94,7 @@ fn known(field: &str, here: &[&str]) -> String {
 }
 
 /// The candidate whose name is meant by another spelling or by a slip of at most two letters.
-fn closest<'k>(field: &str, candidates: impl Iterator<Item = (&'k str, &'k str)>) -> Option<&'k str> {
+pub fn closest<'k>(field: &str, candidates: impl Iterator<Item = (&'k str, &'k str)>) -> Option<&'k str> {
     let plain = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
     let field = plain(field);
     candidates
@@ -124,7 +125,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// A key of the file, set off from the sentence around it.
-fn key(text: &str) -> String {
+pub fn key(text: &str) -> String {
     let quoted = brief(text);
     match quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         Some(plain) if plain == text => format!("`{text}`"),

@@ -7,17 +7,16 @@ use ic_base::Result;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::Config;
 use super::explain::{explain, invalid};
 use super::units::{Flag, Given, Size, Span, Whole};
+use super::{Config, Rewinding};
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct File {
     rollback: Option<Rollback>,
-    /// Parts with configurations of their own.
-    #[serde(rename = "rewind")]
-    _rewind: Option<IgnoredAny>,
+    rewind: Option<Rewinding>,
+    /// A part with a configuration of its own.
     #[serde(rename = "workflow")]
     _workflow: Option<IgnoredAny>,
 }
@@ -123,5 +122,9 @@ fn apply(file: File) -> (Config, BTreeSet<&'static str>) {
         "rollback.on-failure.prompt", on_failure.prompt => |Flag(on)| f.prompt = on;
         "rollback.on-failure.auto-rollback", on_failure.auto_rollback => |Flag(on)| f.auto_rollback = on;
     }
+    if file.rewind.is_some() {
+        set.extend(Rewinding::settings(None).map(|(key, _)| key));
+    }
+    config.rewind = file.rewind;
     (config, set)
 }

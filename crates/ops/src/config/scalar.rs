@@ -7,14 +7,22 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// A value of any kind; of lists and mappings only that they are ones.
-pub(super) enum Scalar {
+pub enum Scalar {
+    /// `true` or `false`.
     Flag(bool),
+    /// A whole number, 0 or more.
     Whole(u64),
+    /// A whole number below 0.
     Negative(i64),
+    /// A number with a fraction or an exponent.
     Fraction(f64),
+    /// Anything else that stands as one word or text, and all that is quoted.
     Text(String),
+    /// An explicit null, or no value at all.
     Nothing,
+    /// A list, whatever is in it.
     List,
+    /// A mapping, whatever is in it.
     Mapping,
 }
 
@@ -28,7 +36,7 @@ pub(super) fn read<'de, D: Deserializer<'de>, T>(
 
 impl Scalar {
     /// Says that `expected` should stand in this value's place.
-    pub(super) fn instead_of(&self, expected: &str) -> String {
+    pub fn instead_of(&self, expected: &str) -> String {
         let found = match self {
             Self::Flag(flag) => format!("`{flag}`"),
             Self::Whole(number) => format!("`{number}`"),
@@ -94,7 +102,7 @@ impl<'de> Visitor<'de> for Scalars {
 }
 
 /// Text from the file in quotes, cut where it would drown the sentence around it.
-pub(super) fn brief(text: &str) -> String {
+pub fn brief(text: &str) -> String {
     const LONGEST: usize = 60;
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{:?}...", &text[..end]),

@@ -1,4 +1,5 @@
 mod refusals;
+mod rewind;
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::units::{Size, written};
-use super::{Config, Loaded, load};
+use super::{Config, Loaded, Setting, load};
 
 fn read(text: impl AsRef<[u8]>) -> Result<Loaded, Diagnosis> {
     let dir = tempfile::tempdir().unwrap();
@@ -55,6 +56,10 @@ fn without_a_file_the_defaults_are_in_force() {
             ("rollback.retention.max-size", json!(null), false),
             ("rollback.on-failure.prompt", json!(true), false),
             ("rollback.on-failure.auto-rollback", json!(false), false),
+            ("rewind.profile", json!(null), false),
+            ("rewind.database", json!(null), false),
+            ("rewind.tables", json!(null), false),
+            ("rewind.vectors", json!(null), false),
         ]
     );
 }
@@ -82,7 +87,12 @@ fn every_key_of_the_seed_can_be_set() {
          on-failure:\n    prompt: false\n    auto-rollback: true\n",
     )
     .unwrap();
-    assert!(loaded.settings().iter().all(|setting| setting.from_file), "{:?}", loaded.settings());
+    let of_the_seed = |setting: &Setting| setting.key.starts_with("rollback.");
+    assert!(
+        loaded.settings().iter().all(|setting| setting.from_file == of_the_seed(setting)),
+        "{:?}",
+        loaded.settings()
+    );
     let config = loaded.config;
     assert!(!config.enabled && !config.checkpointing.auto && !config.checkpointing.include_git);
     assert_eq!((config.checkpointing.max_file_size, config.checkpointing.max_files), (65_536, 10));
@@ -137,8 +147,8 @@ fn values_are_read_as_people_write_them() {
 #[test]
 fn parts_that_have_a_form_of_their_own_are_not_looked_into() {
     for text in [
-        "rewind: {database: x, rollback: [1]}\nworkflow:\n  steps: [{run: a}, !shell b]\n",
-        "rewind: 5\nworkflow: text\n",
+        "workflow:\n  steps: [{run: a}, !shell b]\n  rollback: [1]\n",
+        "workflow: text\n",
         "rewind:\nworkflow: []\n",
     ] {
         assert_eq!(read(text).unwrap_or_else(|e| panic!("{text}: {e}")).config, Config::default());

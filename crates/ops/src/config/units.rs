@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer};
 use super::scalar::{Scalar, brief, read};
 
 /// What a key was given; `None` if the key is absent. A null is left to `T`, which mostly refuses it.
-pub(super) struct Given<T>(pub(super) Option<T>);
+pub struct Given<T>(pub Option<T>);
 
 impl<T> Default for Given<T> {
     fn default() -> Self {
@@ -22,7 +22,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
 }
 
 /// `true` or `false`, and no word that only some versions of YAML take for one.
-pub(super) struct Flag(pub(super) bool);
+pub struct Flag(pub bool);
 
 impl<'de> Deserialize<'de> for Flag {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for Size {
 
 /// A span of time: `7d`, `2w`, `36h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span(pub(super) Duration);
+pub struct Span(pub Duration);
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -3,13 +3,14 @@
 use ic_base::{Code, Diagnosis, Result, RollbackId, Seq, Timestamp};
 use ic_dispatch::cancel_by_phases;
 use ic_events::{EventType, NewEvent};
-use ic_phase::{run, skip};
+use ic_phase::{Run, run, skip};
 use ic_runtrack::{cancel_agents_by_phases, mark_artifacts_rolled_back};
 use ic_store::{Snapshot, Transaction};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::layer::Layer;
 use super::plan::{self, Plan};
-use super::table;
+use super::table::{self, RollbackStatus};
 use crate::Kernel;
 
 /// What is to be rolled back.
@@ -56,12 +57,33 @@ pub fn rollback(kernel: &Kernel, request: &Request<'_>) -> Result<Rollback> {
     let id: RollbackId = kernel.context.new_id();
     kernel.write(|tx, now| {
         let rollback = planned(kernel, tx, request)?;
-        let seq = apply(tx, now, &rollback, &id)?;
+        let seq = apply(tx, now, &rollback, &id, &rollback.plan.to_json())?;
         Ok(Rollback { done: Some((id.clone(), seq)), ..rollback })
     })
 }
 
-fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> Result<Rollback> {
+/// Takes a run's workflow layer back in a transaction of the caller's, who has opened the run again; returns what changed.
+///
+/// Errors: those of [`rollback`].
+pub fn take_back(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    id: &RollbackId,
+    run: Run,
+    (to_phase, include_target): (&str, bool),
+    reason: Option<&str>,
+) -> Result<Rollback> {
+    let plan = plan::make(tx, run, to_phase, include_target)?;
+    let plan_hash = plan.hash();
+    let rollback = Rollback { plan, plan_hash, reason: reason.map(str::to_owned), done: None };
+    let mut remembered = rollback.plan.to_json();
+    // What it did besides is not in this row, and so cannot be undone with it.
+    remembered["made_by"] = json!("workflow");
+    let seq = apply(tx, now, &rollback, id, &remembered)?;
+    Ok(Rollback { done: Some((id.clone(), seq)), ..rollback })
+}
+
+pub(super) fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> Result<Rollback> {
     let run = kernel.run(snapshot, request.run)?;
     let plan = plan::make(snapshot, run, request.to_phase, request.include_target)?;
     let plan_hash = plan.hash();
@@ -79,10 +101,16 @@ fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> R
     Ok(Rollback { plan, plan_hash, reason: request.reason.map(str::to_owned), done: None })
 }
 
-fn apply(tx: &Transaction<'_>, now: Timestamp, rollback: &Rollback, id: &RollbackId) -> Result<Seq> {
+fn apply(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    rollback: &Rollback,
+    id: &RollbackId,
+    remembered: &Value,
+) -> Result<Seq> {
     let plan = &rollback.plan;
     let seq = append_event(tx, now, rollback, id)?;
-    table::insert_done(tx, now, rollback, id, seq)?;
+    table::insert(tx, now, rollback, (id, seq), (RollbackStatus::Done, &[Layer::Workflow]), remembered)?;
     run::rollback_phase(tx, now, &plan.run.id, &plan.to_phase)?;
     cancel_by_phases(tx, now, &plan.cancelled_dispatches, id)?;
     cancel_by_phases(tx, now, &plan.marked_dispatches, id)?;

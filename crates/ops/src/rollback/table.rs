@@ -1,9 +1,20 @@
 //! The table `rollbacks`.
 
-use ic_base::{Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
+use ic_base::{Code, Diagnosis, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
+use ic_store::reference::{self, Referent};
 use ic_store::{Row, Snapshot, Transaction};
+use serde_json::Value;
 
 use super::Rollback;
+use super::layer::{self, Layer};
+
+/// How rollbacks are referred to.
+pub const REFERENT: Referent = Referent {
+    table: "rollbacks",
+    noun: "rollback",
+    not_found: Code::RollbackNotFound,
+    listed_by: "ic rollback list",
+};
 
 /// How far a rollback is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +49,14 @@ impl RollbackStatus {
             .find(|s| s.as_str() == text)
     }
 
+    /// Whether nothing is left to do about it.
+    pub fn is_over(self) -> bool {
+        match self {
+            Self::InProgress | Self::Stopped => false,
+            Self::Done | Self::Abandoned | Self::Undone => true,
+        }
+    }
+
     /// Whether what it took back is still taken back.
     pub fn stands(self) -> bool {
         match self {
@@ -62,14 +81,87 @@ pub struct Remembered {
     pub include_target: bool,
     /// The cut.
     pub cut_seq: Seq,
+    /// Its run.
+    pub run_id: RunId,
+    /// What it took back.
+    pub layers: Vec<Layer>,
+    /// The phase it came from.
+    pub from_phase: String,
+    /// The run's epoch since.
+    pub epoch: i64,
+    /// Why.
+    pub reason: Option<String>,
+    /// The hash of its plan.
+    pub plan_hash: String,
+    /// Its plan.
+    pub plan: Value,
+    /// When it was begun.
+    pub created_at: Timestamp,
+    /// When it was done.
+    pub finished_at: Option<Timestamp>,
 }
+
+impl Remembered {
+    /// The ids in a list of its plan whose work it ended: `cancelled_dispatches` or `failed_agents`.
+    pub fn cancelled(&self, list: &str) -> Vec<String> {
+        let pairs = self.plan[list].as_array().into_iter().flatten();
+        pairs.filter_map(|pair| pair[0].as_str().map(str::to_owned)).collect()
+    }
+}
+
+const COLUMNS: &str = "id, seq, status, to_phase, include_target, cut_seq, run_id, layers, from_phase, epoch, reason, \
+    plan_hash, plan, created_at, finished_at";
 
 /// The rollbacks of a run, oldest first.
 pub fn of_run(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<Remembered>> {
-    snapshot.query_all(
-        "SELECT id, seq, status, to_phase, include_target, cut_seq FROM rollbacks WHERE run_id = $1 ORDER BY seq",
-        &[&run_id.as_str()],
-        from_row,
+    let sql = format!("SELECT {COLUMNS} FROM rollbacks WHERE run_id = $1 ORDER BY seq");
+    snapshot.query_all(&sql, &[&run_id.as_str()], from_row)
+}
+
+/// The rollbacks of all runs, oldest first.
+pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<Remembered>> {
+    snapshot.query_all(&format!("SELECT {COLUMNS} FROM rollbacks WHERE seq > 0 ORDER BY seq"), &[], from_row)
+}
+
+/// Errors: `rolling_back` while a rollback of the run is not finished, naming it.
+pub fn require_finished(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<()> {
+    let unfinished = of_run(snapshot, run_id)?.into_iter().find(|rollback| !rollback.status.is_over());
+    let Some(rollback) = unfinished else { return Ok(()) };
+    Err(Diagnosis::new(
+        Code::RollingBack,
+        format!("The run {} is in the middle of the rollback {}.", run_id.short(), rollback.id.short()),
+    )
+    .hint(format!("finish it: ic rollback resume {} --yes", rollback.id.short()))
+    .detail("run_id", run_id.as_str())
+    .detail("rollback_id", rollback.id.as_str()))
+}
+
+/// The rollback with this full id. Errors: `rollback_not_found`.
+pub fn get(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Remembered> {
+    let sql = format!("SELECT {COLUMNS} FROM rollbacks WHERE id = $1");
+    snapshot
+        .query_opt(&sql, &[&id.as_str()], from_row)?
+        .ok_or_else(|| Diagnosis::new(Code::RollbackNotFound, format!("There is no rollback {id}.")))
+}
+
+/// The rollback that `text` names: an id, or the end of one.
+///
+/// Errors: `rollback_not_found`, `ambiguous_id`, `invalid_reference`.
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Remembered> {
+    get(snapshot, &RollbackId::from_ledger(reference::resolve(snapshot, REFERENT, text)?))
+}
+
+/// Records how far a rollback is.
+pub(super) fn set_status(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    id: &RollbackId,
+    status: RollbackStatus,
+) -> Result<()> {
+    let finished_at = (status == RollbackStatus::Done).then(|| now.millis());
+    tx.execute_one(
+        "UPDATE rollbacks SET status = $1, finished_at = coalesce($2, finished_at) WHERE id = $3",
+        &[&status.as_str(), &finished_at, &id.as_str()],
     )
 }
 
@@ -81,27 +173,40 @@ fn from_row(row: &Row<'_>) -> Result<Remembered> {
         to_phase: row.get(3)?,
         include_target: row.get(4)?,
         cut_seq: row.get(5)?,
+        run_id: RunId::from_ledger(row.get(6)?),
+        layers: row.parse(7, "rollbacks", layer::from_json)?,
+        from_phase: row.get(8)?,
+        epoch: row.get(9)?,
+        reason: row.get(10)?,
+        plan_hash: row.get(11)?,
+        plan: row.parse(12, "rollbacks", |text| serde_json::from_str(text).ok())?,
+        created_at: Timestamp(row.get(13)?),
+        finished_at: row.get::<Option<i64>>(14)?.map(Timestamp),
     })
 }
 
-/// Records a rollback that is done as soon as its transaction is.
-pub(super) fn insert_done(
+/// Records a rollback: done as soon as its transaction is, or begun.
+pub(super) fn insert(
     tx: &Transaction<'_>,
     now: Timestamp,
     rollback: &Rollback,
-    id: &RollbackId,
-    seq: Seq,
+    (id, seq): (&RollbackId, Seq),
+    (status, layers): (RollbackStatus, &[Layer]),
+    remembered: &Value,
 ) -> Result<()> {
     let plan = &rollback.plan;
+    let finished_at = (status == RollbackStatus::Done).then(|| now.millis());
     tx.execute_one(
         "INSERT INTO rollbacks (id, reversed_id, seq, run_id, status, layers, from_phase, to_phase, include_target, \
          cut_seq, epoch, reason, plan_hash, plan, created_at, finished_at) \
-         VALUES ($1, $2, $3, $4, 'done', '[\"workflow\"]', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
         &[
             &id.as_str(),
             &reversed_digits(id.as_str()),
             &seq,
             &plan.run.id.as_str(),
+            &status.as_str(),
+            &layer::to_json(layers),
             &plan.run.phase,
             &plan.to_phase,
             &plan.include_target,
@@ -109,15 +214,24 @@ pub(super) fn insert_done(
             &plan.next_epoch(),
             &rollback.reason,
             &rollback.plan_hash,
-            &plan.to_json().to_string(),
+            &remembered.to_string(),
             &now.millis(),
-            &now.millis(),
+            &finished_at,
         ],
     )
 }
 
-/// Takes the reason out of the rollback that event `seq` recorded, if it recorded one.
+/// Takes the reason out of the rollback whose event this is, and what its steps said.
 pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
-    tx.execute("UPDATE rollbacks SET reason = NULL WHERE run_id = $1 AND seq = $2", &[&run_id.as_str(), &seq])
-        .map(|_| ())
+    const NAMED: &str = "SELECT id FROM rollbacks WHERE run_id = $1 AND (seq = $2 OR id = \
+        (SELECT subject_id FROM events WHERE seq = $2 AND (source = 'rollback' OR type = 'rollback')))";
+    tx.execute(
+        &format!("UPDATE rollbacks SET reason = NULL WHERE id IN ({NAMED})"),
+        &[&run_id.as_str(), &seq],
+    )?;
+    tx.execute(
+        &format!("UPDATE rollback_steps SET error = NULL WHERE rollback_id IN ({NAMED})"),
+        &[&run_id.as_str(), &seq],
+    )
+    .map(|_| ())
 }

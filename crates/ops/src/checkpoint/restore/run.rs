@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use super::super::Workspace;
 use super::super::git::GitRestore;
 use super::super::shot::{Purpose, Shot};
+use super::refusal::{plan_changed, refused};
 use super::{Conflict, Report, Request, Status};
 
 /// How far a restore is, for whoever watches it from another thread.
@@ -34,6 +35,8 @@ pub(super) struct Task {
     pub(super) kind: Kind,
     pub(super) target: Checkpoint,
     pub(super) limits: Limits,
+    /// Branches that other work trees use stay where they are: a rollback takes back what is its run's own.
+    pub(super) leaves_others: bool,
 }
 
 pub(super) struct Done {
@@ -98,15 +101,17 @@ fn plan_report(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<(Report, Shot)> {
-    let Task { target, mut limits, .. } = task;
+    let Task { target, mut limits, leaves_others, .. } = task;
     let strategy = match request.strategy {
         Some(strategy) => strategy,
         None => workspace.usual_strategy(&target, request)?,
     };
     workspace.narrow(&mut limits, &target, strategy, request.mine)?;
     let (shot, mut differences) = workspace.compare(&target, &limits, watch)?;
-    let git =
-        if strategy.has_git() { Some(workspace.plan_git(&target, &shot, request.force)?) } else { None };
+    let git = match strategy.has_git() {
+        true => Some(workspace.plan_git(&target, &shot, (request.force, leaves_others))?),
+        false => None,
+    };
     if !strategy.has_files() {
         differences.clear();
     }
@@ -158,7 +163,7 @@ impl Workspace<'_> {
         let before = Manifest::read(&self.objects, &safety.manifest)?.git;
         let purpose = Purpose::new(CheckpointKind::Safety, Link::default());
         let shot = self.shoot(purpose, &Progress::default())?;
-        let git = self.plan_git(target, &shot, true)?;
+        let git = self.plan_git(target, &shot, (true, true))?;
         let known = |state: &GitState, name: &[u8]| {
             state.refs.iter().find(|(known, _)| known.0 == name).map(|(_, commit)| commit.clone())
         };
@@ -369,30 +374,4 @@ fn hash_of(plan: &Plan, git: Option<&GitRestore>, target: &CheckpointId) -> Stri
     // A plan is plain data: it can always be written.
     digest.update(serde_json::to_vec(plan).unwrap_or_default());
     ic_events::hex(&digest.finalize().into())
-}
-
-fn refused(report: &Report) -> Diagnosis {
-    let listed: Vec<serde_json::Value> = report
-        .conflicts
-        .iter()
-        .map(|c| serde_json::json!({ "path": String::from_utf8_lossy(&c.path.0), "reason": c.reason }))
-        .collect();
-    let first = &report.conflicts[0];
-    let path = String::from_utf8_lossy(&first.path.0).into_owned();
-    let others = match report.conflicts.len() - 1 {
-        0 => String::new(),
-        n => format!(", and {n} more"),
-    };
-    Diagnosis::new(
-        Code::Conflict,
-        format!("Somebody else changed what would be restored: {path} ({}){others}. Nothing was written.", first.reason),
-    )
-    .hint("--force takes the checkpoint's state, --keep-theirs leaves these paths as they are; --dry-run lists them")
-    .detail("conflicts", listed)
-}
-
-fn plan_changed(report: &Report) -> Diagnosis {
-    Diagnosis::new(Code::PlanChanged, "The tree changed since the plan was made. Nothing was written.")
-        .hint("look again: --dry-run")
-        .detail("plan_hash", report.plan_hash.clone())
 }

@@ -17,7 +17,7 @@ use super::Conflict;
 
 impl Workspace<'_> {
     /// Errors: `work_running`, naming the running dispatches of this root whose processes live. The caller's own is none.
-    pub(super) fn require_no_workers(&self) -> Result<()> {
+    pub(crate) fn require_no_workers(&self) -> Result<()> {
         let working = self.kernel.read(|snapshot| {
             let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.id);
             let filter = dispatch::Filter {

@@ -136,7 +136,7 @@ fn what_is_no_configuration_is_refused() {
         ("rollback:\n  retention: [1]\n", (2, 14), "a mapping is expected"),
         ("rollback: {}\nrollback: {}\n", (2, 1), "the key `rollback` stands twice"),
         ("rollback:\n  enabled: true\n  enabled: false\n", (3, 3), "the key `enabled` stands twice"),
-        ("rewind: {}\nrewind: {}\n", (2, 1), "the key `rewind` stands twice"),
+        ("workflow: {}\nworkflow: {}\n", (2, 1), "the key `workflow` stands twice"),
         ("rollback: {}\n---\nrollback: {}\n", (3, 1), "a second document"),
         ("rollback: {enabled: true\n", (1, 11), "unclosed bracket"),
         ("rollback:\n\t- x\n", (2, 2), ""),
@@ -161,7 +161,7 @@ fn bytes_that_are_no_text_are_refused() {
 
 #[test]
 fn anchors_are_text_that_stands_twice() {
-    let text = "rewind: &age 3d\nrollback:\n  retention:\n    max-age: *age\n";
+    let text = "workflow: &age 3d\nrollback:\n  retention:\n    max-age: *age\n";
     assert_eq!(only(text), json!("3d"));
     refused(text.replace("3d", "soon"), (4, 14), "\"soon\" is not a duration");
 }
@@ -173,23 +173,23 @@ fn small_files_that_unfold_to_large_ones_are_refused() {
         assert_eq!(error.code(), Code::InvalidConfig);
         assert!(error.message().contains("too much is nested"), "{error}");
     };
-    let mut laughs = "rewind:\n  a: &a [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+    let mut laughs = "workflow:\n  a: &a [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
     for (of, name) in "abcdefghi".chars().zip("bcdefghij".chars()) {
         laughs += &format!("  {name}: &{name} [{}]\n", vec![format!("*{of}"); 10].join(","));
     }
     too_much(laughs);
     let copies = |key: &str| format!("{key}: [&a {}{}]\n", "x".repeat(500_000), ",*a".repeat(20_000));
-    too_much(copies("rewind"));
+    too_much(copies("workflow"));
     too_much(format!("rollback: {{checkpointing: {{{}}}}}\n", copies("include-ignored").trim_end()));
-    too_much(format!("rewind: {}{}\n", "[".repeat(200), "]".repeat(200)));
+    too_much(format!("workflow: {}{}\n", "[".repeat(200), "]".repeat(200)));
 }
 
 #[test]
 fn no_depth_exhausts_the_stack() {
-    let deep = format!("rewind: {}\n", "[".repeat(900_000));
+    let deep = format!("workflow: {}\n", "[".repeat(900_000));
     assert_eq!(read(deep).unwrap_err().code(), Code::InvalidConfig);
     let deep: String = (1..900).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
-    assert_eq!(read(format!("rewind:\n{deep}")).unwrap_err().code(), Code::InvalidConfig);
+    assert_eq!(read(format!("workflow:\n{deep}")).unwrap_err().code(), Code::InvalidConfig);
 }
 
 #[test]

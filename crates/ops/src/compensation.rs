@@ -1,0 +1,287 @@
+//! Compensations of a run: declaring them, running them in reverse, and what is not covered.
+
+mod place;
+mod plan;
+mod saga;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use ic_base::{Code, CompensationId, Diagnosis, Result, RunId};
+use ic_checkpoint::lock::{self, Mode};
+use ic_checkpoint::manifest::PathText;
+use ic_dispatch::dispatch::{self, Filter};
+use ic_phase::{Run, RunStatus};
+use ic_saga::action::FileBefore;
+use ic_saga::compensation::{self, NewCompensation};
+use ic_saga::coverage::{CompensationReport, Coverage};
+use ic_saga::order::FailurePolicy;
+use ic_saga::process::ProcessIdentity;
+use ic_saga::undo;
+use ic_saga::{Action, Compensation, State};
+use ic_store::Snapshot;
+
+pub use plan::{Scope, UndoPlan, plan};
+pub use saga::{Saga, Sink, Undoing};
+
+use crate::Kernel;
+use crate::checkpoint::{Settings, Workspace, paths_in_root};
+
+/// How the effect of a step is undone, as somebody declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Declared {
+    /// By an action that is ready.
+    Action(Action),
+    /// By putting paths back as they are now; from the working directory.
+    RestoreFiles(Vec<PathBuf>),
+    /// By ending a process that runs now.
+    KillProcess(u32),
+}
+
+/// What is to be declared.
+#[derive(Debug, Clone)]
+pub struct Declaration<'a> {
+    /// The run.
+    pub run: &'a str,
+    /// The step.
+    pub step: &'a str,
+    /// How its effect is undone.
+    pub declared: Declared,
+    /// For people.
+    pub description: Option<&'a str>,
+}
+
+/// Registers the compensation of a step of an active run and arms it: its effect may be made now.
+///
+/// Errors: `run_not_active`, `rolling_back`, `stale_dispatch`, `path_not_found` for a path outside of the root, `invalid_value`
+/// (no such process, no file that could be put back, a working directory outside of the project).
+pub fn add(kernel: &Kernel, settings: &Settings, declaration: &Declaration<'_>) -> Result<Compensation> {
+    let id: CompensationId = kernel.context.new_id();
+    let run = kernel.read(|snapshot| kernel.run(snapshot, declaration.run))?;
+    let mut _held = None;
+    let action = match &declaration.declared {
+        Declared::Action(action) => place::in_project(action.clone(), &run.project_dir)?,
+        Declared::KillProcess(pid) => Action::KillProcess { pid_file: None, identity: Some(living(*pid)?) },
+        Declared::RestoreFiles(paths) => {
+            let workspace = Workspace::of_run(kernel, &run, settings)?;
+            let paths = paths_in_root(&workspace, paths)?.into_iter().map(PathText).collect::<Vec<_>>();
+            // Nothing is swept until the row that needs the contents is committed.
+            _held = Some(lock::store(workspace.objects.path(), Mode::Shared, settings.busy_timeout)?);
+            Action::RestoreFiles { files: remember_files(kernel, &workspace, &paths)? }
+        }
+    };
+    kernel.write(|tx, now| {
+        let run = ic_phase::run::get(tx, &run.id)?;
+        run.require_active()?;
+        let dispatch_id = kernel.dispatch_in(tx, &run.id)?;
+        let new = NewCompensation {
+            id: &id,
+            run: (&run.id, run.epoch),
+            dispatch_id: dispatch_id.as_ref(),
+            step: declaration.step,
+            needs: &[],
+            phase: &run.phase,
+            action: &action,
+            description: declaration.description,
+        };
+        compensation::arm(tx, now, &new)
+    })
+}
+
+/// What stands at paths now; the contents are durable. The caller holds the store's lock.
+///
+/// Errors: `invalid_value` for what could not be put back: a directory, git's own files, the ledger, what lies behind a link.
+pub fn remember_files(
+    kernel: &Kernel,
+    workspace: &Workspace<'_>,
+    paths: &[PathText],
+) -> Result<Vec<FileBefore>> {
+    paths.iter().try_for_each(|path| place::check_file(workspace, path))?;
+    let writer = workspace.objects.writer(kernel.context.now())?;
+    let files = undo::remember_files(&writer, &workspace.root, paths)?;
+    writer.finish()?;
+    Ok(files)
+}
+
+fn living(pid: u32) -> Result<ProcessIdentity> {
+    ProcessIdentity::of(pid)?.ok_or_else(|| {
+        Diagnosis::new(Code::InvalidValue, format!("There is no process {pid}."))
+            .hint("give the number of a process that runs now")
+    })
+}
+
+/// The compensations of a run, in the order in which their effects were begun.
+pub fn list(kernel: &Kernel, reference: &str) -> Result<Vec<Compensation>> {
+    kernel.read(|snapshot| compensation::list(snapshot, &kernel.run(snapshot, reference)?.id))
+}
+
+/// How much of a run can be undone: its work and its declared steps, rolled-back ones aside.
+pub fn coverage(kernel: &Kernel, reference: &str) -> Result<(RunId, CompensationReport)> {
+    kernel.read(|snapshot| {
+        let run = kernel.run(snapshot, reference)?;
+        let report = CompensationReport::new(steps(snapshot, &run)?);
+        Ok((run.id, report))
+    })
+}
+
+fn steps(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<(String, Coverage)>> {
+    let filter = Filter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
+    let mut steps: Vec<(String, Coverage)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut names: HashMap<String, String> = HashMap::new();
+    let mut put = |step: String, coverage: Coverage| {
+        let at = *places.entry(step.clone()).or_insert_with(|| {
+            steps.push((step, Coverage::Undeclared));
+            steps.len() - 1
+        });
+        steps[at].1 = steps[at].1.max(coverage);
+    };
+    for dispatch in dispatch::list(snapshot, &filter)?.into_iter().rev() {
+        if dispatch.rolled_back_by.is_none() {
+            let name = dispatch.work.name.clone().unwrap_or_else(|| dispatch.id.short().to_owned());
+            names.insert(dispatch.id.as_str().to_owned(), name.clone());
+            put(name, Coverage::Undeclared);
+        }
+    }
+    for compensation in compensation::list(snapshot, &run.id)? {
+        // What was left as it is belongs to the attempt that was taken back.
+        let is_over = compensation.state == State::Skipped && compensation.epoch < run.epoch;
+        if compensation.rolled_back_by.is_none() && !is_over {
+            let work = compensation.dispatch_id.as_ref().and_then(|id| names.get(id.as_str()));
+            let coverage = compensation.action.coverage();
+            if let Some(work) = work.filter(|work| **work != compensation.step) {
+                put(work.clone(), coverage);
+            }
+            put(compensation.step.clone(), coverage);
+        }
+    }
+    Ok(steps)
+}
+
+/// What is to be undone.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// The run.
+    pub run: &'a str,
+    /// Which of its effects.
+    pub scope: Scope,
+    /// Say what would be undone and change nothing.
+    pub dry_run: bool,
+    /// What happens to the others when one cannot be undone.
+    pub policy: FailurePolicy,
+    /// Whether what was done before a pivot is undone too.
+    pub force: bool,
+    /// Set from elsewhere: no further undo begins, and the one under way is ended.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// How far it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It was a dry run.
+    Planned,
+    /// Everything that can be undone is.
+    Done,
+    /// One failed, and the others wait.
+    Stopped,
+    /// One failed, and the others are undone as far as they can be.
+    Failed,
+}
+
+impl Status {
+    /// The text in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Done => "done",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What was undone, or would be.
+#[derive(Debug)]
+pub struct Report {
+    /// The run.
+    pub run_id: RunId,
+    /// How far it came.
+    pub status: Status,
+    /// The compensations in the order of undoing, as they are now.
+    pub results: Vec<Compensation>,
+    /// What was meant and is not undone, in the same order, as it is now.
+    pub left: Vec<Compensation>,
+    /// The step that cannot be undone, and because of which some of them are left.
+    pub pivot: Option<String>,
+    /// Whether the run is closed because something failed, until it is undone.
+    pub is_closed: bool,
+}
+
+/// Undoes the effects of a run, in reverse.
+///
+/// Meanwhile the run is closed (`rolling_back`); it stays so while an undo of it has failed, and the same call goes on with what
+/// is left. Errors: `unknown_phase`, `phase_ahead`, `compensation_not_found`, `stale_dispatch`; `work_running` while another process
+/// executes or compensates the run.
+pub fn run(
+    kernel: &Kernel,
+    settings: &Settings,
+    request: &Request<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Report> {
+    let run = kernel.read(|snapshot| kernel.run(snapshot, request.run))?;
+    let make = || {
+        kernel.read(|snapshot| {
+            let run = ic_phase::run::get(snapshot, &run.id)?;
+            plan(snapshot, &run, &request.scope, request.force)
+        })
+    };
+    // What is refused is refused before anything is written.
+    let plan = make()?;
+    if request.dry_run {
+        kernel.read(|snapshot| kernel.calling_dispatch(snapshot))?;
+        return Ok(Report {
+            run_id: run.id,
+            status: Status::Planned,
+            results: plan.undo().cloned().collect(),
+            left: plan.left().cloned().collect(),
+            pivot: plan.pivot,
+            is_closed: false,
+        });
+    }
+    let mut saga = Saga::take(kernel, settings, &run.id)?;
+    saga.interrupted = request.interrupted.clone();
+    let plan = make()?;
+    let was_closed = saga.run()?.status == RunStatus::RollingBack;
+    if plan.undo().next().is_some() {
+        saga.close()?;
+    }
+    let undoing = saga.undo(&plan, request.policy, sink)?;
+    let is_done = undoing.left.is_empty();
+    // What closed the run before is not settled by the undoing of something else.
+    let is_closed = (!is_done && undoing.has_failed) || (was_closed && has_unfinished(kernel, &run.id)?);
+    if !is_closed {
+        saga.reopen()?;
+    }
+    let status = match (undoing.has_failed, request.policy) {
+        (false, _) if is_done => Status::Done,
+        (true, FailurePolicy::Continue) => Status::Failed,
+        _ => Status::Stopped,
+    };
+    let left = undoing.left.iter().map(|id| as_it_is(id, &undoing.results, &plan)).collect::<Result<_>>()?;
+    Ok(Report { run_id: run.id, status, results: undoing.results, left, pivot: plan.pivot, is_closed })
+}
+
+/// Whether an undo of the run failed, or was begun and not ended.
+fn has_unfinished(kernel: &Kernel, run: &RunId) -> Result<bool> {
+    let all = kernel.read(|snapshot| compensation::list(snapshot, run))?;
+    Ok(all.iter().any(|one| matches!(one.state, State::Failed | State::Running)))
+}
+
+/// A compensation of a plan after the attempts to undo it.
+fn as_it_is(id: &CompensationId, tried: &[Compensation], plan: &UndoPlan) -> Result<Compensation> {
+    tried.iter().chain(plan.undo()).chain(plan.left()).find(|one| one.id == *id).cloned().ok_or_else(|| {
+        Diagnosis::new(Code::Internal, "What is left was not in the plan.").detail("id", id.as_str())
+    })
+}

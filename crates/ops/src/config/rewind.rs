@@ -1,0 +1,105 @@
+//! The part `rewind`: the application's own database, and what is taken back there (seed 002).
+
+use std::path::{Path, PathBuf};
+
+use ic_rewind::journal::Setup;
+use ic_rewind::{Anchor, Audit, Profile, Table, Target};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The database of the profile `devs` where none is named, beside the ledger.
+pub const DEVS_DATABASE: &str = "state.db";
+
+/// What rewinds act on, before it is known where the project and its store are.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Given")]
+pub struct Rewinding {
+    /// A known layout.
+    pub profile: Option<Profile>,
+    /// The database, from the project's root; `None`: beside the ledger.
+    pub database: Option<PathBuf>,
+    /// Everything else; its database is not the one to be used.
+    target: Target,
+    /// The program that prunes an outside store of vectors, with its arguments.
+    pub vectors: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Given {
+    #[serde(default)]
+    profile: Option<Profile>,
+    #[serde(default)]
+    database: Option<PathBuf>,
+    #[serde(default)]
+    anchor: Option<Anchor>,
+    #[serde(default)]
+    tables: Option<Vec<Table>>,
+    #[serde(default)]
+    audit: Option<Audit>,
+    #[serde(default)]
+    vectors: Option<Vectors>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Vectors {
+    exec: Vec<String>,
+}
+
+impl TryFrom<Given> for Rewinding {
+    type Error = String;
+
+    fn try_from(given: Given) -> Result<Self, String> {
+        let Given { profile, database, anchor, tables, audit, vectors } = given;
+        if database.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
+            return Err("`rewind.database` is empty".to_owned());
+        }
+        if database.is_none() && profile != Some(Profile::Devs) {
+            return Err("`rewind` names no `database`".to_owned());
+        }
+        if vectors.as_ref().is_some_and(|vectors| vectors.exec.first().is_none_or(String::is_empty)) {
+            return Err("`rewind.vectors.exec` names no program".to_owned());
+        }
+        let own = profile.map(|profile| Target::of_profile(profile, Path::new("")));
+        let own = own.as_ref();
+        let missing = |key: &str| format!("`rewind` has no `{key}`, and no `profile` (devs, langgraph)");
+        let tables = tables.filter(|tables| !tables.is_empty());
+        let target = Target {
+            database: PathBuf::new(),
+            anchor: anchor.or_else(|| own.map(|own| own.anchor.clone())).ok_or_else(|| missing("anchor"))?,
+            tables: tables.or_else(|| own.map(|own| own.tables.clone())).ok_or_else(|| missing("tables"))?,
+            audit: audit.or_else(|| own.and_then(|own| own.audit.clone())),
+            profile,
+        };
+        Ok(Self { profile, database, target, vectors: vectors.map(|vectors| vectors.exec) })
+    }
+}
+
+impl Rewinding {
+    /// What is acted on in the project with this root, whose ledger lies in `store`.
+    pub fn setup(&self, root: &Path, store: &Path) -> Setup {
+        let database = match &self.database {
+            Some(path) => root.join(path),
+            None => store.join(DEVS_DATABASE),
+        };
+        // The same database under two names would be two to the journal.
+        let database = std::fs::canonicalize(&database).unwrap_or(database);
+        Setup { target: Target { database, ..self.target.clone() }, vectors: self.vectors.clone() }
+    }
+
+    /// The settings by their flat keys.
+    pub(super) fn settings(this: Option<&Self>) -> [(&'static str, Value); 4] {
+        let of = |value: fn(&Self) -> Value| this.map_or(Value::Null, value);
+        let tables = |this: &Self| {
+            let names = this.target.tables.iter().map(|table| table.name.as_str());
+            json!(names.collect::<Vec<_>>())
+        };
+        [
+            ("rewind.profile", of(|this| json!(this.profile))),
+            ("rewind.database", of(|this| json!(this.database.as_ref().map(|path| path.to_string_lossy())))),
+            ("rewind.tables", of(tables)),
+            ("rewind.vectors", of(|this| json!(this.vectors))),
+        ]
+    }
+}

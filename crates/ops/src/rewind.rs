@@ -1,0 +1,247 @@
+//! Taking an application back to a task: git, then its database, then vectors (seed 002).
+//!
+//! Locking and recovery: one rewind of a database at a time, by a lock that the operating system ends with its holder. The
+//! journal says before each stage that it is about to be tried and after it that it is done; a stage that was done and not yet
+//! recorded when its process died is recognised by what it left (the commit that is checked out, the archive), and so
+//! [`resume`] never does one twice. Later stages never run after an earlier one failed.
+
+mod configure;
+mod git;
+mod lock;
+mod plan;
+mod stages;
+mod undo;
+mod vectors;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use ic_base::{Code, Diagnosis, Result, RewindId};
+use ic_rewind::journal::{self, Entry, NewRewind, Setup, Stage, Status};
+use ic_rewind::{Options, RollbackSnapshot, Target, TaskRef};
+
+pub use configure::{Configured, add_to_configuration, configuration_text, init};
+pub use git::{GitPlan, restore_command};
+pub use undo::{Undone, undo};
+
+use crate::Kernel;
+use crate::checkpoint::Settings;
+use crate::config::Config;
+
+/// What is gone back to, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The task's key.
+    pub task: &'a str,
+    /// Values of the anchor's scope columns, where the key is not enough.
+    pub scope: &'a [(String, String)],
+    /// The tree stays as it is.
+    pub no_git: bool,
+    /// Local changes in the tree are no hindrance; they stay in the safety checkpoint.
+    pub force: bool,
+}
+
+impl Request<'_> {
+    fn task_ref(&self) -> TaskRef {
+        let task = TaskRef::new(self.task);
+        self.scope.iter().fold(task, |task, (column, value)| task.in_scope(column, value.as_str()))
+    }
+}
+
+/// What ends a rewind early, and may be looked at from another thread.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    /// Set when somebody interrupts: the command for vectors is then ended.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// What a rewind would do.
+#[derive(Debug, Clone)]
+pub struct Preview {
+    /// The database.
+    pub database: PathBuf,
+    /// The task, its order, and the rows that would go.
+    pub snapshot: RollbackSnapshot,
+    /// What git would do; `None`: the tree stays.
+    pub git: Option<GitPlan>,
+    /// The command that prunes vectors; `None`: there is none.
+    pub vectors: Option<Vec<String>>,
+}
+
+impl Preview {
+    /// Whether everything is as the rewind would leave it.
+    pub fn is_at_target(&self) -> bool {
+        self.snapshot.affected_row_counts.total() == 0 && self.git.as_ref().is_none_or(|git| !git.moves())
+    }
+}
+
+/// What became of a call that was to rewind.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Everything was as it is to be; nothing was begun.
+    NothingToDo(Box<Preview>),
+    /// It was begun, and is done or stopped.
+    Begun(Box<Entry>),
+}
+
+/// What can be rewound here, by the configuration. Errors: `invalid_config` if there is no such part.
+pub fn setup(kernel: &Kernel, config: &Config) -> Result<Setup> {
+    let Some(rewinding) = &config.rewind else {
+        return Err(Diagnosis::new(
+            Code::InvalidConfig,
+            "The configuration has no part `rewind`: what can be rewound is not said.",
+        )
+        .hint(
+            "ic rewind init --profile devs; or, for a database that is there: ic rewind inspect DB --write",
+        ));
+    };
+    Ok(rewinding.setup(&kernel.project.root, store(kernel)))
+}
+
+/// What [`rewind`] would do now. Nothing is changed.
+///
+/// Errors: `unknown_task`, `ambiguous_id`; `conflict`, which names what stands in the way, in the tree or among the rows;
+/// `git_in_progress`, `invalid_config`, `busy`.
+pub fn preview(
+    kernel: &Kernel,
+    settings: &Settings,
+    setup: &Setup,
+    request: &Request<'_>,
+) -> Result<Preview> {
+    plan::plan(kernel, settings, setup, request).map(|planned| planned.preview)
+}
+
+/// Takes the tree, the database and vectors back to a task.
+///
+/// Errors: those of [`preview`], also `conflict` while another rewind of the database is unfinished: nothing was begun.
+/// A failure later on, before anything was changed, is an error too; afterwards the entry says that it stopped, and where.
+pub fn rewind(
+    kernel: &Kernel,
+    settings: &Settings,
+    setup: &Setup,
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<Outcome> {
+    let _lock = lock::database(store(kernel), &setup.target.database, settings.busy_timeout)?;
+    refuse_unfinished(kernel, &setup.target)?;
+    let planned = plan::plan(kernel, settings, setup, request)?;
+    if planned.preview.is_at_target() {
+        return Ok(Outcome::NothingToDo(Box::new(planned.preview)));
+    }
+    let id: RewindId = kernel.context.new_id();
+    let archive = archive_path(kernel, &id)?;
+    let git_commit = planned.preview.git.as_ref().map(|git| git.commit.as_str());
+    let entry = kernel.write(|tx, now| {
+        let new = NewRewind {
+            id: &id,
+            root: &kernel.project.root,
+            setup,
+            task: &planned.task,
+            git_commit,
+            is_forced: request.force,
+            archive: &archive,
+        };
+        journal::begin(tx, now, &new)?;
+        journal::get(tx, &id)
+    })?;
+    stages::carry_out(kernel, settings, entry, watch).map(|entry| Outcome::Begun(Box::new(entry)))
+}
+
+/// Goes on with a rewind that stopped, or whose process died; one that is done is returned as it is.
+///
+/// Errors: `rewind_not_found`, `busy` while its process works on it, `conflict` if it was undone.
+pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Entry> {
+    let found = kernel.read(|snapshot| journal::resolve(snapshot, reference))?;
+    let _lock = lock::database(store(kernel), &found.database, settings.busy_timeout)?;
+    let entry = kernel.read(|snapshot| journal::get(snapshot, &found.id))?;
+    match entry.status {
+        Status::Done => return Ok(entry),
+        Status::Undone => {
+            return Err(Diagnosis::new(
+                Code::Conflict,
+                format!("The rewind {} was undone; there is nothing to go on with.", entry.id.short()),
+            )
+            .hint(format!("rewind anew: ic rewind to {}", entry.task_id))
+            .detail("rewind_id", entry.id.as_str()));
+        }
+        Status::InProgress | Status::Stopped => {}
+    }
+    if !entry.has_begun() {
+        refuse_unfinished(kernel, &entry.setup.target)?;
+    }
+    vectors::end_leftover(&entry)?;
+    let entry = kernel.write(|tx, now| {
+        journal::reopen(tx, now, &entry.id)?;
+        journal::get(tx, &entry.id)
+    })?;
+    stages::carry_out(kernel, settings, entry, watch)
+}
+
+/// One rewind: the one that `reference` names, else the newest. Errors: `rewind_not_found`.
+pub fn show(kernel: &Kernel, reference: Option<&str>) -> Result<Entry> {
+    kernel.read(|snapshot| match reference {
+        Some(reference) => journal::resolve(snapshot, reference),
+        None => journal::newest(snapshot)?.ok_or_else(|| {
+            Diagnosis::new(Code::RewindNotFound, "Nothing was rewound here yet.").hint("see: ic rewind list")
+        }),
+    })
+}
+
+/// Every rewind, newest first.
+pub fn list(kernel: &Kernel) -> Result<Vec<Entry>> {
+    kernel.read(journal::list)
+}
+
+/// Errors: `conflict` while a rewind of the database has begun to change something and is not finished.
+fn refuse_unfinished(kernel: &Kernel, target: &Target) -> Result<()> {
+    let unfinished = kernel.read(|snapshot| journal::unfinished(snapshot, &target.database))?;
+    let Some(entry) = unfinished.first() else { return Ok(()) };
+    let id = entry.id.short();
+    Err(Diagnosis::new(
+        Code::Conflict,
+        format!(
+            "The rewind {id} of this database to {} is not finished: it came to {}.",
+            entry.task_id,
+            entry.stage.as_str()
+        ),
+    )
+    .hint(format!("finish it: ic rewind resume {id}; or take it back: ic rewind undo {id}"))
+    .detail("rewind_id", entry.id.as_str())
+    .detail("stage", entry.stage.as_str()))
+}
+
+/// The directory of the ledger.
+fn store(kernel: &Kernel) -> &Path {
+    kernel.ledger.path().parent().unwrap_or(Path::new("/"))
+}
+
+/// Where the rows of a rewind will be; its directory is made.
+fn archive_path(kernel: &Kernel, id: &RewindId) -> Result<PathBuf> {
+    Ok(lock::directory(store(kernel))?.join(format!("{id}.db")))
+}
+
+fn options(settings: &Settings) -> Options {
+    Options { busy_timeout: settings.busy_timeout.max(Duration::from_millis(1)) }
+}
+
+/// What every preview says.
+pub const NOTE: &str = "It removes rows; it does not restore rows that were updated since.";
+
+/// The stages that are still to be done, in their order: `git`, `sqlite`, `vectors`. None are of what is done or undone.
+pub fn stages_left(entry: &Entry) -> Vec<&'static str> {
+    if !entry.is_unfinished() {
+        return Vec::new();
+    }
+    let git = entry.git_commit.is_some() && entry.stage < Stage::GitDone;
+    let sqlite = entry.stage < Stage::DbDone;
+    let vectors = entry.setup.vectors.is_some() && entry.stage < Stage::VectorDone;
+    let all = [("git", git), ("sqlite", sqlite), ("vectors", vectors)];
+    all.into_iter().filter(|(_, is_left)| *is_left).map(|(stage, _)| stage).collect()
+}
+
+/// The command that goes on with an unfinished rewind.
+pub fn resume_command(entry: &Entry) -> Option<String> {
+    entry.is_unfinished().then(|| format!("ic rewind resume {} --yes", entry.id.short()))
+}

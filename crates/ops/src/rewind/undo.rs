@@ -1,0 +1,72 @@
+//! Taking a rewind back: the rows of its archive return. The tree is left to whoever wants it back.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_rewind::journal::{self, Entry, Stage, Status};
+use ic_rewind::{Archive, RelationalRollbackEngine};
+
+use super::{lock, options, store, vectors};
+use crate::Kernel;
+use crate::checkpoint::Settings;
+
+/// A rewind that was taken back.
+#[derive(Debug)]
+pub struct Undone {
+    /// The rewind.
+    pub entry: Entry,
+    /// The rows that are back, by table; empty if none were gone.
+    pub restored: Vec<(String, u64)>,
+}
+
+/// Puts the rows of a rewind back exactly as they were, and records it. A rewind that stopped is given up by it.
+///
+/// The tree and vectors stay as they are. Errors: `rewind_not_found`; `nothing_to_undo` if it was undone; `conflict`, which
+/// names what stands in the way; `busy`. Nothing is changed then.
+pub fn undo(kernel: &Kernel, settings: &Settings, reference: &str) -> Result<Undone> {
+    let found = kernel.read(|snapshot| journal::resolve(snapshot, reference))?;
+    let _lock = lock::database(store(kernel), &found.database, settings.busy_timeout)?;
+    let entry = kernel.read(|snapshot| journal::get(snapshot, &found.id))?;
+    if entry.status == Status::Undone {
+        return Err(Diagnosis::new(
+            Code::NothingToUndo,
+            format!("The rewind {} was undone already.", entry.id.short()),
+        )
+        .detail("rewind_id", entry.id.as_str()));
+    }
+    kernel.read(|snapshot| kernel.calling_dispatch(snapshot).map(|_| ()))?;
+    vectors::end_leftover(&entry)?;
+    let archive = Archive::at(&entry.archive);
+    let restored = if entry.stage >= Stage::DbDone || archive.exists()? {
+        put_back(kernel, settings, &entry, &archive)?
+    } else {
+        Vec::new()
+    };
+    let entry = kernel.write_late_too(|tx, now| {
+        journal::undone(tx, now, &entry)?;
+        journal::get(tx, &entry.id)
+    })?;
+    Ok(Undone { entry, restored })
+}
+
+/// The rows that are back, by this call or by an earlier one that could not record it.
+fn put_back(
+    kernel: &Kernel,
+    settings: &Settings,
+    entry: &Entry,
+    archive: &Archive,
+) -> Result<Vec<(String, u64)>> {
+    let mut engine = RelationalRollbackEngine::open(&entry.setup.target, options(settings))?;
+    match engine.undo(archive, kernel.context.now()) {
+        Ok(report) => {
+            let rows = report.restored_row_counts.iter();
+            Ok(rows.map(|(table, rows)| (table.to_owned(), rows)).collect())
+        }
+        Err(error) if error.code() == Code::NothingToUndo => {
+            let tables = archive.manifest()?.tables.into_iter().rev();
+            Ok(tables
+                .map(|table| (table.name, table.rows))
+                .filter(|_| entry.stage >= Stage::DbDone)
+                .collect())
+        }
+        Err(error) => Err(error),
+    }
+}

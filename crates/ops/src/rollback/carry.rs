@@ -1,0 +1,225 @@
+//! The steps of a rollback that was begun, one by one, with its journal.
+
+use std::collections::BTreeSet;
+
+use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, Seq};
+use ic_checkpoint::restore::Strategy;
+use ic_events::{Cut, EventType, NewEvent};
+use ic_phase::{run, skip};
+use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
+use ic_saga::compensation as effects;
+use ic_saga::order::FailurePolicy;
+use ic_store::Transaction;
+use serde_json::{Value, json};
+
+use super::data;
+use super::preflight::target;
+use super::steps::{self, StepKind, StepState};
+use super::table::{self, Remembered, RollbackStatus};
+use super::whole::{Effects, Outcome, Parts};
+use crate::checkpoint::{self, RestoreRequest, Watch, Which, Workspace};
+use crate::compensation::{self, Saga, Scope, Sink};
+
+/// Makes the steps that are left, in order; the first that fails ends it.
+pub(super) fn carry_on(
+    saga: &Saga<'_>,
+    id: &RollbackId,
+    force: bool,
+    sink: &mut dyn Sink,
+    watch: &Watch,
+) -> Result<Outcome> {
+    let mut parts = Parts::default();
+    loop {
+        let (remembered, all) = saga
+            .kernel
+            .read(|snapshot| Ok((table::get(snapshot, id)?, steps::of_rollback(snapshot, id)?)))?;
+        let Some(step) = all.iter().find(|step| !step.state.is_over()).cloned() else {
+            return Ok(Outcome { remembered, steps: all, parts });
+        };
+        saga.write(|tx, now| {
+            table::set_status(tx, now, id, RollbackStatus::InProgress)?;
+            steps::set(tx, now, id, step.ord, StepState::Running, (None, None))
+        })?;
+        let done = match step.kind {
+            StepKind::Effects => undo_effects(saga, &remembered, force, sink, &mut parts),
+            StepKind::Tree => restore_tree(saga, &remembered, force, watch, &mut parts),
+            StepKind::Data => take_rows_back(saga, &remembered, &mut parts),
+            StepKind::Settle => settle(saga, &remembered, step.ord).map(|()| Value::Null),
+        };
+        match done {
+            Ok(_) if step.kind == StepKind::Settle => {}
+            Ok(detail) => saga.write(|tx, now| {
+                ic_events::append(tx, now, &event(&remembered, EventType::RollbackStepDone, step.kind))?;
+                steps::set(tx, now, id, step.ord, StepState::Done, (Some(&detail), None))
+            })?,
+            Err(error) => {
+                let why = format!("{}: {}", error.code().as_str(), error.message());
+                saga.write(|tx, now| {
+                    let stopped = NewEvent {
+                        reason: Some(&why),
+                        ..event(&remembered, EventType::RollbackStopped, step.kind)
+                    };
+                    ic_events::append(tx, now, &stopped)?;
+                    table::set_status(tx, now, id, RollbackStatus::Stopped)?;
+                    steps::set(tx, now, id, step.ord, StepState::Failed, (None, Some(&why)))
+                })?;
+                let (remembered, steps) = saga
+                    .kernel
+                    .read(|snapshot| Ok((table::get(snapshot, id)?, steps::of_rollback(snapshot, id)?)))?;
+                return Ok(Outcome { remembered, steps, parts });
+            }
+        }
+    }
+}
+
+pub(super) fn event(remembered: &Remembered, event_type: EventType, kind: StepKind) -> NewEvent<'_> {
+    NewEvent {
+        subject_id: Some(remembered.id.as_str()),
+        payload: Some(json!({ "step": kind.as_str() })),
+        ..NewEvent::of(&remembered.run_id, remembered.epoch, event_type)
+    }
+}
+
+/// The cut that a rollback was made with.
+pub(super) fn cut_of(remembered: &Remembered) -> Result<Cut> {
+    let phases = serde_json::from_value(remembered.plan["rolled_back_phases"].clone()).map_err(|e| {
+        Diagnosis::new(Code::Corrupt, format!("The plan of the rollback {} is damaged: {e}.", remembered.id))
+    })?;
+    Ok(Cut { run_id: remembered.run_id.clone(), seq: remembered.cut_seq, phases })
+}
+
+fn undo_effects(
+    saga: &Saga<'_>,
+    remembered: &Remembered,
+    force: bool,
+    sink: &mut dyn Sink,
+    parts: &mut Parts,
+) -> Result<Value> {
+    let cut = cut_of(remembered)?;
+    let run = saga.run()?;
+    let force = force || remembered.plan["choices"]["force"].as_bool().unwrap_or(false);
+    let plan = saga.kernel.read(|snapshot| compensation::plan(snapshot, &run, &Scope::After(cut), force))?;
+    let undoing = saga.undo(&plan, FailurePolicy::Stop, sink)?;
+    let failed = undoing.results.iter().find(|result| result.state == ic_saga::State::Failed).cloned();
+    let detail = json!({
+        "compensations": undoing.results.iter().map(|c| json!([c.id.as_str(), c.state.as_str()])).collect::<Vec<_>>(),
+    });
+    parts.effects = Some(Effects { compensations: undoing.results, left: undoing.left.clone() });
+    match failed {
+        Some(compensation) => Err(Diagnosis::new(
+            Code::Conflict,
+            format!(
+                "the effect of {} could not be undone: {}",
+                compensation.step,
+                compensation.last_error.as_deref().unwrap_or("it failed")
+            ),
+        )),
+        None if undoing.has_failed || !undoing.left.is_empty() => {
+            Err(Diagnosis::new(Code::Conflict, format!("{} effects are not undone", undoing.left.len())))
+        }
+        None => Ok(detail),
+    }
+}
+
+fn take_rows_back(saga: &Saga<'_>, remembered: &Remembered, parts: &mut Parts) -> Result<Value> {
+    let run = saga.run()?;
+    let which = (&remembered.id, remembered.cut_seq);
+    let (data, detail) = data::take_back(saga.kernel, saga.settings, &run, which)?;
+    parts.data = Some(data);
+    Ok(detail)
+}
+
+fn restore_tree(
+    saga: &Saga<'_>,
+    remembered: &Remembered,
+    force: bool,
+    watch: &Watch,
+    parts: &mut Parts,
+) -> Result<Value> {
+    let run = saga.run()?;
+    let workspace = Workspace::of_run(saga.kernel, &run, saga.settings)?;
+    let target = target(saga.kernel, &cut_of(remembered)?)?;
+    let said = &remembered.plan["choices"];
+    let choice = |name: &str| said[name].as_bool().unwrap_or(false);
+    let strategy = said["strategy"].as_str().and_then(Strategy::parse);
+    let request = RestoreRequest {
+        which: Which::Id(target.id.as_str()),
+        strategy: Some(strategy.unwrap_or(Strategy::FilesOnly)),
+        paths: &[],
+        mine: choice("mine"),
+        dry_run: false,
+        force: force || choice("force"),
+        keep_theirs: choice("keep_theirs"),
+        into: false,
+        expect_plan: None,
+    };
+    let report = checkpoint::restore_into(&workspace, target.clone(), &request, watch)?;
+    let failed =
+        report.failed.first().map(|(path, why)| (String::from_utf8_lossy(&path.0).into_owned(), why.clone()));
+    let restores = checkpoint::restores_since(&workspace, &target.id, remembered.seq)?;
+    let detail = json!({
+        "target": target.id.as_str(),
+        "safety": restores.iter().map(|restore| restore.safety_id.as_str()).collect::<Vec<_>>(),
+        "changes": report.plan.steps.len(),
+    });
+    parts.tree = Some(report);
+    match failed {
+        Some((path, why)) => Err(Diagnosis::new(Code::Io, format!("{path} could not be restored: {why}."))),
+        None => Ok(detail),
+    }
+}
+
+/// The end, in one transaction: pointer, artifacts, agents and skips, and the event.
+fn settle(saga: &Saga<'_>, remembered: &Remembered, ord: i64) -> Result<()> {
+    let cut = cut_of(remembered)?;
+    let id = &remembered.id;
+    saga.write(|tx, now| {
+        let epoch = remembered.epoch;
+        let artifacts = artifact::taken_back(tx, &cut)?;
+        let dispatches = marked_dispatches(remembered);
+        let agents = agent::taken_back(tx, &cut, &dispatches.iter().collect::<BTreeSet<_>>())?;
+        let skips = skip::taken_back(tx, &cut, &remembered.to_phase)?;
+        mark_artifacts_rolled_back(tx, &artifacts, id)?;
+        cancel_agents_by_phases(tx, now, &agents, epoch, id)?;
+        skip::mark_rolled_back(tx, &skips, id)?;
+        effects::mark(tx, &effects::taken_back(tx, &cut)?, id)?;
+        append_rollback(tx, now, remembered, &cut)?;
+        run::settle_rollback(tx, now, &remembered.run_id, &remembered.to_phase)?;
+        table::set_status(tx, now, id, RollbackStatus::Done)?;
+        steps::set(tx, now, id, ord, StepState::Done, (None, None))
+    })
+}
+
+fn marked_dispatches(remembered: &Remembered) -> Vec<DispatchId> {
+    ["cancelled_dispatches", "marked_dispatches"]
+        .iter()
+        .filter_map(|list| remembered.plan[*list].as_array())
+        .flatten()
+        .filter_map(|pair| pair[0].as_str())
+        .map(|id| DispatchId::from_ledger(id.to_owned()))
+        .collect()
+}
+
+fn append_rollback(
+    tx: &Transaction<'_>,
+    now: ic_base::Timestamp,
+    remembered: &Remembered,
+    cut: &Cut,
+) -> Result<Seq> {
+    let event = NewEvent {
+        subject_id: Some(remembered.id.as_str()),
+        from: Some(&remembered.from_phase),
+        to: Some(&remembered.to_phase),
+        reason: remembered.reason.as_deref(),
+        payload: Some(json!({
+            "rollback_id": remembered.id.as_str(),
+            "layers": remembered.layers.iter().map(|layer| layer.as_str()).collect::<Vec<_>>(),
+            "cut_seq": cut.seq,
+            "include_target": remembered.include_target,
+            "rolled_back_phases": cut.phases,
+            "plan_hash": remembered.plan_hash,
+        })),
+        ..NewEvent::of(&remembered.run_id, remembered.epoch, EventType::Rollback)
+    };
+    ic_events::append(tx, now, &event)
+}

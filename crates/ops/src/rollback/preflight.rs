@@ -1,0 +1,189 @@
+//! What a rollback over several layers would do, and what stands against it: nothing is locked for long, nothing is written.
+
+use ic_base::{Code, CompensationId, Diagnosis, Result};
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::restore::Strategy;
+use ic_events::Cut;
+use ic_store::Snapshot;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::Plan;
+use super::apply::{Request, Rollback};
+use super::data;
+use super::layer::Layer;
+use super::whole::{Effects, Parts, Whole, WholeRequest, WholeStatus};
+use crate::Kernel;
+use crate::checkpoint::{self, Report, RestoreRequest, Settings, Watch, Which, Workspace};
+use crate::compensation::{self, Scope};
+
+pub(super) fn plan(
+    kernel: &Kernel,
+    settings: &Settings,
+    request: &WholeRequest<'_>,
+    layers: &[Layer],
+    watch: &Watch,
+) -> Result<Whole> {
+    let mut rollback = kernel.read(|snapshot| {
+        kernel.calling_dispatch(snapshot)?;
+        super::apply::planned(kernel, snapshot, &Request { expect_plan: None, ..request.base })
+    })?;
+    let mut parts = Parts::default();
+    let plan = &rollback.plan;
+    if layers.contains(&Layer::Effects) {
+        parts.effects = Some(kernel.read(|snapshot| plan_effects(snapshot, plan, request.force))?);
+    }
+    if has_tree(layers) {
+        parts.tree = Some(plan_tree(kernel, settings, request, layers, plan, watch)?);
+    }
+    if layers.contains(&Layer::Data) {
+        parts.data = Some(data::plan(kernel, settings, &plan.run, plan.cut.seq)?);
+    }
+    if layers != [Layer::Workflow] {
+        rollback.plan_hash = hash(&rollback, layers, parts.effects.as_ref(), &parts);
+    }
+    if let Some(expected) = request.base.expect_plan
+        && expected != rollback.plan_hash
+    {
+        return Err(Diagnosis::new(
+            Code::PlanChanged,
+            "The plan is not the expected one: something changed since it was made.",
+        )
+        .hint("look at the new plan: add --dry-run and leave out --expect-plan")
+        .detail("expected", expected)
+        .detail("plan_hash", rollback.plan_hash));
+    }
+    Ok(Whole { rollback, layers: layers.to_vec(), parts, status: WholeStatus::Planned, steps: Vec::new() })
+}
+
+pub(super) fn plan_effects(snapshot: &Snapshot<'_>, plan: &Plan, force: bool) -> Result<Effects> {
+    let undo = compensation::plan(snapshot, &plan.run, &Scope::After(plan.cut.clone()), force)?;
+    Ok(Effects {
+        compensations: undo.undo().cloned().collect(),
+        left: undo.left().map(|compensation| compensation.id.clone()).collect(),
+    })
+}
+
+fn plan_tree(
+    kernel: &Kernel,
+    settings: &Settings,
+    request: &WholeRequest<'_>,
+    layers: &[Layer],
+    plan: &Plan,
+    watch: &Watch,
+) -> Result<Report> {
+    let workspace = Workspace::of_run(kernel, &plan.run, settings)?;
+    let target = target(kernel, &plan.cut)?;
+    let strategy = strategy(&workspace, layers);
+    let request = restore_request(&target, strategy, request, true);
+    checkpoint::restore_into(&workspace, target.clone(), &request, watch).map_err(|error| {
+        match error.code() {
+            Code::GitUnsupported | Code::GitInProgress | Code::ForeignCommits
+                if strategy == Strategy::Full =>
+            {
+                let forced = match error.code() {
+                    Code::ForeignCommits => "; or take them off their branch all the same: --force",
+                    _ => "",
+                };
+                error.hint(format!("leave git as it is: --layer=workflow,effects,files{forced}"))
+            }
+            _ => error,
+        }
+    })
+}
+
+pub(super) fn hash(
+    rollback: &Rollback,
+    layers: &[Layer],
+    effects: Option<&Effects>,
+    parts: &Parts,
+) -> String {
+    let effects = effects.map(|effects| {
+        let ids = |list: &mut dyn Iterator<Item = &CompensationId>| {
+            list.map(ToString::to_string).collect::<Vec<_>>()
+        };
+        json!([ids(&mut effects.compensations.iter().map(|c| &c.id)), ids(&mut effects.left.iter())])
+    });
+    let tree = parts.tree.as_ref().map(|tree| tree.plan_hash.clone());
+    let layers: Vec<&str> = layers.iter().map(|layer| layer.as_str()).collect();
+    let whole = json!({ "workflow": rollback.plan_hash, "layers": layers, "effects": effects, "tree": tree });
+    ic_events::hex(&Sha256::digest(whole.to_string().as_bytes()).into())
+}
+
+/// Whether the layers mean anything of the working tree.
+pub(super) fn has_tree(layers: &[Layer]) -> bool {
+    layers.contains(&Layer::Files) || layers.contains(&Layer::Git)
+}
+
+/// What of the tree the layers mean. Files and git are files alone where there is no git, or where it is not recorded.
+fn strategy(workspace: &Workspace<'_>, layers: &[Layer]) -> Strategy {
+    let has_git = workspace.has_git();
+    match (layers.contains(&Layer::Files), layers.contains(&Layer::Git)) {
+        (true, true) if has_git => Strategy::Full,
+        (true, _) => Strategy::FilesOnly,
+        (false, _) => Strategy::GitOnly,
+    }
+}
+
+/// The checkpoint that the crossing advance took. Errors: `no_checkpoint`: never "the nearest".
+pub(super) fn target(kernel: &Kernel, cut: &Cut) -> Result<Checkpoint> {
+    kernel.read(|snapshot| record::of_advance(snapshot, cut.seq))?.ok_or_else(|| {
+        Diagnosis::new(
+            Code::NoCheckpoint,
+            format!("The run took no checkpoint when it left that phase (event {}).", cut.seq),
+        )
+        .hint("roll the run back alone (--layer=workflow), or restore a checkpoint of your choice: ic checkpoint list")
+        .detail("cut_seq", cut.seq)
+    })
+}
+
+fn restore_request<'a>(
+    target: &'a Checkpoint,
+    strategy: Strategy,
+    request: &WholeRequest<'_>,
+    dry_run: bool,
+) -> RestoreRequest<'a> {
+    RestoreRequest {
+        which: Which::Id(target.id.as_str()),
+        strategy: Some(strategy),
+        paths: &[],
+        mine: request.mine,
+        dry_run,
+        force: request.force,
+        keep_theirs: request.keep_theirs,
+        into: false,
+        expect_plan: None,
+    }
+}
+
+/// Errors: `conflict`, naming what somebody else changed, and what cannot be undone.
+pub(super) fn refuse_conflicts(parts: &Parts, request: &WholeRequest<'_>) -> Result<()> {
+    if let Some(effects) = parts.effects.as_ref().filter(|effects| !effects.left.is_empty()) {
+        return Err(Diagnosis::new(
+            Code::Conflict,
+            "Something that cannot be undone came after effects that would be: they stay. Nothing was changed.",
+        )
+        .hint("--force undoes the rest all the same; --dry-run shows them")
+        .detail("left", effects.left.iter().map(ToString::to_string).collect::<Vec<_>>()));
+    }
+    let Some(tree) = parts.tree.as_ref().filter(|tree| !tree.conflicts.is_empty()) else {
+        return Ok(());
+    };
+    if request.force || request.keep_theirs {
+        return Ok(());
+    }
+    let listed: Vec<Value> = tree
+        .conflicts
+        .iter()
+        .map(|c| json!({ "path": String::from_utf8_lossy(&c.path.0), "reason": c.reason }))
+        .collect();
+    Err(Diagnosis::new(
+        Code::Conflict,
+        format!(
+            "Somebody else changed {} of the files that would be restored. Nothing was changed.",
+            tree.conflicts.len()
+        ),
+    )
+    .hint("--force takes the checkpoint's state, --keep-theirs leaves these paths as they are; --dry-run lists them")
+    .detail("conflicts", listed))
+}
