@@ -1,0 +1,349 @@
+//! Starting a workflow, taking one up again, taking one back.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use ic_base::{Code, Diagnosis, Kind, Result, RunId};
+use ic_ops::Kernel;
+use ic_ops::checkpoint::Settings;
+use ic_ops::config::OnFailure as Configured;
+use ic_ops::run::create_with;
+use ic_phase::gate::Gates;
+use ic_phase::run::NewRun;
+use ic_phase::{Chain, Run, RunStatus};
+use ic_saga::coverage::{CompensationReport, Coverage};
+use ic_store::Snapshot;
+
+use crate::definition::{Action, Definition, OnFailure, Strategy};
+use crate::executor::Ended;
+use crate::flow::{Flow, Ui};
+use crate::options::{Overrides, check, check_strategy, on_failure_of, options, strategy_of};
+use crate::report::{Report, Status, TakenBack};
+use crate::table::{self, State, StepRow, StepState, Workflow};
+use crate::take_back::{is_being_taken_back, refuse_to_overwrite, undo_plan};
+
+/// What belongs to every call.
+#[derive(Clone, Copy)]
+struct Place<'k> {
+    kernel: &'k Kernel,
+    settings: &'k Settings,
+    checkpoints: bool,
+    configured: &'k Configured,
+}
+
+/// What refuses a call.
+type May<'m> = &'m dyn Fn(&Snapshot<'_>, &Run, &Workflow) -> Result<()>;
+
+/// How much of a workflow can be undone: what its file says of each step.
+pub fn plan(definition: &Definition) -> CompensationReport {
+    let coverage = |action: &Action| match action {
+        Action::Exec { .. } | Action::Shell(_) | Action::RestoreFile(_) | Action::KillProcess(_) => {
+            Coverage::Compensated
+        }
+        Action::Skip(_) | Action::Retry(_) => Coverage::Skip,
+        Action::Pivot(_) => Coverage::Pivot,
+    };
+    CompensationReport::new(definition.steps.iter().map(|step| {
+        let declared = step.compensate.as_ref().map_or(Coverage::Undeclared, |c| coverage(&c.action));
+        (step.id.clone(), declared)
+    }))
+}
+
+/// Starts a workflow and runs it to its end, or to where it stops.
+///
+/// Errors: `invalid_value` for a strategy that its parallel steps do not allow, and what opening the ledger can give. What a
+/// step does wrong is no error: it is in the report.
+pub fn run(
+    kernel: &Kernel,
+    (settings, checkpoints): (&Settings, bool),
+    configured: &Configured,
+    definition: &Definition,
+    overrides: &Overrides,
+    ui: &mut dyn Ui,
+) -> Result<Report> {
+    let place = Place { kernel, settings, checkpoints, configured };
+    check(definition, overrides)?;
+    let options = options(definition, overrides, None);
+    let new = NewRun {
+        id: RunId::from_ledger(String::new()),
+        goal: definition.goal.clone(),
+        chain: Chain::parse(&definition.phases.join(","))?,
+        project_dir: kernel.project.directory.clone(),
+        complexity: None,
+        auto_advance: true,
+        gates: Gates::default(),
+        scope_id: None,
+        metadata: serde_json::json!({ "workflow": definition.name }).to_string(),
+    };
+    let created = create_with(kernel, new, checkpoints.then_some(settings), |tx, now, run| {
+        table::insert(tx, now, &run.id, &definition.name, &definition.text, &options)
+    })?;
+    for warning in &created.warnings {
+        ui.warn(warning);
+    }
+    let mut flow = Flow::take(kernel, settings, checkpoints, &created.run.id)?;
+    flow.saga.interrupted = overrides.interrupted.clone();
+    place.go_on(&mut flow, overrides, ui)
+}
+
+/// Takes a workflow up where it was left: finished steps are kept, what was interrupted or failed is run again, a rollback that
+/// was begun is finished.
+///
+/// Errors: `work_running` while another process executes it, `conflict` when there is nothing to resume.
+pub fn resume(
+    kernel: &Kernel,
+    (settings, checkpoints): (&Settings, bool),
+    configured: &Configured,
+    reference: &str,
+    overrides: &Overrides,
+    ui: &mut dyn Ui,
+) -> Result<Report> {
+    let place = Place { kernel, settings, checkpoints, configured };
+    let mut flow = place.take(reference, overrides, &may_resume)?;
+    if flow.is_rolling_back() {
+        return Place::take_back(&mut flow, overrides, ui);
+    }
+    for at in flow.in_state(&[StepState::Running]) {
+        flow.lost(at)?;
+    }
+    let bad = flow.in_state(&[StepState::Failed, StepState::Interrupted]);
+    if overrides.on_failure == Some(OnFailure::Rollback) && !bad.is_empty() {
+        let failed = flow.failure(&bad.into_iter().collect::<Vec<_>>());
+        flow.set_state(State::Stopped, failed.as_ref())?;
+        return Place::take_back_if_it_can_be(&mut flow, overrides, ui);
+    }
+    let again = flow.in_state(&[StepState::Failed, StepState::Interrupted, StepState::Skipped]);
+    for at in again {
+        flow.forget(at);
+    }
+    flow.set_state(State::Running, None)?;
+    place.go_on(&mut flow, overrides, ui)
+}
+
+/// Takes a whole workflow back, a successful one too (seed 000: US-2, AC-4).
+///
+/// Errors: `work_running`, `conflict` when a step that cannot be undone stands in the way or nothing was done.
+pub fn rollback(
+    kernel: &Kernel,
+    (settings, checkpoints): (&Settings, bool),
+    configured: &Configured,
+    reference: &str,
+    overrides: &Overrides,
+    ui: &mut dyn Ui,
+) -> Result<Report> {
+    let place = Place { kernel, settings, checkpoints, configured };
+    let may = |snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow| {
+        may_roll_back(snapshot, run, workflow, overrides)
+    };
+    // Before anything is written, and again when the run is ours.
+    place.refuse_to_overwrite(reference, overrides)?;
+    let mut flow = place.take(reference, overrides, &may)?;
+    for at in flow.in_state(&[StepState::Running]) {
+        flow.lost(at)?;
+    }
+    Place::take_back(&mut flow, overrides, ui)
+}
+
+fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result<()> {
+    if is_being_taken_back(run, workflow) {
+        return Ok(());
+    }
+    if workflow.state == State::Completed {
+        return Err(Diagnosis::new(Code::Conflict, "The workflow is completed: nothing is left to do.")
+            .hint(format!("to take it back: ic workflow rollback {}", run.id.short())));
+    }
+    if run.status == RunStatus::Completed {
+        // Its executor may have died when nothing was left but to say so.
+        let steps = table::steps(snapshot, &run.id, run.epoch)?;
+        let succeeded = steps.iter().filter(|row| row.state == StepState::Succeeded).count();
+        if succeeded == workflow.parsed()?.steps.len() {
+            return Ok(());
+        }
+    }
+    run.require_active()
+}
+
+fn may_roll_back(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    workflow: &Workflow,
+    overrides: &Overrides,
+) -> Result<()> {
+    if is_being_taken_back(run, workflow) {
+        return Ok(());
+    }
+    if run.status != RunStatus::Completed {
+        run.require_active()?;
+    }
+    if table::steps(snapshot, &run.id, run.epoch)?.is_empty() {
+        return Err(Diagnosis::new(Code::Conflict, "The workflow did nothing since it was taken back last.")
+            .hint(format!("see: ic workflow show {}", run.id.short())));
+    }
+    undo_plan(snapshot, run, workflow, strategy_for(workflow, overrides), overrides.force).map(|_| ())
+}
+
+fn strategy_for(workflow: &Workflow, overrides: &Overrides) -> Strategy {
+    let known = strategy_of(&workflow.options.strategy);
+    overrides.strategy.or(known).unwrap_or(Strategy::Full)
+}
+
+/// The run of a call that names none: the active one of this project; if none is active, that of the workflow that was started
+/// last in it. Errors: `ambiguous_run` if several are active, `run_not_found` if no workflow was ever started here.
+pub fn last(kernel: &Kernel) -> Result<RunId> {
+    let project = &kernel.project;
+    kernel.read(|snapshot| {
+        if let Some(run) = ic_phase::resolve::current(snapshot, project)? {
+            return Ok(run.id);
+        }
+        let levels = project.directory.ancestors().take_while(|level| level.starts_with(&project.root));
+        for level in levels {
+            if let Some(run) = table::last_of_project(snapshot, level)? {
+                return Ok(run);
+            }
+        }
+        Err(Diagnosis::new(
+            Code::RunNotFound,
+            format!("No workflow was ever started in {}.", project.root.display()),
+        )
+        .hint("name its run: ic run list"))
+    })
+}
+
+/// How far a workflow is, by the steps that were begun last. Nothing is written.
+pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
+    kernel.read(|snapshot| {
+        let run = kernel.run(snapshot, reference)?;
+        let workflow = table::get(snapshot, &run.id)?;
+        let epoch = table::last_epoch(snapshot, &run.id)?.unwrap_or(run.epoch);
+        let rows = table::steps(snapshot, &run.id, epoch)?;
+        let definition = workflow.parsed()?;
+        Ok(Report::of(&workflow, &definition, &rows))
+    })
+}
+
+/// Whether a rollback of this workflow was begun and not finished: to resume it writes into the tree.
+pub fn is_rolling_back(kernel: &Kernel, reference: &str) -> Result<bool> {
+    let report = show(kernel, reference)?;
+    let run = kernel.read(|snapshot| ic_phase::run::get(snapshot, &report.run_id))?;
+    Ok(report.status == Status::RollingBack || run.status == ic_phase::RunStatus::RollingBack)
+}
+
+impl<'k> Place<'k> {
+    /// Takes a workflow over, if `may` allows: it is asked before anything is written, and again when the run is ours.
+    fn take(&self, reference: &str, overrides: &Overrides, may: May<'_>) -> Result<Flow<'k>> {
+        let run = self.kernel.read(|snapshot| {
+            let run = self.kernel.run(snapshot, reference)?;
+            let workflow = table::get(snapshot, &run.id)?;
+            let definition = workflow.parsed()?;
+            check_strategy(&definition, &options(&definition, overrides, Some(&workflow.options)))?;
+            may(snapshot, &run, &workflow).map(|()| run)
+        })?;
+        let mut flow = Flow::take(self.kernel, self.settings, self.checkpoints, &run.id)?;
+        flow.saga.interrupted = overrides.interrupted.clone();
+        self.kernel.read(|snapshot| may(snapshot, &flow.run, &flow.workflow))?;
+        let options = options(&flow.definition, overrides, Some(&flow.workflow.options));
+        flow.saga.write(|tx, _| table::set_options(tx, &flow.run.id, &options))?;
+        flow.workflow.options = options;
+        Ok(flow)
+    }
+
+    fn refuse_to_overwrite(&self, reference: &str, overrides: &Overrides) -> Result<()> {
+        let (run, workflow, rows) = self.kernel.read(|snapshot| {
+            let run = self.kernel.run(snapshot, reference)?;
+            let workflow = table::get(snapshot, &run.id)?;
+            may_roll_back(snapshot, &run, &workflow, overrides)?;
+            let rows = table::steps(snapshot, &run.id, run.epoch)?;
+            Ok((run, workflow, rows))
+        })?;
+        if overrides.force || is_being_taken_back(&run, &workflow) {
+            return Ok(());
+        }
+        let rows: Vec<&StepRow> = rows.iter().collect();
+        let strategy = strategy_for(&workflow, overrides);
+        refuse_to_overwrite(self.kernel, self.settings, &workflow, &rows, strategy)
+    }
+
+    fn go_on(&self, flow: &mut Flow<'k>, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
+        let said = flow.workflow.options.on_failure.as_deref().and_then(on_failure_of);
+        let policy = if said == Some(OnFailure::Continue) { OnFailure::Continue } else { OnFailure::Stop };
+        let failed = match flow.execute(policy, ui)? {
+            Ended::Completed => {
+                flow.capture("after the last step", true, ui);
+                flow.set_state(State::Completed, None)?;
+                return Ok(flow.report(Status::Completed, None));
+            }
+            Ended::Failed(failed) => failed,
+        };
+        let Some((step, error)) = flow.failure(&failed) else {
+            flow.set_state(State::Stopped, None)?;
+            return Ok(flow.report(Status::Stopped, None));
+        };
+        flow.capture(&format!("after the failure of the step {step}"), true, ui);
+        let failure = (step, error);
+        let was_interrupted = !flow.in_state(&[StepState::Interrupted]).is_empty();
+        if said == Some(OnFailure::Continue) && !was_interrupted {
+            flow.set_state(State::Failed, Some(&failure))?;
+            return Ok(flow.report(Status::Failed, None));
+        }
+        flow.set_state(State::Stopped, Some(&failure))?;
+        if !self.wants_rollback(said, &failure, overrides, ui) {
+            return Ok(flow.report(Status::Stopped, None));
+        }
+        // Whoever interrupted the steps does not mean the rollback that they then asked for.
+        overrides.interrupted.store(false, Relaxed);
+        Self::take_back_if_it_can_be(flow, overrides, ui)
+    }
+
+    /// What was said for this call or in the file; else what somebody answers; else what is configured.
+    fn wants_rollback(
+        &self,
+        said: Option<OnFailure>,
+        (step, error): &(String, String),
+        overrides: &Overrides,
+        ui: &mut dyn Ui,
+    ) -> bool {
+        match said {
+            Some(said) => said == OnFailure::Rollback,
+            None if self.configured.auto_rollback => true,
+            None if self.configured.prompt => {
+                // To interrupt the question ends this process: that the workflow stopped is recorded.
+                overrides.interrupted.store(true, Relaxed);
+                ui.ask_rollback(step, error).unwrap_or(false)
+            }
+            None => false,
+        }
+    }
+
+    fn take_back(flow: &mut Flow<'k>, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
+        let strategy = strategy_of(&flow.workflow.options.strategy).unwrap_or(Strategy::Full);
+        flow.take_back(strategy, overrides.force, ui)
+    }
+
+    /// As [`Place::take_back`]; a workflow that may not be taken back (its last effect cannot be undone, somebody else changed its
+    /// files) stays where it is.
+    fn take_back_if_it_can_be(flow: &mut Flow<'k>, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
+        Self::take_back(flow, overrides, ui).or_else(|error| {
+            if error.code().kind() != Kind::No || flow.is_rolling_back() {
+                return Err(error);
+            }
+            let taken = TakenBack {
+                strategy: flow.workflow.options.strategy.clone(),
+                compensations: Vec::new(),
+                left: Vec::new(),
+                restored: None,
+                rollback_id: None,
+                to_phase: flow.run.phase.clone(),
+                error: Some(error.message().to_owned()),
+            };
+            Ok(flow.report(Status::Stopped, Some(taken)))
+        })
+    }
+}
+
+impl Flow<'_> {
+    /// Lets a step begin again as if it had not been begun; its dispatch and its compensation are taken up.
+    fn forget(&mut self, at: usize) {
+        if let Some(row) = self.rows.get_mut(&at) {
+            row.state = StepState::Pending;
+        }
+    }
+}

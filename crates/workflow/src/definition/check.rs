@@ -1,0 +1,224 @@
+//! Makes a definition of a file, if all of it makes sense.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use ic_base::Result;
+use ic_ops::config::explain::key as quoted;
+use ic_ops::config::scalar::Scalar;
+use serde::de::IgnoredAny;
+use serde_saphyr::Spanned;
+
+use super::compensate::compensate;
+use super::explain::{did_you_mean, invalid};
+use super::file::{self, File, Loose, MAX_STEPS, Text};
+use super::value::{At, argv, choice, directory, environment, label, prose, retries, script, timeout};
+use super::{Definition, LAST_PHASE, OnFailure, Run, Step, Strategy};
+use crate::graph;
+
+/// More phases than the ledger takes in a chain.
+const MAX_PHASES: usize = 1_000;
+
+/// So many steps of a cycle are named.
+const NAMED: usize = 8;
+
+/// The definition that `file`, at `path`, is; `text` is what it was read from. Errors: `invalid_workflow`.
+pub(super) fn definition(path: &Path, file: File, text: &str) -> Result<Definition> {
+    let Some(name) = file.name.0 else {
+        return Err(invalid(path, Some((1, 1)), "the workflow has no name")
+            .hint("begin it with a line like this: name: feature-dev"));
+    };
+    let name = label(path, "the workflow's name", name)?;
+    let goal = file.goal.0.map(|goal| prose(path, "the goal", goal)).transpose()?;
+    let on_failure = file.on_failure.0.map(|text| choice(path, &text, &OnFailure::ALL, OnFailure::as_str));
+    let strategy = file.strategy.0.map(|text| choice(path, &text, &Strategy::ALL, Strategy::as_str));
+    let (on_failure, strategy) = (on_failure.transpose()?, strategy.transpose()?);
+    let (steps, phases) = match file.steps.0 {
+        Some(steps) if !steps.value.0.is_empty() => all_steps(path, steps.value.0)?,
+        Some(steps) => return Err(At::new(path, &steps).wrong("the workflow has no steps")),
+        None => {
+            return Err(invalid(path, Some((1, 1)), "the workflow has no steps")
+                .hint("as in: steps: [{id: plan, phase: planned, run: ./plan.sh}]"));
+        }
+    };
+    let goal = goal.unwrap_or_else(|| name.clone());
+    Ok(Definition { name, goal, phases, steps, on_failure, strategy, text: text.to_owned() })
+}
+
+/// The steps with their needs, and the chain of phases.
+fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>) -> Result<(Vec<Step>, Vec<String>)> {
+    if let Some(beyond) = list.get(MAX_STEPS) {
+        return Err(At::new(path, beyond).wrong(&format!("more than {MAX_STEPS} steps")));
+    }
+    let (mut steps, mut wants) = (Vec::with_capacity(list.len()), Vec::with_capacity(list.len()));
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut chain = Chain { path, phases: Vec::new(), begins: HashMap::new() };
+    for (index, raw) in list.into_iter().enumerate() {
+        let at = At::new(path, &raw);
+        let mut raw = raw.value;
+        let Some(id) = raw.id.0.take() else {
+            return Err(at.wrong("the step has no id").hint("give it a name: id: plan"));
+        };
+        let (here, id) = (At::new(path, &id), label(path, "the step's id", id)?);
+        if let Some(twin) = places.insert(id.clone(), index) {
+            let twin: &Step = &steps[twin];
+            return Err(here.wrong(&format!(
+                "the id {} is that of the step on line {}",
+                quoted(&id),
+                twin.line
+            )));
+        }
+        let phase = chain.phase_of(at, raw.phase.0.take())?;
+        wants.push(raw.needs.0.take().unwrap_or_default());
+        steps.push(step(path, at, id, phase, raw)?);
+    }
+    for (index, wanted) in wants.iter().enumerate() {
+        steps[index].needs = needs(path, &steps[index].id, wanted, &places)?;
+    }
+    refuse_cycles(path, &steps, &wants)?;
+    refuse_later_phases(path, &steps, &wants, &places, &chain)?;
+    chain.phases.push(LAST_PHASE.to_owned());
+    Ok((steps, chain.phases))
+}
+
+/// The step without what it needs.
+fn step(path: &Path, at: At<'_>, id: String, phase: String, raw: file::Step) -> Result<Step> {
+    let Some(command) = raw.run.0 else {
+        return Err(at
+            .wrong(&format!("the step {} has no command", quoted(&id)))
+            .hint("as in: run: ./plan.sh  or  run: [\"./plan.sh\", \"argument\"]"));
+    };
+    Ok(Step {
+        id,
+        phase,
+        run: run(path, command)?,
+        needs: Vec::new(),
+        timeout: timeout(path, raw.timeout)?,
+        retries: retries(path, raw.retries)?,
+        directory: directory(path, raw.cwd)?,
+        environment: environment(path, raw.env)?,
+        compensate: raw.compensate.0.map(|value| compensate(path, value)).transpose()?,
+        line: at.line(),
+    })
+}
+
+fn run(path: &Path, command: Spanned<Loose<IgnoredAny>>) -> Result<Run> {
+    let at = At::new(path, &command);
+    let other = |found: &Scalar| Err(at.wrong(&found.instead_of("a command, as text or as a list,")));
+    match command.value {
+        Loose::Scalar(Scalar::Text(text)) => script(at, text).map(Run::Shell),
+        // Both are programs too.
+        Loose::Scalar(Scalar::Flag(flag)) => Ok(Run::Shell(flag.to_string())),
+        Loose::Scalar(found) => other(&found),
+        Loose::Mapping(_) => other(&Scalar::Mapping),
+        Loose::List(words) => argv(path, at, words).map(Run::Argv),
+    }
+}
+
+/// The chain of phases as far as it is known.
+struct Chain<'f> {
+    path: &'f Path,
+    phases: Vec<String>,
+    /// The place of each in `phases`.
+    begins: HashMap<String, usize>,
+}
+
+impl Chain<'_> {
+    /// The phase of the next step, which begins `at`: the one it names, else that of the step before.
+    fn phase_of(&mut self, at: At<'_>, named: Option<Text>) -> Result<String> {
+        let Some(text) = named else {
+            return self.phases.last().cloned().ok_or_else(|| {
+                at.wrong("the first step names no phase")
+                    .hint("say where the run begins, as in: phase: planned")
+            });
+        };
+        let at = At::new(self.path, &text);
+        let phase = label(self.path, "the phase", text)?;
+        if phase == LAST_PHASE {
+            return Err(at
+                .wrong(&format!("the phase `{LAST_PHASE}` ends every chain, and no step runs in it"))
+                .hint("give the last steps a phase of their own"));
+        }
+        if self.phases.last() == Some(&phase) {
+            return Ok(phase);
+        }
+        if let Some(index) = self.begins.insert(phase.clone(), self.phases.len()) {
+            let next = self.phases.get(index + 1).map_or("", String::as_str);
+            return Err(at
+                .wrong(&format!("the phase {} returns after {}", quoted(&phase), quoted(next)))
+                .hint("put the steps of one phase next to each other, or give this one another phase"));
+        }
+        // One place is for the end of the chain.
+        if self.phases.len() + 1 >= MAX_PHASES {
+            return Err(at.wrong(&format!("more than {MAX_PHASES} phases, with `{LAST_PHASE}`")));
+        }
+        self.phases.push(phase.clone());
+        Ok(phase)
+    }
+}
+
+/// The places of the steps that the step `id` needs.
+fn needs(path: &Path, id: &str, wanted: &[Text], places: &HashMap<String, usize>) -> Result<Vec<usize>> {
+    let (mut needs, mut seen) = (Vec::with_capacity(wanted.len()), HashSet::with_capacity(wanted.len()));
+    for want in wanted {
+        let at = At::new(path, want);
+        match places.get(&want.value) {
+            Some(_) if want.value == id => return Err(at.wrong(&format!("{} needs itself", quoted(id)))),
+            Some(index) if seen.insert(*index) => needs.push(*index),
+            Some(_) => return Err(at.wrong(&format!("{} stands twice", quoted(&want.value)))),
+            None => {
+                let wrong = at.wrong(&format!("there is no step {}", quoted(&want.value)));
+                return Err(match did_you_mean(&want.value, places.keys().map(String::as_str)) {
+                    Some(hint) => wrong.hint(hint),
+                    None => wrong.hint("name the id of another step"),
+                });
+            }
+        }
+    }
+    needs.sort_unstable();
+    Ok(needs)
+}
+
+fn refuse_cycles(path: &Path, steps: &[Step], wants: &[Vec<Text>]) -> Result<()> {
+    let needs: Vec<&[usize]> = steps.iter().map(|step| step.needs.as_slice()).collect();
+    let Some(cycle) = graph::cycle(&needs) else { return Ok(()) };
+    let ids: Vec<&str> = cycle.iter().map(|step| steps[*step].id.as_str()).collect();
+    let mut named: Vec<String> = ids.iter().map(|id| quoted(id)).collect();
+    if named.len() > NAMED + 1 {
+        named.splice(NAMED.., [format!("... ({} more)", ids.len() - NAMED)]);
+    }
+    let first = named.first().cloned().unwrap_or_default();
+    named.push(first);
+    let what = format!("steps need each other: {}", named.join(" -> "));
+    // Where the first of them asks for the second.
+    let want =
+        cycle.first().zip(ids.get(1)).and_then(|(step, id)| wants[*step].iter().find(|w| w.value == **id));
+    let wrong = want.map_or_else(|| invalid(path, None, &what), |want| At::new(path, want).wrong(&what));
+    Err(wrong.hint("take out one of these needs").detail("cycle", ids))
+}
+
+fn refuse_later_phases(
+    path: &Path,
+    steps: &[Step],
+    wants: &[Vec<Text>],
+    places: &HashMap<String, usize>,
+    chain: &Chain<'_>,
+) -> Result<()> {
+    for (step, wanted) in steps.iter().zip(wants) {
+        for want in wanted {
+            let Some(other) = places.get(&want.value).and_then(|index| steps.get(*index)) else { continue };
+            if chain.begins.get(&other.phase) > chain.begins.get(&step.phase) {
+                return Err(At::new(path, want)
+                    .wrong(&format!(
+                        "{} runs in the phase {} and needs {} of the later phase {}",
+                        quoted(&step.id),
+                        quoted(&step.phase),
+                        quoted(&other.id),
+                        quoted(&other.phase)
+                    ))
+                    .hint("a phase begins when every step of the phases before it is finished"));
+            }
+        }
+    }
+    Ok(())
+}

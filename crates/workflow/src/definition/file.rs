@@ -1,0 +1,183 @@
+//! The file's form: what stands where, before it is known to make sense.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use ic_ops::config::scalar::Scalar;
+use ic_ops::config::units::{Flag, Given};
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::Spanned;
+
+/// More steps than this are a mistake, not a plan.
+pub(super) const MAX_STEPS: usize = 10_000;
+
+/// A text and where it stands.
+pub(super) type Text = Spanned<String>;
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(super) struct File {
+    pub(super) name: Given<Text>,
+    pub(super) goal: Given<Text>,
+    pub(super) on_failure: Given<Text>,
+    pub(super) strategy: Given<Text>,
+    pub(super) steps: Given<Spanned<Steps>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(super) struct Step {
+    pub(super) id: Given<Text>,
+    pub(super) phase: Given<Text>,
+    pub(super) needs: Given<Vec<Text>>,
+    pub(super) run: Given<Spanned<Loose<IgnoredAny>>>,
+    pub(super) cwd: Given<Text>,
+    pub(super) env: Given<Pairs>,
+    pub(super) timeout: Given<Spanned<Scalar>>,
+    pub(super) retries: Given<Spanned<Loose<Retries>>>,
+    pub(super) compensate: Given<Spanned<Loose<Box<Compensate>>>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Retries {
+    pub(super) max: Given<Spanned<Scalar>>,
+    pub(super) backoff: Given<Spanned<Scalar>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(super) struct Compensate {
+    pub(super) exec: Given<Spanned<Vec<Text>>>,
+    pub(super) shell: Given<Text>,
+    pub(super) restore_file: Given<Spanned<Loose<IgnoredAny>>>,
+    pub(super) kill_process: Given<Spanned<Scalar>>,
+    pub(super) skip: Given<Text>,
+    pub(super) pivot: Given<Text>,
+    pub(super) retry: Given<Text>,
+    pub(super) cwd: Given<Text>,
+    pub(super) env: Given<Pairs>,
+    pub(super) timeout: Given<Spanned<Scalar>>,
+    pub(super) retries: Given<Spanned<Loose<Retries>>>,
+    pub(super) on_failure: Given<Spanned<Flag>>,
+}
+
+/// Steps; no more than one beyond the limit are kept, so that a long list takes no memory.
+pub(super) struct Steps(pub(super) Vec<Spanned<Step>>);
+
+/// The pairs of a mapping, in order.
+#[derive(Default)]
+pub(super) struct Pairs(pub(super) Vec<(Text, Text)>);
+
+/// A value that may be written in more than one way.
+pub(super) enum Loose<M> {
+    Scalar(Scalar),
+    List(Vec<Text>),
+    Mapping(M),
+}
+
+impl<'de> Deserialize<'de> for Steps {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+
+        impl<'de> Visitor<'de> for List {
+            type Value = Steps;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of steps")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Steps, A::Error> {
+                let mut steps = Vec::new();
+                while steps.len() <= MAX_STEPS {
+                    match list.next_element()? {
+                        Some(step) => steps.push(step),
+                        None => return Ok(Steps(steps)),
+                    }
+                }
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Steps(steps))
+            }
+        }
+
+        deserializer.deserialize_seq(List)
+    }
+}
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Mapping;
+
+        impl<'de> Visitor<'de> for Mapping {
+            type Value = Pairs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a mapping of names to texts")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut mapping: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = mapping.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+
+        deserializer.deserialize_map(Mapping)
+    }
+}
+
+impl<'de, M: Deserialize<'de>> Deserialize<'de> for Loose<M> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Any(PhantomData))
+    }
+}
+
+struct Any<M>(PhantomData<M>);
+
+impl<'de, M: Deserialize<'de>> Visitor<'de> for Any<M> {
+    type Value = Loose<M>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<Loose<M>, E> {
+        Ok(Loose::Scalar(Scalar::Flag(flag)))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Loose<M>, E> {
+        Ok(Loose::Scalar(Scalar::Whole(number)))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Loose<M>, E> {
+        Ok(Loose::Scalar(u64::try_from(number).map_or(Scalar::Negative(number), Scalar::Whole)))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Loose<M>, E> {
+        Ok(Loose::Scalar(Scalar::Fraction(number)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Loose<M>, E> {
+        Ok(Loose::Scalar(Scalar::Text(text.to_owned())))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Loose<M>, E> {
+        Ok(Loose::Scalar(Scalar::Nothing))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Loose<M>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(Loose::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mapping: A) -> Result<Loose<M>, A::Error> {
+        M::deserialize(MapAccessDeserializer::new(mapping)).map(Loose::Mapping)
+    }
+}

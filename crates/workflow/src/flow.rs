@@ -1,0 +1,166 @@
+//! A workflow that this process executes: its run, its definition, and how far each step is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use ic_base::{Code, Diagnosis, Result, RunId};
+use ic_checkpoint::git;
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::record::Link;
+use ic_ops::Kernel;
+use ic_ops::checkpoint::{Settings, StepShot, Warning, Workspace};
+use ic_ops::compensation::{Saga, Sink};
+use ic_phase::Run;
+use ic_store::path_bytes;
+
+use crate::definition::Definition;
+use crate::graph::Plan;
+use crate::table::{self, StepRow, StepState, Workflow};
+
+/// Who watches a workflow, and answers for it.
+pub trait Ui: Sink {
+    /// An attempt of a step begins: the `at`-th of so many steps.
+    fn step_begins(&mut self, step: &str, attempt: i64, at: (usize, usize));
+    /// A step says something.
+    fn output(&mut self, step: &str, bytes: &[u8]);
+    /// An attempt of a step ended; it is tried again if it still is `running`.
+    fn step_ended(&mut self, row: &StepRow);
+    /// Something went less well than it should have.
+    fn warn(&mut self, warning: &Warning);
+    /// Files, or git's state, are about to be put back.
+    fn restoring(&mut self, what: &str);
+    /// Whether to roll back; `None` if there is nobody to ask.
+    fn ask_rollback(&mut self, step: &str, error: &str) -> Option<bool>;
+}
+
+/// A workflow that this process executes.
+pub(crate) struct Flow<'k> {
+    pub(crate) kernel: &'k Kernel,
+    pub(crate) settings: &'k Settings,
+    /// Checkpoints are taken along the way.
+    pub(crate) checkpoints: bool,
+    pub(crate) saga: Saga<'k>,
+    pub(crate) workspace: Workspace<'k>,
+    pub(crate) workflow: Workflow,
+    pub(crate) definition: Definition,
+    pub(crate) plan: Plan,
+    pub(crate) run: Run,
+    /// The steps that were begun or passed over in this epoch, by their place in the definition.
+    pub(crate) rows: BTreeMap<usize, StepRow>,
+    /// The commit that was checked out when somebody last looked.
+    pub(crate) head: Option<String>,
+}
+
+impl<'k> Flow<'k> {
+    /// Takes a workflow over, where it is.
+    ///
+    /// Errors: `work_running` while another process executes it, `foreign_root` when the caller stands in another tree.
+    pub(crate) fn take(
+        kernel: &'k Kernel,
+        settings: &'k Settings,
+        checkpoints: bool,
+        run_id: &RunId,
+    ) -> Result<Self> {
+        let run = kernel.read(|snapshot| ic_phase::run::get(snapshot, run_id))?;
+        let workspace = Workspace::of_run(kernel, &run, settings)?;
+        if workspace.root != kernel.project.root {
+            return Err(Diagnosis::new(
+                Code::ForeignRoot,
+                format!("The workflow works in {}, not here.", workspace.root.display()),
+            )
+            .hint(format!("go there: ic -C {} ...", workspace.root.display())));
+        }
+        let saga = Saga::take(kernel, settings, run_id)?;
+        // Whoever had it until now may have changed it.
+        let run = saga.run()?;
+        let workflow = kernel.read(|snapshot| table::get(snapshot, run_id))?;
+        let definition = workflow.parsed()?;
+        let plan = Plan::of(&definition);
+        let head = git::head(&workspace.root);
+        let mut flow = Self {
+            kernel,
+            settings,
+            checkpoints,
+            saga,
+            workspace,
+            workflow,
+            definition,
+            plan,
+            run,
+            rows: BTreeMap::new(),
+            head,
+        };
+        flow.read_rows()?;
+        Ok(flow)
+    }
+
+    fn read_rows(&mut self) -> Result<()> {
+        let rows = self.kernel.read(|snapshot| table::steps(snapshot, &self.run.id, self.run.epoch))?;
+        let place = |row: &StepRow| self.definition.steps.iter().position(|step| step.id == row.step);
+        self.rows = rows.into_iter().filter_map(|row| Some((place(&row)?, row))).collect();
+        Ok(())
+    }
+
+    /// Reads the run and its steps again: somebody else, or a rollback, may have changed them.
+    pub(crate) fn refresh(&mut self) -> Result<()> {
+        self.run = self.saga.run()?;
+        self.workflow = self.kernel.read(|snapshot| table::get(snapshot, &self.run.id))?;
+        self.read_rows()
+    }
+
+    pub(crate) fn in_state(&self, states: &[StepState]) -> BTreeSet<usize> {
+        self.rows.iter().filter(|(_, row)| states.contains(&row.state)).map(|(at, _)| *at).collect()
+    }
+
+    /// What a checkpoint around a step is linked to.
+    pub(crate) fn link(&self, at: usize, message: String) -> Link {
+        let step = &self.definition.steps[at];
+        Link {
+            message: Some(message),
+            workflow: Some(self.definition.name.clone()),
+            run_id: Some(self.run.id.clone()),
+            phase: Some(step.phase.clone()),
+            step: i64::try_from(at + 1).ok(),
+            step_name: Some(step.id.clone()),
+            ..Link::default()
+        }
+    }
+
+    /// Captures the tree; `None` if no checkpoints are taken.
+    pub(crate) fn shoot(&self, at: usize, message: String) -> Result<Option<StepShot>> {
+        if !self.checkpoints {
+            return Ok(None);
+        }
+        StepShot::take(&self.workspace, self.link(at, message)).map(Some)
+    }
+
+    /// Captures the tree where no step runs. `is_end`: what changes afterwards was changed by somebody else. A capture that
+    /// fails is a warning.
+    pub(crate) fn capture(&self, message: &str, is_end: bool, ui: &mut dyn Ui) {
+        if !self.checkpoints {
+            return;
+        }
+        let link = Link {
+            message: Some(message.to_owned()),
+            workflow: Some(self.definition.name.clone()),
+            run_id: Some(self.run.id.clone()),
+            phase: Some(self.run.phase.clone()),
+            ..Link::default()
+        };
+        let take = if is_end { StepShot::take_settled } else { StepShot::take };
+        let captured = take(&self.workspace, link)
+            .and_then(|shot| self.saga.write(|tx, now| shot.record(tx, now, self.run.epoch).map(|_| ())));
+        if let Err(problem) = captured {
+            let message = format!("the tree was not captured {message}: {}", problem.message());
+            ui.warn(&Warning { code: "not_captured", message });
+        }
+    }
+
+    /// A path of the definition, which starts at the project's directory, from the top of the tree.
+    pub(crate) fn below_root(&self, path: &Path) -> PathText {
+        let project =
+            std::fs::canonicalize(&self.run.project_dir).unwrap_or_else(|_| self.run.project_dir.clone());
+        let below = project.strip_prefix(&self.workspace.root).unwrap_or(Path::new("")).join(path);
+        PathText(path_bytes(&below).to_vec())
+    }
+}

@@ -1,0 +1,277 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use super::{Plan, cycle};
+use crate::definition::{Definition, Retries, Run, Step};
+
+fn parse(text: &str) -> Definition {
+    Definition::parse(text.as_bytes(), Path::new("flow.yaml")).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A workflow of steps with these phases and needs.
+fn workflow(steps: &[(usize, Vec<usize>)]) -> Definition {
+    let step = |(index, (phase, needs)): (usize, &(usize, Vec<usize>))| Step {
+        id: format!("s{index}"),
+        phase: format!("p{phase}"),
+        run: Run::Shell("true".into()),
+        needs: needs.clone(),
+        timeout: None,
+        retries: Retries::default(),
+        directory: None,
+        environment: BTreeMap::new(),
+        compensate: None,
+        line: 1,
+    };
+    Definition {
+        name: "n".into(),
+        goal: "n".into(),
+        phases: Vec::new(),
+        steps: steps.iter().enumerate().map(step).collect(),
+        on_failure: None,
+        strategy: None,
+        text: String::new(),
+    }
+}
+
+fn set(steps: &[usize]) -> BTreeSet<usize> {
+    steps.iter().copied().collect()
+}
+
+/// plan | build docs test (test needs build) | ship
+fn diamond() -> Plan {
+    let definition = parse(
+        "name: n\nsteps:\n- {id: plan, phase: planned, run: x}\n- {id: test, phase: executing, run: x, needs: [build]}\n\
+         - {id: docs, run: x}\n- {id: build, run: x, needs: [plan]}\n- {id: ship, phase: shipped, run: x, needs: [test]}\n",
+    );
+    Plan::of(&definition)
+}
+
+#[test]
+fn steps_are_ready_when_their_needs_and_phases_are_finished() {
+    let plan = diamond();
+    for (finished, running, ready) in [
+        (&[][..], &[][..], &[0][..]),
+        (&[], &[0], &[]),
+        (&[0], &[], &[2, 3]),
+        (&[0], &[2], &[3]),
+        (&[0, 3], &[2], &[1]),
+        (&[0, 2, 3], &[1], &[]),
+        (&[0, 1, 3], &[2], &[]),
+        (&[0, 1, 2, 3], &[], &[4]),
+        (&[0, 1, 2, 3, 4], &[], &[]),
+        (&[0, 99], &[98], &[2, 3]),
+    ] {
+        assert_eq!(plan.ready(&set(finished), &set(running)), ready, "{finished:?} {running:?}");
+    }
+}
+
+#[test]
+fn a_failed_step_holds_what_needs_it_and_the_next_phase() {
+    let plan = diamond();
+    assert_eq!(plan.ready(&set(&[0]), &set(&[3])), [2], "3 failed");
+    assert!(plan.ready(&set(&[0, 2]), &set(&[3])).is_empty());
+    let without: BTreeSet<usize> = [0, 2, 3].into_iter().chain(plan.descendants(3)).collect();
+    assert!(plan.ready(&without, &set(&[])).is_empty(), "all that is left needs it");
+}
+
+#[test]
+fn the_order_is_by_needs_then_phases_then_the_file() {
+    let plan = diamond();
+    assert_eq!((plan.order(), plan.steps()), (&[0, 2, 3, 1, 4][..], 5));
+}
+
+#[test]
+fn descendants_and_ancestors_are_what_needs_lead_to() {
+    let plan = diamond();
+    for (step, descendants, ancestors) in [
+        (0, &[1, 3, 4][..], &[][..]),
+        (1, &[4], &[0, 3]),
+        (2, &[], &[]),
+        (3, &[1, 4], &[0]),
+        (4, &[], &[0, 1, 3]),
+        (5, &[], &[]),
+    ] {
+        assert_eq!(plan.descendants(step), set(descendants), "{step}");
+        assert_eq!(plan.ancestors(step), set(ancestors), "{step}");
+    }
+}
+
+#[test]
+fn steps_of_a_phase_that_do_not_wait_for_each_other_overlap() {
+    let plan = diamond();
+    for (step, others) in [(0, &[][..]), (1, &[2]), (2, &[1, 3]), (3, &[2]), (4, &[]), (9, &[])] {
+        assert_eq!(plan.overlaps(step), set(others), "{step}");
+    }
+    assert_eq!(plan.first_overlap(), Some((2, 3)));
+    let line = Plan::of(&workflow(&[(0, vec![]), (1, vec![2]), (1, vec![]), (2, vec![0])]));
+    assert_eq!(line.first_overlap(), None);
+}
+
+#[test]
+fn cycles_are_found_from_their_first_step_on() {
+    for (needs, found) in [
+        (&[][..], None),
+        (&[&[][..], &[0]], None),
+        (&[&[0][..]], Some(vec![0])),
+        (&[&[1][..], &[2], &[1]], Some(vec![1, 2])),
+        (&[&[][..], &[3, 0], &[1], &[2]], Some(vec![1, 3, 2])),
+    ] {
+        assert_eq!(cycle(needs), found, "{needs:?}");
+    }
+}
+
+/// The shortest of five times, for machines that do other things too.
+fn shortest<T>(mut work: impl FnMut() -> T) -> (T, Duration) {
+    let mut time = || {
+        let start = Instant::now();
+        let made = work();
+        (made, start.elapsed())
+    };
+    let first = time();
+    (0..4).fold(first, |best, _| std::cmp::min_by_key(best, time(), |(_, took)| *took))
+}
+
+#[test]
+fn a_thousand_steps_with_many_needs_are_planned_at_once() {
+    let step = |index: usize| {
+        let needs: Vec<String> = (index.saturating_sub(120)..index).map(|need| format!("s{need}")).collect();
+        format!("- {{id: s{index}, phase: p{}, run: x, needs: [{}]}}\n", index / 250, needs.join(","))
+    };
+    let definition = parse(&format!("name: n\nsteps:\n{}", (0..1_000).map(step).collect::<String>()));
+    assert!(definition.steps.iter().map(|step| step.needs.len()).sum::<usize>() > 110_000);
+    let ((plan, ready, descendants, overlap), took) = shortest(|| {
+        let plan = Plan::of(&definition);
+        let ready = plan.ready(&(0..500).collect(), &set(&[]));
+        let (descendants, overlap) = (plan.descendants(0).len(), plan.first_overlap());
+        (plan, ready, descendants, overlap)
+    });
+    assert!(took < Duration::from_millis(50), "{took:?}");
+    assert!(plan.order().iter().copied().eq(0..1_000));
+    assert_eq!((ready, descendants, overlap), (vec![500], 999, None));
+}
+
+#[test]
+fn a_thousand_steps_without_needs_are_planned_at_once() {
+    let definition = workflow(&vec![(0, vec![]); 1_000]);
+    let (ready, took) = shortest(|| Plan::of(&definition).ready(&set(&[7]), &set(&[8])));
+    assert!(took < Duration::from_millis(50), "{took:?}");
+    assert_eq!(ready.len(), 998);
+    assert_eq!(Plan::of(&definition).overlaps(5).len(), 999);
+}
+
+#[test]
+fn ten_thousand_steps_in_a_chain_need_no_stack() {
+    // Each needs the one after it in the file.
+    let needs = |index: usize| if index == 9_999 { vec![] } else { vec![index + 1] };
+    let definition = workflow(&(0..10_000).map(|index| (0, needs(index))).collect::<Vec<_>>());
+    let plan = Plan::of(&definition);
+    assert!(plan.order().iter().copied().eq((0..10_000).rev()));
+    assert_eq!((plan.descendants(9_999).len(), plan.ancestors(0).len()), (9_999, 9_999));
+    assert_eq!((plan.first_overlap(), plan.overlaps(5_000).len()), (None, 0));
+    assert_eq!(plan.ready(&(5_000..10_000).collect(), &set(&[])), [4_999]);
+    let ring: Vec<Vec<usize>> = (0..10_000).map(|index| vec![(index + 1) % 10_000]).collect();
+    let ring: Vec<&[usize]> = ring.iter().map(Vec::as_slice).collect();
+    assert_eq!(cycle(&ring).map(|steps| steps.len()), Some(10_000));
+}
+
+prop_compose! {
+    /// Steps with phases that never go back, and needs of which none leads to a later phase or round in a circle.
+    fn any_steps()(
+        steps in proptest::collection::vec((any::<bool>(), any::<u32>(), any::<u64>()), 1..40),
+        density in 0..64_u32,
+    ) -> Vec<(usize, Vec<usize>)> {
+        let mut phase = 0;
+        let ranks: Vec<(usize, u32, usize)> = steps.iter().enumerate().map(|(index, (next, rank, _))| {
+            phase += usize::from(*next);
+            (phase / 4, *rank, index)
+        }).collect();
+        steps.iter().enumerate().map(|(index, (_, _, bits))| {
+            let needs = (0..ranks.len())
+                .filter(|other| ranks[*other] < ranks[index] && bits.rotate_left(u32::try_from(*other).unwrap()) % 64 < u64::from(density));
+            (ranks[index].0, needs.collect())
+        }).collect()
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_runs_as_it_gets_ready_finishes_in_order(
+        steps in any_steps(),
+        jobs in 1..5_usize,
+        choices in proptest::collection::vec(any::<prop::sample::Index>(), 80),
+    ) {
+        let plan = Plan::of(&workflow(&steps));
+        let (mut finished, mut running) = (BTreeSet::new(), BTreeSet::new());
+        for choice in choices.iter().cycle().take(3 * steps.len()) {
+            let ready = plan.ready(&finished, &running);
+            prop_assert!(ready.windows(2).all(|pair| pair[0] < pair[1]), "in the file's order");
+            if running.len() < jobs && !ready.is_empty() {
+                let next = ready[choice.index(ready.len())];
+                prop_assert!(!finished.contains(&next));
+                prop_assert!(steps[next].1.iter().all(|need| finished.contains(need)));
+                prop_assert!((0..steps.len()).all(|other| steps[other].0 >= steps[next].0 || finished.contains(&other)));
+                prop_assert!(running.is_subset(&plan.overlaps(next)), "what runs together overlaps");
+                prop_assert!(running.insert(next));
+            } else if !running.is_empty() {
+                let done = *running.iter().nth(choice.index(running.len())).unwrap();
+                running.remove(&done);
+                finished.insert(done);
+            }
+        }
+        prop_assert_eq!(finished.len(), steps.len());
+        prop_assert!(plan.ready(&finished, &running).is_empty());
+    }
+
+    #[test]
+    fn the_order_is_one_in_which_steps_get_ready(steps in any_steps()) {
+        let plan = Plan::of(&workflow(&steps));
+        let mut finished = BTreeSet::new();
+        for step in plan.order() {
+            prop_assert!(plan.ready(&finished, &BTreeSet::new()).contains(step));
+            finished.insert(*step);
+        }
+        prop_assert_eq!(finished.len(), steps.len());
+    }
+
+    #[test]
+    fn overlaps_are_what_no_need_joins(steps in any_steps()) {
+        let plan = Plan::of(&workflow(&steps));
+        let mut any = false;
+        for a in 0..steps.len() {
+            let overlaps = plan.overlaps(a);
+            for b in 0..steps.len() {
+                prop_assert_eq!(plan.descendants(a).contains(&b), plan.ancestors(b).contains(&a));
+                let joined = plan.descendants(a).contains(&b) || plan.ancestors(a).contains(&b);
+                prop_assert_eq!(overlaps.contains(&b), a != b && steps[a].0 == steps[b].0 && !joined);
+            }
+            any |= !overlaps.is_empty();
+        }
+        prop_assert_eq!(plan.first_overlap().is_some(), any);
+        if let Some((a, b)) = plan.first_overlap() {
+            prop_assert!(plan.overlaps(a).contains(&b));
+        }
+    }
+
+    #[test]
+    fn a_cycle_is_one_and_is_found_if_there_is_one(edges in proptest::collection::vec((0..12_usize, 0..12_usize), 0..24)) {
+        let mut needs = vec![BTreeSet::new(); 12];
+        for (from, to) in edges {
+            needs[from].insert(to);
+        }
+        let needs: Vec<Vec<usize>> = needs.into_iter().map(|needs| needs.into_iter().collect()).collect();
+        let borrowed: Vec<&[usize]> = needs.iter().map(Vec::as_slice).collect();
+        let is_cyclic = (0..12).any(|step| super::reachable(&needs, step).contains(&step));
+        let found = cycle(&borrowed);
+        prop_assert_eq!(found.is_some(), is_cyclic);
+        if let Some(found) = found {
+            for (place, step) in found.iter().enumerate() {
+                prop_assert!(needs[*step].contains(&found[(place + 1) % found.len()]));
+            }
+            prop_assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), found.len());
+            prop_assert_eq!(found.iter().min(), found.first());
+        }
+    }
+}

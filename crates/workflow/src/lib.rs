@@ -1,0 +1,19 @@
+//! Workflows: definitions, and the executor that runs their steps over the ledger (seed 000).
+
+mod begin;
+pub mod definition;
+mod executor;
+mod flow;
+pub mod graph;
+mod job;
+mod options;
+mod report;
+pub mod table;
+mod take_back;
+pub mod task;
+
+pub use begin::{is_rolling_back, last, plan, resume, rollback, run, show};
+pub use definition::Definition;
+pub use flow::Ui;
+pub use options::{Overrides, check};
+pub use report::{Report, Restored, Status, StepReport, TakenBack};

@@ -1,0 +1,68 @@
+//! What a call decides about a workflow, and what follows from that, its file and what was decided before.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use ic_base::{Code, Diagnosis, Result};
+
+use crate::definition::{Definition, OnFailure, Strategy};
+use crate::table::Options;
+
+/// What a call decides, over what the file and the configuration say.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// What a failed step leads to; then nobody is asked.
+    pub on_failure: Option<OnFailure>,
+    /// What a rollback restores.
+    pub strategy: Option<Strategy>,
+    /// How many steps may run at once.
+    pub jobs: Option<usize>,
+    /// Whether what cannot be undone is passed over, and what others changed is put back too.
+    pub force: bool,
+    /// Set from elsewhere: children are ended, and nothing further begins.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// Whether a workflow can be started like this. Errors: as [`run`] would give before anything begins.
+pub fn check(definition: &Definition, overrides: &Overrides) -> Result<()> {
+    check_strategy(definition, &options(definition, overrides, None))
+}
+
+/// What holds for a call; `before`: what held for the call before.
+pub(crate) fn options(definition: &Definition, overrides: &Overrides, before: Option<&Options>) -> Options {
+    let said = overrides.on_failure.or(definition.on_failure).map(|said| said.as_str().to_owned());
+    let strategy = overrides.strategy.or(definition.strategy);
+    let known = before.and_then(|before| strategy_of(&before.strategy));
+    let strategy = overrides.strategy.or(known).or(strategy).unwrap_or(Strategy::Full);
+    Options {
+        on_failure: said,
+        strategy: strategy.as_str().to_owned(),
+        jobs: overrides.jobs.or(before.map(|before| before.jobs)).unwrap_or(1).max(1),
+    }
+}
+
+/// Errors: `invalid_value` for `partial` where steps may overlap: they are restored together.
+pub(crate) fn check_strategy(definition: &Definition, options: &Options) -> Result<()> {
+    if options.strategy != Strategy::Partial.as_str() || options.jobs == 1 {
+        return Ok(());
+    }
+    let Some((a, b)) = crate::graph::Plan::of(definition).first_overlap() else { return Ok(()) };
+    Err(Diagnosis::new(
+        Code::InvalidValue,
+        format!(
+            "The steps {} and {} may run at once, and are restored together: the strategy partial cannot part them.",
+            definition.steps[a].id, definition.steps[b].id
+        ),
+    )
+    .hint("use --jobs 1, or another strategy"))
+}
+
+/// The strategy with this name.
+pub(crate) fn strategy_of(text: &str) -> Option<Strategy> {
+    Strategy::ALL.into_iter().find(|strategy| strategy.as_str() == text)
+}
+
+/// What a failure leads to, by its name.
+pub(crate) fn on_failure_of(text: &str) -> Option<OnFailure> {
+    OnFailure::ALL.into_iter().find(|said| said.as_str() == text)
+}

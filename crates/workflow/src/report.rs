@@ -1,0 +1,150 @@
+//! What became of a workflow.
+
+use std::path::PathBuf;
+
+use ic_base::{CheckpointId, CompensationId, RollbackId, RunId};
+use ic_saga::Compensation;
+
+use crate::definition::Definition;
+use crate::flow::Flow;
+use crate::table::{State, StepRow, StepState, Workflow};
+
+/// What became of it as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Every step succeeded.
+    Completed,
+    /// It came to its end, without the steps that failed and those that need them.
+    Failed,
+    /// It was taken back.
+    RolledBack,
+    /// It is taken back in part; what is left can be resumed.
+    RollingBack,
+    /// It waits where it is.
+    Stopped,
+    /// It goes on, or its executor died.
+    Running,
+}
+
+impl Status {
+    /// The text in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::RolledBack => "rolled_back",
+            Self::RollingBack => "rolling_back",
+            Self::Stopped => "stopped",
+            Self::Running => "running",
+        }
+    }
+}
+
+/// A step, as far as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepReport {
+    /// Its name.
+    pub id: String,
+    /// Its phase.
+    pub phase: String,
+    /// How far it came.
+    pub state: StepState,
+    /// What is known of it, if it was begun.
+    pub row: Option<StepRow>,
+}
+
+/// What was put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// The checkpoint.
+    pub checkpoint_id: CheckpointId,
+    /// How many changes of files that took.
+    pub changes: usize,
+    /// Whether git's state was changed.
+    pub git: bool,
+    /// Paths that could not be changed, and why.
+    pub failed: Vec<(PathBuf, String)>,
+}
+
+/// How a workflow was taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenBack {
+    /// What was restored.
+    pub strategy: String,
+    /// The undone effects, in the order of undoing.
+    pub compensations: Vec<Compensation>,
+    /// Effects that are not undone.
+    pub left: Vec<CompensationId>,
+    /// What was put back, if it came to that.
+    pub restored: Option<Restored>,
+    /// The rollback of the run, if it came to that.
+    pub rollback_id: Option<RollbackId>,
+    /// Where the run is then.
+    pub to_phase: String,
+    /// Why it came no further.
+    pub error: Option<String>,
+}
+
+/// What became of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Its run.
+    pub run_id: RunId,
+    /// Its name.
+    pub workflow: String,
+    /// What became of it.
+    pub status: Status,
+    /// Its steps, in the order of its file.
+    pub steps: Vec<StepReport>,
+    /// The step that failed first.
+    pub failed_step: Option<String>,
+    /// Why.
+    pub error: Option<String>,
+    /// How it was taken back, if it was.
+    pub rollback: Option<TakenBack>,
+}
+
+impl From<State> for Status {
+    fn from(state: State) -> Self {
+        match state {
+            State::Running => Self::Running,
+            State::Stopped => Self::Stopped,
+            State::Failed => Self::Failed,
+            State::RollingBack => Self::RollingBack,
+            State::RolledBack => Self::RolledBack,
+            State::Completed => Self::Completed,
+        }
+    }
+}
+
+impl Report {
+    /// The report on a workflow whose steps came so far.
+    pub(crate) fn of(workflow: &Workflow, definition: &Definition, rows: &[StepRow]) -> Self {
+        let steps = definition.steps.iter().map(|step| {
+            let row = rows.iter().find(|row| row.step == step.id).cloned();
+            StepReport {
+                id: step.id.clone(),
+                phase: step.phase.clone(),
+                state: row.as_ref().map_or(StepState::Pending, |row| row.state),
+                row,
+            }
+        });
+        Self {
+            run_id: workflow.run_id.clone(),
+            workflow: workflow.name.clone(),
+            status: workflow.state.into(),
+            steps: steps.collect(),
+            failed_step: workflow.failed_step.clone(),
+            error: workflow.error.clone(),
+            rollback: None,
+        }
+    }
+}
+
+impl Flow<'_> {
+    /// The report on the steps of this epoch.
+    pub(crate) fn report(&self, status: Status, rollback: Option<TakenBack>) -> Report {
+        let rows: Vec<StepRow> = self.rows.values().cloned().collect();
+        Report { status, rollback, ..Report::of(&self.workflow, &self.definition, &rows) }
+    }
+}

@@ -1,0 +1,336 @@
+//! The tables `workflows` and `workflow_steps`.
+
+use std::path::{Path, PathBuf};
+
+use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, DispatchId, Result, RunId, Timestamp};
+use ic_saga::process::ProcessIdentity;
+use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use serde::{Deserialize, Serialize};
+
+use crate::definition::Definition;
+
+/// How far a workflow is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It goes on, or its executor died.
+    Running,
+    /// A step failed or it was interrupted, and it waits.
+    Stopped,
+    /// It came to its end, without the steps that failed.
+    Failed,
+    /// It is being taken back.
+    RollingBack,
+    /// It was taken back.
+    RolledBack,
+    /// Every step succeeded.
+    Completed,
+}
+
+impl State {
+    const ALL: [Self; 6] =
+        [Self::Running, Self::Stopped, Self::Failed, Self::RollingBack, Self::RolledBack, Self::Completed];
+
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+            Self::RollingBack => "rolling_back",
+            Self::RolledBack => "rolled_back",
+            Self::Completed => "completed",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// How far a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepState {
+    /// It was not begun.
+    Pending,
+    /// It goes on, or its executor died.
+    Running,
+    /// It ended well.
+    Succeeded,
+    /// It ended badly.
+    Failed,
+    /// It was ended from outside.
+    Interrupted,
+    /// Something that it needs failed.
+    Skipped,
+}
+
+impl StepState {
+    const ALL: [Self; 6] =
+        [Self::Pending, Self::Running, Self::Succeeded, Self::Failed, Self::Interrupted, Self::Skipped];
+
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// What was decided when the workflow was started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// `rollback`, `stop` or `continue`, if it was said.
+    pub on_failure: Option<String>,
+    /// What a rollback restores.
+    pub strategy: String,
+    /// How many steps may run at once.
+    pub jobs: usize,
+}
+
+/// A workflow that was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workflow {
+    /// Its run.
+    pub run_id: RunId,
+    /// Its name.
+    pub name: String,
+    /// Its file, as it was when it was started.
+    pub definition: String,
+    /// What was decided then.
+    pub options: Options,
+    /// How far it is.
+    pub state: State,
+    /// The step that failed.
+    pub failed_step: Option<String>,
+    /// Why.
+    pub error: Option<String>,
+}
+
+impl Workflow {
+    /// Its file, understood. Errors: `invalid_workflow` if this version does not understand it any more.
+    pub(crate) fn parsed(&self) -> Result<Definition> {
+        Definition::parse(self.definition.as_bytes(), Path::new(&self.name))
+    }
+
+    fn from_row(row: &Row<'_>) -> Result<Self> {
+        Ok(Self {
+            run_id: RunId::from_ledger(row.get(0)?),
+            name: row.get(1)?,
+            definition: row.get(2)?,
+            options: row.parse(3, "workflows", |text| serde_json::from_str(text).ok())?,
+            state: row.parse(4, "workflows", State::parse)?,
+            failed_step: row.get(5)?,
+            error: row.get(6)?,
+        })
+    }
+}
+
+/// A step that was begun, or is passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepRow {
+    /// Its name.
+    pub step: String,
+    /// How far it is.
+    pub state: StepState,
+    /// Its place in the order of beginning.
+    pub started: i64,
+    /// The work that it is.
+    pub dispatch_id: Option<DispatchId>,
+    /// The tree as it was before it.
+    pub checkpoint_id: Option<CheckpointId>,
+    /// What undoes it.
+    pub compensation_id: Option<CompensationId>,
+    /// How often it was begun.
+    pub attempts: i64,
+    /// How its last attempt ended.
+    pub exit_code: Option<i64>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// How long the last attempt took.
+    pub duration_ms: Option<i64>,
+    /// What it said.
+    pub log: Option<PathBuf>,
+    /// The commit that was checked out when it began.
+    pub head: Option<String>,
+    /// The process of the attempt under way.
+    pub child: Option<ProcessIdentity>,
+}
+
+impl StepRow {
+    /// A step that was not begun.
+    pub(crate) fn pending(step: &str) -> Self {
+        Self {
+            step: step.to_owned(),
+            state: StepState::Pending,
+            started: 0,
+            dispatch_id: None,
+            checkpoint_id: None,
+            compensation_id: None,
+            attempts: 0,
+            exit_code: None,
+            error: None,
+            duration_ms: None,
+            log: None,
+            head: None,
+            child: None,
+        }
+    }
+
+    fn from_row(row: &Row<'_>) -> Result<Self> {
+        let child = match row.get::<Option<String>>(12)? {
+            Some(_) => Some(row.parse(12, "workflow_steps", |text| serde_json::from_str(text).ok())?),
+            None => None,
+        };
+        Ok(Self {
+            step: row.get(0)?,
+            state: row.parse(1, "workflow_steps", StepState::parse)?,
+            started: row.get(2)?,
+            dispatch_id: row.get::<Option<String>>(3)?.map(DispatchId::from_ledger),
+            checkpoint_id: row.get::<Option<String>>(4)?.map(CheckpointId::from_ledger),
+            compensation_id: row.get::<Option<String>>(5)?.map(CompensationId::from_ledger),
+            attempts: row.get(6)?,
+            exit_code: row.get(7)?,
+            error: row.get(8)?,
+            duration_ms: row.get(9)?,
+            log: row.optional_path(10)?,
+            head: row.get(11)?,
+            child,
+        })
+    }
+}
+
+/// Records a workflow as running.
+pub(crate) fn insert(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    run: &RunId,
+    name: &str,
+    definition: &str,
+    options: &Options,
+) -> Result<()> {
+    tx.execute_one(
+        "INSERT INTO workflows (run_id, name, definition, options, state, created_at, updated_at) \
+         VALUES ($1, $2, $3, $4, 'running', $5, $5)",
+        &[&run.as_str(), &name, &definition, &to_text(options)?, &now.millis()],
+    )
+}
+
+/// The workflow of a run. Errors: `conflict` if the run is none.
+pub(crate) fn get(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Workflow> {
+    find(snapshot, run)?.ok_or_else(|| {
+        Diagnosis::new(Code::Conflict, format!("The run {} was not started by a workflow.", run.short()))
+            .hint("begin one: ic workflow run FILE")
+            .detail("run_id", run.as_str())
+    })
+}
+
+/// The workflow of a run, if it is one.
+pub fn find(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<Workflow>> {
+    snapshot.query_opt(
+        "SELECT run_id, name, definition, options, state, failed_step, error FROM workflows WHERE run_id = $1",
+        &[&run.as_str()],
+        Workflow::from_row,
+    )
+}
+
+/// The run of the workflow that was started last in this project directory.
+pub(crate) fn last_of_project(snapshot: &Snapshot<'_>, directory: &Path) -> Result<Option<RunId>> {
+    snapshot.query_opt(
+        "SELECT w.run_id FROM runs r JOIN workflows w ON w.run_id = r.id WHERE r.project_dir = $1 \
+         ORDER BY r.seq DESC LIMIT 1",
+        &[&path_bytes(directory)],
+        |row| Ok(RunId::from_ledger(row.get(0)?)),
+    )
+}
+
+/// Records how far a workflow is.
+pub(crate) fn set_state(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    run: &RunId,
+    state: State,
+    failed: Option<(&str, &str)>,
+) -> Result<()> {
+    let (step, error) = failed.unzip();
+    tx.execute_one(
+        "UPDATE workflows SET state = $1, failed_step = $2, error = $3, updated_at = $4 WHERE run_id = $5",
+        &[&state.as_str(), &step, &error, &now.millis(), &run.as_str()],
+    )
+}
+
+/// Remembers options of a later call.
+pub(crate) fn set_options(tx: &Transaction<'_>, run: &RunId, options: &Options) -> Result<()> {
+    tx.execute_one(
+        "UPDATE workflows SET options = $1 WHERE run_id = $2",
+        &[&to_text(options)?, &run.as_str()],
+    )
+}
+
+/// The steps of an epoch, in the order of beginning.
+pub(crate) fn steps(snapshot: &Snapshot<'_>, run: &RunId, epoch: i64) -> Result<Vec<StepRow>> {
+    let mut steps = snapshot.query_all(
+        "SELECT step, state, started, dispatch_id, checkpoint_id, compensation_id, attempts, exit_code, error, \
+         duration_ms, log, head, child FROM workflow_steps WHERE run_id = $1 AND epoch = $2",
+        &[&run.as_str(), &epoch],
+        StepRow::from_row,
+    )?;
+    steps.sort_by_key(|row| row.started);
+    Ok(steps)
+}
+
+/// The last epoch in which a step was begun.
+pub(crate) fn last_epoch(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<i64>> {
+    let sql = "SELECT max(epoch) FROM workflow_steps WHERE run_id = $1";
+    Ok(snapshot.query_opt(sql, &[&run.as_str()], |row| row.get::<Option<i64>>(0))?.flatten())
+}
+
+/// Writes the row of a step, whole.
+pub(crate) fn put_step(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    (run, epoch): (&RunId, i64),
+    row: &StepRow,
+) -> Result<()> {
+    let child = row.child.as_ref().map(to_text).transpose()?;
+    tx.execute_one(
+        "INSERT INTO workflow_steps (run_id, epoch, step, state, started, dispatch_id, checkpoint_id, compensation_id, \
+         attempts, exit_code, error, duration_ms, log, head, child, updated_at) \
+         VALUES ($1, $2, $3, $4, (SELECT coalesce(max(started), 0) + 1 FROM workflow_steps WHERE run_id = $1 AND epoch = $2), \
+         $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) \
+         ON CONFLICT (run_id, epoch, step) DO UPDATE SET state = excluded.state, dispatch_id = excluded.dispatch_id, \
+         checkpoint_id = excluded.checkpoint_id, compensation_id = excluded.compensation_id, \
+         attempts = excluded.attempts, exit_code = excluded.exit_code, error = excluded.error, \
+         duration_ms = excluded.duration_ms, log = excluded.log, head = excluded.head, child = excluded.child, updated_at = excluded.updated_at",
+        &[
+            &run.as_str(),
+            &epoch,
+            &row.step,
+            &row.state.as_str(),
+            &row.dispatch_id.as_ref().map(DispatchId::as_str),
+            &row.checkpoint_id.as_ref().map(CheckpointId::as_str),
+            &row.compensation_id.as_ref().map(CompensationId::as_str),
+            &row.attempts,
+            &row.exit_code,
+            &row.error,
+            &row.duration_ms,
+            &row.log.as_deref().map(path_bytes),
+            &row.head,
+            &child,
+            &now.millis(),
+        ],
+    )
+}
+
+fn to_text(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|e| Diagnosis::new(Code::Internal, format!("A workflow cannot be written: {e}.")))
+}

@@ -1,0 +1,267 @@
+//! Taking a workflow back: its effects undone in reverse, then the tree and git restored, then the run itself.
+//!
+//! Each stage can be begun again: an effect that is undone is not open any more, a restore finishes one that was interrupted
+//! and then has nothing to do, and the run moves back in one transaction at the end.
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result, RollbackId};
+use ic_checkpoint::restore::Strategy as Restoring;
+use ic_ops::Kernel;
+use ic_ops::checkpoint::{self, Conflict, RestoreRequest, Settings, Warning, Watch, Which};
+use ic_ops::compensation::{self, Scope, UndoPlan};
+use ic_ops::rollback;
+use ic_phase::{Run, RunStatus};
+use ic_saga::compensation as rows;
+use ic_saga::order::FailurePolicy;
+use ic_store::{Snapshot, path_from_bytes};
+use serde_json::json;
+
+use crate::definition::Strategy;
+use crate::flow::{Flow, Ui};
+use crate::report::{Report, Restored, Status, TakenBack};
+use crate::table::{self, State, StepRow, StepState, Workflow};
+
+impl Flow<'_> {
+    /// Takes the workflow back, as far as it goes.
+    ///
+    /// Errors: `conflict` when something that cannot be undone came after what would be, unless `force`; nothing is changed.
+    pub(crate) fn take_back(&mut self, strategy: Strategy, force: bool, ui: &mut dyn Ui) -> Result<Report> {
+        let plan =
+            self.kernel.read(|snapshot| undo_plan(snapshot, &self.run, &self.workflow, strategy, force))?;
+        if !self.is_rolling_back() && !force {
+            let rows: Vec<&StepRow> = self.rows.values().collect();
+            refuse_to_overwrite(self.kernel, self.settings, &self.workflow, &rows, strategy)?;
+        }
+        self.saga.close()?;
+        let failed = self.workflow.failed_step.clone().zip(self.workflow.error.clone());
+        self.set_state(State::RollingBack, failed.as_ref())?;
+        let undoing = self.saga.undo(&plan, FailurePolicy::Stop, ui)?;
+        let mut taken = TakenBack {
+            strategy: strategy.as_str().to_owned(),
+            compensations: undoing.results,
+            left: undoing.left,
+            restored: None,
+            rollback_id: None,
+            to_phase: self.run.phase.clone(),
+            error: None,
+        };
+        if undoing.has_failed || !taken.left.is_empty() {
+            taken.error = Some("an effect could not be undone".to_owned());
+            return Ok(self.rolling_back(taken));
+        }
+        // What the undos changed was not changed by somebody else.
+        self.capture("after the undo of its steps", false, ui);
+        match self.restore(strategy, force, ui) {
+            Ok(restored) => taken.restored = restored,
+            Err(error) => {
+                taken.error = Some(format!("{}: {}", error.code().as_str(), error.message()));
+                return Ok(self.rolling_back(taken));
+            }
+        }
+        if let Some(Restored { failed, .. }) = &taken.restored
+            && let Some((path, why)) = failed.first()
+        {
+            taken.error = Some(format!("{} could not be put back: {why}", path.display()));
+            return Ok(self.rolling_back(taken));
+        }
+        let rows = std::mem::take(&mut self.rows);
+        self.settle_run(strategy, &mut taken)?;
+        let failed_step = self.workflow.failed_step.clone();
+        let error = self.workflow.error.clone();
+        self.refresh()?;
+        // The report tells of the steps that were taken back.
+        self.rows = rows;
+        (self.workflow.failed_step, self.workflow.error) = (failed_step, error);
+        Ok(self.report(Status::RolledBack, Some(taken)))
+    }
+
+    fn rolling_back(&self, taken: TakenBack) -> Report {
+        self.report(Status::RollingBack, Some(taken))
+    }
+
+    /// Puts the tree and git's state back. `None`: there is no checkpoint to restore.
+    fn restore(&mut self, strategy: Strategy, force: bool, ui: &mut dyn Ui) -> Result<Option<Restored>> {
+        let rows: Vec<&StepRow> = self.rows.values().collect();
+        let Some(target) = target(&self.workflow, &rows, strategy) else {
+            let message = "no checkpoint was taken before the steps: files and git stay as they are";
+            ui.warn(&Warning { code: "no_checkpoint", message: message.to_owned() });
+            return Ok(None);
+        };
+        ui.restoring(strategy.as_str());
+        let request = request(self.kernel, &target, strategy, force);
+        let report = checkpoint::restore(self.kernel, self.settings, &request, &Watch::default())?;
+        for warning in &report.warnings {
+            ui.warn(warning);
+        }
+        Ok(Some(Restored {
+            checkpoint_id: target,
+            changes: report.plan.steps.len(),
+            git: report.git.is_some_and(|git| !git.plan.is_empty()),
+            failed: report.failed.into_iter().map(|(path, why)| (path_from_bytes(&path.0), why)).collect(),
+        }))
+    }
+
+    /// The end, in one transaction: the run is open again, at its first phase, and what it did is marked.
+    fn settle_run(&mut self, strategy: Strategy, taken: &mut TakenBack) -> Result<()> {
+        let id: RollbackId = self.kernel.context.new_id();
+        let is_whole = strategy != Strategy::Partial || self.workflow.failed_step.is_none();
+        let first = self.definition.steps.first().map_or("", |step| step.phase.as_str());
+        let reason = match (&self.workflow.failed_step, &self.workflow.error) {
+            (Some(step), Some(error)) => format!("step {step} failed: {error}"),
+            _ => format!("the workflow {} was taken back", self.definition.name),
+        };
+        let failed = self.workflow.failed_step.clone().zip(self.workflow.error.clone());
+        self.saga.write(|tx, now| {
+            self.saga.reopen_in(tx, now)?;
+            let failed = failed.as_ref().map(|(step, error)| (step.as_str(), error.as_str()));
+            table::set_state(tx, now, &self.run.id, State::RolledBack, failed)?;
+            if !is_whole {
+                return Ok(());
+            }
+            let run = ic_phase::run::get(tx, &self.run.id)?;
+            rollback::take_back(tx, now, &id, run, (first, true), Some(&reason))?;
+            rows::mark_rolled_back(tx, &self.run.id, &id)
+        })?;
+        if is_whole {
+            taken.rollback_id = Some(id);
+            first.clone_into(&mut taken.to_phase);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn set_state(&mut self, state: State, failed: Option<&(String, String)>) -> Result<()> {
+        let failed = failed.map(|(step, error)| (step.as_str(), error.as_str()));
+        self.saga.write(|tx, now| table::set_state(tx, now, &self.run.id, state, failed))?;
+        self.workflow.state = state;
+        self.workflow.failed_step = failed.map(|(step, _)| step.to_owned());
+        self.workflow.error = failed.map(|(_, error)| error.to_owned());
+        Ok(())
+    }
+
+    /// Whether a rollback of it was begun and not finished.
+    pub(crate) fn is_rolling_back(&self) -> bool {
+        is_being_taken_back(&self.run, &self.workflow)
+    }
+
+    /// The first step that failed or was interrupted, and why.
+    pub(crate) fn failure(&self, steps: &[usize]) -> Option<(String, String)> {
+        let is_bad = |state| matches!(state, StepState::Failed | StepState::Interrupted | StepState::Running);
+        let row = steps.iter().filter_map(|at| self.rows.get(at)).find(|row| is_bad(row.state))?;
+        Some((row.step.clone(), row.error.clone().unwrap_or_else(|| "it was interrupted".to_owned())))
+    }
+}
+
+/// Refuses a rollback that would overwrite what somebody else changed. It must not have begun: what an undo changes counts too.
+///
+/// Errors: `conflict`, with `details.conflicts`, and all for which the restore would be refused.
+pub(crate) fn refuse_to_overwrite(
+    kernel: &Kernel,
+    settings: &Settings,
+    workflow: &Workflow,
+    rows: &[&StepRow],
+    strategy: Strategy,
+) -> Result<()> {
+    let Some(target) = target(workflow, rows, strategy) else { return Ok(()) };
+    let request = RestoreRequest { dry_run: true, ..request(kernel, &target, strategy, false) };
+    let report = checkpoint::restore(kernel, settings, &request, &Watch::default())?;
+    let Some(first) = report.conflicts.first() else { return Ok(()) };
+    let text = |conflict: &Conflict| String::from_utf8_lossy(&conflict.path.0).into_owned();
+    let named = |conflict: &Conflict| json!({ "path": text(conflict), "reason": conflict.reason });
+    let more = match report.conflicts.len() - 1 {
+        0 => String::new(),
+        more => format!("; so would {more} more"),
+    };
+    let run = workflow.run_id.short();
+    Err(Diagnosis::new(
+        Code::Conflict,
+        format!("{} would be overwritten: {}{more}.", text(first), first.reason),
+    )
+    .hint(format!("to overwrite it: ic workflow rollback {run} --force"))
+    .detail("conflicts", report.conflicts.iter().map(named).collect::<Vec<_>>()))
+}
+
+/// The checkpoint before the first step; with [`Strategy::Partial`], before the one that failed.
+fn target(workflow: &Workflow, rows: &[&StepRow], strategy: Strategy) -> Option<CheckpointId> {
+    let failed = workflow.failed_step.as_deref().filter(|_| strategy == Strategy::Partial);
+    let is_meant = |row: &&&StepRow| failed.is_none_or(|step| row.step == step);
+    let begun = rows.iter().filter(|row| row.checkpoint_id.is_some());
+    begun.filter(is_meant).min_by_key(|row| row.started).and_then(|row| row.checkpoint_id.clone())
+}
+
+fn request<'r>(
+    kernel: &Kernel,
+    target: &'r CheckpointId,
+    strategy: Strategy,
+    force: bool,
+) -> RestoreRequest<'r> {
+    let restoring = match strategy {
+        Strategy::Full | Strategy::Partial if ic_store::git_dirs(&kernel.project.root).is_some() => {
+            Restoring::Full
+        }
+        Strategy::Full | Strategy::Partial | Strategy::FilesOnly => Restoring::FilesOnly,
+        Strategy::GitOnly => Restoring::GitOnly,
+    };
+    RestoreRequest {
+        which: Which::Id(target.as_str()),
+        strategy: Some(restoring),
+        paths: &[],
+        mine: false,
+        dry_run: false,
+        force,
+        keep_theirs: false,
+        into: false,
+        expect_plan: None,
+    }
+}
+
+/// Whether a rollback of a workflow was begun and not finished.
+pub(crate) fn is_being_taken_back(run: &Run, workflow: &Workflow) -> bool {
+    run.status == RunStatus::RollingBack || workflow.state == State::RollingBack
+}
+
+/// What is undone to take a workflow back.
+///
+/// Errors: `conflict` when something that cannot be undone came after what would be, unless `force`.
+pub(crate) fn undo_plan(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    workflow: &Workflow,
+    strategy: Strategy,
+    force: bool,
+) -> Result<UndoPlan> {
+    let scope = match (&workflow.failed_step, strategy) {
+        (Some(step), Strategy::Partial) => dependents(snapshot, run, step)?,
+        _ => Scope::All,
+    };
+    let plan = compensation::plan(snapshot, run, &scope, force)?;
+    match &plan.pivot {
+        Some(pivot) => Err(beyond(run, workflow, pivot)),
+        None => Ok(plan),
+    }
+}
+
+/// The effects of a step and of what depends on it; a step without any is no reason to refuse.
+fn dependents(snapshot: &Snapshot<'_>, run: &Run, step: &str) -> Result<Scope> {
+    let all = rows::list(snapshot, &run.id)?;
+    if all.iter().any(|compensation| compensation.step == step) {
+        return Ok(Scope::Dependents(step.to_owned()));
+    }
+    // A cut after everything: nothing is meant.
+    Ok(Scope::After(ic_events::Cut { run_id: run.id.clone(), seq: i64::MAX, phases: Vec::new() }))
+}
+
+fn beyond(run: &Run, workflow: &Workflow, pivot: &str) -> Diagnosis {
+    let run = run.id.short();
+    let undo = format!("to undo the rest all the same: ic workflow rollback {run} --force");
+    let hint = match workflow.state {
+        State::Completed => undo,
+        _ => format!("to go on: ic workflow resume {run}; {undo}"),
+    };
+    Diagnosis::new(
+        Code::Conflict,
+        format!(
+            "The step {pivot} cannot be undone, and nothing that was done before it is undone without it."
+        ),
+    )
+    .hint(hint)
+    .detail("pivot", pivot)
+}

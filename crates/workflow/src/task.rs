@@ -1,0 +1,113 @@
+//! Tasks of a Rust program, run in the order of their needs and undone in reverse when one fails (seed 004).
+//!
+//! The registration pattern: a task says in [`WorkflowTask::compensation`] what its undo is, and brings the function in
+//! [`WorkflowTask::executable_compensation`]; or whoever runs it registers one, which then counts instead of the task's own.
+//! Either is registered before the task executes, so that a task that fails half-way is undone too.
+//!
+//! ```
+//! use ic_base::{Code, Diagnosis};
+//! use ic_workflow::Status;
+//! use ic_workflow::task::{
+//!     ExecutableCompensation, TaskContext, TaskError, TaskId, TaskResult, ToolCompensation, WorkflowExecutor, WorkflowTask,
+//! };
+//!
+//! struct CreateBranch;
+//!
+//! impl WorkflowTask for CreateBranch {
+//!     fn id(&self) -> TaskId {
+//!         "create-branch".into()
+//!     }
+//!     fn execute(&self, _: &TaskContext) -> Result<TaskResult, TaskError> {
+//!         Ok(TaskResult::Success)
+//!     }
+//!     fn executable_compensation(&self) -> Option<ExecutableCompensation> {
+//!         Some(ExecutableCompensation::with_undo("delete the branch", |_| Ok(TaskResult::Success)))
+//!     }
+//! }
+//!
+//! struct Deploy;
+//!
+//! impl WorkflowTask for Deploy {
+//!     fn id(&self) -> TaskId {
+//!         "deploy".into()
+//!     }
+//!     fn execute(&self, _: &TaskContext) -> Result<TaskResult, TaskError> {
+//!         Err(Diagnosis::new(Code::Io, "The server does not answer."))
+//!     }
+//!     fn needs(&self) -> Vec<TaskId> {
+//!         vec!["create-branch".into()]
+//!     }
+//! }
+//!
+//! let mut executor = WorkflowExecutor::new();
+//! executor.add_task(Deploy);
+//! executor.add_task(CreateBranch);
+//! executor.register_compensation("deploy", ToolCompensation::new("take it down", |_| Ok(TaskResult::Success)));
+//!
+//! let report = executor.run()?;
+//! assert_eq!(report.status, Status::RolledBack);
+//! assert_eq!(report.failure.unwrap().0, "deploy".into());
+//! let undone = report.rollback.unwrap();
+//! assert_eq!(undone.rolled_back().map(TaskId::as_str).collect::<Vec<_>>(), ["deploy", "create-branch"]);
+//! # Ok::<(), Diagnosis>(())
+//! ```
+//!
+//! [`WorkflowExecutor::on_ledger`] does the same as a run of a ledger. What is there of a compensation then depends on what it
+//! is: a file that is put back, and whatever is registered with [`WorkflowExecutor::register_durable_compensation`], is a row, which
+//! another process can carry out if this one dies; so is that a task needs no undo. A function is not: it is lost with its
+//! process. The ledger names it in the summary or error of the task's dispatch, and in the reason of the rollback that ran it;
+//! `ic compensation coverage` counts its task as undeclared.
+
+mod execution;
+mod executor;
+mod journal;
+mod report;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+pub use ic_ops::compensation::Declared;
+pub use ic_saga::registry::{
+    CompensationAction, CompensationReport, CompensationType, Coverage, ExecutableCompensation,
+    RollbackOutcome, RollbackReport, TaskContext, TaskError, TaskId, TaskResult, TaskRollback,
+    ToolCompensation,
+};
+
+pub use self::executor::WorkflowExecutor;
+pub use self::report::{TaskOutcome, TaskReport, WorkflowReport};
+
+/// A piece of work that a [`WorkflowExecutor`] runs.
+pub trait WorkflowTask {
+    /// Its name, which no other task of the executor has: one line, at most 200 bytes.
+    fn id(&self) -> TaskId;
+
+    /// Does the work. A panic counts as a failure.
+    ///
+    /// `context`: what its undo is given too, save for the outputs. Its idempotency key is another one each time the task
+    /// is run anew.
+    fn execute(&self, context: &TaskContext) -> Result<TaskResult, TaskError>;
+
+    /// What it says of its undo; `None`: nothing is known of it. It is asked before the task is executed.
+    fn compensation(&self) -> Option<CompensationAction> {
+        None
+    }
+
+    /// The same with the function that undoes it; without one, what [`WorkflowTask::compensation`] says.
+    fn executable_compensation(&self) -> Option<ExecutableCompensation> {
+        self.compensation().map(ExecutableCompensation::new)
+    }
+
+    /// The tasks that must have ended well before it starts.
+    fn needs(&self) -> Vec<TaskId> {
+        Vec::new()
+    }
+
+    /// The ids of the things that it made, for its undo: the outputs of the undo's context. Asked after it was executed, also
+    /// when it failed. A command that undoes it finds in its environment those that are UTF-8.
+    fn outputs(&self) -> BTreeMap<String, OsString> {
+        BTreeMap::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! The order of tasks, the execution of one, and its undo.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ic_base::{Code, Diagnosis, DispatchId, Label, Result, RollbackId};
+use ic_ops::compensation::Declared;
+use ic_saga::Action;
+use ic_saga::registry::RollbackEngine;
+
+use super::executor::{Executed, WorkflowExecutor};
+use super::journal::Journal;
+use super::report::story;
+use super::{
+    Coverage, RollbackOutcome, RollbackReport, TaskContext, TaskId, TaskResult, TaskRollback,
+    ToolCompensation,
+};
+use crate::graph;
+
+impl WorkflowExecutor<'_> {
+    /// The tasks, each after those that it needs.
+    pub(super) fn order(&self) -> Result<Vec<usize>> {
+        let invalid = |what: String| Err(Diagnosis::new(Code::InvalidValue, what));
+        let mut places: HashMap<TaskId, usize> = HashMap::new();
+        for (at, task) in self.tasks.iter().enumerate() {
+            let id = task.id();
+            Label::parse("The id of a task", id.as_str())?;
+            if places.insert(id.clone(), at).is_some() {
+                return invalid(format!("Two tasks have the id {id}."));
+            }
+        }
+        let mut needs: Vec<Vec<usize>> = Vec::with_capacity(self.tasks.len());
+        for task in &self.tasks {
+            let (known, unknown): (Vec<_>, Vec<_>) = task
+                .needs()
+                .into_iter()
+                .map(|need| places.get(&need).copied().ok_or(need))
+                .partition(std::result::Result::is_ok);
+            if let Some(Err(need)) = unknown.into_iter().next() {
+                return invalid(format!("The task {} needs {need}, and there is no such task.", task.id()));
+            }
+            needs.push(known.into_iter().flatten().collect());
+        }
+        let borrowed: Vec<&[usize]> = needs.iter().map(Vec::as_slice).collect();
+        if let Some(cycle) = graph::cycle(&borrowed) {
+            let names: Vec<String> = cycle.iter().map(|at| self.tasks[*at].id().to_string()).collect();
+            return invalid(format!(
+                "Each of these tasks needs the next, in a circle: {}.",
+                names.join(", ")
+            ));
+        }
+        let mut order: Vec<usize> = Vec::with_capacity(needs.len());
+        let mut is_placed = vec![false; needs.len()];
+        let is_next =
+            |at: &usize, placed: &[bool]| !placed[*at] && needs[*at].iter().all(|need| placed[*need]);
+        while let Some(next) = (0..needs.len()).find(|at| is_next(at, &is_placed)) {
+            is_placed[next] = true;
+            order.push(next);
+        }
+        Ok(order)
+    }
+
+    /// Executes a task; everything that undoes it is registered by then. `dispatch_id` is set if it has one.
+    pub(super) fn execute_task(
+        &mut self,
+        at: usize,
+        dispatch_id: &mut Option<DispatchId>,
+    ) -> Result<TaskResult> {
+        let task = &*self.tasks[at];
+        let (id, compensation) = (task.id(), self.compensation_of(task));
+        let mut context = TaskContext::new(&id);
+        context.idempotency_key = format!("{id}/{}", self.times);
+        let mut seq = 0;
+        if let Some(journal) = &mut self.journal {
+            let dispatch = journal.start(&id)?;
+            context.idempotency_key = dispatch.id.to_string();
+            context.run_id = Some(dispatch.run_id);
+            context.working_directory.clone_from(&journal.run.project_dir);
+            seq = dispatch.seq;
+            *dispatch_id = Some(dispatch.id);
+        }
+        let (rows, undo) = self.rows_of(&id, compensation.as_ref());
+        let mut armed = Ok(Vec::new());
+        if let Some(journal) = &self.journal {
+            armed = rows.into_iter().map(|(text, what)| journal.arm(&id, &text, what)).collect();
+        }
+        // What could not be undone is not done.
+        let is_armed = armed.is_ok();
+        let (armed, mut result) = match armed {
+            Err(error) => (Vec::new(), Err(error)),
+            Ok(armed) => {
+                if let Some(compensation) = compensation {
+                    self.armed.register(&id, compensation);
+                }
+                let result = caught(|| task.execute(&context));
+                // What it cannot tell is not known; whatever undoes it must do without it anyway.
+                context.outputs = caught(|| Ok(task.outputs())).unwrap_or_default();
+                (armed, result)
+            }
+        };
+        if let (Some(journal), Some(dispatch)) = (&self.journal, &*dispatch_id) {
+            let undo = undo.filter(|_| is_armed);
+            let recorded = journal.end(dispatch, &result, undo.as_deref(), &armed, &context);
+            // Work that was taken back meanwhile does not count, and is undone with the rest.
+            result = result.and_then(|done| recorded.map(|()| done));
+        }
+        if is_armed {
+            self.executed.push(Executed { context, seq });
+        }
+        result
+    }
+
+    /// What of a task's undo becomes rows, and what only this process can run.
+    fn rows_of(
+        &self,
+        id: &TaskId,
+        compensation: Option<&ToolCompensation>,
+    ) -> (Vec<(String, Declared)>, Option<String>) {
+        let durable = self.durable.get(id);
+        let mut rows = durable.map(|durable| durable.rows.clone()).unwrap_or_default();
+        let Some(compensation) = compensation else { return (rows, None) };
+        let description = compensation.description.clone();
+        match compensation.coverage() {
+            Coverage::Compensated if durable.is_some_and(|durable| durable.is_all) => (rows, None),
+            Coverage::Compensated => (rows, Some(description)),
+            Coverage::Skip => {
+                let reason = Some(description.clone());
+                rows.push((description, Declared::Action(Action::Skip { reason })));
+                (rows, None)
+            }
+            Coverage::Undeclared | Coverage::Pivot => (rows, None),
+        }
+    }
+
+    pub(super) fn take_back(&mut self) -> Result<(RollbackReport, Option<RollbackId>)> {
+        self.journal.as_ref().map_or(Ok(()), Journal::close)?;
+        let mut report = RollbackReport::default();
+        for at in (0..self.executed.len()).rev() {
+            let result = self.undo_task(at, !report.is_success())?;
+            report.results.extend(result);
+        }
+        let story = story(self.cause.as_deref().unwrap_or("the tasks were taken back"), &report);
+        let is_success = report.is_success();
+        let mut id = None;
+        if let Some(journal) = &mut self.journal {
+            if !is_success {
+                journal.stopped(&story)?;
+            } else if let Some(problem) = journal.undo_since(journal.run.seq)? {
+                // What somebody armed before the first task.
+                return Err(problem);
+            } else {
+                id = Some(journal.settle(&story)?);
+            }
+        }
+        if is_success {
+            (self.is_begun, self.cause, self.executed) = (false, None, Vec::new());
+        }
+        Ok((report, id))
+    }
+
+    /// Undoes a task that was executed, its rows first; `is_stopped`: says only what is left.
+    fn undo_task(&mut self, at: usize, is_stopped: bool) -> Result<Vec<TaskRollback>> {
+        let Executed { context, seq } = &self.executed[at];
+        let known = self.armed.get(&context.task_id);
+        let outcome = if is_stopped {
+            known.map_or(RollbackOutcome::Undeclared, |_| RollbackOutcome::Pending)
+        } else if let Some(problem) =
+            self.journal.as_ref().map_or(Ok(None), |journal| journal.undo_since(*seq))?
+        {
+            let (code, error) = (problem.code().as_str().to_owned(), problem.message().to_owned());
+            RollbackOutcome::Failed { code, error }
+        } else {
+            let context = std::slice::from_ref(context);
+            return Ok(RollbackEngine::new().execute_rollback(context, &mut self.armed).results);
+        };
+        let description = known.map(|known| known.description.clone());
+        Ok(vec![TaskRollback { task_id: context.task_id.clone(), description, outcome }])
+    }
+}
+
+/// Runs what a task brings; a panic is an error.
+fn caught<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
+    let said = |payload: Box<dyn Any + Send>| {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown");
+        Diagnosis::new(Code::Internal, format!("The task panicked: {text}."))
+    };
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(said(payload)))
+}

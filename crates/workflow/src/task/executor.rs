@@ -1,0 +1,328 @@
+//! What is registered with an executor, and how its tasks are run as a whole.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ic_base::{Code, Diagnosis, Label, Result, RunId, Seq};
+use ic_ops::Kernel;
+use ic_ops::checkpoint::Settings;
+use ic_ops::compensation::Declared;
+use ic_saga::registry::CompensationRegistry;
+
+use super::journal::Journal;
+use super::{
+    CompensationReport, Coverage, RollbackReport, TaskContext, TaskId, TaskOutcome, TaskReport, TaskResult,
+    ToolCompensation, WorkflowReport, WorkflowTask,
+};
+use crate::report::Status;
+
+/// Runs tasks, each after those that it needs, and undoes what was done when one fails.
+pub struct WorkflowExecutor<'k> {
+    pub(super) tasks: Vec<Box<dyn WorkflowTask + 'k>>,
+    /// What was registered for tasks, over what they say themselves.
+    compensation_registry: CompensationRegistry,
+    /// What of it becomes rows.
+    pub(super) durable: BTreeMap<TaskId, Durable>,
+    /// What undoes the tasks that were executed.
+    pub(super) armed: CompensationRegistry,
+    pub(super) executed: Vec<Executed>,
+    /// Something was begun and is not taken back.
+    pub(super) is_begun: bool,
+    /// Why it is taken back.
+    pub(super) cause: Option<String>,
+    pub(super) times: u32,
+    pub(super) journal: Option<Journal<'k>>,
+    warnings: Vec<String>,
+    warn: Box<dyn FnMut(&str) + 'k>,
+}
+
+/// The compensations of a task that become rows, each with what it does.
+#[derive(Default)]
+pub(super) struct Durable {
+    pub(super) rows: Vec<(String, Declared)>,
+    /// What is registered besides only says that they are there.
+    pub(super) is_all: bool,
+}
+
+pub(super) struct Executed {
+    pub(super) context: TaskContext,
+    /// The event that began it; compensations that were armed later undo it, or what came after it.
+    pub(super) seq: Seq,
+}
+
+impl Default for WorkflowExecutor<'_> {
+    fn default() -> Self {
+        Self {
+            tasks: Vec::new(),
+            compensation_registry: CompensationRegistry::new(),
+            durable: BTreeMap::new(),
+            armed: CompensationRegistry::new(),
+            executed: Vec::new(),
+            is_begun: false,
+            cause: None,
+            times: 0,
+            journal: None,
+            warnings: Vec::new(),
+            warn: Box::new(|_| {}),
+        }
+    }
+}
+
+impl<'k> WorkflowExecutor<'k> {
+    /// An executor that keeps no record.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An executor that records what it does as a run of a ledger, with a dispatch for each task. The run is created now, and is
+    /// this executor's until it is dropped: nobody else compensates it.
+    ///
+    /// If its process dies, the run stays as it is, with the dispatch of the task that was being executed: `ic compensation run`
+    /// undoes what was durable, `ic run rollback` takes the run back. Errors: those of [`ic_ops::run::create`].
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    ///
+    /// use ic_base::{Context, Diagnosis};
+    /// use ic_ops::checkpoint::Settings;
+    /// use ic_ops::config::Config;
+    /// use ic_ops::Kernel;
+    /// use ic_phase::resolve::Project;
+    /// use ic_store::{Ledger, Lookup, OpenOptions};
+    /// use ic_workflow::Status;
+    /// use ic_workflow::task::{CompensationAction, TaskContext, TaskError, TaskId, TaskResult, WorkflowExecutor, WorkflowTask};
+    ///
+    /// struct Test;
+    ///
+    /// impl WorkflowTask for Test {
+    ///     fn id(&self) -> TaskId {
+    ///         "test".into()
+    ///     }
+    ///     fn execute(&self, _: &TaskContext) -> Result<TaskResult, TaskError> {
+    ///         Ok(TaskResult::Success)
+    ///     }
+    ///     fn compensation(&self) -> Option<CompensationAction> {
+    ///         Some(CompensationAction::skip("tests change nothing"))
+    ///     }
+    /// }
+    ///
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let directory = directory.path();
+    /// let context = Context::system();
+    /// let lookup = Lookup { db: None, env_db: None, directory };
+    /// let place = ic_store::initial_place(&lookup, None)?;
+    /// let (ledger, _) = ic_store::create(&place, false, directory, OpenOptions::default(), &context)?;
+    /// let project = Project { directory: directory.to_owned(), root: place.root };
+    /// let kernel = Kernel { ledger, context, project, caller: None, accepts_late: Cell::new(false) };
+    /// let config = Config::default();
+    /// let settings = Settings {
+    ///     state: None,
+    ///     checkpointing: config.checkpointing,
+    ///     retention: config.retention,
+    ///     home: None,
+    ///     allow_unsafe_root: false,
+    ///     busy_timeout: std::time::Duration::from_secs(5),
+    /// };
+    ///
+    /// let mut executor = WorkflowExecutor::on_ledger(&kernel, &settings, "nightly")?;
+    /// executor.add_task(Test);
+    /// let report = executor.run()?;
+    /// assert_eq!(report.status, Status::Completed);
+    /// let run = kernel.read(|snapshot| kernel.run(snapshot, report.run_id.unwrap().as_str()))?;
+    /// assert_eq!((run.goal.as_str(), run.phase.as_str()), ("nightly", "done"));
+    /// # Ok::<(), Diagnosis>(())
+    /// ```
+    pub fn on_ledger(kernel: &'k Kernel, settings: &'k Settings, name: &str) -> Result<Self> {
+        let name = Label::parse("The name of the tasks", name)?;
+        let (journal, warnings) = Journal::begin(kernel, settings, name.as_str())?;
+        Ok(Self { journal: Some(journal), warnings, ..Self::default() })
+    }
+
+    /// The run, if there is a ledger.
+    pub fn run_id(&self) -> Option<&RunId> {
+        self.journal.as_ref().map(|journal| &journal.run.id)
+    }
+
+    /// Adds a task. Those that need nothing from each other are executed in the order in which they were added.
+    pub fn add_task(&mut self, task: impl WorkflowTask + 'k) {
+        self.tasks.push(Box::new(task));
+    }
+
+    /// Says who hears of warnings; else nobody does.
+    ///
+    /// ```
+    /// use ic_workflow::task::WorkflowExecutor;
+    ///
+    /// let mut executor = WorkflowExecutor::new();
+    /// executor.on_warning(|warning| eprintln!("warning: {warning}"));
+    /// ```
+    pub fn on_warning(&mut self, warn: impl FnMut(&str) + 'k) {
+        self.warn = Box::new(warn);
+    }
+
+    /// Registers what undoes a task, over what was registered before and over what the task says itself.
+    ///
+    /// It is lost with this process. It counts for tasks that are executed from now on.
+    pub fn register_compensation(
+        &mut self,
+        task_id: impl Into<TaskId>,
+        compensation: impl Into<ToolCompensation>,
+    ) {
+        let task_id = task_id.into();
+        self.durable.remove(&task_id);
+        self.compensation_registry.register(task_id, compensation);
+    }
+
+    /// Registers that a task creates or changes a file: its undo deletes it again, or puts back what it was.
+    ///
+    /// What was registered for the task already is run too, after this; what it says itself is not. On a ledger, a file in the
+    /// project's tree is durable, of any size, and what it is when the task begins is put back. Elsewhere it is kept in this
+    /// process as it is now: see [`ToolCompensation::file_compensation`] for what then cannot be.
+    ///
+    /// ```
+    /// use ic_workflow::task::{Coverage, WorkflowExecutor};
+    /// # use ic_workflow::task::{TaskContext, TaskError, TaskId, TaskResult, WorkflowTask};
+    /// # struct Generate;
+    /// # impl WorkflowTask for Generate {
+    /// #     fn id(&self) -> TaskId { "generate".into() }
+    /// #     fn execute(&self, _: &TaskContext) -> Result<TaskResult, TaskError> { Ok(TaskResult::Success) }
+    /// # }
+    ///
+    /// let mut executor = WorkflowExecutor::new();
+    /// executor.add_task(Generate);
+    /// executor.register_file_compensation("generate", "target/generated.rs");
+    /// let report = executor.validate_compensation_coverage();
+    /// assert_eq!(report.steps, [("generate".to_owned(), Coverage::Compensated)]);
+    /// ```
+    pub fn register_file_compensation(&mut self, task_id: impl Into<TaskId>, path: impl AsRef<Path>) {
+        let (task_id, path) = (task_id.into(), path.as_ref());
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        match &self.journal {
+            Some(journal) if journal.covers(&absolute) => {
+                let description = format!("put {} back as it was", path.display());
+                self.keep(task_id, description, Declared::RestoreFiles(vec![absolute]));
+            }
+            Some(_) => {
+                let lost = "what it was is lost with this process";
+                (self.warn)(&format!("{} is not in the project: {lost}", path.display()));
+                self.compensation_registry.register_file_creation(task_id, path);
+            }
+            None => self.compensation_registry.register_file_creation(task_id, path),
+        }
+    }
+
+    /// Registers what undoes a task as a row of the ledger, so that it outlives this process. What was registered for the task
+    /// already is run too, after this; what it says itself is not.
+    ///
+    /// It is armed when the task begins; what it needs to know, it learns then. Errors: `conflict` without a ledger.
+    pub fn register_durable_compensation(
+        &mut self,
+        task_id: impl Into<TaskId>,
+        description: impl Into<String>,
+        declared: Declared,
+    ) -> Result<()> {
+        if self.journal.is_none() {
+            return Err(Diagnosis::new(Code::Conflict, "There is no ledger that could keep a compensation.")
+                .hint("make the executor with WorkflowExecutor::on_ledger"));
+        }
+        self.keep(task_id.into(), description.into(), declared);
+        Ok(())
+    }
+
+    fn keep(&mut self, task_id: TaskId, description: String, declared: Declared) {
+        let registered = self.compensation_registry.get(&task_id).map(ToolCompensation::coverage);
+        let durable = self.durable.entry(task_id.clone()).or_default();
+        if registered != Some(Coverage::Compensated) {
+            // The rows of a task are undone just before its turn in the registry comes.
+            let undone = ToolCompensation::new(&description, |_| Ok(TaskResult::Success));
+            self.compensation_registry.register(task_id, undone);
+            durable.is_all = true;
+        }
+        durable.rows.push((description, declared));
+    }
+
+    /// How many of the tasks have declared what their undo is. Warns if not all have.
+    pub fn validate_compensation_coverage(&mut self) -> CompensationReport {
+        let coverage = |task: &dyn WorkflowTask| {
+            self.compensation_of(task).map_or(Coverage::Undeclared, |known| known.coverage())
+        };
+        let steps = self.tasks.iter().map(|task| (task.id().to_string(), coverage(&**task)));
+        let report = CompensationReport::new(steps);
+        if !report.is_complete() {
+            (self.warn)(&format!(
+                "{} % of the tasks say how they are undone; nothing is known of: {}",
+                report.percentage,
+                report.undeclared.join(", ")
+            ));
+        }
+        report
+    }
+
+    pub(super) fn compensation_of(&self, task: &dyn WorkflowTask) -> Option<ToolCompensation> {
+        let registered = self.compensation_registry.get(&task.id()).cloned();
+        registered.or_else(|| task.executable_compensation().map(Into::into))
+    }
+
+    /// Executes all tasks. If one fails, it and what was executed before it are undone in reverse, up to an undo that fails. After
+    /// a rollback the tasks can be run again.
+    ///
+    /// That a task failed is no error: it is in the report. Errors: `invalid_value` for tasks that need each other, need what is
+    /// not there or share a name; `conflict` if they were run already; whatever writing to the ledger can give: what was executed
+    /// is then undone by [`WorkflowExecutor::rollback`], as far as that gets.
+    pub fn run(&mut self) -> Result<WorkflowReport> {
+        let order = self.order()?;
+        if self.is_begun {
+            return Err(Diagnosis::new(Code::Conflict, "The tasks were run already.")
+                .hint("take them back first: WorkflowExecutor::rollback"));
+        }
+        for warning in std::mem::take(&mut self.warnings) {
+            (self.warn)(&warning);
+        }
+        let coverage = self.validate_compensation_coverage();
+        (self.is_begun, self.times) = (true, self.times + 1);
+        self.armed = CompensationRegistry::new();
+        let not_started =
+            |id| TaskReport { task_id: id, outcome: TaskOutcome::NotStarted, dispatch_id: None };
+        let mut report = WorkflowReport {
+            run_id: self.run_id().cloned(),
+            status: Status::Completed,
+            tasks: self.tasks.iter().map(|task| not_started(task.id())).collect(),
+            coverage,
+            failure: None,
+            rollback: None,
+            rollback_id: None,
+        };
+        for at in order {
+            let task = &mut report.tasks[at];
+            match self.execute_task(at, &mut task.dispatch_id) {
+                Ok(result) => task.outcome = TaskOutcome::Finished(result),
+                Err(error) => {
+                    task.outcome = TaskOutcome::Failed;
+                    report.failure = Some((task.task_id.clone(), error));
+                    break;
+                }
+            }
+        }
+        let Some((failed, error)) = &report.failure else {
+            self.journal.as_mut().map_or(Ok(()), Journal::complete)?;
+            return Ok(report);
+        };
+        let cause = format!("task {failed} failed: {}", error.message());
+        self.cause = Some(cause.clone());
+        let (rollback, id) = self.take_back().map_err(|problem| problem.detail("because", cause))?;
+        report.status = if rollback.is_success() { Status::RolledBack } else { Status::RollingBack };
+        (report.rollback, report.rollback_id) = (Some(rollback), id);
+        Ok(report)
+    }
+
+    /// Takes back what was executed, all of it well or not; or goes on with a rollback that an undo stopped.
+    ///
+    /// On a ledger the run is then active again, at its first phase; it stays closed (`rolling_back`) while something is left. If this
+    /// process ends before that, `ic compensation run` opens it again. Errors: `conflict` if nothing was run.
+    pub fn rollback(&mut self) -> Result<RollbackReport> {
+        if !self.is_begun {
+            return Err(Diagnosis::new(Code::Conflict, "Nothing was executed that could be taken back."));
+        }
+        self.take_back().map(|(report, _)| report)
+    }
+}
