@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Benchmarks of whole processes, as ratios in one run: against the sqlite3 shell doing the same on the same file, and against
-# a shadow git doing the same on the same tree.
-# Usage: scripts/bench.sh [kernel|checkpoint] [--quick]     prints tables. Needs cargo, git, the sqlite3 shell and python3.
+# Benchmarks of whole processes, as ratios in one run: against the sqlite3 shell doing the same on the same file, against
+# a shadow git doing the same on the same tree, and against plain commands.
+# Usage: scripts/bench.sh [kernel|checkpoint|workflow|rewind] [--quick]     prints tables. Needs cargo, git, the sqlite3 shell and python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for tool in cargo cc git sqlite3 python3; do
@@ -12,7 +12,7 @@ if [ -z "${IC_BIN:-}" ]; then
     IC_BIN=$PWD/target/release/ic
 fi
 case "${1:-}" in
-kernel | checkpoint)
+kernel | checkpoint | workflow | rewind)
     part=$1
     shift
     exec python3 "scripts/bench/$part.py" "$IC_BIN" "$@"
@@ -20,3 +20,5 @@ kernel | checkpoint)
 esac
 python3 scripts/bench/kernel.py "$IC_BIN" "$@"
 python3 scripts/bench/checkpoint.py "$IC_BIN" "$@"
+python3 scripts/bench/workflow.py "$IC_BIN" "$@"
+python3 scripts/bench/rewind.py "$IC_BIN" "$@"

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# A sprint in a real git repository that goes wrong, is taken back and then reaches its end:
+# A sprint in a real git repository that goes wrong, is taken back and then reaches its end; then a
+# workflow that fails after it started a server, committed and made something outside; then a run that is
+# taken back with its files, its commits and its effects, and brought back:
 #
 #     bash scripts/demo.sh                  builds ic first
 #     IC_BIN=path/to/ic bash scripts/demo.sh
@@ -362,5 +364,115 @@ check 'what was rolled back' '["planned->executing"]' "$(ic run events "$sprint"
 say 'And the chain of events is whole.'
 run ic events verify
 
+# -------------------------------------------------------------------------------------------------
+chapter 'A workflow that fails half way'
+
+say 'A workflow says of each step what undoes it. This one starts a server, commits a change, rents' \
+    'a machine (a line in a database outside of the repository), and then its last step fails.'
+cat >"$room/cloud.sh" <<'CLOUD'
+#!/bin/sh
+# cloud.sh rent KEY | return KEY | count: machines, in a database of their own.
+set -eu
+db=$(dirname -- "$0")/cloud.db
+case $1 in
+rent) sql="INSERT INTO machines VALUES ('$2');" ;;
+return) sql="DELETE FROM machines WHERE key = '$2';" ;;
+count) sql='SELECT count(*) FROM machines;' ;;
+esac
+sql="CREATE TABLE IF NOT EXISTS machines (key TEXT); $sql"
+if command -v sqlite3 >/dev/null; then
+    exec sqlite3 "$db" "$sql"
+fi
+exec python3 -c 'import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+for statement in sys.argv[2].split(";")[:-1]:
+    for row in db.execute(statement): print(*row)
+db.commit()' "$db" "$sql"
+CLOUD
+chmod +x "$room/cloud.sh"
+cloud=$room/cloud.sh
+export cloud
+cat >release.yaml <<'YAML'
+name: release
+steps:
+  - id: serve
+    phase: staging
+    run: "sh -c 'while :; do sleep 1; done' >/dev/null 2>&1 & echo $! >server.pid"
+    compensate: {kill-process: server.pid}
+  - id: price-list
+    needs: [serve]
+    run: "echo '500 500' >>prices.txt && git add prices.txt && git commit -q -m 'A new price'"
+    compensate: skip
+  - id: rent
+    needs: [price-list]
+    phase: release
+    run: '"$cloud" rent "$IC_IDEMPOTENCY_KEY"'
+    compensate: {shell: '"$cloud" return "$IC_IDEMPOTENCY_KEY"'}
+  - id: announce
+    needs: [rent]
+    run: "echo 'the mail server does not answer' >&2; exit 69"
+    compensate: {skip: nothing was sent}
+YAML
+commit 'How we release'
+line 'cat release.yaml'
+run ic workflow validate release.yaml
+before=$(here)
+prices=$(cksum <prices.txt)
+
+say 'On a terminal it shows its progress and asks: Step failed. Rollback? [Y/n]. Here nobody can be asked.'
+expect 1 ic workflow run release.yaml --on-failure rollback
+check 'the status' rolled_back "$(json ic workflow show @ | jq -r .status)"
+
+say 'The server is stopped, the machine is returned, the commit is gone from the branch, the tree is as it was.'
+line '"$cloud" count'
+check 'machines' 0 "$out"
+check 'the commit' "$before" "$(here)"
+check 'the prices' "$prices" "$(cksum <prices.txt)"
+check 'the working tree' '' "$(git status --porcelain)"
+release=$(json ic run current)
+run ic compensation list "${release: -8}"
+line "ic events tail --limit 14 | cut -c1-6,35-"
+
+# -------------------------------------------------------------------------------------------------
+chapter 'Everything back at once'
+
+say 'Another run. After its plan it rents a machine, changes files by shell and commits.'
+run ic run cancel "${release: -8}"
+run ic run create --goal 'Free delivery' --phases planned,executing,review,done
+everything=$out
+run ic run advance "${everything: -8}"
+run ic compensation add "${everything: -8}" --step machine --shell '"$cloud" return delivery'
+line '"$cloud" rent delivery'
+run ic dispatch create "${everything: -8}" --name delivery
+worker=$out
+run ic dispatch start "${worker: -8}"
+line "printf 'free above 5000\n' >delivery.txt && mkdir -p zones && touch zones/north"
+commit 'Free delivery'
+run intercore_dispatch_record_git "${worker: -8}" "$before"
+run ic dispatch complete "${worker: -8}"
+line "echo 'scribbled by a shell' >>prices.txt && rm -r zones"
+run ic run advance "${everything: -8}"
+after=$(here)
+
+say 'One plan over state, effects, git and files; then exactly that.'
+run ic run rollback "${everything: -8}" --to-phase planned --layer=all --dry-run
+plan=$(json ic run rollback "${everything: -8}" --to-phase planned --layer=all --dry-run | jq -r .plan_hash)
+run ic run rollback "${everything: -8}" --to-phase planned --layer=all --reason 'too dear' --expect-plan "$plan" --yes
+check 'the phase' planned "$(ic run phase "$everything")"
+check 'the commit' "$before" "$(here)"
+check 'the working tree' '' "$(git status --porcelain)"
+line '"$cloud" count'
+check 'machines' 0 "$out"
+
+say 'And that, too, can be taken back: all but the machine, which is named.'
+undo=$(json ic rollback list "$everything" | jq -r '.[0].id')
+expect 1 ic rollback undo "${undo: -8}" --yes
+run ic rollback undo "${undo: -8}" --without-effects --yes
+check 'the phase' review "$(ic run phase "$everything")"
+check 'the commit' "$after" "$(here)"
+check 'the scribble' 'scribbled by a shell' "$(tail -n 1 prices.txt)"
+run ic rollback list "${everything: -8}"
+run ic run history "${everything: -8}"
+
 step=end
-printf '\n%sThe sprint went wrong, went back, and is done.%s\n' "$bold" "$plain"
+printf '\n%sThe sprint went wrong, went back, and is done; the release and the delivery were taken back whole.%s\n' "$bold" "$plain"

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Project, assert_shape};
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 17] = [
     "rollback.enabled",
     "rollback.checkpointing.auto",
     "rollback.checkpointing.include-git",
@@ -21,6 +21,10 @@ const KEYS: [&str; 13] = [
     "rollback.retention.max-size",
     "rollback.on-failure.prompt",
     "rollback.on-failure.auto-rollback",
+    "rewind.profile",
+    "rewind.database",
+    "rewind.tables",
+    "rewind.vectors",
 ];
 
 /// A project whose configuration is this.

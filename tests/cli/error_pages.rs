@@ -11,6 +11,7 @@ use ic_testkit::Outcome;
 
 use crate::support::{Project, args, assert_shape, chain, docs, story};
 use crate::verbs::checkpoint::{with_history, write};
+use crate::verbs::rewind::with_tasks;
 
 /// Codes that cannot be provoked everywhere: they need a file system or a user that is not at hand.
 const BY_HAND: &[&str] = &[
@@ -65,11 +66,7 @@ const SCENES: &[Scene] = &[
     Scene { code: "cursor_not_found", before: short, call: "events cursor reset notifier" },
     Scene { code: "ambiguous_id", before: same_end, call: "run status abcdef01" },
     Scene { code: "ambiguous_run", before: two_runs, call: "run status @" },
-    Scene {
-        code: "layer_not_available",
-        before: short,
-        call: "run rollback @ --to-phase draft --layer=files",
-    },
+    Scene { code: "rollback_not_found", before: rolled_back, call: "rollback show 7f3a9c21" },
     Scene { code: "no_active_run", before: nothing, call: "run current" },
     Scene { code: "stale_phase", before: short, call: "run advance @ --expect-phase draft@0" },
     Scene { code: "stale_dispatch", before: rolled_back, call: "dispatch complete 0a00000f" },
@@ -93,9 +90,13 @@ const SCENES: &[Scene] = &[
     Scene { code: "conflict", before: redacted, call: "events redact 1 --reason again" },
     Scene { code: "artifact_not_found", before: nothing, call: "run artifact cat 7f3a9c21" },
     Scene { code: "checkpoint_not_found", before: nothing, call: "checkpoint show 7f3a9c21" },
+    Scene { code: "compensation_not_found", before: short, call: "compensation run @ --step deploy --yes" },
+    Scene { code: "rewind_not_found", before: nothing, call: "rewind undo 7f3a9c21 --yes" },
+    Scene { code: "unknown_task", before: with_tasks, call: "rewind to T9 --dry-run" },
     Scene { code: "path_not_found", before: with_history, call: "checkpoint cat 0a000011 no-such-file" },
     Scene { code: "confirmation_required", before: nothing, call: "checkpoint undo" },
     Scene { code: "invalid_config", before: misspelt, call: "config show" },
+    Scene { code: "invalid_workflow", before: misnamed, call: "workflow validate release.yaml" },
     Scene { code: "no_checkpoint", before: nothing, call: "checkpoint restore --latest --yes" },
     Scene { code: "nothing_to_undo", before: nothing, call: "checkpoint undo --yes" },
     Scene { code: "work_running", before: working, call: "checkpoint restore 0a000011 --yes" },
@@ -119,6 +120,10 @@ const SCENES: &[Scene] = &[
 
 fn misspelt(project: &Project) {
     write(project, ".ic.yaml", "rollback:\n  retention:\n    keep_last: 3\n");
+}
+
+fn misnamed(project: &Project) {
+    write(project, "release.yaml", "name: release\nsteps:\n  - id: build\n    command: make\n");
 }
 
 fn working(project: &Project) {

@@ -7,7 +7,18 @@ use crate::support::{Project, args, snapshot, verbs};
 #[test]
 fn the_help_of_the_whole_tree() {
     let project = Project::without_ledger();
-    let groups = ["", "run", "run agent", "run artifact", "dispatch", "gate", "events", "events cursor"];
+    let groups = [
+        "",
+        "run",
+        "run agent",
+        "run artifact",
+        "dispatch",
+        "compensation",
+        "workflow",
+        "gate",
+        "events",
+        "events cursor",
+    ];
     let mut verbs: Vec<String> =
         verbs().into_iter().map(|(verb, _)| verb["ic ".len()..].to_owned()).collect();
     verbs.retain(|verb| !verb.contains("--"));

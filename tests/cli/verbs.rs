@@ -6,12 +6,16 @@ use std::path::Path;
 use crate::support::verbs;
 
 pub(crate) mod checkpoint;
+mod compensation;
 mod dispatch;
 mod events;
 mod gate;
 mod ledger;
+pub(crate) mod rewind;
+mod rollback;
 mod run;
 mod tracks;
+mod workflow;
 
 #[test]
 fn every_verb_has_a_page() {

@@ -3,6 +3,7 @@
 
 mod campaign;
 mod checkpoints;
+mod compensations;
 mod everywhere;
 mod init;
 mod kill;

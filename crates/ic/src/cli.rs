@@ -3,7 +3,9 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
-use crate::commands::{checkpoint, config, dispatch, events, gate, ledger, run};
+use crate::commands::{
+    checkpoint, compensation, config, dispatch, events, gate, ledger, rewind, rollback, run, workflow,
+};
 use crate::flags::Global;
 
 const STYLES: Styles = Styles::styled()
@@ -55,6 +57,18 @@ pub(crate) enum Command {
     /// Checkpoints: capture the working tree, compare, restore, undo
     #[command(subcommand)]
     Checkpoint(checkpoint::Verb),
+    /// Rollbacks: list, show, go on with, give up, take back
+    #[command(subcommand)]
+    Rollback(rollback::Verb),
+    /// Workflows: run a file of steps, resume, take back
+    #[command(subcommand)]
+    Workflow(workflow::Verb),
+    /// Compensations: declare how outside effects are undone, undo them
+    #[command(subcommand)]
+    Compensation(compensation::Verb),
+    /// Rewinds: take the application's own database back to a task
+    #[command(subcommand)]
+    Rewind(rewind::Verb),
     /// Gates: check, override, list the rules
     #[command(subcommand)]
     Gate(gate::Verb),

@@ -58,8 +58,11 @@ fn number(name: &str) -> Option<i64> {
     env::var(name).ok()?.parse().ok()
 }
 
-/// `IC_TEST_ABORT_BEFORE=n` and `IC_TEST_SQL_LOG=path`.
+/// `IC_TEST_ABORT_BEFORE=n` and `IC_TEST_SQL_LOG=path` for the ledger, `IC_TEST_REWIND_ABORT_BEFORE=n` for an application's database.
 fn arm_test_hooks() {
+    if let Some(n) = number("IC_TEST_REWIND_ABORT_BEFORE") {
+        ic_rewind::faults::abort_before(n.unsigned_abs());
+    }
     if let Some(n) = number("IC_TEST_ABORT_BEFORE") {
         ic_store::faults::abort_before(n);
     }

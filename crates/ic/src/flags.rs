@@ -36,7 +36,7 @@ pub(crate) struct Global {
 }
 
 /// The values of `--format`.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatFlag {
     /// Text on a terminal, JSON otherwise
     Auto,
@@ -46,6 +46,8 @@ pub(crate) enum FormatFlag {
     Jsonl,
     /// For people
     Text,
+    /// A diagram for documents: `run history` alone
+    Mermaid,
 }
 
 impl FormatFlag {
@@ -55,6 +57,7 @@ impl FormatFlag {
             Self::Json => "json",
             Self::Jsonl => "jsonl",
             Self::Text => "text",
+            Self::Mermaid => "mermaid",
         }
     }
 }

@@ -84,7 +84,8 @@ fn parse(text: &OsStr) -> Option<Format> {
         Some("auto") => Some(automatic()),
         Some("json") => Some(Format::Json),
         Some("jsonl") => Some(Format::Jsonl),
-        Some("text") => Some(Format::Text),
+        // A diagram is text; which verb has one is known where the verbs are.
+        Some("text" | "mermaid") => Some(Format::Text),
         _ => None,
     }
 }

@@ -4,15 +4,19 @@
 
 mod checkpoint;
 mod code;
+mod compensation;
 mod config;
 mod dispatch;
 mod event;
+mod history;
 mod ledger;
 mod restore;
 mod retention;
+mod rewind;
 mod rollback;
 mod run;
 mod runtrack;
+mod workflow;
 
 use std::path::Path;
 
@@ -22,18 +26,22 @@ use serde::Serialize;
 
 pub(crate) use checkpoint::{ChangeJson, CheckpointJson, DiffJson, FileJson};
 pub(crate) use code::CodeJson;
+pub(crate) use compensation::{CompensationJson, CoverageJson, UndoneJson, coverage_text};
 pub(crate) use config::ConfigJson;
 pub(crate) use dispatch::{DispatchJson, DispatchShowJson, RecordedJson};
 pub(crate) use event::{CursorJson, EventJson, RedactedJson, VerifyJson};
+pub(crate) use history::HistoryJson;
 pub(crate) use ledger::{CheckJson, HealthJson, InitJson, VersionJson, WhereJson};
 pub(crate) use restore::RestoreJson;
 pub(crate) use retention::{PruneJson, PurgeJson, VerifyObjectsJson};
-pub(crate) use rollback::RollbackJson;
+pub(crate) use rewind::{RewindInitJson, RewindInspectJson, RewindJson, RewindPreviewJson};
+pub(crate) use rollback::{RememberedJson, RollbackJson, RollbackShowJson, RollbackUndoneJson};
 use run::WarningJson;
 pub(crate) use run::{
     AdvanceJson, CancelJson, GateCheckJson, GateRuleJson, PhaseJson, RunJson, SkipJson, soft_warning,
 };
 pub(crate) use runtrack::{AgentJson, ArtifactJson};
+pub(crate) use workflow::{WorkflowJson, WorkflowPlanJson};
 
 /// A path: lossy text, with the exact bytes beside it when they are not UTF-8.
 #[derive(Serialize)]

@@ -12,6 +12,7 @@ mod output;
 mod progress;
 mod render;
 mod session;
+mod signals;
 
 use std::process::ExitCode;
 

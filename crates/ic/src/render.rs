@@ -1,15 +1,19 @@
 //! Text for people: tables, cards, previews. Colours are stripped where nobody sees them.
 
 pub(crate) mod checkpoint;
+pub(crate) mod compensation;
 pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod dispatch;
 pub(crate) mod event;
+pub(crate) mod history;
 pub(crate) mod ledger;
+pub(crate) mod rewind;
 pub(crate) mod rollback;
 pub(crate) mod run;
 pub(crate) mod runtrack;
 mod table;
+pub(crate) mod workflow;
 
 use std::fmt::Write;
 use std::path::Path;

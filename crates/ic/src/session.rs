@@ -12,7 +12,7 @@ use ic_phase::resolve::Project;
 use ic_store::{Ledger, Lookup, OpenOptions, Place};
 
 use crate::environment::Environment;
-use crate::flags::Global;
+use crate::flags::{FormatFlag, Global};
 use crate::format::{Format, FormatChoice};
 use crate::output::Output;
 use crate::render::path_text;
@@ -23,6 +23,8 @@ pub(crate) struct Session {
     pub(crate) directory: PathBuf,
     /// Standard output.
     pub(crate) output: Output,
+    /// Whether a diagram was asked for.
+    pub(crate) mermaid: bool,
     db: Option<PathBuf>,
     environment: Environment,
     options: OpenOptions,
@@ -43,6 +45,7 @@ impl Session {
         };
         Ok(Self {
             output: Output::new(&choice, global.pretty, global.quiet),
+            mermaid: global.format == Some(FormatFlag::Mermaid),
             db: global.db.map(|db| directory.join(db)),
             options: OpenOptions { busy_timeout: global.busy_timeout },
             verbose: global.verbose,
@@ -95,6 +98,7 @@ impl Session {
             context,
             project: Project { directory: self.directory.clone(), root: place.root },
             caller: self.caller(dispatch)?,
+            accepts_late: std::cell::Cell::new(false),
         })
     }
 
@@ -105,24 +109,27 @@ impl Session {
 
     /// How checkpoints are taken in this project. Errors: `invalid_config`.
     pub(crate) fn checkpoint_settings(&self, kernel: &Kernel) -> Result<Settings> {
-        Ok(self.settings(self.config(&kernel.project.root)?.config))
+        Ok(self.settings(self.config(&kernel.project.root)?.config, kernel))
     }
 
     /// How checkpoints are taken along the way; `None` if they are not to be. Errors: `invalid_config`.
     pub(crate) fn automatic_checkpoints(&self, kernel: &Kernel) -> Result<Option<Settings>> {
         let config = self.config(&kernel.project.root)?.config;
         let wanted = config.enabled && config.checkpointing.auto;
-        Ok(wanted.then(|| self.settings(config)))
+        Ok(wanted.then(|| self.settings(config, kernel)))
     }
 
     /// How the content of artifacts is kept; `None` if nothing is to be kept. Errors: `invalid_config`.
     pub(crate) fn kept_content(&self, kernel: &Kernel) -> Result<Option<Settings>> {
         let config = self.config(&kernel.project.root)?.config;
-        Ok(config.enabled.then(|| self.settings(config)))
+        Ok(config.enabled.then(|| self.settings(config, kernel)))
     }
 
-    fn settings(&self, config: Config) -> Settings {
+    fn settings(&self, config: Config, kernel: &Kernel) -> Settings {
+        let store = kernel.ledger.path().parent().unwrap_or(Path::new("/"));
+        let setup = config.rewind.map(|rewind| rewind.setup(&kernel.project.root, store));
         Settings {
+            state: setup.map(|setup| setup.target),
             checkpointing: config.checkpointing,
             retention: config.retention,
             home: self.environment.home.clone(),
@@ -169,6 +176,18 @@ impl Session {
             .and_then(|()| io::stdin().read_line(&mut answer))
             .while_doing(|| "asking on the terminal".to_owned())?;
         Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    }
+
+    /// Shows `text` and asks a question on the terminal; Enter is yes.
+    pub(crate) fn ask_yes(text: &str, question: &str) -> Result<bool> {
+        let mut answer = String::new();
+        let mut terminal = anstream::stderr();
+        write!(terminal, "{text}{question} [Y/n] ")
+            .and_then(|()| terminal.flush())
+            .and_then(|()| io::stdin().read_line(&mut answer))
+            .while_doing(|| "asking on the terminal".to_owned())
+            // A terminal that was closed says nothing, which is no yes.
+            .map(|read| read > 0 && matches!(answer.trim(), "" | "y" | "Y" | "yes"))
     }
 
     fn caller(&self, flag: Option<&str>) -> Result<Option<Caller>> {

@@ -15,7 +15,8 @@ pub(crate) fn snapshot(name: &str, content: &str) {
     settings.set_omit_expression(true);
     settings.add_filter(r"\d+ MiB free", "[free] MiB free");
     settings.add_filter(r"(SQLite |sqlite +ok +|sqlite.{0,60}?)\d+\.\d+\.\d+", "${1}[sqlite]");
-    settings.add_filter(r"\b\d+ ms\b", "[n] ms");
+    settings.add_filter(r"\b(\d+ ms|\d+\.\d s)\b", "[n] ms");
+    settings.add_filter(r"(TOOK|\[n\] ms) +", "$1  ");
     settings.add_filter(r#""(duration_ms|stored_bytes)": \d+"#, r#""$1": [n]"#);
     settings.add_filter(r"stored ( +)\S+ \S+ in", "stored ${1}[size] in");
     settings.bind(|| insta::assert_snapshot!(name, content));
@@ -59,6 +60,20 @@ impl Page {
     pub(crate) fn says_no(mut self, line: &str) -> Self {
         let value = self.call(line, 1);
         assert_shape(&self.shape, &value);
+        self
+    }
+
+    /// A call that is done in part: the record on stdout names what is left, exit 4.
+    pub(crate) fn leaves_some(mut self, line: &str) -> Self {
+        let value = self.call(line, 4);
+        assert_shape(&self.shape, &value);
+        self
+    }
+
+    /// Something happens in both projects.
+    pub(crate) fn then(self, happens: impl Fn(&Project)) -> Self {
+        happens(&self.people);
+        happens(&self.script);
         self
     }
 

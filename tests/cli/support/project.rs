@@ -52,7 +52,11 @@ impl Project {
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let arguments: Vec<S> = arguments.into_iter().collect();
         // A call that makes several ids must not meet those of the next one.
-        let step = if arguments.first().is_some_and(|word| word.as_ref() == "checkpoint") { 16 } else { 1 };
+        let step = match arguments.first().and_then(|word| word.as_ref().to_str()) {
+            Some("workflow") => 64,
+            Some("checkpoint" | "rewind") => 16,
+            _ => 1,
+        };
         self.calls.set(self.calls.get() + step);
         let mut command = self.cli.command(arguments);
         command.env("IC_TEST_CLOCK", CLOCK).env("IC_TEST_IDS", (FIRST_ID + self.calls.get()).to_string());

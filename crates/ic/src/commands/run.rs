@@ -7,6 +7,7 @@ mod cancel;
 mod create;
 mod current;
 mod events;
+mod history;
 mod list;
 mod phase;
 mod rollback;
@@ -29,6 +30,7 @@ pub(crate) enum Verb {
     Phase(phase::Phase),
     Current(current::Current),
     Events(events::Events),
+    History(history::History),
     Advance(advance::Advance),
     Skip(skip::Skip),
     Set(set::Set),
@@ -51,6 +53,7 @@ impl Verb {
             Self::Phase(verb) => verb.run(session),
             Self::Current(verb) => verb.run(session),
             Self::Events(verb) => verb.run(session),
+            Self::History(verb) => verb.run(session),
             Self::Advance(verb) => verb.run(session),
             Self::Skip(verb) => verb.run(session),
             Self::Set(verb) => verb.run(session),

@@ -1,11 +1,15 @@
 //! Rollbacks.
 
 use ic_dispatch::Dispatch;
-use ic_ops::rollback::Rollback;
+use ic_ops::rollback::steps::{self, Step};
+use ic_ops::rollback::table::Remembered;
+use ic_ops::rollback::{Data, Rollback, Undone, Whole, WholeStatus};
 use ic_runtrack::{Agent, Artifact};
 use serde::Serialize;
 
 use super::PathJson;
+use super::compensation::UndoneStepJson;
+use super::restore::RestoreJson;
 
 /// A rollback, planned or done (`run rollback`). Statuses inside the lists are those before it.
 #[derive(Serialize)]
@@ -38,8 +42,23 @@ pub(crate) struct RollbackJson {
     marked_agents: Vec<AgentRef>,
     cleared_skips: Vec<String>,
     counts: CountsJson,
-    /// planned or `rolled_back`.
-    #[cfg_attr(test, schemars(extend("enum" = ["planned", "rolled_back"])))]
+    /// The effects that are undone, in order; null if that layer is not taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effects: Option<EffectsJson>,
+    /// Files and git's state; null if they are not taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<RestoreJson>,
+    /// Rows of the application's tables; null if they are not taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<DataJson>,
+    /// How far each layer is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<StepJson>,
+    /// The command that goes on, when a step failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resume: Option<String>,
+    /// planned, `rolled_back` or `rolling_back`.
+    #[cfg_attr(test, schemars(extend("enum" = ["planned", "rolled_back", "rolling_back"])))]
     status: &'static str,
     /// The event; null for a dry run.
     seq: Option<i64>,
@@ -148,8 +167,196 @@ impl From<&Rollback> for RollbackJson {
                 agents: counts.agents,
                 skips: counts.skips,
             },
+            effects: None,
+            files: None,
+            data: None,
+            steps: Vec::new(),
+            resume: None,
             status: if rollback.done.is_some() { "rolled_back" } else { "planned" },
             seq: rollback.done.as_ref().map(|(_, seq)| *seq),
+        }
+    }
+}
+
+/// The effects that a rollback undoes.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct EffectsJson {
+    /// In the order of undoing.
+    results: Vec<UndoneStepJson>,
+    /// Compensations that are not undone.
+    left: Vec<String>,
+}
+
+/// The rows that a rollback takes away.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct DataJson {
+    /// The application's database.
+    database: String,
+    /// The rows that go, or went, by table.
+    affected_row_counts: serde_json::Map<String, serde_json::Value>,
+}
+
+impl From<&Data> for DataJson {
+    fn from(data: &Data) -> Self {
+        Self {
+            database: data.database.to_string_lossy().into_owned(),
+            affected_row_counts: data
+                .rows
+                .iter()
+                .map(|(table, rows)| (table.clone(), (*rows).into()))
+                .collect(),
+        }
+    }
+}
+
+/// A step of a rollback over several layers.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct StepJson {
+    /// effects, tree (files and git), data or settle.
+    #[cfg_attr(test, schemars(extend("enum" = ["effects", "tree", "data", "settle"])))]
+    layer: &'static str,
+    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "done", "failed", "skipped"])))]
+    state: &'static str,
+    /// What it found and did.
+    detail: serde_json::Value,
+    error: Option<String>,
+}
+
+impl From<&Step> for StepJson {
+    fn from(step: &Step) -> Self {
+        Self {
+            layer: step.kind.as_str(),
+            state: step.state.as_str(),
+            detail: step.detail.clone(),
+            error: step.error.clone(),
+        }
+    }
+}
+
+impl From<&Whole> for RollbackJson {
+    fn from(whole: &Whole) -> Self {
+        let id = whole.rollback.done.as_ref().map(|(id, _)| id);
+        let is_stopped = whole.status == WholeStatus::RollingBack;
+        Self {
+            layers: whole.layers.iter().map(|layer| layer.as_str()).collect(),
+            effects: whole.parts.effects.as_ref().map(|effects| EffectsJson {
+                results: effects.compensations.iter().map(UndoneStepJson::from).collect(),
+                left: effects.left.iter().map(ToString::to_string).collect(),
+            }),
+            files: whole.parts.tree.as_ref().map(RestoreJson::from),
+            data: whole.parts.data.as_ref().map(DataJson::from),
+            steps: whole.steps.iter().map(StepJson::from).collect(),
+            resume: id.filter(|_| is_stopped).map(|id| steps::next_command(id, &whole.steps)),
+            status: match whole.status {
+                WholeStatus::Planned => "planned",
+                WholeStatus::RolledBack => "rolled_back",
+                WholeStatus::RollingBack => "rolling_back",
+            },
+            ..Self::from(&whole.rollback)
+        }
+    }
+}
+
+/// A rollback as it is remembered (`rollback list`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RememberedJson {
+    id: String,
+    short_id: String,
+    run_id: String,
+    /// done, `in_progress`, stopped, abandoned or undone.
+    #[cfg_attr(test, schemars(extend("enum" = ["done", "in_progress", "stopped", "abandoned", "undone"])))]
+    status: &'static str,
+    layers: Vec<&'static str>,
+    from_phase: String,
+    to_phase: String,
+    include_target: bool,
+    cut_seq: i64,
+    /// The run's epoch since.
+    epoch: i64,
+    reason: Option<String>,
+    plan_hash: String,
+    seq: i64,
+    created_at: String,
+    finished_at: Option<String>,
+}
+
+impl From<&Remembered> for RememberedJson {
+    fn from(rollback: &Remembered) -> Self {
+        Self {
+            id: rollback.id.to_string(),
+            short_id: rollback.id.short().to_owned(),
+            run_id: rollback.run_id.to_string(),
+            status: rollback.status.as_str(),
+            layers: rollback.layers.iter().map(|layer| layer.as_str()).collect(),
+            from_phase: rollback.from_phase.clone(),
+            to_phase: rollback.to_phase.clone(),
+            include_target: rollback.include_target,
+            cut_seq: rollback.cut_seq,
+            epoch: rollback.epoch,
+            reason: rollback.reason.clone(),
+            plan_hash: rollback.plan_hash.clone(),
+            seq: rollback.seq,
+            created_at: rollback.created_at.to_string(),
+            finished_at: rollback.finished_at.map(|at| at.to_string()),
+        }
+    }
+}
+
+/// A rollback with its steps (`rollback show`, `resume`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RollbackShowJson {
+    #[serde(flatten)]
+    rollback: RememberedJson,
+    steps: Vec<StepJson>,
+    /// What it takes back of the run, as it was before.
+    plan: serde_json::Value,
+    /// The command that goes on; null when nothing is left to do.
+    resume: Option<String>,
+}
+
+impl RollbackShowJson {
+    pub(crate) fn new(rollback: &Remembered, steps: &[Step]) -> Self {
+        Self {
+            rollback: rollback.into(),
+            steps: steps.iter().map(StepJson::from).collect(),
+            plan: rollback.plan.clone(),
+            resume: crate::render::rollback::resume(rollback, steps),
+        }
+    }
+}
+
+/// A rollback that was taken back (`rollback undo`, `abandon`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RollbackUndoneJson {
+    #[serde(flatten)]
+    rollback: RememberedJson,
+    /// What was put back of files and git's state: a record for each restore that was taken back, newest first.
+    files: Vec<RestoreJson>,
+    /// Effects that stay undone.
+    effects_left: Vec<UndoneStepJson>,
+    /// Dispatches that the rollback cancelled: they stay cancelled.
+    dispatches_left: Vec<String>,
+    /// Agents that the rollback failed: they stay failed.
+    agents_left: Vec<String>,
+    /// The command that goes on, where a path could not be put back; null when nothing is left to do.
+    resume: Option<String>,
+}
+
+impl From<&Undone> for RollbackUndoneJson {
+    fn from(undone: &Undone) -> Self {
+        Self {
+            rollback: (&undone.remembered).into(),
+            files: undone.tree.iter().map(RestoreJson::from).collect(),
+            effects_left: undone.effects.iter().map(UndoneStepJson::from).collect(),
+            dispatches_left: undone.remembered.cancelled("cancelled_dispatches"),
+            agents_left: undone.remembered.cancelled("failed_agents"),
+            resume: crate::render::rollback::again(undone),
         }
     }
 }

@@ -26,10 +26,15 @@ pub(crate) fn line(event: &Event, rolled_back: bool) -> String {
 
 fn style_of(event_type: &str) -> anstyle::Style {
     match event_type {
-        "advance" | "dispatch_completed" | "agent_completed" => style::GOOD,
-        "rollback" | "dispatch_failed" | "dispatch_timed_out" | "dispatch_cancelled" | "agent_failed"
-        | "run_cancelled" => style::BAD,
-        "block" | "pause" | "override" | "skip" | "redacted" => style::WARN,
+        "advance" | "dispatch_completed" | "agent_completed" | "compensation_done" => style::GOOD,
+        "rollback"
+        | "dispatch_failed"
+        | "dispatch_timed_out"
+        | "dispatch_cancelled"
+        | "agent_failed"
+        | "run_cancelled"
+        | "compensation_failed" => style::BAD,
+        "block" | "pause" | "override" | "skip" | "redacted" | "compensation_skipped" => style::WARN,
         _ => style::NONE,
     }
 }

@@ -2,10 +2,12 @@
 
 use clap::{Args, ValueEnum};
 use ic_base::{Code, Diagnosis, Result};
+use ic_ops::checkpoint::Watch;
 use ic_ops::rollback::code::{self, Scope};
-use ic_ops::rollback::{self, Request};
+use ic_ops::rollback::{self, Request, Whole, WholeRequest, WholeStatus};
 
 use crate::commands::input;
+use crate::commands::workflow::Watch as Progress;
 use crate::exit::Exit;
 use crate::flags::Door;
 use crate::json::{CodeJson, RollbackJson};
@@ -24,6 +26,13 @@ use crate::session::Session;
   ic run rollback @ --to-phase planned --expect-plan \"$hash\"     # exactly what the dry run showed
   ic run rollback @ --to-phase executing --include-target        # redo the current phase
   ic run rollback @ --layer=code --to-phase planned --json | jq -r '.revert_order[]' | xargs -rn1 git revert --no-edit
+
+  ic run rollback @ --to-phase planned --layer=all --dry-run     # state, effects, git and files: one plan
+  ic run rollback @ --to-phase planned --layer=all --yes
+
+--layer=all takes back the run's outside effects, git's state and files with it, each to what it was when the run last left
+that phase; what somebody else changed is named and refused. `ic rollback undo` brings back what can be brought back.
+Exit 4 when a step failed: the run stays closed, and ic rollback resume goes on.
 
 --layer=code only reads: it answers which commits and files came from where. git is never run. Revert before you
 advance again: an advance past the phase moves the cut, and what came before it then stands only in the report of the
@@ -46,12 +55,21 @@ pub(crate) struct Rollback {
     /// Only if the plan is this one: the `plan_hash` of a dry run
     #[arg(long, value_name = "HASH")]
     expect_plan: Option<String>,
-    /// What is taken back: workflow [default], or code to only ask
+    /// What is taken back: workflow [default], with it effects, files, git and data, or all; or code to only ask
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     layer: Vec<Layer>,
     /// With --layer=code: only what dispatches of this phase left
     #[arg(long, value_name = "P", conflicts_with = "to_phase", requires = "layer")]
     phase: Option<String>,
+    /// Replace what somebody else changed, and undo effects beyond what cannot be undone
+    #[arg(long, requires = "layer")]
+    force: bool,
+    /// Leave what somebody else changed
+    #[arg(long, requires = "layer", conflicts_with = "force")]
+    keep_theirs: bool,
+    /// Only files that this run recorded
+    #[arg(long, requires = "layer")]
+    mine: bool,
     /// Do not ask; the workflow layer alone never asks
     #[arg(long)]
     yes: bool,
@@ -65,60 +83,102 @@ enum Layer {
     Workflow,
     /// Ask which commits and files came from where
     Code,
-    /// Outside side effects (not available yet)
+    /// Outside side effects
     Effects,
-    /// The working tree (not available yet)
+    /// The working tree
     Files,
-    /// HEAD, branch, index, stash (not available yet)
+    /// HEAD, branch, index, stash
     Git,
-    /// Rows of the application's tables (not available yet)
+    /// Rows of the application's tables
     Data,
-    /// Every layer (not available yet)
+    /// Workflow, effects, files, git, and data where a state database is configured
     All,
 }
 
 impl Layer {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Workflow => "workflow",
-            Self::Code => "code",
-            Self::Effects => "effects",
-            Self::Files => "files",
-            Self::Git => "git",
-            Self::Data => "data",
-            Self::All => "all",
-        }
+    /// What is taken back; `None` for a question.
+    fn taken_back(self) -> Option<Vec<rollback::Layer>> {
+        use rollback::Layer as L;
+        Some(match self {
+            Self::Workflow => vec![L::Workflow],
+            Self::Effects => vec![L::Effects],
+            Self::Files => vec![L::Files],
+            Self::Git => vec![L::Git],
+            Self::Data => vec![L::Data],
+            Self::All => vec![L::Workflow, L::Effects, L::Files, L::Git],
+            Self::Code => return None,
+        })
     }
 }
 
 impl Rollback {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        if let Some(layer) = self.layer.iter().find(|l| !matches!(l, Layer::Workflow | Layer::Code)) {
-            return Err(Diagnosis::new(
-                Code::LayerNotAvailable,
-                format!("The layer {} is not available yet; workflow and code are.", layer.as_str()),
-            )
-            .detail("layer", layer.as_str()));
-        }
-        match (self.layer.contains(&Layer::Code), self.layer.contains(&Layer::Workflow)) {
-            (true, true) => Err(usage("code is a question and cannot be combined with another layer.")),
-            (true, false) => self.code(session),
-            (false, _) => self.workflow(session),
+        let layers: Vec<rollback::Layer> =
+            self.layer.iter().filter_map(|layer| layer.taken_back()).flatten().collect();
+        match (self.layer.contains(&Layer::Code), layers.is_empty()) {
+            (true, false) => Err(usage("code is a question and cannot be combined with another layer.")),
+            (true, true) => self.code(session),
+            (false, _) if layers.iter().all(|layer| *layer == rollback::Layer::Workflow) => {
+                self.workflow(session)
+            }
+            (false, _) => self.whole(session, &layers),
         }
     }
 
-    fn workflow(&self, session: &mut Session) -> Result<Exit> {
+    /// Over several layers: shows the plan and asks on a terminal; elsewhere it needs `--yes`.
+    fn whole(&self, session: &mut Session, layers: &[rollback::Layer]) -> Result<Exit> {
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let mut layers = layers.to_vec();
+        if self.layer.contains(&Layer::All) && settings.state.is_some() {
+            layers.push(rollback::Layer::Data);
+        }
+        let (watch, mut progress) = (Watch::default(), Progress::new(session));
+        let request = WholeRequest {
+            base: self.request()?,
+            layers: &layers,
+            force: self.force,
+            keep_theirs: self.keep_theirs,
+            mine: self.mine,
+        };
+        if !self.dry_run && !self.yes {
+            if !session.can_ask() {
+                return Err(Diagnosis::new(
+                    Code::ConfirmationRequired,
+                    "This rollback works outside of the ledger, and nobody is here to be asked.",
+                )
+                .hint("look first: --dry-run; then: --yes"));
+            }
+            let dry = WholeRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
+            let preview = rollback::roll_back(&kernel, &settings, &dry, &mut progress, &watch)?;
+            if !Session::ask(&render::rollback::whole(&preview), "Roll back?")? {
+                return Ok(Exit::No);
+            }
+            let hash = preview.rollback.plan_hash.clone();
+            let sure = WholeRequest { base: Request { expect_plan: Some(&hash), ..request.base }, ..request };
+            let whole = rollback::roll_back(&kernel, &settings, &sure, &mut progress, &watch)?;
+            return finish(session, &whole);
+        }
+        let whole = rollback::roll_back(&kernel, &settings, &request, &mut progress, &watch)?;
+        finish(session, &whole)
+    }
+
+    fn request(&self) -> Result<Request<'_>> {
         let Some(to_phase) = self.to_phase.as_deref() else {
             return Err(usage("--to-phase is missing: the phase to go back to."));
         };
-        let request = Request {
+        Ok(Request {
             run: &self.run,
             to_phase,
             include_target: self.include_target,
             reason: input::optional_text("--reason", self.reason.as_deref())?,
             dry_run: self.dry_run,
             expect_plan: self.expect_plan.as_deref(),
-        };
+        })
+    }
+
+    fn workflow(&self, session: &mut Session) -> Result<Exit> {
+        let request = self.request()?;
         let kernel = session.kernel_for(self.door.as_deref())?;
         let rollback = rollback::rollback(&kernel, &request)?;
         session.output.record(&RollbackJson::from(&rollback), || render::rollback::summary(&rollback))?;
@@ -145,6 +205,14 @@ impl Rollback {
         session.output.record(&CodeJson::new(&run, &report), || render::rollback::code(&report))?;
         Ok(Exit::Done)
     }
+}
+
+fn finish(session: &mut Session, whole: &Whole) -> Result<Exit> {
+    session.output.record(&RollbackJson::from(whole), || render::rollback::whole(whole))?;
+    Ok(match whole.status {
+        WholeStatus::Planned | WholeStatus::RolledBack => Exit::Done,
+        WholeStatus::RollingBack => Exit::Partly,
+    })
 }
 
 fn usage(message: &str) -> Diagnosis {

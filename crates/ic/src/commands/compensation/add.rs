@@ -1,0 +1,200 @@
+//! `ic compensation add`
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args};
+use ic_base::{Code, Diagnosis, Label, Result};
+use ic_checkpoint::manifest::PathText;
+use ic_ops::compensation::{self, Declaration, Declared};
+use ic_saga::Action;
+use ic_saga::action::How;
+
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::flags::Door;
+use crate::json::CompensationJson;
+use crate::session::Session;
+
+/// The longest command, in bytes, its arguments together.
+const LONGEST_COMMAND: usize = 64 * 1024;
+
+/// Declare how the effect of a step is undone, before it is made, and print the compensation's id.
+///
+/// From then on the effect counts as begun: `ic compensation run` undoes it, in reverse of the order of declaration. So
+/// an undo must succeed when there is nothing to undo yet, and when it is run again. A command gets the id as
+/// `IC_IDEMPOTENCY_KEY`, and `IC_RUN` and `IC_STEP`; its output goes to a log beside the ledger.
+#[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("kind").required(true).args(KINDS),
+    after_help = "Examples:
+  key=$(ic compensation add @ --step queue --exec -- ./scripts/queue.sh delete orders)
+  ic compensation add @ --step migrate --shell 'psql -f down.sql' --cwd db --timeout 2m --retries 3 --backoff 5s
+  ic compensation add @ --step configure --restore-file app.toml --restore-file .env.local
+  ic compensation add @ --step serve --kill-pid \"$server\"
+  ic compensation add @ --step build --skip --reason 'only makes files that are ignored'
+  ic compensation add @ --step announce --pivot --reason 'mail cannot be called back'
+
+--restore-file remembers what stands at the path now, be it nothing: a file that existed is put back, never deleted.
+--kill-pid ends that very process, not a later one with the same number. Nothing that was done before a pivot is undone
+without --force."
+)]
+pub(crate) struct Add {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+    /// The step that makes the effect
+    #[arg(long, value_name = "S")]
+    step: String,
+    #[command(flatten)]
+    kind: Kind,
+    /// Where the command runs, from the project's directory [default: that directory]
+    #[arg(long, value_name = "DIR", conflicts_with_all = NO_COMMAND)]
+    cwd: Option<PathBuf>,
+    /// How long the command may take [default: 10m]
+    #[arg(long, value_name = "DUR", value_parser = timeout, conflicts_with_all = NO_COMMAND)]
+    timeout: Option<Duration>,
+    /// How often the command is tried again [default: 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000), conflicts_with_all = NO_COMMAND)]
+    retries: Option<u32>,
+    /// How long to wait before it is tried again, twice as long each time, at most 5m [default: 0s]
+    #[arg(long, value_name = "DUR", value_parser = duration, requires = "retries")]
+    backoff: Option<Duration>,
+    /// What it is, for people
+    #[arg(long, value_name = "D")]
+    description: Option<String>,
+    #[command(flatten)]
+    door: Door,
+    /// After --exec: the program and its arguments
+    #[arg(last = true, value_name = "CMD", requires = "exec", conflicts_with_all = NO_PROGRAM)]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+struct Kind {
+    /// Undo it by a program, which is run without a shell
+    #[arg(long, requires = "command")]
+    exec: bool,
+    /// Undo it by a line that sh runs
+    #[arg(long, value_name = "LINE")]
+    shell: Option<String>,
+    /// Undo it by putting a file or a link back as it is now; several: give it again
+    #[arg(long, value_name = "P")]
+    restore_file: Vec<PathBuf>,
+    /// Undo it by ending a process that runs now
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    kill_pid: Option<u32>,
+    /// Nothing needs to be undone
+    #[arg(long)]
+    skip: bool,
+    /// It cannot be undone, and so nothing before it is
+    #[arg(long)]
+    pivot: bool,
+    /// Nothing is undone; the step is to be tried again
+    #[arg(long)]
+    retry: bool,
+    /// Why nothing is undone
+    #[arg(long, value_name = "R", conflicts_with_all = ["exec", "shell", "restore_file", "kill_pid"])]
+    reason: Option<String>,
+}
+
+const KINDS: [&str; 7] = ["exec", "shell", "restore_file", "kill_pid", "skip", "pivot", "retry"];
+/// What runs no program.
+const NO_PROGRAM: [&str; 6] = ["shell", "restore_file", "kill_pid", "skip", "pivot", "retry"];
+/// What runs no command.
+const NO_COMMAND: [&str; 5] = ["restore_file", "kill_pid", "skip", "pivot", "retry"];
+
+impl Add {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let step = Label::parse("--step", &self.step)?;
+        let declaration = Declaration {
+            run: &self.run,
+            step: step.as_str(),
+            declared: self.declared()?,
+            description: input::optional_text("--description", self.description.as_deref())?,
+        };
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let compensation = compensation::add(&kernel, &settings, &declaration)?;
+        session.output.scalar(compensation.id.as_str(), &CompensationJson::from(&compensation))?;
+        Ok(Exit::Done)
+    }
+
+    fn declared(&self) -> Result<Declared> {
+        let kind = &self.kind;
+        let reason = input::optional_text("--reason", kind.reason.as_deref())?.map(str::to_owned);
+        let action = if kind.exec {
+            Action::Exec { argv: argv(&self.command)?, how: self.how()? }
+        } else if let Some(line) = &kind.shell {
+            Action::Shell { line: input::text("--shell", line)?.to_owned(), how: self.how()? }
+        } else if let Some(pid) = kind.kill_pid {
+            return Ok(Declared::KillProcess(pid));
+        } else if kind.skip {
+            Action::Skip { reason }
+        } else if kind.pivot {
+            Action::Pivot { reason }
+        } else if kind.retry {
+            Action::Retry { reason }
+        } else {
+            kind.restore_file.iter().try_for_each(|path| input::path("--restore-file", path).map(drop))?;
+            return Ok(Declared::RestoreFiles(kind.restore_file.clone()));
+        };
+        Ok(Declared::Action(action))
+    }
+
+    fn how(&self) -> Result<How> {
+        let directory = self.cwd.as_deref().map(|cwd| input::path("--cwd", cwd)).transpose()?;
+        Ok(How {
+            directory: directory.map(|directory| PathText(ic_store::path_bytes(directory).to_vec())),
+            environment: BTreeMap::new(),
+            timeout_ms: self.timeout.map(milliseconds),
+            retries: self.retries.unwrap_or(0),
+            backoff_ms: self.backoff.map_or(0, milliseconds),
+        })
+    }
+}
+
+/// The words of a command as the ledger keeps them. Errors: `invalid_value`.
+fn argv(words: &[OsString]) -> Result<Vec<String>> {
+    let bytes: usize = words.iter().map(|word| word.len()).sum();
+    if bytes > LONGEST_COMMAND {
+        return Err(invalid(&format!(
+            "The command is {bytes} bytes long; at most {LONGEST_COMMAND} are allowed."
+        )));
+    }
+    if words.first().is_some_and(|program| program.is_empty()) {
+        return Err(invalid("The command is empty: it names no program."));
+    }
+    words
+        .iter()
+        .map(|word| {
+            let text = word.to_str().map(str::to_owned);
+            text.ok_or_else(|| invalid(&format!("The argument {} is not UTF-8.", word.display())))
+                .map_err(|error| error.hint("write the command into a script, and name that"))
+        })
+        .collect()
+}
+
+fn invalid(message: &str) -> Diagnosis {
+    Diagnosis::new(Code::InvalidValue, message)
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn timeout(text: &str) -> std::result::Result<Duration, String> {
+    match duration(text)? {
+        none if none < Duration::from_millis(1) => Err("a timeout must be more than no time".to_owned()),
+        some => Ok(some),
+    }
+}
+
+fn duration(text: &str) -> std::result::Result<Duration, String> {
+    let duration = humantime::parse_duration(text).map_err(|e| e.to_string())?;
+    if duration > Duration::from_hours(365 * 24) {
+        return Err("at most 365d".to_owned());
+    }
+    Ok(duration)
+}

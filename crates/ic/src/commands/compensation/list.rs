@@ -1,0 +1,32 @@
+//! `ic compensation list`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::compensation;
+
+use crate::exit::Exit;
+use crate::json::CompensationJson;
+use crate::render;
+use crate::session::Session;
+
+/// List the compensations of a run, in the order in which their effects were begun.
+///
+/// They are undone from the last to the first.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic compensation list @
+  ic compensation list @ --json | jq -r '.[] | select(.state == \"failed\") | .last_error'")]
+pub(crate) struct List {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+}
+
+impl List {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let all = compensation::list(&kernel, &self.run)?;
+        let records: Vec<CompensationJson> = all.iter().map(CompensationJson::from).collect();
+        session.output.list(&records, || render::compensation::list(&all))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,194 @@
+//! `ic compensation run`
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use ic_base::{Code, Diagnosis, Result};
+use ic_ops::compensation::{self, Report, Request, Scope, Sink, Status};
+use ic_saga::Compensation;
+use ic_saga::order::FailurePolicy;
+
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::flags::Door;
+use crate::json::UndoneJson;
+use crate::render;
+use crate::session::Session;
+use crate::signals;
+
+/// Undo the effects of a run, the last first.
+///
+/// Meanwhile the run is closed: nobody advances it. When an undo fails it stays closed, and the same call goes on with what
+/// is left; what is undone is not undone again. Nothing before a step that cannot be undone (a pivot) is undone, unless by
+/// --force.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic compensation run @ --dry-run
+  ic compensation run @ --yes
+  ic compensation run @ --to-phase planned --yes             # what was begun after the run last left planned
+  ic compensation run @ --step deploy --policy continue --yes
+
+Exit 4 when something is left: it is named, with the command that goes on. Every attempt is recorded before it is made; if
+this process dies, the next call first ends what it left running, and makes the attempt again with the same
+IC_IDEMPOTENCY_KEY.")]
+pub(crate) struct Undo {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+    /// Only what was begun after the run last left this phase
+    #[arg(long, value_name = "P", conflicts_with = "step")]
+    to_phase: Option<String>,
+    /// Only this step, and the steps that depend on it
+    #[arg(long, value_name = "S")]
+    step: Option<String>,
+    /// Say what would be undone and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// What happens to the others when one cannot be undone
+    #[arg(long, value_enum, value_name = "POLICY", default_value = "stop")]
+    policy: Policy,
+    /// Undo what was done before a pivot, too
+    #[arg(long)]
+    force: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    door: Door,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Policy {
+    /// They wait
+    Stop,
+    /// They are undone, save what the failed one depends on
+    Continue,
+}
+
+impl From<Policy> for FailurePolicy {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::Stop => Self::Stop,
+            Policy::Continue => Self::Continue,
+        }
+    }
+}
+
+impl Undo {
+    /// Shows the plan and asks on a terminal; elsewhere it needs `--yes`.
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let request = Request {
+            run: &self.run,
+            scope: self.scope()?,
+            dry_run: self.dry_run,
+            policy: self.policy.into(),
+            force: self.force,
+            interrupted: Arc::default(),
+        };
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let mut lines =
+            Lines { wanted: session.shows_progress() && io::stderr().is_terminal(), is_open: false };
+        if !self.dry_run && !self.yes {
+            if !session.can_ask() {
+                return Err(Diagnosis::new(
+                    Code::ConfirmationRequired,
+                    "Undoing the effects of a run works outside of the ledger, and nobody is here to be asked.",
+                )
+                .hint("look first: --dry-run; then: --yes"));
+            }
+            let preview = compensation::run(
+                &kernel,
+                &settings,
+                &Request { dry_run: true, ..request.clone() },
+                &mut lines,
+            )?;
+            let text = render::compensation::report(&preview, None);
+            if !preview.results.is_empty() && !Session::ask(&text, "Undo?")? {
+                return Ok(Exit::No);
+            }
+        }
+        let request = Request { interrupted: signals::interrupted()?, ..request };
+        let report = compensation::run(&kernel, &settings, &request, &mut lines)?;
+        self.finish(session, &report)
+    }
+
+    fn scope(&self) -> Result<Scope> {
+        Ok(match (&self.to_phase, input::optional_label("--step", self.step.as_deref())?) {
+            (Some(phase), _) => Scope::ToPhase(phase.clone()),
+            (None, Some(step)) => Scope::Dependents(step),
+            (None, None) => Scope::All,
+        })
+    }
+
+    fn finish(&self, session: &mut Session, report: &Report) -> Result<Exit> {
+        let resume = self.resume(report);
+        session.output.record(&UndoneJson::new(report, resume.as_deref()), || {
+            render::compensation::report(report, resume.as_deref())
+        })?;
+        Ok(if report.status == Status::Planned || report.left.is_empty() { Exit::Done } else { Exit::Partly })
+    }
+
+    /// The call that goes on with what is left, if something is and this was not only a look.
+    fn resume(&self, report: &Report) -> Option<String> {
+        if report.status == Status::Planned || report.left.is_empty() {
+            return None;
+        }
+        let mut call = format!("ic compensation run {}", report.run_id.short());
+        let mut flag = |name: &str, value: &str| {
+            let equals = if value.starts_with('-') { '=' } else { ' ' };
+            call.push_str(&format!(" {name}{equals}{}", render::shell_word(value)));
+        };
+        if let Some(phase) = &self.to_phase {
+            flag("--to-phase", phase);
+        }
+        if let Some(step) = &self.step {
+            flag("--step", step);
+        }
+        if self.policy == Policy::Continue {
+            flag("--policy", "continue");
+        }
+        // Where nothing failed, only force goes on.
+        if self.force || (report.pivot.is_some() && !report.is_closed) {
+            call.push_str(" --force");
+        }
+        Some(call + " --yes")
+    }
+}
+
+/// A line on the terminal for each undo; a pipe sees nothing.
+struct Lines {
+    wanted: bool,
+    /// Whether the last line waits for its end.
+    is_open: bool,
+}
+
+impl Lines {
+    /// Replaces the line that waits, if one does.
+    fn show(&mut self, line: &str, is_open: bool) {
+        if self.wanted {
+            let clear = if self.is_open { "\r\u{1b}[2K" } else { "" };
+            // With the terminal gone there is nobody to show it to.
+            let _ = write!(anstream::stderr(), "{clear}{line}");
+            self.is_open = is_open;
+        }
+    }
+}
+
+impl Sink for Lines {
+    fn begins(&mut self, compensation: &Compensation) {
+        self.show(&render::compensation::begins(compensation), true);
+    }
+
+    fn ended(&mut self, compensation: &Compensation) {
+        self.show(&render::compensation::ended(compensation), false);
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.show("", false);
+        }
+    }
+}

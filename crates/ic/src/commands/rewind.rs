@@ -1,0 +1,82 @@
+//! `ic rewind ...`
+
+mod init;
+mod inspect;
+mod resume;
+mod show;
+mod to;
+mod undo;
+
+use clap::Subcommand;
+use ic_base::{Code, Diagnosis, Result};
+use ic_ops::rewind::Watch;
+use ic_rewind::journal::{Entry, Status};
+
+use crate::exit::Exit;
+use crate::json::RewindJson;
+use crate::render;
+use crate::session::Session;
+use crate::signals;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Init(init::Init),
+    Inspect(inspect::Inspect),
+    To(to::To),
+    Resume(resume::Resume),
+    Status(show::Status),
+    List(show::List),
+    Undo(undo::Undo),
+}
+
+impl Verb {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        match self {
+            Self::Init(verb) => verb.run(session),
+            Self::Inspect(verb) => verb.run(session),
+            Self::To(verb) => verb.run(session),
+            Self::Resume(verb) => verb.run(session),
+            Self::Status(verb) => verb.run(session),
+            Self::List(verb) => verb.run(session),
+            Self::Undo(verb) => verb.run(session),
+        }
+    }
+}
+
+/// Whether it is to be done: by `--yes`, or by the answer to `text` on a terminal.
+///
+/// Errors: `confirmation_required` where nobody can be asked.
+fn is_wanted(
+    session: &Session,
+    yes: bool,
+    question: &str,
+    text: impl FnOnce() -> Result<String>,
+) -> Result<bool> {
+    if yes {
+        return Ok(true);
+    }
+    require_somebody(session)?;
+    Session::ask(&text()?, question)
+}
+
+/// Errors: `confirmation_required` where nobody can be asked.
+fn require_somebody(session: &Session) -> Result<()> {
+    if session.can_ask() {
+        return Ok(());
+    }
+    Err(Diagnosis::new(
+        Code::ConfirmationRequired,
+        "A rewind writes into the application's database and the working tree, and nobody is here to be asked.",
+    )
+    .hint("look first: ic rewind to TASK --dry-run, or ic rewind status; then: --yes"))
+}
+
+fn watch() -> Result<Watch> {
+    Ok(Watch { interrupted: signals::interrupted()? })
+}
+
+/// Prints what became of a rewind; exit 4 if something is left.
+fn finish(session: &mut Session, entry: &Entry) -> Result<Exit> {
+    session.output.record(&RewindJson::from(entry), || render::rewind::entry(entry))?;
+    Ok(if entry.status == Status::Done { Exit::Done } else { Exit::Partly })
+}

@@ -1,0 +1,66 @@
+//! `ic rewind init`
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use ic_base::Result;
+use ic_ops::config::FILE_NAME;
+use ic_ops::rewind;
+use ic_rewind::Profile;
+
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::json::RewindInitJson;
+use crate::render;
+use crate::session::Session;
+
+/// Set up what can be rewound: the part `rewind` of .ic.yaml.
+///
+/// The profile devs makes its tables (tasks, requirements, `agent_logs`, `langgraph_checkpoints`) where they are not there yet. A
+/// part that is in the configuration already is not overwritten, and nothing else of it is touched.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rewind init --profile devs                             # its database lies beside the ledger
+  ic rewind init --profile devs --database app/state.db
+  ic rewind init --profile langgraph --database checkpoints.sqlite
+
+For a database of another layout: ic rewind inspect DB --write")]
+pub(crate) struct Init {
+    /// The layout of the database
+    #[arg(long, value_enum, value_name = "PROFILE")]
+    profile: ProfileFlag,
+    /// The database [default: of devs state.db beside the ledger; langgraph needs one]
+    #[arg(long, value_name = "PATH")]
+    database: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ProfileFlag {
+    /// The four tables of a development loop; they are made
+    Devs,
+    /// The database that langgraph-checkpoint-sqlite writes
+    Langgraph,
+}
+
+impl From<ProfileFlag> for Profile {
+    fn from(flag: ProfileFlag) -> Self {
+        match flag {
+            ProfileFlag::Devs => Self::Devs,
+            ProfileFlag::Langgraph => Self::Langgraph,
+        }
+    }
+}
+
+impl Init {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let database = self.database.as_deref().map(|path| input::path("--database", path)).transpose()?;
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let file = session.named_config().unwrap_or_else(|| kernel.project.root.join(FILE_NAME));
+        let configured = rewind::init(&kernel, &settings, &file, self.profile.into(), database)?;
+        session
+            .output
+            .record(&RewindInitJson::from(&configured), || render::rewind::configured(&configured))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,58 @@
+//! `ic rewind inspect`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::config::FILE_NAME;
+use ic_ops::rewind;
+
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::json::RewindInspectJson;
+use crate::session::Session;
+
+/// Look at an unknown database and propose how it can be rewound. Needs no ledger.
+///
+/// In text it prints the part `rewind` of a configuration, with what should be known about it as comments; in JSON the tables with
+/// their keys, triggers and foreign keys too.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rewind inspect app.db
+  ic rewind inspect app.db --write                          # into .ic.yaml
+  ic rewind inspect app.db --json | jq '.tables[] | {name, order_candidates}'")]
+pub(crate) struct Inspect {
+    /// The database
+    database: PathBuf,
+    /// Add the proposal to .ic.yaml; a part that is there is not overwritten
+    #[arg(long)]
+    write: bool,
+}
+
+impl Inspect {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let database = session.directory.join(input::path("DB", &self.database)?);
+        let root = match session.place() {
+            Ok(place) => place.root,
+            Err(_) => ic_store::project_root(&session.directory),
+        };
+        let inspection = ic_rewind::inspect(&database)?;
+        let mut text = match &inspection.target {
+            Some(target) => rewind::configuration_text(&root, target, &inspection.notes)?,
+            None => inspection.notes.iter().map(|note| format!("# {note}\n")).collect(),
+        };
+        let file = session.named_config().unwrap_or_else(|| root.join(FILE_NAME));
+        let written = match &inspection.target {
+            Some(target) if self.write => {
+                rewind::add_to_configuration(&file, &root, target, &inspection.notes)?;
+                text.push_str(&format!("# written to {}\n", crate::render::path_text(&file)));
+                Some(file)
+            }
+            _ => None,
+        };
+        let record = RewindInspectJson::new(&database, &inspection, written.as_deref());
+        session.output.record(&record, || text)?;
+        // What cannot be written because nothing can be proposed is a no.
+        Ok(if self.write && written.is_none() { Exit::No } else { Exit::Done })
+    }
+}

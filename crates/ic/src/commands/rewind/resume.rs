@@ -1,0 +1,40 @@
+//! `ic rewind resume`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::rewind;
+
+use super::{finish, is_wanted, watch};
+use crate::exit::Exit;
+use crate::render;
+use crate::session::Session;
+
+/// Go on with a rewind that stopped, or whose process died.
+///
+/// Stages that are done are not done again. The configuration is the one that the rewind began with.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rewind status
+  ic rewind resume 3f9a12c4 --yes
+
+Exit 4 when a stage failed again: it is named, with what is left.")]
+pub(crate) struct Resume {
+    /// The rewind: an id, or the end of one
+    id: String,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Resume {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let text = || rewind::show(&kernel, Some(&self.id)).map(|entry| render::rewind::entry(&entry));
+        if !is_wanted(session, self.yes, "Go on?", text)? {
+            return Ok(Exit::No);
+        }
+        let entry = rewind::resume(&kernel, &settings, &self.id, &watch()?)?;
+        finish(session, &entry)
+    }
+}

@@ -1,0 +1,45 @@
+//! `ic rewind status` and `list`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::rewind;
+
+use crate::exit::Exit;
+use crate::json::RewindJson;
+use crate::render;
+use crate::session::Session;
+
+/// Say how far a rewind came, and the command that goes on.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rewind status                                          # the newest
+  ic rewind status 3f9a12c4 --json | jq -r .resume")]
+pub(crate) struct Status {
+    /// The rewind: an id, or the end of one [default: the newest]
+    id: Option<String>,
+}
+
+/// List the rewinds, newest first.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rewind list
+  ic rewind list --json | jq -r '.[] | select(.status == \"stopped\") | .rewind_id'")]
+pub(crate) struct List {}
+
+impl Status {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let entry = rewind::show(&session.kernel()?, self.id.as_deref())?;
+        session.output.record(&RewindJson::from(&entry), || render::rewind::entry(&entry))?;
+        Ok(Exit::Done)
+    }
+}
+
+impl List {
+    #[allow(clippy::unused_self, reason = "every verb is run so")]
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let all = rewind::list(&session.kernel()?)?;
+        let records: Vec<RewindJson> = all.iter().map(RewindJson::from).collect();
+        session.output.list(&records, || render::rewind::list(&all))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,94 @@
+//! `ic rewind to`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::rewind::{self, Outcome, Request};
+
+use super::{finish, is_wanted, watch};
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::flags::Door;
+use crate::json::{RewindJson, RewindPreviewJson};
+use crate::render;
+use crate::session::Session;
+
+/// Take the application back to where it was when a task was recorded.
+///
+/// Git goes to the task's commit, rows that are newer than the task are archived and deleted in one transaction, then vectors are
+/// pruned. It removes rows; it does not restore rows that were updated since.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rewind to T-12 --dry-run
+  ic rewind to T-12 --yes
+  ic rewind to T-12 --no-git --yes                          # the tree stays as it is
+  ic rewind to $checkpoint --scope thread_id=42 --yes
+  ic rewind undo 3f9a12c4 --yes                             # the rows are back, exactly
+
+Exit 4 when a stage failed after an earlier one was done: ic rewind resume goes on. docs/REWIND.md says what is guaranteed.")]
+pub(crate) struct To {
+    /// The task: its key in the anchor table
+    task: String,
+    /// The value of a scope column, where several scopes have the key; repeatable
+    #[arg(long = "scope", value_name = "K=V", value_parser = pair)]
+    scope: Vec<(String, String)>,
+    /// Say what would be done and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Leave the tree as it is, even if the task has a commit
+    #[arg(long)]
+    no_git: bool,
+    /// Go to the task's commit over local changes; a checkpoint keeps them
+    #[arg(long)]
+    force: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    door: Door,
+}
+
+fn pair(text: &str) -> std::result::Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("it must be COLUMN=VALUE".to_owned()),
+    }
+}
+
+impl To {
+    /// Shows what would be done and asks on a terminal; elsewhere it needs `--yes`.
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let config = session.config(&kernel.project.root)?.config;
+        let setup = rewind::setup(&kernel, &config)?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let request = Request {
+            task: input::text("TASK", &self.task)?,
+            scope: &self.scope,
+            no_git: self.no_git,
+            force: self.force,
+        };
+        if self.dry_run {
+            let preview = rewind::preview(&kernel, &settings, &setup, &request)?;
+            session
+                .output
+                .record(&RewindPreviewJson::from(&preview), || render::rewind::preview(&preview))?;
+            return Ok(Exit::Done);
+        }
+        let text = || {
+            rewind::preview(&kernel, &settings, &setup, &request)
+                .map(|preview| render::rewind::preview(&preview))
+        };
+        if !is_wanted(session, self.yes, "Rewind?", text)? {
+            return Ok(Exit::No);
+        }
+        match rewind::rewind(&kernel, &settings, &setup, &request, &watch()?)? {
+            Outcome::Begun(entry) => finish(session, &entry),
+            Outcome::NothingToDo(preview) => {
+                session.output.record(&RewindJson::nothing_to_do(&preview), || {
+                    render::rewind::nothing_to_do(&preview)
+                })?;
+                Ok(Exit::Done)
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `ic run history`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::history;
+
+use crate::exit::Exit;
+use crate::json::HistoryJson;
+use crate::render;
+use crate::session::Session;
+
+/// Tell a run as a story: its phases, every attempt, and what rollbacks took back, as branches.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic run history @
+  ic run history @ --format mermaid >docs/run.mmd      # a diagram for documents
+  ic run history @ --json | jq '.stays[] | select(.rolled_back)'")]
+pub(crate) struct History {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+}
+
+impl History {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let story = kernel.read(|snapshot| history::story(snapshot, kernel.run(snapshot, &self.run)?))?;
+        let text = || {
+            if session.mermaid { render::history::mermaid(&story) } else { render::history::timeline(&story) }
+        };
+        let text = text();
+        session.output.record(&HistoryJson::from(&story), || text)?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,280 @@
+//! `ic workflow run`, `resume` and `rollback`
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::{Args, ValueEnum};
+use ic_base::{Code, Diagnosis, Result};
+use ic_ops::Kernel;
+use ic_ops::checkpoint::Warning;
+use ic_workflow::definition::{OnFailure, Strategy};
+use ic_workflow::table::StepState;
+use ic_workflow::{Definition, Overrides, Report, Status, Ui};
+
+use super::watch::Watch;
+use crate::exit::Exit;
+use crate::json::{WorkflowJson, WorkflowPlanJson};
+use crate::render;
+use crate::session::Session;
+use crate::signals;
+
+/// Run a workflow: a YAML file of steps, each with what undoes it.
+///
+/// Before each step the tree is captured and its undo is registered. When a step fails, a terminal asks whether to roll back:
+/// the effects of the steps are undone in reverse, files and git's state restored, and the run is at its first phase again.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic workflow run feature.yaml
+  ic workflow run feature.yaml --on-failure rollback        # in scripts: nobody is asked
+  ic workflow run feature.yaml --dry-run                    # what would run, and what can be undone
+  ic workflow run feature.yaml --jobs 4
+
+Exit 0 completed; 1 a step failed, and it was rolled back or stopped; 4 the rollback is not finished, and
+ic workflow resume RUN goes on. docs/WORKFLOWS.md is a tutorial.")]
+pub(crate) struct Start {
+    /// The file
+    file: PathBuf,
+    /// Say what would be run and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    choices: Choices,
+}
+
+/// Take a workflow up where it was left: after a stop, a crash, or an unfinished rollback.
+///
+/// Finished steps are kept. A step that was interrupted or failed runs again, with the same idempotency key.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic workflow resume @
+  ic workflow resume @ --on-failure rollback --yes          # roll back what failed instead of trying again
+
+Exit codes as of ic workflow run. A rollback that was begun is finished first, and asks unless by --yes.")]
+pub(crate) struct Resume {
+    /// The run: an id, the end of one, `@` or `scope:SCOPE_ID`
+    run: String,
+    #[command(flatten)]
+    choices: Choices,
+    /// Pass over what cannot be undone, and put back what somebody else changed
+    #[arg(long)]
+    force: bool,
+    /// Do not ask before a rollback goes on
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Take a whole workflow back, a successful one too.
+///
+/// What its steps did is undone, the last first; then files and git are put back as before the first step. The run is at its
+/// first phase again, and can be resumed from there.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic workflow rollback                                      # the active one, else the last one
+  ic workflow rollback 3f9a12c4 --yes
+  ic workflow rollback 3f9a12c4 --strategy files-only --yes
+
+Exit 0 rolled back, 4 when something is left: it is named, and ic workflow resume RUN goes on. Refused with `conflict` when a
+step that cannot be undone (a pivot) stands in the way, unless by --force.")]
+pub(crate) struct Rollback {
+    /// The run [default: the active run of this project; if none is active, the workflow that was started last]
+    run: Option<String>,
+    /// What is restored [default: as the workflow was started]
+    #[arg(long, value_enum, value_name = "S")]
+    strategy: Option<StrategyFlag>,
+    /// Pass over what cannot be undone, and put back what somebody else changed
+    #[arg(long)]
+    force: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Debug, Args)]
+struct Choices {
+    /// What a failed step leads to; then nobody is asked [default: the file's, else the configuration's]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    on_failure: Option<OnFailureFlag>,
+    /// What a rollback restores [default: the file's, else full; a resumed workflow keeps its own]
+    #[arg(long, value_enum, value_name = "S")]
+    strategy: Option<StrategyFlag>,
+    /// How many steps may run at once [default: 1; a resumed workflow keeps its own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OnFailureFlag {
+    /// Take the workflow back
+    Rollback,
+    /// Stop where it is
+    Stop,
+    /// Go on with what does not need the failed step
+    Continue,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StrategyFlag {
+    /// Files and git's state, as before the first step
+    Full,
+    /// Only the failed step: its effects, and the tree as before it
+    Partial,
+    /// Files alone, as before the first step
+    FilesOnly,
+    /// Git's state alone, as before the first step
+    GitOnly,
+}
+
+impl From<OnFailureFlag> for OnFailure {
+    fn from(flag: OnFailureFlag) -> Self {
+        match flag {
+            OnFailureFlag::Rollback => Self::Rollback,
+            OnFailureFlag::Stop => Self::Stop,
+            OnFailureFlag::Continue => Self::Continue,
+        }
+    }
+}
+
+impl From<StrategyFlag> for Strategy {
+    fn from(flag: StrategyFlag) -> Self {
+        match flag {
+            StrategyFlag::Full => Self::Full,
+            StrategyFlag::Partial => Self::Partial,
+            StrategyFlag::FilesOnly => Self::FilesOnly,
+            StrategyFlag::GitOnly => Self::GitOnly,
+        }
+    }
+}
+
+impl Choices {
+    fn overrides(&self, interrupted: Arc<AtomicBool>) -> Overrides {
+        Overrides {
+            on_failure: self.on_failure.map(OnFailure::from),
+            strategy: self.strategy.map(Strategy::from),
+            jobs: self.jobs.map(usize::from),
+            force: false,
+            interrupted,
+        }
+    }
+}
+
+impl Start {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let definition = Definition::load(&session.directory.join(&self.file))?;
+        let coverage = ic_workflow::plan(&definition);
+        let kernel = session.kernel()?;
+        if self.dry_run {
+            ic_workflow::check(&definition, &self.choices.overrides(Arc::default()))?;
+            let record = WorkflowPlanJson::new(&definition, &coverage);
+            session.output.record(&record, || render::workflow::plan(&definition, &coverage))?;
+            return Ok(Exit::Done);
+        }
+        let config = session.config(&kernel.project.root)?.config;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let how = (&settings, config.enabled && config.checkpointing.auto);
+        let overrides = self.choices.overrides(signals::interrupted()?);
+        ic_workflow::check(&definition, &overrides)?;
+        let mut watch = Watch::new(session);
+        if !coverage.is_complete() {
+            let message = render::workflow::undeclared(&coverage);
+            watch.warn(&Warning { code: "undeclared_steps", message });
+        }
+        let report = ic_workflow::run(&kernel, how, &config.on_failure, &definition, &overrides, &mut watch)?;
+        finish(session, &report, &watch, Exit::No)
+    }
+}
+
+impl Resume {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let report = ic_workflow::show(&kernel, &self.run)?;
+        let question = if ic_workflow::is_rolling_back(&kernel, &self.run)? {
+            Some("Go on rolling back?")
+        } else if matches!(self.choices.on_failure, Some(OnFailureFlag::Rollback)) && has_failed(&report) {
+            Some("Roll back instead of trying again?")
+        } else {
+            None
+        };
+        if let Some(question) = question.filter(|_| !self.yes)
+            && !is_confirmed(session, &report, question)?
+        {
+            return Ok(Exit::No);
+        }
+        let overrides = Overrides { force: self.force, ..self.choices.overrides(signals::interrupted()?) };
+        go(session, &kernel, &self.run, &overrides, ic_workflow::resume, Exit::No)
+    }
+}
+
+/// Whether a step failed, or was left in its middle.
+fn has_failed(report: &Report) -> bool {
+    let is_bad = |state| matches!(state, StepState::Failed | StepState::Interrupted | StepState::Running);
+    report.steps.iter().any(|step| is_bad(step.state))
+}
+
+impl Rollback {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let run = match &self.run {
+            Some(run) => run.clone(),
+            None => ic_workflow::last(&kernel)?.to_string(),
+        };
+        if !self.yes && !is_confirmed(session, &ic_workflow::show(&kernel, &run)?, "Roll all of it back?")? {
+            return Ok(Exit::No);
+        }
+        let overrides = Overrides {
+            strategy: self.strategy.map(Strategy::from),
+            force: self.force,
+            interrupted: signals::interrupted()?,
+            ..Overrides::default()
+        };
+        go(session, &kernel, &run, &overrides, ic_workflow::rollback, Exit::Done)
+    }
+}
+
+/// Shows how far the workflow is and asks. Errors: `confirmation_required` where nobody can be asked.
+fn is_confirmed(session: &Session, report: &Report, question: &str) -> Result<bool> {
+    if session.can_ask() {
+        return Session::ask(&render::workflow::state(report), question);
+    }
+    Err(Diagnosis::new(
+        Code::ConfirmationRequired,
+        "A rollback runs undo commands and writes into the working tree, and nobody is here to be asked.",
+    )
+    .hint(format!("look first: ic workflow show {}; then: --yes", report.run_id.short())))
+}
+
+type Deed = fn(
+    &Kernel,
+    (&ic_ops::checkpoint::Settings, bool),
+    &ic_ops::config::OnFailure,
+    &str,
+    &Overrides,
+    &mut dyn Ui,
+) -> Result<Report>;
+
+fn go(
+    session: &mut Session,
+    kernel: &Kernel,
+    run: &str,
+    overrides: &Overrides,
+    deed: Deed,
+    rolled_back: Exit,
+) -> Result<Exit> {
+    let config = session.config(&kernel.project.root)?.config;
+    let settings = session.checkpoint_settings(kernel)?;
+    let how = (&settings, config.enabled && config.checkpointing.auto);
+    let mut watch = Watch::new(session);
+    let report = deed(kernel, how, &config.on_failure, run, overrides, &mut watch)?;
+    finish(session, &report, &watch, rolled_back)
+}
+
+fn finish(session: &mut Session, report: &Report, watch: &Watch, rolled_back: Exit) -> Result<Exit> {
+    let record = WorkflowJson::new(report, watch.warnings());
+    session.output.record(&record, || render::workflow::report(report))?;
+    Ok(match report.status {
+        Status::Completed => Exit::Done,
+        Status::RolledBack => rolled_back,
+        Status::RollingBack => Exit::Partly,
+        Status::Failed | Status::Stopped | Status::Running => Exit::No,
+    })
+}

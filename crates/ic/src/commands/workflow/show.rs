@@ -1,0 +1,28 @@
+//! `ic workflow show`
+
+use clap::Args;
+use ic_base::Result;
+
+use crate::exit::Exit;
+use crate::json::WorkflowJson;
+use crate::render;
+use crate::session::Session;
+
+/// Show how far a workflow is: its steps, their work, checkpoints and logs.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic workflow show @
+  ic workflow show @ --json | jq -r '.steps[] | select(.state == \"failed\").log'")]
+pub(crate) struct Show {
+    /// The run: an id, the end of one, `@` or `scope:SCOPE_ID`
+    run: String,
+}
+
+impl Show {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let report = ic_workflow::show(&kernel, &self.run)?;
+        session.output.record(&WorkflowJson::new(&report, &[]), || render::workflow::report(&report))?;
+        Ok(Exit::Done)
+    }
+}

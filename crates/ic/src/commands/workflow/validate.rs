@@ -1,0 +1,34 @@
+//! `ic workflow validate`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ic_base::Result;
+use ic_workflow::Definition;
+
+use crate::exit::Exit;
+use crate::json::WorkflowPlanJson;
+use crate::render;
+use crate::session::Session;
+
+/// Check a workflow's file, whole, and say what it would run. Needs no ledger.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic workflow validate feature.yaml
+  ic workflow validate feature.yaml --json | jq .undeclared
+
+A file that is not valid is named with line and column, exit 3.")]
+pub(crate) struct Validate {
+    /// The file
+    file: PathBuf,
+}
+
+impl Validate {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let definition = Definition::load(&session.directory.join(&self.file))?;
+        let coverage = ic_workflow::plan(&definition);
+        let record = WorkflowPlanJson::new(&definition, &coverage);
+        session.output.record(&record, || render::workflow::plan(&definition, &coverage))?;
+        Ok(Exit::Done)
+    }
+}

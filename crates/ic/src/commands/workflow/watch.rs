@@ -1,0 +1,117 @@
+//! What a person sees while a workflow runs: its steps, what they say, what is undone. A pipe sees only warnings.
+
+use std::io::{IsTerminal, Write};
+
+use ic_ops::checkpoint::Warning;
+use ic_ops::compensation::Sink;
+use ic_saga::Compensation;
+use ic_workflow::Ui;
+use ic_workflow::table::{StepRow, StepState};
+
+use crate::render::{compensation, plain, style, workflow};
+use crate::session::Session;
+
+/// Watches a workflow on the terminal.
+pub(crate) struct Watch {
+    shows: bool,
+    warns: bool,
+    can_ask: bool,
+    /// Whether the last thing that was shown of a step's output ended its line.
+    at_line_start: bool,
+    warnings: Vec<Warning>,
+}
+
+impl Watch {
+    pub(crate) fn new(session: &Session) -> Self {
+        let shows = session.shows_progress() && std::io::stderr().is_terminal();
+        let (warns, can_ask) = (session.shows_progress(), session.can_ask());
+        Self { shows, warns, can_ask, at_line_start: true, warnings: Vec::new() }
+    }
+
+    /// The warnings so far.
+    pub(crate) fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Shows a line of progress.
+    fn line(&mut self, text: &str) {
+        if self.shows {
+            self.say(text);
+        }
+    }
+
+    /// Writes a line, after what a step left unfinished.
+    fn say(&mut self, text: &str) {
+        let start = if self.at_line_start { "" } else { "\n" };
+        // With the terminal gone there is nobody to tell.
+        let _ = writeln!(anstream::stderr(), "{start}{text}");
+        self.at_line_start = true;
+    }
+}
+
+impl Sink for Watch {
+    fn begins(&mut self, _: &Compensation) {}
+
+    fn ended(&mut self, compensation: &Compensation) {
+        self.line(compensation::ended(compensation).trim_end());
+    }
+}
+
+impl Ui for Watch {
+    fn step_begins(&mut self, step: &str, attempt: i64, (at, of): (usize, usize)) {
+        let again = if attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
+        let (on, off) = (style::STRONG.render(), style::STRONG.render_reset());
+        self.line(&format!("{on}▸ [{at}/{of}] {}{off}{again}", plain(step)));
+    }
+
+    fn output(&mut self, _: &str, bytes: &[u8]) {
+        if !self.shows {
+            return;
+        }
+        let (dim, reset) = (style::DIM.render(), style::DIM.render_reset());
+        let mut shown = String::new();
+        for piece in String::from_utf8_lossy(bytes).split_inclusive('\n') {
+            if self.at_line_start {
+                shown.push_str(&format!("  {dim}│{reset} "));
+            }
+            let (line, end) = piece.strip_suffix('\n').map_or((piece, ""), |line| (line, "\n"));
+            shown.push_str(&plain(line));
+            shown.push_str(end);
+            self.at_line_start = !end.is_empty();
+        }
+        let _ = anstream::stderr().write_all(shown.as_bytes());
+    }
+
+    fn step_ended(&mut self, row: &StepRow) {
+        let (colour, mark) = match row.state {
+            StepState::Succeeded => (style::GOOD, "✓"),
+            StepState::Running => (style::WARN, "↻"),
+            _ => (style::BAD, "✗"),
+        };
+        let why = row.error.as_deref().map(|why| format!("  {}", plain(why))).unwrap_or_default();
+        let took = row.duration_ms.map(workflow::took).unwrap_or_default();
+        let (on, off) = (colour.render(), colour.render_reset());
+        self.line(&format!("{on}{mark} {}{off}  {took}{why}", plain(&row.step)));
+    }
+
+    fn warn(&mut self, warning: &Warning) {
+        if self.warns {
+            let (on, off) = (style::WARN.render(), style::WARN.render_reset());
+            self.say(&format!("{on}warning{off}: {}", plain(&warning.message)));
+        }
+        self.warnings.push(warning.clone());
+    }
+
+    fn restoring(&mut self, what: &str) {
+        self.line(&format!("  restoring the tree ({what})"));
+    }
+
+    fn ask_rollback(&mut self, step: &str, error: &str) -> Option<bool> {
+        if !self.can_ask {
+            return None;
+        }
+        self.line("");
+        let text = format!("{}: {}\n", plain(step), plain(error));
+        Session::ask_yes(&text, "Step failed. Rollback?").ok()
+    }
+}

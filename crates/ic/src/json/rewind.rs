@@ -1,0 +1,346 @@
+//! Rewinds of an application's database.
+
+use std::path::Path;
+
+use ic_ops::rewind::{
+    Configured, GitPlan, NOTE, Preview, Undone, restore_command, resume_command, stages_left,
+};
+use ic_rewind::journal::{Entry, Status};
+use ic_rewind::{InspectedTable, Inspection, Scalar};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::PathJson;
+
+/// A rewind: what it deleted, how far it came, and what is left.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RewindJson {
+    /// Null where there was nothing to do.
+    rewind_id: Option<String>,
+    task_id: Option<String>,
+    /// The task's order, as it is stored: a number or a text; a BLOB as its bytes.
+    snapshot_created_at: Value,
+    /// The rows that were deleted, by table in the order in which it was done; null until they are.
+    #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
+    deleted_row_counts: Option<Map<String, Value>>,
+    /// By an undo: the rows that are back, by table.
+    #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
+    restored_row_counts: Option<Map<String, Value>>,
+    /// planned, `git_done`, `db_done` or `vector_done`: what is done; null where there was nothing to do.
+    #[cfg_attr(test, schemars(extend("enum" = ["planned", "git_done", "db_done", "vector_done", null])))]
+    stage: Option<&'static str>,
+    /// Null: the tree stays as it is.
+    git: Option<RewindGitJson>,
+    /// done, stopped, `in_progress`, undone or `nothing_to_do`.
+    #[cfg_attr(test, schemars(extend("enum" = ["done", "stopped", "in_progress", "undone", "nothing_to_do"])))]
+    status: &'static str,
+    database: PathJson,
+    /// Where the deleted rows are.
+    archive: Option<PathJson>,
+    /// Why it stopped.
+    error: Option<RewindErrorJson>,
+    /// The stages that are still to be done, in their order: git, sqlite, vectors.
+    left: Vec<&'static str>,
+    /// The command that goes on with what is left.
+    resume: Option<String>,
+    created_at: Option<String>,
+    seq: Option<i64>,
+}
+
+/// Why a stage failed.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RewindErrorJson {
+    code: String,
+    message: String,
+}
+
+/// What git did in a rewind.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RewindGitJson {
+    /// The commit that the tree goes to.
+    commit: String,
+    /// The branch that was left; null: HEAD was detached, or did not move.
+    left_branch: Option<String>,
+    /// The commit that was left.
+    left_head: Option<String>,
+    /// The ref that keeps that commit reachable.
+    kept_ref: Option<String>,
+    /// The checkpoint that has the tree as it was; null if it was not moved.
+    safety_id: Option<String>,
+    /// The command that puts the tree back.
+    restore: Option<String>,
+}
+
+impl From<&Entry> for RewindJson {
+    fn from(entry: &Entry) -> Self {
+        let lossy = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+        let git = entry.git_commit.as_ref().map(|commit| RewindGitJson {
+            commit: commit.clone(),
+            left_branch: entry.left.branch.as_ref().map(lossy),
+            left_head: entry.left.head.clone(),
+            kept_ref: entry.left.kept_ref.as_ref().map(lossy),
+            safety_id: entry.safety_id.as_ref().map(ToString::to_string),
+            restore: restore_command(entry),
+        });
+        Self {
+            rewind_id: Some(entry.id.to_string()),
+            task_id: Some(entry.task_id.clone()),
+            snapshot_created_at: scalar(&entry.deleted.snapshot_created_at),
+            deleted_row_counts: entry.deleted.rows.as_deref().map(counts),
+            restored_row_counts: None,
+            stage: Some(entry.stage.as_str()),
+            git,
+            status: entry.status.as_str(),
+            database: entry.database.as_path().into(),
+            archive: entry.deleted.rows.as_ref().map(|_| entry.archive.as_path().into()),
+            error: entry
+                .error
+                .as_ref()
+                .filter(|_| entry.status == Status::Stopped)
+                .map(|error| RewindErrorJson { code: error.code.clone(), message: error.message.clone() }),
+            left: stages_left(entry),
+            resume: resume_command(entry),
+            created_at: Some(entry.created_at.to_string()),
+            seq: Some(entry.seq),
+        }
+    }
+}
+
+impl RewindJson {
+    /// A rewind that was undone by this call.
+    pub(crate) fn undone(undone: &Undone) -> Self {
+        Self { restored_row_counts: Some(counts(&undone.restored)), ..Self::from(&undone.entry) }
+    }
+
+    /// A rewind that was not begun, because everything was as it is to be.
+    pub(crate) fn nothing_to_do(preview: &Preview) -> Self {
+        let rows: Vec<(String, u64)> =
+            preview.snapshot.affected_row_counts.iter().map(|(t, n)| (t.to_owned(), n)).collect();
+        let git = preview.git.as_ref().map(|git| RewindGitJson {
+            commit: git.commit.clone(),
+            left_branch: None,
+            left_head: None,
+            kept_ref: None,
+            safety_id: None,
+            restore: None,
+        });
+        Self {
+            rewind_id: None,
+            task_id: preview.snapshot.task_id.clone(),
+            snapshot_created_at: scalar(&preview.snapshot.snapshot_created_at),
+            deleted_row_counts: Some(counts(&rows)),
+            restored_row_counts: None,
+            stage: None,
+            git,
+            status: "nothing_to_do",
+            database: preview.database.as_path().into(),
+            archive: None,
+            error: None,
+            left: Vec::new(),
+            resume: None,
+            created_at: None,
+            seq: None,
+        }
+    }
+}
+
+/// What a rewind would do.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RewindPreviewJson {
+    task_id: Option<String>,
+    /// The task's order, as it is stored: a number or a text; a BLOB as its bytes.
+    snapshot_created_at: Value,
+    /// The rows that would be deleted, by table in the order in which it is done.
+    #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, u64>"))]
+    affected_row_counts: Map<String, Value>,
+    /// Null: the tree stays as it is.
+    git: Option<GitPreviewJson>,
+    /// What a rewind does not do.
+    note: &'static str,
+    database: PathJson,
+    /// The command that prunes vectors.
+    vectors: Option<Vec<String>>,
+}
+
+/// What git would do.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct GitPreviewJson {
+    /// The commit that the tree would go to.
+    commit: String,
+    /// The branch that is checked out; null: HEAD is detached.
+    branch: Option<String>,
+    /// The commit that is checked out.
+    head: Option<String>,
+    /// Whether anything of the tree would change.
+    moves: bool,
+    /// Local changes that only the safety checkpoint would have afterwards.
+    losses: Vec<String>,
+}
+
+impl From<&GitPlan> for GitPreviewJson {
+    fn from(git: &GitPlan) -> Self {
+        let lossy = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+        Self {
+            commit: git.commit.clone(),
+            branch: git.standing.branch.as_ref().map(lossy),
+            head: git.standing.head.clone(),
+            moves: git.moves(),
+            losses: git.losses.paths().map(lossy).collect(),
+        }
+    }
+}
+
+impl From<&Preview> for RewindPreviewJson {
+    fn from(preview: &Preview) -> Self {
+        let rows: Vec<(String, u64)> =
+            preview.snapshot.affected_row_counts.iter().map(|(t, n)| (t.to_owned(), n)).collect();
+        Self {
+            task_id: preview.snapshot.task_id.clone(),
+            snapshot_created_at: scalar(&preview.snapshot.snapshot_created_at),
+            affected_row_counts: counts(&rows),
+            git: preview.git.as_ref().map(GitPreviewJson::from),
+            note: NOTE,
+            database: preview.database.as_path().into(),
+            vectors: preview.vectors.clone(),
+        }
+    }
+}
+
+/// What was set up.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RewindInitJson {
+    /// devs or langgraph.
+    #[cfg_attr(test, schemars(extend("enum" = ["devs", "langgraph"])))]
+    profile: Value,
+    database: PathJson,
+    /// The configuration's file, which has the part now.
+    config: PathJson,
+    /// Whether the tables were made, rather than there already.
+    created: bool,
+    /// Whether the database is there; a checkpointer makes its own.
+    exists: bool,
+}
+
+impl From<&Configured> for RewindInitJson {
+    fn from(configured: &Configured) -> Self {
+        Self {
+            profile: json!(configured.profile),
+            database: configured.database.as_path().into(),
+            config: configured.file.as_path().into(),
+            created: configured.has_made_tables,
+            exists: configured.is_there,
+        }
+    }
+}
+
+/// What a database has, and how it could be rewound.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RewindInspectJson {
+    database: PathJson,
+    tables: Vec<InspectedTableJson>,
+    foreign_keys: Vec<ForeignKeyJson>,
+    /// The part `rewind` of a configuration; null if no table has a column that orders its rows.
+    config: Value,
+    /// What a person should know about it.
+    notes: Vec<String>,
+    /// The configuration's file, if the proposal was added to it.
+    written: Option<PathJson>,
+}
+
+/// A table.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct InspectedTableJson {
+    name: String,
+    /// table, shadow or view; of a virtual table its module.
+    kind: Value,
+    without_rowid: bool,
+    columns: Vec<ColumnJson>,
+    /// The names of its triggers.
+    triggers: Vec<String>,
+    /// Columns that together are unique.
+    unique: Vec<Vec<String>>,
+    /// Columns that say when a row was made, likeliest first.
+    order_candidates: Vec<String>,
+}
+
+/// A column.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ColumnJson {
+    name: String,
+    /// Its declared type; empty if there is none.
+    declared: String,
+    not_null: bool,
+    generated: bool,
+    /// Its place in the primary key, from 1; 0 if it is not part of it.
+    key_place: i64,
+}
+
+/// A foreign key.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ForeignKeyJson {
+    child: String,
+    parent: String,
+    /// Pairs of a column of the child and a column of the parent.
+    columns: Vec<(String, String)>,
+}
+
+impl RewindInspectJson {
+    pub(crate) fn new(database: &Path, inspection: &Inspection, written: Option<&Path>) -> Self {
+        let keys = inspection.foreign_keys.iter().map(|key| ForeignKeyJson {
+            child: key.child.clone(),
+            parent: key.parent.clone(),
+            columns: key.columns.clone(),
+        });
+        Self {
+            database: database.into(),
+            tables: inspection.tables.iter().map(InspectedTableJson::from).collect(),
+            foreign_keys: keys.collect(),
+            // A path that is not UTF-8 has no JSON; the database stands above with its exact bytes.
+            config: inspection
+                .target
+                .as_ref()
+                .map_or(Value::Null, |target| serde_json::to_value(target).unwrap_or(Value::Null)),
+            notes: inspection.notes.clone(),
+            written: written.map(PathJson::from),
+        }
+    }
+}
+
+impl From<&InspectedTable> for InspectedTableJson {
+    fn from(table: &InspectedTable) -> Self {
+        let column = |column: &ic_rewind::Column| ColumnJson {
+            name: column.name.clone(),
+            declared: column.declared.clone(),
+            not_null: column.not_null,
+            generated: column.generated,
+            key_place: column.key_place,
+        };
+        Self {
+            name: table.info.name.clone(),
+            kind: json!(table.info.kind),
+            without_rowid: table.info.without_rowid,
+            columns: table.info.columns.iter().map(column).collect(),
+            triggers: table.info.triggers.iter().map(|trigger| trigger.name.clone()).collect(),
+            unique: table.info.unique.clone(),
+            order_candidates: table.order_candidates.clone(),
+        }
+    }
+}
+
+fn counts(rows: &[(String, u64)]) -> Map<String, Value> {
+    rows.iter().map(|(table, rows)| (table.clone(), json!(rows))).collect()
+}
+
+fn scalar(value: &Scalar) -> Value {
+    json!(value)
+}

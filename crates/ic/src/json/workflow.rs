@@ -1,0 +1,215 @@
+//! Workflows.
+
+use ic_ops::checkpoint::Warning;
+use ic_saga::coverage::CompensationReport;
+use ic_workflow::definition::Run;
+use ic_workflow::{Definition, Report, StepReport, TakenBack};
+use serde::Serialize;
+
+use super::compensation::UndoneStepJson;
+use super::run::WarningJson;
+use super::{PathJson, coverage_text, exact};
+
+/// What became of a workflow.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct WorkflowJson {
+    run_id: String,
+    workflow: String,
+    /// running, completed, failed, `rolled_back`, `rolling_back` or stopped.
+    #[cfg_attr(test, schemars(extend("enum" = ["running", "completed", "failed", "rolled_back", "rolling_back", "stopped"])))]
+    status: &'static str,
+    steps: Vec<StepJson>,
+    failed_step: Option<String>,
+    error: Option<String>,
+    /// How it was taken back by this call; null if it was not.
+    rollback: Option<TakenBackJson>,
+    /// The command that goes on; null when nothing is left to do.
+    resume: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<WarningJson>,
+}
+
+/// A step of a workflow.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct StepJson {
+    id: String,
+    phase: String,
+    /// pending, running, succeeded, failed, interrupted or skipped.
+    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "succeeded", "failed", "interrupted", "skipped"])))]
+    state: &'static str,
+    dispatch_id: Option<String>,
+    /// The tree as it was before the step.
+    checkpoint_id: Option<String>,
+    compensation_id: Option<String>,
+    attempts: i64,
+    exit_code: Option<i64>,
+    error: Option<String>,
+    duration_ms: Option<i64>,
+    /// The file that holds what the step said.
+    log: Option<String>,
+    /// The file's exact bytes in base64, when they are not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_b64: Option<String>,
+}
+
+/// How a workflow was taken back.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct TakenBackJson {
+    strategy: String,
+    /// In the order of undoing.
+    compensations: Vec<UndoneStepJson>,
+    /// Compensations that are not undone.
+    left: Vec<String>,
+    /// What was put back; null if it did not come to that.
+    restored: Option<RestoredJson>,
+    rollback_id: Option<String>,
+    to_phase: String,
+    error: Option<String>,
+}
+
+/// What was put back.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RestoredJson {
+    checkpoint_id: String,
+    /// How many changes of files that took.
+    changes: usize,
+    git: bool,
+    failed: Vec<NotRestoredJson>,
+}
+
+/// A path that could not be put back.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct NotRestoredJson {
+    #[serde(flatten)]
+    path: PathJson,
+    error: String,
+}
+
+impl WorkflowJson {
+    pub(crate) fn new(report: &Report, warnings: &[Warning]) -> Self {
+        Self {
+            run_id: report.run_id.to_string(),
+            workflow: report.workflow.clone(),
+            status: report.status.as_str(),
+            steps: report.steps.iter().map(StepJson::from).collect(),
+            failed_step: report.failed_step.clone(),
+            error: report.error.clone(),
+            rollback: report.rollback.as_ref().map(TakenBackJson::from),
+            resume: crate::render::workflow::resume(report),
+            warnings: warnings.iter().map(WarningJson::from).collect(),
+        }
+    }
+}
+
+impl From<&StepReport> for StepJson {
+    fn from(step: &StepReport) -> Self {
+        let row = step.row.as_ref();
+        let log = row.and_then(|row| row.log.as_deref());
+        Self {
+            id: step.id.clone(),
+            phase: step.phase.clone(),
+            state: step.state.as_str(),
+            dispatch_id: row.and_then(|row| row.dispatch_id.as_ref()).map(ToString::to_string),
+            checkpoint_id: row.and_then(|row| row.checkpoint_id.as_ref()).map(ToString::to_string),
+            compensation_id: row.and_then(|row| row.compensation_id.as_ref()).map(ToString::to_string),
+            attempts: row.map_or(0, |row| row.attempts),
+            exit_code: row.and_then(|row| row.exit_code),
+            error: row.and_then(|row| row.error.clone()),
+            duration_ms: row.and_then(|row| row.duration_ms),
+            log: log.map(|log| log.to_string_lossy().into_owned()),
+            log_b64: log.and_then(exact),
+        }
+    }
+}
+
+impl From<&TakenBack> for TakenBackJson {
+    fn from(taken: &TakenBack) -> Self {
+        Self {
+            strategy: taken.strategy.clone(),
+            compensations: taken.compensations.iter().map(UndoneStepJson::from).collect(),
+            left: taken.left.iter().map(ToString::to_string).collect(),
+            restored: taken.restored.as_ref().map(|restored| RestoredJson {
+                checkpoint_id: restored.checkpoint_id.to_string(),
+                changes: restored.changes,
+                git: restored.git,
+                failed: restored
+                    .failed
+                    .iter()
+                    .map(|(path, error)| NotRestoredJson {
+                        path: path.as_path().into(),
+                        error: error.clone(),
+                    })
+                    .collect(),
+            }),
+            rollback_id: taken.rollback_id.as_ref().map(ToString::to_string),
+            to_phase: taken.to_phase.clone(),
+            error: taken.error.clone(),
+        }
+    }
+}
+
+/// What a workflow's file says.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct WorkflowPlanJson {
+    workflow: String,
+    goal: String,
+    /// The chain of its runs.
+    phases: Vec<String>,
+    /// In the order in which one after the other could run.
+    steps: Vec<PlannedStepJson>,
+    /// How many of the steps say what undoes them, 0-100.
+    percentage: u8,
+    /// The steps that do not.
+    undeclared: Vec<String>,
+}
+
+/// A step as its file has it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PlannedStepJson {
+    id: String,
+    phase: String,
+    needs: Vec<String>,
+    /// The program and its arguments, or a line for `sh`.
+    run: Vec<String>,
+    timeout_ms: Option<u64>,
+    retries: u32,
+    /// compensated, skip, pivot or undeclared.
+    #[cfg_attr(test, schemars(extend("enum" = ["compensated", "skip", "pivot", "undeclared"])))]
+    coverage: &'static str,
+}
+
+impl WorkflowPlanJson {
+    pub(crate) fn new(definition: &Definition, coverage: &CompensationReport) -> Self {
+        let order = ic_workflow::graph::Plan::of(definition).order().to_vec();
+        let steps =
+            order.into_iter().filter_map(|at| Some((at, definition.steps.get(at)?))).map(|(at, step)| {
+                PlannedStepJson {
+                    id: step.id.clone(),
+                    phase: step.phase.clone(),
+                    needs: step.needs.iter().map(|need| definition.steps[*need].id.clone()).collect(),
+                    run: match &step.run {
+                        Run::Shell(line) => vec!["sh".to_owned(), "-c".to_owned(), line.clone()],
+                        Run::Argv(argv) => argv.clone(),
+                    },
+                    timeout_ms: step.timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok()),
+                    retries: step.retries.max,
+                    coverage: coverage.steps.get(at).map_or("undeclared", |step| coverage_text(step.1)),
+                }
+            });
+        Self {
+            workflow: definition.name.clone(),
+            goal: definition.goal.clone(),
+            phases: definition.phases.clone(),
+            steps: steps.collect(),
+            percentage: coverage.percentage,
+            undeclared: coverage.undeclared.clone(),
+        }
+    }
+}

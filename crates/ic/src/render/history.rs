@@ -1,0 +1,104 @@
+//! A run as a timeline, and as a diagram.
+
+use ic_ops::history::{Stay, Story, Turn};
+
+use super::{counted, plain, style, styled};
+
+/// The story of a run, from its beginning down; what was taken back stands on a branch of its own.
+pub(crate) fn timeline(story: &Story) -> String {
+    let run = &story.run;
+    let mut out = format!("{}  {}\n\n", styled(style::STRONG, run.id.short()), plain(&run.goal));
+    let mut turns = story.turns.iter().peekable();
+    for (at, stay) in story.stays.iter().enumerate() {
+        while let Some(turn) = turns.next_if(|turn| turn.seq < stay.seq) {
+            out.push_str(&turned(story, turn));
+        }
+        out.push_str(&stayed(stay, at == story.current));
+    }
+    turns.for_each(|turn| out.push_str(&turned(story, turn)));
+    let phase = story.stays.get(story.current).map_or("", |stay| stay.phase.as_str());
+    out.push_str(&format!("\nnow: {} at {}\n", run.status.as_str(), plain(phase)));
+    out
+}
+
+fn stayed(stay: &Stay, is_current: bool) -> String {
+    let (lane, dot, colour) = match (stay.rolled_back, is_current) {
+        (_, true) => ("", "▶", style::STRONG),
+        (true, false) => ("│ ", "○", style::DIM),
+        (false, false) => ("", "●", style::GOOD),
+    };
+    let mut about = Vec::new();
+    if stay.attempt > 1 {
+        about.push(format!("attempt {}", stay.attempt));
+    }
+    for (n, noun) in [(stay.dispatches, "dispatch"), (stay.artifacts, "artifact")] {
+        if n > 0 {
+            about.push(counted(n, noun));
+        }
+    }
+    if stay.blocks > 0 {
+        about.push(format!("held back {}", counted(stay.blocks, "time")));
+    }
+    if stay.rolled_back {
+        about.push("taken back".to_owned());
+    }
+    format!(
+        "{lane}{} {:<24} {}  {}\n",
+        styled(colour, dot),
+        plain(&stay.phase),
+        styled(style::DIM, &stay.at.to_string()[..16]),
+        about.join(" · ")
+    )
+}
+
+fn turned(story: &Story, turn: &Turn) -> String {
+    let phase = |at: usize| story.stays.get(at).map_or("", |stay| stay.phase.as_str());
+    let (from, to) = (plain(phase(turn.from)), plain(phase(turn.to)));
+    let why = turn.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
+    let (mark, what) = match turn.kind {
+        "undone" => ("╭─", format!("rollback {} undone: {to} again", turn.rollback_id.short())),
+        _ => ("╰─", format!("rolled back {from} → {to} ({}){why}", turn.layers.join(", "))),
+    };
+    format!("{} {} {}\n", styled(style::WARN, mark), what, styled(style::DIM, &turn.at.to_string()[..16]))
+}
+
+/// The story as a mermaid flowchart.
+pub(crate) fn mermaid(story: &Story) -> String {
+    let mut out = "flowchart LR\n".to_owned();
+    for (at, stay) in story.stays.iter().enumerate() {
+        let attempt = if stay.attempt > 1 { format!(" ({})", stay.attempt) } else { String::new() };
+        out.push_str(&format!("    s{at}[\"{}{attempt}\"]\n", escaped(&stay.phase)));
+    }
+    for (at, stay) in story.stays.iter().enumerate() {
+        if let Some(from) = stay.from {
+            out.push_str(&format!("    s{from} --> s{at}\n"));
+        }
+    }
+    for turn in &story.turns {
+        let why = turn.reason.as_deref().map(|reason| format!(": {}", escaped(reason))).unwrap_or_default();
+        let what = if turn.kind == "undone" { "undone" } else { "rolled back" };
+        out.push_str(&format!("    s{} -. \"{what}{why}\" .-> s{}\n", turn.from, turn.to));
+    }
+    let classes = [("takenback", true), ("current", false)];
+    out.push_str(
+        "    classDef takenback stroke-dasharray: 4 4,opacity: 0.6\n    classDef current stroke-width: 3px\n",
+    );
+    for (class, takes_back) in classes {
+        let of_class: Vec<String> = story
+            .stays
+            .iter()
+            .enumerate()
+            .filter(|(at, stay)| if takes_back { stay.rolled_back } else { *at == story.current })
+            .map(|(at, _)| format!("s{at}"))
+            .collect();
+        if !of_class.is_empty() {
+            out.push_str(&format!("    class {} {class}\n", of_class.join(",")));
+        }
+    }
+    out
+}
+
+/// Text that stands in quotes in a diagram.
+fn escaped(text: &str) -> String {
+    plain(text).replace('#', "#35;").replace('"', "#quot;").replace(['<', '>'], " ")
+}

@@ -1,0 +1,199 @@
+//! Workflows: what would run, what became of it.
+
+use ic_base::CompensationId;
+use ic_saga::coverage::{CompensationReport, Coverage};
+use ic_workflow::definition::Run;
+use ic_workflow::graph::Plan;
+use ic_workflow::table::StepState;
+use ic_workflow::{Definition, Report, Status, StepReport, TakenBack};
+
+use super::{Cell, Table, compensation, counted, path_text, plain, shell_word, style, styled};
+use crate::json::coverage_text;
+
+/// What a workflow would run, in order, and what can be undone.
+pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> String {
+    let mut text = format!(
+        "{}: {}\n\n",
+        styled(style::STRONG, &plain(&definition.name)),
+        plain(&definition.phases.join(" → "))
+    );
+    let mut table = Table::new(&["STEP", "PHASE", "NEEDS", "UNDO", "RUNS"]);
+    for at in Plan::of(definition).order().iter().copied() {
+        let step = &definition.steps[at];
+        let needs: Vec<&str> = step.needs.iter().map(|need| definition.steps[*need].id.as_str()).collect();
+        let run = match &step.run {
+            Run::Shell(line) => line.lines().next().unwrap_or_default().to_owned(),
+            Run::Argv(argv) => argv.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+        };
+        let undo = report.steps.get(at).map_or(Coverage::Undeclared, |step| step.1);
+        let undo_style = if undo == Coverage::Undeclared { style::WARN } else { style::NONE };
+        table.row(vec![
+            Cell::new(style::STRONG, &step.id),
+            step.phase.as_str().into(),
+            needs.join(" ").as_str().into(),
+            Cell::new(undo_style, coverage_text(undo)),
+            Cell::new(style::DIM, &run),
+        ]);
+    }
+    text.push_str(&table.render("No steps."));
+    if !report.is_complete() {
+        text.push_str(&format!("\n{}\n", plain(&undeclared(report))));
+    }
+    text
+}
+
+/// Which steps do not say what undoes them.
+pub(crate) fn undeclared(report: &CompensationReport) -> String {
+    format!(
+        "{} of {} say what undoes them ({}%); these do not: {}",
+        report.total - report.undeclared.len(),
+        counted(report.total, "step"),
+        report.percentage,
+        report.undeclared.join(", ")
+    )
+}
+
+/// How long something took, for people.
+pub(crate) fn took(millis: i64) -> String {
+    match millis {
+        ..1_000 => format!("{millis} ms"),
+        1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        _ => format!("{} min {} s", millis / 60_000, millis % 60_000 / 1_000),
+    }
+}
+
+/// How far a workflow is.
+pub(crate) fn state(report: &Report) -> String {
+    format!("{}\n{}\n", steps(report), verdict(report))
+}
+
+/// What became of a workflow, and how to go on with it.
+pub(crate) fn report(report: &Report) -> String {
+    let mut text = steps(report);
+    let failed = report.steps.iter().find(|step| Some(&step.id) == report.failed_step.as_ref());
+    if let Some(log) = failed.and_then(|step| step.row.as_ref()).and_then(|row| row.log.as_ref()) {
+        text.push_str(&format!("\nlog: {}\n", path_text(log)));
+    }
+    if let Some(taken) = &report.rollback {
+        text.push('\n');
+        text.push_str(&taken_back(report, taken));
+    }
+    text.push_str(&format!("\n{}\n", verdict(report)));
+    if let Some(command) = resume(report) {
+        let when = match report.status {
+            Status::RolledBack => "to run it again",
+            _ => "to go on",
+        };
+        text.push_str(&format!("{}\n", styled(style::DIM, &format!("{when}: {command}"))));
+    }
+    text
+}
+
+fn steps(report: &Report) -> String {
+    let mut table = Table::new(&["STEP", "PHASE", "STATE", "TOOK", "ABOUT"]);
+    for step in &report.steps {
+        let row = step.row.as_ref();
+        let state_style = match step.state {
+            StepState::Succeeded => style::GOOD,
+            StepState::Failed | StepState::Interrupted => style::BAD,
+            StepState::Running => style::WARN,
+            StepState::Pending | StepState::Skipped => style::DIM,
+        };
+        let about = row.and_then(|row| row.error.as_deref()).unwrap_or_default();
+        table.row(vec![
+            Cell::new(style::STRONG, &step.id),
+            step.phase.as_str().into(),
+            Cell::new(state_style, step.state.as_str()),
+            row.and_then(|row| row.duration_ms).map(took).unwrap_or_default().as_str().into(),
+            Cell::new(style::DIM, about),
+        ]);
+    }
+    table.render("No steps.")
+}
+
+fn taken_back(report: &Report, taken: &TakenBack) -> String {
+    let mut table = Table::headless();
+    taken.compensations.iter().for_each(|one| table.row(compensation::result(one)));
+    let is_tried = |id: &CompensationId| taken.compensations.iter().any(|one| one.id == *id);
+    for id in taken.left.iter().filter(|id| !is_tried(id)) {
+        let of =
+            |step: &&StepReport| step.row.as_ref().and_then(|row| row.compensation_id.as_ref()) == Some(id);
+        let step = report.steps.iter().find(of).map_or(id.short(), |step| step.id.as_str());
+        table.row(vec!["".into(), Cell::new(style::DIM, "left   "), Cell::new(style::STRONG, step)]);
+    }
+    let is_empty = taken.compensations.is_empty() && taken.left.is_empty();
+    let mut text = if is_empty { String::new() } else { table.render("") };
+    if let Some(restored) = &taken.restored {
+        let checkpoint = restored.checkpoint_id.short();
+        text.push_str(&match (restored.changes, restored.git) {
+            (0, false) => format!("the tree was as in checkpoint {checkpoint} already\n"),
+            (0, true) => format!("restored git's state from checkpoint {checkpoint}\n"),
+            (changes, false) => format!("restored checkpoint {checkpoint}: {}\n", counted(changes, "change")),
+            (changes, true) => {
+                format!("restored checkpoint {checkpoint}: {}, and git's state\n", counted(changes, "change"))
+            }
+        });
+        for (path, why) in &restored.failed {
+            let failed = styled(style::BAD, "not restored:");
+            text.push_str(&format!("{failed} {}: {}\n", path_text(path), plain(why)));
+        }
+    }
+    if let Some(error) = taken.error.as_ref().filter(|_| !has_failed_paths(taken)) {
+        text.push_str(&format!("{} {}\n", styled(style::BAD, "stopped:"), plain(error)));
+    }
+    text
+}
+
+fn has_failed_paths(taken: &TakenBack) -> bool {
+    taken.restored.as_ref().is_some_and(|restored| !restored.failed.is_empty())
+}
+
+/// What became of it, in a sentence.
+fn verdict(report: &Report) -> String {
+    let run = report.run_id.short();
+    let name = plain(&report.workflow);
+    match report.status {
+        Status::Completed => {
+            format!("{} {name} is completed (run {run}).", styled(style::GOOD, "Done."))
+        }
+        Status::RolledBack => {
+            let phase = report.rollback.as_ref().map_or("its first phase", |taken| taken.to_phase.as_str());
+            format!("{} The run {run} is at {} again.", styled(style::GOOD, "Rolled back."), plain(phase))
+        }
+        Status::RollingBack => {
+            let unfinished = styled(style::BAD, "The rollback is not finished.");
+            format!("{unfinished} The run {run} stays closed until it is.")
+        }
+        Status::Failed => format!(
+            "{} {}; what does not need it was run.",
+            styled(style::BAD, "Failed."),
+            what_happened(report)
+        ),
+        Status::Stopped => {
+            format!("{} {}; nothing was taken back.", styled(style::WARN, "Stopped."), what_happened(report))
+        }
+        Status::Running => format!("The run {run} goes on, or was interrupted."),
+    }
+}
+
+/// `build failed`.
+fn what_happened(report: &Report) -> String {
+    let step = report.steps.iter().find(|step| Some(&step.id) == report.failed_step.as_ref());
+    match step {
+        Some(step) if step.state == StepState::Interrupted => format!("{} was interrupted", plain(&step.id)),
+        Some(step) => format!("{} failed", plain(&step.id)),
+        None => "No further step was begun".to_owned(),
+    }
+}
+
+/// The command that goes on with a workflow; `None` when nothing is left to do.
+pub(crate) fn resume(report: &Report) -> Option<String> {
+    let run = report.run_id.short();
+    match report.status {
+        Status::Completed => None,
+        Status::RollingBack => Some(format!("ic workflow resume {run} --yes")),
+        Status::RolledBack | Status::Failed | Status::Stopped | Status::Running => {
+            Some(format!("ic workflow resume {run}"))
+        }
+    }
+}

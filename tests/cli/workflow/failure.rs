@@ -1,0 +1,342 @@
+//! What the failure of a step leads to, and how a workflow is taken back.
+
+use serde_json::json;
+
+use super::{call, content, git, lines, project, repository, run, states, status, step, touch, undone};
+use crate::compensation::processes::{is_alive, wait_for};
+use crate::support::Project;
+
+/// The last of three steps fails until `fixed` stands beside the project; each step and each undo writes its name down.
+const RELEASE: &str = "name: release
+steps:
+  - id: one
+    phase: first
+    run: 'echo one >> ../ran; echo 1 > made.txt; echo 2 > kept.txt'
+    compensate: {shell: 'echo one >> ../undone'}
+  - id: two
+    phase: second
+    run: 'echo two >> ../ran; mkdir -p deep/er; echo 2 > deep/er/made.txt'
+    compensate: {shell: 'echo two >> ../undone'}
+  - id: three
+    run: 'echo three >> ../ran; echo 3 > three.txt; test -e ../fixed'
+    compensate: {shell: 'echo three >> ../undone'}
+";
+
+fn release() -> Project {
+    let project = project(RELEASE);
+    project.write("kept.txt", "1\n");
+    project
+}
+
+/// Whether the tree is as before the workflow.
+fn is_as_before(project: &Project) -> bool {
+    content(project, "kept.txt").as_deref() == Some("1\n")
+        && ["made.txt", "three.txt", "deep"].iter().all(|path| !project.root().join(path).exists())
+}
+
+#[test]
+fn where_nobody_can_be_asked_it_stops_and_goes_on_later() {
+    let project = release();
+    let report = run(&project, "", 1);
+    assert_eq!(
+        (&report["status"], &report["failed_step"], &report["rollback"]),
+        (&json!("stopped"), &json!("three"), &json!(null))
+    );
+    assert_eq!(states(&report), ["succeeded", "succeeded", "failed"]);
+    assert_eq!(status(&project), ("active".to_owned(), "second".to_owned()));
+    assert!(lines(&project, "undone").is_empty() && content(&project, "three.txt").is_some());
+    touch(&project, "fixed");
+    let resume =
+        report["resume"].as_str().and_then(|line| line.strip_prefix("ic ")).expect("a command").to_owned();
+    let report = call(&project, &resume, 0);
+    assert_eq!((&report["status"], &report["resume"]), (&json!("completed"), &json!(null)));
+    assert_eq!(lines(&project, "ran"), ["one", "two", "three", "three"], "what is finished is not run again");
+    assert_eq!(step(&report, "three")["attempts"], json!(2));
+    let again = report["run_id"].as_str().expect("a run");
+    assert_eq!(project.refused(&format!("workflow resume {again}")), (1, "conflict".to_owned()));
+}
+
+#[test]
+fn a_rollback_undoes_in_reverse_and_puts_the_tree_back() {
+    let project = release();
+    let report = run(&project, "--on-failure rollback", 1);
+    assert_eq!(
+        (&report["status"], &report["error"]),
+        (&json!("rolled_back"), &json!("it ended with exit code 1"))
+    );
+    assert_eq!(undone(&report), ["three", "two", "one"]);
+    assert_eq!(lines(&project, "undone"), ["three", "two", "one"]);
+    assert!(is_as_before(&project));
+    assert_eq!(status(&project), ("active".to_owned(), "first".to_owned()));
+    let taken = &report["rollback"];
+    assert_eq!(
+        (&taken["to_phase"], &taken["left"], &taken["error"]),
+        (&json!("first"), &json!([]), &json!(null))
+    );
+    assert_eq!(taken["restored"]["checkpoint_id"], step(&report, "one")["checkpoint_id"]);
+    let events = project.json("events tail @");
+    let rollback = events.as_array().expect("events").iter().find(|event| event["type"] == "rollback");
+    assert_eq!(rollback.expect("an audit event")["subject_id"], taken["rollback_id"]);
+    for id in ["one", "two", "three"] {
+        let work = project
+            .json(&format!("dispatch show {}", step(&report, id)["dispatch_id"].as_str().expect("work")));
+        assert_eq!(work["rolled_back_by"], taken["rollback_id"], "{id}");
+    }
+    assert_eq!(project.json("events verify")["ok"], json!(true));
+}
+
+#[test]
+fn what_was_taken_back_can_be_run_again() {
+    let project = release();
+    let before = run(&project, "--on-failure rollback", 1);
+    touch(&project, "fixed");
+    let report = call(&project, "workflow resume @", 0);
+    assert_eq!(states(&report), ["succeeded"; 3]);
+    assert_eq!(report["run_id"], before["run_id"]);
+    let key = |report: &serde_json::Value| step(report, "one")["compensation_id"].clone();
+    assert_ne!(key(&report), key(&before), "a redone step has a key of its own");
+    assert_eq!(lines(&project, "ran").len(), 6);
+    assert_eq!(content(&project, "kept.txt").as_deref(), Some("2\n"));
+    let report = call(&project, "workflow rollback --yes", 0);
+    assert_eq!(undone(&report), ["three", "two", "one"], "each effect is undone once");
+    assert!(is_as_before(&project));
+}
+
+/// A step that fails in the middle of two phases; some steps need it, and some do not.
+const TWO_WAYS: &str = "name: ways
+steps:
+  - {id: bad, phase: first, run: 'echo bad >> ../ran; test -e ../fixed', compensate: {shell: 'echo bad >> ../undone'}}
+  - {id: needs, needs: [bad], run: 'echo needs >> ../ran', compensate: {shell: 'echo needs >> ../undone'}}
+  - {id: free, run: 'echo free >> ../ran', compensate: {shell: 'echo free >> ../undone'}}
+  - {id: later, phase: second, needs: [needs], run: 'echo later >> ../ran', compensate: {shell: 'echo later >> ../undone'}}
+  - {id: end, run: 'echo end >> ../ran', compensate: {shell: 'echo end >> ../undone'}}
+";
+
+#[test]
+fn steps_that_do_not_need_the_failed_one_go_on_if_that_is_wanted() {
+    let project = project(TWO_WAYS);
+    let report = run(&project, "--on-failure continue", 1);
+    assert_eq!((&report["status"], &report["failed_step"]), (&json!("failed"), &json!("bad")));
+    assert_eq!(states(&report), ["failed", "skipped", "succeeded", "skipped", "succeeded"]);
+    assert_eq!(step(&report, "later")["error"], "it needs bad, which failed");
+    assert_eq!(lines(&project, "ran"), ["bad", "free", "end"]);
+    assert_eq!(status(&project).0, "active");
+    touch(&project, "fixed");
+    let report = call(&project, "workflow resume @", 0);
+    assert_eq!(states(&report), ["succeeded"; 5]);
+    assert_eq!(lines(&project, "ran"), ["bad", "free", "end", "bad", "needs", "later"]);
+    let report = call(&project, "workflow rollback --yes", 0);
+    assert_eq!(undone(&report).len(), 5);
+}
+
+#[test]
+fn nothing_else_begins_after_a_failure_otherwise() {
+    let project = project(TWO_WAYS);
+    let report = run(&project, "", 1);
+    assert_eq!(states(&report), ["failed", "pending", "pending", "pending", "pending"]);
+}
+
+#[test]
+fn the_flag_counts_more_than_the_file_and_the_file_more_than_the_configuration() {
+    let file = format!("on-failure: rollback\n{RELEASE}");
+    for (flow, config, flag, status) in [
+        (RELEASE, "{}", "", "stopped"),
+        (RELEASE, "{auto-rollback: true}", "", "rolled_back"),
+        (RELEASE, "{auto-rollback: true}", "--on-failure stop", "stopped"),
+        (file.as_str(), "{}", "", "rolled_back"),
+        (file.as_str(), "{}", "--on-failure stop", "stopped"),
+        (file.as_str(), "{auto-rollback: false}", "--on-failure continue", "failed"),
+    ] {
+        let project = project(flow);
+        project.write(".ic.yaml", &format!("rollback: {{on-failure: {config}}}\n"));
+        let report = run(&project, flag, 1);
+        assert_eq!(report["status"], status, "{config} {flag}");
+    }
+}
+
+#[test]
+fn an_undo_that_fails_leaves_the_rest_and_is_taken_up_again() {
+    let project = project(
+        "name: stuck
+steps:
+  - {id: one, phase: first, run: 'echo 1 > one.txt', compensate: {shell: 'echo one >> ../undone'}}
+  - id: two
+    phase: second
+    run: 'true'
+    compensate: {shell: 'echo $IC_IDEMPOTENCY_KEY >> ../keys; test -e ../network || { echo no network; exit 9; }', retries: {max: 1, backoff: 1ms}}
+  - {id: three, run: 'exit 1', compensate: {shell: 'echo three >> ../undone'}}
+",
+    );
+    let report = run(&project, "--on-failure rollback", 4);
+    assert_eq!((&report["status"], undone(&report)), (&json!("rolling_back"), vec!["three"]));
+    let left = report["rollback"]["left"].as_array().expect("what is left");
+    assert_eq!(left.len(), 2);
+    assert_eq!(report["rollback"]["compensations"][1]["error"], "it ended with exit code 9: no network");
+    assert_eq!(status(&project), ("rolling_back".to_owned(), "second".to_owned()));
+    assert!(content(&project, "one.txt").is_some(), "the tree is put back last");
+    let run_id = report["run_id"].as_str().expect("a run");
+    assert_eq!(project.refused(&format!("run advance {run_id}")), (1, "rolling_back".to_owned()));
+    assert_eq!(project.refused("workflow resume @"), (3, "confirmation_required".to_owned()));
+    let resume =
+        report["resume"].as_str().and_then(|line| line.strip_prefix("ic ")).expect("a command").to_owned();
+    assert_eq!(call(&project, &resume, 4)["status"], "rolling_back");
+    touch(&project, "network");
+    let report = call(&project, &resume, 1);
+    assert_eq!((&report["status"], undone(&report)), (&json!("rolled_back"), vec!["two", "one"]));
+    assert_eq!(lines(&project, "undone"), ["three", "one"], "what is undone is not undone again");
+    let keys = lines(&project, "keys");
+    assert!(keys.len() == 5 && keys.iter().all(|key| *key == keys[0]), "one key for all attempts: {keys:?}");
+    assert_eq!(content(&project, "one.txt"), None);
+    assert_eq!(status(&project), ("active".to_owned(), "first".to_owned()));
+}
+
+#[test]
+fn the_failed_step_is_undone_too_unless_it_says_otherwise() {
+    let project = project(
+        "name: own
+steps:
+  - {id: one, phase: first, run: 'true', compensate: {shell: 'echo one >> ../undone'}}
+  - {id: two, run: 'exit 1', compensate: {shell: 'echo two >> ../undone', on-failure: false}}
+",
+    );
+    let report = run(&project, "--on-failure rollback", 1);
+    assert_eq!(
+        (&report["status"], lines(&project, "undone")),
+        (&json!("rolled_back"), vec!["one".to_owned()])
+    );
+    let succeeded = self::project(
+        "name: own
+steps:
+  - {id: two, phase: first, run: 'true', compensate: {shell: 'echo two >> ../undone', on-failure: false}}
+",
+    );
+    run(&succeeded, "", 0);
+    call(&succeeded, "workflow rollback --yes", 0);
+    assert_eq!(lines(&succeeded, "undone"), ["two"], "it runs when its step succeeded");
+}
+
+#[test]
+fn a_step_that_was_never_begun_is_not_undone() {
+    let project = project(
+        "name: never
+steps:
+  - {id: one, phase: first, run: 'exit 1', compensate: {shell: 'echo one >> ../undone'}}
+  - {id: two, run: 'true', compensate: {shell: 'echo two >> ../undone'}}
+",
+    );
+    run(&project, "--on-failure rollback", 1);
+    assert_eq!(lines(&project, "undone"), ["one"]);
+}
+
+#[test]
+fn files_are_put_back_and_processes_ended_as_declared() {
+    let project = project(
+        "name: kinds
+steps:
+  - id: settings
+    phase: work
+    run: 'echo new > settings; echo new > new.txt'
+    compensate: {restore-file: [settings, new.txt]}
+  - id: server
+    run: 'sleep 300 > /dev/null 2>&1 & echo $! > server.pid; cp server.pid ../pid'
+    compensate: {kill-process: server.pid}
+  - {id: last, run: 'exit 1', compensate: {retry: it is flaky}}
+",
+    );
+    // Without checkpoints nothing but the compensations brings anything back.
+    project.write(".ic.yaml", "rollback: {checkpointing: {auto: false}}\n");
+    project.write("settings", "old\n");
+    let report = run(&project, "", 1);
+    let pid: u32 = lines(&project, "pid")[0].parse().expect("a number");
+    assert!(is_alive(pid), "a server outlives its step");
+    assert_eq!(step(&report, "settings")["checkpoint_id"], json!(null));
+    let report = call(&project, "workflow rollback --yes", 0);
+    assert_eq!(undone(&report), ["server", "settings"]);
+    assert_eq!(report["warnings"][0]["code"], "no_checkpoint");
+    assert_eq!(
+        (content(&project, "settings").as_deref(), content(&project, "new.txt")),
+        (Some("old\n"), None)
+    );
+    wait_for("the server is ended", || !is_alive(pid));
+}
+
+const COMMITS: &str = "name: commits
+steps:
+  - {id: one, phase: first, run: 'echo 1 > one.txt && git add one.txt && git commit -q -m one.txt', compensate: {shell: 'echo one >> ../undone'}}
+  - {id: two, phase: second, run: 'echo 2 > two.txt && git add two.txt && git commit -q -m two.txt && exit 1', compensate: {shell: 'echo two >> ../undone'}}
+";
+
+#[test]
+fn each_strategy_restores_what_it_says() {
+    for (strategy, commits, files, undone_steps, phase) in [
+        ("full", 0, (false, false), vec!["two", "one"], "first"),
+        ("files-only", 2, (false, false), vec!["two", "one"], "first"),
+        ("git-only", 0, (true, true), vec!["two", "one"], "first"),
+        ("partial", 1, (true, false), vec!["two"], "second"),
+    ] {
+        let project = repository(COMMITS);
+        let before = git(&project, &["rev-parse", "HEAD"]);
+        let report = run(&project, &format!("--on-failure rollback --strategy {strategy}"), 1);
+        assert_eq!(undone(&report), undone_steps, "{strategy}");
+        assert_eq!(report["rollback"]["strategy"], strategy);
+        let since = git(&project, &["rev-list", "--count", &format!("{before}..HEAD")]);
+        assert_eq!(since, commits.to_string(), "{strategy}");
+        let there = |path: &str| content(&project, path).is_some();
+        assert_eq!((there("one.txt"), there("two.txt")), files, "{strategy}");
+        assert_eq!(status(&project), ("active".to_owned(), phase.to_owned()), "{strategy}");
+    }
+}
+
+#[test]
+fn after_a_partial_rollback_only_the_failed_step_runs_again() {
+    let project = repository(&COMMITS.replace("exit 1", "test -e ../fixed"));
+    run(&project, "--on-failure rollback --strategy partial", 1);
+    touch(&project, "fixed");
+    let report = call(&project, "workflow resume @", 0);
+    assert_eq!(states(&report), ["succeeded", "succeeded"]);
+    assert_eq!(step(&report, "one")["attempts"], json!(1));
+    let report = call(&project, "workflow rollback --strategy full --yes", 0);
+    assert_eq!(undone(&report), ["two", "one"]);
+    assert!(content(&project, "one.txt").is_none() && content(&project, "two.txt").is_none());
+}
+
+#[test]
+fn a_rollback_of_no_named_run_means_the_active_one_else_the_last_workflow() {
+    let project = release();
+    assert_eq!(project.refused("workflow rollback --yes"), (3, "run_not_found".to_owned()));
+    touch(&project, "fixed");
+    let first = run(&project, "", 0);
+    let second = run(&project, "", 0);
+    assert_eq!(project.refused("workflow rollback"), (3, "confirmation_required".to_owned()));
+    let report = call(&project, "workflow rollback --yes", 0);
+    assert_eq!(report["run_id"], second["run_id"]);
+    assert_eq!(
+        project.refused("workflow rollback --yes"),
+        (1, "conflict".to_owned()),
+        "it is the active one now"
+    );
+    project.ok(&format!("run cancel {}", second["run_id"].as_str().expect("a run")));
+    let by_hand = project.ok("run create --goal 'By hand' --phases a,b");
+    assert_eq!(project.refused("workflow rollback --yes"), (1, "conflict".to_owned()), "no workflow");
+    project.ok(&format!("run cancel {by_hand}"));
+    let line = format!("workflow rollback {} --yes", first["run_id"].as_str().expect("a run"));
+    // The second one was taken back, so that the tree is as the first one left it.
+    assert_eq!(call(&project, &line, 0)["status"], "rolled_back");
+    assert!(is_as_before(&project));
+    project.ok("run create --goal 'By hand' --phases a,b");
+    assert_eq!(project.refused("workflow rollback --yes"), (3, "ambiguous_run".to_owned()));
+}
+
+#[test]
+fn a_cancelled_workflow_is_neither_resumed_nor_taken_back() {
+    let project = release();
+    let report = run(&project, "", 1);
+    let run_id = report["run_id"].as_str().expect("a run");
+    project.ok("run cancel @");
+    assert_eq!(project.refused(&format!("workflow resume {run_id}")), (1, "run_not_active".to_owned()));
+    assert_eq!(
+        project.refused(&format!("workflow rollback {run_id} --yes")),
+        (1, "run_not_active".to_owned())
+    );
+    assert!(lines(&project, "undone").is_empty());
+}

@@ -1,0 +1,139 @@
+//! Other runs beside the one that is rolled back: in the same tree, and in another work tree of the same repository.
+
+use ic_testkit::Cli;
+
+use crate::world::{World, git_in, git_state, ledger, tree};
+
+fn rows_of(cli: &Cli, run: &str) -> Vec<String> {
+    let dump = cli.dump();
+    let tables = ["runs|", "dispatches|", "run_artifacts|", "run_agents|", "run_skips|", "compensations|"];
+    let is_meant = |line: &&str| line.contains(run) && tables.iter().any(|table| line.starts_with(table));
+    dump.lines().filter(is_meant).map(str::to_owned).collect()
+}
+
+/// A second run in the tree of a story, with work of its own in it.
+fn with_another() -> (World, String, String) {
+    let world = World::story();
+    let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y,z"]);
+    world.ic(&["run", "advance", &other]);
+    world.write("other/file", "theirs\n");
+    let dispatch = world.cli.ok(["dispatch", "create", &other, "--name", "theirs"]);
+    world.ic(&["dispatch", "record", &dispatch, "--file", "other/file"]);
+    world.ic(&["run", "artifact", "add", &other, "--path", "other/file"]);
+    world.ic(&["run", "agent", "add", &other, "--type", "codex"]);
+    world.ic(&["compensation", "add", &other, "--step", "theirs", "--shell", "exit 3"]);
+    (world, other, dispatch)
+}
+
+#[test]
+fn files_and_rows_of_another_run_in_the_tree_stay() {
+    let (world, other, _) = with_another();
+    let rows = rows_of(&world.cli, &other);
+    assert!(rows.len() >= 5, "{rows:?}");
+    let mut words = world.all("a", &[]);
+    words.push("--yes");
+    let refused = world.cli.run(&words);
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert!(refused.stderr.contains("other/file"), "{refused:?}");
+    world.roll_back("a", &["--keep-theirs"]);
+    assert_eq!(world.read("other/file").as_deref(), Some("theirs\n"));
+    assert_eq!((world.read("src/a.rs"), world.read("notes/todo")), (None, None));
+    assert_eq!(rows_of(&world.cli, &other), rows);
+}
+
+#[test]
+fn commits_of_another_run_are_not_taken_off_the_branch() {
+    let (world, other, dispatch) = with_another();
+    let sha = world.commit("theirs");
+    world.ic(&["dispatch", "record", &dispatch, "--commit", &sha]);
+    let (rows, before) = (rows_of(&world.cli, &other), world.state());
+    for more in [&["--yes"][..], &["--dry-run"], &["--yes", "--keep-theirs"]] {
+        let refused = world.cli.run(world.all("a", more));
+        assert_eq!((refused.code, refused.error().as_str()), (Some(1), "foreign_commits"), "{refused:?}");
+        assert!(refused.stderr.contains("--layer=workflow,effects,files"), "{refused:?}");
+    }
+    assert!(world.state() == before, "a refusal changed something");
+    let words = [
+        "run",
+        "rollback",
+        &world.run,
+        "--to-phase",
+        "a",
+        "--layer=workflow,effects,files",
+        "--keep-theirs",
+        "--yes",
+    ];
+    world.ic(&words);
+    assert_eq!(world.git(&["rev-parse", "HEAD"]), sha);
+    assert_eq!(world.read("other/file").as_deref(), Some("theirs\n"));
+    assert_eq!(rows_of(&world.cli, &other), rows);
+}
+
+#[test]
+fn another_work_tree_of_the_repository_stays() {
+    let world = World::new();
+    let side = world.cli.home().join("side");
+    let side_text = side.to_str().expect("text").to_owned();
+    world.git(&["worktree", "add", "-q", "-b", "side", &side_text]);
+    let world = world.begun();
+    let other =
+        world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y,z", "--project", &side_text]);
+    world.write("mine", "mine\n");
+    world.commit("mine");
+    world.advance();
+    world.write("mine", "changed\n");
+    world.commit("changed");
+    world.write("loose", "loose\n");
+    std::fs::write(side.join("theirs"), "theirs\n").expect("a file");
+    git_in(&side, &["add", "-A"]);
+    git_in(&side, &["commit", "-q", "-m", "theirs"]);
+    world.ic(&["run", "advance", &other]);
+    std::fs::write(side.join("theirs"), "changed\n").expect("a file");
+    git_in(&side, &["add", "-A"]);
+    git_in(&side, &["commit", "-q", "-m", "theirs, changed"]);
+    std::fs::write(side.join("loose"), "loose\n").expect("a file");
+    let sha = git_in(&side, &["rev-parse", "HEAD"]);
+    let (files, rows) = (tree(&side), rows_of(&world.cli, &other));
+    world.roll_back("a", &[]);
+    assert_eq!(world.read("mine").as_deref(), Some("mine\n"));
+    assert_eq!(world.read("loose"), None);
+    assert_eq!(tree(&side), files);
+    assert_eq!(git_in(&side, &["rev-parse", "side"]), sha);
+    assert_eq!(git_in(&side, &["status", "--porcelain"]), "?? loose");
+    assert_eq!(rows_of(&world.cli, &other), rows);
+    // And the other way round.
+    let (files, git) = (tree(world.cli.root()), git_state(world.cli.root()));
+    let mine = rows_of(&world.cli, &world.run);
+    world.ic(&["run", "rollback", &other, "--to-phase", "x", "--layer=all", "--yes"]);
+    assert_eq!(std::fs::read_to_string(side.join("theirs")).expect("theirs"), "theirs\n");
+    assert_eq!(tree(world.cli.root()), files);
+    let without_side =
+        |text: &str| text.lines().filter(|line| !line.contains("heads/side")).collect::<Vec<_>>().join("\n");
+    assert_eq!(without_side(&git_state(world.cli.root())), without_side(&git));
+    assert_eq!(rows_of(&world.cli, &world.run), mine);
+    assert!(ledger(&world.cli.db()).contains("runs|other|active|x"));
+}
+
+#[test]
+fn of_two_that_go_on_with_it_at_once_one_acts() {
+    let world = World::story();
+    let home = world.cli.home().display().to_string();
+    world.effect("last", &[&format!("test -e {home}/repaired || exit 3"), "sleep 0.3"]);
+    let mut words = world.all("a", &[]);
+    words.push("--yes");
+    assert_eq!(world.cli.run(words).code, Some(4));
+    std::fs::write(world.cli.home().join("repaired"), "").expect("a file");
+    let resume = ["rollback", "resume", &world.run, "--yes", "--json"];
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let calls: Vec<_> = (0..4).map(|_| scope.spawn(|| world.cli.run(resume))).collect();
+        calls.into_iter().map(|call| call.join().expect("a call")).collect()
+    });
+    let acted = outcomes.iter().filter(|outcome| outcome.code == Some(0)).count();
+    assert_eq!(acted, 1, "{outcomes:?}");
+    for outcome in outcomes.iter().filter(|outcome| outcome.code != Some(0)) {
+        assert!(["work_running", "conflict"].contains(&outcome.error().as_str()), "{outcome:?}");
+    }
+    let calls = std::fs::read_to_string(world.cli.home().join("calls")).expect("the calls");
+    assert_eq!(calls, "last\nmail\npay\nbook\n");
+    assert_eq!(world.status(), "active@a");
+}

@@ -1,0 +1,157 @@
+//! Processes that advance, complete and record beside a rollback: fenced out with typed errors, nothing lost, nothing stale counted.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rusqlite::Connection;
+
+use crate::world::{World, asked};
+
+const TYPED: [&str; 9] = [
+    "rolling_back",
+    "stale_dispatch",
+    "stale_phase",
+    "dispatch_finished",
+    "agent_finished",
+    "run_not_active",
+    "terminal_phase",
+    "phase_passed",
+    "busy",
+];
+
+/// What a process was told.
+#[derive(Default)]
+struct Told {
+    artifacts: Vec<String>,
+    dispatches: Vec<String>,
+    completed: Vec<String>,
+    refused: BTreeMap<String, usize>,
+}
+
+impl Told {
+    fn call(&mut self, world: &World, words: &[&str]) -> Option<String> {
+        let outcome = world.cli.run(words);
+        if outcome.code == Some(0) {
+            return Some(outcome.stdout.trim_end().to_owned());
+        }
+        let code = outcome.error();
+        assert!(TYPED.contains(&code.as_str()), "{words:?}: {outcome:?}");
+        *self.refused.entry(code).or_default() += 1;
+        None
+    }
+
+    fn work(&mut self, world: &World, who: usize, ended: &AtomicBool) {
+        let mut n = 0;
+        while !ended.load(Ordering::Relaxed) {
+            n += 1;
+            let path = format!("by-{who}-{n}");
+            match who % 4 {
+                0 if n % 4 == 0 => {
+                    self.call(world, &["run", "advance", &world.run, "--no-checkpoint"]);
+                }
+                0 | 1 => {
+                    let id = self.call(world, &["run", "artifact", "add", &world.run, "--path", &path]);
+                    self.artifacts.extend(id);
+                }
+                2 => {
+                    let id = self.call(world, &["dispatch", "create", &world.run, "--name", &path]);
+                    if let Some(id) = id {
+                        if self.call(world, &["dispatch", "complete", &id, "--verdict", "pass"]).is_some() {
+                            self.completed.push(id.clone());
+                        }
+                        self.dispatches.push(id);
+                    }
+                }
+                _ => {
+                    let late = self.dispatches.last().cloned();
+                    let id = late.or_else(|| self.call(world, &["dispatch", "create", &world.run]));
+                    if let Some(id) = id {
+                        // What was committed is recorded whatever happened to the work.
+                        let sha = format!("{who:08x}{n:08x}");
+                        self.call(world, &["dispatch", "record", &id, "--commit", &sha])
+                            .expect("it is recorded");
+                        self.dispatches = vec![id];
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn sixteen_processes_beside_a_rollback_are_fenced_out() {
+    let world = World::story();
+    world.effect("slow", &["sleep 0.4"]);
+    let ended = AtomicBool::new(false);
+    let (told, report) = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..16)
+            .map(|who| {
+                let (world, ended) = (&world, &ended);
+                scope.spawn(move || {
+                    let mut told = Told::default();
+                    told.work(world, who, ended);
+                    told
+                })
+            })
+            .collect();
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        let mut words = world.all("a", &["--busy-timeout", "60s"]);
+        words.push("--yes");
+        let outcome = world.cli.run(words);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        ended.store(true, Ordering::Relaxed);
+        let told: Vec<Told> = workers.into_iter().map(|worker| worker.join().expect("a worker")).collect();
+        (told, outcome)
+    });
+    assert_eq!(report.code, Some(0), "{report:?}");
+    let report = report.json();
+    let refused: usize = told.iter().flat_map(|told| told.refused.values()).sum();
+    assert!(told.iter().any(|told| told.refused.contains_key("rolling_back")), "nobody met the fence");
+    println!("{refused} refused");
+
+    let connection = Connection::open(world.cli.db()).expect("open the ledger");
+    let id = report["rollback_id"].as_str().expect("an id");
+    let settled: i64 = connection
+        .query_row("SELECT seq FROM events WHERE type = 'rollback' AND subject_id = ?1", [id], |row| {
+            row.get(0)
+        })
+        .expect("the event");
+    let begun: i64 = connection
+        .query_row("SELECT seq FROM rollbacks WHERE id = ?1", [id], |row| row.get(0))
+        .expect("the rollback");
+    // Nothing is lost: whatever somebody was told is there, and stands if and only if it came after the rollback.
+    let mut seen = 0;
+    for (table, ids) in [
+        ("run_artifacts", told.iter().flat_map(|told| &told.artifacts).collect::<Vec<_>>()),
+        ("dispatches", told.iter().flat_map(|told| &told.dispatches).collect()),
+    ] {
+        for id in ids {
+            let sql = format!("SELECT seq, rolled_back_by IS NULL FROM {table} WHERE id = ?1");
+            let (seq, stands): (i64, bool) = connection
+                .query_row(&sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))
+                .expect("what was told");
+            assert!(!(begun..settled).contains(&seq), "{table}: recorded inside of the fence");
+            assert_eq!(stands, seq > settled, "{table} {id} at {seq}, begun {begun}, settled {settled}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+    for id in told.iter().flat_map(|told| &told.completed) {
+        let status: String = connection
+            .query_row("SELECT status FROM dispatches WHERE id = ?1", [id], |row| row.get(0))
+            .expect("a dispatch");
+        assert_eq!(status, "completed", "who was told that it is completed");
+    }
+    let inside = format!(
+        "SELECT count(*) FROM events WHERE seq > {begun} AND seq < {settled} AND type IN \
+         ('advance', 'artifact_added', 'dispatch_created', 'dispatch_completed', 'agent_added')"
+    );
+    assert_eq!(asked(&world.cli, &inside), 0, "somebody got through the fence");
+    // What the report says is what is marked.
+    for (table, list) in [("run_artifacts", "marked_artifacts"), ("run_agents", "failed_agents")] {
+        let marked =
+            asked(&world.cli, &format!("SELECT count(*) FROM {table} WHERE rolled_back_by IS NOT NULL"));
+        assert_eq!(report[list].as_array().map(Vec::len), usize::try_from(marked).ok(), "{table}");
+    }
+    world.cli.ok(["events", "verify"]);
+}

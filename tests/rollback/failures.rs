@@ -1,0 +1,253 @@
+//! What fails in the midst of a rollback: named, nothing lost, and a command that goes on.
+
+use std::process::Command;
+
+use ic_testkit::Outcome;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::world::{World, asked};
+
+/// A rollback that stops at a step; returns its report.
+fn stopped(world: &World, to: &str, more: &[&str]) -> Value {
+    let mut words = world.all(to, more);
+    words.push("--yes");
+    let outcome = world.cli.run(words);
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    let report = outcome.json();
+    assert_eq!(report["status"], "rolling_back", "{report}");
+    report
+}
+
+/// Runs the command that a report names.
+fn go_on(world: &World, report: &Value) -> Outcome {
+    let command = report["resume"].as_str().expect("a command");
+    let words: Vec<&str> = command.split(' ').skip(1).chain(["--json"]).collect();
+    world.cli.run(words)
+}
+
+fn steps(report: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let all = report["steps"].as_array().expect("steps");
+    all.iter().map(|step| (text(&step["layer"]), text(&step["state"]))).collect()
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+}
+
+#[test]
+fn an_effect_that_fails_stops_there_and_the_named_command_goes_on() {
+    let world = World::story();
+    let home = world.cli.home().display().to_string();
+    world.effect("last", &[&format!("test -e {home}/repaired || exit 3")]);
+    let before = world.state();
+    let report = stopped(&world, "a", &[]);
+    assert_eq!(steps(&report), pairs(&[("effects", "failed"), ("tree", "pending"), ("settle", "pending")]));
+    assert_eq!((world.status().as_str(), world.effects()), ("rolling_back@d", Vec::new()));
+    world.state().assert_outside_is(&before, "stopped");
+    // The run is closed for everybody, and what is half done is not opened by the undo of its effects.
+    for words in [vec!["run", "advance", &world.run], vec!["run", "set", &world.run, "--complexity", "1"]] {
+        assert_eq!(world.cli.refused(&words), (Some(1), "rolling_back".to_owned()), "{words:?}");
+    }
+    let by_hand = ["compensation", "run", &world.run, "--yes"];
+    assert_eq!(world.cli.refused(by_hand), (Some(1), "rolling_back".to_owned()));
+    assert_eq!(world.status(), "rolling_back@d");
+    let again = go_on(&world, &report);
+    assert_eq!(again.code, Some(4), "{again:?}");
+    std::fs::write(world.cli.home().join("repaired"), "").expect("a file");
+    let done = go_on(&world, &report);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.json()["status"], "done");
+    assert_eq!(
+        (world.status().as_str(), world.effects().join(" ").as_str()),
+        ("active@a", "last mail pay book")
+    );
+}
+
+#[test]
+fn a_step_that_fails_can_be_passed_over_and_only_that() {
+    let world = World::story();
+    world.effect("last", &["exit 3"]);
+    let report = stopped(&world, "a", &[]);
+    let skip = ["rollback", "resume", &world.run, "--skip-step", "--yes", "--json"];
+    let done = world.cli.json(skip);
+    assert_eq!(steps(&done), pairs(&[("effects", "skipped"), ("tree", "done"), ("settle", "done")]));
+    assert_eq!((world.status().as_str(), world.effects()), ("active@a", Vec::new()));
+    let open = "SELECT count(*) FROM compensations WHERE state IN ('armed', 'failed')";
+    assert_eq!(asked(&world.cli, open), 5, "what was passed over can still be undone");
+    assert_eq!(world.cli.refused(skip), (Some(1), "conflict".to_owned()));
+    let id = report["rollback_id"].as_str().expect("an id");
+    world.ic(&["rollback", "undo", id, "--yes"]);
+    assert_eq!(world.status(), "active@d");
+}
+
+#[test]
+fn a_stopped_rollback_is_given_up_and_says_what_stays_undone() {
+    let world = World::story();
+    let before = world.state();
+    world.effect("first", &[]);
+    let fails = ["compensation", "add", &world.run, "--step", "fails", "--shell", "exit 3"];
+    world.ic(&fails);
+    world.effect("last", &[]);
+    stopped(&world, "a", &[]);
+    let report = world.cli.json(["rollback", "abandon", &world.run, "--yes", "--json"]);
+    assert_eq!(report["status"], "abandoned");
+    let left: Vec<_> =
+        report["effects_left"].as_array().expect("effects").iter().map(|e| &e["step"]).collect();
+    assert_eq!(left, [&json!("last")]);
+    world.state().assert_outside_is(&before, "given up");
+    assert_eq!(world.status(), "active@d");
+    assert_eq!(
+        world.cli.refused(["rollback", "abandon", &world.run, "--yes"]),
+        (Some(1), "conflict".to_owned())
+    );
+    world.advance();
+}
+
+/// Another run records a file while the effects of this one are undone.
+fn conflicting() -> (World, Value) {
+    let world = World::story();
+    let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
+    let dispatch = world.cli.ok(["dispatch", "create", &other]);
+    let binary = env!("CARGO_BIN_EXE_ic");
+    let root = world.cli.root().display().to_string();
+    let record = format!("env -u IC_DB {binary} -C {root} dispatch record {dispatch} --file src/a.rs");
+    world.effect("last", &[&record]);
+    let report = stopped(&world, "a", &[]);
+    (world, report)
+}
+
+#[test]
+fn a_conflict_that_appears_after_the_fence_names_the_command_with_force() {
+    let (world, report) = conflicting();
+    assert_eq!(steps(&report), pairs(&[("effects", "done"), ("tree", "failed"), ("settle", "pending")]));
+    let error = report["steps"][1]["error"].as_str().expect("an error");
+    assert!(error.starts_with("conflict: ") && error.contains("src/a.rs"), "{error}");
+    assert!(report["resume"].as_str().expect("a command").contains(" --force "), "{report}");
+    let plain = world.cli.run(["rollback", "resume", &world.run, "--yes", "--json"]);
+    assert_eq!(plain.code, Some(4), "{plain:?}");
+    assert_eq!(world.read("src/a.rs").as_deref(), Some("not committed\n"));
+    let done = go_on(&world, &report);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!((world.status().as_str(), world.read("src/a.rs")), ("active@a", None));
+    assert_eq!(world.effects(), ["last", "mail", "pay", "book"]);
+    let text = world.cli.ok([
+        "rollback",
+        "show",
+        report["rollback_id"].as_str().expect("an id"),
+        "--format",
+        "text",
+    ]);
+    assert!(text.contains("done"), "{text}");
+}
+
+#[test]
+fn a_conflict_that_appears_after_the_fence_can_be_passed_over_or_given_up() {
+    let (world, _) = conflicting();
+    world.ic(&["rollback", "resume", &world.run, "--skip-step", "--yes"]);
+    assert_eq!(
+        (world.status().as_str(), world.read("src/a.rs").as_deref()),
+        ("active@a", Some("not committed\n"))
+    );
+    let (world, _) = conflicting();
+    world.ic(&["rollback", "abandon", &world.run, "--yes"]);
+    assert_eq!(
+        (world.status().as_str(), world.read("src/a.rs").as_deref()),
+        ("active@d", Some("not committed\n"))
+    );
+}
+
+/// A run whose tree has a database that somebody has open: a restore does not replace it.
+fn with_database() -> (World, Connection) {
+    let world = World::new();
+    let database = Connection::open(world.cli.root().join("app.db")).expect("a database");
+    database
+        .execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n); INSERT INTO t VALUES (1);")
+        .expect("a table");
+    drop(database);
+    let world = world.begun();
+    world.write("other", "old\n");
+    world.advance();
+    world.write("other", "new\n");
+    let database = Connection::open(world.cli.root().join("app.db")).expect("the database");
+    database
+        .execute_batch("PRAGMA journal_mode = WAL; INSERT INTO t VALUES (2);")
+        .expect("a row that only the log has");
+    (world, database)
+}
+
+/// How many rows the database has.
+fn rows(world: &World) -> i64 {
+    let database = Connection::open(world.cli.root().join("app.db")).expect("the database");
+    database.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).expect("a count")
+}
+
+#[test]
+fn a_path_that_cannot_be_put_back_stops_it_and_the_rest_is_done() {
+    let (world, database) = with_database();
+    let report = stopped(&world, "a", &[]);
+    assert_eq!(steps(&report), pairs(&[("effects", "done"), ("tree", "failed"), ("settle", "pending")]));
+    assert!(report["steps"][1]["error"].as_str().expect("an error").contains("app.db"), "{report}");
+    assert_eq!(report["files"]["failed"][0]["path"], "app.db");
+    assert_eq!((world.read("other").as_deref(), rows(&world)), (Some("old\n"), 2), "the rest is put back");
+    drop(database);
+    let done = go_on(&world, &report);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!((world.status().as_str(), rows(&world)), ("active@a", 1));
+}
+
+#[test]
+fn what_was_restored_in_two_goes_is_undone_in_two() {
+    let (world, database) = with_database();
+    let report = stopped(&world, "a", &[]);
+    drop(database);
+    let done = go_on(&world, &report);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let id = report["rollback_id"].as_str().expect("an id");
+    let undone = world.cli.json(["rollback", "undo", id, "--yes", "--json"]);
+    assert_eq!(undone["files"].as_array().map(Vec::len), Some(2), "{undone}");
+    assert_eq!((world.read("other").as_deref(), rows(&world)), (Some("new\n"), 2));
+    assert_eq!(world.status(), "active@b");
+}
+
+#[test]
+fn an_undo_that_cannot_put_a_path_back_says_so_and_is_made_again() {
+    let world = World::new().begun();
+    world.write("stuck", "old\n");
+    world.write("other", "old\n");
+    world.advance();
+    world.write("stuck", "new\n");
+    world.write("other", "new\n");
+    let report = world.roll_back("a", &[]);
+    let change = |flag: &str| {
+        let mut chattr = Command::new("chattr");
+        Outcome::of(chattr.arg(flag).arg(world.cli.root().join("stuck"))).code == Some(0)
+    };
+    if !change("+i") {
+        println!("skipped: no file can be made immutable here");
+        return;
+    }
+    let id = report["rollback_id"].as_str().expect("an id");
+    let outcome = world.cli.run(["rollback", "undo", id, "--yes", "--json"]);
+    assert!(change("-i"));
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    let said = outcome.json();
+    assert_eq!((&said["status"], world.status().as_str()), (&json!("done"), "active@a"), "{said}");
+    assert_eq!(said["files"][0]["failed"][0]["path"], "stuck", "{said}");
+    assert_eq!(world.read("other").as_deref(), Some("new\n"), "the rest is put back");
+    let undone = go_on(&world, &said);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    assert_eq!((world.status().as_str(), world.read("stuck").as_deref()), ("active@b", Some("new\n")));
+}
+
+#[test]
+fn what_a_workflow_took_back_is_not_undone_without_its_files() {
+    let world = World::new();
+    world.write("flow.yaml", "name: w\nsteps:\n  - {id: one, phase: p, run: 'echo x > made', compensate: skip}\n  - {id: two, phase: q, run: 'exit 1', compensate: skip}\n");
+    world.commit("flow");
+    let outcome = world.cli.run(["workflow", "run", "flow.yaml", "--on-failure", "rollback", "--json"]);
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    let id = world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
+    assert_eq!(world.cli.refused(["rollback", "undo", &id, "--yes"]), (Some(1), "conflict".to_owned()));
+}

@@ -1,0 +1,11 @@
+//! Campaigns against rollbacks over several layers: the preview is the plan, whatever kills them they end as if undisturbed, what
+//! is undone and done again is the same, and nobody beside them loses anything.
+
+mod beside;
+mod crowd;
+mod failures;
+mod histories;
+mod kill;
+mod preflight;
+mod undone;
+mod world;

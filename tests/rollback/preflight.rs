@@ -1,0 +1,284 @@
+//! What a rollback refuses before anything is changed, and what it does not mind.
+
+use std::process::Stdio;
+
+use ic_testkit::Outcome;
+use serde_json::Value;
+
+use crate::world::World;
+
+/// A rollback of everything that must be refused before anything is changed.
+fn refused(world: &World, words: &[&str], code: &str) -> String {
+    let (dump, before) = (world.cli.dump(), world.state());
+    let outcome = world.cli.run(words);
+    assert!(matches!(outcome.code, Some(1..=3)), "{words:?}: {outcome:?}");
+    assert_eq!(outcome.error(), code, "{words:?}: {outcome:?}");
+    let kept = |dump: &str| {
+        dump.lines().filter(|line| !line.starts_with("run_owners|")).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(kept(&world.cli.dump()), kept(&dump), "{words:?} wrote something");
+    assert_eq!(world.state().ledger, before.ledger, "{words:?}");
+    outcome.stderr
+}
+
+fn refused_all(world: &World, to: &str, more: &[&str], code: &str) -> String {
+    let mut dry = world.all(to, more);
+    dry.push("--dry-run");
+    refused(world, &dry, code);
+    let mut real = world.all(to, more);
+    real.push("--yes");
+    refused(world, &real, code)
+}
+
+#[test]
+fn without_a_checkpoint_at_the_cut_nothing_is_taken_back() {
+    let world = World::new().begun();
+    world.ic(&["run", "advance", &world.run, "--no-checkpoint"]);
+    world.ic(&["checkpoint", "create"]);
+    world.write("x", "x\n");
+    let line = refused_all(&world, "a", &[], "no_checkpoint");
+    assert!(line.contains("--layer=workflow"), "{line}");
+}
+
+#[test]
+fn a_checkpoint_that_was_given_up_is_not_replaced_by_another() {
+    let world = World::new().begun();
+    world.write("kept", "kept\n");
+    for _ in 0..5 {
+        world.advance();
+        world.write("x", &format!("{}\n", world.status()));
+    }
+    assert_eq!(world.status(), "completed@f");
+    world.ic(&["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s"]);
+    let line = refused_all(&world, "a", &[], "checkpoint_not_found");
+    assert!(line.contains("given up"), "{line}");
+    world.cli.ok(["run", "rollback", &world.run, "--to-phase", "a"]);
+}
+
+#[test]
+fn conflicts_are_refused_forced_or_kept() {
+    let conflict = || {
+        let world = World::story();
+        let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
+        let dispatch = world.cli.ok(["dispatch", "create", &other]);
+        world.ic(&["dispatch", "record", &dispatch, "--file", "src/a.rs"]);
+        world
+    };
+    let world = conflict();
+    let words = world.all("a", &["--yes"]);
+    let line = refused(&world, &words, "conflict");
+    assert!(line.contains("src/a.rs") && line.contains("--keep-theirs"), "{line}");
+    let listed = world.cli.json(world.all("a", &["--dry-run"]));
+    assert_eq!(listed["files"]["conflicts"][0]["path"], "src/a.rs");
+    world.roll_back("a", &["--force"]);
+    assert_eq!(world.read("src/a.rs"), None);
+    let world = conflict();
+    world.roll_back("a", &["--keep-theirs"]);
+    assert_eq!(world.read("src/a.rs").as_deref(), Some("not committed\n"));
+    assert_eq!(world.read("notes/todo"), None);
+    let world = conflict();
+    let files = [
+        "run",
+        "rollback",
+        &world.run,
+        "--to-phase",
+        "a",
+        "--layer=workflow,files",
+        "--mine",
+        "--yes",
+        "--json",
+    ];
+    let line = refused(&world, &files, "conflict");
+    assert!(line.contains("src/a.rs"), "{line}");
+}
+
+#[test]
+fn with_mine_only_what_the_run_recorded_is_put_back() {
+    let world = World::story();
+    let report = world.cli.json([
+        "run",
+        "rollback",
+        &world.run,
+        "--to-phase",
+        "a",
+        "--layer=workflow,files",
+        "--mine",
+        "--yes",
+        "--json",
+    ]);
+    assert_eq!(report["status"], "rolled_back");
+    assert_eq!((world.read("src/a.rs"), world.read("notes/todo").as_deref()), (None, Some("not tracked\n")));
+    assert_eq!(world.read("README").as_deref(), Some("changed\n"));
+}
+
+#[test]
+fn what_cannot_be_undone_holds_what_came_before_it() {
+    let world = World::story();
+    world.ic(&["compensation", "add", &world.run, "--step", "publish", "--pivot"]);
+    let words = world.all("a", &["--yes"]);
+    let line = refused(&world, &words, "conflict");
+    assert!(line.contains("--force"), "{line}");
+    world.roll_back("a", &["--force"]);
+    assert_eq!(world.effects(), ["mail", "pay", "book"]);
+}
+
+#[test]
+fn a_project_that_is_gone_is_refused() {
+    let world = World::without_git();
+    let elsewhere = world.cli.home().join("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("a directory");
+    let run = world.cli.ok([
+        "run",
+        "create",
+        "--goal",
+        "g",
+        "--phases",
+        "a,b,c",
+        "--project",
+        elsewhere.to_str().expect("text"),
+    ]);
+    let world = World { run, ..world };
+    std::fs::write(elsewhere.join("x"), "x").expect("a file");
+    world.advance();
+    std::fs::remove_dir_all(&elsewhere).expect("remove the project");
+    let words = world.all("a", &["--yes"]);
+    let line = refused(&world, &words, "io_error");
+    assert!(line.contains("elsewhere"), "{line}");
+}
+
+#[test]
+fn a_project_whose_root_has_changed_is_refused() {
+    let world = World::without_git();
+    std::fs::create_dir(world.cli.root().join("sub")).expect("a directory");
+    let sub = world.cli.root().join("sub").display().to_string();
+    let run = world.cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c", "--project", &sub]);
+    let world = World { run, ..world };
+    world.write("sub/x", "x\n");
+    world.advance();
+    world.write("sub/y", "y\n");
+    world.write("beside", "beside\n");
+    world.git(&["init", "-q"]);
+    world.commit("base");
+    let words = world.all("a", &["--yes"]);
+    refused(&world, &words, "foreign_root");
+    assert_eq!(world.read("beside").as_deref(), Some("beside\n"));
+}
+
+#[test]
+fn it_works_from_another_directory_and_without_git() {
+    let world = World::without_git();
+    let elsewhere = world.cli.home().join("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("a directory");
+    let run = world.cli.ok([
+        "run",
+        "create",
+        "--goal",
+        "g",
+        "--phases",
+        "a,b,c",
+        "--project",
+        elsewhere.to_str().expect("text"),
+    ]);
+    let world = World { run, ..world };
+    world.write("here", "here\n");
+    std::fs::write(elsewhere.join("x"), "x").expect("a file");
+    world.advance();
+    std::fs::write(elsewhere.join("x"), "changed").expect("a file");
+    std::fs::write(elsewhere.join("y"), "y").expect("a file");
+    let report = world.roll_back("a", &[]);
+    assert_eq!(report["files"]["git"], Value::Null);
+    assert_eq!(std::fs::read_to_string(elsewhere.join("x")).expect("x"), "x");
+    assert!(!elsewhere.join("y").exists());
+    assert_eq!(world.read("here").as_deref(), Some("here\n"));
+}
+
+#[test]
+fn the_first_phase_with_its_own_work_goes_back_to_how_the_run_began() {
+    let world = World::story();
+    world.roll_back("a", &["--include-target"]);
+    assert_eq!((world.read("kept/plan.md"), world.read("README").as_deref()), (None, Some("base\n")));
+    assert_eq!(world.effects(), ["mail", "pay", "book", "reserve"]);
+    assert_eq!(world.status(), "active@a");
+}
+
+#[test]
+fn a_dispatch_can_roll_back_the_run_that_it_belongs_to() {
+    let world = World::story();
+    let own = world.cli.ok(["dispatch", "create", &world.run, "--name", "own"]);
+    world.ic(&["dispatch", "start", &own, "--pid", &std::process::id().to_string()]);
+    let mut words = world.all("a", &[]);
+    words.push("--yes");
+    let outcome = Outcome::of(world.cli.command(words).env("IC_DISPATCH", &own));
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!((world.status().as_str(), world.read("src/a.rs")), ("active@a", None));
+}
+
+#[test]
+fn while_work_is_running_in_the_tree_it_is_refused() {
+    let world = World::story();
+    let own = world.cli.ok(["dispatch", "create", &world.run, "--name", "own"]);
+    world.ic(&["dispatch", "start", &own, "--pid", &std::process::id().to_string()]);
+    refused_all(&world, "a", &[], "work_running");
+    world.roll_back("a", &["--force"]);
+}
+
+#[test]
+fn while_its_executor_lives_a_workflow_is_not_rolled_back() {
+    let world = World::new();
+    let home = world.cli.home().display().to_string();
+    world.write(
+        "flow.yaml",
+        &format!("name: w\nsteps:\n  - {{id: one, phase: p, run: 'true'}}\n  - {{id: two, phase: q, run: 'echo up > {home}/up; sleep 30', compensate: skip}}\n"),
+    );
+    world.commit("flow");
+    let mut executor = world
+        .cli
+        .command(["workflow", "run", "flow.yaml", "--on-failure", "stop"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("start ic");
+    while !world.cli.home().join("up").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let run = world.cli.ok(["run", "current"]);
+    let world = World { run, ..world };
+    let mut words = world.all("p", &["--force"]);
+    words.push("--yes");
+    assert_eq!(world.cli.refused(words), (Some(1), "work_running".to_owned()));
+    assert_eq!(world.status(), "active@q");
+    executor.kill().expect("end the executor");
+    executor.wait().expect("wait for it");
+    world.roll_back("p", &["--force"]);
+    assert_eq!(world.status(), "active@p");
+}
+
+#[test]
+fn a_plan_that_the_caller_did_not_see_is_not_carried_out() {
+    let world = World::story();
+    let dry = world.cli.json(world.all("a", &["--dry-run"]));
+    let hash = dry["plan_hash"].as_str().expect("a hash");
+    world.write("notes/more", "since\n");
+    let words = world.all("a", &["--expect-plan", hash, "--yes"]);
+    refused(&world, &words, "plan_changed");
+    world.effect("since", &[]);
+    let words = world.all("a", &["--expect-plan", hash, "--yes"]);
+    refused(&world, &words, "plan_changed");
+}
+
+#[test]
+fn a_redacted_reason_is_nowhere() {
+    let world = World::story();
+    world.effect("last", &["echo the secret word >&2; exit 3"]);
+    let mut words = world.all("a", &["--reason", "the secret word"]);
+    words.push("--yes");
+    assert_eq!(world.cli.run(words).code, Some(4));
+    world.ic(&["rollback", "resume", &world.run, "--skip-step", "--yes"]);
+    let events = world.cli.json(["events", "tail", "--since", "0", "--limit", "500", "--json"]);
+    for event in events.as_array().expect("events") {
+        if event.to_string().contains("secret") {
+            world.ic(&["events", "redact", &event["seq"].to_string(), "--reason", "a secret"]);
+        }
+    }
+    assert!(!world.cli.dump().contains("secret word"), "{}", world.cli.dump());
+}

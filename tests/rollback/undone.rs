@@ -1,0 +1,188 @@
+//! Taking rollbacks back: what counts again, what is named, and what stands against it.
+
+use serde_json::json;
+
+use crate::world::{World, asked};
+
+/// Calls that must be refused with this code, changing nothing; returns the error line.
+fn refused(world: &World, words: &[&str], code: &str) -> String {
+    let (dump, before) = (world.cli.dump(), world.state());
+    let outcome = world.cli.run(words);
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), code), "{words:?}: {outcome:?}");
+    assert_eq!(without_owners(&world.cli.dump()), without_owners(&dump), "{words:?}");
+    world.state().assert_is(&before, &format!("{words:?}"));
+    outcome.stderr
+}
+
+/// Who last had the run is no part of what a refusal may not change.
+fn without_owners(dump: &str) -> String {
+    dump.lines().filter(|line| !line.starts_with("run_owners|")).collect::<Vec<_>>().join("\n")
+}
+
+fn id_of(report: &serde_json::Value) -> String {
+    report["rollback_id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn undone_the_run_counts_again_and_what_stays_undone_is_named() {
+    let world = World::story();
+    let before = world.state();
+    let id = id_of(&world.roll_back("a", &["--reason", "wrong"]));
+    let line = refused(&world, &["rollback", "undo", &id, "--yes", "--json"], "conflict");
+    assert!(line.contains("mail, pay, book") || line.contains("book, pay, mail"), "{line}");
+    let report = world.cli.json(["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
+    assert_eq!(report["status"], "undone");
+    assert_eq!(report["effects_left"].as_array().map(Vec::len), Some(3));
+    assert_eq!(report["dispatches_left"].as_array().map(Vec::len), Some(1));
+    assert_eq!(report["agents_left"].as_array().map(Vec::len), Some(1));
+    world.state().assert_outside_is(&before, "undone");
+    assert_eq!(world.status(), "active@d");
+    for table in ["dispatches", "run_artifacts", "run_agents", "run_skips", "compensations"] {
+        let marked =
+            asked(&world.cli, &format!("SELECT count(*) FROM {table} WHERE rolled_back_by IS NOT NULL"));
+        assert_eq!(marked, 0, "{table}");
+    }
+    refused(&world, &["rollback", "undo", &id, "--without-effects", "--yes", "--json"], "conflict");
+}
+
+#[test]
+fn what_was_changed_since_is_named_and_the_hint_leads_on() {
+    let world = World::story();
+    let before = world.state();
+    let id = id_of(&world.roll_back("a", &[]));
+    world.write("kept/plan.md", "untouched by the rollback\n");
+    world.write("README", "mine\n");
+    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+    let line = refused(&world, &undo, "conflict");
+    assert!(line.contains("README") && !line.contains("kept/plan.md"), "{line}");
+    let hint = line.split("ic checkpoint restore ").nth(1).expect("a command");
+    let restored = hint.split(' ').next().expect("an id");
+    world.write("kept/plan.md", "plan\n");
+    world.ic(&["checkpoint", "restore", restored, "--yes"]);
+    world.ic(&undo);
+    world.state().assert_outside_is(&before, "undone");
+}
+
+#[test]
+fn a_commit_since_stands_against_it() {
+    let world = World::story();
+    let id = id_of(&world.roll_back("a", &[]));
+    let sha = world.commit("mine");
+    let line =
+        refused(&world, &["rollback", "undo", &id, "--without-effects", "--yes", "--json"], "conflict");
+    assert!(line.contains(".git"), "{line}");
+    assert_eq!(world.git(&["rev-parse", "HEAD"]), sha);
+}
+
+#[test]
+fn whatever_the_run_did_since_stands_against_it() {
+    for words in [
+        vec!["run", "advance"],
+        vec!["run", "cancel"],
+        vec!["dispatch", "create"],
+        vec!["run", "rollback", "--to-phase", "a", "--include-target"],
+    ] {
+        let world = World::story();
+        let id = id_of(&world.cli.json(["run", "rollback", &world.run, "--to-phase", "b", "--json"]));
+        let call: Vec<&str> = words[..2]
+            .iter()
+            .copied()
+            .chain([world.run.as_str()])
+            .chain(words[2..].iter().copied())
+            .collect();
+        world.ic(&call);
+        let line = refused(&world, &["rollback", "undo", &id, "--yes", "--json"], "conflict");
+        assert!(line.contains("went on"), "{words:?}: {line}");
+    }
+}
+
+#[test]
+fn rollbacks_are_undone_newest_first() {
+    let world = World::story();
+    let start = world.state();
+    let first = id_of(&world.roll_back("c", &[]));
+    let between = world.state();
+    let second = id_of(&world.roll_back("a", &[]));
+    refused(&world, &["rollback", "undo", &first, "--without-effects", "--yes", "--json"], "conflict");
+    world.ic(&["rollback", "undo", &second, "--without-effects", "--yes"]);
+    world.state().assert_outside_is(&between, "the second undone");
+    assert_eq!(world.status(), "active@c");
+    world.ic(&["rollback", "undo", &first, "--without-effects", "--yes"]);
+    world.state().assert_outside_is(&start, "both undone");
+    assert_eq!(world.status(), "active@d");
+}
+
+#[test]
+fn late_reports_do_not_stand_against_it() {
+    let world = World::story();
+    let pending = world.cli.json(["dispatch", "list", &world.run, "--json"])[0]["id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    let id = id_of(&world.roll_back("a", &[]));
+    world.ic(&["dispatch", "record", &pending, "--commit", "abcdef1"]);
+    world.ic(&["dispatch", "tokens", &pending, "--in", "1", "--out", "2"]);
+    world.ic(&["checkpoint", "create"]);
+    world.ic(&["rollback", "undo", &id, "--without-effects", "--yes"]);
+    assert_eq!(world.status(), "active@d");
+}
+
+#[test]
+fn a_rollback_of_the_ledger_alone_leaves_the_tree_alone() {
+    let world = World::story();
+    let before = world.state();
+    let id = id_of(&world.cli.json(["run", "rollback", &world.run, "--to-phase", "a", "--json"]));
+    world.write("README", "mine\n");
+    let report = world.cli.json(["rollback", "undo", &id, "--yes", "--json"]);
+    assert_eq!((&report["files"], &report["effects_left"]), (&json!([]), &json!([])));
+    assert_eq!(world.read("README").as_deref(), Some("mine\n"));
+    world.write("README", "changed\n");
+    world.state().assert_outside_is(&before, "undone");
+    assert_eq!(world.status(), "active@d");
+}
+
+#[test]
+fn a_completed_run_is_completed_again() {
+    let world = World::new().begun();
+    world.advance();
+    world.write("x", "x\n");
+    for _ in 0..4 {
+        world.advance();
+    }
+    assert_eq!(world.status(), "completed@f");
+    let before = world.state();
+    let id = id_of(&world.roll_back("a", &[]));
+    assert_eq!((world.status(), world.read("x")), ("active@a".to_owned(), None));
+    world.ic(&["rollback", "undo", &id, "--yes"]);
+    world.state().assert_is(&before, "undone");
+}
+
+#[test]
+fn effects_that_were_undone_by_hand_before_are_not_the_rollbacks() {
+    let world = World::story();
+    world.ic(&["compensation", "run", &world.run, "--step", "reserve", "--yes"]);
+    world.ic(&["compensation", "run", &world.run, "--to-phase", "a", "--yes"]);
+    let id = id_of(&world.roll_back("a", &[]));
+    // `reserve` was begun before the cut: it is no part of the rollback.
+    let marked = "SELECT count(*) FROM compensations WHERE rolled_back_by IS NOT NULL";
+    assert_eq!(asked(&world.cli, marked), 3);
+    world.ic(&["rollback", "undo", &id, "--yes"]);
+    assert_eq!(asked(&world.cli, marked), 0);
+}
+
+#[test]
+fn undoing_twice_at_once_happens_once() {
+    let world = World::story();
+    let id = id_of(&world.roll_back("a", &[]));
+    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let calls: Vec<_> = (0..4).map(|_| scope.spawn(|| world.cli.run(undo))).collect();
+        calls.into_iter().map(|call| call.join().expect("a call")).collect()
+    });
+    let done = outcomes.iter().filter(|outcome| outcome.code == Some(0)).count();
+    assert_eq!(done, 1, "{outcomes:?}");
+    for outcome in outcomes.iter().filter(|outcome| outcome.code != Some(0)) {
+        assert!(["work_running", "conflict"].contains(&outcome.error().as_str()), "{outcome:?}");
+    }
+    assert_eq!(asked(&world.cli, "SELECT epoch FROM runs"), 2);
+}

@@ -1,0 +1,308 @@
+//! A run that did something in every layer, and what its project looks like before and after.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ic_testkit::{Cli, Outcome};
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use serde_json::Value;
+
+/// A project with one run whose work reaches every layer.
+pub(crate) struct World {
+    pub(crate) cli: Cli,
+    pub(crate) run: String,
+}
+
+/// Runs git in a directory and returns what it says.
+pub(crate) fn git_in(directory: &Path, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=n", "-c", "user.email=e@x", "-c", "init.defaultBranch=main"];
+    let mut git = Command::new("git");
+    git.args(identity).args(arguments).current_dir(directory);
+    git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+    let outcome = Outcome::of(&mut git);
+    assert_eq!(outcome.code, Some(0), "git {arguments:?}: {outcome:?}");
+    outcome.stdout.trim_end().to_owned()
+}
+
+impl World {
+    /// A git repository with a ledger and a run in phase `a` that did nothing yet.
+    pub(crate) fn new() -> Self {
+        let world = Self::without_git();
+        world.git(&["init", "-q"]);
+        world.write(".gitignore", ".ic/\n");
+        world.write("README", "base\n");
+        world.commit("base");
+        world
+    }
+
+    /// A plain directory with a ledger and a run.
+    pub(crate) fn without_git() -> Self {
+        let path = std::env::var_os("PATH").expect("a PATH");
+        let cli = Cli::new(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path);
+        std::fs::create_dir(cli.home().join("keys")).expect("a directory for keys");
+        Self { cli, run: String::new() }
+    }
+
+    /// Begins the run; whatever stands in the tree is what it starts with.
+    pub(crate) fn begun(mut self) -> Self {
+        self.run = self.cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c,d,e,f"]);
+        self
+    }
+
+    /// The run at `d`: work in `a` that stays, work in `b`, `c` and `d` in every layer that a rollback to `a` takes back.
+    pub(crate) fn story() -> Self {
+        let world = Self::new().begun();
+        world.write("kept/plan.md", "plan\n");
+        world.ic(&["run", "artifact", "add", &world.run, "--path", "kept/plan.md"]);
+        world.commit("plan");
+        world.effect("reserve", &[]);
+        world.advance();
+        world.write("src/a.rs", "one\n");
+        world.write("src/b.rs", "two\n");
+        let sha = world.commit("work");
+        let done = world.cli.ok(["dispatch", "create", &world.run, "--name", "done"]);
+        world.ic(&["dispatch", "start", &done]);
+        world
+            .ic(&["dispatch", "record", &done, "--commit", &sha, "--file", "src/a.rs", "--file", "src/b.rs"]);
+        world.ic(&["dispatch", "complete", &done, "--verdict", "pass"]);
+        world.ic(&["run", "artifact", "add", &world.run, "--path", "src/a.rs"]);
+        world.effect("book", &[]);
+        world.advance();
+        world.write("README", "changed\n");
+        world.remove("src/b.rs");
+        world.commit("more");
+        world.effect("pay", &[]);
+        world.ic(&["run", "skip", &world.run, "e", "--reason", "late"]);
+        world.advance();
+        world.write("src/a.rs", "not committed\n");
+        world.write("notes/todo", "not tracked\n");
+        world.git(&["add", "src/a.rs"]);
+        world.ic(&["run", "agent", "add", &world.run, "--type", "codex"]);
+        world.ic(&["dispatch", "create", &world.run, "--name", "pending"]);
+        world.effect("mail", &[]);
+        world
+    }
+
+    /// Declares an effect whose undo writes its name to the log once for each idempotency key.
+    pub(crate) fn effect(&self, step: &str, before: &[&str]) {
+        let home = self.cli.home().display().to_string();
+        let mut lines: Vec<String> = before.iter().map(|line| (*line).to_owned()).collect();
+        lines.push(format!("echo {step} >> {home}/calls"));
+        lines.push(format!(
+            "if mkdir {home}/keys/$IC_IDEMPOTENCY_KEY 2>/dev/null; then echo {step} >> {home}/effects; fi"
+        ));
+        self.ic(&["compensation", "add", &self.run, "--step", step, "--shell", &lines.join("\n")]);
+    }
+
+    /// What was undone, in that order, each idempotency key once.
+    pub(crate) fn effects(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.cli.home().join("effects")).unwrap_or_default();
+        log.lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn ic(&self, words: &[&str]) -> String {
+        self.cli.ok(words)
+    }
+
+    pub(crate) fn advance(&self) {
+        let report = self.cli.json(["run", "advance", &self.run, "--json"]);
+        assert!(report["checkpoint_id"].is_string(), "{report}");
+    }
+
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
+        git_in(self.cli.root(), arguments)
+    }
+
+    /// Commits everything and returns the commit.
+    pub(crate) fn commit(&self, message: &str) -> String {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "--allow-empty", "-m", message]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    pub(crate) fn write(&self, path: &str, content: &str) {
+        let path = self.cli.root().join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        std::fs::write(path, content).expect("a file");
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        std::fs::remove_file(self.cli.root().join(path)).expect("remove a file");
+    }
+
+    pub(crate) fn read(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(self.cli.root().join(path)).ok()
+    }
+
+    /// The words of a rollback of everything.
+    pub(crate) fn all<'a>(&'a self, to: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+        let mut words = vec!["run", "rollback", &self.run, "--to-phase", to, "--layer=all", "--json"];
+        words.extend(more);
+        words
+    }
+
+    /// Rolls everything back, which must wholly succeed.
+    pub(crate) fn roll_back(&self, to: &str, more: &[&str]) -> Value {
+        let mut words = self.all(to, more);
+        words.push("--yes");
+        let report = self.cli.json(words);
+        assert_eq!(report["status"], "rolled_back", "{report}");
+        report
+    }
+
+    pub(crate) fn status(&self) -> String {
+        let status = self.cli.json(["run", "status", &self.run, "--json"]);
+        format!(
+            "{}@{}",
+            status["status"].as_str().expect("a status"),
+            status["phase"].as_str().expect("a phase")
+        )
+    }
+
+    /// Everything that a rollback is about, but for ids, events and times.
+    pub(crate) fn state(&self) -> State {
+        State { tree: tree(self.cli.root()), git: git_state(self.cli.root()), ledger: ledger(&self.cli.db()) }
+    }
+
+    /// Keeps the whole project and what its effects left.
+    pub(crate) fn save(&self) {
+        let saved = self.cli.home().join("saved");
+        let _ = std::fs::remove_dir_all(&saved);
+        std::fs::create_dir(&saved).expect("a directory");
+        for name in ["project", "keys", "effects", "calls"] {
+            self.copy(&self.cli.home().join(name), &saved.join(name));
+        }
+    }
+
+    /// Puts the project back to what [`World::save`] kept.
+    pub(crate) fn reset(&self) {
+        for name in ["project", "keys", "effects", "calls"] {
+            let path = self.cli.home().join(name);
+            let _ = std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path));
+            self.copy(&self.cli.home().join("saved").join(name), &path);
+        }
+    }
+
+    fn copy(&self, from: &Path, to: &Path) {
+        if from.exists() {
+            let status = Command::new("cp").arg("-a").arg(from).arg(to).status().expect("start cp");
+            assert!(status.success(), "copy {}", self.cli.home().display());
+        }
+    }
+}
+
+/// What a rollback is about.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) tree: BTreeMap<PathBuf, String>,
+    pub(crate) git: String,
+    pub(crate) ledger: String,
+}
+
+impl State {
+    /// Asserts that both are the same, and shows what is not.
+    pub(crate) fn assert_is(&self, wanted: &Self, when: &str) {
+        self.assert_outside_is(wanted, when);
+        assert_eq!(self.ledger, wanted.ledger, "{when}: the ledger");
+    }
+
+    /// As [`State::assert_is`], the ledger aside.
+    pub(crate) fn assert_outside_is(&self, wanted: &Self, when: &str) {
+        let differ = |path: &&PathBuf| self.tree.get(*path) != wanted.tree.get(*path);
+        let paths: Vec<_> = self.tree.keys().chain(wanted.tree.keys()).filter(differ).collect();
+        assert!(paths.is_empty(), "{when}: the tree differs at {paths:?}");
+        assert_eq!(self.git, wanted.git, "{when}: git");
+    }
+}
+
+/// Every path of a tree with its kind, mode and content; the store and git's own files aside.
+pub(crate) fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
+    let mut all = BTreeMap::new();
+    add(root, Path::new(""), &mut all);
+    all
+}
+
+fn add(root: &Path, below: &Path, all: &mut BTreeMap<PathBuf, String>) {
+    for entry in std::fs::read_dir(root.join(below)).expect("list a directory") {
+        let name = entry.expect("an entry").file_name();
+        let path = below.join(&name);
+        if name == ".git" || path == Path::new(".ic") {
+            continue;
+        }
+        let at = root.join(&path);
+        let meta = std::fs::symlink_metadata(&at).expect("look at a path");
+        let mode = meta.mode() & 0o7777;
+        let shown = if meta.is_dir() {
+            add(root, &path, all);
+            format!("directory {mode:o}")
+        } else if meta.is_symlink() {
+            format!("link to {}", std::fs::read_link(&at).expect("a link").display())
+        } else {
+            format!("file {mode:o}: {}", String::from_utf8_lossy(&std::fs::read(&at).expect("a file")))
+        };
+        all.insert(path, shown);
+    }
+}
+
+/// HEAD, branches, index and stash, for comparing.
+pub(crate) fn git_state(root: &Path) -> String {
+    if !root.join(".git").exists() {
+        return String::new();
+    }
+    let mut text = String::new();
+    let head = ["rev-parse", "HEAD"];
+    let branch = ["rev-parse", "--abbrev-ref", "HEAD"];
+    let refs = ["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags"];
+    let index = ["ls-files", "--stage"];
+    let status = ["status", "--porcelain=v1", "-uall"];
+    let stash = ["stash", "list", "--format=%H"];
+    for arguments in [&head[..], &branch, &refs, &index, &status, &stash] {
+        writeln!(text, "{}: {}", arguments[0], git_in(root, arguments)).expect("a line");
+    }
+    text
+}
+
+/// The rows that say where runs are and what counts, without ids, events and times.
+pub(crate) fn ledger(db: &Path) -> String {
+    let connection = Connection::open(db).expect("open the ledger");
+    let mut text = String::new();
+    for (table, columns) in [
+        ("runs", "goal, status, phase, scope_id, complexity, metadata, completed_at IS NULL"),
+        ("run_skips", "phase, reason, rolled_back_by IS NULL"),
+        ("run_artifacts", "phase, path, type, content_hash, status, rolled_back_by IS NULL"),
+        ("run_agents", "phase, type, name, status, rolled_back_by IS NULL"),
+        ("dispatches", "phase, name, status, verdict, rolled_back_by IS NULL"),
+        ("compensations", "step, phase, ord, state, rolled_back_by IS NULL, child IS NULL"),
+        ("rollbacks", "status, layers, from_phase, to_phase, include_target, reason, finished_at IS NULL"),
+    ] {
+        let filter = if table == "rollbacks" { "WHERE status NOT IN ('undone', 'abandoned')" } else { "" };
+        let sql = format!("SELECT {columns} FROM {table} {filter} ORDER BY seq");
+        let mut statement = connection.prepare(&sql).expect("read a table");
+        let width = statement.column_count();
+        let mut rows = statement.query([]).expect("read a table");
+        while let Some(row) = rows.next().expect("a row") {
+            write!(text, "{table}").expect("a table");
+            for i in 0..width {
+                let shown = match row.get_ref(i).expect("a column") {
+                    ValueRef::Null => "NULL".to_owned(),
+                    ValueRef::Integer(n) => n.to_string(),
+                    ValueRef::Real(r) => r.to_string(),
+                    ValueRef::Text(t) | ValueRef::Blob(t) => String::from_utf8_lossy(t).into_owned(),
+                };
+                write!(text, "|{shown}").expect("a column");
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// The only value of a query over the ledger.
+pub(crate) fn asked(cli: &Cli, sql: &str) -> i64 {
+    let connection = Connection::open(cli.db()).expect("open the ledger");
+    connection.query_row(sql, [], |row| row.get(0)).expect("an answer")
+}

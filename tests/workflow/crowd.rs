@@ -1,0 +1,171 @@
+//! Others who come by while a workflow is executed or taken back, and two workflows in one tree.
+
+use crate::world::{DIAMOND, World, finish, states};
+
+/// A diamond that is held in the middle of b.
+fn held() -> (World, std::process::Child, String) {
+    let world = World::with_checkpoints();
+    world.flow(&DIAMOND);
+    world.put("hold-do-b-before", "");
+    let child = world.start("workflow run flow.yaml --on-failure stop");
+    world.await_held("do-b-before");
+    let run = world.run();
+    (world, child, run)
+}
+
+#[test]
+fn a_second_executor_is_refused_and_disturbs_nobody() {
+    let (world, child, run) = held();
+    for call in [
+        format!("workflow resume {run}"),
+        format!("workflow rollback {run} --yes"),
+        format!("compensation run {run} --yes"),
+        format!("run rollback {run} --to-phase main --include-target --layer=workflow,effects --yes"),
+    ] {
+        assert_eq!(world.refused(&call), "work_running", "{call}");
+    }
+    world.remove("held-do-b-before");
+    assert_eq!(finish(child).code, Some(0));
+    world.assert_each_stands_once(&DIAMOND, "a second executor");
+    world.assert_no_complaints();
+}
+
+#[test]
+fn nobody_advances_a_run_that_is_being_taken_back() {
+    let world = World::new();
+    world.flow(&DIAMOND);
+    world.report("workflow run flow.yaml", 0);
+    let run = world.run();
+    world.put("hold-undo-c-after", "");
+    let child = world.start(&format!("workflow rollback {run} --yes"));
+    world.await_held("undo-c-after");
+    assert_eq!(world.refused(&format!("run advance {run}")), "rolling_back");
+    assert_eq!(world.refused(&format!("run rollback {run} --to-phase main")), "rolling_back");
+    assert_eq!(world.refused(&format!("run cancel {run}")), "rolling_back");
+    assert_eq!(world.refused(&format!("workflow resume {run} --yes")), "work_running");
+    world.remove("held-undo-c-after");
+    assert_eq!(finish(child).code, Some(0));
+    world.assert_nothing_stands(&DIAMOND, "an advance meanwhile");
+}
+
+#[test]
+fn an_executor_whose_run_is_cancelled_stops_and_says_so() {
+    let (world, child, run) = held();
+    world.cli.ok(["run", "cancel", &run, "--reason", "enough"]);
+    world.remove("held-do-b-before");
+    let outcome = finish(child);
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    assert_eq!(outcome.error(), "run_not_active", "{outcome:?}");
+    world.assert_sound();
+    let effects = world.effects();
+    assert!(!effects.contains_key("c") && !effects.contains_key("d"), "{}", world.read("log"));
+    assert_eq!(world.status(), "cancelled");
+    assert_eq!(world.refused(&format!("workflow resume {run}")), "run_not_active");
+    // What it did can still be taken back; it stays cancelled.
+    let report = world.report(&format!("workflow rollback {run} --yes"), 0);
+    assert_eq!(report["status"], "rolled_back", "{report}");
+    world.assert_nothing_stands(&DIAMOND, "cancelled");
+    assert_eq!(world.status(), "cancelled");
+    world.assert_sound();
+}
+
+#[test]
+fn an_executor_whose_run_is_rolled_back_stops_and_says_so() {
+    let world = World::with_checkpoints();
+    world.steps(&[
+        "{id: plan, phase: planned, run: 'true', compensate: skip}",
+        "{id: a, phase: built, run: 'ACT do', compensate: {shell: 'ACT undo'}}",
+        "{id: b, needs: [a], run: 'ACT do', compensate: {shell: 'ACT undo'}}",
+        "{id: c, needs: [b], run: 'ACT do', compensate: {shell: 'ACT undo'}}",
+    ]);
+    world.put("hold-do-b-before", "");
+    let child = world.start("workflow run flow.yaml --on-failure stop");
+    world.await_held("do-b-before");
+    let run = world.run();
+    let status = world.cli.json(["run", "rollback", &run, "--to-phase", "planned"]);
+    assert_eq!(status["status"], "rolled_back");
+    world.remove("held-do-b-before");
+    let outcome = finish(child);
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    assert_eq!(outcome.error(), "stale_phase", "{outcome:?}");
+    assert!(!world.effects().contains_key("c"), "{}", world.read("log"));
+    world.assert_sound();
+    // What was done before that rollback is undone too when the workflow is taken back.
+    let report = world.report(&format!("workflow resume {run}"), 0);
+    assert_eq!(report["status"], "completed", "{report}");
+    world.report(&format!("workflow rollback {run} --yes"), 0);
+    world.assert_nothing_stands(&[("a", &[]), ("b", &["a"]), ("c", &["b"])], "rolled back meanwhile");
+    world.assert_sound();
+}
+
+#[test]
+fn a_failing_step_of_a_run_that_was_rolled_back_or_cancelled_takes_nothing_back() {
+    for call in ["run cancel", "run rollback"] {
+        let world = World::with_checkpoints();
+        world.steps(&[
+            "{id: plan, phase: planned, run: 'true', compensate: skip}",
+            "{id: a, phase: built, run: 'ACT do', compensate: {shell: 'ACT undo'}}",
+        ]);
+        world.put("hold-do-a-before", "");
+        world.put("spoil-do-a", "");
+        let child = world.start("workflow run flow.yaml --on-failure rollback");
+        world.await_held("do-a-before");
+        let run = world.run();
+        let (rest, code) = if call == "run cancel" {
+            ("", "run_not_active")
+        } else {
+            (" --to-phase planned", "stale_phase")
+        };
+        assert_eq!(world.call(&format!("{call} {run}{rest}")).code, Some(0));
+        world.remove("held-do-a-before");
+        let outcome = finish(child);
+        assert_eq!((outcome.code, outcome.error()), (Some(1), code.to_owned()), "{call}: {outcome:?}");
+        assert_eq!(world.undone(), [""; 0], "{call}");
+        world.report(&format!("workflow rollback {run} --yes"), 0);
+        assert_eq!(world.undone(), ["a"], "{call}");
+        world.assert_sound();
+    }
+}
+
+#[test]
+fn two_workflows_in_one_tree() {
+    let world = World::with_checkpoints();
+    for name in ["one", "two"] {
+        let first = format!(
+            "{{id: {name}-a, run: 'ACT do; echo {name} > {name}.txt', compensate: {{shell: 'ACT undo'}}}}"
+        );
+        let last =
+            format!("{{id: {name}-b, needs: [{name}-a], run: 'ACT do', compensate: {{shell: 'ACT undo'}}}}");
+        world.workflow(name, &[&first, &last]);
+    }
+    world.put("hold-do-one-b-before", "");
+    world.put("hold-do-two-b-before", "");
+    let first = world.start("workflow run one.yaml");
+    world.await_held("do-one-b-before");
+    let one = world.run();
+    let second = world.start("workflow run two.yaml --on-failure rollback");
+    world.await_held("do-two-b-before");
+    world.put("spoil-do-two-b", "");
+    // The second is taken back while a step of the first runs in the same tree.
+    world.remove("held-do-two-b-before");
+    let outcome = finish(second);
+    world.remove("held-do-one-b-before");
+    let other = finish(first);
+    assert_eq!(other.code, Some(0), "{other:?}");
+    assert_eq!(states(&other.json()).iter().filter(|(_, state)| state == "succeeded").count(), 2);
+    assert_eq!(world.content("one.txt"), "one\n", "{outcome:?}");
+    assert!(outcome.code == Some(1) || outcome.code == Some(4), "{outcome:?}");
+    if outcome.code == Some(4) {
+        // It waited for the other one.
+        let report = outcome.json();
+        assert!(report["rollback"]["error"].as_str().is_some_and(|e| e.contains("work_running")), "{report}");
+        let id = report["run_id"].as_str().expect("an id");
+        world.report(&format!("workflow resume {id} --yes"), 1);
+    }
+    assert_eq!(world.content("one.txt"), "one\n");
+    assert!(!world.cli.root().join("two.txt").exists());
+    let stands = |step: &str| world.effects()[step].0 != world.effects()[step].1;
+    assert!(stands("one-a") && stands("one-b") && !stands("two-a") && !stands("two-b"));
+    world.assert_sound();
+    world.report(&format!("workflow show {one}"), 0);
+}

@@ -1,0 +1,12 @@
+//! Campaigns against workflows: whatever kills, holds up or crosses their executor, each effect of a step stands once or is
+//! undone once, in reverse, and what is not undone is said.
+
+mod crowd;
+mod files;
+mod living;
+mod matrix;
+mod order;
+mod output;
+mod pivot;
+mod statements;
+mod world;
