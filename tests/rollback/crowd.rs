@@ -78,6 +78,26 @@ impl Told {
     }
 }
 
+/// Whatever somebody was told is there, and stands if and only if it came after the rollback.
+fn nothing_is_lost(connection: &Connection, told: &[Told], (begun, settled): (i64, i64)) {
+    let mut seen = 0;
+    for (table, ids) in [
+        ("run_artifacts", told.iter().flat_map(|told| &told.artifacts).collect::<Vec<_>>()),
+        ("dispatches", told.iter().flat_map(|told| &told.dispatches).collect()),
+    ] {
+        for id in ids {
+            let sql = format!("SELECT seq, rolled_back_by IS NULL FROM {table} WHERE id = ?1");
+            let (seq, stands): (i64, bool) = connection
+                .query_row(&sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))
+                .expect("what was told");
+            assert!(!(begun..settled).contains(&seq), "{table}: recorded inside of the fence");
+            assert_eq!(stands, seq > settled, "{table} {id} at {seq}, begun {begun}, settled {settled}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
+
 #[test]
 fn sixteen_processes_beside_a_rollback_are_fenced_out() {
     let world = World::story();
@@ -119,23 +139,7 @@ fn sixteen_processes_beside_a_rollback_are_fenced_out() {
     let begun: i64 = connection
         .query_row("SELECT seq FROM rollbacks WHERE id = ?1", [id], |row| row.get(0))
         .expect("the rollback");
-    // Nothing is lost: whatever somebody was told is there, and stands if and only if it came after the rollback.
-    let mut seen = 0;
-    for (table, ids) in [
-        ("run_artifacts", told.iter().flat_map(|told| &told.artifacts).collect::<Vec<_>>()),
-        ("dispatches", told.iter().flat_map(|told| &told.dispatches).collect()),
-    ] {
-        for id in ids {
-            let sql = format!("SELECT seq, rolled_back_by IS NULL FROM {table} WHERE id = ?1");
-            let (seq, stands): (i64, bool) = connection
-                .query_row(&sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))
-                .expect("what was told");
-            assert!(!(begun..settled).contains(&seq), "{table}: recorded inside of the fence");
-            assert_eq!(stands, seq > settled, "{table} {id} at {seq}, begun {begun}, settled {settled}");
-            seen += 1;
-        }
-    }
-    assert!(seen > 0);
+    nothing_is_lost(&connection, &told, (begun, settled));
     for id in told.iter().flat_map(|told| &told.completed) {
         let status: String = connection
             .query_row("SELECT status FROM dispatches WHERE id = ?1", [id], |row| row.get(0))

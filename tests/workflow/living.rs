@@ -10,13 +10,11 @@ use crate::world::{World, finish, kill};
 /// Whether a process runs: a zombie does not.
 fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-    match stat {
-        Ok(stat) => !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'),
-        Err(_) => {
-            let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
-            !std::path::Path::new("/proc/self/stat").exists() && test_kill_process(pid).is_ok()
-        }
+    if let Ok(stat) = stat {
+        return !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z');
     }
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+    !std::path::Path::new("/proc/self/stat").exists() && test_kill_process(pid).is_ok()
 }
 
 fn pid_in(world: &World, name: &str) -> u32 {

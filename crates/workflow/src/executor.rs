@@ -196,7 +196,8 @@ impl Flow<'_> {
     fn rest(&mut self) -> Result<Ended> {
         let succeeded = self.in_state(&[StepState::Succeeded]);
         if succeeded.len() == self.definition.steps.len() {
-            self.move_to(&self.run.chain.last().to_owned())?;
+            let last = self.run.chain.last().to_owned();
+            self.move_to(&last)?;
             return Ok(Ended::Completed);
         }
         let bad = self.in_state(&[StepState::Failed, StepState::Interrupted]);

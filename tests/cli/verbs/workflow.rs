@@ -119,7 +119,7 @@ fn validate() {
         .then(with_files)
         .does("workflow validate mail.yaml")
         .then(|project| {
-            write(project, "wrong.yaml", "name: wrong\nsteps:\n  - {id: a, phase: p, run: x, need: [b]}\n")
+            write(project, "wrong.yaml", "name: wrong\nsteps:\n  - {id: a, phase: p, run: x, need: [b]}\n");
         })
         .refuses("workflow validate wrong.yaml", 3, "invalid_workflow")
         .ends();

@@ -94,7 +94,7 @@ fn after_a_crash_it_can_be_taken_back_instead() {
         let project = project(HANGS);
         let (child, pid) = hanging(&project);
         kill(child);
-        let report = call(&project, line, if line.contains("resume") { 1 } else { 0 });
+        let report = call(&project, line, i32::from(line.contains("resume")));
         assert!(!is_alive(pid), "{line}");
         assert_eq!(
             (&report["status"], undone(&report)),

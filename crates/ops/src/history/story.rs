@@ -74,7 +74,7 @@ pub struct Story {
 }
 
 /// The story of a run.
-pub fn story(snapshot: &Snapshot<'_>, run: Run) -> Result<Story> {
+pub fn story(snapshot: &Snapshot<'_>, run: &Run) -> Result<Story> {
     let taken_back = TakenBack::of_run(snapshot, &run.id)?;
     let rollbacks = table::of_run(snapshot, &run.id)?;
     let mut teller = Teller {

@@ -23,7 +23,7 @@ pub(crate) struct History {
 impl History {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let story = kernel.read(|snapshot| history::story(snapshot, kernel.run(snapshot, &self.run)?))?;
+        let story = kernel.read(|snapshot| history::story(snapshot, &kernel.run(snapshot, &self.run)?))?;
         let text = || {
             if session.mermaid { render::history::mermaid(&story) } else { render::history::timeline(&story) }
         };

@@ -108,9 +108,10 @@ fn plan_report(
     };
     workspace.narrow(&mut limits, &target, strategy, request.mine)?;
     let (shot, mut differences) = workspace.compare(&target, &limits, watch)?;
-    let git = match strategy.has_git() {
-        true => Some(workspace.plan_git(&target, &shot, (request.force, leaves_others))?),
-        false => None,
+    let git = if strategy.has_git() {
+        Some(workspace.plan_git(&target, &shot, (request.force, leaves_others))?)
+    } else {
+        None
     };
     if !strategy.has_files() {
         differences.clear();
