@@ -56,7 +56,7 @@ fn exchanges<'g>(lines: &[&'g str]) -> Vec<(Vec<&'g str>, Vec<&'g str>)> {
     exchanges
 }
 
-/// Text in which it does not matter how long something took, nor how wide a column is for it.
+/// Text in which it does not matter how long something took, nor how wide a column is for it, nor what a process's number is.
 fn timeless(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
@@ -64,6 +64,9 @@ fn timeless(text: &str) -> String {
         for at in 1..words.len() {
             if matches!(words[at], "ms" | "s") && words[at - 1].parse::<f64>().is_ok() {
                 (words[at - 1], words[at]) = ("some", "time");
+            }
+            if words[at - 1] == "process" && words[at].parse::<u32>().is_ok() {
+                words[at] = "number";
             }
         }
         let _ = writeln!(out, "{}", words.join(" "));

@@ -3,6 +3,7 @@
 mod crash;
 mod failure;
 mod pivots;
+mod restored;
 mod steps;
 mod terminal;
 

@@ -79,7 +79,7 @@ impl Told {
 }
 
 /// Whatever somebody was told is there, and stands if and only if it came after the rollback.
-fn nothing_is_lost(connection: &Connection, told: &[Told], (begun, settled): (i64, i64)) {
+fn assert_nothing_lost(connection: &Connection, told: &[Told], begun: i64, settled: i64) {
     let mut seen = 0;
     for (table, ids) in [
         ("run_artifacts", told.iter().flat_map(|told| &told.artifacts).collect::<Vec<_>>()),
@@ -96,6 +96,12 @@ fn nothing_is_lost(connection: &Connection, told: &[Told], (begun, settled): (i6
         }
     }
     assert!(seen > 0);
+    for id in told.iter().flat_map(|told| &told.completed) {
+        let status: String = connection
+            .query_row("SELECT status FROM dispatches WHERE id = ?1", [id], |row| row.get(0))
+            .expect("a dispatch");
+        assert_eq!(status, "completed", "who was told that it is completed");
+    }
 }
 
 #[test]
@@ -139,13 +145,7 @@ fn sixteen_processes_beside_a_rollback_are_fenced_out() {
     let begun: i64 = connection
         .query_row("SELECT seq FROM rollbacks WHERE id = ?1", [id], |row| row.get(0))
         .expect("the rollback");
-    nothing_is_lost(&connection, &told, (begun, settled));
-    for id in told.iter().flat_map(|told| &told.completed) {
-        let status: String = connection
-            .query_row("SELECT status FROM dispatches WHERE id = ?1", [id], |row| row.get(0))
-            .expect("a dispatch");
-        assert_eq!(status, "completed", "who was told that it is completed");
-    }
+    assert_nothing_lost(&connection, &told, begun, settled);
     let inside = format!(
         "SELECT count(*) FROM events WHERE seq > {begun} AND seq < {settled} AND type IN \
          ('advance', 'artifact_added', 'dispatch_created', 'dispatch_completed', 'agent_added')"

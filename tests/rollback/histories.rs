@@ -86,7 +86,7 @@ fn plan(report: &Value) -> Value {
 #[test]
 fn the_dry_run_is_the_real_run_and_undone_and_done_again_is_done_once() {
     let mut random = Random::seeded();
-    for round in 0..if long() { 200 } else { 5 } {
+    for round in 0..if long() { 200 } else { 4 } {
         let world = history(&mut random, 24);
         let before = world.state();
         let status = world.status();

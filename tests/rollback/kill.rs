@@ -74,7 +74,7 @@ fn killed_at_every_step_of_the_journal_it_ends_as_if_undisturbed() {
     let is_commit = |n: &usize| all[n - 1] == "COMMIT" || (*n > 1 && all[n - 2] == "COMMIT");
     let points: Vec<usize> = (1..=all.len()).filter(|n| long() || is_commit(n)).collect();
     // In the short form, both sides of every commit of the ledger that a step makes, thinned to what takes seconds.
-    let stride = if long() { 1 } else { points.len().div_ceil(24) };
+    let stride = if long() { 1 } else { points.len().div_ceil(16) };
     let mut resumed = 0;
     for n in points.iter().step_by(stride) {
         campaign.world.reset();
@@ -134,7 +134,7 @@ fn a_killed_rollback_can_be_given_up() {
     let before = campaign.world.state();
     let all = statements(&campaign.world);
     let commits: Vec<usize> = (2..=all.len()).filter(|n| all[n - 2] == "COMMIT").collect();
-    let stride = if long() { 1 } else { commits.len().div_ceil(12) };
+    let stride = if long() { 1 } else { commits.len().div_ceil(9) };
     let mut given_up = 0;
     for n in commits.iter().step_by(stride) {
         campaign.world.reset();

@@ -4,6 +4,7 @@
 mod beside;
 mod crowd;
 mod failures;
+mod guarantees;
 mod histories;
 mod kill;
 mod preflight;

@@ -61,9 +61,11 @@ fn an_executor_whose_run_is_cancelled_stops_and_says_so() {
     assert!(!effects.contains_key("c") && !effects.contains_key("d"), "{}", world.read("log"));
     assert_eq!(world.status(), "cancelled");
     assert_eq!(world.refused(&format!("workflow resume {run}")), "run_not_active");
-    // What it did can still be taken back; it stays cancelled.
-    let report = world.report(&format!("workflow rollback {run} --yes"), 0);
-    assert_eq!(report["status"], "rolled_back", "{report}");
+    assert_eq!(world.refused(&format!("workflow rollback {run} --yes")), "run_not_active");
+    let shown = world.report(&format!("workflow show {run}"), 0);
+    assert_eq!(shown["status"], "stopped", "{shown}");
+    // What it did can still be undone; it stays cancelled.
+    world.report(&format!("compensation run {run} --yes"), 0);
     world.assert_nothing_stands(&DIAMOND, "cancelled");
     assert_eq!(world.status(), "cancelled");
     world.assert_sound();
@@ -121,7 +123,7 @@ fn a_failing_step_of_a_run_that_was_rolled_back_or_cancelled_takes_nothing_back(
         let outcome = finish(child);
         assert_eq!((outcome.code, outcome.error()), (Some(1), code.to_owned()), "{call}: {outcome:?}");
         assert_eq!(world.undone(), [""; 0], "{call}");
-        world.report(&format!("workflow rollback {run} --yes"), 0);
+        world.report(&format!("compensation run {run} --yes"), 0);
         assert_eq!(world.undone(), ["a"], "{call}");
         world.assert_sound();
     }
@@ -134,17 +136,21 @@ fn two_workflows_in_one_tree() {
         let first = format!(
             "{{id: {name}-a, run: 'ACT do; echo {name} > {name}.txt', compensate: {{shell: 'ACT undo'}}}}"
         );
-        let last =
-            format!("{{id: {name}-b, needs: [{name}-a], run: 'ACT do', compensate: {{shell: 'ACT undo'}}}}");
+        let last = format!(
+            "{{id: {name}-b, needs: [{name}-a], run: 'echo half > {name}-b.txt; ACT do', compensate: {{shell: 'ACT undo'}}}}"
+        );
         world.workflow(name, &[&first, &last]);
     }
     world.put("hold-do-one-b-before", "");
     world.put("hold-do-two-b-before", "");
+    world.put("hold-do-one-a-before", "");
     let first = world.start("workflow run one.yaml");
-    world.await_held("do-one-b-before");
+    world.await_held("do-one-a-before");
     let one = world.run();
     let second = world.start("workflow run two.yaml --on-failure rollback");
     world.await_held("do-two-b-before");
+    world.remove("held-do-one-a-before");
+    world.await_held("do-one-b-before");
     world.put("spoil-do-two-b", "");
     // The second is taken back while a step of the first runs in the same tree.
     world.remove("held-do-two-b-before");
@@ -153,17 +159,19 @@ fn two_workflows_in_one_tree() {
     let other = finish(first);
     assert_eq!(other.code, Some(0), "{other:?}");
     assert_eq!(states(&other.json()).iter().filter(|(_, state)| state == "succeeded").count(), 2);
-    assert_eq!(world.content("one.txt"), "one\n", "{outcome:?}");
-    assert!(outcome.code == Some(1) || outcome.code == Some(4), "{outcome:?}");
-    if outcome.code == Some(4) {
-        // It waited for the other one.
-        let report = outcome.json();
-        assert!(report["rollback"]["error"].as_str().is_some_and(|e| e.contains("work_running")), "{report}");
-        let id = report["run_id"].as_str().expect("an id");
-        world.report(&format!("workflow resume {id} --yes"), 1);
-    }
-    assert_eq!(world.content("one.txt"), "one\n");
-    assert!(!world.cli.root().join("two.txt").exists());
+    assert_eq!((outcome.code, &outcome.json()["status"]), (Some(1), &"stopped".into()), "{outcome:?}");
+    let why = outcome.json()["rollback"]["error"].as_str().expect("an error").to_owned();
+    assert!(why.contains("still works here"), "{why}");
+    assert_eq!((world.content("one.txt"), world.content("one-b.txt")), ("one\n".into(), "half\n".into()));
+    let two = outcome.json()["run_id"].as_str().expect("an id").to_owned();
+    // Nobody works there any more; what the other one made is not taken back all the same.
+    let again = world.report(&format!("workflow resume {two} --on-failure rollback --yes"), 1);
+    assert_eq!(again["status"], "stopped", "{again}");
+    let why = again["rollback"]["error"].as_str().expect("an error");
+    assert!(why.contains("may be its work"), "{why}");
+    assert_eq!(world.refused(&format!("workflow rollback {two} --yes")), "conflict");
+    assert_eq!((world.content("one.txt"), world.content("one-b.txt")), ("one\n".into(), "half\n".into()));
+    world.report(&format!("workflow rollback {two} --strategy git-only --yes"), 0);
     let stands = |step: &str| world.effects()[step].0 != world.effects()[step].1;
     assert!(stands("one-a") && stands("one-b") && !stands("two-a") && !stands("two-b"));
     world.assert_sound();

@@ -158,6 +158,20 @@ fn a_failed_step_that_is_resumed_keeps_its_key_also_without_an_undo() {
 }
 
 #[test]
+fn a_step_whose_effect_was_undone_is_not_finished_any_more() {
+    let world = World::new();
+    world.flow(&CHAIN);
+    world.put("fail-do-c", "");
+    world.report("workflow run flow.yaml --on-failure stop", 1);
+    let run = world.run();
+    world.report(&format!("compensation run {run} --yes"), 0);
+    world.assert_nothing_stands(&CHAIN, "undone");
+    world.remove("fail-do-c");
+    assert_eq!(world.report(&format!("workflow resume {run}"), 0)["status"], "completed");
+    world.assert_each_stands_once(&CHAIN, "redone");
+}
+
+#[test]
 fn a_resumed_step_has_all_its_retries_again() {
     let world = World::new();
     world.steps(&["{id: a, run: 'echo . >> OUT/tries; test $(wc -l < OUT/tries) -ge 5', retries: {max: 2}}"]);

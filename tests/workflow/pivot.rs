@@ -98,8 +98,8 @@ fn what_was_left_is_never_called_rolled_back() {
     assert_eq!(text.code, Some(0), "{text:?}");
     for line in text.stdout.lines().filter(|line| ["look", "advise", "send"].iter().any(|s| line.contains(s)))
     {
-        let line = line.to_lowercase();
-        assert!(!line.contains("rolled back") && !line.contains("undone"), "{line}");
+        let is_step = line.contains("succeeded") && line.contains("main");
+        assert!(is_step || line.trim_start().starts_with("skipped"), "{line}");
     }
     let listed = world.cli.json(["compensation", "list", &run]);
     let of = |step: &str| -> Value {

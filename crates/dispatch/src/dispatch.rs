@@ -228,6 +228,13 @@ pub fn start(
     get(tx, &dispatch.id)
 }
 
+/// Records the process that running work now is, or that it is none at the moment.
+pub fn set_pid(tx: &Transaction<'_>, id: &DispatchId, pid: Option<u32>) -> Result<()> {
+    let pid = pid.map(i64::from);
+    tx.execute("UPDATE dispatches SET pid = $1 WHERE id = $2 AND status = 'running'", &[&pid, &id.as_str()])
+        .map(|_| ())
+}
+
 /// Ends work. Errors: `stale_dispatch`, `dispatch_finished`.
 pub fn finish(
     tx: &Transaction<'_>,

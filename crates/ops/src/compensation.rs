@@ -63,7 +63,9 @@ pub fn add(kernel: &Kernel, settings: &Settings, declaration: &Declaration<'_>) 
     let mut _held = None;
     let action = match &declaration.declared {
         Declared::Action(action) => place::in_project(action.clone(), &run.project_dir)?,
-        Declared::KillProcess(pid) => Action::KillProcess { pid_file: None, identity: Some(living(*pid)?) },
+        Declared::KillProcess(pid) => {
+            Action::KillProcess { pid_file: None, identity: Some(living(*pid)?), before: None }
+        }
         Declared::RestoreFiles(paths) => {
             let workspace = Workspace::of_run(kernel, &run, settings)?;
             let paths = paths_in_root(&workspace, paths)?.into_iter().map(PathText).collect::<Vec<_>>();

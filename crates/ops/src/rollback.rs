@@ -4,6 +4,7 @@
 //! inside the transaction that applies it. A rollback expects nothing of the run; it takes the write lock and wins.
 
 mod apply;
+mod back;
 mod carry;
 pub mod code;
 pub(crate) mod cut;

@@ -11,7 +11,9 @@ use serde_json::json;
 use crate::Chain;
 use crate::gate::Gates;
 
+mod closed;
 mod list;
+pub use closed::{close_for_rollback, fence, reopen, settle_rollback, undo_rollback};
 pub use list::{Filter, list};
 
 /// How runs are referred to.
@@ -301,55 +303,6 @@ pub fn rollback_phase(tx: &Transaction<'_>, now: Timestamp, id: &RunId, to: &str
         "UPDATE runs SET phase = $1, status = 'active', completed_at = NULL, epoch = epoch + 1, updated_at = $2 \
          WHERE id = $3",
         &[&to, &now.millis(), &id.as_str()],
-    )
-}
-
-/// Closes a run for a rollback over several layers, one epoch later: nobody advances it or completes its work until
-/// [`settle_rollback`] or [`reopen`].
-pub fn fence(tx: &Transaction<'_>, now: Timestamp, id: &RunId) -> Result<()> {
-    tx.execute_one(
-        "UPDATE runs SET status = 'rolling_back', epoch = epoch + 1, updated_at = $1 WHERE id = $2",
-        &[&now.millis(), &id.as_str()],
-    )
-}
-
-/// Takes the pointer of a fenced run back: the run is active at `to`.
-pub fn settle_rollback(tx: &Transaction<'_>, now: Timestamp, id: &RunId, to: &str) -> Result<()> {
-    tx.execute_one(
-        "UPDATE runs SET phase = $1, status = 'active', completed_at = NULL, updated_at = $2 WHERE id = $3",
-        &[&to, &now.millis(), &id.as_str()],
-    )
-}
-
-/// Takes a rollback's move of the pointer back: the run is where it was, one epoch later.
-pub fn undo_rollback(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    id: &RunId,
-    phase: &str,
-    status: RunStatus,
-) -> Result<()> {
-    let completed_at = (status == RunStatus::Completed).then(|| now.millis());
-    tx.execute_one(
-        "UPDATE runs SET phase = $1, status = $2, completed_at = $3, epoch = epoch + 1, updated_at = $4 WHERE id = $5",
-        &[&phase, &status.as_str(), &completed_at, &now.millis(), &id.as_str()],
-    )
-}
-
-/// Closes a run while what it did is taken back: nobody advances it or completes its work meanwhile.
-pub fn close_for_rollback(tx: &Transaction<'_>, now: Timestamp, id: &RunId) -> Result<()> {
-    set_status(tx, now, id, RunStatus::RollingBack)
-}
-
-/// Gives a run that was closed for a rollback its status back.
-pub fn reopen(tx: &Transaction<'_>, now: Timestamp, id: &RunId, status: RunStatus) -> Result<()> {
-    set_status(tx, now, id, status)
-}
-
-fn set_status(tx: &Transaction<'_>, now: Timestamp, id: &RunId, status: RunStatus) -> Result<()> {
-    tx.execute_one(
-        "UPDATE runs SET status = $1, updated_at = $2 WHERE id = $3",
-        &[&status.as_str(), &now.millis(), &id.as_str()],
     )
 }
 

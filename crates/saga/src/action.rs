@@ -44,6 +44,9 @@ pub enum Action {
         pid_file: Option<PathText>,
         /// The process, as soon as it is known.
         identity: Option<ProcessIdentity>,
+        /// The process that the file named before the step: it is not the step's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<ProcessIdentity>,
     },
     /// Nothing needs to be done.
     Skip {
@@ -199,7 +202,11 @@ mod tests {
                     },
                 ],
             },
-            Action::KillProcess { pid_file: Some(PathText(b"server.pid".to_vec())), identity: None },
+            Action::KillProcess {
+                pid_file: Some(PathText(b"server.pid".to_vec())),
+                identity: None,
+                before: None,
+            },
             Action::Skip { reason: None },
             Action::Retry { reason: None },
             Action::Pivot { reason: Some("sent".to_owned()) },

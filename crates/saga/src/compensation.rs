@@ -78,7 +78,7 @@ impl State {
 pub enum StepEnd {
     /// Well.
     Succeeded,
-    /// Badly, or it was lost.
+    /// Badly, by itself.
     Failed,
 }
 
@@ -292,18 +292,33 @@ pub fn list(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<Compensation>> {
     snapshot.query_all(&sql, &[&run.as_str()], Compensation::from_row)
 }
 
-/// Records how the step ended, what it said about what it made, and what is known now about the undo.
+/// Records that the step begins again: how it ends is not known any more.
+pub fn begin_step_again(tx: &Transaction<'_>, now: Timestamp, id: &CompensationId) -> Result<()> {
+    tx.execute_one(
+        "UPDATE compensations SET step_ended = NULL, updated_at = $1 WHERE id = $2",
+        &[&now.millis(), &id.as_str()],
+    )
+}
+
+/// Records how the step ended (`None`: nobody knows, it was ended in its middle), what it said about what it made, and what is
+/// known now about the undo.
 pub fn end_step(
     tx: &Transaction<'_>,
     now: Timestamp,
     compensation: &Compensation,
-    end: StepEnd,
+    end: Option<StepEnd>,
     outputs: &BTreeMap<String, String>,
     action: &Action,
 ) -> Result<()> {
     tx.execute_one(
         "UPDATE compensations SET step_ended = $1, outputs = $2, args = $3, updated_at = $4 WHERE id = $5",
-        &[&end.as_str(), &to_text(outputs)?, &to_text(action)?, &now.millis(), &compensation.id.as_str()],
+        &[
+            &end.map(StepEnd::as_str),
+            &to_text(outputs)?,
+            &to_text(action)?,
+            &now.millis(),
+            &compensation.id.as_str(),
+        ],
     )
 }
 

@@ -10,6 +10,8 @@ use std::path::Path;
 use ic_base::{Code, Diagnose, Diagnosis, Result, RunId, Timestamp};
 use ic_store::{Snapshot, Transaction};
 
+use crate::process::ProcessIdentity;
+
 /// A run's lock, held until it is dropped.
 #[derive(Debug)]
 pub struct OwnerLock {
@@ -65,6 +67,15 @@ pub fn require(snapshot: &Snapshot<'_>, run: &RunId, token: &str) -> Result<()> 
     )
     .hint("see where it is: ic run status")
     .detail("run_id", run.as_str()))
+}
+
+/// The processes of steps and of undos of a run that nobody saw end.
+pub fn children(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<ProcessIdentity>> {
+    let sql = "SELECT child FROM workflow_steps WHERE run_id = $1 AND child IS NOT NULL \
+         UNION ALL SELECT child FROM compensations WHERE run_id = $1 AND child IS NOT NULL";
+    snapshot.query_all(sql, &[&run.as_str()], |row| {
+        row.parse(0, "workflow_steps", |text| serde_json::from_str(text).ok())
+    })
 }
 
 /// Remembers the run's status from before it was closed for the rollback of its effects.

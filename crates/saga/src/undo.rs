@@ -69,9 +69,10 @@ pub fn attempt(compensation: &Compensation, ground: &Ground<'_>, watch: &mut Wat
         }
         Action::Shell { line, how } => run(&Program::Shell(line.clone()), how, compensation, ground, watch),
         Action::RestoreFiles { files } => Ok(restore_all(files, compensation, ground)),
-        Action::KillProcess { pid_file, identity } => {
+        Action::KillProcess { pid_file, identity, before } => {
             let known =
                 identity.clone().or_else(|| pid_file.as_ref().and_then(|file| written(ground.root, file)));
+            let known = known.filter(|identity| before.as_ref() != Some(identity));
             Ok(known.map_or(Undone::Done, |identity| end(&identity)))
         }
         Action::Skip { reason } => Ok(because("declared to need no undo", reason)),

@@ -100,18 +100,17 @@ pub fn resume(
     let place = Place { kernel, settings, checkpoints, configured };
     let mut flow = place.take(reference, overrides, &may_resume)?;
     if flow.is_rolling_back() {
-        return Place::take_back(&mut flow, overrides, ui);
+        return Place::take_back(&mut flow, ui);
     }
-    for at in flow.in_state(&[StepState::Running]) {
-        flow.lost(at)?;
-    }
+    flow.lose_running()?;
     let bad = flow.in_state(&[StepState::Failed, StepState::Interrupted]);
     if overrides.on_failure == Some(OnFailure::Rollback) && !bad.is_empty() {
         let failed = flow.failure(&bad.into_iter().collect::<Vec<_>>());
         flow.set_state(State::Stopped, failed.as_ref())?;
-        return Place::take_back_if_it_can_be(&mut flow, overrides, ui);
+        return Place::take_back_if_it_can_be(&mut flow, ui);
     }
-    let again = flow.in_state(&[StepState::Failed, StepState::Interrupted, StepState::Skipped]);
+    let mut again = flow.in_state(&[StepState::Failed, StepState::Interrupted, StepState::Skipped]);
+    again.extend(flow.undone()?);
     for at in again {
         flow.forget(at);
     }
@@ -137,10 +136,8 @@ pub fn rollback(
     // Before anything is written, and again when the run is ours.
     place.refuse_to_overwrite(reference, overrides)?;
     let mut flow = place.take(reference, overrides, &may)?;
-    for at in flow.in_state(&[StepState::Running]) {
-        flow.lost(at)?;
-    }
-    Place::take_back(&mut flow, overrides, ui)
+    flow.lose_running()?;
+    Place::take_back(&mut flow, ui)
 }
 
 fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result<()> {
@@ -240,7 +237,9 @@ impl<'k> Place<'k> {
         let mut flow = Flow::take(self.kernel, self.settings, self.checkpoints, &run.id)?;
         flow.saga.interrupted = overrides.interrupted.clone();
         self.kernel.read(|snapshot| may(snapshot, &flow.run, &flow.workflow))?;
-        let options = options(&flow.definition, overrides, Some(&flow.workflow.options));
+        let mut options = options(&flow.definition, overrides, Some(&flow.workflow.options));
+        // A rollback that was forced is finished as it was begun.
+        options.force |= flow.is_rolling_back() && flow.workflow.options.force;
         flow.saga.write(|tx, _| table::set_options(tx, &flow.run.id, &options))?;
         flow.workflow.options = options;
         Ok(flow)
@@ -259,13 +258,22 @@ impl<'k> Place<'k> {
         }
         let rows: Vec<&StepRow> = rows.iter().collect();
         let strategy = strategy_for(&workflow, overrides);
-        refuse_to_overwrite(self.kernel, self.settings, &workflow, &rows, strategy)
+        refuse_to_overwrite(self.kernel, self.settings, &workflow, (&rows, false), strategy)
     }
 
     fn go_on(&self, flow: &mut Flow<'k>, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
         let said = flow.workflow.options.on_failure.as_deref().and_then(on_failure_of);
         let policy = if said == Some(OnFailure::Continue) { OnFailure::Continue } else { OnFailure::Stop };
-        let failed = match flow.execute(policy, ui)? {
+        let ended = flow.execute(policy, ui).and_then(|ended| match ended {
+            // Whoever took the run away meanwhile decides what becomes of it.
+            Ended::Failed(_) => self.kernel.read(|snapshot| flow.require_ours(snapshot)).map(|()| ended),
+            Ended::Completed => Ok(ended),
+        });
+        if ended.is_err() {
+            // What ended it is what is told, also when it cannot be recorded.
+            let _ = flow.set_state(State::Stopped, None);
+        }
+        let failed = match ended? {
             Ended::Completed => {
                 flow.capture("after the last step", true, ui);
                 flow.set_state(State::Completed, None)?;
@@ -290,7 +298,7 @@ impl<'k> Place<'k> {
         }
         // Whoever interrupted the steps does not mean the rollback that they then asked for.
         overrides.interrupted.store(false, Relaxed);
-        Self::take_back_if_it_can_be(flow, overrides, ui)
+        Self::take_back_if_it_can_be(flow, ui)
     }
 
     /// What was said for this call or in the file; else what somebody answers; else what is configured.
@@ -313,15 +321,15 @@ impl<'k> Place<'k> {
         }
     }
 
-    fn take_back(flow: &mut Flow<'k>, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
+    fn take_back(flow: &mut Flow<'k>, ui: &mut dyn Ui) -> Result<Report> {
         let strategy = strategy_of(&flow.workflow.options.strategy).unwrap_or(Strategy::Full);
-        flow.take_back(strategy, overrides.force, ui)
+        flow.take_back(strategy, flow.workflow.options.force, ui)
     }
 
     /// As [`Place::take_back`]; a workflow that may not be taken back (its last effect cannot be undone, somebody else changed its
     /// files) stays where it is.
-    fn take_back_if_it_can_be(flow: &mut Flow<'k>, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
-        Self::take_back(flow, overrides, ui).or_else(|error| {
+    fn take_back_if_it_can_be(flow: &mut Flow<'k>, ui: &mut dyn Ui) -> Result<Report> {
+        Self::take_back(flow, ui).or_else(|error| {
             if error.code().kind() != Kind::No || flow.is_rolling_back() {
                 return Err(error);
             }
@@ -345,5 +353,16 @@ impl Flow<'_> {
         if let Some(row) = self.rows.get_mut(&at) {
             row.state = StepState::Pending;
         }
+    }
+
+    /// The steps that ended well and whose effects were undone since.
+    fn undone(&self) -> Result<Vec<usize>> {
+        let all = self.kernel.read(|snapshot| ic_saga::compensation::list(snapshot, &self.run.id))?;
+        let is_undone = |row: &StepRow| {
+            let own = |one: &&ic_saga::Compensation| row.compensation_id.as_ref() == Some(&one.id);
+            all.iter().find(own).is_some_and(|one| one.state == ic_saga::State::Done)
+        };
+        let succeeded = self.rows.iter().filter(|(_, row)| row.state == StepState::Succeeded);
+        Ok(succeeded.filter(|(_, row)| is_undone(row)).map(|(at, _)| *at).collect())
     }
 }

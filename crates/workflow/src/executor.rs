@@ -48,6 +48,8 @@ struct Running {
     steps: BTreeSet<usize>,
     /// When a step that failed is tried again.
     waiting: BTreeMap<usize, Instant>,
+    /// How often each step was begun by this executor.
+    tries: BTreeMap<usize, u32>,
     /// The checkpoint that steps which overlap share.
     shared: Option<CheckpointId>,
 }
@@ -70,6 +72,8 @@ impl Flow<'_> {
             let ended = self.work_off(policy, ui, scope, &sender, &receiver, &stop);
             if ended.is_err() {
                 given_up.store(true, Relaxed);
+                drop(sender);
+                self.hear_out(&receiver);
             }
             // Whoever still sends must not wait for somebody who reads no more.
             drop(receiver);
@@ -139,6 +143,7 @@ impl Flow<'_> {
         let row = &self.rows[&at];
         running.shared = running.shared.take().or_else(|| row.checkpoint_id.clone());
         running.steps.insert(at);
+        *running.tries.entry(at).or_default() += 1;
         ui.step_begins(&row.step, row.attempts, (at + 1, self.definition.steps.len()));
         let sender = sender.clone();
         scope.spawn(move || follow(&job, &sender, stop));
@@ -175,9 +180,9 @@ impl Flow<'_> {
                     ui.warn(&Warning { code: "log_incomplete", message });
                 }
                 let retries = self.definition.steps[at].retries;
-                let attempts = u32::try_from(self.rows[&at].attempts).unwrap_or(u32::MAX);
+                let tries = running.tries.get(&at).copied().unwrap_or_default();
                 let will_retry =
-                    !matches!(outcome.exit, Exit::Code(0) | Exit::Cancelled) && attempts <= retries.max;
+                    !matches!(outcome.exit, Exit::Code(0) | Exit::Cancelled) && tries <= retries.max;
                 self.ended(at, &outcome, will_retry)?;
                 running.steps.remove(&at);
                 if will_retry {
@@ -189,6 +194,26 @@ impl Flow<'_> {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Records how the steps end that nobody waits for any more, as far as that is possible.
+    fn hear_out(&mut self, receiver: &Receiver<Event>) {
+        let mut can_record = true;
+        while let Ok(event) = receiver.recv() {
+            match event {
+                Event::Born(_, _, reply) => {
+                    let _ = reply.send(Err(gave_up()));
+                }
+                Event::Ended(at, Ok(outcome)) => {
+                    can_record = can_record && self.ended(at, &outcome, false).is_ok();
+                }
+                Event::Output(..) | Event::Ended(_, Err(_)) => {}
+            }
+        }
+        for at in self.in_state(&[StepState::Running]) {
+            let is_known = self.rows[&at].child.is_some();
+            can_record = can_record && (is_known || self.give_up(at).is_ok());
         }
     }
 
@@ -225,6 +250,10 @@ impl Flow<'_> {
     }
 }
 
+fn gave_up() -> Diagnosis {
+    Diagnosis::new(Code::Internal, "The executor gave up.")
+}
+
 /// Runs a step's command on a thread of its own. Whoever listens may have gone: then the step is on its way to its end.
 fn follow(job: &Job, sender: &SyncSender<Event>, stop: &(dyn Fn() -> bool + Sync)) {
     let command = Command {
@@ -241,9 +270,8 @@ fn follow(job: &Job, sender: &SyncSender<Event>, stop: &(dyn Fn() -> bool + Sync
         &command,
         &mut |identity| {
             let (reply, answer) = sync_channel(1);
-            let gone = || Diagnosis::new(Code::Internal, "The executor gave up.");
-            sender.send(Event::Born(job.at, identity.clone(), reply)).map_err(|_| gone())?;
-            answer.recv().map_err(|_| gone())?
+            sender.send(Event::Born(job.at, identity.clone(), reply)).map_err(|_| gave_up())?;
+            answer.recv().map_err(|_| gave_up())?
         },
         &mut |bytes| {
             let _ = sender.send(Event::Output(job.at, bytes.to_vec()));

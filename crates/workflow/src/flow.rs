@@ -11,7 +11,7 @@ use ic_ops::Kernel;
 use ic_ops::checkpoint::{Settings, StepShot, Warning, Workspace};
 use ic_ops::compensation::{Saga, Sink};
 use ic_phase::Run;
-use ic_store::path_bytes;
+use ic_store::{Snapshot, path_bytes};
 
 use crate::definition::Definition;
 use crate::graph::Plan;
@@ -71,6 +71,7 @@ impl<'k> Flow<'k> {
             .hint(format!("go there: ic -C {} ...", workspace.root.display())));
         }
         let saga = Saga::take(kernel, settings, run_id)?;
+        saga.end_children()?;
         // Whoever had it until now may have changed it.
         let run = saga.run()?;
         let workflow = kernel.read(|snapshot| table::get(snapshot, run_id))?;
@@ -106,6 +107,24 @@ impl<'k> Flow<'k> {
         self.run = self.saga.run()?;
         self.workflow = self.kernel.read(|snapshot| table::get(snapshot, &self.run.id))?;
         self.read_rows()
+    }
+
+    /// Errors: `stale_phase` if somebody rolled the run back meanwhile, `run_not_active` if it was called off.
+    pub(crate) fn require_ours(&self, snapshot: &Snapshot<'_>) -> Result<()> {
+        let run = ic_phase::run::get(snapshot, &self.run.id)?;
+        run.require_active()?;
+        if run.epoch == self.run.epoch {
+            return Ok(());
+        }
+        let short = run.id.short();
+        Err(Diagnosis::new(
+            Code::StalePhase,
+            format!(
+                "The run {short} was rolled back while its workflow was executed: nothing further is begun."
+            ),
+        )
+        .hint(format!("to go on from {}: ic workflow resume {short}", run.phase))
+        .detail("run_id", run.id.as_str()))
     }
 
     pub(crate) fn in_state(&self, states: &[StepState]) -> BTreeSet<usize> {

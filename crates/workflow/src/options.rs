@@ -23,7 +23,7 @@ pub struct Overrides {
     pub interrupted: Arc<AtomicBool>,
 }
 
-/// Whether a workflow can be started like this. Errors: as [`crate::run`] would give before anything begins.
+/// Whether a workflow can be started like this. Errors: as [`run`] would give before anything begins.
 pub fn check(definition: &Definition, overrides: &Overrides) -> Result<()> {
     check_strategy(definition, &options(definition, overrides, None))
 }
@@ -38,6 +38,7 @@ pub(crate) fn options(definition: &Definition, overrides: &Overrides, before: Op
         on_failure: said,
         strategy: strategy.as_str().to_owned(),
         jobs: overrides.jobs.or(before.map(|before| before.jobs)).unwrap_or(1).max(1),
+        force: overrides.force,
     }
 }
 

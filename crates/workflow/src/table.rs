@@ -94,6 +94,9 @@ pub struct Options {
     pub strategy: String,
     /// How many steps may run at once.
     pub jobs: usize,
+    /// Whether a rollback that was begun passes over what cannot be undone.
+    #[serde(default)]
+    pub force: bool,
 }
 
 /// A workflow that was started.
@@ -275,16 +278,33 @@ pub(crate) fn set_options(tx: &Transaction<'_>, run: &RunId, options: &Options) 
     )
 }
 
-/// The steps of an epoch, in the order of beginning.
+/// The steps that stand in an epoch, in the order of beginning: those of its own, and those that ended well in an earlier one
+/// and that no rollback took back.
 pub(crate) fn steps(snapshot: &Snapshot<'_>, run: &RunId, epoch: i64) -> Result<Vec<StepRow>> {
     let mut steps = snapshot.query_all(
-        "SELECT step, state, started, dispatch_id, checkpoint_id, compensation_id, attempts, exit_code, error, \
-         duration_ms, log, head, child FROM workflow_steps WHERE run_id = $1 AND epoch = $2",
+        "SELECT s.step, s.state, s.started, s.dispatch_id, s.checkpoint_id, s.compensation_id, s.attempts, s.exit_code, \
+         s.error, s.duration_ms, s.log, s.head, s.child FROM workflow_steps s WHERE s.run_id = $1 AND s.epoch = \
+         (SELECT max(l.epoch) FROM workflow_steps l LEFT JOIN dispatches d ON d.id = l.dispatch_id \
+          WHERE l.run_id = s.run_id AND l.step = s.step AND (l.epoch = $2 OR \
+          (l.epoch < $2 AND l.state = 'succeeded' AND d.id IS NOT NULL AND d.rolled_back_by IS NULL)))",
         &[&run.as_str(), &epoch],
         StepRow::from_row,
     )?;
     steps.sort_by_key(|row| row.started);
     Ok(steps)
+}
+
+/// The first work on a step in an epoch, if it was begun.
+pub(crate) fn first_dispatch(
+    snapshot: &Snapshot<'_>,
+    (run, epoch): (&RunId, i64),
+    step: &str,
+) -> Result<Option<DispatchId>> {
+    snapshot.query_opt(
+        "SELECT id FROM dispatches WHERE run_id = $1 AND epoch = $2 AND name = $3 ORDER BY seq LIMIT 1",
+        &[&run.as_str(), &epoch, &step],
+        |row| row.get(0).map(DispatchId::from_ledger),
+    )
 }
 
 /// The last epoch in which a step was begun.
@@ -304,7 +324,7 @@ pub(crate) fn put_step(
     tx.execute_one(
         "INSERT INTO workflow_steps (run_id, epoch, step, state, started, dispatch_id, checkpoint_id, compensation_id, \
          attempts, exit_code, error, duration_ms, log, head, child, updated_at) \
-         VALUES ($1, $2, $3, $4, (SELECT coalesce(max(started), 0) + 1 FROM workflow_steps WHERE run_id = $1 AND epoch = $2), \
+         VALUES ($1, $2, $3, $4, (SELECT coalesce(max(started), 0) + 1 FROM workflow_steps WHERE run_id = $1), \
          $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) \
          ON CONFLICT (run_id, epoch, step) DO UPDATE SET state = excluded.state, dispatch_id = excluded.dispatch_id, \
          checkpoint_id = excluded.checkpoint_id, compensation_id = excluded.compensation_id, \

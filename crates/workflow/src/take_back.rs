@@ -4,6 +4,7 @@
 //! and then has nothing to do, and the run moves back in one transaction at the end.
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RollbackId};
+use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy as Restoring;
 use ic_ops::Kernel;
 use ic_ops::checkpoint::{self, Conflict, RestoreRequest, Settings, Warning, Watch, Which};
@@ -17,6 +18,7 @@ use serde_json::json;
 
 use crate::definition::Strategy;
 use crate::flow::{Flow, Ui};
+use crate::others;
 use crate::report::{Report, Restored, Status, TakenBack};
 use crate::table::{self, State, StepRow, StepState, Workflow};
 
@@ -29,7 +31,7 @@ impl Flow<'_> {
             self.kernel.read(|snapshot| undo_plan(snapshot, &self.run, &self.workflow, strategy, force))?;
         if !self.is_rolling_back() && !force {
             let rows: Vec<&StepRow> = self.rows.values().collect();
-            refuse_to_overwrite(self.kernel, self.settings, &self.workflow, &rows, strategy)?;
+            refuse_to_overwrite(self.kernel, self.settings, &self.workflow, (&rows, true), strategy)?;
         }
         self.saga.close()?;
         let failed = self.workflow.failed_step.clone().zip(self.workflow.error.clone());
@@ -86,6 +88,12 @@ impl Flow<'_> {
             ui.warn(&Warning { code: "no_checkpoint", message: message.to_owned() });
             return Ok(None);
         };
+        let is_gone = self.kernel.read(|snapshot| record::get(snapshot, &target))?.pruned_at.is_some();
+        if is_gone && force {
+            let message = "the checkpoint from before the steps was given up: files and git stay as they are";
+            ui.warn(&Warning { code: "no_checkpoint", message: message.to_owned() });
+            return Ok(None);
+        }
         ui.restoring(strategy.as_str());
         let request = request(self.kernel, &target, strategy, force);
         let report = checkpoint::restore(self.kernel, self.settings, &request, &Watch::default())?;
@@ -152,21 +160,37 @@ impl Flow<'_> {
 
 /// Refuses a rollback that would overwrite what somebody else changed. It must not have begun: what an undo changes counts too.
 ///
-/// Errors: `conflict`, with `details.conflicts`, and all for which the restore would be refused.
+/// Errors: `conflict`, with `details.conflicts`; if the run `is_ours`, and so none of its steps lives, also all else for which the
+/// restore would be refused.
 pub(crate) fn refuse_to_overwrite(
     kernel: &Kernel,
     settings: &Settings,
     workflow: &Workflow,
-    rows: &[&StepRow],
+    (rows, is_ours): (&[&StepRow], bool),
     strategy: Strategy,
 ) -> Result<()> {
     let Some(target) = target(workflow, rows, strategy) else { return Ok(()) };
-    let request = RestoreRequest { dry_run: true, ..request(kernel, &target, strategy, false) };
-    let report = checkpoint::restore(kernel, settings, &request, &Watch::default())?;
-    let Some(first) = report.conflicts.first() else { return Ok(()) };
+    let request = RestoreRequest { dry_run: true, ..request(kernel, &target, strategy, !is_ours) };
+    let report = checkpoint::restore(kernel, settings, &request, &Watch::default()).map_err(|error| {
+        match error.code() {
+            Code::CheckpointNotFound => {
+                let run = workflow.run_id.short();
+                error.hint(format!(
+                    "to undo its effects and leave files and git: ic workflow rollback {run} --force"
+                ))
+            }
+            _ => error,
+        }
+    })?;
+    let mut conflicts = report.conflicts;
+    if conflicts.is_empty() {
+        let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
+        conflicts = others::conflicts(kernel, settings, &target, paths)?;
+    }
+    let Some(first) = conflicts.first() else { return Ok(()) };
     let text = |conflict: &Conflict| String::from_utf8_lossy(&conflict.path.0).into_owned();
     let named = |conflict: &Conflict| json!({ "path": text(conflict), "reason": conflict.reason });
-    let more = match report.conflicts.len() - 1 {
+    let more = match conflicts.len() - 1 {
         0 => String::new(),
         more => format!("; so would {more} more"),
     };
@@ -176,7 +200,7 @@ pub(crate) fn refuse_to_overwrite(
         format!("{} would be overwritten: {}{more}.", text(first), first.reason),
     )
     .hint(format!("to overwrite it: ic workflow rollback {run} --force"))
-    .detail("conflicts", report.conflicts.iter().map(named).collect::<Vec<_>>()))
+    .detail("conflicts", conflicts.iter().map(named).collect::<Vec<_>>()))
 }
 
 /// The checkpoint before the first step; with [`Strategy::Partial`], before the one that failed.

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::{call, content, git, lines, project, repository, run, states, status, step, touch, undone};
-use crate::compensation::processes::{is_alive, wait_for};
+use super::{call, content, lines, project, run, states, status, step, touch, undone};
 use crate::support::Project;
 
 /// The last of three steps fails until `fixed` stands beside the project; each step and each undo writes its name down.
@@ -22,14 +21,14 @@ steps:
     compensate: {shell: 'echo three >> ../undone'}
 ";
 
-fn release() -> Project {
+pub(super) fn release() -> Project {
     let project = project(RELEASE);
     project.write("kept.txt", "1\n");
     project
 }
 
 /// Whether the tree is as before the workflow.
-fn is_as_before(project: &Project) -> bool {
+pub(super) fn is_as_before(project: &Project) -> bool {
     content(project, "kept.txt").as_deref() == Some("1\n")
         && ["made.txt", "three.txt", "deep"].iter().all(|path| !project.root().join(path).exists())
 }
@@ -229,105 +228,6 @@ steps:
 }
 
 #[test]
-fn files_are_put_back_and_processes_ended_as_declared() {
-    let project = project(
-        "name: kinds
-steps:
-  - id: settings
-    phase: work
-    run: 'echo new > settings; echo new > new.txt'
-    compensate: {restore-file: [settings, new.txt]}
-  - id: server
-    run: 'sleep 300 > /dev/null 2>&1 & echo $! > server.pid; cp server.pid ../pid'
-    compensate: {kill-process: server.pid}
-  - {id: last, run: 'exit 1', compensate: {retry: it is flaky}}
-",
-    );
-    // Without checkpoints nothing but the compensations brings anything back.
-    project.write(".ic.yaml", "rollback: {checkpointing: {auto: false}}\n");
-    project.write("settings", "old\n");
-    let report = run(&project, "", 1);
-    let pid: u32 = lines(&project, "pid")[0].parse().expect("a number");
-    assert!(is_alive(pid), "a server outlives its step");
-    assert_eq!(step(&report, "settings")["checkpoint_id"], json!(null));
-    let report = call(&project, "workflow rollback --yes", 0);
-    assert_eq!(undone(&report), ["server", "settings"]);
-    assert_eq!(report["warnings"][0]["code"], "no_checkpoint");
-    assert_eq!(
-        (content(&project, "settings").as_deref(), content(&project, "new.txt")),
-        (Some("old\n"), None)
-    );
-    wait_for("the server is ended", || !is_alive(pid));
-}
-
-const COMMITS: &str = "name: commits
-steps:
-  - {id: one, phase: first, run: 'echo 1 > one.txt && git add one.txt && git commit -q -m one.txt', compensate: {shell: 'echo one >> ../undone'}}
-  - {id: two, phase: second, run: 'echo 2 > two.txt && git add two.txt && git commit -q -m two.txt && exit 1', compensate: {shell: 'echo two >> ../undone'}}
-";
-
-#[test]
-fn each_strategy_restores_what_it_says() {
-    for (strategy, commits, files, undone_steps, phase) in [
-        ("full", 0, (false, false), vec!["two", "one"], "first"),
-        ("files-only", 2, (false, false), vec!["two", "one"], "first"),
-        ("git-only", 0, (true, true), vec!["two", "one"], "first"),
-        ("partial", 1, (true, false), vec!["two"], "second"),
-    ] {
-        let project = repository(COMMITS);
-        let before = git(&project, &["rev-parse", "HEAD"]);
-        let report = run(&project, &format!("--on-failure rollback --strategy {strategy}"), 1);
-        assert_eq!(undone(&report), undone_steps, "{strategy}");
-        assert_eq!(report["rollback"]["strategy"], strategy);
-        let since = git(&project, &["rev-list", "--count", &format!("{before}..HEAD")]);
-        assert_eq!(since, commits.to_string(), "{strategy}");
-        let there = |path: &str| content(&project, path).is_some();
-        assert_eq!((there("one.txt"), there("two.txt")), files, "{strategy}");
-        assert_eq!(status(&project), ("active".to_owned(), phase.to_owned()), "{strategy}");
-    }
-}
-
-#[test]
-fn after_a_partial_rollback_only_the_failed_step_runs_again() {
-    let project = repository(&COMMITS.replace("exit 1", "test -e ../fixed"));
-    run(&project, "--on-failure rollback --strategy partial", 1);
-    touch(&project, "fixed");
-    let report = call(&project, "workflow resume @", 0);
-    assert_eq!(states(&report), ["succeeded", "succeeded"]);
-    assert_eq!(step(&report, "one")["attempts"], json!(1));
-    let report = call(&project, "workflow rollback --strategy full --yes", 0);
-    assert_eq!(undone(&report), ["two", "one"]);
-    assert!(content(&project, "one.txt").is_none() && content(&project, "two.txt").is_none());
-}
-
-#[test]
-fn a_rollback_of_no_named_run_means_the_active_one_else_the_last_workflow() {
-    let project = release();
-    assert_eq!(project.refused("workflow rollback --yes"), (3, "run_not_found".to_owned()));
-    touch(&project, "fixed");
-    let first = run(&project, "", 0);
-    let second = run(&project, "", 0);
-    assert_eq!(project.refused("workflow rollback"), (3, "confirmation_required".to_owned()));
-    let report = call(&project, "workflow rollback --yes", 0);
-    assert_eq!(report["run_id"], second["run_id"]);
-    assert_eq!(
-        project.refused("workflow rollback --yes"),
-        (1, "conflict".to_owned()),
-        "it is the active one now"
-    );
-    project.ok(&format!("run cancel {}", second["run_id"].as_str().expect("a run")));
-    let by_hand = project.ok("run create --goal 'By hand' --phases a,b");
-    assert_eq!(project.refused("workflow rollback --yes"), (1, "conflict".to_owned()), "no workflow");
-    project.ok(&format!("run cancel {by_hand}"));
-    let line = format!("workflow rollback {} --yes", first["run_id"].as_str().expect("a run"));
-    // The second one was taken back, so that the tree is as the first one left it.
-    assert_eq!(call(&project, &line, 0)["status"], "rolled_back");
-    assert!(is_as_before(&project));
-    project.ok("run create --goal 'By hand' --phases a,b");
-    assert_eq!(project.refused("workflow rollback --yes"), (3, "ambiguous_run".to_owned()));
-}
-
-#[test]
 fn a_cancelled_workflow_is_neither_resumed_nor_taken_back() {
     let project = release();
     let report = run(&project, "", 1);
@@ -339,4 +239,28 @@ fn a_cancelled_workflow_is_neither_resumed_nor_taken_back() {
         (1, "run_not_active".to_owned())
     );
     assert!(lines(&project, "undone").is_empty());
+}
+
+#[test]
+fn a_step_that_failed_keeps_its_key_when_it_is_resumed() {
+    // An undo that does not run after a failure is settled by it, and its step's next attempt has another.
+    for (compensate, keeps) in [
+        ("", true),
+        (", compensate: skip", true),
+        (", compensate: {shell: 'true'}", true),
+        (", compensate: {shell: 'true', on-failure: false}", false),
+    ] {
+        let flow = format!(
+            "name: key\nsteps:\n  - {{id: one, phase: first, run: 'echo $IC_IDEMPOTENCY_KEY >> ../keys; test -e ../fixed'{compensate}}}\n"
+        );
+        let project = project(&flow);
+        run(&project, "", 1);
+        touch(&project, "fixed");
+        call(&project, "workflow resume @", 0);
+        let keys = lines(&project, "keys");
+        assert_eq!(keys[0] == keys[1], keeps, "{compensate}");
+        call(&project, "workflow rollback --yes", 0);
+        call(&project, "workflow resume @", 0);
+        assert_ne!(lines(&project, "keys")[2], keys[0], "{compensate}: done anew");
+    }
 }

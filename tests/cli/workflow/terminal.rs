@@ -106,6 +106,12 @@ fn enter_rolls_back() {
 }
 
 #[test]
+fn the_guide_shows_the_question() {
+    let guide = std::fs::read_to_string(crate::support::docs("WORKFLOWS.md")).expect("the guide");
+    assert!(guide.contains(&format!("\n{PROMPT}\n")));
+}
+
+#[test]
 fn no_leaves_everything_as_it_is() {
     // Ctrl-D is no answer, and so no yes.
     for answer in ["n\n", "no\n", "what\n", "\u{4}"] {

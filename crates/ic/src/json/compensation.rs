@@ -147,7 +147,7 @@ impl From<&Action> for ActionJson {
             Action::RestoreFiles { files } => {
                 Self::RestoreFiles { files: files.iter().map(BeforeJson::from).collect() }
             }
-            Action::KillProcess { pid_file, identity } => Self::KillProcess {
+            Action::KillProcess { pid_file, identity, .. } => Self::KillProcess {
                 pid: identity.as_ref().map(|identity| identity.pid),
                 pid_file: pid_file.as_ref().map(PathJson::from),
             },

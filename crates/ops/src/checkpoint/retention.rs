@@ -208,9 +208,10 @@ fn prune_sometimes(workspace: &Workspace<'_>, retention: &Retention) -> Result<(
     Ok(())
 }
 
-/// What must not be given up: what unfinished runs took when they moved, and what undo and redo go to next.
+/// What must not be given up: what unfinished runs took when they moved and before their steps, and what undo and redo go to next.
 fn pinned(snapshot: &Snapshot<'_>) -> Result<HashSet<CheckpointId>> {
     let mut pinned: HashSet<CheckpointId> = record::of_unfinished_runs(snapshot)?.into_iter().collect();
+    pinned.extend(of_unfinished_workflows(snapshot)?);
     let mut of_root: BTreeMap<std::path::PathBuf, Vec<Restore>> = BTreeMap::new();
     for restore in journal::all(snapshot)? {
         of_root.entry(restore.root.clone()).or_default().push(restore);
@@ -226,6 +227,17 @@ fn pinned(snapshot: &Snapshot<'_>) -> Result<HashSet<CheckpointId>> {
         }
     }
     Ok(pinned)
+}
+
+/// The checkpoints from before the steps of unfinished workflows, those aside that were taken back.
+fn of_unfinished_workflows(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
+    snapshot.query_all(
+        "SELECT s.checkpoint_id FROM workflow_steps s JOIN runs r ON r.id = s.run_id \
+         JOIN dispatches d ON d.id = s.dispatch_id \
+         WHERE r.status IN ('active', 'rolling_back') AND d.rolled_back_by IS NULL AND s.checkpoint_id IS NOT NULL",
+        &[],
+        |row| row.get(0).map(CheckpointId::from_ledger),
+    )
 }
 
 impl Workspace<'_> {

@@ -26,7 +26,7 @@ pub enum Scope {
 /// What is undone, first undone first, and what stays.
 #[derive(Debug, Clone)]
 pub struct UndoPlan {
-    /// All that was ever begun, undone or not, in the order of beginning.
+    /// All that may have a part in it, undone or not, in the order of beginning.
     pub(super) compensations: Vec<Compensation>,
     pub(super) started: Vec<StartedStep>,
     pub(super) order: Vec<usize>,
@@ -50,15 +50,17 @@ impl UndoPlan {
 /// Plans the undo of a run's effects. Errors: `unknown_phase`, `phase_ahead`, `compensation_not_found` for a step that has
 /// none.
 pub fn plan(snapshot: &Snapshot<'_>, run: &Run, scope: &Scope, force: bool) -> Result<UndoPlan> {
-    let compensations = compensation::list(snapshot, &run.id)?;
+    let mut compensations = compensation::list(snapshot, &run.id)?;
+    if let Scope::Dependents(step) = scope
+        && !compensations.iter().any(|compensation| compensation.step == *step)
+    {
+        return Err(no_such_step(run, step));
+    }
+    // What is over in an attempt that was taken back holds nothing of the next one, though its steps have the same names.
+    compensations.retain(|compensation| compensation.state.is_open() || compensation.epoch == run.epoch);
     let started: Vec<StartedStep> = compensations.iter().map(Compensation::started).collect();
     let reach = match scope {
-        Scope::Dependents(step) => {
-            if !compensations.iter().any(|compensation| compensation.step == *step) {
-                return Err(no_such_step(run, step));
-            }
-            order::Scope::Dependents(step.clone())
-        }
+        Scope::Dependents(step) => order::Scope::Dependents(step.clone()),
         Scope::All | Scope::ToPhase(_) | Scope::After(_) => order::Scope::All,
     };
     let cut = match scope {

@@ -86,6 +86,12 @@ impl<'k> Saga<'k> {
         })
     }
 
+    /// Ends what a predecessor left running: steps and undos of this run. The caller has started nothing yet.
+    pub fn end_children(&self) -> Result<()> {
+        let children = self.kernel.read(|snapshot| owner::children(snapshot, &self.run_id))?;
+        children.iter().try_for_each(|child| process::end_group(child, GRACE).map(|_| ()))
+    }
+
     /// The run as it is.
     pub fn run(&self) -> Result<Run> {
         self.kernel.read(|snapshot| run::get(snapshot, &self.run_id))
@@ -127,9 +133,7 @@ impl<'k> Saga<'k> {
         let run = self.run()?;
         let workspace = Workspace::of_run(self.kernel, &run, self.settings)?;
         // What a predecessor left running must not meet what is undone now, whether that is meant or not.
-        for child in plan.compensations.iter().filter_map(|compensation| compensation.child.as_ref()) {
-            process::end_group(child, GRACE)?;
-        }
+        self.end_children()?;
         let (mut results, mut failed) = (Vec::new(), Vec::new());
         let mut undone = BTreeSet::new();
         for at in plan.order.iter().copied() {

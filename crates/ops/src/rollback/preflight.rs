@@ -105,8 +105,11 @@ pub(super) fn hash(
         json!([ids(&mut effects.compensations.iter().map(|c| &c.id)), ids(&mut effects.left.iter())])
     });
     let tree = parts.tree.as_ref().map(|tree| tree.plan_hash.clone());
+    let data = parts.data.as_ref().map(|data| json!([data.database.to_string_lossy(), data.rows]));
     let layers: Vec<&str> = layers.iter().map(|layer| layer.as_str()).collect();
-    let whole = json!({ "workflow": rollback.plan_hash, "layers": layers, "effects": effects, "tree": tree });
+    let whole = json!({
+        "workflow": rollback.plan_hash, "layers": layers, "effects": effects, "tree": tree, "data": data,
+    });
     ic_events::hex(&Sha256::digest(whole.to_string().as_bytes()).into())
 }
 

@@ -8,22 +8,22 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use ic_base::{Code, Diagnosis, Result, Seq, Timestamp};
-use ic_checkpoint::restore::journal::Restore;
 use ic_dispatch::cancel;
 use ic_events::{Event, EventType, NewEvent};
 use ic_phase::{RunStatus, run, skip};
 use ic_runtrack::{agent, artifact};
 use ic_saga::compensation::{self, Compensation, State};
-use ic_store::{Snapshot, Transaction, path_from_bytes};
+use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
+use super::back::{put_tree_back, tree_to_put_back};
 use super::carry::cut_of;
 use super::data;
 use super::layer::Layer;
 use super::table::{self, Remembered, RollbackStatus};
 use super::whole::take_unfinished;
 use crate::Kernel;
-use crate::checkpoint::{self, Report, RestoreRequest, Settings, Watch, Which, Workspace};
+use crate::checkpoint::{Report, Settings, Watch};
 use crate::compensation::Saga;
 
 /// A rollback that was taken back, or as much of it as could be.
@@ -69,9 +69,10 @@ pub fn undo(
     let saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
     // Whoever had the run before may have taken it back already.
     let (remembered, until, effects) = kernel.read(|snapshot| check(snapshot, remembered.id.as_str()))?;
+    let tree = tree_to_put_back(&saga, &remembered, until, watch)?;
     // Rows that are back already are left alone, so this can be tried again whatever becomes of the tree.
     data::put_back(kernel, settings, &remembered.id, kernel.context.now())?;
-    let tree = put_tree_back(&saga, &remembered, until, watch)?;
+    let tree = tree.map_or(Ok(Vec::new()), |tree| put_tree_back(&tree, watch))?;
     let end = (EventType::RollbackUndone, RollbackStatus::Undone);
     finish(&saga, remembered, (tree, effects), end, |tx, remembered| require_quiet(tx, remembered, until))
 }
@@ -83,9 +84,10 @@ pub fn undo(
 pub fn abandon(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Abandoned> {
     let (saga, remembered) = take_unfinished(kernel, settings, reference)?;
     let effects = kernel.read(|snapshot| undone_effects(snapshot, &remembered, Seq::MAX))?;
+    let tree = tree_to_put_back(&saga, &remembered, Seq::MAX, watch)?;
     // Rows that are back already are left alone, so this can be tried again whatever becomes of the tree.
     data::put_back(kernel, settings, &remembered.id, kernel.context.now())?;
-    let tree = put_tree_back(&saga, &remembered, Seq::MAX, watch)?;
+    let tree = tree.map_or(Ok(Vec::new()), |tree| put_tree_back(&tree, watch))?;
     let end = (EventType::RollbackAbandoned, RollbackStatus::Abandoned);
     finish(&saga, remembered, (tree, effects), end, |_, _| Ok(()))
 }
@@ -104,6 +106,12 @@ fn finish(
     let seq = saga.write(|tx, now| {
         check(tx, &remembered)?;
         put_back(tx, now, &remembered, end)
+    });
+    let seq = seq.map_err(|error| match error.code() {
+        Code::Conflict if !tree.is_empty() => error.hint(
+            "files and git are back already; to have them as the rollback left them: ic checkpoint undo",
+        ),
+        _ => error,
     })?;
     let remembered = saga.kernel.read(|snapshot| table::get(snapshot, &remembered.id))?;
     Ok(Undone { remembered, tree, effects, seq: Some(seq) })
@@ -242,77 +250,6 @@ fn undone_effects(snapshot: &Snapshot<'_>, remembered: &Remembered, until: Seq) 
             && c.rolled_back_by.as_ref().is_none_or(|by| *by == remembered.id)
     });
     Ok(all)
-}
-
-/// Puts files and git's state back as they were before the rollback touched them, newest restore first.
-///
-/// Errors: `conflict` if somebody changed since what it had restored; nothing is changed then.
-fn put_tree_back(saga: &Saga<'_>, remembered: &Remembered, until: Seq, watch: &Watch) -> Result<Vec<Report>> {
-    let has_tree = remembered.layers.iter().any(|layer| matches!(layer, Layer::Files | Layer::Git));
-    let target =
-        saga.kernel.read(|snapshot| ic_checkpoint::record::of_advance(snapshot, remembered.cut_seq))?;
-    let Some(target) = target.filter(|_| has_tree) else { return Ok(Vec::new()) };
-    let workspace = Workspace::of_run(saga.kernel, &saga.run()?, saga.settings)?;
-    // One that was interrupted is taken back like the others, once it is finished.
-    checkpoint::settle(&workspace, watch)?;
-    let mut restores = checkpoint::restores_since(&workspace, &target.id, remembered.seq)?;
-    restores.retain(|restore| restore.seq < until);
-    require_untouched(&workspace, &restores)?;
-    let mut reports = Vec::new();
-    for restore in restores.iter().rev() {
-        let request = RestoreRequest {
-            which: Which::Id(restore.safety_id.as_str()),
-            strategy: Some(restore.strategy),
-            paths: &[],
-            mine: false,
-            dry_run: false,
-            force: false,
-            keep_theirs: false,
-            into: false,
-            expect_plan: None,
-        };
-        let by_hand = |error: Diagnosis| match error.code() {
-            Code::Conflict | Code::ForeignCommits => error.hint(format!(
-                "put the tree back by hand, then call again: ic checkpoint restore {} --force --yes",
-                restore.safety_id.short()
-            )),
-            _ => error,
-        };
-        let report = checkpoint::take_restore_back(&workspace, restore, &request, watch).map_err(by_hand)?;
-        let is_whole = report.failed.is_empty();
-        reports.push(report);
-        if !is_whole {
-            break;
-        }
-    }
-    Ok(reports)
-}
-
-/// Errors: `conflict`, naming what somebody changed since the rollback restored it.
-fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<()> {
-    let changed = checkpoint::changed_since(workspace, restores)?;
-    let Some(first) = changed.first() else { return Ok(()) };
-    let shown = |path: &[u8]| path_from_bytes(path).display().to_string();
-    let others = match changed.len() - 1 {
-        0 => String::new(),
-        n => format!(", and {n} more"),
-    };
-    let left = restores.iter().rev().find_map(|restore| restore.restored_id.as_ref());
-    let hint = left.map_or_else(String::new, |left| {
-        format!(
-            "this puts it as it was (and keeps your changes in a checkpoint): ic checkpoint restore {} --yes",
-            left.short()
-        )
-    });
-    Err(Diagnosis::new(
-        Code::Conflict,
-        format!(
-            "What the rollback restored was changed since: {}{others}. Nothing was changed.",
-            shown(&first.0)
-        ),
-    )
-    .hint(hint)
-    .detail("paths", changed.iter().map(|path| shown(&path.0)).collect::<Vec<_>>()))
 }
 
 /// The pointer, the marks and the event, in one transaction.

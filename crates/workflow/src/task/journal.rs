@@ -118,7 +118,7 @@ impl<'k> Journal<'k> {
         let outputs = context.outputs.iter().filter_map(text_of).collect();
         self.saga.write(|tx, now| {
             dispatch::finish(tx, now, &dispatch::get(tx, dispatch)?, &ending)?;
-            armed.iter().try_for_each(|row| rows::end_step(tx, now, row, end, &outputs, &row.action))
+            armed.iter().try_for_each(|row| rows::end_step(tx, now, row, Some(end), &outputs, &row.action))
         })
     }
 

@@ -33,7 +33,7 @@ use crate::signals;
 Exit 0 completed; 1 a step failed, and it was rolled back or stopped; 4 the rollback is not finished, and
 ic workflow resume RUN goes on. docs/WORKFLOWS.md is a tutorial.")]
 pub(crate) struct Start {
-    /// The file
+    /// The file of the workflow
     file: PathBuf,
     /// Say what would be run and change nothing
     #[arg(long)]
@@ -48,15 +48,15 @@ pub(crate) struct Start {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic workflow resume @
-  ic workflow resume @ --on-failure rollback --yes          # roll back what failed instead of trying again
+  ic workflow resume @ --on-failure rollback --yes    # take it back instead of trying again
 
 Exit codes as of ic workflow run. A rollback that was begun is finished first, and asks unless by --yes.")]
 pub(crate) struct Resume {
-    /// The run: an id, the end of one, `@` or `scope:SCOPE_ID`
+    /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     #[command(flatten)]
     choices: Choices,
-    /// Pass over what cannot be undone, and put back what somebody else changed
+    /// Undo what was done before a pivot too, and overwrite what somebody else changed
     #[arg(long)]
     force: bool,
     /// Do not ask before a rollback goes on
@@ -82,7 +82,7 @@ pub(crate) struct Rollback {
     /// What is restored [default: as the workflow was started]
     #[arg(long, value_enum, value_name = "S")]
     strategy: Option<StrategyFlag>,
-    /// Pass over what cannot be undone, and put back what somebody else changed
+    /// Undo what was done before a pivot too, and overwrite what somebody else changed
     #[arg(long)]
     force: bool,
     /// Do not ask

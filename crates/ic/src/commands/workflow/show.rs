@@ -14,7 +14,7 @@ use crate::session::Session;
   ic workflow show @
   ic workflow show @ --json | jq -r '.steps[] | select(.state == \"failed\").log'")]
 pub(crate) struct Show {
-    /// The run: an id, the end of one, `@` or `scope:SCOPE_ID`
+    /// The run: an id, the end of one, @, or scope:NAME
     run: String,
 }
 

@@ -19,7 +19,7 @@ use crate::session::Session;
 
 A file that is not valid is named with line and column, exit 3.")]
 pub(crate) struct Validate {
-    /// The file
+    /// The file of the workflow
     file: PathBuf,
 }
 

@@ -1,0 +1,210 @@
+//! What is recorded of a step when an attempt is over: how it ended, its commits, its outputs, what is known about its undo.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ic_base::{Result, Timestamp};
+use ic_checkpoint::git;
+use ic_dispatch::dispatch::{self, Ending};
+use ic_dispatch::status::DispatchStatus;
+use ic_dispatch::{Dispatch, code, report};
+use ic_saga::Action;
+use ic_saga::child::{Exit, Outcome};
+use ic_saga::compensation::{self, State, StepEnd};
+use ic_saga::undo::{describe, with_tail, written};
+use ic_store::Transaction;
+
+use crate::flow::Flow;
+use crate::job::outputs_of;
+use crate::table::{self, StepRow, StepState};
+
+/// More bytes of outputs are not read.
+const LONGEST_OUTPUTS: u64 = 1 << 20;
+
+/// Nothing of an attempt ran.
+const NOT_BEGUN: Exit = Exit::NotStarted(String::new());
+
+impl Flow<'_> {
+    /// Records how an attempt ended; `will_retry`: another one follows.
+    pub(crate) fn ended(&mut self, at: usize, outcome: &Outcome, will_retry: bool) -> Result<()> {
+        let Some(row) = self.rows.get(&at).cloned() else { return Ok(()) };
+        let error = match &outcome.exit {
+            Exit::Code(0) => None,
+            other => Some(with_tail(&describe(other), &outcome.tail)),
+        };
+        let state = match &outcome.exit {
+            Exit::Code(0) => StepState::Succeeded,
+            Exit::Cancelled => StepState::Interrupted,
+            _ if will_retry => StepState::Running,
+            _ => StepState::Failed,
+        };
+        let row = StepRow {
+            state,
+            exit_code: match outcome.exit {
+                Exit::Code(code) => Some(i64::from(code)),
+                _ => None,
+            },
+            error,
+            duration_ms: i64::try_from(outcome.duration.as_millis()).ok(),
+            child: None,
+            ..row
+        };
+        self.settle(at, row, Some(&outcome.exit))
+    }
+
+    /// Records that the attempts of an executor that died are over. Their processes were ended when the run was taken over.
+    pub(crate) fn lose_running(&mut self) -> Result<()> {
+        let running = self.in_state(&[StepState::Running]);
+        let first = running.iter().filter_map(|at| self.rows.get(at)).min_by_key(|row| row.started);
+        if let Some(first) = first {
+            // What was committed since is their work.
+            self.head.clone_from(&first.head);
+        }
+        for at in running {
+            let Some(row) = self.rows.get(&at).cloned() else { continue };
+            // A process that is not recorded did not become the command.
+            let exit = row.child.is_none().then_some(NOT_BEGUN);
+            let error = Some("its executor died".to_owned());
+            let row = StepRow { state: StepState::Interrupted, error, child: None, ..row };
+            self.settle(at, row, exit.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// Records that a step which failed is not tried again, though it might have been: something else ended the workflow.
+    pub(crate) fn give_up(&mut self, at: usize) -> Result<()> {
+        let Some(row) = self.rows.get(&at).cloned() else { return Ok(()) };
+        self.settle(at, StepRow { state: StepState::Interrupted, ..row }, Some(&NOT_BEGUN))
+    }
+
+    /// Records that what needs a step that failed is not begun.
+    pub(crate) fn pass_over_dependents(&mut self, failed: usize) -> Result<()> {
+        let because = format!("it needs {}, which failed", self.definition.steps[failed].id);
+        let begun = |at: &usize| self.rows.get(at).is_some_and(|row| row.state != StepState::Pending);
+        let passed: Vec<(usize, StepRow)> = self
+            .plan
+            .descendants(failed)
+            .into_iter()
+            .filter(|at| !begun(at))
+            .map(|at| {
+                let row = self.rows.get(&at).cloned();
+                let row = row.unwrap_or_else(|| StepRow::pending(&self.definition.steps[at].id));
+                (at, StepRow { state: StepState::Skipped, error: Some(because.clone()), ..row })
+            })
+            .collect();
+        self.saga.write(|tx, now| {
+            passed
+                .iter()
+                .try_for_each(|(_, row)| table::put_step(tx, now, (&self.run.id, self.run.epoch), row))
+        })?;
+        self.rows.extend(passed);
+        Ok(())
+    }
+
+    /// Records a step that is not under way any more, with its commits, its outputs, and what is known about its undo. `exit`:
+    /// how its command ended, if somebody knows.
+    fn settle(&mut self, at: usize, row: StepRow, exit: Option<&Exit>) -> Result<()> {
+        let step = &self.definition.steps[at];
+        let since = if self.head.is_some() { self.head.clone() } else { row.head.clone() };
+        let head = git::head(&self.workspace.root);
+        let commits = if head == since || head.is_none() {
+            report::Report::default()
+        } else {
+            // Commits that git cannot tell are found by the next checkpoint; a rollback asks before it touches them.
+            let log = git::log_since(&self.workspace.root, since.as_deref()).unwrap_or_default();
+            report::parse(&log).unwrap_or_default()
+        };
+        let outputs = row.log.as_deref().map(|log| read_outputs(&outputs_of(log))).unwrap_or_default();
+        let runs_when_failed = step.compensate.as_ref().is_none_or(|declared| declared.on_failure);
+        self.saga.write(|tx, now| {
+            table::put_step(tx, now, (&self.run.id, self.run.epoch), &row)?;
+            if let Some(id) = &row.dispatch_id {
+                let dispatch = dispatch::get(tx, id)?;
+                code::record(tx, now, &dispatch, &commits)?;
+                if dispatch.status == DispatchStatus::Running && dispatch.rolled_back_by.is_none() {
+                    end_dispatch(tx, now, &dispatch, &row, matches!(exit, Some(Exit::TimedOut)))?;
+                }
+            }
+            let Some(id) = row.compensation_id.as_ref().filter(|_| row.state != StepState::Running) else {
+                return Ok(());
+            };
+            let compensation = compensation::get(tx, id)?;
+            if !compensation.state.is_open() {
+                return Ok(());
+            }
+            let action = learn(&compensation.action, &self.workspace.root);
+            compensation::end_step(tx, now, &compensation, end_of(exit), &outputs, &action)?;
+            if row.state == StepState::Failed && !runs_when_failed {
+                let why = "declared not to run when its own step failed";
+                compensation::finish(tx, now, &compensation, State::Skipped, Some(why))?;
+            }
+            Ok(())
+        })?;
+        self.head = head;
+        self.rows.insert(at, row);
+        Ok(())
+    }
+}
+
+/// How a step ended; `None` if it was ended in its middle: then it may have done what it does.
+fn end_of(exit: Option<&Exit>) -> Option<StepEnd> {
+    match exit? {
+        Exit::Code(0) => Some(StepEnd::Succeeded),
+        Exit::Code(_) | Exit::NotStarted(_) => Some(StepEnd::Failed),
+        Exit::Signal(_) | Exit::TimedOut | Exit::Cancelled => None,
+    }
+}
+
+fn end_dispatch(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    dispatch: &Dispatch,
+    row: &StepRow,
+    timed_out: bool,
+) -> Result<()> {
+    let error = row.error.as_deref().unwrap_or_default();
+    let ending = match row.state {
+        StepState::Succeeded => Ending::Completed { summary: None, verdict: None },
+        StepState::Failed if timed_out => Ending::TimedOut { error },
+        StepState::Failed => Ending::Failed { error },
+        // It goes on, or can be taken up again.
+        StepState::Running | StepState::Interrupted | StepState::Pending | StepState::Skipped => {
+            return dispatch::set_pid(tx, &dispatch.id, None);
+        }
+    };
+    dispatch::finish(tx, now, dispatch, &ending).map(|_| ())
+}
+
+/// What is known about an undo now that its step has ended: the process whose number it wrote down.
+fn learn(action: &Action, root: &Path) -> Action {
+    match action {
+        Action::KillProcess { pid_file: Some(file), identity: None, before } => Action::KillProcess {
+            pid_file: Some(file.clone()),
+            identity: written(root, file).filter(|identity| before.as_ref() != Some(identity)),
+            before: before.clone(),
+        },
+        other => other.clone(),
+    }
+}
+
+/// The `KEY=VALUE` lines that a step wrote. Lines that are none, and names that are ours, do not count.
+fn read_outputs(path: &Path) -> BTreeMap<String, String> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(LONGEST_OUTPUTS).read_to_end(&mut bytes));
+    if read.is_err() {
+        return BTreeMap::new();
+    }
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && !name.starts_with("IC_")
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
+    String::from_utf8_lossy(&bytes)
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .filter(|(key, value)| is_name(key) && !value.contains('\0'))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
