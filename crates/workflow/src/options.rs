@@ -23,7 +23,7 @@ pub struct Overrides {
     pub interrupted: Arc<AtomicBool>,
 }
 
-/// Whether a workflow can be started like this. Errors: as [`run`] would give before anything begins.
+/// Whether a workflow can be started like this. Errors: as [`crate::run`] would give before anything begins.
 pub fn check(definition: &Definition, overrides: &Overrides) -> Result<()> {
     check_strategy(definition, &options(definition, overrides, None))
 }
