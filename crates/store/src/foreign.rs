@@ -1,7 +1,7 @@
 //! SQLite databases of other programs: told apart from other files, and copied while they are in use.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rusqlite::backup::Backup;
@@ -29,11 +29,33 @@ pub fn has_write_ahead_log(head: &[u8]) -> bool {
 /// `read` has open must be closed after this returns: closing it would end the lock.
 pub fn while_nobody_writes<T>(path: &Path, timeout: Duration, read: impl FnOnce() -> T) -> Option<T> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).ok()?;
-    connection.busy_timeout(timeout).ok()?;
-    connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;").ok()?;
-    Some(read())
+    let lock = || {
+        let connection = Connection::open_with_flags(path, flags).ok()?;
+        connection.busy_timeout(timeout).ok()?;
+        connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;").ok()?;
+        Some(connection)
+    };
+    // A writer that begins just now can look like one that died and left a journal: that passes, the other does not.
+    let started = Instant::now();
+    let mut locked = lock();
+    for _ in 0..LOOKS {
+        if locked.is_some() || started.elapsed() > timeout {
+            break;
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+        locked = lock();
+    }
+    let connection = locked?;
+    let done = read();
+    drop(connection);
+    Some(done)
 }
+
+/// How often a database that seems to have been left by a dead writer is looked at again.
+const LOOKS: u32 = 20;
+
+/// How long is waited between two looks.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// Copies a database whose writer died, with what it left beside it, to `to`, and brings the copy to its last commit.
 pub fn recover_copy(from: &Path, to: &Path) -> Result<()> {
@@ -72,7 +94,7 @@ pub fn copy_database(from: &Path, to: &Path, timeout: Duration) -> Result<()> {
         let mut target = Connection::open(to)?;
         target.query_row("PRAGMA journal_mode=OFF", [], |_| Ok(()))?;
         let backup = Backup::new(&source, &mut target)?;
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         loop {
             use rusqlite::backup::StepResult as S;
             match backup.step(-1)? {
