@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
 # Benchmarks of whole processes, as ratios in one run: against the sqlite3 shell doing the same on the same file, against
-# a shadow git doing the same on the same tree, and against plain commands.
-# Usage: scripts/bench.sh [kernel|checkpoint|workflow|rewind] [--quick]     prints tables. Needs cargo, git, the sqlite3 shell and python3.
+# git doing the same on the same tree, and against plain commands. Prints one table; exits 1 if a bound is missed.
+#
+#     scripts/bench.sh [PART...] [--quick] [--write]
+#
+# PART is kernel, checkpoint, workflow, rewind or rollback; without one, all of them (about half an hour). --quick takes small
+# sizes and holds nothing to its bound. --write renews docs/BENCHMARKS.md and its plots; it wants all the parts, in full.
+# IC_BIN names a binary to measure instead of a release build. Needs cargo, git, the sqlite3 shell and python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for tool in cargo cc git sqlite3 python3; do
@@ -9,16 +14,6 @@ for tool in cargo cc git sqlite3 python3; do
 done
 if [ -z "${IC_BIN:-}" ]; then
     cargo build --release --locked -p ic --quiet
-    IC_BIN=$PWD/target/release/ic
+    IC_BIN=${CARGO_TARGET_DIR:-$PWD/target}/release/ic
 fi
-case "${1:-}" in
-kernel | checkpoint | workflow | rewind)
-    part=$1
-    shift
-    exec python3 "scripts/bench/$part.py" "$IC_BIN" "$@"
-    ;;
-esac
-python3 scripts/bench/kernel.py "$IC_BIN" "$@"
-python3 scripts/bench/checkpoint.py "$IC_BIN" "$@"
-python3 scripts/bench/workflow.py "$IC_BIN" "$@"
-python3 scripts/bench/rewind.py "$IC_BIN" "$@"
+PYTHONDONTWRITEBYTECODE=1 exec python3 scripts/bench/main.py "$IC_BIN" "$@"

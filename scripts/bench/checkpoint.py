@@ -1,8 +1,7 @@
-"""Checkpoint benchmarks: each step against a shadow git doing the same on the same tree, in the same run.
+"""Each step of checkpoints against a shadow git doing the same on the same tree, and how they grow.
 
 A shadow git is a repository whose directory lies elsewhere and whose work tree is the project: what other tools use for
-their checkpoints. Both sides run in turn. Reported: medians of whole processes in seconds, the ratio of the medians, and
-the largest peak memory of ic.
+their checkpoints.
 """
 
 import os
@@ -10,31 +9,11 @@ import random
 import shutil
 import statistics
 import subprocess
-import sys
-import tempfile
 import time
 
-IC = sys.argv[1]
-QUICK = "--quick" in sys.argv
-SIZES = [2_000] if QUICK else [10_000, 100_000]
-GROWTH = [] if QUICK else [1_000, 10_000, 50_000, 100_000, 200_000]
-ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
+from common import ENV, in_turn, once, scratch
+
 WHO = ["-c", "user.name=bench", "-c", "user.email=bench@example.org", "-c", "gc.auto=0", "-c", "maintenance.auto=false"]
-missed = []
-
-
-def once(command):
-    """Seconds, peak memory (MiB) and output of one process."""
-    started = time.perf_counter()
-    process = subprocess.Popen(command, env=ENV, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    out = process.stdout.read()
-    errors = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"{command} failed: {errors.decode()}")
-    return seconds, usage.ru_maxrss / 1024, out.decode().strip()
 
 
 def text(rng, words, size):
@@ -49,8 +28,8 @@ def text(rng, words, size):
 class Tree:
     """A generated project with an ic ledger and a shadow git, both outside of it."""
 
-    def __init__(self, home, files):
-        self.rng = random.Random(files)
+    def __init__(self, ic, home, files):
+        self.ic_path, self.rng = ic, random.Random(files)
         self.home, self.root = home, os.path.join(home, "project")
         syllables = [a + b for a in "bcdfglmnprst" for b in "aeiou"]
         self.words = ["".join(self.rng.choices(syllables, k=self.rng.randint(1, 4))) for _ in range(3_000)]
@@ -74,7 +53,7 @@ class Tree:
         self.ic("init")
 
     def ic(self, *arguments):
-        return once([IC, "--db", f"{self.store}/ic.db", "-C", self.root, *arguments])
+        return once([self.ic_path, "--db", f"{self.store}/ic.db", "-C", self.root, *arguments])
 
     def git(self, *arguments):
         return once(["git", *WHO, f"--git-dir={self.git_dir}", f"--work-tree={self.root}", "-C", self.root, *arguments])
@@ -89,88 +68,80 @@ class Tree:
         return sum(os.path.getsize(os.path.join(self.store, name)) for name in names)
 
 
-def report(name, mine, theirs, limit):
-    ratio = statistics.median(mine) / statistics.median(theirs)
-    verdict = "" if QUICK else ("ok" if ratio <= limit else "OVER")
-    if verdict == "OVER":
-        missed.append(name)
-    print(f"{name:<40} {statistics.median(mine):8.3f} s {statistics.median(theirs):8.3f} s {ratio:6.2f}   <= {limit} {verdict}",
-          flush=True)
+def settle(tree):
+    """What was touched lately is read again by both: lets them see it settled, as it is between an agent's steps."""
+    time.sleep(2.2)
+    tree.ic("checkpoint", "create"), tree.git("add", ".")
 
 
-def compare(files):
-    with tempfile.TemporaryDirectory() as home:
-        tree = Tree(home, files)
-        peak = []
+def compare(report, files):
+    with scratch() as home:
+        tree = Tree(report.ic, home, files)
+        peaks = []
 
-        def create():
-            seconds, memory, out = tree.ic("checkpoint", "create")
-            peak.append(memory)
-            return seconds, out
+        def mine(*arguments):
+            sample = tree.ic("checkpoint", *arguments)
+            peaks.append(sample.peak)
+            return sample
 
-        mine, theirs = [], []
-        for _ in range(1 if QUICK else 3):
+        def git_first():
+            added, committed = tree.git("add", "."), tree.git("commit", "-qm", "first")
+            return added.seconds + committed.seconds
+
+        def edited(act):
+            tree.edit(10)
+            return act()
+
+        report.begin(f"checkpoints of {files:,} files", "a shadow git")
+        first = []
+        for _ in range(1 if report.quick else 3):
             tree.fresh()
-            mine.append(create()[0])
-            theirs.append(tree.git("add", ".")[0] + tree.git("commit", "-qm", "first")[0])
-        report(f"{files:,} files: first", mine, theirs, 0.3)
-        # What was touched lately is read again by both: let them see it settled, as it is between an agent's steps.
-        time.sleep(2.2)
-        create(), tree.git("add", ".")
-        rounds = 3 if QUICK else 5
-        mine, theirs = zip(*[(create()[0], tree.git("add", ".")[0]) for _ in range(rounds)])
-        report(f"{files:,} files: nothing changed", mine, theirs, 0.6)
-        mine, theirs = [], []
+            first.append((mine("create").seconds, git_first()))
+        report.ratio("first", *zip(*first), limit=0.3)
+        settle(tree)
+        rounds = 3 if report.quick else 11
+        report.ratio("nothing changed", *in_turn(rounds, lambda _: mine("create"), lambda _: tree.git("add", ".")), limit=0.6)
+        changed = []
         for _ in range(rounds):
             tree.edit(10)
-            mine.append(create()[0])
-            theirs.append(tree.git("add", ".")[0])
-        report(f"{files:,} files: 10 changed", mine, theirs, 0.6)
+            changed.append((mine("create").seconds, tree.git("add", ".").seconds))
+        report.ratio("10 changed", *zip(*changed), limit=0.6)
         tree.git("commit", "-qm", "base")
-        base = create()[1]
-        time.sleep(2.2)
-        create(), tree.git("status", "--porcelain")
-        mine, theirs = [], []
-        for _ in range(rounds):
-            tree.edit(10)
-            seconds, memory, _ = tree.ic("checkpoint", "restore", base, "--yes")
-            mine.append(seconds)
-            peak.append(memory)
-            tree.edit(10)
-            theirs.append(tree.git("checkout", "-q", "-f", "HEAD", "--", ".")[0])
-        report(f"{files:,} files: restoring 10", mine, theirs, 0.6)
-        create()
+        base = mine("create").out
+        settle(tree)
+        tree.git("status", "--porcelain")
+        report.ratio("restoring 10", *in_turn(
+            rounds, lambda _: edited(lambda: mine("restore", base, "--yes")),
+            lambda _: edited(lambda: tree.git("checkout", "-q", "-f", "HEAD", "--", "."))), limit=0.6)
+        mine("create")
         before = tree.stored()
         for _ in range(50):
-            tree.edit(10)
-            create()
-        grown = (tree.stored() - before) / 1e6
-        verdict = "" if QUICK else ("ok" if grown <= 2 else "OVER")
-        print(f"{files:,} files: 50 checkpoints of 10 edits add {grown:.2f} MB   <= 2 MB {verdict}")
-        memory = max(peak)
-        verdict = "ok" if memory <= 200 else "OVER"
-        print(f"{files:,} files: peak memory {memory:.0f} MiB   <= 200 MB {verdict}")
-        missed.extend(name for name, bad in [("growth", not QUICK and grown > 2), ("memory", memory > 200)] if bad)
+            edited(lambda: mine("create"))
+        report.figure("50 checkpoints of 10 edits add", (tree.stored() - before) / 1e6, "MB", 2)
+        report.figure("peak memory", max(peaks), "MiB", 200)
 
 
-def growth():
-    print(f"\n{'how it grows':<16} {'first':>9} {'nothing':>9} {'10 changed':>11} {'restoring 10':>13}")
-    for files in GROWTH:
-        with tempfile.TemporaryDirectory() as home:
-            tree = Tree(home, files)
-            first = tree.ic("checkpoint", "create")[0]
+def growth(report):
+    found = {"first": {}, "nothing changed": {}, "10 changed": {}, "restoring 10": {}}
+    for files in [1_000, 10_000, 50_000, 100_000, 200_000]:
+        with scratch() as home:
+            tree = Tree(report.ic, home, files)
+            found["first"][files] = tree.ic("checkpoint", "create").seconds
             time.sleep(2.2)
-            tree.ic("checkpoint", "create")
-            nothing = statistics.median(tree.ic("checkpoint", "create")[0] for _ in range(3))
-            tree.edit(10)
-            changed, _, base = tree.ic("checkpoint", "create")
-            tree.edit(10)
-            restored = tree.ic("checkpoint", "restore", base, "--yes")[0]
-            print(f"{files:>9,} files {first:8.3f} s {nothing:8.3f} s {changed:10.3f} s {restored:12.3f} s", flush=True)
+            base = tree.ic("checkpoint", "create").out
+
+            def edited(*arguments, tree=tree):
+                tree.edit(10)
+                return tree.ic("checkpoint", *arguments).seconds
+
+            found["nothing changed"][files] = statistics.median(tree.ic("checkpoint", "create").seconds for _ in range(5))
+            found["10 changed"][files] = statistics.median(edited("create") for _ in range(5))
+            found["restoring 10"][files] = statistics.median(edited("restore", base, "--yes") for _ in range(5))
+    report.plot("files", "Checkpoints by files in the tree", "files", found)
 
 
-print(f"\n{'checkpoints':<40} {'ic':>10} {'shadow git':>10} {'ratio':>6}")
-for size in SIZES:
-    compare(size)
-growth()
-sys.exit(f"over: {', '.join(missed)}" if missed else 0)
+def bench(report):
+    for files in [2_000] if report.quick else [10_000, 100_000]:
+        compare(report, files)
+    if not report.quick:
+        growth(report)

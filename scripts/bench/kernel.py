@@ -1,73 +1,18 @@
-"""Kernel benchmarks: each verb against the sqlite3 shell doing the same on a copy of the same file.
+"""Each verb of the kernel against the sqlite3 shell doing the same on a copy of the same file, and how both grow."""
 
-Both sides run in turn (A B A B ...), so that a machine whose speed drifts slows both. Reported: medians of whole
-processes in milliseconds, their quartiles, and the median of the pairwise ratios.
-"""
-
-import json
 import os
 import shutil
 import statistics
 import subprocess
-import sys
-import tempfile
-import time
 
-IC = sys.argv[1]
-QUICK = "--quick" in sys.argv
-RUNS = 15 if QUICK else 50
-EVENTS = 100_000 if QUICK else 1_000_000
-MANY_RUNS = 10_000 if QUICK else 100_000
-ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-
-
-def once(command, stdin=None):
-    """Seconds and peak memory (KiB) of one process; its output is thrown away."""
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        command, env=ENV, stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    if stdin:
-        process.stdin.write(stdin.encode())
-        process.stdin.close()
-    errors = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"{command} failed: {errors.decode()}")
-    return seconds, usage.ru_maxrss
-
-
-def ic(db, *arguments):
-    out = subprocess.run([IC, "--db", db, *arguments], env=ENV, check=True, capture_output=True, text=True)
-    return out.stdout.strip()
+from common import in_turn, once, scratch
 
 
 def shell(db, sql, write=True):
     """The sqlite3 shell doing the same, as durably."""
     head = ".bail on\n.timeout 5000\nPRAGMA foreign_keys=ON; PRAGMA recursive_triggers=ON; PRAGMA synchronous=FULL;\n"
     body = f"BEGIN IMMEDIATE;\n{sql}\nCOMMIT;\n" if write else sql
-    return once(["sqlite3", db], head + body)
-
-
-def quartiles(values):
-    low, middle, high = statistics.quantiles([v * 1000 for v in values], n=4)
-    return f"{middle:7.2f} ({low:.2f}-{high:.2f})"
-
-
-def pair(name, limit, a, b, prepare=lambda: None):
-    """Times a against b; each call gets the number of the round."""
-    prepare()
-    a(-1), b(-1)
-    first, second = [], []
-    for i in range(RUNS):
-        first.append(a(i)[0])
-        second.append(b(i)[0])
-    ratio = statistics.median(x / y for x, y in zip(first, second))
-    verdict = "" if limit is None else ("ok" if ratio <= limit else "OVER")
-    bound = "" if limit is None else f"<= {limit}"
-    print(f"{name:<44} {quartiles(first):>22} {quartiles(second):>22} {ratio:6.2f} {bound:>7} {verdict}", flush=True)
+    return once(["sqlite3", db], stdin=head + body)
 
 
 EVENT = """INSERT INTO events (seq, run_id, source, type, subject_id, from_state, to_state, epoch, gate_result, gate_tier,
@@ -109,94 +54,129 @@ PRAGMA wal_checkpoint(TRUNCATE);
     subprocess.run(["sqlite3", db], input=sql, text=True, check=True, stdout=subprocess.DEVNULL)
 
 
-def kernel(label, directory, runs, events):
-    db = os.path.join(directory, f"{label}.db")
-    ic(db, "init")
-    grow(db, runs, events)
-    other = os.path.join(directory, f"{label}-shell.db")
-    # A chain that is long enough for every advance, without gates.
-    chain = ",".join(f"p{i}" for i in range(RUNS + 10))
-    run = ic(db, "run", "create", "--goal", "advance", "--phases", chain)
-    back = ic(db, "run", "create", "--goal", "rollback", "--phases", "a,b,c")
-    ic(db, "run", "advance", back)
-    shutil.copy(db, other)
+class Ledger:
+    """A ledger with some runs and events, a copy of it for the shell, and two runs to move."""
 
-    print(f"\n{label}: {runs:,} runs, {events:,} events")
-    pair("run advance --no-checkpoint", 1.5,
-         lambda i: once([IC, "--db", db, "run", "advance", run, "--no-checkpoint"]),
-         lambda i: shell(other, event(run, "phase", "advance", from_=f"'p{i + 1}'", to=f"'p{i + 2}'",
-                                      payload='{"conditions":[]}')
-                         + f"UPDATE runs SET phase = 'p{i + 2}', updated_at = 1 "
-                           f"WHERE id = '{run}' AND phase = 'p{i + 1}' AND epoch = 0;"))
+    def __init__(self, report, directory, runs, events):
+        self.ic_path, self.rounds = report.ic, 15 if report.quick else 50
+        # A project with nothing in it and without automatic checkpoints: those are measured by themselves.
+        self.project = os.path.join(directory, f"{runs}-{events}")
+        os.mkdir(self.project)
+        with open(os.path.join(self.project, ".ic.yaml"), "w") as out:
+            out.write("rollback: {checkpointing: {auto: false}}\n")
+        self.db = os.path.join(directory, f"{runs}-{events}.db")
+        self.other = os.path.join(directory, f"{runs}-{events}-shell.db")
+        self.ic("init")
+        grow(self.db, runs, events)
+        # A chain that is long enough for every advance, without gates.
+        chain = ",".join(f"p{i}" for i in range(4 * self.rounds))
+        self.run = self.ic("run", "create", "--goal", "advance", "--phases", chain).out
+        self.back = self.ic("run", "create", "--goal", "rollback", "--phases", "a,b,c").out
+        self.ic("run", "advance", self.back)
+        shutil.copy(self.db, self.other)
+        self.at = 0
 
-    def roll_back(i):
-        result = once([IC, "--db", db, "run", "rollback", back, "--to-phase", "a"])
-        ic(db, "run", "advance", back)
-        return result
+    def ic(self, *arguments):
+        return once([self.ic_path, "--db", self.db, *arguments], cwd=self.project)
 
-    def shell_roll_back(i):
+    def advance(self, _):
+        return self.ic("run", "advance", self.run, "--no-checkpoint")
+
+    def shell_advance(self, _):
+        here, there = f"'p{self.at}'", f"'p{self.at + 1}'"
+        self.at += 1
+        return shell(self.other, event(self.run, "phase", "advance", from_=here, to=there, payload='{"conditions":[]}')
+                     + f"UPDATE runs SET phase = {there}, updated_at = 1 "
+                       f"WHERE id = '{self.run}' AND phase = {here} AND epoch = 0;")
+
+    def roll_back(self, _):
+        sample = self.ic("run", "rollback", self.back, "--to-phase", "a")
+        self.ic("run", "advance", self.back)
+        return sample
+
+    def shell_roll_back(self, i):
         number = f"{i + 2:012x}"
-        result = shell(other, event(back, "phase", "rollback", subject=f"'r{number}'", from_="'b'", to="'a'",
-                                    payload='{"rollback_id":"' + "x" * 400 + '"}')
-                       + f"INSERT INTO rollbacks SELECT 'r{number}', '{number}r', seq, '{back}', 'done', '[]', 'b', 'a', 0, "
+        sample = shell(self.other, event(self.back, "phase", "rollback", subject=f"'r{number}'", from_="'b'", to="'a'",
+                                         payload='{"rollback_id":"' + "x" * 400 + '"}')
+                       + f"INSERT INTO rollbacks SELECT 'r{number}', '{number}r', seq, '{self.back}', 'done', '[]', 'b', 'a', 0, "
                          f"1, 1, NULL, '{'0' * 64}', '{'x' * 500}', 1, 1 FROM event_head;"
-                         f"UPDATE runs SET phase = 'a', status = 'active', epoch = epoch + 1 WHERE id = '{back}';")
-        shell(other, event(back, "phase", "advance", from_="'a'", to="'b'")
-              + f"UPDATE runs SET phase = 'b' WHERE id = '{back}';")
-        return result
+                         f"UPDATE runs SET phase = 'a', status = 'active', epoch = epoch + 1 WHERE id = '{self.back}';")
+        shell(self.other, event(self.back, "phase", "advance", from_="'a'", to="'b'")
+              + f"UPDATE runs SET phase = 'b' WHERE id = '{self.back}';")
+        return sample
 
-    pair("run rollback", 1.5, roll_back, shell_roll_back)
-    pair("run create", 1.5,
-         lambda i: once([IC, "--db", db, "run", "create", "--goal", "another"]),
-         lambda i: shell(other, event(f"n{i}", "run", "run_created", payload="x" * 200)
-                         + "INSERT INTO runs SELECT 'n" + str(i) + "', '" + str(i) + "n', seq, 'another', 'active', 'a', "
-                           "'[]', CAST('/x' AS BLOB), NULL, 1, '" + "g" * 600 + "', NULL, '{}', 0, 1, 1, NULL FROM event_head;"))
-    pair("run status", 1.5,
-         lambda i: once([IC, "--db", db, "run", "status", run]),
-         lambda i: shell(other, f".mode json\nSELECT * FROM runs WHERE id = '{run}';\n", write=False))
-    return db, run
+    def create(self, _):
+        return self.ic("run", "create", "--goal", "another")
 
+    def shell_create(self, i):
+        return shell(self.other, event(f"n{i}", "run", "run_created", payload="x" * 200)
+                     + f"INSERT INTO runs SELECT 'n{i}', '{i}n', seq, 'another', 'active', 'a', '[]', CAST('/x' AS BLOB), NULL, 1, "
+                       f"'{'g' * 600}', NULL, '{{}}', 0, 1, 1, NULL FROM event_head;")
 
-def growth(directory):
-    few = kernel("few", directory, 10, 10)
-    many = kernel("many", directory, MANY_RUNS, EVENTS)
-    print("\ngrowth: the many against the few")
-    for name, verb in [("run status", ["status"]), ("run phase", ["phase"])]:
-        pair(name, None,
-             lambda i, v=verb: once([IC, "--db", many[0], "run", *v, many[1]]),
-             lambda i, v=verb: once([IC, "--db", few[0], "run", *v, few[1]]))
-    runs = [ic(db, "run", "create", "--goal", "grow", "--phases", ",".join(f"p{i}" for i in range(RUNS + 10)))
-            for db in (many[0], few[0])]
-    pair("run advance --no-checkpoint", None,
-         lambda i: once([IC, "--db", many[0], "run", "advance", runs[0], "--no-checkpoint"]),
-         lambda i: once([IC, "--db", few[0], "run", "advance", runs[1], "--no-checkpoint"]))
-    pair("run create", None,
-         lambda i: once([IC, "--db", many[0], "run", "create", "--goal", "another"]),
-         lambda i: once([IC, "--db", few[0], "run", "create", "--goal", "another"]))
-    pair("events tail --limit 20", None,
-         lambda i: once([IC, "--db", many[0], "events", "tail", "--limit", "20"]),
-         lambda i: once([IC, "--db", few[0], "events", "tail", "--limit", "20"]))
+    def status(self, _):
+        return self.ic("run", "status", self.run)
+
+    def shell_status(self, _):
+        return shell(self.other, f".mode json\nSELECT * FROM runs WHERE id = '{self.run}';\n", write=False)
+
+    def tail(self, _):
+        return self.ic("events", "tail", "--limit", "20")
 
 
-def streaming(directory):
+def compare(report, ledger, runs, events):
+    """Each verb against the shell; the first call of each side warms the caches."""
+    report.begin(f"kernel, {runs:,} runs and {events:,} events", "sqlite3")
+    for name, mine, theirs in [
+            ("run advance --no-checkpoint", ledger.advance, ledger.shell_advance),
+            ("run rollback", ledger.roll_back, ledger.shell_roll_back),
+            ("run create", ledger.create, ledger.shell_create),
+            ("run status", ledger.status, ledger.shell_status)]:
+        mine(-1), theirs(-1)
+        report.ratio(name, *in_turn(ledger.rounds, mine, theirs), limit=1.5)
+
+
+def growth(report, few, many):
+    report.begin("kernel, the many", "the few")
+    for name, verb in [("run status", "status"), ("run advance --no-checkpoint", "advance"), ("run create", "create"),
+                       ("events tail --limit 20", "tail")]:
+        report.ratio(name, *in_turn(few.rounds, getattr(many, verb), getattr(few, verb)))
+
+
+def curves(report, directory, slug, across, sizes):
+    """The medians of the verbs at each size, which is (runs, events)."""
+    found = {"run create": {}, "run advance": {}, "run status": {}, "events tail": {}}
+    for x, (runs, events) in sizes.items():
+        ledger = Ledger(report, directory, runs, events)
+        for name in found:
+            verb = getattr(ledger, name.split()[1])
+            verb(0)
+            found[name][x] = statistics.median(verb(i).seconds for i in range(15))
+    report.plot(slug, f"Calls by {across} in the ledger", across, found)
+
+
+def streaming(report, directory):
     db = os.path.join(directory, "stream.db")
-    ic(db, "init")
-    run = ic(db, "run", "create", "--goal", "stream")
+    once([report.ic, "--db", db, "init"])
+    run = once([report.ic, "--db", db, "run", "create", "--goal", "stream"]).out
     grow(db, 1, 100_000, run)
-    results = [once([IC, "--db", db, "run", "events", run, "--format", "jsonl"]) for _ in range(5)]
-    seconds = statistics.median(r[0] for r in results)
-    memory = max(r[1] for r in results) / 1024
-    print(f"\nrun events --format jsonl, 100,000 events: {seconds:.3f} s (<= 0.25), peak {memory:.1f} MiB (<= 30)")
+    # Into a file: the reader of a pipe would be timed as well.
+    command = f'exec "$0" --db "$1" run events "$2" --format jsonl > "{directory}/out"'
+    samples = [once(["sh", "-c", command, report.ic, db, run]) for _ in range(7)]
+    report.begin("100,000 events", "")
+    report.time("run events --format jsonl", [s.seconds for s in samples], 0.25)
+    report.figure("its peak memory", max(s.peak for s in samples), "MiB", 30)
 
 
-def main():
-    version = json.loads(subprocess.run([IC, "version", "--json"], capture_output=True, text=True, env=ENV).stdout)
-    other = subprocess.run(["sqlite3", "--version"], capture_output=True, text=True).stdout.split()[0]
-    print(f"ic {version['version']} (SQLite {version['sqlite']}) against sqlite3 {other}; medians of {RUNS}, milliseconds")
-    print(f"{'':<44} {'ic (quartiles)':>22} {'other (quartiles)':>22} {'ratio':>6}")
-    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as directory:
-        growth(directory)
-        streaming(directory)
-
-
-main()
+def bench(report):
+    few, many = (10, 10), (10_000, 100_000) if report.quick else (100_000, 1_000_000)
+    with scratch() as directory:
+        ledgers = [Ledger(report, directory, *size) for size in (few, many)]
+        for ledger, size in zip(ledgers, (few, many)):
+            compare(report, ledger, *size)
+        growth(report, *ledgers)
+        streaming(report, directory)
+    if not report.quick:
+        for slug, sizes in [("runs", {n: (n, 10) for n in (10, 1_000, 10_000, 100_000)}),
+                            ("events", {n: (10, n) for n in (10, 1_000, 10_000, 100_000, 1_000_000)})]:
+            with scratch() as directory:
+                curves(report, directory, slug, slug, sizes)

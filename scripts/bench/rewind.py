@@ -1,42 +1,16 @@
-"""Rewind benchmarks: half of a million rows in four tables, against plain DELETE statements and COUNT queries in the sqlite3 shell
-on a copy of the same file, in the same run. Reported: medians of whole processes in seconds, and the ratio.
-"""
+"""Rewinds of half of the rows of four tables, against plain DELETE statements and COUNT queries in the sqlite3 shell on a copy of
+the same file, and how they grow."""
 
 import os
 import shutil
 import statistics
 import subprocess
-import sys
-import tempfile
-import time
 
-IC = os.path.abspath(sys.argv[1])
-QUICK = "--quick" in sys.argv
-ROWS = 40_000 if QUICK else 1_000_000
-ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
+from common import once, scratch
+
 TABLES = ["agent_logs", "langgraph_checkpoints", "requirements", "tasks"]
-missed = []
-
-
-def seconds(command, directory):
-    started = time.perf_counter()
-    done = subprocess.run(command, env=ENV, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True)
-    if done.returncode != 0:
-        sys.exit(f"{command} failed: {done.stderr.decode()}")
-    return time.perf_counter() - started
-
-
-def report(name, mine, theirs, limit):
-    ratio = statistics.median(mine) / statistics.median(theirs)
-    verdict = "" if QUICK else ("ok" if ratio <= limit else "OVER")
-    if verdict == "OVER":
-        missed.append(name)
-    print(f"{name:<40} {statistics.median(mine):8.3f} s {statistics.median(theirs):8.3f} s {ratio:6.2f}   <= {limit} {verdict}",
-          flush=True)
-
-
 FILL = """
-WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {quarter})
+WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i < {last})
 INSERT INTO {table} SELECT {values} FROM n;
 """
 VALUES = {
@@ -46,30 +20,75 @@ VALUES = {
     "langgraph_checkpoints": "'c' || i, 't' || i, x'00112233445566778899aabbccddeeff', i",
 }
 
-with tempfile.TemporaryDirectory() as home:
-    project = os.path.join(home, "project")
-    os.mkdir(project)
-    seconds([IC, "init"], project)
-    seconds([IC, "rewind", "init", "--profile", "devs"], project)
-    database = os.path.join(project, ".ic", "state.db")
-    quarter = ROWS // 4
-    for table in reversed(TABLES):
-        subprocess.run(["sqlite3", database, FILL.format(quarter=quarter, table=table, values=VALUES[table])], check=True)
-    pristine = os.path.join(home, "pristine.db")
-    shutil.copy(database, pristine)
-    half = quarter // 2
-    deletes = "BEGIN IMMEDIATE;" + "".join(f"DELETE FROM {t} WHERE created_at > {half};" for t in TABLES) + "COMMIT;"
-    counts = "".join(f"SELECT count(*) FROM {t} WHERE created_at > {half};" for t in TABLES)
-    mine, theirs, previews, queries = [], [], [], []
-    for _ in range(1 if QUICK else 3):
-        other = os.path.join(home, "other.db")
-        shutil.copy(pristine, other)
-        shutil.copy(pristine, database)
-        previews.append(seconds([IC, "rewind", "to", f"t{half}", "--dry-run"], project))
-        queries.append(seconds(["sqlite3", other, counts], project))
-        mine.append(seconds([IC, "rewind", "to", f"t{half}", "--no-git", "--yes"], project))
-        theirs.append(seconds(["sqlite3", other, deletes], project))
-    print(f"\n{'rewinds of ' + format(ROWS, ',') + ' rows':<40} {'ic':>10} {'sqlite3':>10} {'ratio':>6}")
-    report("half of the rows, with the archive", mine, theirs, 3)
-    report("preview", previews, queries, 1.5)
-sys.exit(f"over: {', '.join(missed)}" if missed else 0)
+
+class Application:
+    """A project with a state database of the profile `devs`, and a pristine copy of it."""
+
+    def __init__(self, ic, home, rows):
+        self.ic_path, self.project, self.half = ic, os.path.join(home, "project"), rows // 8
+        os.mkdir(self.project)
+        self.ic("init")
+        self.ic("rewind", "init", "--profile", "devs")
+        self.database = os.path.join(self.project, ".ic", "state.db")
+        for table in reversed(TABLES):
+            sql = FILL.format(first=1, last=rows // 4, table=table, values=VALUES[table])
+            subprocess.run(["sqlite3", self.database, sql], check=True)
+        self.pristine, self.other = os.path.join(home, "pristine.db"), os.path.join(home, "other.db")
+        shutil.copy(self.database, self.pristine)
+
+    def ic(self, *arguments):
+        return once([self.ic_path, *arguments], cwd=self.project)
+
+    def fresh(self):
+        """Both databases as they were, and on the disk: the writes of the copy are not part of what is measured."""
+        for path in (self.database, self.other):
+            shutil.copy(self.pristine, path)
+        os.sync()
+
+    def preview(self):
+        return self.ic("rewind", "to", f"t{self.half}", "--dry-run")
+
+    def rewind(self):
+        return self.ic("rewind", "to", f"t{self.half}", "--no-git", "--yes")
+
+    def counts(self):
+        return once(["sqlite3", self.other, "".join(f"SELECT count(*) FROM {t} WHERE created_at > {self.half};" for t in TABLES)])
+
+    def deletes(self):
+        deletes = "".join(f"DELETE FROM {t} WHERE created_at > {self.half};" for t in TABLES)
+        return once(["sqlite3", self.other, f"BEGIN IMMEDIATE;{deletes}COMMIT;"])
+
+
+def compare(report, rows):
+    with scratch() as home:
+        application = Application(report.ic, home, rows)
+        previews, rewinds, peaks = [], [], []
+        for _ in range(1 if report.quick else 5):
+            application.fresh()
+            previews.append((application.preview().seconds, application.counts().seconds))
+            mine = application.rewind()
+            peaks.append(mine.peak)
+            rewinds.append((mine.seconds, application.deletes().seconds))
+        report.begin(f"rewinds of {rows:,} rows", "sqlite3")
+        report.ratio("half of the rows, with the archive", *zip(*rewinds), limit=3)
+        report.ratio("preview", *zip(*previews), limit=1.5)
+        report.figure("peak memory", max(peaks), "MiB")
+
+
+def growth(report):
+    found = {"rewind": {}, "preview": {}}
+    for rows in [1_000, 10_000, 100_000, 1_000_000]:
+        with scratch() as home:
+            application = Application(report.ic, home, rows)
+            samples = []
+            for _ in range(3):
+                application.fresh()
+                samples.append((application.preview().seconds, application.rewind().seconds))
+            found["preview"][rows], found["rewind"][rows] = (statistics.median(values) for values in zip(*samples))
+    report.plot("rows", "Rewinding half of the rows of a state database", "rows", found)
+
+
+def bench(report):
+    compare(report, 40_000 if report.quick else 1_000_000)
+    if not report.quick:
+        growth(report)
