@@ -6,6 +6,7 @@ mod clock;
 mod code;
 mod diagnosis;
 mod id;
+pub mod mask;
 mod text;
 
 pub use clock::{Clock, FixedClock, SystemClock, Timestamp};

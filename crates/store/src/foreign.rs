@@ -1,5 +1,7 @@
 //! SQLite databases of other programs: told apart from other files, and copied while they are in use.
 
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,6 +11,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::diagnose;
+use crate::trust::open_regular_itself;
+use crate::{path_bytes, path_from_bytes};
 
 /// What the side files of a database are called, after its name: <https://sqlite.org/tempfiles.html>.
 pub const DATABASE_SIDE_SUFFIXES: [&[u8]; 3] = [b"-wal", b"-shm", b"-journal"];
@@ -65,7 +69,7 @@ pub fn recover_copy(from: &Path, to: &Path) -> Result<()> {
         std::path::PathBuf::from(name)
     };
     for end in ["", "-wal", "-journal"] {
-        match std::fs::copy(beside(from, end), beside(to, end)) {
+        match copy_file(&beside(from, end), &beside(to, end)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound || end.is_empty() => {
                 return Err(e).while_doing(|| format!("copying the database {}", from.display()));
             }
@@ -78,6 +82,22 @@ pub fn recover_copy(from: &Path, to: &Path) -> Result<()> {
         copy.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
     };
     recover().map_err(|e| diagnose(e, &format!("recovering a copy of {}", from.display())))
+}
+
+/// Copies a regular file. A link is not followed: it may lead out of the tree.
+fn copy_file(from: &Path, to: &Path) -> std::io::Result<()> {
+    let mut file = open_regular_itself(from)?;
+    let mut copy = File::options().write(true).create_new(true).mode(0o600).open(to)?;
+    std::io::copy(&mut file, &mut copy).map(|_| ())
+}
+
+/// Whether what stands beside a database under the names of its side files, if anything does, can be opened without waiting
+/// and without leaving the tree: regular files.
+pub fn has_usual_side_files(path: &Path) -> bool {
+    DATABASE_SIDE_SUFFIXES.iter().all(|end| {
+        let beside = path_from_bytes(&[path_bytes(path), end].concat());
+        std::fs::symlink_metadata(beside).map_or(true, |meta| meta.is_file())
+    })
 }
 
 /// Copies a database as it is at one moment into the new file `to`, while others may be writing it.

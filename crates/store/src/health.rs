@@ -100,7 +100,17 @@ fn permissions(path: &Path) -> Check {
             None => {}
         }
     }
-    check(true, found)
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    match std::fs::metadata(directory) {
+        Ok(meta) if meta.permissions().mode() & 0o002 != 0 => check(
+            false,
+            format!(
+                "{:04o} of its directory: others can replace the ledger",
+                meta.permissions().mode() & 0o7777
+            ),
+        ),
+        _ => check(true, found),
+    }
 }
 
 /// What is wrong with this mode of one of the ledger's files.

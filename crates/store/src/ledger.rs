@@ -26,23 +26,25 @@ impl Ledger {
     ///
     /// Errors: `no_ledger`, `newer_schema`, `foreign_database`, `busy`, `corrupt`, `permission_denied`, `migration_failed`.
     pub fn open(path: &Path, options: OpenOptions, context: &Context) -> Result<Self> {
-        match std::fs::metadata(path) {
-            Ok(meta) if meta.is_file() && meta.len() > 0 => {}
-            Ok(meta) if meta.is_file() => return Err(no_ledger(path, "is empty")),
-            Ok(_) => return Err(no_ledger(path, "is not a file")),
-            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
-                return Err(Diagnosis::new(
-                    Code::PermissionDenied,
-                    format!("The ledger {} cannot be read: {e}.", path.display()),
-                ));
-            }
-            Err(_) => return Err(no_ledger(path, "does not exist")),
-        }
+        require_file(path)?;
         let mut connection = connect(path, options)?;
         if migrate::version_of(&connection, path)? != migrate::LATEST {
             migrate::bring_up_to_date(&mut connection, path, options, context.now())?;
         }
         Ok(Self { connection, path: path.to_owned() })
+    }
+
+    /// Opens the ledger at `path` as it is, to look at it: it is never migrated, and refuses to be written.
+    ///
+    /// `None` if it is of an older schema. Errors: as of [`Ledger::open`].
+    pub fn open_to_look(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
+        require_file(path)?;
+        let connection = connect(path, options)?;
+        connection
+            .execute_batch("PRAGMA query_only=ON")
+            .map_err(|e| diagnose(e, "configuring the ledger"))?;
+        let is_latest = migrate::version_of(&connection, path)? == migrate::LATEST;
+        Ok(is_latest.then(|| Self { connection, path: path.to_owned() }))
     }
 
     /// A ledger in memory, for tests of the crates above.
@@ -133,6 +135,20 @@ impl Ledger {
     }
 }
 
+/// Errors: `no_ledger` if nothing, or nothing yet, is there; `permission_denied`.
+fn require_file(path: &Path) -> Result<()> {
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() && meta.len() > 0 => Ok(()),
+        Ok(meta) if meta.is_file() => Err(no_ledger(path, "is empty")),
+        Ok(_) => Err(no_ledger(path, "is not a file")),
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => Err(Diagnosis::new(
+            Code::PermissionDenied,
+            format!("The ledger {} cannot be read: {e}.", path.display()),
+        )),
+        Err(_) => Err(no_ledger(path, "does not exist")),
+    }
+}
+
 /// Somebody still reads the log past the timeout.
 fn still_read() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY), None)
@@ -155,6 +171,31 @@ mod tests {
         });
         assert!(failed.is_err());
         assert_eq!(ledger.read(count).unwrap(), before);
+    }
+
+    #[test]
+    fn a_look_changes_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("ic.db");
+        let options = crate::OpenOptions::default();
+        assert!(Ledger::open_to_look(&path, options).is_err());
+        assert!(!path.exists());
+        crate::migrate::create(&path, options, ic_base::Timestamp(1)).unwrap();
+        let ledger = Ledger::open_to_look(&path, options).unwrap().expect("of the newest schema");
+        let write = ledger.write(|tx| {
+            tx.execute("INSERT INTO event_cursors(name, scope, seq, updated_at) VALUES ('a', '', 1, 1)", &[])
+        });
+        assert!(write.is_err());
+        assert_eq!(ledger.read(count).unwrap(), Some(0));
+        drop(ledger);
+        // An older one stays what it is.
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        connection.execute_batch("PRAGMA user_version = 1").unwrap();
+        drop(connection);
+        assert!(Ledger::open_to_look(&path, options).unwrap().is_none());
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+        assert_eq!(version, 1);
     }
 
     fn count(snapshot: &crate::Snapshot<'_>) -> ic_base::Result<Option<i64>> {

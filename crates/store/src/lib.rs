@@ -8,6 +8,7 @@ mod error;
 pub mod faults;
 mod filesystem;
 mod foreign;
+mod git_index;
 pub mod health;
 mod ledger;
 mod locate;
@@ -15,12 +16,13 @@ mod migrate;
 pub mod reference;
 mod side;
 mod transaction;
+pub mod trust;
 mod values;
 
 pub use connection::OpenOptions;
 pub use foreign::{
-    DATABASE_SIDE_SUFFIXES, copy_database, has_write_ahead_log, is_database, recover_copy,
-    while_nobody_writes,
+    DATABASE_SIDE_SUFFIXES, copy_database, has_usual_side_files, has_write_ahead_log, is_database,
+    recover_copy, while_nobody_writes,
 };
 pub use ledger::Ledger;
 pub use locate::{FoundBy, GitDirs, Lookup, Place, create, git_dirs, initial_place, locate, project_root};

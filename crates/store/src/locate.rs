@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Context, Diagnose, Diagnosis, Result};
 
+use crate::trust::{self, read_line};
 use crate::{Ledger, OpenOptions, faults, filesystem, migrate, path_bytes, path_from_bytes};
 
 const FILE_NAME: &str = "ic.db";
@@ -54,7 +55,8 @@ pub struct Place {
 
 /// Finds the ledger: the flag, the environment, then upwards from the working directory.
 ///
-/// Errors: `no_ledger` when there is none above; a place named by flag or environment is not checked here.
+/// Errors: `no_ledger` when there is none above, or it came with a repository that was cloned; `permission_denied` when it is
+/// another user's. A place named by flag or environment is not checked here.
 pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
     let named =
         lookup.db.map(|db| (db, FoundBy::Flag)).or(lookup.env_db.map(|db| (db, FoundBy::Environment)));
@@ -71,7 +73,9 @@ pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
                 && let Some(store) = follow_pointer(&usual)?
                 && has_ledger(&usual, &store)?
             {
-                return Ok(Place { db: store.join(FILE_NAME), store, root: level.to_owned(), found_by });
+                let db = store.join(FILE_NAME);
+                trust::require_own_ledger(&db, &store, &usual, level)?;
+                return Ok(Place { db, store, root: level.to_owned(), found_by });
             }
         }
     }
@@ -107,7 +111,8 @@ pub fn initial_place(lookup: &Lookup<'_>, store: Option<&Path>) -> Result<Place>
 /// Makes the ledger at `place` (directory 0700, files 0600), or keeps the one that is there.
 ///
 /// `pointed`: the store was named by `--store`, and a pointer to it is left at the usual place. Returns the open
-/// ledger and whether it is new. Errors: `unsupported_fs`; `conflict` when the project has its ledger elsewhere.
+/// ledger and whether it is new. Errors: `unsupported_fs`; `conflict` when the project has its ledger elsewhere;
+/// `permission_denied` for a directory that everybody may write in.
 pub fn create(
     place: &Place,
     pointed: bool,
@@ -139,6 +144,8 @@ pub fn create(
             // A repository made here later must not take the ledger for a source file.
             write_private(&place.store.join(".gitignore"), b"*\n")?;
         }
+    } else if !place.db.exists() {
+        trust::require_closed(&place.store)?;
     }
     let created = migrate::create(&place.db, options, context.now())?;
     if pointed && !same_file(&default, &place.store) && !default.exists() {
@@ -189,13 +196,13 @@ pub fn git_dirs(level: &Path) -> Option<GitDirs> {
     let git_dir = if meta.is_dir() {
         dot_git
     } else {
-        let line = fs::read(&dot_git).ok()?;
+        let line = read_line(&dot_git).ok()?;
         level.join(path_from_bytes(trim(line.strip_prefix(b"gitdir: ")?)))
     };
     if !git_dir.join("HEAD").exists() {
         return None;
     }
-    let common = match fs::read(git_dir.join("commondir")) {
+    let common = match read_line(&git_dir.join("commondir")) {
         Ok(line) => git_dir.join(path_from_bytes(trim(&line))),
         Err(_) => git_dir.clone(),
     };
@@ -212,7 +219,7 @@ fn follow_pointer(store: &Path) -> Result<Option<PathBuf>> {
     match fs::metadata(store) {
         Ok(meta) if meta.is_dir() => Ok(Some(store.to_owned())),
         Ok(_) => {
-            let line = fs::read(store).while_doing(|| format!("reading {}", store.display()))?;
+            let line = read_line(store).while_doing(|| format!("reading {}", store.display()))?;
             let base = store.parent().unwrap_or(Path::new("/"));
             Ok(Some(base.join(path_from_bytes(trim(&line)))))
         }
@@ -259,9 +266,14 @@ fn write_private(path: &Path, content: &[u8]) -> Result<()> {
     // Others may be writing the same file: each has a temporary one of its own, and any of them is right.
     name.push(format!(".{}.new", std::process::id()));
     let temporary = PathBuf::from(name);
-    let written = fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary);
-    written
-        .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
+    // What has the name already was left by a process of the same number, or put there to be written through.
+    let cleared = match fs::remove_file(&temporary) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    };
+    let made =
+        cleared.and_then(|()| fs::File::options().create_new(true).write(true).mode(0o600).open(&temporary));
+    made.and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&temporary, path))
         .while_doing(|| format!("writing {}", path.display()))
 }

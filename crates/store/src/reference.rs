@@ -56,3 +56,12 @@ pub fn resolve(snapshot: &Snapshot<'_>, referent: Referent, text: &str) -> Resul
         .detail("ids", ids)),
     }
 }
+
+/// The ids of the newest of a kind of thing, newest first, at most `limit`. Its table has an index on `seq`.
+pub fn newest(snapshot: &Snapshot<'_>, referent: Referent, limit: i64) -> Result<Vec<String>> {
+    snapshot.query_all(
+        &format!("SELECT id FROM {} WHERE seq > 0 ORDER BY seq DESC LIMIT $1", referent.table),
+        &[&limit],
+        |row| row.get(0),
+    )
+}

@@ -1,0 +1,405 @@
+//! What tokens look like. Each shape says where it is documented by who issues it.
+
+use super::{Hidden, LONGEST_KEY};
+
+/// What the bytes at a place are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// No token begins here.
+    No,
+    /// That cannot be said yet.
+    More,
+    /// The first part of a JSON Web Token may begin here.
+    Header,
+    /// A token, of which so many bytes are shown.
+    Token { shown: usize, hidden: Hidden },
+}
+
+/// Bytes that tokens are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// `A-Z 0-9`
+    Upper,
+    /// `A-Z a-z 0-9`
+    Alnum,
+    /// and `_`
+    Word,
+    /// and `-`: base64 for URLs
+    Dashed,
+    /// and `.`
+    Dotted,
+    /// `A-Z a-z 0-9 + / =`
+    Base64,
+    /// `A-Z a-z 0-9 - . _ ~ + / =`: credentials of HTTP (RFC 9110, token68)
+    Token68,
+}
+
+impl Class {
+    const fn has(self, b: u8) -> bool {
+        match self {
+            Self::Upper => b.is_ascii_uppercase() || b.is_ascii_digit(),
+            Self::Alnum => b.is_ascii_alphanumeric(),
+            Self::Word => b.is_ascii_alphanumeric() || b == b'_',
+            Self::Dashed => b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'),
+            Self::Dotted => b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'),
+            Self::Base64 => b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='),
+            Self::Token68 => {
+                b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'~' | b'+' | b'/' | b'=')
+            }
+        }
+    }
+
+    /// How many bytes at the beginning belong to it.
+    pub(super) fn run(self, bytes: &[u8]) -> usize {
+        bytes.iter().position(|b| !self.has(*b)).unwrap_or(bytes.len())
+    }
+}
+
+/// A token that begins with a word of its own.
+struct Shape {
+    prefix: &'static [u8],
+    /// What follows: at least so many of these.
+    least: usize,
+    of: Class,
+    /// What is hidden.
+    hidden: Class,
+    /// Not in the middle of a word, and no byte longer.
+    is_strict: bool,
+}
+
+const fn shape(prefix: &'static str, least: usize, of: Class, hidden: Class) -> Shape {
+    Shape { prefix: prefix.as_bytes(), least, of, hidden, is_strict: false }
+}
+
+const fn strict(prefix: &'static str, least: usize, of: Class) -> Shape {
+    Shape { prefix: prefix.as_bytes(), least, of, hidden: of, is_strict: true }
+}
+
+const SHAPES: &[Shape] = &[
+    // https://github.blog/changelog/2021-03-31-authentication-token-format-updates-are-generally-available/
+    // (36 characters today, up to 255 announced); those of applications may carry a JSON Web Token.
+    shape("ghp_", 30, Class::Word, Class::Word),
+    shape("gho_", 30, Class::Word, Class::Word),
+    shape("ghu_", 30, Class::Word, Class::Word),
+    shape("ghr_", 30, Class::Word, Class::Word),
+    shape("ghs_", 30, Class::Word, Class::Dotted),
+    shape("github_pat_", 22, Class::Word, Class::Word),
+    // https://docs.gitlab.com/security/tokens/#token-prefixes (20 characters, longer with routing)
+    shape("glpat-", 20, Class::Dashed, Class::Dotted),
+    shape("gloas-", 20, Class::Dashed, Class::Dotted),
+    shape("gldt-", 20, Class::Dashed, Class::Dotted),
+    shape("glrt-", 20, Class::Dashed, Class::Dotted),
+    shape("glrtr-", 20, Class::Dashed, Class::Dotted),
+    shape("glcbt-", 20, Class::Dashed, Class::Dotted),
+    shape("glptt-", 20, Class::Dashed, Class::Dotted),
+    shape("glft-", 20, Class::Dashed, Class::Dotted),
+    shape("glimt-", 20, Class::Dashed, Class::Dotted),
+    shape("glagent-", 20, Class::Dashed, Class::Dotted),
+    shape("glsoat-", 20, Class::Dashed, Class::Dotted),
+    // https://api.slack.com/concepts/token-types
+    shape("xoxa-", 10, Class::Dashed, Class::Dashed),
+    shape("xoxb-", 10, Class::Dashed, Class::Dashed),
+    shape("xoxp-", 10, Class::Dashed, Class::Dashed),
+    shape("xoxr-", 10, Class::Dashed, Class::Dashed),
+    shape("xoxs-", 10, Class::Dashed, Class::Dashed),
+    shape("xoxe-", 10, Class::Dashed, Class::Dashed),
+    shape("xapp-", 10, Class::Dashed, Class::Dashed),
+    // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids (16 follow)
+    strict("AKIA", 16, Class::Upper),
+    strict("ASIA", 16, Class::Upper),
+    // https://cloud.google.com/docs/authentication/api-keys (39 characters)
+    strict("AIza", 35, Class::Dashed),
+    // https://docs.stripe.com/keys
+    shape("sk_live_", 10, Class::Alnum, Class::Word),
+    shape("rk_live_", 10, Class::Alnum, Class::Word),
+    shape("sk_test_", 10, Class::Alnum, Class::Word),
+    shape("rk_test_", 10, Class::Alnum, Class::Word),
+    // https://github.blog/2021-09-23-announcing-npms-new-access-token-format/ (36 characters)
+    shape("npm_", 36, Class::Alnum, Class::Alnum),
+    // https://pypi.org/help/#apitoken: `pypi-` and a macaroon, whose first bytes are these in base64
+    shape("pypi-AgE", 16, Class::Dashed, Class::Dashed),
+    // https://platform.claude.com/docs/en/api/overview, and https://platform.openai.com/docs/api-reference/authentication
+    shape("sk-ant-", 16, Class::Dashed, Class::Dashed),
+    shape("sk-proj-", 16, Class::Dashed, Class::Dashed),
+    shape("sk-svcacct-", 16, Class::Dashed, Class::Dashed),
+    shape("sk-admin-", 16, Class::Dashed, Class::Dashed),
+    Shape { prefix: b"sk-", least: 32, of: Class::Alnum, hidden: Class::Dashed, is_strict: true },
+];
+
+/// What the first part of a JSON Web Token begins with: `{"` in base64 (RFC 7519).
+pub(super) const HEADER: &[u8] = b"eyJ";
+/// No first part is shorter: `{"alg":"none"}` has 19 characters, and there are older ones without quotes.
+pub(super) const SHORTEST_HEADER: usize = 15;
+pub(super) const SHORTEST_PAYLOAD: usize = 10;
+
+/// A private key's first line (RFC 7468), after its dashes.
+const KEY: &[u8] = b"BEGIN ";
+const LONGEST_LABEL: usize = 64;
+
+const URL: &[u8] = b"://";
+/// What stands before the host of a URL is no longer.
+const LONGEST_USERINFO: usize = 512;
+/// A user's name without a password that is longer than this is a token.
+const LONGEST_USER: usize = 20;
+
+/// Names whose value is a secret that has no shape of its own. They stand where the pairs below begin.
+const NAMES: [&[u8]; 3] = [b"aws_secret_access_key", b"aws_session_token", b"accesskey"];
+const SHORTEST_VALUE: usize = 16;
+const MOST_BETWEEN: usize = 8;
+
+const AUTHORIZATION: &[u8] = b"authorization";
+const SCHEMES: [&[u8]; 3] = [b"bearer ", b"basic ", b"token "];
+const SHORTEST_CREDENTIALS: usize = 8;
+const BEARER: &[u8] = b"bearer ";
+const SHORTEST_BEARER: usize = 20;
+
+/// The pairs of bytes with which something begins that [`verdict`] knows, a bit each, and single bytes that begin a pair.
+static PAIRS: ([u64; 1024], [bool; 256]) = pairs();
+
+const fn pairs() -> ([u64; 1024], [bool; 256]) {
+    const OTHERS: [&[u8; 2]; 15] = [
+        b"ey", b"BE", b"Be", b"be", b":/", b"aw", b"AW", b"Aw", b"Ac", b"ac", b"AC", b"au", b"Au", b"AU",
+        b"bE",
+    ];
+    let (mut bits, mut firsts) = ([0; 1024], [false; 256]);
+    let mut at = 0;
+    while at < SHAPES.len() + OTHERS.len() {
+        let pair = if at < SHAPES.len() {
+            [SHAPES[at].prefix[0], SHAPES[at].prefix[1]]
+        } else {
+            *OTHERS[at - SHAPES.len()]
+        };
+        let number = (pair[0] as usize) << 8 | pair[1] as usize;
+        bits[number / 64] |= 1 << (number % 64);
+        firsts[pair[0] as usize] = true;
+        at += 1;
+    }
+    (bits, firsts)
+}
+
+/// Where in the input something may begin, that must be looked at with care.
+pub(super) fn candidate(input: &[u8]) -> Option<usize> {
+    let (bits, firsts) = &PAIRS;
+    let is_hit = |pair: &[u8]| {
+        let number = usize::from(pair[0]) << 8 | usize::from(pair[1]);
+        bits[number / 64] >> (number % 64) & 1 == 1
+    };
+    input
+        .windows(2)
+        .position(is_hit)
+        .or_else(|| input.last().filter(|last| firsts[usize::from(**last)]).map(|_| input.len() - 1))
+}
+
+/// What begins at the beginning of `rest`, which follows the bytes `before`. `at_end`: nothing follows it.
+pub(super) fn verdict(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+    // Told apart by the first byte: most of what is looked at is nothing, and is looked at often.
+    let (judges, shapes): (&[Judge], &[Shape]) = match rest[0] {
+        b'e' => (&[header], &[]),
+        b':' => (&[url], &[]),
+        b'B' | b'b' => (&[key, bearer], &[]),
+        b'a' => (&[named, authorization], &[]),
+        b'A' => (&[named, authorization], SHAPES),
+        _ => (&[], SHAPES),
+    };
+    let shapes = shapes.iter().filter(|shape| begins(rest, shape.prefix));
+    let shapes = shapes.map(|shape| token(shape, rest, before, at_end));
+    let mut is_open = false;
+    for verdict in shapes.chain(judges.iter().map(|judge| judge(rest, before, at_end))) {
+        match verdict {
+            Verdict::No => {}
+            Verdict::More => is_open = true,
+            found @ (Verdict::Token { .. } | Verdict::Header) => return found,
+        }
+    }
+    if is_open { Verdict::More } else { Verdict::No }
+}
+
+type Judge = fn(&[u8], [u8; 2], bool) -> Verdict;
+
+/// Whether the first bytes, as far as there are any, are those of `prefix`. Most are not.
+fn begins(rest: &[u8], prefix: &[u8]) -> bool {
+    rest[0] == prefix[0] && rest.get(1).is_none_or(|b| *b == prefix[1])
+}
+
+/// Whether `rest` begins so, upper and lower case aside; `None`: it may, as far as it is known.
+fn prefix(rest: &[u8], prefix: &[u8], at_end: bool) -> Option<bool> {
+    matched(rest, prefix, at_end, |a, b| a == b)
+}
+
+fn word(rest: &[u8], word: &[u8], at_end: bool) -> Option<bool> {
+    matched(rest, word, at_end, |a, b| a.eq_ignore_ascii_case(&b))
+}
+
+fn matched(rest: &[u8], wanted: &[u8], at_end: bool, is_same: fn(u8, u8) -> bool) -> Option<bool> {
+    if !rest.iter().zip(wanted).all(|(a, b)| is_same(*a, *b)) {
+        return Some(false);
+    }
+    if rest.len() >= wanted.len() {
+        return Some(true);
+    }
+    if at_end { Some(false) } else { None }
+}
+
+/// A verdict that cannot be given before more is known.
+fn open(at_end: bool) -> Verdict {
+    if at_end { Verdict::No } else { Verdict::More }
+}
+
+/// Whether a word can begin after these bytes: no letter or digit, save those that stand for a line break in quoted text, and
+/// the end of a colour.
+fn begins_word([a, b]: [u8; 2]) -> bool {
+    !Class::Word.has(b)
+        || (a == b'\\' && matches!(b, b'n' | b'r' | b't'))
+        || (b == b'm' && (a.is_ascii_digit() || a == b'['))
+}
+
+/// The first part of a JSON Web Token.
+fn header(rest: &[u8], _: [u8; 2], at_end: bool) -> Verdict {
+    match prefix(rest, HEADER, at_end) {
+        Some(true) => Verdict::Header,
+        None => Verdict::More,
+        Some(false) => Verdict::No,
+    }
+}
+
+fn token(shape: &Shape, rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+    match prefix(rest, shape.prefix, at_end) {
+        Some(true) if !shape.is_strict || begins_word(before) => {}
+        None => return Verdict::More,
+        Some(_) => return Verdict::No,
+    }
+    let body = &rest[shape.prefix.len()..];
+    let seen = shape.of.run(&body[..body.len().min(shape.least + 1)]);
+    let is_more = seen == body.len() && !at_end;
+    match seen.cmp(&shape.least) {
+        std::cmp::Ordering::Less if is_more => Verdict::More,
+        std::cmp::Ordering::Less => Verdict::No,
+        std::cmp::Ordering::Equal if is_more && shape.is_strict => Verdict::More,
+        // A longer word of the same letters is something else.
+        std::cmp::Ordering::Greater if shape.is_strict && shape.of == shape.hidden => Verdict::No,
+        _ => Verdict::Token { shown: shape.prefix.len(), hidden: Hidden::Of(shape.hidden) },
+    }
+}
+
+/// A private key in PEM: what stands between its first and its last line is hidden.
+fn key(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+    match prefix(rest, KEY, at_end) {
+        Some(true) if before == *b"--" => {}
+        None => return Verdict::More,
+        Some(_) => return Verdict::No,
+    }
+    let line = &rest[..rest.len().min(LONGEST_LABEL)];
+    let label = line.iter().position(|b| !Class::Upper.has(*b) && *b != b' ').unwrap_or(line.len());
+    let is_private = line[..label].ends_with(b"PRIVATE KEY") || line[..label].ends_with(b"PRIVATE KEY BLOCK");
+    match matched(&rest[label..], b"-----", at_end, |a, b| a == b) {
+        _ if label == LONGEST_LABEL => Verdict::No,
+        Some(true) if is_private => Verdict::Token { shown: label + 5, hidden: Hidden::Key(LONGEST_KEY) },
+        None => Verdict::More,
+        Some(_) => Verdict::No,
+    }
+}
+
+/// A password before the host of a URL (RFC 3986, 3.2.1), or a long name there, which is a token.
+fn url(rest: &[u8], _: [u8; 2], at_end: bool) -> Verdict {
+    match prefix(rest, URL, at_end) {
+        Some(true) => {}
+        None => return Verdict::More,
+        Some(false) => return Verdict::No,
+    }
+    let body = &rest[URL.len()..];
+    let body = &body[..body.len().min(LONGEST_USERINFO)];
+    let is_end = |b: &u8| b.is_ascii_whitespace() || b.is_ascii_control() || b"/\"'`<>\\?#".contains(b);
+    let Some(end) = body
+        .iter()
+        .position(is_end)
+        .or_else(|| (at_end || body.len() == LONGEST_USERINFO).then_some(body.len()))
+    else {
+        return Verdict::More;
+    };
+    let Some(at) = body[..end].iter().rposition(|b| *b == b'@') else { return Verdict::No };
+    match body[..at].iter().position(|b| *b == b':') {
+        Some(colon) if colon + 1 < at => {
+            Verdict::Token { shown: URL.len() + colon + 1, hidden: Hidden::Bytes(at - colon - 1) }
+        }
+        None if at >= LONGEST_USER => Verdict::Token { shown: URL.len(), hidden: Hidden::Bytes(at) },
+        _ => Verdict::No,
+    }
+}
+
+/// The value of a name that is known to hold a secret.
+fn named(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+    let mut is_open = false;
+    for name in NAMES {
+        match word(rest, name, at_end) {
+            // `SecretAccessKey`, as services of AWS answer.
+            Some(true) if name != b"accesskey" || before.eq_ignore_ascii_case(b"et") => {
+                return value(rest, name.len(), at_end);
+            }
+            None => is_open = true,
+            Some(_) => {}
+        }
+    }
+    if is_open { Verdict::More } else { Verdict::No }
+}
+
+fn value(rest: &[u8], from: usize, at_end: bool) -> Verdict {
+    let is_between = |b: &u8| matches!(b, b' ' | b'\t' | b'"' | b'\'' | b'\\' | b':' | b'=');
+    let most = rest.len().min(from + MOST_BETWEEN);
+    let between = rest[from..most].iter().take_while(|b| is_between(b)).count();
+    let body = &rest[from + between..];
+    let seen = Class::Base64.run(&body[..body.len().min(SHORTEST_VALUE)]);
+    if between > 0 && seen == SHORTEST_VALUE {
+        return Verdict::Token { shown: from + between, hidden: Hidden::Of(Class::Base64) };
+    }
+    if seen == body.len() { open(at_end) } else { Verdict::No }
+}
+
+/// `Authorization: Bearer ...`, and the other schemes whose credentials stand in one word.
+fn authorization(rest: &[u8], _: [u8; 2], at_end: bool) -> Verdict {
+    match word(rest, AUTHORIZATION, at_end) {
+        Some(true) => {}
+        None => return Verdict::More,
+        Some(false) => return Verdict::No,
+    }
+    let is_between = |b: &u8| matches!(b, b' ' | b'\t' | b'"' | b'\'' | b'\\' | b':' | b'=');
+    let most = rest.len().min(AUTHORIZATION.len() + MOST_BETWEEN);
+    let from =
+        AUTHORIZATION.len() + rest[AUTHORIZATION.len()..most].iter().take_while(|b| is_between(b)).count();
+    let mut is_open = from == rest.len() && from < AUTHORIZATION.len() + MOST_BETWEEN;
+    for scheme in SCHEMES {
+        match word(&rest[from..], scheme, at_end) {
+            Some(true) => {
+                return credentials(rest, from + scheme.len(), SHORTEST_CREDENTIALS, at_end);
+            }
+            None => is_open = true,
+            Some(false) => {}
+        }
+    }
+    if is_open { open(at_end) } else { Verdict::No }
+}
+
+/// `Bearer ...` by itself, where what follows has a digit as tokens do.
+fn bearer(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+    match word(rest, BEARER, at_end) {
+        Some(true) if begins_word(before) => {}
+        None => return Verdict::More,
+        Some(_) => return Verdict::No,
+    }
+    match credentials(rest, BEARER.len(), SHORTEST_BEARER, at_end) {
+        Verdict::Token { shown, .. }
+            if !rest[shown..shown + SHORTEST_BEARER].iter().any(u8::is_ascii_digit) =>
+        {
+            Verdict::No
+        }
+        other => other,
+    }
+}
+
+fn credentials(rest: &[u8], from: usize, shortest: usize, at_end: bool) -> Verdict {
+    let body = &rest[from..];
+    let seen = Class::Token68.run(&body[..body.len().min(shortest)]);
+    if seen == shortest {
+        return Verdict::Token { shown: from, hidden: Hidden::Of(Class::Token68) };
+    }
+    if seen == body.len() { open(at_end) } else { Verdict::No }
+}
