@@ -24,6 +24,8 @@ use ic_events::Hash;
 use ic_store::GitDirs;
 use rustix::fs::{Mode, OFlags, open};
 
+#[cfg(fuzzing)]
+pub use cache::fuzz;
 pub use cache_file::{cached_trees, forget_caches};
 pub use rules::RuleOptions;
 

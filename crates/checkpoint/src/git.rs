@@ -6,6 +6,7 @@
 //! taken to last.
 
 mod checkout;
+mod filters;
 mod index;
 mod log;
 mod pack;

@@ -27,10 +27,17 @@ impl Serialize for PathText {
 impl<'de> Deserialize<'de> for PathText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let Some(digits) = text.strip_prefix('\0') else { return Ok(Self(text.into_bytes())) };
-        let byte = |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|p| u8::from_str_radix(p, 16).ok());
+        let refuse = || serde::de::Error::custom("text that is not a path");
+        let Some(digits) = text.strip_prefix('\0') else {
+            return if text.contains('\0') { Err(refuse()) } else { Ok(Self(text.into_bytes())) };
+        };
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let byte = |pair: &[u8]| match pair {
+            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+            _ => None,
+        };
         let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
-        bytes.map(Self).ok_or_else(|| serde::de::Error::custom("a path that is not hex"))
+        bytes.filter(|bytes| !bytes.contains(&0)).map(Self).ok_or_else(refuse)
     }
 }
 
@@ -103,5 +110,31 @@ pub mod hash_text {
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Hash, D::Error> {
         let text = String::deserialize(deserializer)?;
         parse_hex(&text).ok_or_else(|| serde::de::Error::custom("a hash that is not hex"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PathText;
+
+    #[test]
+    fn paths_are_text_or_bytes_in_hex() {
+        for path in [&b"a/b"[..], "計".as_bytes(), b"\xff", b"a\xc3"] {
+            let path = PathText(path.to_vec());
+            let text = serde_json::to_string(&path).unwrap();
+            assert_eq!(serde_json::from_str::<PathText>(&text).unwrap(), path, "{text}");
+        }
+        for bad in [
+            "\\u0000f",
+            "\\u0000+f",
+            "\\u0000fff",
+            "\\u0000 f",
+            "\\u0000gg",
+            "\\u0000é",
+            "\\u000000",
+            "a\\u0000",
+        ] {
+            assert!(serde_json::from_str::<PathText>(&format!("\"{bad}\"")).is_err(), "{bad}");
+        }
     }
 }

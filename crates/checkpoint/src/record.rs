@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ic_base::mask::mask_optional;
 use ic_base::{CheckpointId, Code, DispatchId, Result, RunId, Seq, Timestamp, reversed_digits};
 use ic_events::{EventType, Hash, NewEvent, hex};
 use ic_store::reference::{self, Referent};
@@ -215,6 +216,7 @@ pub fn announce(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -
 pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq: Seq) -> Result<Checkpoint> {
     let Link { name, message, conversation, workflow, run_id, phase, step, step_name, dispatch_id } =
         new.link;
+    let message = mask_optional(message.as_deref());
     let complete = new.captured.skipped.is_empty();
     let Counts { files, directories, symlinks, bytes } = new.captured.counts;
     let Stored { new_objects, stored_bytes } = new.captured.stored;
@@ -231,7 +233,7 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq
             &path_bytes(new.root),
             &new.kind.as_str(),
             name,
-            message,
+            &message.as_deref(),
             conversation,
             workflow,
             &run_id.as_ref().map(RunId::as_str),

@@ -7,6 +7,7 @@
 //!
 //! A directory is held by a handle that only names it, which needs no right to read it.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use rustix::fs::{
     AtFlags, Dir, Mode, OFlags, fchmod, fstat, mkdirat, open, openat, renameat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use self::access::{OpenedUp, Temporary, is_same};
 use self::found::{found, stat_of};
@@ -105,7 +107,8 @@ impl RootDir {
         if file.metadata()?.is_file() { Ok(file) } else { Err(Errno::INVAL.into()) }
     }
 
-    /// Writes a file: whoever looks sees the old one or the new one, whole, and with its mode.
+    /// Writes a file: whoever looks sees the old one or the new one, whole, and with its mode; in another user's directory,
+    /// without setuid and setgid bits.
     ///
     /// `temporary` is a free name in the same directory; what has it already stays, and is an error. Errors: `conflict` if
     /// `still` says no just before, or the directory is no longer at its path; `corrupt` for an impossible path or
@@ -119,10 +122,16 @@ impl RootDir {
         content: &mut dyn FnMut(&mut File) -> Result<()>,
     ) -> Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let create = |directory: &OwnedFd| openat(directory, temporary, flags, Mode::from_raw_mode(0o600));
+        let is_foreign = Cell::new(false);
+        let create = |directory: &OwnedFd| {
+            is_foreign.set(fstat(directory)?.st_uid != geteuid().as_raw());
+            openat(directory, temporary, flags, Mode::from_raw_mode(0o600))
+        };
         self.put(path, temporary, still, create, &mut |file| {
             let mut file = File::from(file);
             content(&mut file)?;
+            // The file is its writer's: with setuid and setgid bits it would lend the writer's rights to the tree's owner.
+            let mode = if is_foreign.get() { mode & 0o1777 } else { mode };
             // Last: writing takes the setuid and setgid bits away.
             fchmod(&file, Mode::from_raw_mode(mode)).at(path)
         })

@@ -129,7 +129,7 @@ impl Tree {
         let mut reader = Reader(bytes);
         let tree = reader.tree().ok_or_else(damaged)?;
         let sorted = tree.entries.windows(2).all(|pair| pair[0].name < pair[1].name);
-        if sorted && tree.entries.iter().all(|entry| is_possible(&entry.name)) {
+        if sorted && is_mode(tree.mode) && tree.entries.iter().all(Entry::is_possible) {
             Ok(tree)
         } else {
             Err(damaged())
@@ -142,8 +142,20 @@ fn damaged() -> Diagnosis {
         .hint("see which: ic checkpoint verify --read-data")
 }
 
+impl Entry {
+    /// Whether a directory can hold it.
+    fn is_possible(&self) -> bool {
+        has_possible_name(&self.name) && !matches!(self.node, Node::File { mode, .. } if !is_mode(mode))
+    }
+}
+
+/// Whether these are permission bits and nothing else.
+fn is_mode(mode: u32) -> bool {
+    mode & !0o7777 == 0
+}
+
 /// Whether a directory can have this name.
-fn is_possible(name: &[u8]) -> bool {
+fn has_possible_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && name.len() <= 255 && !name.iter().any(|b| matches!(b, b'/' | 0))
 }
 
@@ -244,13 +256,16 @@ impl<'a> Reader<'a> {
         Some(self.take(1)?[0])
     }
 
+    /// One form of each number is read, the shortest: other bytes would be another name for the same directory.
     pub(crate) fn number(&mut self) -> Option<u64> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
+            let low = u64::from(byte & 0x7f);
+            number |= low << shift;
             if byte & 0x80 == 0 {
-                return Some(number);
+                let is_shortest = byte != 0 || shift == 0;
+                return (is_shortest && number >> shift == low).then_some(number);
             }
         }
         None
@@ -339,5 +354,23 @@ mod tests {
         let twice = Entry { name: b"a".to_vec(), node: Node::Symlink(vec![]) };
         let tree = Tree { mode: 0, entries: vec![twice.clone(), twice] };
         assert!(Tree::decode(&tree.encode().bytes).is_err());
+    }
+
+    #[test]
+    fn a_directory_has_one_form() {
+        for mode in [&[0_u8][..], &[0x7f], &[0x80, 0x01], &[0xff, 0x1f]] {
+            assert!(Tree::decode(&[&[1], mode].concat()).is_ok(), "{mode:x?}");
+        }
+        let too_long = [&[0x80_u8, 0][..], &[0xff, 0], &[0x80, 0x80, 0], &[0x81, 0x80, 0x80, 0]];
+        let no_permissions = [&[0x80_u8, 0x20][..], &[0xff; 9]];
+        for mode in too_long.iter().chain(&no_permissions) {
+            assert!(Tree::decode(&[&[1], *mode].concat()).is_err(), "{mode:x?}");
+        }
+        let of_size = |size: &[u8]| Tree::decode(&[&[1, 0, 0, 1, b'a', 0], size, &[7; 32]].concat());
+        let most = [&[0xff_u8; 9][..], &[0x01]].concat();
+        let Node::File { size, .. } = of_size(&most).unwrap().entries[0].node else { panic!("a file") };
+        assert_eq!(size, u64::MAX);
+        assert!(of_size(&[&[0xff; 9][..], &[0x03]].concat()).is_err(), "more than 64 bits");
+        assert!(of_size(&[&[0x80; 9][..], &[0x02]].concat()).is_err(), "more than 64 bits");
     }
 }

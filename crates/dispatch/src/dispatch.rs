@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ic_base::mask::mask_optional;
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
 use ic_events::{EventType, NewEvent};
 use ic_store::reference::{self, Referent};
@@ -255,11 +256,12 @@ pub fn finish(
         Ending::Failed { error } | Ending::TimedOut { error } => (None, None, Some(*error), Some(*error)),
         Ending::Cancelled { reason } => (None, None, None, *reason),
     };
+    let (summary, error) = (mask_optional(summary), mask_optional(error));
     let payload = verdict.map(|verdict| json!({ "verdict": verdict }));
     append_change(tx, now, dispatch, status, event_type, reason, payload)?;
     tx.execute_one(
         "UPDATE dispatches SET status = $1, summary = $2, verdict = $3, error = $4, finished_at = $5 WHERE id = $6",
-        &[&status.as_str(), &summary, &verdict, &error, &now.millis(), &dispatch.id.as_str()],
+        &[&status.as_str(), &summary.as_deref(), &verdict, &error.as_deref(), &now.millis(), &dispatch.id.as_str()],
     )?;
     get(tx, &dispatch.id)
 }

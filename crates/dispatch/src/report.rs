@@ -149,8 +149,13 @@ fn unquote(line: &[u8]) -> Vec<u8> {
 
 /// The byte that follows a backslash stands for, and how many characters it takes.
 fn escape(tail: &[u8]) -> (u8, usize) {
-    let octal =
-        tail.get(..3).and_then(|d| std::str::from_utf8(d).ok()).and_then(|d| u8::from_str_radix(d, 8).ok());
+    let octal = match tail {
+        // The first of the three has two bits.
+        [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] => {
+            Some((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'))
+        }
+        _ => None,
+    };
     match (octal, tail.first()) {
         (Some(value), _) => (value, 3),
         (None, Some(b'a')) => (7, 1),

@@ -1,5 +1,6 @@
 //! The only code that adds to the order of events.
 
+use ic_base::mask::mask;
 use ic_base::{Result, RunId, Seq, Timestamp};
 use ic_store::Transaction;
 use serde_json::Value;
@@ -26,9 +27,9 @@ pub struct NewEvent<'a> {
     pub gate_result: Option<&'a str>,
     /// `hard`, `soft` or `none`.
     pub gate_tier: Option<&'a str>,
-    /// Why, in the words of who asked for it.
+    /// Why, in the words of who asked for it; tokens in it are masked when it is recorded.
     pub reason: Option<&'a str>,
-    /// Facts, as a JSON object.
+    /// Facts, as a JSON object, recorded as they are.
     pub payload: Option<Value>,
 }
 
@@ -80,7 +81,7 @@ pub fn append(tx: &Transaction<'_>, now: Timestamp, new: &NewEvent<'_>) -> Resul
         epoch: new.epoch,
         gate_result: new.gate_result.map(str::to_owned),
         gate_tier: new.gate_tier.map(str::to_owned),
-        reason: new.reason.map(str::to_owned),
+        reason: new.reason.map(|reason| mask(reason).into_owned()),
         payload: new.payload.as_ref().map(Value::to_string),
         created_at: now,
         prev_hash: before,

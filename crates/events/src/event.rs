@@ -96,8 +96,14 @@ event_types! {
     RollbackStepSkipped = Rollback, "rollback_step_skipped";
     /// A step of a rollback failed; the rest waits.
     RollbackStopped = Rollback, "rollback_stopped";
+    /// The giving up of a rollback began; the run stays closed.
+    RollbackAbandonBegun = Rollback, "rollback_abandon_begun";
     /// A rollback was given up: what it had put back was put back again.
     RollbackAbandoned = Rollback, "rollback_abandoned";
+    /// The undo of a rollback began: the run is closed.
+    RollbackUndoBegun = Rollback, "rollback_undo_begun";
+    /// The undo of a rollback was given up: it stands.
+    RollbackUndoAbandoned = Rollback, "rollback_undo_abandoned";
     /// A rollback was taken back itself.
     RollbackUndone = Rollback, "rollback_undone";
     /// Work was handed out.

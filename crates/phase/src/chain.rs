@@ -160,8 +160,12 @@ mod tests {
         for bad in ["", "a", "a,a", "a,,b", "[1,2]", "[\"a\"]", "[\"a\",\"b\\u0000\"]", "a,b\u{1b}"] {
             assert_eq!(Chain::parse(bad).unwrap_err().code(), Code::InvalidValue, "{bad}");
         }
-        let chain = Chain::default();
-        assert_eq!(Chain::from_ledger(&chain.to_json()), Some(chain));
+        for chain in [Chain::default(), Chain::parse("x,y").unwrap()] {
+            assert_eq!(Chain::from_ledger(&chain.to_json()), Some(chain));
+        }
+        assert_eq!(Chain::from_ledger(r#"["a"]"#), None);
+        let chain = Chain::parse("x,y,z").unwrap();
+        assert_eq!((chain.first(), chain.last()), ("x", "z"));
     }
 
     #[test]

@@ -244,6 +244,51 @@ mod tests {
     }
 
     #[test]
+    fn each_check_counts_what_it_asks_for() {
+        let weighed = |check, facts| {
+            let verdict = evaluate(&[(requirement(check, Tier::Hard), facts)], Tier::Hard);
+            let condition = verdict.conditions.into_iter().next().unwrap();
+            assert_eq!(condition.holds, verdict.result == GateResult::Pass);
+            (verdict.result.as_str(), condition.count, condition.detail)
+        };
+        for (check, facts, says) in [
+            (Check::ArtifactExists, Facts::Artifacts(0), ("fail", 0, "no artifact in the run")),
+            (Check::ArtifactExists, Facts::Artifacts(2), ("pass", 2, "2 artifacts in the run")),
+            (Check::AgentsComplete, Facts::ActiveAgents(0), ("pass", 0, "no active agent in the run")),
+            (Check::AgentsComplete, Facts::ActiveAgents(1), ("fail", 1, "1 active agent in the run")),
+            (
+                Check::DispatchesComplete,
+                Facts::UnfinishedDispatches(0),
+                ("pass", 0, "no unfinished dispatch in the run"),
+            ),
+            (
+                Check::DispatchesComplete,
+                Facts::UnfinishedDispatches(3),
+                ("fail", 3, "3 unfinished dispatches in the run"),
+            ),
+            (
+                Check::VerdictClean,
+                Facts::Verdicts { pass: 3, fail: 2 },
+                ("fail", 5, "3 passing verdicts and 2 failing ones in the run"),
+            ),
+            (
+                Check::VerdictExists,
+                Facts::Verdicts { pass: 0, fail: 2 },
+                ("fail", 0, "no passing verdict in the run"),
+            ),
+            (
+                Check::VerdictExists,
+                Facts::Verdicts { pass: 1, fail: 2 },
+                ("pass", 1, "1 passing verdict in the run"),
+            ),
+        ] {
+            let (result, count, detail) = says;
+            assert_eq!(weighed(check, facts), (result, count, detail.to_owned()), "{check:?} {facts:?}");
+        }
+        assert_eq!(evaluate(&[], Tier::Hard).result.as_str(), "none");
+    }
+
+    #[test]
     fn a_priority_of_four_asks_nothing() {
         let hard = (requirement(Check::ArtifactExists, Tier::Hard), Facts::Artifacts(0));
         for (priority, result) in

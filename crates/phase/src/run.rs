@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ic_base::mask::mask;
 use ic_base::{Code, Diagnosis, Result, RunId, Seq, Timestamp, reversed_digits};
 use ic_events::{EventType, NewEvent};
 use ic_store::reference::Referent;
@@ -192,7 +193,7 @@ impl Run {
             Code::RollingBack,
             format!("The run {} is in the middle of a rollback.", self.id.short()),
         )
-        .hint(format!("finish it: ic rollback resume {}", self.id.short()))
+        .hint("what closed it finishes it: ic rollback list; ic workflow resume RUN; ic compensation run RUN")
         .detail("run_id", self.id.as_str()))
     }
 
@@ -208,16 +209,17 @@ impl Run {
 /// Creates a run at the first phase of its chain, with its event.
 pub fn create(tx: &Transaction<'_>, now: Timestamp, new: NewRun) -> Result<Run> {
     let phase = new.chain.first().to_owned();
+    let goal = mask(&new.goal).into_owned();
     let event = NewEvent {
         to: Some(&phase),
-        payload: Some(json!({ "goal": new.goal, "phases": new.chain.names() })),
+        payload: Some(json!({ "goal": goal, "phases": new.chain.names() })),
         ..NewEvent::of(&new.id, 0, EventType::RunCreated)
     };
     let seq = ic_events::append(tx, now, &event)?;
     let run = Run {
         id: new.id,
         seq,
-        goal: new.goal,
+        goal,
         status: RunStatus::Active,
         phase,
         chain: new.chain,

@@ -1,5 +1,6 @@
 //! The table `run_skips`: phases marked to be passed over.
 
+use ic_base::mask::mask;
 use ic_base::{Result, RollbackId, RunId, Seq, Timestamp};
 use ic_events::{Cut, EventType, NewEvent};
 use ic_store::{Row, Snapshot, Transaction};
@@ -51,6 +52,7 @@ pub fn add(
     if let Some(skip) = standing(tx, &run.id)?.into_iter().find(|skip| skip.phase == phase) {
         return Ok((skip, false));
     }
+    let reason = &*mask(reason);
     let event = NewEvent {
         to: Some(phase),
         reason: Some(reason),

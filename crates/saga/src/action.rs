@@ -1,8 +1,10 @@
 //! What a durable compensation does, as its row keeps it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ic_base::mask::mask_optional;
 use ic_checkpoint::manifest::{PathText, hash_text};
 use ic_events::Hash;
 use serde::{Deserialize, Serialize};
@@ -159,6 +161,19 @@ impl Action {
         match self {
             Self::Exec { how, .. } | Self::Shell { how, .. } => Some(how),
             _ => None,
+        }
+    }
+
+    /// Itself, with tokens masked in what it says to people. What it runs stays exact.
+    pub(crate) fn masked(&self) -> Self {
+        let masked = |reason: &Option<String>| mask_optional(reason.as_deref()).map(Cow::into_owned);
+        match self {
+            Self::Skip { reason } => Self::Skip { reason: masked(reason) },
+            Self::Retry { reason } => Self::Retry { reason: masked(reason) },
+            Self::Pivot { reason } => Self::Pivot { reason: masked(reason) },
+            Self::Exec { .. } | Self::Shell { .. } | Self::RestoreFiles { .. } | Self::KillProcess { .. } => {
+                self.clone()
+            }
         }
     }
 

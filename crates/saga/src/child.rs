@@ -6,7 +6,8 @@
 //! group of its own, by which it is ended with all that it started. What it leaves running when it ends by
 //! itself is left alone: a step may start a server on purpose.
 //!
-//! Its standard output and error are one pipe, read by a thread. The pipe does not live longer than the call: what
+//! Its standard output and error are one pipe, read by a thread, and tokens of well-known shapes are masked before a byte of
+//! it is written down or shown: `ic_base::mask`. The pipe does not live longer than the call: what
 //! is to write afterwards must have its output elsewhere.
 
 mod gate;
@@ -90,7 +91,7 @@ pub struct Outcome {
     pub duration: Duration,
     /// How much it wrote, kept or not.
     pub output_bytes: u64,
-    /// The last of its output, at most 4 KiB.
+    /// The last of its output, masked, at most 4 KiB.
     pub tail: Vec<u8>,
     /// Why the log is not whole, if it is not. The command was not disturbed by it.
     pub log_error: Option<Diagnosis>,

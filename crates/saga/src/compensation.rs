@@ -1,9 +1,11 @@
 //! The table `compensations`: what undoes the outside effects of a run, and how far that is.
 
 mod marks;
+mod redact;
 
 use std::collections::BTreeMap;
 
+use ic_base::mask::mask_optional;
 use ic_base::{
     Code, CompensationId, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits,
 };
@@ -19,6 +21,7 @@ use crate::order::StartedStep;
 use crate::process::ProcessIdentity;
 
 pub use marks::{mark, mark_rolled_back, taken_back, unmark};
+pub use redact::{redact, redact_error};
 
 /// How compensations are referred to.
 pub const REFERENT: Referent = Referent {
@@ -263,8 +266,8 @@ pub fn arm(tx: &Transaction<'_>, now: Timestamp, new: &NewCompensation<'_>) -> R
             &new.phase,
             &epoch,
             &new.action.kind(),
-            &to_text(new.action)?,
-            &new.description,
+            &to_text(&new.action.masked())?,
+            &mask_optional(new.description).as_deref(),
             &now.millis(),
         ],
     )?;
@@ -367,10 +370,11 @@ pub fn finish(
         ..compensation.event(event_type, state)
     };
     ic_events::append(tx, now, &event)?;
+    let error = mask_optional(error);
     tx.execute_one(
         "UPDATE compensations SET state = $1, last_error = $2, child = NULL, updated_at = $3 \
          WHERE id = $4 AND state IN ('armed', 'running', 'failed')",
-        &[&state.as_str(), &error, &now.millis(), &compensation.id.as_str()],
+        &[&state.as_str(), &error.as_deref(), &now.millis(), &compensation.id.as_str()],
     )?;
     get(tx, &compensation.id)
 }
@@ -380,14 +384,4 @@ pub fn contents(snapshot: &Snapshot<'_>) -> Result<Vec<Hash>> {
     let sql = format!("SELECT {} FROM compensations WHERE kind = 'file' AND seq > 0", Compensation::COLUMNS);
     let all = snapshot.query_all(&sql, &[], Compensation::from_row)?;
     Ok(all.iter().flat_map(|compensation| compensation.action.contents()).collect())
-}
-
-/// Takes description, command and error out of the compensation that event `seq` of a run registered, if it did one.
-pub fn redact(tx: &Transaction<'_>, run: &RunId, seq: Seq) -> Result<()> {
-    tx.execute(
-        "UPDATE compensations SET description = NULL, last_error = NULL, outputs = NULL, kind = 'skip', \
-         args = '{\"do\":\"skip\",\"reason\":\"[redacted]\"}' WHERE run_id = $1 AND seq = $2",
-        &[&run.as_str(), &seq],
-    )
-    .map(|_| ())
 }

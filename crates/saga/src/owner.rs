@@ -6,6 +6,7 @@
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, RunId, Timestamp};
 use ic_store::{Snapshot, Transaction};
@@ -32,17 +33,46 @@ impl OwnerLock {
         let path = directory.join(run.as_str());
         let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(path);
         let file = file.while_doing(doing)?;
+        // Whoever only looks has it for a moment.
+        for _ in 0..LOOKS {
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+                _ => break,
+            }
+        }
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(Diagnosis::new(
-                Code::WorkRunning,
-                format!("Another process executes or compensates the run {} right now.", run.short()),
-            )
-            .hint("wait for it, or end it; what it leaves can be resumed")
-            .detail("run_id", run.as_str())),
+            Err(TryLockError::WouldBlock) => Err(is_held(run)),
             Err(TryLockError::Error(e)) => Err(e).while_doing(doing),
         }
     }
+
+    /// Whether a run's lock could be taken now; nothing is made or kept. Errors: `work_running` while another process holds it.
+    pub fn require_free(store: &Path, run: &RunId) -> Result<()> {
+        let doing = || format!("looking who has the run {}", run.short());
+        let file = match File::open(store.join("owners").join(run.as_str())) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            file => file.while_doing(doing)?,
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(()),
+            Err(TryLockError::WouldBlock) => Err(is_held(run)),
+            Err(TryLockError::Error(e)) => Err(e).while_doing(doing),
+        }
+    }
+}
+
+/// How often, and how long, a lock is waited for that somebody only looks at.
+const LOOKS: usize = 4;
+const LOOK: Duration = Duration::from_millis(5);
+
+fn is_held(run: &RunId) -> Diagnosis {
+    Diagnosis::new(
+        Code::WorkRunning,
+        format!("Another process executes or compensates the run {} right now.", run.short()),
+    )
+    .hint("wait for it, or end it; what it leaves can be resumed")
+    .detail("run_id", run.as_str())
 }
 
 /// Makes `token` the one whose writes count. The caller holds the lock.

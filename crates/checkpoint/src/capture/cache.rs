@@ -372,5 +372,7 @@ fn put_line(out: &mut Vec<u8>, line: &Line<'_>) {
     }
 }
 
+#[cfg(fuzzing)]
+pub mod fuzz;
 #[cfg(test)]
 mod tests;

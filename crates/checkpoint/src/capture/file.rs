@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_events::Hash;
-use ic_store::{copy_database, has_write_ahead_log, is_database, recover_copy, while_nobody_writes};
+use ic_store::{
+    copy_database, has_usual_side_files, has_write_ahead_log, is_database, recover_copy, while_nobody_writes,
+};
 use rustix::fs::{Mode, OFlags, fstat, openat};
 
 use super::cache::Key;
@@ -75,6 +77,10 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
         let before = state(&file, subject.name)?;
         let mut head = [0; 20];
         let is_one = file.read_exact_at(&mut head, 0).is_ok() && is_database(&head);
+        // SQLite opens them by name, and would wait for a pipe.
+        if is_one && !has_usual_side_files(subject.path) {
+            return Ok(Outcome::Unreadable);
+        }
         if is_one && subject.in_use && has_write_ahead_log(&head) {
             return keep_copy(writer, subject, &before);
         }

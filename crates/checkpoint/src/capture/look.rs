@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::Options;
 use super::cache::{Key, Line, Seen};
-use super::rules::{Level, Verdict, looks_secret};
+use super::rules::{Level, Verdict, looks_secret, rules_in};
 use super::walk::{Place, TEMPORARY, Todo, Walk, join};
 use crate::objects::Objects;
 use crate::tree::Reason;
@@ -158,14 +158,8 @@ pub(crate) const IGNORE_FILE: &[u8] = b".gitignore";
 
 /// The directory's `.gitignore`; a link is not followed, as for git.
 pub(crate) fn ignore_file(fd: &OwnedFd) -> Option<Vec<u8>> {
-    use std::io::Read;
-    const LONGEST: u64 = 4 << 20;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = std::fs::File::from(openat(fd, IGNORE_FILE, flags, Mode::empty()).ok()?);
-    let mut text = Vec::new();
-    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    file.take(LONGEST).read_to_end(&mut text).ok()?;
-    Some(text)
+    rules_in(openat(fd, IGNORE_FILE, flags, Mode::empty()).ok()?.into())
 }
 
 /// Device and inode of what is ours in the tree.

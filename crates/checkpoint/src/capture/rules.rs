@@ -4,10 +4,13 @@
 //! excludes file; the deepest rule that says anything decides, and inside an ignored directory everything is ignored.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use ic_base::{Code, Diagnosis, Result};
+use ic_store::trust::open_regular;
 use ic_store::{GitDirs, path_from_bytes};
 use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 
@@ -72,7 +75,7 @@ impl<'a> Rules<'a> {
         let mut seen = Vec::new();
         if let Some(git) = git {
             let files = [Some(git.common_dir.join("info/exclude")), gitconfig_excludes_path()];
-            for text in files.into_iter().flatten().filter_map(|path| std::fs::read(path).ok()) {
+            for text in files.into_iter().flatten().filter_map(|path| rules_in(open_regular(&path).ok()?)) {
                 everywhere.push(matcher(Path::new(""), &text));
                 seen.extend_from_slice(&hash_of(&text));
             }
@@ -231,6 +234,15 @@ pub(crate) fn looks_secret(name: &[u8]) -> bool {
     (name.starts_with(b".env") && matches!(name.get(4), None | Some(b'.' | b'-' | b'_')) && !is_template)
         || name.ends_with(b".pem")
         || (name.starts_with(b"id_") && !name.contains(&b'.'))
+}
+
+/// The rules in an open file; none if it is no regular one. What is beyond 4 MiB is no rule.
+pub(crate) fn rules_in(file: File) -> Option<Vec<u8>> {
+    const LONGEST: u64 = 4 << 20;
+    let mut text = Vec::new();
+    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    file.take(LONGEST).read_to_end(&mut text).ok()?;
+    Some(text)
 }
 
 fn matcher(directory: &Path, text: &[u8]) -> Gitignore {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ic_base::Result;
+use ic_store::trust::read_line;
 
 use super::program::Git;
 
@@ -11,12 +12,13 @@ use super::program::Git;
 /// It reads git's files, which takes microseconds, and asks the program only where they do not say.
 pub fn head(root: &Path) -> Option<String> {
     let dirs = ic_store::git_dirs(root)?;
-    let text = std::fs::read_to_string(dirs.git_dir.join("HEAD")).ok()?;
+    let line = |path: std::path::PathBuf| String::from_utf8(read_line(&path).ok()?).ok();
+    let text = line(dirs.git_dir.join("HEAD"))?;
     let is_id = |text: &str| text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
     let text = text.trim_end();
     let found = match text.strip_prefix("ref: ") {
         None => Some(text.to_owned()),
-        Some(name) => std::fs::read_to_string(dirs.common_dir.join(name)).ok(),
+        Some(name) => line(dirs.common_dir.join(name)),
     };
     let found = found.map(|text| text.trim_end().to_owned()).filter(|text| is_id(text));
     found.or_else(|| {

@@ -17,11 +17,13 @@ pub(crate) struct Git<'r> {
     pub(crate) objects: Option<&'r Path>,
     /// The repository, where `root` is a work tree that it does not know.
     pub(crate) repository: Option<&'r Path>,
+    /// Filters of the repository's own that are not run: their names.
+    pub(crate) silenced: &'r [OsString],
 }
 
 impl<'r> Git<'r> {
     pub(crate) fn new(root: &'r Path) -> Self {
-        Self { root, index: None, objects: None, repository: None }
+        Self { root, index: None, objects: None, repository: None, silenced: &[] }
     }
 
     /// Runs a command and returns what it prints; `None` if there is no `git` on PATH.
@@ -108,9 +110,12 @@ impl<'r> Git<'r> {
         {
             command.env_remove(name);
         }
+        // Whatever the repository's own configuration says about where its work tree is.
+        command.env("GIT_WORK_TREE", self.root);
         if let Some(repository) = self.repository {
-            command.env("GIT_DIR", repository).env("GIT_WORK_TREE", self.root);
+            command.env("GIT_DIR", repository);
         }
+        self.silence(&mut command);
         let places = [("GIT_INDEX_FILE", self.index), ("GIT_OBJECT_DIRECTORY", self.objects)];
         command.envs(places.into_iter().filter_map(|(name, place)| Some((name, place?))));
         command
@@ -127,6 +132,25 @@ impl<'r> Git<'r> {
             .args(arguments)
             .stdin(Stdio::null());
         command
+    }
+
+    /// Takes the commands away from filters, in a form in which their names may hold anything.
+    fn silence(&self, command: &mut Command) {
+        let settings = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")];
+        let all = self.silenced.iter().flat_map(|name| settings.map(|setting| (name, setting)));
+        let mut count = 0;
+        for (name, (key, value)) in all {
+            let mut full = OsString::from("filter.");
+            full.push(name);
+            full.push(format!(".{key}"));
+            command
+                .env(format!("GIT_CONFIG_KEY_{count}"), full)
+                .env(format!("GIT_CONFIG_VALUE_{count}"), value);
+            count += 1;
+        }
+        if count > 0 {
+            command.env("GIT_CONFIG_COUNT", count.to_string());
+        }
     }
 }
 

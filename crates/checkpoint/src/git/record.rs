@@ -7,7 +7,7 @@ use std::path::Path;
 use ic_base::{Code, Diagnosis, Result};
 
 use super::program::Git;
-use super::{GitState, Stash, index, pack};
+use super::{GitState, Stash, filters, index, pack};
 use crate::manifest::PathText;
 use crate::objects::Writer;
 
@@ -28,7 +28,9 @@ pub enum Recorded {
 pub fn record(root: &Path, previous: Option<&GitState>, writer: &Writer<'_>) -> Result<Recorded> {
     const ATTEMPTS: usize = 3;
     let Some(dirs) = ic_store::git_dirs(root) else { return Ok(Recorded::NotARepository) };
-    let git = Git::new(root);
+    // A checkpoint is often taken by the way, in places that nobody has looked at: it runs nothing that the repository brought.
+    let silenced = filters::own(&Git::new(root), &dirs);
+    let git = Git { silenced: &silenced, ..Git::new(root) };
     for _ in 0..ATTEMPTS {
         let before = index_stamp(&dirs.git_dir);
         let Some(texts) = ask(&git)? else { return Ok(Recorded::NoGit) };

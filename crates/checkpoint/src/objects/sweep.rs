@@ -9,7 +9,7 @@ use ic_base::{Result, Timestamp};
 use ic_events::Hash;
 use ic_store::{Durability, Transaction};
 
-use super::pack::{self, Builder};
+use super::pack::{self, Builder, Pack};
 use super::write::keep;
 use super::{Form, Objects};
 
@@ -71,9 +71,11 @@ impl Objects {
                 continue;
             }
             purged += out.len() as u64;
-            let all: Vec<&Listed> = objects.iter().collect();
-            self.rewrite_whole(id, &kept, &all)?;
+            // Of a damaged pack nothing can be kept, and something that is to go may still stand in it.
+            let pack = self.without(id, &kept)?;
+            let pack = pack.unwrap_or(Replacement { created_at: Timestamp(0), pack: None });
             self.side().write(Durability::Synced, |tx| {
+                replace(tx, id, &objects.iter().collect::<Vec<_>>(), &pack)?;
                 out.iter().try_for_each(|object| {
                     tx.execute_one(
                         "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, 0, 0, 0)",
@@ -113,37 +115,36 @@ impl Objects {
 
     /// Takes objects out of a pack; one that keeps most of its content only loses them from the index.
     fn rewrite(&self, id: i64, kept: &[&Listed], gone: &[&Listed]) -> Result<()> {
-        let bytes = |objects: &[&Listed]| objects.iter().map(|o| o.size).sum::<usize>();
-        let (left, all) = (bytes(kept), bytes(kept) + bytes(gone));
-        if !kept.is_empty() && left * 100 >= all * WORTH_KEEPING {
+        // A damaged index may say anything of their sizes.
+        let bytes =
+            |objects: &[&Listed]| objects.iter().fold(0_usize, |sum, object| sum.saturating_add(object.size));
+        let left = bytes(kept);
+        let all = left.saturating_add(bytes(gone));
+        if !kept.is_empty() && left.saturating_mul(100) >= all.saturating_mul(WORTH_KEEPING) {
             return self.side().write(Durability::Synced, |tx| forget(tx, gone));
         }
+        // What cannot be read is left for `verify` to name.
+        let Some(pack) = self.without(id, kept)? else { return Ok(()) };
         let everything: Vec<&Listed> = kept.iter().chain(gone).copied().collect();
-        self.rewrite_whole(id, kept, &everything)
+        self.side().write(Durability::Synced, |tx| replace(tx, id, &everything, &pack))
     }
 
-    /// Replaces a pack by one with only `kept` in it, in one transaction.
-    fn rewrite_whole(&self, id: i64, kept: &[&Listed], everything: &[&Listed]) -> Result<()> {
+    /// What a pack becomes that holds `kept` and nothing else; `None` if not all of them can be read.
+    fn without(&self, id: i64, kept: &[&Listed]) -> Result<Option<Replacement>> {
         let row = self.side().read(|snapshot| {
             snapshot.query_opt("SELECT data, size, created_at FROM packs WHERE id = $1", &[&id], |row| {
-                Ok((row.get::<Vec<u8>>(0)?, row.get::<i64>(1)?, row.get::<i64>(2)?))
+                Ok((row.get::<Vec<u8>>(0)?, row.get::<i64>(1)?, Timestamp(row.get(2)?)))
             })
         })?;
-        let Some((data, size, created_at)) = row else { return Ok(()) };
-        // What cannot be read is left for `verify` to name.
-        let Some(raw) = pack::open(&data, size) else { return Ok(()) };
+        let Some((data, size, created_at)) = row else { return Ok(None) };
+        let Some(raw) = pack::open(&data, size) else { return Ok(None) };
         let mut builder = Builder::default();
         for object in kept {
             let content = object.start.checked_add(object.size).and_then(|end| raw.get(object.start..end));
-            let Some(content) = content else { return Ok(()) };
+            let Some(content) = content else { return Ok(None) };
             builder.add(object.hash, object.form, content);
         }
-        let pack = builder.close()?;
-        self.side().write(Durability::Synced, |tx| {
-            forget(tx, everything)?;
-            tx.execute("DELETE FROM packs WHERE id = $1", &[&id])?;
-            pack.as_ref().map_or(Ok(()), |pack| keep(tx, Timestamp(created_at), pack))
-        })
+        Ok(Some(Replacement { created_at, pack: builder.close()? }))
     }
 
     /// Removes packs that nothing is left of: those of a capture that failed, or that another one had kept already.
@@ -169,6 +170,20 @@ impl Objects {
         let size = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
         size(self.path()) + size(std::path::Path::new(&log))
     }
+}
+
+/// What takes the place of a pack.
+struct Replacement {
+    created_at: Timestamp,
+    /// `None` if nothing is left of it.
+    pack: Option<Pack>,
+}
+
+/// Replaces a pack and the index of all that lay in it.
+fn replace(tx: &Transaction<'_>, id: i64, everything: &[&Listed], by: &Replacement) -> Result<()> {
+    forget(tx, everything)?;
+    tx.execute("DELETE FROM packs WHERE id = $1", &[&id])?;
+    by.pack.as_ref().map_or(Ok(()), |pack| keep(tx, by.created_at, pack))
 }
 
 fn forget(tx: &Transaction<'_>, objects: &[&Listed]) -> Result<()> {

@@ -1,5 +1,7 @@
+use std::collections::HashSet;
+
 use ic_base::{Code, Timestamp};
-use ic_store::OpenOptions;
+use ic_store::{Durability, OpenOptions};
 
 use super::{Objects, PIECE, hash_of};
 use crate::tree::{Entry, Node, Tree};
@@ -82,6 +84,59 @@ fn damage_is_named_and_never_given_out() {
     assert_eq!(error.code(), Code::Corrupt);
     assert_eq!(error.details()["object"], ic_events::hex(&hash));
     assert_eq!(objects.read(&hash_of(b"never kept")).unwrap_err().code(), Code::Corrupt);
+}
+
+/// A store with two objects in one pack, of which a statement then changed something.
+fn damaged_by(sql: &str) -> (tempfile::TempDir, Objects, [ic_events::Hash; 2]) {
+    let (dir, objects) = store();
+    let writer = objects.writer(Timestamp(1)).unwrap();
+    let hashes = [b"one", b"two"].map(|content| writer.put_reader(&mut content.as_slice()).unwrap().0);
+    writer.finish().unwrap();
+    let changed = objects.side().write(Durability::Synced, |tx| tx.execute(sql, &[])).unwrap();
+    assert!(changed > 0);
+    objects.forget_recent();
+    (dir, objects, hashes)
+}
+
+#[test]
+fn a_sweep_takes_no_harm_from_a_damaged_index() {
+    for damage in ["size = -1", "size = 9223372036854775807", "start = -1", "start = 9223372036854775807"] {
+        let (_dir, objects, [one, two]) =
+            damaged_by(&format!("UPDATE objects SET {damage} WHERE hash = (SELECT min(hash) FROM objects)"));
+        let (bad, good) = if one < two { (one, two) } else { (two, one) };
+        for live in [HashSet::from([good, bad]), HashSet::from([good])] {
+            objects.sweep(&live, Timestamp(1)).unwrap();
+            assert!(objects.read(&good).is_ok(), "{damage}");
+            assert_eq!(objects.read(&bad).unwrap_err().code(), Code::Corrupt, "{damage}");
+        }
+    }
+    let (_dir, objects, [one, two]) = damaged_by("UPDATE objects SET size = -1");
+    objects.sweep(&HashSet::from([one]), Timestamp(1)).unwrap();
+    assert!(objects.has(&one).unwrap() && !objects.has(&two).unwrap());
+}
+
+#[test]
+fn a_purge_clears_a_damaged_pack() {
+    for damage in [
+        "UPDATE packs SET data = X'00'",
+        "UPDATE packs SET size = size + 1",
+        "UPDATE packs SET size = -1",
+        "UPDATE objects SET start = 9223372036854775807",
+    ] {
+        let (_dir, objects, [one, two]) = damaged_by(damage);
+        assert_eq!(objects.purge(&HashSet::from([one])).unwrap(), 1, "{damage}");
+        assert!(objects.is_purged(&one).unwrap(), "{damage}");
+        let packs: Option<i64> = objects
+            .side()
+            .read(|snapshot| snapshot.query_opt("SELECT count(*) FROM packs", &[], |row| row.get(0)))
+            .unwrap();
+        assert_eq!(packs, Some(0), "{damage}: nothing of it can be told from what was to go");
+        // Who captures the other one again keeps it again.
+        let writer = objects.writer(Timestamp(2)).unwrap();
+        assert_eq!(writer.put_reader(&mut &b"two"[..]).unwrap().0, two);
+        writer.finish().unwrap();
+        assert_eq!(objects.read(&two).unwrap(), b"two");
+    }
 }
 
 #[test]

@@ -157,11 +157,25 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
     let mut plan = Plan::default();
     let blocked = blocked_directories(differences, limits);
     let mut stuck: Option<&[u8]> = None;
+    // The last directory that stays something else, and what it is.
+    let mut in_the_way: Option<(&[u8], &str)> = None;
     for difference @ Difference { path, before, after } in differences {
-        if !limits.allow(difference) || stuck.is_some_and(|base| is_at_or_below(path, base)) {
+        if stuck.is_some_and(|base| is_at_or_below(path, base)) {
+            continue;
+        }
+        if !limits.allow(difference) {
+            if after.as_ref().is_some_and(is_directory) {
+                in_the_way =
+                    before.as_ref().and_then(what_no_directory_is).map(|what| (path.as_slice(), what));
+            }
             continue;
         }
         let mut skip = |reason: &str| plan.skipped.push((PathText(path.clone()), reason.to_owned()));
+        if let Some((_, what)) = in_the_way.filter(|(base, _)| is_at_or_below(path, base)) {
+            skip(what);
+            stuck = Some(path);
+            continue;
+        }
         let hidden = [before, after].into_iter().flatten().find_map(|state| match state {
             State::Passed(reason) => Some(*reason),
             _ => None,
@@ -174,10 +188,8 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
             stuck = Some(path);
             continue;
         }
-        let (before, after) = (before.as_ref().and_then(Node::of), after.as_ref().and_then(Node::of));
-        let is_directory = |node: &Option<Node>| matches!(node, Some(Node::Directory { .. }));
-        if is_directory(&before)
-            && !is_directory(&after)
+        if before.as_ref().is_some_and(is_directory)
+            && !after.as_ref().is_some_and(is_directory)
             && let Some(reason) = blocked.get(path)
         {
             skip(&format!("holds {reason} content"));
@@ -185,12 +197,26 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
             stuck = after.is_some().then_some(path);
             continue;
         }
+        let (before, after) = (before.as_ref().and_then(Node::of), after.as_ref().and_then(Node::of));
         if let Some(action) = action(before.as_ref(), after.as_ref()) {
             let uncaptured = before.is_some() && uncaptured(path);
             plan.steps.push(Step { path: PathText(path.clone()), action, before, after, uncaptured });
         }
     }
     plan
+}
+
+fn is_directory(state: &State) -> bool {
+    matches!(state, State::Directory { .. })
+}
+
+/// Why nothing can be made in what stands there; `None` for a directory.
+fn what_no_directory_is(state: &State) -> Option<&'static str> {
+    match state {
+        State::Directory { .. } => None,
+        State::Passed(reason) => Some(reason.as_str()),
+        State::File { .. } | State::Symlink(_) => Some("lies in a file"),
+    }
 }
 
 fn action(before: Option<&Node>, after: Option<&Node>) -> Option<Action> {
@@ -225,3 +251,6 @@ fn blocked_directories(differences: &[Difference], limits: &Limits) -> BTreeMap<
     }
     blocked
 }
+
+#[cfg(test)]
+mod tests;

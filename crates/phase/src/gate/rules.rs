@@ -76,6 +76,8 @@ impl Gates {
         let mut gates = Vec::with_capacity(rules.len());
         for (key, value) in rules {
             let (from, to) = transition(&key, chain)?;
+            // The ledger writes it with the other arrow, perhaps, and must be able to read that.
+            transition(&written(&from, &to), chain)?;
             if gates.iter().any(|g: &Gate| g.from == from && g.to == to) {
                 return Err(invalid(format!("The gate of {from} → {to} is given twice.")));
             }
@@ -101,7 +103,7 @@ impl Gates {
             .map(|gate| {
                 let texts: Vec<RequirementText> =
                     gate.requirements.iter().map(RequirementText::from).collect();
-                (format!("{}→{}", gate.from, gate.to), serde_json::json!(texts))
+                (written(&gate.from, &gate.to), serde_json::json!(texts))
             })
             .collect();
         serde_json::Value::Object(rules).to_string()
@@ -158,6 +160,11 @@ fn requirement(text: RequirementText, from: &str, chain: &Chain) -> Result<Requi
     Ok(Requirement { check, phase, tier })
 }
 
+/// A transition as the ledger keeps it.
+fn written(from: &str, to: &str) -> String {
+    format!("{from}→{to}")
+}
+
 /// Reads `from→to`. Names may themselves contain an arrow, so every split is tried.
 fn transition(key: &str, chain: &Chain) -> Result<(String, String)> {
     let mut found = Vec::new();
@@ -210,6 +217,21 @@ mod tests {
         assert_eq!(gates.at("a", "c", &chain).len(), 1);
         let exact = Gates::parse(r#"{"a->b": [{"check": "artifact_exists"}], "a→c": []}"#, &chain).unwrap();
         assert!(exact.at("a", "c", &chain).is_empty());
+    }
+
+    #[test]
+    fn a_transition_that_the_ledger_could_not_read_back_is_refused() {
+        let chain = Chain::parse(r#"["a", "b→c", "a→b", "c"]"#).unwrap();
+        let error = Gates::parse(r#"{"a->b→c": []}"#, &chain).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidValue);
+        assert!(error.message().contains("more than one transition"), "{error}");
+        let chain = Chain::parse(r#"["a->b", "b→c", "d"]"#).unwrap();
+        let gates = Gates::parse(r#"{" a->b -> b→c ": [{"check": "artifact_exists"}]}"#, &chain).unwrap();
+        assert_eq!(Gates::from_ledger(&gates.to_json(), &chain), Some(gates.clone()));
+        assert_eq!(
+            gates.iter().map(|(from, to, asked)| (from, to, asked.len())).collect::<Vec<_>>(),
+            [("a->b", "b→c", 1)]
+        );
     }
 
     #[test]

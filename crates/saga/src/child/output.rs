@@ -1,10 +1,11 @@
-//! What a command writes: read as it comes, never waited for beyond the command's end.
+//! What a command writes: read as it comes, masked, never waited for beyond the command's end.
 
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read};
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ic_base::mask::Masker;
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rustix::fs::{OFlags, fcntl_setfl};
 
@@ -23,8 +24,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// What was written.
 pub(super) struct Written {
+    /// How much, before it was masked.
     pub(super) bytes: u64,
-    /// The last 4 KiB.
+    /// The last 4 KiB, masked.
     pub(super) tail: Vec<u8>,
 }
 
@@ -36,7 +38,8 @@ pub(super) fn pipe() -> Result<(PipeReader, PipeWriter)> {
     Ok((reader, writer))
 }
 
-/// Copies all output to the log and to `live`, until everyone closed it, or a little after the command is `over`.
+/// Copies all output to the log and to `live`, until everyone closed it, or a little after the command is `over`. Tokens in it
+/// are masked before anybody sees them; what may be the beginning of one is held back until more comes.
 ///
 /// Whoever sets `over` unparks this thread.
 pub(super) fn copy(
@@ -47,6 +50,14 @@ pub(super) fn copy(
 ) -> Written {
     let mut chunk = vec![0; CHUNK];
     let mut written = Written { bytes: 0, tail: Vec::with_capacity(2 * TAIL) };
+    let mut masker = Masker::new();
+    let mut tell = |written: &mut Written, bytes: &[u8]| {
+        if !bytes.is_empty() {
+            log.append(bytes);
+            live(bytes);
+            written.add(bytes);
+        }
+    };
     let mut late = 0;
     let mut pause = FIRST_PAUSE;
     loop {
@@ -54,9 +65,8 @@ pub(super) fn copy(
         match reader.read(&mut chunk) {
             Ok(0) => break,
             Ok(count) => {
-                log.append(&chunk[..count]);
-                live(&chunk[..count]);
-                written.add(&chunk[..count]);
+                written.bytes += count as u64;
+                tell(&mut written, masker.push(&chunk[..count]));
                 if over.get().is_some() {
                     late += count as u64;
                 }
@@ -73,13 +83,13 @@ pub(super) fn copy(
             Err(_) => break,
         }
     }
+    tell(&mut written, masker.finish());
     written.cut();
     written
 }
 
 impl Written {
     fn add(&mut self, bytes: &[u8]) {
-        self.bytes += bytes.len() as u64;
         let last = &bytes[bytes.len().saturating_sub(TAIL)..];
         if self.tail.len() + last.len() > 2 * TAIL {
             self.cut();

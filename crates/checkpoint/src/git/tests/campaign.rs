@@ -1,4 +1,7 @@
-//! Histories made by chance: whatever git did between a checkpoint and its restore, the state comes back.
+//! Histories made by chance: whatever git did between a checkpoint and its restore, the state comes back. The seed is
+//! printed; `IC_TEST_SEED` repeats a campaign.
+
+use ic_testkit::{Random, long};
 
 use super::*;
 
@@ -36,14 +39,10 @@ const DEEDS: [&str; 30] = [
     "tag -f mark",
 ];
 
-/// Runs `seed`'s deeds, and goes back and forth between the checkpoints that were taken on the way.
-fn campaign(seed: u64) {
+/// Does this and that, and goes back and forth between the checkpoints that were taken on the way.
+fn history(random: &mut Random) {
     let repository = Repository::with_history();
-    let mut state = seed;
-    let mut next = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(state >> 33).unwrap() % below
-    };
+    let mut next = |below: usize| random.place_in(below);
     let attempt = |line: &str| {
         let mut git = Command::new("git");
         git.args(["-c", "user.name=a", "-c", "user.email=a@b.c"]).args(line.split(' '));
@@ -97,6 +96,9 @@ fn campaign(seed: u64) {
 
 #[test]
 fn every_checkpoint_comes_back_whatever_was_done() {
-    let seeds: u64 = std::env::var("IC_TEST_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(3);
-    (1..=seeds).for_each(campaign);
+    let mut random = Random::seeded();
+    for number in 0..if long() { 60 } else { 3 } {
+        println!("history {number}");
+        history(&mut random);
+    }
 }
