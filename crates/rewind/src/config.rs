@@ -55,6 +55,8 @@ pub struct Table {
     pub name: String,
     /// What decides which of its rows are taken back.
     pub order: Order,
+    /// On which side of the target its rows at the target are.
+    pub boundary: Boundary,
     /// What is done when it has triggers.
     pub triggers: Triggers,
 }
@@ -66,6 +68,25 @@ pub enum Order {
     Column(String),
     /// Those whose parent is taken back.
     FollowParent(Follow),
+}
+
+/// On which side of the target the rows are that stand exactly at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Boundary {
+    /// They are part of it and stay: rows with its order, and rows whose parent stays.
+    #[default]
+    Exclusive,
+    /// They were written after it and go: rows with its order, and rows of the last parent that stays. Where the parents' key
+    /// has further columns beside their order, the last one for each value of those.
+    Inclusive,
+}
+
+impl Boundary {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    fn is_exclusive(&self) -> bool {
+        *self == Self::Exclusive
+    }
 }
 
 /// How a row finds its parent.
@@ -144,12 +165,23 @@ impl Target {
 impl Table {
     /// A table whose rows are ordered by a column of their own.
     pub fn by_column(name: &str, order: &str) -> Self {
-        Self { name: name.to_owned(), order: Order::Column(order.to_owned()), triggers: Triggers::Refuse }
+        Self::new(name, Order::Column(order.to_owned()))
     }
 
     /// A table whose rows follow their parents.
     pub fn following(name: &str, follow: Follow) -> Self {
-        Self { name: name.to_owned(), order: Order::FollowParent(follow), triggers: Triggers::Refuse }
+        Self::new(name, Order::FollowParent(follow))
+    }
+
+    fn new(name: &str, order: Order) -> Self {
+        Self { name: name.to_owned(), order, boundary: Boundary::Exclusive, triggers: Triggers::Refuse }
+    }
+
+    /// The same with the rows at the target going too.
+    #[must_use]
+    pub fn inclusive(mut self) -> Self {
+        self.boundary = Boundary::Inclusive;
+        self
     }
 
     /// The same with its triggers firing.
@@ -204,6 +236,8 @@ struct GivenTable {
     order: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     follow: Option<Follow>,
+    #[serde(default, skip_serializing_if = "Boundary::is_exclusive")]
+    boundary: Boundary,
     #[serde(default)]
     triggers: Triggers,
 }
@@ -212,7 +246,7 @@ impl TryFrom<GivenTable> for Table {
     type Error = Diagnosis;
 
     fn try_from(given: GivenTable) -> Result<Self, Diagnosis> {
-        let GivenTable { name, order, follow, triggers } = given;
+        let GivenTable { name, order, follow, boundary, triggers } = given;
         let order = match (order, follow) {
             (Some(column), None) => Order::Column(column),
             (None, Some(follow)) => Order::FollowParent(follow),
@@ -224,7 +258,7 @@ impl TryFrom<GivenTable> for Table {
                 .hint("give `order: COLUMN` or `follow: parent`"));
             }
         };
-        Ok(Self { name, order, triggers })
+        Ok(Self { name, order, boundary, triggers })
     }
 }
 
@@ -234,6 +268,6 @@ impl From<Table> for GivenTable {
             Order::Column(column) => (Some(column), None),
             Order::FollowParent(follow) => (None, Some(follow)),
         };
-        Self { name: table.name, order, follow, triggers: table.triggers }
+        Self { name: table.name, order, follow, boundary: table.boundary, triggers: table.triggers }
     }
 }

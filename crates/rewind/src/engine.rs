@@ -187,6 +187,7 @@ impl RelationalRollbackEngine {
             let moment = moment(&plan)?;
             let mut counts = RowCounts::default();
             for cut in &plan.cuts {
+                self.session.can_run(&cut::delete_sql(cut, &plan.doomed(cut, &moment.line)))?;
                 counts.push(&cut.info.name, order::count(&self.session, &plan, cut, &moment.line)?);
             }
             Ok(RollbackSnapshot {

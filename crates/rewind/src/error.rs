@@ -50,10 +50,16 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
         Some(ErrorCode::ConstraintViolation) => Code::Conflict,
         // A missing function, collation or module of the application: its schema asks for what is not here.
         Some(ErrorCode::Unknown) => Code::InvalidConfig,
+        _ if matches!(error, rusqlite::Error::SqlInputError { .. }) => Code::InvalidConfig,
         None if is_unreadable(&error) => Code::Corrupt,
         _ => Code::Internal,
     };
-    let diagnosis = Diagnosis::new(code, format!("{doing}: {error}."));
+    // Our statement says nothing to whoever has to act.
+    let message = match &error {
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        other => other.to_string(),
+    };
+    let diagnosis = Diagnosis::new(code, format!("{doing}: {message}."));
     let diagnosis = match hint_for(code) {
         Some(hint) => diagnosis.hint(hint),
         None => diagnosis,
@@ -89,6 +95,9 @@ fn hint_for(code: Code) -> Option<&'static str> {
         }
         Code::ForeignDatabase => Some("name an SQLite database under rewind: database"),
         Code::Io => Some("check the disk and its free space"),
+        Code::Conflict => {
+            Some("a constraint or a trigger of the application stands against it; nothing was changed")
+        }
         Code::InvalidConfig => Some("the schema needs something that is not built in here"),
         _ => None,
     }

@@ -5,13 +5,15 @@ use std::path::Path;
 use ic_base::Result;
 use serde::Serialize;
 
-use crate::config::{Anchor, Follow, Profile, Table, Target, Triggers};
+use crate::config::{Anchor, Profile, Table, Target, Triggers};
 use crate::engine::Options;
 use crate::order::Format;
 use crate::plan::Plan;
 use crate::schema::{Catalog, ForeignKey, TableInfo, TableKind};
 use crate::session::{Session, quote};
 use crate::value::Scalar;
+
+mod followers;
 
 /// What a database has, and how it could be rewound.
 #[derive(Debug, Clone, Serialize)]
@@ -37,7 +39,7 @@ pub struct InspectedTable {
 }
 
 /// Words that begin, are, or end the name of a column with a time, likeliest first.
-const ORDER_NAMES: [&str; 14] = [
+const ORDER_NAMES: [&str; 15] = [
     "created_at",
     "createdat",
     "created",
@@ -52,6 +54,7 @@ const ORDER_NAMES: [&str; 14] = [
     "started_at",
     "seq",
     "updated_at",
+    "at",
 ];
 
 /// Words in the names of tables whose rows are tasks, likeliest first.
@@ -153,7 +156,8 @@ fn propose(
             }
         }
     }
-    add_followers(catalog, &mut chosen);
+    followers::add(catalog, &mut chosen);
+    followers::add_virtual(catalog, &mut chosen, notes);
     for info in catalog.tables.iter().filter(|t| t.kind == TableKind::Table) {
         if !chosen.iter().any(|table| table.name == info.name) {
             notes.push(format!(
@@ -181,31 +185,6 @@ fn propose(
     };
     let target = firing(target, catalog, notes);
     Ok(Plan::new(&target, catalog).is_ok().then_some(target))
-}
-
-/// Tables without a time of their own that have exactly one foreign key to a chosen one.
-fn add_followers(catalog: &Catalog, chosen: &mut Vec<Table>) {
-    loop {
-        let is_chosen = |name: &str| chosen.iter().any(|t| t.name == name);
-        let next = catalog.tables.iter().find_map(|info| {
-            let keys: Vec<&ForeignKey> = catalog
-                .foreign_keys
-                .iter()
-                .filter(|key| key.child == info.name && key.parent != info.name && is_chosen(&key.parent))
-                .collect();
-            match keys.as_slice() {
-                [key] if !is_chosen(&info.name) => {
-                    let follow = Follow::Columns { table: key.parent.clone(), on: key.columns.clone() };
-                    Some(Table::following(&info.name, follow))
-                }
-                _ => None,
-            }
-        });
-        match next {
-            Some(table) => chosen.push(table),
-            None => return,
-        }
-    }
 }
 
 /// Lets the triggers of all tables fire, and says so.

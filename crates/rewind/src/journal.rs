@@ -219,6 +219,17 @@ impl Entry {
         self.scope.iter().fold(task, |task, (column, value)| task.in_scope(column, value.clone()))
     }
 
+    /// The archive, if the rewind made one and it is still there.
+    pub fn kept_archive(&self) -> Option<&Path> {
+        Some(self.archive.as_path()).filter(|archive| archive.exists())
+    }
+
+    /// Whether its rows went and are no longer kept: it cannot be undone. Where not even the directory is, nobody gave them up.
+    pub fn is_given_up(&self) -> bool {
+        let is_gone = self.archive.parent().is_some_and(Path::exists) && self.kept_archive().is_none();
+        self.stage >= Stage::DbDone && self.status != Status::Undone && is_gone
+    }
+
     /// Whether something outside of the ledger may have been changed already.
     pub fn has_begun(&self) -> bool {
         self.stage != Stage::Planned || self.safety_id.is_some() || self.status == Status::InProgress
@@ -252,6 +263,15 @@ pub fn newest(snapshot: &Snapshot<'_>) -> Result<Option<Entry>> {
     snapshot.query_opt(&sql, &[], Entry::from_row)
 }
 
+/// The newest rewind that took this working tree to the commit at which it is, by what the caller knows of it.
+pub fn newest_at(snapshot: &Snapshot<'_>, root: &Path, commit: &str) -> Result<Option<Entry>> {
+    let sql = format!(
+        "SELECT {} FROM rewinds WHERE root = $1 AND git_commit = $2 AND stage <> 'planned' ORDER BY seq DESC LIMIT 1",
+        Entry::COLUMNS
+    );
+    snapshot.query_opt(&sql, &[&path_bytes(root), &commit], Entry::from_row)
+}
+
 /// Every rewind, newest first.
 pub fn list(snapshot: &Snapshot<'_>) -> Result<Vec<Entry>> {
     let sql = format!("SELECT {} FROM rewinds WHERE seq > 0 ORDER BY seq DESC", Entry::COLUMNS);
@@ -270,8 +290,13 @@ pub fn unfinished(snapshot: &Snapshot<'_>, database: &Path) -> Result<Vec<Entry>
     Ok(found)
 }
 
-/// The safety checkpoints of rewinds that are not undone: what leads back to the tree before them.
+/// The safety checkpoints of rewinds that can be undone: what leads back to the tree before them.
 pub fn safety_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
-    let sql = "SELECT safety_id FROM rewinds WHERE seq > 0 AND safety_id IS NOT NULL AND status <> 'undone' ORDER BY seq";
-    snapshot.query_all(sql, &[], |row| row.get(0).map(CheckpointId::from_ledger))
+    let sql = format!(
+        "SELECT {} FROM rewinds WHERE seq > 0 AND safety_id IS NOT NULL AND status <> 'undone' ORDER BY seq",
+        Entry::COLUMNS
+    );
+    let mut entries = snapshot.query_all(&sql, &[], Entry::from_row)?;
+    entries.retain(|entry| entry.is_unfinished() || !entry.is_given_up());
+    Ok(entries.into_iter().filter_map(|entry| entry.safety_id).collect())
 }

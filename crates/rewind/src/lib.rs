@@ -20,7 +20,7 @@ mod session;
 mod value;
 
 pub use archive::{Archive, ArchiveState, ArchivedTable, Manifest};
-pub use config::{Anchor, Audit, DEVS_SQL, Follow, Order, Profile, Table, Target, Triggers};
+pub use config::{Anchor, Audit, Boundary, DEVS_SQL, Follow, Order, Profile, Table, Target, Triggers};
 pub use devs::create_devs;
 pub use engine::{
     Mark, Options, RelationalRollbackEngine, Rewind, RollbackResult, RollbackSnapshot, ScopeMark, Task,
@@ -30,6 +30,10 @@ pub use error::UnknownTaskError;
 pub use inspect::{InspectedTable, Inspection, inspect};
 pub use schema::{Column, ForeignKey, TableInfo, TableKind, Trigger};
 pub use value::{RowCounts, Scalar};
+
+/// Tables of vectors for the connections of tests.
+#[cfg(any(test, feature = "test-hooks"))]
+pub use ic_vec0;
 
 #[cfg(test)]
 mod tests;

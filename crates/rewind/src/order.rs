@@ -47,7 +47,11 @@ fn count_numbers(session: &Session, cut: &CutTable, column: &str, line: &Line) -
             let unit = Unit::of(bound);
             // Texts and blobs come after all numbers, so what is below a limit is a number.
             let limit = unit.map_or_else(|| "''".to_owned(), |unit| unit.end().to_string());
-            (format!("{order} > ?{}", params.len()), unit, format!("{order} >= {limit}{or_null}"))
+            (
+                format!("{order} {} ?{}", cut.comparison(), params.len()),
+                unit,
+                format!("{order} >= {limit}{or_null}"),
+            )
         }
         Bound::Everything => ("TRUE".to_owned(), None, format!("{order} IS NULL")),
     };
@@ -89,9 +93,10 @@ fn count_texts(
     params.extend([bound.clone(), Scalar::Text(glob)]);
     let n = params.len();
     let sql = format!(
-        "SELECT count(*) FILTER (WHERE c.{order} > ?{}), \
+        "SELECT count(*) FILTER (WHERE c.{order} {} ?{}), \
          count(*) FILTER (WHERE typeof(c.{order}) = 'text' AND c.{order} GLOB ?{n}), count(*) \
          FROM main.{table} AS c WHERE {compared}",
+        cut.comparison(),
         n - 1
     );
     let (rows, sound, all) = session.query_one(&sql, &params, |row| {

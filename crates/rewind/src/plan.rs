@@ -8,9 +8,11 @@ use crate::schema::{Catalog, Column, ForeignKey, Rowid, TableInfo, TableKind};
 use crate::session::quote;
 use crate::value::Scalar;
 
+mod condition;
 mod sort;
 mod table;
 
+pub(crate) use condition::Condition;
 pub(crate) use table::{CutOrder, CutTable};
 
 /// What the audit writes when rows were taken back, and when they were put back.
@@ -30,13 +32,6 @@ pub(crate) enum Bound {
 pub(crate) struct Line {
     pub(crate) bound: Bound,
     pub(crate) scope: Vec<Scalar>,
-}
-
-/// SQL that is true for some rows of a table, and what its numbered parameters stand for.
-#[derive(Debug, Clone)]
-pub(crate) struct Condition {
-    pub(crate) sql: String,
-    pub(crate) params: Vec<Scalar>,
 }
 
 /// The audit's table and columns, as they are declared.
@@ -82,80 +77,6 @@ impl Plan {
     pub(crate) fn cut(&self, table: &str) -> Option<&CutTable> {
         self.cuts.iter().find(|cut| cut.info.name == table)
     }
-
-    /// The rows of `cut` that go. `c` is the name of the table in the condition.
-    pub(crate) fn doomed(&self, cut: &CutTable, line: &Line) -> Condition {
-        let mut params = Vec::new();
-        if let Bound::After(order) = &line.bound {
-            params.push(order.clone());
-        }
-        params.extend(line.scope.iter().cloned());
-        let sql = self.doomed_sql(cut, line, "c", 0);
-        // A statement must not be given parameters that it does not have.
-        Condition { sql, params }
-    }
-
-    fn doomed_sql(&self, cut: &CutTable, line: &Line, alias: &str, depth: usize) -> String {
-        let after = |column: &str| match line.bound {
-            Bound::After(_) => format!("{alias}.{} > ?1", quote(column)),
-            Bound::Everything => format!("{alias}.{} IS NOT NULL", quote(column)),
-        };
-        let first_scope = if matches!(line.bound, Bound::After(_)) { 2 } else { 1 };
-        let scope = |columns: &[Option<String>]| -> String {
-            let numbered = columns.iter().enumerate();
-            numbered
-                .filter_map(|(n, column)| Some((n + first_scope, column.as_ref()?)))
-                .map(|(n, column)| format!(" AND {alias}.{} IS ?{n}", quote(column)))
-                .collect()
-        };
-        let sql = match &cut.order {
-            CutOrder::Column(column) => format!("{}{}", after(column), scope(&cut.scope)),
-            CutOrder::Follow { parent, on, order } => {
-                let inner = format!("p{depth}");
-                let joined: Vec<String> = on
-                    .iter()
-                    .map(|(child, up)| format!("{inner}.{} = {alias}.{}", quote(up), column_or_rowid(child)))
-                    .collect();
-                let above = self.cut(parent).map_or_else(
-                    || "FALSE".to_owned(),
-                    |parent| self.doomed_sql(parent, line, &inner, depth + 1),
-                );
-                // The row's own copies of the parent's columns are asked too: their index finds the rows at once.
-                let own = order.as_ref().map(|column| format!("{} AND ", after(column))).unwrap_or_default();
-                format!(
-                    "{own}EXISTS (SELECT 1 FROM main.{} AS {inner} WHERE {} AND {above}){}",
-                    quote(parent),
-                    joined.join(" AND "),
-                    scope(&cut.scope)
-                )
-            }
-        };
-        match &cut.exempt {
-            Some(event) => format!("{sql}{}", exempt_sql(alias, event)),
-            None => sql,
-        }
-    }
-
-    /// The rows of `cut` whose order counts: those of the line's scope, audit rows aside.
-    pub(crate) fn compared(cut: &CutTable, line: &Line) -> Condition {
-        let mut sql = "TRUE".to_owned();
-        let mut params = Vec::new();
-        // A table with an order of its own has all scope columns.
-        for (column, value) in cut.scope.iter().flatten().zip(&line.scope) {
-            params.push(value.clone());
-            sql.push_str(&format!(" AND c.{} IS ?{}", quote(column), params.len()));
-        }
-        if let Some(event) = &cut.exempt {
-            sql.push_str(&exempt_sql("c", event));
-        }
-        Condition { sql, params }
-    }
-}
-
-/// Excludes the rows that rewinds wrote.
-fn exempt_sql(alias: &str, event: &str) -> String {
-    let event = quote(event);
-    format!(" AND {alias}.{event} IS NOT '{COMPLETED}' AND {alias}.{event} IS NOT '{UNDONE}'")
 }
 
 /// A column in SQL; `rowid` stays the rowid.

@@ -5,6 +5,8 @@ use serde::Serialize;
 
 use crate::session::{Session, quote};
 
+pub(crate) mod module;
+
 /// What kind of table it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -105,6 +107,7 @@ impl TableInfo {
         key.sort_by_key(|c| c.key_place);
         match (key.is_empty(), &self.rowid) {
             (true, Rowid::Hidden(name)) => vec![(*name).to_owned()],
+            (true, Rowid::Column(column)) => vec![quote(column)],
             (true, _) => self.columns.iter().map(|c| quote(&c.name)).collect(),
             (false, _) => key.iter().map(|c| quote(&c.name)).collect(),
         }
@@ -113,6 +116,11 @@ impl TableInfo {
     /// Whether a primary key is declared. Else its rowid is all that tells a row from another.
     pub(crate) fn has_key(&self) -> bool {
         self.columns.iter().any(|c| c.key_place > 0)
+    }
+
+    /// Whether its rows are kept by a module.
+    pub(crate) fn is_virtual(&self) -> bool {
+        matches!(self.kind, TableKind::Virtual(_))
     }
 
     /// SQL for the rowid, if the table has one that can be named.
@@ -150,14 +158,14 @@ impl Catalog {
         let mut tables = Vec::new();
         for (name, kind, without_rowid, sql) in listed {
             let kind = match kind.as_str() {
-                "virtual" => TableKind::Virtual(module_of(&sql)),
+                "virtual" => TableKind::Virtual(module::name(&sql)),
                 "shadow" => TableKind::Shadow,
                 "view" => TableKind::View,
                 _ => TableKind::Table,
             };
             tables.push(read_table(session, name, kind, without_rowid, sql)?);
         }
-        hide_unloaded_shadows(&mut tables);
+        hide_shadows(&mut tables);
         let foreign_keys = read_foreign_keys(session, &tables)?;
         Ok(Self { tables, foreign_keys })
     }
@@ -175,11 +183,14 @@ fn read_table(
     without_rowid: bool,
     sql: String,
 ) -> Result<TableInfo> {
-    let columns = match read_columns(session, &name) {
+    let mut columns = match read_columns(session, &name) {
         // The module is not here, or a view is broken: a rewind that needs the table finds no columns and says so.
         Err(_) if kind != TableKind::Table => Vec::new(),
         columns => columns?,
     };
+    if kind == TableKind::Virtual("vec0".to_owned()) {
+        module::declare(&mut columns, &sql);
+    }
     let triggers = session.query_all(
         "SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE ORDER BY name",
         &[name.as_str().into()],
@@ -192,8 +203,13 @@ fn read_table(
     let mut table =
         TableInfo { name, kind, without_rowid, columns, triggers, unique, sql, rowid: Rowid::None };
     table.rowid = find_rowid(&table, key_has_index);
-    if let Rowid::Column(column) = &table.rowid {
-        table.unique.push(vec![column.clone()]);
+    match &table.rowid {
+        Rowid::Column(column) => table.unique.push(vec![column.clone()]),
+        Rowid::None if table.is_virtual() && table.has_key() => {
+            let key = table.columns.iter().filter(|c| c.key_place > 0).map(|c| c.name.clone());
+            table.unique.push(key.collect());
+        }
+        _ => {}
     }
     Ok(table)
 }
@@ -240,6 +256,8 @@ fn find_rowid(table: &TableInfo, key_has_index: bool) -> Rowid {
     if let TableKind::Virtual(module) = &table.kind {
         let own_key = match module.as_str() {
             "rtree" | "rtree_i32" => table.columns.first(),
+            // Without a key of its own, `vec0` shows the rowid as a column.
+            "vec0" => table.column("rowid"),
             _ => table.columns.iter().find(|c| c.key_place > 0),
         };
         return own_key.map_or(Rowid::Hidden("rowid"), |column| Rowid::Column(column.name.clone()));
@@ -257,16 +275,21 @@ fn find_rowid(table: &TableInfo, key_has_index: bool) -> Rowid {
         .map_or(Rowid::Unnamed, Rowid::Hidden)
 }
 
-/// SQLite knows which tables are a virtual table's only while its module is here; else their names tell.
-fn hide_unloaded_shadows(tables: &mut [TableInfo]) {
-    let unloaded: Vec<String> = tables
+/// SQLite knows which tables are a virtual table's only while its module is here, and of `vec0` not even then all of them; else
+/// their names tell.
+fn hide_shadows(tables: &mut [TableInfo]) {
+    let prefixes: Vec<String> = tables
         .iter()
-        .filter(|t| matches!(t.kind, TableKind::Virtual(_)) && t.columns.is_empty())
-        .map(|t| format!("{}_", t.name.to_ascii_lowercase()))
+        .filter_map(|table| match &table.kind {
+            TableKind::Virtual(_) if table.columns.is_empty() => Some(format!("{}_", table.name)),
+            TableKind::Virtual(module) if module == "vec0" => Some(format!("{}_vector_chunks", table.name)),
+            _ => None,
+        })
+        .map(|prefix| prefix.to_ascii_lowercase())
         .collect();
     for table in tables.iter_mut().filter(|t| t.kind == TableKind::Table) {
         let name = table.name.to_ascii_lowercase();
-        if unloaded.iter().any(|prefix| name.starts_with(prefix)) {
+        if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
             table.kind = TableKind::Shadow;
         }
     }
@@ -300,21 +323,4 @@ fn read_foreign_keys(session: &Session, tables: &[TableInfo]) -> Result<Vec<Fore
         }
     }
     Ok(keys)
-}
-
-/// The module's name in `CREATE VIRTUAL TABLE name USING module(…)`, in lower case.
-fn module_of(sql: &str) -> String {
-    let mut plain = String::new();
-    let mut quoted_until = None;
-    for c in sql.chars() {
-        match (quoted_until, c) {
-            (Some(end), c) if c == end => quoted_until = None,
-            (Some(_), _) => {}
-            (None, '"' | '`' | '\'') => quoted_until = Some(c),
-            (None, '[') => quoted_until = Some(']'),
-            (None, c) => plain.push(c.to_ascii_lowercase()),
-        }
-    }
-    let mut words = plain.split(|c: char| c.is_whitespace() || c == '(').filter(|w| !w.is_empty());
-    words.find(|word| *word == "using").and(words.next()).unwrap_or_default().to_owned()
 }

@@ -22,6 +22,8 @@ const LEDGER_ID: i32 = 0x6963_4c47;
 pub(crate) struct Session {
     connection: Connection,
     path: PathBuf,
+    /// What is done with it, for whoever reads an error.
+    doing: String,
 }
 
 impl Session {
@@ -39,7 +41,7 @@ impl Session {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let doing = format!("opening {}", path.display());
         let connection = Connection::open_with_flags(&path, flags).map_err(|e| diagnose(e, &doing))?;
-        let session = Self { connection, path };
+        let session = Self { connection, doing: format!("using {}", path.display()), path };
         match session.configure(busy_timeout) {
             Ok(LEDGER_ID) => Err(Diagnosis::new(
                 Code::ForeignDatabase,
@@ -54,11 +56,18 @@ impl Session {
     /// Returns the mark of the program that made the file.
     fn configure(&self, busy_timeout: Duration) -> rusqlite::Result<i32> {
         self.connection.busy_timeout(busy_timeout)?;
+        ic_vec0::register(&self.connection)?;
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
         // Rows of a virtual table's own tables are out of reach, whatever the configuration says.
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         self.connection.execute_batch("PRAGMA synchronous=FULL")?;
         self.connection.query_row("PRAGMA application_id", [], |row| row.get(0))
+    }
+
+    /// The same for a purpose of its own, which completes "while ...".
+    pub(crate) fn doing(mut self, what: String) -> Self {
+        self.doing = what;
+        self
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -80,6 +89,11 @@ impl Session {
         faults::statement(sql)?;
         let run = || self.connection.prepare(sql)?.execute(params_from_iter(params));
         run().map(|n| n as u64).map_err(|e| self.diagnose(e))
+    }
+
+    /// Looks whether SQLite could run a statement: whether every function, collation and trigger that it needs is here.
+    pub(crate) fn can_run(&self, sql: &str) -> Result<()> {
+        self.connection.prepare(sql).map(|_| ()).map_err(|e| self.diagnose(e))
     }
 
     /// Runs statements that return nothing and change no row.
@@ -138,7 +152,7 @@ impl Session {
     }
 
     fn diagnose(&self, error: rusqlite::Error) -> Diagnosis {
-        diagnose(error, &format!("using {}", self.path.display()))
+        diagnose(error, &self.doing)
     }
 }
 

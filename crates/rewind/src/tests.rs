@@ -1,10 +1,13 @@
 //! The crate as its callers use it, on databases as applications make them.
 
+mod boundary;
 mod fixture;
 mod inspection;
 mod property;
 mod refuse;
 mod scope;
 mod seed;
+mod strange;
 mod trouble;
 mod undo;
+mod vectors;

@@ -34,8 +34,10 @@ pub(crate) fn missing_from(
         Rowid::Column(column) => vec![column],
         _ => info.columns.iter().filter(|c| c.key_place > 0).map(|c| c.name.as_str()).collect(),
     };
+    // A module looks a key up by `=` alone, and its keys are never NULL.
+    let is = if info.is_virtual() { "=" } else { "IS" };
     let found = |column: &str| {
-        archived_column(&table.columns, column).map(|own| format!("m.{} IS a.{own}", quote(column)))
+        archived_column(&table.columns, column).map(|own| format!("m.{} {is} a.{own}", quote(column)))
     };
     same.splice(0..0, key.into_iter().filter_map(found));
     let sql = format!(

@@ -54,7 +54,11 @@ fn build(
         File::options().write(true).create_new(true).mode(0o600).open(partial).map(|_| ())
     };
     made().while_doing(|| format!("making {}", partial.display()))?;
-    let session = Session::open(database, busy_timeout)?;
+    let session = Session::open(database, busy_timeout)?.doing(format!(
+        "copying rows of {} into the archive {}",
+        database.display(),
+        partial.display()
+    ));
     session.attach(partial, SCHEMA)?;
     // Until it has its own name the file is worth nothing, so it needs no journal.
     session.batch(&format!(

@@ -10,7 +10,9 @@ use super::{Anchor, Audit, Follow, Table, Triggers};
 pub enum Profile {
     /// The four tables of seed 002; [`DEVS_SQL`] makes them.
     Devs,
-    /// A `LangGraph` checkpointer (`langgraph-checkpoint-sqlite`): its ids sort by time, its threads are apart.
+    /// A `LangGraph` checkpointer (`langgraph-checkpoint-sqlite`): its ids sort by time, its threads are apart. The namespaces
+    /// of a thread are its subgraphs, which go on together with it. Whatever is in `writes` was written after its checkpoint:
+    /// <https://github.com/langchain-ai/langgraph/blob/main/libs/langgraph/langgraph/pregel/_loop.py>, `put_writes`.
     Langgraph,
 }
 
@@ -60,7 +62,7 @@ impl Profile {
                 key: own("checkpoint_id"),
                 order: own("checkpoint_id"),
                 commit: None,
-                scope: vec![own("thread_id"), own("checkpoint_ns")],
+                scope: vec![own("thread_id")],
             },
         }
     }
@@ -76,7 +78,8 @@ impl Profile {
                     table: "checkpoints".to_owned(),
                     on: on.map(|c| (c.to_owned(), c.to_owned())).to_vec(),
                 };
-                vec![Table::following("writes", follow), Table::by_column("checkpoints", "checkpoint_id")]
+                let writes = Table::following("writes", follow).inclusive();
+                vec![writes, Table::by_column("checkpoints", "checkpoint_id")]
             }
         }
     }

@@ -5,7 +5,7 @@ use ic_base::{Code, Diagnosis, Result};
 use super::{Moment, RelationalRollbackEngine, Rewind, RollbackResult, audit, count_rows, unexpected};
 use crate::archive::{self, Archive, ArchiveState, Manifest};
 use crate::order;
-use crate::plan::{COMPLETED, Line, Plan};
+use crate::plan::{COMPLETED, Condition, CutTable, Line, Plan};
 use crate::references;
 use crate::session::quote;
 use crate::value::RowCounts;
@@ -83,8 +83,7 @@ impl RelationalRollbackEngine {
         let mut counts = RowCounts::default();
         for (cut, archived) in plan.cuts.iter().zip(&manifest.tables) {
             let doomed = plan.doomed(cut, line);
-            let sql = format!("DELETE FROM main.{} AS c WHERE {}", quote(&cut.info.name), doomed.sql);
-            let deleted = self.session.execute(&sql, &doomed.params)?;
+            let deleted = self.session.execute(&delete_sql(cut, &doomed), &doomed.params)?;
             if deleted != archived.rows {
                 let what = format!("{} rows were archived but {deleted} deleted", archived.rows);
                 return Err(unexpected(&cut.info.name, &what));
@@ -132,4 +131,9 @@ impl RelationalRollbackEngine {
             let _ = archive.remove();
         }
     }
+}
+
+/// Deletes the rows that go.
+pub(super) fn delete_sql(cut: &CutTable, doomed: &Condition) -> String {
+    format!("DELETE FROM main.{} AS c WHERE {}", quote(&cut.info.name), doomed.sql)
 }

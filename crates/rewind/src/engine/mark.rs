@@ -1,35 +1,37 @@
-//! Moments that have no task of their own: where the anchor's tables were when somebody asked.
+//! Moments that have no task of their own: where the tables were when somebody asked.
+//!
+//! Rows of other tables may be newer than the last task and were there all the same: the mark lies behind them, too.
 
 use ic_base::{Code, Diagnosis, Result};
 use serde::{Deserialize, Serialize};
 
 use super::{Moment, Named, RelationalRollbackEngine, Rewind, RollbackResult, RollbackSnapshot};
 use crate::archive::Archive;
-use crate::order;
-use crate::plan::{Bound, Line, Plan};
+use crate::order::{self, Format};
+use crate::plan::{Bound, CutOrder, CutTable, Line, Plan};
 use crate::session::quote;
 use crate::value::Scalar;
 
-/// The last task of every scope at one moment. It can be kept as JSON.
+/// The last task, and the newest row, of every scope at one moment. It can be kept as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
-    /// One for each scope that had a task; without scope columns at most one.
+    /// One for each scope that had rows; without scope columns at most one.
     pub scopes: Vec<ScopeMark>,
 }
 
-/// The last task of one scope.
+/// The last task, and the newest row, of one scope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScopeMark {
     /// The values of the scope columns.
     pub scope: Vec<Named>,
-    /// The greatest order.
+    /// The greatest order of all tables that are cut.
     pub order: Scalar,
-    /// The key of a row that has it.
+    /// The key of the last task; NULL if there was none.
     pub key: Scalar,
 }
 
 impl RelationalRollbackEngine {
-    /// The greatest order and its key in every scope of the anchor. Nothing is changed.
+    /// The greatest order and the last task's key in every scope. Nothing is changed.
     ///
     /// Errors: `conflict` when the greatest is nothing that can be compared.
     pub fn mark(&self) -> Result<Mark> {
@@ -45,7 +47,7 @@ impl RelationalRollbackEngine {
             let sql = format!(
                 "SELECT max({order}), {key}, count(*){selected} FROM main.{table}{grouped} HAVING count(*) > 0"
             );
-            let scopes = self.session.query_all(&sql, &[], |row| {
+            let mut scopes = self.session.query_all(&sql, &[], |row| {
                 let scope = anchor.scope.iter().enumerate().map(|(n, c)| Ok((c.clone(), row.get(3 + n)?)));
                 let scope = scope.collect::<rusqlite::Result<_>>()?;
                 Ok(ScopeMark { order: row.get(0)?, key: row.get(1)?, scope })
@@ -53,7 +55,37 @@ impl RelationalRollbackEngine {
             for mark in &scopes {
                 order::check_target(&mark.key.to_string(), &anchor.order, &mark.order)?;
             }
+            for cut in &plan.cuts {
+                for (scope, newest) in self.newest_rows(&plan, cut)? {
+                    move_behind(&mut scopes, scope, newest);
+                }
+            }
             Ok(Mark { scopes })
+        })
+    }
+
+    /// The greatest order of a table in every scope; none of the anchor, or of a table without an order of its own. Audit rows do not
+    /// count.
+    fn newest_rows(&self, plan: &Plan, cut: &CutTable) -> Result<Vec<(Vec<Named>, Scalar)>> {
+        let CutOrder::Column(order) = &cut.order else { return Ok(Vec::new()) };
+        if cut.info.name == plan.anchor.table && *order == plan.anchor.order && cut.exempt.is_none() {
+            return Ok(Vec::new());
+        }
+        let own: Vec<String> = cut.scope.iter().flatten().map(|c| quote(c)).collect();
+        let selected: String = own.iter().map(|c| format!(", c.{c}")).collect();
+        let grouped =
+            if own.is_empty() { String::new() } else { format!(" GROUP BY c.{}", own.join(", c.")) };
+        let everything = Line { bound: Bound::Everything, scope: Vec::new() };
+        let counted = Plan::compared(cut, &everything).sql;
+        let (order, table) = (quote(order), quote(&cut.info.name));
+        let sql = format!(
+            "SELECT max(c.{order}){selected} FROM main.{table} AS c WHERE {counted}{grouped} HAVING count(*) > 0"
+        );
+        self.session.query_all(&sql, &[], |row| {
+            let names = plan.anchor.scope.iter().enumerate();
+            let scope =
+                names.map(|(n, c)| Ok((c.clone(), row.get(1 + n)?))).collect::<rusqlite::Result<_>>()?;
+            Ok((scope, row.get(0)?))
         })
     }
 
@@ -75,6 +107,40 @@ impl RelationalRollbackEngine {
     ) -> Result<RollbackResult> {
         self.rewind(rewind, archive, &|plan| moment_of_mark(plan, mark, scope))
     }
+}
+
+/// Moves the mark of a scope behind a row that was there. A row that nothing can be compared with is left to the rewind, which
+/// names it.
+fn move_behind(scopes: &mut Vec<ScopeMark>, scope: Vec<Named>, newest: Scalar) {
+    match scopes.iter_mut().find(|mark| mark.scope == scope) {
+        Some(mark) if is_after(&newest, &mark.order) => mark.order = newest,
+        None if order::check_target("", "", &newest).is_ok() => {
+            scopes.push(ScopeMark { scope, order: newest, key: Scalar::Null });
+        }
+        _ => {}
+    }
+}
+
+/// Whether `a` comes after `b` in the same kind of order.
+fn is_after(a: &Scalar, b: &Scalar) -> bool {
+    let is_same_kind = matches!((Format::of(a), Format::of(b)), (Ok(a), Ok(b)) if a == b);
+    is_same_kind
+        && match (a, b) {
+            (Scalar::Integer(a), Scalar::Integer(b)) => a > b,
+            #[allow(
+                clippy::cast_precision_loss,
+                reason = "SQLite compares them so, too, but for the last digits"
+            )]
+            (Scalar::Integer(a), Scalar::Real(b)) => *a as f64 > *b,
+            #[allow(
+                clippy::cast_precision_loss,
+                reason = "SQLite compares them so, too, but for the last digits"
+            )]
+            (Scalar::Real(a), Scalar::Integer(b)) => *a > *b as f64,
+            (Scalar::Real(a), Scalar::Real(b)) => a > b,
+            (Scalar::Text(a), Scalar::Text(b)) => a > b,
+            _ => false,
+        }
 }
 
 fn moment_of_mark(plan: &Plan, mark: &Mark, scope: &[Named]) -> Result<Moment> {
@@ -100,8 +166,9 @@ fn moment_of_mark(plan: &Plan, mark: &Mark, scope: &[Named]) -> Result<Moment> {
     if let Some(found) = found {
         order::check_target(&found.key.to_string(), &plan.anchor.order, &found.order)?;
     }
+    let task = found.map(|mark| &mark.key).filter(|key| **key != Scalar::Null);
     Ok(Moment {
-        task_id: found.map(|mark| mark.key.to_string()),
+        task_id: task.map(ToString::to_string),
         line: Line {
             bound: found.map_or(Bound::Everything, |mark| Bound::After(mark.order.clone())),
             scope: values,

@@ -47,7 +47,8 @@ impl TaskRef {
     /// What the key may be in the database.
     fn keys(&self) -> Vec<Scalar> {
         let mut keys = vec![Scalar::Text(self.id.clone())];
-        keys.extend(self.id.parse().map(Scalar::Integer));
+        let number = self.id.parse::<i64>().ok().filter(|number| number.to_string() == self.id);
+        keys.extend(number.map(Scalar::Integer));
         keys.extend(blob_literal(&self.id).map(|blob| Scalar::Blob { blob }));
         keys
     }
@@ -106,7 +107,15 @@ pub(super) fn find(session: &Session, anchor: &Anchor, task: &TaskRef) -> Result
             .hint(format!("its scope columns: {}", anchor.scope.join(", "))));
         };
         scope.push(value.clone());
-        sql.push_str(&format!(" AND t.{} IS ?{}", quote(column), scope.len() + 1));
+        let (column, n) = (quote(column), scope.len() + 1);
+        // Where it has no type, a number that was typed as text is a number all the same.
+        let or_number = match value {
+            Scalar::Text(text) if text.parse().is_ok_and(|number: i64| number.to_string() == *text) => {
+                format!(" OR t.{column} IS CAST(?{n} AS INTEGER)")
+            }
+            _ => String::new(),
+        };
+        sql.push_str(&format!(" AND (t.{column} IS ?{n}{or_number})"));
     }
     for key in task.keys() {
         let params: Vec<Scalar> = std::iter::once(key).chain(scope.iter().cloned()).collect();

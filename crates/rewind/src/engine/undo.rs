@@ -13,7 +13,7 @@ use crate::error::{RowNames, row_name};
 use crate::order::{shown_key, unsigned};
 use crate::plan::{Plan, UNDONE, refuse_triggers};
 use crate::references::{has_parent, is_reference};
-use crate::schema::{Catalog, Rowid, TableInfo};
+use crate::schema::{Catalog, Rowid, TableInfo, module};
 use crate::session::{Session, quote};
 use crate::value::{RowCounts, Scalar};
 
@@ -165,7 +165,11 @@ fn refuse_conflicts(session: &Session, info: &TableInfo, table: &ArchivedTable, 
 
 fn put_back(session: &Session, info: &TableInfo, table: &ArchivedTable, n: usize) -> Result<()> {
     let theirs: Vec<String> = table.columns.iter().map(|c| quote(c)).collect();
-    let own: Vec<String> = (0..table.columns.len()).map(|i| format!("c{i}")).collect();
+    let own = table.columns.iter().enumerate().map(|(i, column)| {
+        let value = format!("c{i}");
+        info.column(column).map_or(value.clone(), |column| module::as_vector(column, &value))
+    });
+    let own: Vec<String> = own.collect();
     let (theirs, own, rows, name) = (theirs.join(", "), own.join(", "), rows_table(n), quote(&info.name));
     // `OR ABORT` stands above what the schema says about conflicts, which may be to replace rows.
     let insert = format!("INSERT OR ABORT INTO main.{name}");

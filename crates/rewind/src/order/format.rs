@@ -110,6 +110,10 @@ fn glob_of(text: &str) -> Result<String> {
     Ok(text.char_indices().map(in_place).collect())
 }
 
+/// As RFC 2822 and `ctime` write them.
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+
 /// The class of the hex digits of a UUID of version 6 or 7, which are those that sort by time.
 fn uuid_class(text: &str) -> Option<&'static str> {
     let bytes = text.as_bytes();
@@ -137,14 +141,17 @@ fn zone_start(text: &str) -> usize {
     text[colon..].rfind(['+', '-']).map_or(text.len(), |at| colon + at)
 }
 
-/// Errors: `conflict` for formats whose texts do not sort by time: days or months first, hours of twelve, random ids.
+/// Errors: `conflict` for formats whose texts do not sort by time: days or months first, months by name, hours of twelve, random
+/// ids.
 fn refuse_unsortable(text: &str) -> Result<()> {
     let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let day_first = ["00/00/", "00.00.", "00-00-"].iter().any(|start| shape.starts_with(start));
     let twelve_hours = shape.contains(':') && (shape.ends_with('M') || shape.ends_with('m'));
     let no_digit = !shape.contains('0');
+    let is_month = |word: &str| MONTHS.iter().any(|month| word.eq_ignore_ascii_case(month));
+    let named_month = text.split(|c: char| !c.is_ascii_alphabetic()).any(is_month);
     let uuid = text.len() == 36 && text.bytes().filter(|b| *b == b'-').count() == 4;
-    if day_first || twelve_hours || no_digit || uuid {
+    if day_first || twelve_hours || named_month || no_digit || uuid {
         return Err(Diagnosis::new(Code::Conflict, format!("Texts like '{text}' do not sort by time."))
             .hint("order by a column with ISO 8601 times, numbers, or ids that sort by time (UUIDv6, UUIDv7, ULID)"));
     }
@@ -174,6 +181,8 @@ mod tests {
             "20.02.2026 10:00",
             "01-02-2026",
             "2026-02-20 10:00 PM",
+            "Thu, 01 Jan 2026 00:00:00 GMT",
+            "Sat Nov 21 13:36:46 2026",
             "today",
             "",
             "9b2f1c3e-8335-4428-8001-8a1503f9b875",

@@ -3,9 +3,9 @@
 use ic_base::Result;
 
 use super::{AuditPlan, column, refuse_triggers, table};
-use crate::config::{Anchor, Follow, Order, Table};
+use crate::config::{Anchor, Boundary, Follow, Order, Table};
 use crate::error::misfit;
-use crate::schema::{Catalog, ForeignKey, Rowid, TableInfo, TableKind};
+use crate::schema::{Catalog, ForeignKey, Rowid, TableInfo, TableKind, module};
 
 /// Modules whose tables keep rows of their own, which can be read, deleted and written again.
 const ROW_MODULES: [&str; 4] = ["fts5", "rtree", "rtree_i32", "vec0"];
@@ -19,7 +19,17 @@ pub(crate) enum CutOrder {
         on: Vec<(String, String)>,
         /// The column that repeats the parent's order, if there is one.
         order: Option<String>,
+        /// With an inclusive boundary: what tells the last parent that stays.
+        last: Option<LastParent>,
     },
+}
+
+/// The columns of a parent that tell the last one.
+#[derive(Debug)]
+pub(crate) struct LastParent {
+    pub(crate) order: String,
+    /// Those of its key beside the order: there is a last one for each value of them.
+    pub(crate) apart: Vec<String>,
 }
 
 /// A table that is cut, checked against the schema.
@@ -31,6 +41,7 @@ pub(crate) struct CutTable {
     pub(crate) scope: Vec<Option<String>>,
     /// The column that tells audit rows, when this is the audit's table.
     pub(crate) exempt: Option<String>,
+    pub(crate) boundary: Boundary,
     pub(crate) fires: bool,
 }
 
@@ -47,14 +58,22 @@ impl CutTable {
         refuse_triggers(info, given.triggers)?;
         let (order, scope) = match &given.order {
             Order::Column(name) => {
+                if given.boundary == Boundary::Inclusive && info.name == anchor.table {
+                    return Err(misfit(format!(
+                        "The boundary of {} is inclusive: the task that is gone back to would go too.",
+                        info.name
+                    )));
+                }
                 let order = CutOrder::Column(column(info, name)?.name.clone());
                 (order, own_scope(info, anchor)?)
             }
-            Order::FollowParent(follow) => follow_parent(info, follow, all, anchor, catalog)?,
+            Order::FollowParent(follow) => {
+                follow_parent(info, (follow, given.boundary), all, anchor, catalog)?
+            }
         };
         let exempt = audit.filter(|a| a.table.name == info.name).map(|a| a.event.clone());
         let fires = !info.triggers.is_empty();
-        Ok(Self { info: info.clone(), order, scope, exempt, fires })
+        Ok(Self { info: info.clone(), order, scope, exempt, boundary: given.boundary, fires })
     }
 }
 
@@ -70,15 +89,20 @@ fn check_kind(info: &TableInfo, catalog: &Catalog) -> Result<()> {
             "{name} is part of a virtual table{}; its rows are never cut directly.",
             owner(name, catalog).map(|owner| format!(", {owner}")).unwrap_or_default()
         )),
+        TableKind::Virtual(module) if info.columns.is_empty() && module == "vec0" => {
+            refused(format!("{name} is a table of vectors (vec0) in a form that is not known here."))
+        }
         TableKind::Virtual(module) if info.columns.is_empty() => {
             refused(format!("{name} is a virtual table of the module {module}, which is not loaded here."))
         }
         TableKind::Virtual(module) if !ROW_MODULES.contains(&module.as_str()) => refused(format!(
             "{name} is a virtual table of the module {module}, whose rows cannot be copied exactly."
         )),
-        TableKind::Virtual(module) if module == "fts5" && has_outside_content(&info.sql) => refused(format!(
-            "{name} is an index without content of its own; cut the table that it indexes, with `triggers: fire`."
-        )),
+        TableKind::Virtual(module) if module == "fts5" && module::has_outside_content(&info.sql) => {
+            refused(format!(
+                "{name} is an index without content of its own; cut the table that it indexes, with `triggers: fire`."
+            ))
+        }
         TableKind::Table | TableKind::Virtual(_) => Ok(()),
     }
 }
@@ -89,13 +113,6 @@ fn owner<'a>(shadow: &str, catalog: &'a Catalog) -> Option<&'a str> {
     let begins =
         |owner: &str| shadow.get(..owner.len()).is_some_and(|start| start.eq_ignore_ascii_case(owner));
     virtuals.map(|t| t.name.as_str()).filter(|name| begins(name)).max_by_key(|name| name.len())
-}
-
-/// Whether an FTS5 table was made with `content=…`: <https://sqlite.org/fts5.html#external_content_and_contentless_tables>.
-fn has_outside_content(sql: &str) -> bool {
-    let squeezed: String =
-        sql.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_lowercase();
-    squeezed.contains(",content=") || squeezed.contains("(content=")
 }
 
 fn own_scope(info: &TableInfo, anchor: &Anchor) -> Result<Vec<Option<String>>> {
@@ -113,7 +130,7 @@ fn own_scope(info: &TableInfo, anchor: &Anchor) -> Result<Vec<Option<String>>> {
 /// The order and the scope of a table that follows another one.
 fn follow_parent(
     info: &TableInfo,
-    follow: &Follow,
+    (follow, boundary): (&Follow, Boundary),
     all: &[Table],
     anchor: &Anchor,
     catalog: &Catalog,
@@ -156,7 +173,36 @@ fn follow_parent(
         Order::Column(_) => anchor.scope.iter().map(|name| repeated(name)).collect(),
         Order::FollowParent(_) => vec![None; anchor.scope.len()],
     };
-    Ok((CutOrder::Follow { parent: parent.name.clone(), on: pairs, order }, scope))
+    let last = match boundary {
+        Boundary::Exclusive => None,
+        Boundary::Inclusive => Some(last_parent(info, parent, &given.order, &pairs)?),
+    };
+    Ok((CutOrder::Follow { parent: parent.name.clone(), on: pairs, order, last }, scope))
+}
+
+/// What tells the last parent that stays. Errors: `invalid_config` when parents have no order of their own.
+fn last_parent(
+    info: &TableInfo,
+    parent: &TableInfo,
+    order: &Order,
+    on: &[(String, String)],
+) -> Result<LastParent> {
+    let Order::Column(order) = order else {
+        return Err(misfit(format!(
+            "The boundary of {} is inclusive, but {} has no order of its own, so that none of its rows is the last.",
+            info.name, parent.name
+        )));
+    };
+    let order = column(parent, order)?.name.clone();
+    let is_named = |name: &&String| on.iter().any(|(_, up)| up.eq_ignore_ascii_case(name));
+    let is_order = |name: &String| name.eq_ignore_ascii_case(&order);
+    let mut keys = parent.unique.iter().filter(|key| key.iter().all(|name| is_named(&name)));
+    // A key without the order names one parent alone: all parents then stand in one row.
+    let apart = match (keys.clone().any(|key| !key.iter().any(is_order)), keys.next()) {
+        (false, Some(key)) => key.iter().filter(|name| !is_order(name)).cloned().collect(),
+        _ => Vec::new(),
+    };
+    Ok(LastParent { order, apart })
 }
 
 /// The parent by the only foreign key of `info` to a table that is cut and, unless `name` is `parent`, has this name.

@@ -63,6 +63,38 @@ fn a_first_configuration_works() {
 }
 
 #[test]
+fn vectors_and_words_follow_what_their_names_say() {
+    let (mut app, inspection) = inspected(
+        "CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT, created_at INTEGER NOT NULL);
+         CREATE TABLE topics (slug TEXT PRIMARY KEY, created_at INTEGER NOT NULL);
+         CREATE VIRTUAL TABLE note_vectors USING vec0(place float[2]);
+         CREATE VIRTUAL TABLE embeddings USING vec0(note_id integer primary key, place float[2]);
+         CREATE VIRTUAL TABLE by_topic USING vec0(slug text primary key, place float[2]);
+         CREATE VIRTUAL TABLE notes_fts USING fts5(body);
+         CREATE VIRTUAL TABLE notes_index USING fts5(body, content='notes', content_rowid='id');
+         CREATE VIRTUAL TABLE places USING vec0(place float[2]);
+         INSERT INTO notes VALUES (1, 'one', 10), (2, 'two', 20); INSERT INTO topics VALUES ('a', 10), ('b', 20);
+         INSERT INTO note_vectors (rowid, place) VALUES (1, '[1, 0]'), (2, '[2, 0]');
+         INSERT INTO embeddings SELECT id, '[1, 1]' FROM notes; INSERT INTO by_topic SELECT slug, '[1, 1]' FROM topics;
+         INSERT INTO notes_fts (rowid, body) SELECT id, body FROM notes",
+    );
+    let target = inspection.target.unwrap();
+    let names: Vec<&str> = target.tables.iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(names, ["notes", "topics", "note_vectors", "embeddings", "by_topic", "notes_fts"]);
+    let notes = inspection.notes.join("\n");
+    assert!(notes.contains("embeddings (vec0) is taken to belong to notes, by note_id = id"), "{notes}");
+    assert!(notes.contains("places (vec0) is left out"), "{notes}");
+    assert!(!notes.contains("chunks") && !notes.contains("notes_index"), "{notes}");
+    let (result, archive) = app.rewind("1").unwrap();
+    assert_eq!(result.deleted_row_counts.iter().map(|(_, n)| n).collect::<Vec<_>>(), [1; 6]);
+    app.undo(&archive).unwrap();
+    assert_eq!(
+        app.texts("SELECT max(note_id) || min(note_id) FROM embeddings WHERE place MATCH '[1, 1]' AND k = 9"),
+        ["21"]
+    );
+}
+
+#[test]
 fn the_anchor_is_what_most_keys_point_at() {
     let (_, inspection) = inspected(
         "CREATE TABLE a (x INTEGER, seq INTEGER, PRIMARY KEY (x, seq)); CREATE TABLE b (name TEXT UNIQUE NOT NULL, x, y, seq INTEGER, PRIMARY KEY (x, y));

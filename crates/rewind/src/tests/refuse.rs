@@ -298,14 +298,14 @@ fn a_table_of_a_module_that_is_not_loaded_is_left_alone() {
     connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false).unwrap();
     connection
         .execute_batch(
-            "CREATE TABLE vec_chunks (id INTEGER PRIMARY KEY, at INTEGER); PRAGMA writable_schema=ON;
-             INSERT INTO sqlite_schema VALUES ('table', 'vec', 'vec', 0, 'CREATE VIRTUAL TABLE vec USING vec0(embedding float[4], at integer)');",
+            "CREATE TABLE words_vocab (id INTEGER PRIMARY KEY, at INTEGER); PRAGMA writable_schema=ON;
+             INSERT INTO sqlite_schema VALUES ('table', 'words', 'words', 0, 'CREATE VIRTUAL TABLE words USING spellfix1');",
         )
         .unwrap();
     drop(connection);
     app.rewind("T").unwrap();
     for (name, why) in
-        [("vec", "vec0, which is not loaded here"), ("vec_chunks", "part of a virtual table, vec;")]
+        [("words", "spellfix1, which is not loaded here"), ("words_vocab", "part of a virtual table, words;")]
     {
         app.target.tables = vec![Table::by_column(name, "at")];
         let error = app.rewind("T").unwrap_err();

@@ -1,0 +1,125 @@
+//! SQL for the rows of a table that go.
+
+use super::table::LastParent;
+use super::{Bound, COMPLETED, CutOrder, CutTable, Line, Plan, UNDONE, column_or_rowid};
+use crate::config::Boundary;
+use crate::session::quote;
+use crate::value::Scalar;
+
+/// SQL that is true for some rows of a table, and what its numbered parameters stand for.
+#[derive(Debug, Clone)]
+pub(crate) struct Condition {
+    pub(crate) sql: String,
+    pub(crate) params: Vec<Scalar>,
+}
+
+impl CutTable {
+    /// How the order of a row that goes compares with the target's.
+    pub(crate) fn comparison(&self) -> &'static str {
+        match self.boundary {
+            Boundary::Exclusive => ">",
+            Boundary::Inclusive => ">=",
+        }
+    }
+}
+
+impl Plan {
+    /// The rows of `cut` that go. `c` is the name of the table in the condition.
+    pub(crate) fn doomed(&self, cut: &CutTable, line: &Line) -> Condition {
+        let mut params = Vec::new();
+        if let Bound::After(order) = &line.bound {
+            params.push(order.clone());
+        }
+        params.extend(line.scope.iter().cloned());
+        let sql = self.doomed_sql(cut, line, "c", 0);
+        // A statement must not be given parameters that it does not have.
+        Condition { sql, params }
+    }
+
+    fn doomed_sql(&self, cut: &CutTable, line: &Line, alias: &str, depth: usize) -> String {
+        let sql = match &cut.order {
+            CutOrder::Column(column) => after(line, alias, column, cut.comparison()),
+            CutOrder::Follow { parent, on, order, last } => {
+                let inner = format!("p{depth}");
+                let joined: Vec<String> = on
+                    .iter()
+                    .map(|(child, up)| format!("{inner}.{} = {alias}.{}", quote(up), column_or_rowid(child)))
+                    .collect();
+                let above = self.cut(parent).map_or_else(
+                    || "FALSE".to_owned(),
+                    |parent| self.doomed_sql(parent, line, &inner, depth + 1),
+                );
+                let at_the_end = last.as_ref().and_then(|last| self.is_last_sql(parent, last, line, &inner));
+                let (own, goes) = match (order, at_the_end) {
+                    // The row's own copies of the parent's columns are asked too: their index finds the rows at once.
+                    (Some(column), None) => (format!("{} AND ", after(line, alias, column, ">")), above),
+                    (None, None) => (String::new(), above),
+                    (_, Some(at_the_end)) => (String::new(), format!("({above} OR {at_the_end})")),
+                };
+                let (parent, joined) = (quote(parent), joined.join(" AND "));
+                format!("{own}EXISTS (SELECT 1 FROM main.{parent} AS {inner} WHERE {joined} AND {goes})")
+            }
+        };
+        let scope = in_scope(cut, line, alias);
+        match &cut.exempt {
+            Some(event) => format!("{sql}{scope}{}", exempt_sql(alias, event)),
+            None => format!("{sql}{scope}"),
+        }
+    }
+
+    /// SQL that is true for the last rows of `parent` that stay; `None` when none stays.
+    fn is_last_sql(&self, parent: &str, last: &LastParent, line: &Line, alias: &str) -> Option<String> {
+        let Bound::After(_) = line.bound else { return None };
+        let (later, order) = (format!("{alias}l"), quote(&last.order));
+        let scope = |alias: &str| self.cut(parent).map(|cut| in_scope(cut, line, alias)).unwrap_or_default();
+        let apart: String = last
+            .apart
+            .iter()
+            .map(|column| format!("{later}.{0} IS {alias}.{0} AND ", quote(column)))
+            .collect();
+        Some(format!(
+            "({alias}.{order} <= ?1{} AND NOT EXISTS (SELECT 1 FROM main.{} AS {later} \
+             WHERE {apart}{later}.{order} > {alias}.{order} AND {later}.{order} <= ?1{}))",
+            scope(alias),
+            quote(parent),
+            scope(&later),
+        ))
+    }
+
+    /// The rows of `cut` whose order counts: those of the line's scope, audit rows aside.
+    pub(crate) fn compared(cut: &CutTable, line: &Line) -> Condition {
+        let mut sql = "TRUE".to_owned();
+        let mut params = Vec::new();
+        // A table with an order of its own has all scope columns.
+        for (column, value) in cut.scope.iter().flatten().zip(&line.scope) {
+            params.push(value.clone());
+            sql.push_str(&format!(" AND c.{} IS ?{}", quote(column), params.len()));
+        }
+        if let Some(event) = &cut.exempt {
+            sql.push_str(&exempt_sql("c", event));
+        }
+        Condition { sql, params }
+    }
+}
+
+fn after(line: &Line, alias: &str, column: &str, comparison: &str) -> String {
+    match line.bound {
+        Bound::After(_) => format!("{alias}.{} {comparison} ?1", quote(column)),
+        Bound::Everything => format!("{alias}.{} IS NOT NULL", quote(column)),
+    }
+}
+
+fn in_scope(cut: &CutTable, line: &Line, alias: &str) -> String {
+    let first = if matches!(line.bound, Bound::After(_)) { 2 } else { 1 };
+    let numbered = cut.scope.iter().enumerate();
+    numbered
+        .filter_map(|(n, column)| Some((n + first, column.as_ref()?)))
+        .map(|(n, column)| format!(" AND {alias}.{} IS ?{n}", quote(column)))
+        .collect()
+}
+
+/// Excludes the rows that rewinds wrote.
+fn exempt_sql(alias: &str, event: &str) -> String {
+    let event = quote(event);
+    format!(" AND {alias}.{event} IS NOT '{COMPLETED}' AND {alias}.{event} IS NOT '{UNDONE}'")
+}

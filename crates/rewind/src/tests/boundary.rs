@@ -1,0 +1,78 @@
+//! Rows that were written after the target although they bear its order, or belong to it.
+
+use ic_base::Code;
+
+use super::fixture::App;
+use crate::{Anchor, Follow, Table, Target};
+
+/// Jobs at 10, 20, 20 and 30 with two results each, which name their job by its id, and notes of their own time.
+fn jobs(results: Table, notes: Table) -> App {
+    App::new(
+        "CREATE TABLE jobs (id INTEGER PRIMARY KEY, team TEXT, at INTEGER NOT NULL);
+         CREATE TABLE results (job INTEGER REFERENCES jobs(id), n INTEGER);
+         CREATE TABLE notes (team TEXT, at INTEGER);
+         INSERT INTO jobs VALUES (1, 'x', 10), (2, 'x', 20), (3, 'x', 20), (4, 'x', 30), (5, 'y', 25);
+         INSERT INTO results SELECT id, 1 FROM jobs UNION ALL SELECT id, 2 FROM jobs;
+         INSERT INTO notes SELECT team, at FROM jobs",
+        |path| Target {
+            database: path.to_owned(),
+            anchor: Anchor {
+                table: "jobs".to_owned(),
+                key: "id".to_owned(),
+                order: "at".to_owned(),
+                commit: None,
+                scope: vec!["team".to_owned()],
+            },
+            tables: vec![results, notes, Table::by_column("jobs", "at")],
+            audit: None,
+            profile: None,
+        },
+    )
+}
+
+#[test]
+fn what_was_written_after_the_target_goes_where_the_boundary_is_inclusive() {
+    let results = || Table::following("results", Follow::ForeignKey("parent".to_owned()));
+    let notes = || Table::by_column("notes", "at");
+    for (results, notes, task, left) in [
+        (results(), notes(), "2", "1 2 3 5|x10 x20 x20 y25"),
+        (results().inclusive(), notes(), "2", "1 5|x10 x20 x20 y25"),
+        (results().inclusive(), notes().inclusive(), "3", "1 5|x10 y25"),
+        (results().inclusive(), notes().inclusive(), "4", "1 2 3 5|x10 x20 x20 y25"),
+        (results().inclusive(), notes().inclusive(), "1", "5|y25"),
+        (results(), notes().inclusive(), "5", "1 2 3 4 5|x10 x20 x20 x30"),
+    ] {
+        let mut app = jobs(results, notes);
+        let before = app.dump();
+        let snapshot = app.engine().get_snapshot(task).unwrap();
+        let (result, archive) = app.rewind(task).unwrap();
+        assert_eq!(snapshot.affected_row_counts, result.deleted_row_counts, "{task}");
+        let found = app.texts(
+            "SELECT (SELECT group_concat(job, ' ') FROM (SELECT DISTINCT job FROM results ORDER BY job)) || '|' || \
+             (SELECT group_concat(team || at, ' ') FROM (SELECT * FROM notes ORDER BY team, at))",
+        );
+        assert_eq!(found, [left], "{task}");
+        app.undo(&archive).unwrap();
+        assert_eq!(app.dump(), before);
+    }
+}
+
+#[test]
+fn an_inclusive_boundary_needs_something_to_stand_at() {
+    let mut app = jobs(
+        Table::following("results", Follow::ForeignKey("parent".to_owned())),
+        Table::by_column("notes", "at"),
+    );
+    app.target.tables[2] = Table::by_column("jobs", "at").inclusive();
+    let error = app.rewind("1").unwrap_err();
+    assert_eq!(error.code(), Code::InvalidConfig);
+    assert!(error.message().contains("the task that is gone back to would go too"), "{error}");
+    app.target.tables[2] = Table::by_column("jobs", "at");
+    app.sql("CREATE TABLE lines (result INTEGER, n INTEGER); CREATE UNIQUE INDEX u ON results (job, n)");
+    let on = vec![("result".to_owned(), "job".to_owned()), ("n".to_owned(), "n".to_owned())];
+    let follow = Follow::Columns { table: "results".to_owned(), on };
+    app.target.tables.push(Table::following("lines", follow).inclusive());
+    let error = app.rewind("1").unwrap_err();
+    assert_eq!(error.code(), Code::InvalidConfig);
+    assert!(error.message().contains("results has no order of its own"), "{error}");
+}
