@@ -18,6 +18,7 @@ fn the_help_of_the_whole_tree() {
         "gate",
         "events",
         "events cursor",
+        "completions",
     ];
     let mut verbs: Vec<String> =
         verbs().into_iter().map(|(verb, _)| verb["ic ".len()..].to_owned()).collect();

@@ -9,7 +9,7 @@ use crate::support::{Project, chain, story, verbs};
 use crate::verbs::rewind::fill;
 
 /// Tables that grow with use: no statement may walk one from end to end.
-const GROWING: &[&str] = &[
+pub(crate) const GROWING: &[&str] = &[
     "events",
     "runs",
     "dispatches",
@@ -113,6 +113,8 @@ const CALLS: &[&str] = &[
     "rewind status {rewind}",
     "rewind list",
     "config show",
+    "completions bash",
+    "man pages",
     "run agent add @ --type codex --dispatch {planner}",
     "run agent update {agent} --status completed",
     "run artifact add @ --path a.md --dispatch {planner}",
@@ -243,7 +245,7 @@ fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMa
 }
 
 /// The lines of SQLite's plan for a statement.
-fn plan(db: &Connection, sql: &str) -> Vec<String> {
+pub(crate) fn plan(db: &Connection, sql: &str) -> Vec<String> {
     // Content lies in a database of its own.
     let beside;
     let is_content = sql.split([' ', '(']).any(|word| word == "objects" || word == "packs");

@@ -11,6 +11,7 @@ mod dispatch;
 mod events;
 mod gate;
 mod ledger;
+mod man;
 pub(crate) mod rewind;
 mod rollback;
 mod run;
@@ -27,8 +28,8 @@ fn every_verb_has_a_page() {
         .collect();
     let wanted: BTreeSet<String> = verbs()
         .iter()
-        // Its output is the file's own bytes.
-        .filter(|(verb, _)| !verb.ends_with(" cat"))
+        // Their output is a file, and nothing else.
+        .filter(|(verb, _)| !verb.ends_with(" cat") && verb != "ic completions")
         .map(|(verb, _)| verb["ic ".len()..].replace([' ', '='], "-").replace("---", "-"))
         .collect();
     assert_eq!(pages, wanted);

@@ -1,5 +1,6 @@
-//! Flipped bytes and changed texts.
+//! Flipped bytes and changed texts. The seed is printed; `IC_TEST_SEED` repeats a campaign.
 
+use ic_testkit::{Random, long};
 use rusqlite::Connection;
 
 use crate::world::{World, assert_graceful};
@@ -8,17 +9,13 @@ use crate::world::{World, assert_graceful};
 fn flipped_bytes_end_in_an_answer_or_an_error_never_in_a_panic() {
     let world = World::new();
     let whole = std::fs::read(world.cli.db()).expect("the ledger");
-    let rounds = if std::env::var_os("IC_TEST_LONG").is_some() { 400 } else { 25 };
-    let mut state: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut random = Random::seeded();
     let mut broken = 0;
-    for round in 0..rounds {
+    for round in 0..if long() { 400 } else { 25 } {
         let mut damaged = whole.clone();
         for _ in 0..=round % 8 {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            let at = usize::try_from(state >> 16).unwrap_or(0) % damaged.len();
-            damaged[at] ^= 1 << (state % 8);
+            let at = random.place_in(damaged.len());
+            damaged[at] ^= 1 << random.below(8);
         }
         std::fs::write(world.cli.db(), &damaged).expect("the damaged ledger");
         for verb in world.reads() {

@@ -9,43 +9,8 @@ use serde_json::{Value, json};
 
 use crate::world::BINARY;
 
-/// A small graph without a model: `a` adds one, `b` doubles; both write down what they saw.
-const APP: &str = r#"
-import json, operator, sqlite3, sys
-from typing import Annotated, TypedDict
-from langgraph.graph import END, START, StateGraph
-from langgraph.checkpoint.sqlite import SqliteSaver
-
-class State(TypedDict):
-    n: int
-    log: Annotated[list, operator.add]
-
-def a(state): return {"n": state["n"] + 1, "log": [f"a{state['n']}"]}
-def b(state): return {"n": state["n"] * 2, "log": [f"b{state['n']}"]}
-
-graph = StateGraph(State)
-graph.add_node("a", a)
-graph.add_node("b", b)
-graph.add_edge(START, "a")
-graph.add_edge("a", "b")
-graph.add_edge("b", END)
-connection = sqlite3.connect(sys.argv[1], check_same_thread=False)
-app = graph.compile(checkpointer=SqliteSaver(connection))
-verb, thread = sys.argv[2], {"configurable": {"thread_id": sys.argv[3]}}
-if verb == "fill":
-    for n in [1, 10]:
-        for name in sys.argv[3:]:
-            app.invoke({"n": n, "log": [f"in{n}"]}, {"configurable": {"thread_id": name}})
-    print("null")
-elif verb == "say":
-    print(json.dumps(app.invoke({"n": int(sys.argv[4]), "log": [f"in{sys.argv[4]}"]}, thread)))
-elif verb == "go":
-    print(json.dumps(app.invoke(None, thread)))
-else:
-    states = [app.get_state(thread)] if verb == "state" else list(app.get_state_history(thread))
-    print(json.dumps([{"id": s.config["configurable"].get("checkpoint_id"), "values": s.values, "next": list(s.next)}
-                      for s in states]))
-"#;
+/// A graph without a model; see the file.
+const APP: &str = include_str!("langgraph/app.py");
 
 /// The Python of an environment that has `LangGraph`, or why there is none; looked for once.
 fn python() -> Result<PathBuf, String> {
@@ -116,16 +81,28 @@ impl App {
         let database = cli.root().join("threads.sqlite");
         std::fs::write(cli.root().join("app.py"), APP).expect("the application");
         let app = Self { python, cli, database };
-        app.call(&["fill", "ann", "bob", "cid"]);
+        let copies = app.directory("copies");
+        app.call(&["fill", copies.to_str().expect("a name")]);
         app.cli.ok(["rewind", "init", "--profile", "langgraph", "--database", "threads.sqlite"]);
         Some(app)
     }
 
+    /// An empty directory.
+    fn directory(&self, name: &str) -> PathBuf {
+        let directory = self.cli.home().join(name);
+        std::fs::create_dir_all(&directory).expect("a directory");
+        directory
+    }
+
     fn call(&self, arguments: &[&str]) -> Value {
+        self.call_on(&self.database, arguments)
+    }
+
+    fn call_on(&self, database: &Path, arguments: &[&str]) -> Value {
         let mut command = Command::new(&self.python);
         let output = command
             .arg(self.cli.root().join("app.py"))
-            .arg(&self.database)
+            .arg(database)
             .args(arguments)
             .output()
             .expect("run the application");
@@ -136,65 +113,127 @@ impl App {
     fn history(&self, thread: &str) -> Vec<Value> {
         self.call(&["history", thread]).as_array().expect("a list").clone()
     }
+
+    /// Copies the database, with what is still in its log.
+    fn copy_to(&self, path: &Path) {
+        crate::world::connect(&self.database)
+            .execute("VACUUM INTO ?1", [path.to_str().expect("a name")])
+            .expect("copy it");
+    }
+
+    fn to(&self, checkpoint: &str) -> Value {
+        self.cli.json(["rewind", "to", checkpoint, "--yes"])
+    }
+}
+
+/// The rows of a thread, or those of all others.
+fn rows(database: &Path, is_of_ann: bool) -> Vec<String> {
+    let dump = ic_testkit::dump(database);
+    let mut rows: Vec<String> =
+        dump.lines().filter(|line| line.contains("|\"ann\"|") == is_of_ann).map(str::to_owned).collect();
+    rows.sort_unstable();
+    rows
 }
 
 #[test]
-fn a_thread_goes_back_and_langgraph_goes_on() {
+fn every_checkpoint_of_a_thread_is_a_moment_to_go_back_to() {
+    let Some(app) = App::new() else { return };
+    let (copies, rewound) = (app.cli.home().join("copies"), app.directory("rewound"));
+    let before = ic_testkit::dump(&app.database);
+    let mut ids: Vec<String> = std::fs::read_dir(&copies)
+        .expect("the copies")
+        .map(|entry| entry.expect("a copy").file_name().into_string().expect("a name"))
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(
+        ids.len(),
+        24,
+        "two runs of a step, a subgraph of two, a pair, a question, a step, and an edit"
+    );
+    for id in &ids {
+        let preview = app.cli.json(["rewind", "to", id, "--dry-run"]);
+        let done = app.to(id);
+        assert_eq!(done["deleted_row_counts"], {
+            let none = json!({"writes": 0, "checkpoints": 0});
+            if done["status"] == "nothing_to_do" { none } else { preview["affected_row_counts"].clone() }
+        });
+        assert_eq!(rows(&app.database, true), rows(&copies.join(id), true), "{id}: as it was then");
+        app.copy_to(&rewound.join(id));
+        let again = app.to(id);
+        assert_eq!(again["status"], "nothing_to_do", "{id}");
+        if let Some(rewind) = done["rewind_id"].as_str() {
+            app.cli.json(["rewind", "undo", rewind, "--yes"]);
+        }
+        assert_eq!(ic_testkit::dump(&app.database), before, "{id}: undone");
+        assert_eq!(rows(&rewound.join(id), false), rows(&app.database, false), "{id}: other threads");
+    }
+    // What LangGraph makes of it is what it made of the database as it was then: the state, the end, the steps that run.
+    let [was, is] = [&copies, &rewound].map(|directory| app.call_on(directory, &["ends", "ann"]));
+    for id in &ids {
+        assert_eq!(is[id], was[id], "{id}");
+        let pending = is[id][0]["pending"].as_array().expect("tasks");
+        assert!(pending.iter().all(|task| task[1].is_null() && task[3] == json!([])), "{id}: {pending:?}");
+    }
+    let history = app.history("ann");
+    for state in &history {
+        let id = state["id"].as_str().expect("an id");
+        let at = |key: &str| (&is[id][0][key], &state[key]);
+        assert_eq!(at("next").0, at("next").1, "{id}");
+        assert_eq!(at("values").0, at("values").1, "{id}");
+        if !state["next"].as_array().expect("tasks").is_empty() {
+            let end = history
+                .iter()
+                .take_while(|other| other["id"] != state["id"])
+                .filter(|s| s["next"] == json!([]));
+            let end = end.filter(|s| !is_edited(s)).last().expect("the end of its run");
+            assert_eq!(is[id][1], end["values"], "{id}: the same result");
+        }
+    }
+}
+
+/// Whether the state was made by hand.
+fn is_edited(state: &Value) -> bool {
+    state["values"]["log"].as_array().and_then(|log| log.last()).is_some_and(|last| last == "edited")
+}
+
+#[test]
+fn a_thread_goes_on_from_where_it_went_back_to() {
     let Some(app) = App::new() else { return };
     let before = ic_testkit::dump(&app.database);
     let (ann, bob) = (app.history("ann"), app.history("bob"));
-    // The end of the first run, where the second was not said yet.
-    let end =
-        ann.iter().filter(|state| state["next"] == json!([])).nth(1).expect("the first run's end").clone();
-    let newer = ann.iter().position(|state| *state == end).expect("its place");
-    let target = end["id"].as_str().expect("an id");
+    let position = |next: Value| ann.iter().position(|state| state["next"] == next).expect("its place");
 
-    let preview = app.cli.json(["rewind", "to", target, "--dry-run"]);
-    assert_eq!(preview["affected_row_counts"]["checkpoints"], json!(newer));
-    let done = app.cli.json(["rewind", "to", target, "--yes"]);
-    assert_eq!(done["deleted_row_counts"], preview["affected_row_counts"]);
-    assert!(done["deleted_row_counts"]["writes"].as_u64() > Some(0), "{done}");
-    assert_eq!(app.call(&["state", "ann"])[0], end, "LangGraph loads the thread as it was then");
-    assert_eq!(app.history("ann"), ann[newer..]);
+    // Into the middle of the second run, and on: the same task writes its result for the same checkpoint again.
+    let middle = &ann[position(json!(["b"]))];
+    let middle_id = middle["id"].as_str().expect("an id");
+    let id = app.to(middle_id)["rewind_id"].as_str().expect("an id").to_owned();
+    let state = app.call(&["state", "ann"]);
+    assert_eq!((&state["id"], &state["values"]), (&middle["id"], &middle["values"]));
+    assert_eq!(state["pending"], json!([["b", null, null, []]]), "no result is waiting for it");
+    assert_eq!(app.call(&["finish", "ann"]), ann[1]["values"]);
     assert_eq!(app.history("bob"), bob, "another thread is untouched");
+    let refused = app.cli.run(["rewind", "undo", &id, "--yes"]);
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert!(refused.stderr.contains("writes ('ann', '', '"), "{refused:?}");
+    app.to(middle_id);
+    app.cli.json(["rewind", "undo", &id, "--yes"]);
+    assert_eq!(ic_testkit::dump(&app.database), before);
 
+    // To the end of the first run, and something else is said.
+    let end = ann.iter().filter(|state| state["next"] == json!([])).nth(2).expect("the first run's end");
+    app.to(end["id"].as_str().expect("an id"));
+    assert_eq!(app.call(&["state", "ann"]), *end);
     let said = app.call(&["say", "ann", "5"]);
-    assert_eq!(
-        said,
-        json!({"n": 12, "log": ["in1", "a1", "b2", "in5", "a5", "b6"]}),
-        "and it goes on from there"
-    );
-
-    // What was said since stands in nobody's way: its checkpoints have ids of their own.
-    let id = done["rewind_id"].as_str().expect("an id");
-    app.cli.json(["rewind", "to", target, "--yes"]);
-    app.cli.json(["rewind", "undo", id, "--yes"]);
-    assert_eq!(sorted(&ic_testkit::dump(&app.database)), sorted(&before));
-    assert_eq!(app.history("ann"), ann);
+    let log = said["log"].as_array().expect("a log");
+    assert_eq!((&said["n"], log.iter().any(|line| line == "in5")), (&json!(32), true));
+    assert!(!log.iter().any(|line| line == "in10"), "{said}");
 }
 
 #[test]
-fn a_thread_goes_back_into_the_middle_of_a_run() {
+fn inspect_knows_a_checkpointer() {
     let Some(app) = App::new() else { return };
-    let history = app.history("cid");
-    let middle = history.iter().find(|state| state["next"] == json!(["b"])).expect("between a and b").clone();
-    app.cli.json([
-        "rewind",
-        "to",
-        middle["id"].as_str().expect("an id"),
-        "--scope",
-        "thread_id=cid",
-        "--yes",
-    ]);
-    let state = app.call(&["state", "cid"])[0].clone();
-    assert_eq!(state["id"], middle["id"]);
-    // What step b had written for this very checkpoint is still there: LangGraph takes it instead of running b again.
-    assert_eq!(state["values"], history[0]["values"]);
-    assert_eq!(app.call(&["go", "cid"]), history[0]["values"], "the rest of the run comes to the same");
-}
-
-fn sorted(dump: &str) -> Vec<&str> {
-    let mut lines: Vec<&str> = dump.lines().collect();
-    lines.sort_unstable();
-    lines
+    let looked = app.cli.json(["rewind", "inspect", "threads.sqlite"]);
+    assert_eq!(looked["config"]["profile"], "langgraph");
+    assert_eq!(looked["config"]["tables"][0]["boundary"], "inclusive");
+    assert_eq!(looked["config"]["anchor"]["scope"], json!(["thread_id"]));
 }

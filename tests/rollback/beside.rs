@@ -50,7 +50,12 @@ fn commits_of_another_run_are_not_taken_off_the_branch() {
     for more in [&["--yes"][..], &["--dry-run"], &["--yes", "--keep-theirs"]] {
         let refused = world.cli.run(world.all("a", more));
         assert_eq!((refused.code, refused.error().as_str()), (Some(1), "foreign_commits"), "{refused:?}");
-        assert!(refused.stderr.contains("--layer=workflow,effects,files"), "{refused:?}");
+        let (rest, forced) = if more.contains(&"--keep-theirs") {
+            ("--layer=workflow,effects,files --keep-theirs;", "--force instead of --keep-theirs")
+        } else {
+            ("--layer=workflow,effects,files;", "same: --force\"")
+        };
+        assert!(refused.stderr.contains(rest) && refused.stderr.contains(forced), "{refused:?}");
     }
     assert!(world.state() == before, "a refusal changed something");
     let words = [

@@ -1,9 +1,11 @@
 //! Processes that advance, complete and record beside a rollback: fenced out with typed errors, nothing lost, nothing stale counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
+use serde_json::Value;
 
 use crate::world::{World, asked};
 
@@ -25,6 +27,8 @@ struct Told {
     artifacts: Vec<String>,
     dispatches: Vec<String>,
     completed: Vec<String>,
+    /// Rows of the application's log.
+    rows: Vec<String>,
     refused: BTreeMap<String, usize>,
 }
 
@@ -45,6 +49,10 @@ impl Told {
         while !ended.load(Ordering::Relaxed) {
             n += 1;
             let path = format!("by-{who}-{n}");
+            if who.is_multiple_of(2) {
+                world.log(&path);
+                self.rows.push(path.clone());
+            }
             match who % 4 {
                 0 if n % 4 == 0 => {
                     self.call(world, &["run", "advance", &world.run, "--no-checkpoint"]);
@@ -104,9 +112,32 @@ fn assert_nothing_lost(connection: &Connection, told: &[Told], begun: i64, settl
     }
 }
 
+/// Every row that the application wrote is in its table or in the archive of the rollback, and in one of them only.
+fn assert_no_row_lost(world: &World, told: &[Told], id: &str) {
+    let texts = |path: &Path, sql: &str| -> BTreeSet<String> {
+        let database = Connection::open(path).expect("open it");
+        let mut statement = database.prepare(sql).expect("a query");
+        let rows = statement.query_map([], |row| row.get(0)).expect("rows");
+        rows.map(|row| row.expect("a text")).collect()
+    };
+    let logs = "SELECT payload FROM logs WHERE event_type = 'note'";
+    let here = texts(&world.cli.root().join("data/app.db"), logs);
+    let archive = world.cli.db().with_file_name("rewinds").join(format!("{id}-0.db"));
+    let manifest: Value =
+        serde_json::from_str(texts(&archive, "SELECT json FROM manifest").first().expect("a manifest"))
+            .expect("JSON");
+    let tables = manifest["tables"].as_array().expect("tables");
+    let at = tables.iter().position(|table| table["name"] == "logs").expect("the logs");
+    let gone = texts(&archive, &format!("SELECT c1 FROM rows_{at}"));
+    for row in told.iter().flat_map(|told| &told.rows) {
+        assert!(here.contains(row) != gone.contains(row), "{row}");
+    }
+    assert!(here.len() > 5 && gone.len() > 5, "{} stay, {} went", here.len(), gone.len());
+}
+
 #[test]
 fn sixteen_processes_beside_a_rollback_are_fenced_out() {
-    let world = World::story();
+    let world = World::story_with_rows();
     world.effect("slow", &["sleep 0.4"]);
     let ended = AtomicBool::new(false);
     let (told, report) = std::thread::scope(|scope| {
@@ -151,6 +182,8 @@ fn sixteen_processes_beside_a_rollback_are_fenced_out() {
          ('advance', 'artifact_added', 'dispatch_created', 'dispatch_completed', 'agent_added')"
     );
     assert_eq!(asked(&world.cli, &inside), 0, "somebody got through the fence");
+    assert_no_row_lost(&world, &told, id);
+    assert_eq!(world.effects(), ["slow", "mail", "pay", "book"]);
     // What the report says is what is marked.
     for (table, list) in [("run_artifacts", "marked_artifacts"), ("run_agents", "failed_agents")] {
         let marked =

@@ -233,7 +233,7 @@ fn an_undo_that_cannot_put_a_path_back_says_so_and_is_made_again() {
     assert!(change("-i"));
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let said = outcome.json();
-    assert_eq!((&said["status"], world.status().as_str()), (&json!("done"), "active@a"), "{said}");
+    assert_eq!((&said["status"], world.status().as_str()), (&json!("stopped"), "rolling_back@a"), "{said}");
     assert_eq!(said["files"][0]["failed"][0]["path"], "stuck", "{said}");
     assert_eq!(world.read("other").as_deref(), Some("new\n"), "the rest is put back");
     let undone = go_on(&world, &said);

@@ -1,4 +1,5 @@
-//! Histories of all layers, made by chance: the dry run is the real run, and done, undone and done again is done once.
+//! Histories of all layers, made by chance: the dry run is the real run, what was there at the cut is what there is then, and done,
+//! undone and done again is done once.
 
 use ic_testkit::{Random, long};
 use serde_json::Value;
@@ -7,13 +8,25 @@ use crate::world::World;
 
 const PHASES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// A run with a history of `length` steps in its layers.
-fn history(random: &mut Random, length: usize) -> World {
-    let world = World::new().begun();
+/// The rows of the state database when the run went from one place in its chain to another.
+struct Crossing {
+    from: usize,
+    to: usize,
+    rows: String,
+}
+
+/// A run with a history of `length` steps in its layers, and its advances.
+fn history(random: &mut Random, length: usize) -> (World, Vec<Crossing>) {
+    let world = World::new().with_rows();
+    if random.below(2) == 0 {
+        world.task("before the run");
+    }
+    let mut crossings = vec![Crossing { from: 0, to: 0, rows: world.rows() }];
+    let world = world.begun();
     let mut at = 0;
     for n in 0..length {
         let name = format!("dir{}/file{}", random.below(3), random.below(4));
-        match random.below(12) {
+        match random.below(15) {
             0..=2 => world.write(&name, &format!("{n} ").repeat(1 + random.place_in(200))),
             3 => {
                 let _ = std::fs::remove_file(world.cli.root().join(&name));
@@ -43,20 +56,41 @@ fn history(random: &mut Random, length: usize) -> World {
                 let tracked = ["stash", "push", "-q", "--include-untracked"];
                 world.git(&tracked);
             }
-            _ if at < 4 => {
-                world.advance();
-                let status = world.status();
-                let phase = status.rsplit('@').next().expect("a phase");
-                at = PHASES.iter().position(|name| *name == phase).expect("a phase of the chain");
-            }
+            11 | 12 => world.task(&format!("task{n}")),
+            13 => world.log(&format!("log {n}")),
+            _ if at < 4 => at = crossed(&world, at, &mut crossings),
             _ => {}
         }
     }
     while at == 0 {
-        world.advance();
-        at = 1;
+        at = crossed(&world, at, &mut crossings);
     }
-    world
+    (world, crossings)
+}
+
+/// Advances the run from a place in its chain; returns the new one.
+fn crossed(world: &World, from: usize, crossings: &mut Vec<Crossing>) -> usize {
+    let rows = world.rows();
+    world.advance();
+    let status = world.status();
+    let phase = status.rsplit('@').next().expect("a phase");
+    let to = PHASES.iter().position(|name| *name == phase).expect("a phase of the chain");
+    crossings.push(Crossing { from, to, rows });
+    to
+}
+
+/// The rows as they were at the cut of a rollback.
+fn rows_at_the_cut<'c>(crossings: &'c [Crossing], to: &str, include_target: bool) -> &'c str {
+    let to = PHASES.iter().position(|name| *name == to).expect("a phase of the chain");
+    let crosses = |crossing: &&Crossing| {
+        if include_target {
+            crossing.from < to && to <= crossing.to
+        } else {
+            crossing.from <= to && to < crossing.to
+        }
+    };
+    let found = crossings[1..].iter().rev().find(crosses);
+    &found.unwrap_or(&crossings[0]).rows
 }
 
 /// What a dry run and the real one must agree about.
@@ -87,7 +121,7 @@ fn plan(report: &Value) -> Value {
 fn the_dry_run_is_the_real_run_and_undone_and_done_again_is_done_once() {
     let mut random = Random::seeded();
     for round in 0..if long() { 200 } else { 4 } {
-        let world = history(&mut random, 24);
+        let (world, crossings) = history(&mut random, 30);
         let before = world.state();
         let status = world.status();
         let to = if random.below(2) == 0 { "a" } else { PHASES[random.place_in(4)] };
@@ -115,6 +149,8 @@ fn the_dry_run_is_the_real_run_and_undone_and_done_again_is_done_once() {
         more.extend(["--expect-plan", &hash]);
         let real = world.roll_back(to, &more);
         assert_eq!(plan(&real), plan(&dry), "{when}");
+        let include_target = more.contains(&"--include-target");
+        assert_eq!(world.rows(), rows_at_the_cut(&crossings, to, include_target), "{when}: rows at the cut");
         let once = world.state();
         let id = real["rollback_id"].as_str().expect("an id");
         world.ic(&["rollback", "undo", id, "--without-effects", "--yes"]);

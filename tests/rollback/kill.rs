@@ -18,7 +18,7 @@ struct Campaign {
 
 impl Campaign {
     fn new() -> Self {
-        let world = World::story();
+        let world = World::story_with_rows();
         world.save();
         let started = Instant::now();
         world.roll_back("a", &[]);
@@ -28,6 +28,8 @@ impl Campaign {
         assert_eq!(effects, ["mail", "pay", "book"]);
         assert_eq!(world.status(), "active@a");
         assert_eq!(world.read("README").as_deref(), Some("base\n"));
+        assert!(wanted.rows.contains("planned") && wanted.rows.contains("a note after the task"));
+        assert!(!wanted.rows.contains("built") && !wanted.rows.contains("mailed"), "{}", wanted.rows);
         Self { world, wanted, effects, usual }
     }
 

@@ -2,11 +2,15 @@
 //! is undone and done again is the same, and nobody beside them loses anything.
 
 mod beside;
+mod closed;
 mod crowd;
+mod data;
 mod failures;
 mod guarantees;
 mod histories;
 mod kill;
 mod preflight;
+mod rows;
+mod statements;
 mod undone;
 mod world;

@@ -112,6 +112,39 @@ fn with_mine_only_what_the_run_recorded_is_put_back() {
 }
 
 #[test]
+fn with_mine_the_files_of_the_run_are_meant_also_from_inside_a_dispatch() {
+    let story = || {
+        let world = World::new().begun();
+        world.advance();
+        let dispatch = |name: &str| {
+            let id = world.cli.ok(["dispatch", "create", &world.run, "--name", name]);
+            world.write(name, "new\n");
+            world.ic(&["dispatch", "record", &id, "--file", name]);
+            id
+        };
+        dispatch("first");
+        let second = dispatch("second");
+        world.write("nobody's", "new\n");
+        (world, second)
+    };
+    let (world, second) = story();
+    let words = |more: &'static str| {
+        ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,files", "--mine", more, "--json"]
+            .map(str::to_owned)
+    };
+    let inside = |more| Outcome::of(world.cli.command(words(more)).env("IC_DISPATCH", &second)).json();
+    let paths = |report: &Value| {
+        let all = report["files"]["changes"].as_array().expect("changes").iter();
+        all.map(|change| change["path"].as_str().expect("a path").to_owned()).collect::<Vec<_>>()
+    };
+    let outside = world.cli.json(words("--dry-run"));
+    assert_eq!(paths(&outside), ["first", "second"]);
+    assert_eq!(inside("--dry-run")["plan_hash"], outside["plan_hash"]);
+    assert_eq!(paths(&inside("--yes")), ["first", "second"]);
+    assert_eq!(world.read("nobody's").as_deref(), Some("new\n"));
+}
+
+#[test]
 fn what_cannot_be_undone_holds_what_came_before_it() {
     let world = World::story();
     world.ic(&["compensation", "add", &world.run, "--step", "publish", "--pivot"]);
@@ -246,6 +279,12 @@ fn while_its_executor_lives_a_workflow_is_not_rolled_back() {
     let mut words = world.all("p", &["--force"]);
     words.push("--yes");
     assert_eq!(world.cli.refused(words), (Some(1), "work_running".to_owned()));
+    for more in ["--dry-run", "--yes"] {
+        // Also where the tree has no part in it.
+        let words =
+            ["run", "rollback", &world.run, "--to-phase", "p", "--layer=workflow,effects", "--force", more];
+        assert_eq!(world.cli.refused(words), (Some(1), "work_running".to_owned()), "{more}");
+    }
     assert_eq!(world.status(), "active@q");
     executor.kill().expect("end the executor");
     executor.wait().expect("wait for it");

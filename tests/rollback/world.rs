@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicI64;
 
 use ic_testkit::{Cli, Outcome};
 use rusqlite::Connection;
@@ -15,6 +16,8 @@ use serde_json::Value;
 pub(crate) struct World {
     pub(crate) cli: Cli,
     pub(crate) run: String,
+    /// The time of the application's next row.
+    pub(crate) clock: AtomicI64,
 }
 
 /// Runs git in a directory and returns what it says.
@@ -33,7 +36,7 @@ impl World {
     pub(crate) fn new() -> Self {
         let world = Self::without_git();
         world.git(&["init", "-q"]);
-        world.write(".gitignore", ".ic/\n");
+        world.write(".gitignore", ".ic/\ndata/\n");
         world.write("README", "base\n");
         world.commit("base");
         world
@@ -44,7 +47,7 @@ impl World {
         let path = std::env::var_os("PATH").expect("a PATH");
         let cli = Cli::new(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path);
         std::fs::create_dir(cli.home().join("keys")).expect("a directory for keys");
-        Self { cli, run: String::new() }
+        Self { cli, run: String::new(), clock: AtomicI64::new(1_700_000_000_000) }
     }
 
     /// Begins the run; whatever stands in the tree is what it starts with.
@@ -55,7 +58,18 @@ impl World {
 
     /// The run at `d`: work in `a` that stays, work in `b`, `c` and `d` in every layer that a rollback to `a` takes back.
     pub(crate) fn story() -> Self {
-        let world = Self::new().begun();
+        Self::new().begun().told()
+    }
+
+    /// The same with rows of a state database.
+    pub(crate) fn story_with_rows() -> Self {
+        Self::new().with_rows().begun().told()
+    }
+
+    fn told(self) -> Self {
+        let world = self;
+        world.task("planned");
+        world.log("a note after the task");
         world.write("kept/plan.md", "plan\n");
         world.ic(&["run", "artifact", "add", &world.run, "--path", "kept/plan.md"]);
         world.commit("plan");
@@ -71,11 +85,14 @@ impl World {
         world.ic(&["dispatch", "complete", &done, "--verdict", "pass"]);
         world.ic(&["run", "artifact", "add", &world.run, "--path", "src/a.rs"]);
         world.effect("book", &[]);
+        world.task("built");
+        world.log("built it");
         world.advance();
         world.write("README", "changed\n");
         world.remove("src/b.rs");
         world.commit("more");
         world.effect("pay", &[]);
+        world.task("paid");
         world.ic(&["run", "skip", &world.run, "e", "--reason", "late"]);
         world.advance();
         world.write("src/a.rs", "not committed\n");
@@ -84,6 +101,7 @@ impl World {
         world.ic(&["run", "agent", "add", &world.run, "--type", "codex"]);
         world.ic(&["dispatch", "create", &world.run, "--name", "pending"]);
         world.effect("mail", &[]);
+        world.log("mailed it");
         world
     }
 
@@ -165,7 +183,12 @@ impl World {
 
     /// Everything that a rollback is about, but for ids, events and times.
     pub(crate) fn state(&self) -> State {
-        State { tree: tree(self.cli.root()), git: git_state(self.cli.root()), ledger: ledger(&self.cli.db()) }
+        State {
+            tree: tree(self.cli.root()),
+            git: git_state(self.cli.root()),
+            rows: self.rows(),
+            ledger: ledger(&self.cli.db()),
+        }
     }
 
     /// Keeps the whole project and what its effects left.
@@ -200,6 +223,7 @@ impl World {
 pub(crate) struct State {
     pub(crate) tree: BTreeMap<PathBuf, String>,
     pub(crate) git: String,
+    pub(crate) rows: String,
     pub(crate) ledger: String,
 }
 
@@ -216,10 +240,11 @@ impl State {
         let paths: Vec<_> = self.tree.keys().chain(wanted.tree.keys()).filter(differ).collect();
         assert!(paths.is_empty(), "{when}: the tree differs at {paths:?}");
         assert_eq!(self.git, wanted.git, "{when}: git");
+        assert_eq!(self.rows, wanted.rows, "{when}: rows");
     }
 }
 
-/// Every path of a tree with its kind, mode and content; the store and git's own files aside.
+/// Every path of a tree with its kind, mode and content; the store, the state database and git's own files aside.
 pub(crate) fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut all = BTreeMap::new();
     add(root, Path::new(""), &mut all);
@@ -230,7 +255,7 @@ fn add(root: &Path, below: &Path, all: &mut BTreeMap<PathBuf, String>) {
     for entry in std::fs::read_dir(root.join(below)).expect("list a directory") {
         let name = entry.expect("an entry").file_name();
         let path = below.join(&name);
-        if name == ".git" || path == Path::new(".ic") {
+        if name == ".git" || path == Path::new(".ic") || path == Path::new("data") {
             continue;
         }
         let at = root.join(&path);

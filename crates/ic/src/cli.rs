@@ -4,7 +4,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    checkpoint, compensation, config, dispatch, events, gate, ledger, rewind, rollback, run, workflow,
+    checkpoint, compensation, completions, config, dispatch, events, gate, ledger, man, rewind, rollback,
+    run, workflow,
 };
 use crate::flags::Global;
 
@@ -14,6 +15,43 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default())
     .placeholder(AnsiColor::Cyan.on_default().dimmed());
 
+/// The first page that a newcomer reads: the nouns by what they are for. A test holds it to the tree.
+const HELP: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+
+\x1b[1m\x1b[32mThe record:\x1b[0m
+  init          Make the ledger of this project
+  run           Runs: create, advance, roll back, look; their agents and artifacts
+  dispatch      Work handed to agents: its state, commits and files
+  gate          What must hold before a run goes on: check, override, list
+  events        Everything that happened: follow, verify, redact
+
+\x1b[1m\x1b[32mThe undo:\x1b[0m
+  checkpoint    The working tree: capture, compare, restore
+  rollback      Rollbacks of runs: list, go on with, give up, take back
+  compensation  How outside effects are undone: declare, list, run
+  workflow      A file of steps, each with its undo: run, resume, take back
+  rewind        The application's own database: back to a task
+
+\x1b[1m\x1b[32mThe program:\x1b[0m
+  where         Print the path of the ledger that commands use here
+  config        Show the settings in force, and where they come from
+  health        Check that the ledger is sound
+  completions   Print a script that completes lines in a shell
+  man           Write the manual
+  version       Print versions
+  help          Print the help of a command, as its --help does
+
+\x1b[1m\x1b[32mOptions:\x1b[0m
+{options}{after-help}";
+
+/// The version, and the commit of a release.
+fn version() -> String {
+    let commit = option_env!("IC_BUILD_COMMIT").map(|commit| format!(" ({commit})"));
+    format!("{}{}", env!("CARGO_PKG_VERSION"), commit.unwrap_or_default())
+}
+
 /// The durable record, and the undo, of agent-driven development.
 ///
 /// `ic` knows where every run is, what it produced, whether it may go on, and how to take it back to an earlier phase.
@@ -21,6 +59,8 @@ const STYLES: Styles = Styles::styled()
 #[command(
     name = "ic",
     styles = STYLES,
+    help_template = HELP,
+    version = version(),
     max_term_width = 100,
     disable_version_flag = true,
     subcommand_required = true,
@@ -38,6 +78,9 @@ Every error has a code; docs/errors/ has a page for each."
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
+    /// Print the version
+    #[arg(long, action = clap::ArgAction::Version)]
+    version: Option<bool>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -45,37 +88,39 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Init(ledger::init::Init),
-    Where(ledger::r#where::Where),
-    Version(ledger::version::Version),
-    Health(ledger::health::Health),
     /// Runs: create, advance, roll back, look
     #[command(subcommand)]
     Run(run::Verb),
     /// Dispatches: work handed to agents, its commits and files
     #[command(subcommand)]
     Dispatch(dispatch::Verb),
+    /// Gates: check, override, list the rules
+    #[command(subcommand)]
+    Gate(gate::Verb),
+    /// Events: follow, verify, redact
+    #[command(subcommand)]
+    Events(events::Verb),
     /// Checkpoints: capture the working tree, compare, restore, undo
     #[command(subcommand)]
     Checkpoint(checkpoint::Verb),
     /// Rollbacks: list, show, go on with, give up, take back
     #[command(subcommand)]
     Rollback(rollback::Verb),
-    /// Workflows: run a file of steps, resume, take back
-    #[command(subcommand)]
-    Workflow(workflow::Verb),
     /// Compensations: declare how outside effects are undone, undo them
     #[command(subcommand)]
     Compensation(compensation::Verb),
+    /// Workflows: run a file of steps, resume, take back
+    #[command(subcommand)]
+    Workflow(workflow::Verb),
     /// Rewinds: take the application's own database back to a task
     #[command(subcommand)]
     Rewind(rewind::Verb),
-    /// Gates: check, override, list the rules
-    #[command(subcommand)]
-    Gate(gate::Verb),
+    Where(ledger::r#where::Where),
     /// The project's configuration
     #[command(subcommand)]
     Config(config::Verb),
-    /// Events: follow, verify, redact
-    #[command(subcommand)]
-    Events(events::Verb),
+    Health(ledger::health::Health),
+    Completions(completions::Completions),
+    Man(man::Man),
+    Version(ledger::version::Version),
 }

@@ -2,12 +2,14 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod compensation;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod dispatch;
 pub(crate) mod events;
 pub(crate) mod gate;
 pub(crate) mod input;
 pub(crate) mod ledger;
+pub(crate) mod man;
 pub(crate) mod rewind;
 pub(crate) mod rollback;
 pub(crate) mod run;
@@ -32,6 +34,8 @@ pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
         Command::Where(verb) => verb.run(&mut session),
         Command::Version(verb) => verb.run(&mut session),
         Command::Health(verb) => verb.run(&mut session),
+        Command::Completions(verb) => verb.run(&mut session),
+        Command::Man(verb) => verb.run(&mut session),
         Command::Run(verb) => verb.run(&mut session),
         Command::Dispatch(verb) => verb.run(&mut session),
         Command::Checkpoint(verb) => verb.run(&mut session),

@@ -19,6 +19,8 @@ pub(crate) struct Environment {
     pub(crate) home: Option<PathBuf>,
     /// `IC_DISPATCH`: the dispatch on whose behalf writes are made.
     pub(crate) dispatch: Option<OsString>,
+    /// `IC_COMPLETE`: the shell that asks what can stand at its cursor.
+    pub(crate) complete: Option<OsString>,
 }
 
 impl Environment {
@@ -33,6 +35,7 @@ impl Environment {
             format: env::var_os("IC_FORMAT").filter(|v| !v.is_empty()),
             home: env::var_os("HOME").filter(|v| !v.is_empty()).map(PathBuf::from),
             dispatch: env::var_os("IC_DISPATCH").filter(|v| !v.is_empty()),
+            complete: env::var_os("IC_COMPLETE"),
         }
     }
 

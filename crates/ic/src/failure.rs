@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::format::Format;
+use crate::output::escape_controls;
 use crate::render::{plain, style};
 
 #[derive(Serialize)]
@@ -39,8 +40,9 @@ pub(crate) fn report(diagnosis: &Diagnosis, format: Format, quiet: bool) -> Exit
                 hint: diagnosis.get_hint(),
                 details: diagnosis.details(),
             };
-            let line = serde_json::to_string(&ErrorJson { error: body }).unwrap_or_default();
-            print_line(&line);
+            let mut line = serde_json::to_vec(&ErrorJson { error: body }).unwrap_or_default();
+            escape_controls(&mut line);
+            print_line(&String::from_utf8_lossy(&line));
         }
         Format::Text => {
             let (bad, good, reset) = (style::BAD.render(), style::GOOD.render(), style::BAD.render_reset());

@@ -2,12 +2,14 @@
 
 mod cli;
 mod commands;
+mod complete;
 mod environment;
 mod exit;
 mod failure;
 mod flags;
 mod format;
 mod json;
+mod man;
 mod output;
 mod progress;
 mod render;
@@ -19,6 +21,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::Cli;
+use crate::complete::Shell;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::format::FormatChoice;
@@ -27,6 +30,10 @@ use crate::format::FormatChoice;
 pub fn main() -> ExitCode {
     let environment = Environment::read();
     let arguments: Vec<_> = std::env::args_os().collect();
+    if let Some(shell) = Shell::asking(&environment) {
+        complete::answer(shell, arguments.into_iter().skip(1).collect(), &environment);
+        return ExitCode::SUCCESS;
+    }
     let exit = match Cli::try_parse_from(&arguments) {
         Ok(cli) => run(cli, environment),
         Err(error) => {

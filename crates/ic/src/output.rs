@@ -2,7 +2,7 @@
 //! the pipe has seen enough, and that is not our failure.
 
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 
@@ -122,6 +122,11 @@ impl Output {
         self.quiet
     }
 
+    /// Whether a terminal shows what is printed.
+    pub(crate) fn is_terminal() -> bool {
+        io::stdout().is_terminal()
+    }
+
     /// Whether what is printed may carry colours.
     pub(crate) fn has_colours() -> bool {
         AutoStream::choice(&io::stdout()) != ColorChoice::Never
@@ -155,6 +160,7 @@ impl Output {
         } else {
             serde_json::to_writer(&mut self.scratch, record)
         };
+        escape_controls(&mut self.scratch);
         self.note(result.map_err(io::Error::from))
     }
 
@@ -184,6 +190,30 @@ impl Output {
             other => other.while_doing(|| "writing to standard output".to_owned()),
         }
     }
+}
+
+/// Escapes the controls that JSON allows in text as they are (U+007F to U+009F): to a terminal some begin commands.
+pub(crate) fn escape_controls(json: &mut Vec<u8>) {
+    let is_c1 = |pair: &[u8]| pair[0] == 0xc2 && (0x80..=0x9f).contains(&pair[1]);
+    if !json.contains(&0x7f) && !json.windows(2).any(is_c1) {
+        return;
+    }
+    let mut escaped = Vec::with_capacity(json.len() + 64);
+    let mut rest = json.as_slice();
+    while let Some((&first, tail)) = rest.split_first() {
+        let control = match tail.first() {
+            _ if first == 0x7f => Some((first, tail)),
+            Some(&second) if is_c1(&[first, second]) => Some((second, &tail[1..])),
+            _ => None,
+        };
+        if let Some((control, _)) = control {
+            escaped.extend_from_slice(format!("\\u{control:04x}").as_bytes());
+        } else {
+            escaped.push(first);
+        }
+        rest = control.map_or(tail, |(_, tail)| tail);
+    }
+    *json = escaped;
 }
 
 /// Bytes as they are. A reader that is gone ends the writing, and is no failure.

@@ -61,6 +61,17 @@ pub(crate) fn plain(text: &str) -> String {
     out
 }
 
+/// A file's content, safe for a terminal: its lines as they are, control characters shown as escapes.
+pub(crate) fn visible(content: &[u8]) -> String {
+    String::from_utf8_lossy(content)
+        .split_inclusive(['\n', '\t'])
+        .map(|part| match part.strip_suffix(['\n', '\t']) {
+            Some(body) => plain(body) + &part[body.len()..],
+            None => plain(part),
+        })
+        .collect()
+}
+
 /// A value as it is typed in a shell: quoted if it is more than a plain word.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '@');

@@ -112,11 +112,33 @@ impl Session {
         Ok(self.settings(self.config(&kernel.project.root)?.config, kernel))
     }
 
-    /// How checkpoints are taken along the way; `None` if they are not to be. Errors: `invalid_config`.
-    pub(crate) fn automatic_checkpoints(&self, kernel: &Kernel) -> Result<Option<Settings>> {
-        let config = self.config(&kernel.project.root)?.config;
-        let wanted = config.enabled && config.checkpointing.auto;
-        Ok(wanted.then(|| self.settings(config, kernel)))
+    /// What is kept of a project along the way: the tree if it is `wanted` and the project's configuration says so, and where its
+    /// state database is; `None` if that is nothing. Errors: `invalid_config`.
+    pub(crate) fn kept_along_the_way(
+        &self,
+        kernel: &Kernel,
+        project_dir: &Path,
+        wanted: bool,
+    ) -> Result<Option<Settings>> {
+        let root = root_of(kernel, project_dir);
+        let config = self.config(&root)?.config;
+        let wanted = wanted && config.enabled;
+        let settings = self.settings_in(&root, config, kernel).capturing(wanted);
+        let is_any = settings.checkpointing.auto || settings.state.is_some();
+        Ok(is_any.then_some(settings))
+    }
+
+    /// How checkpoints are taken in a project, which need not be the caller's, and where its state database is. Errors:
+    /// `invalid_config`.
+    pub(crate) fn settings_of_project(&self, kernel: &Kernel, project_dir: &Path) -> Result<Settings> {
+        let root = root_of(kernel, project_dir);
+        Ok(self.settings_in(&root, self.config(&root)?.config, kernel))
+    }
+
+    /// The project of the run that a reference names; where there is none, which is said by what follows, the caller's.
+    pub(crate) fn project_of(kernel: &Kernel, run: &str) -> PathBuf {
+        let found = kernel.read(|snapshot| kernel.run(snapshot, run));
+        found.map_or_else(|_| kernel.project.root.clone(), |run| run.project_dir)
     }
 
     /// How the content of artifacts is kept; `None` if nothing is to be kept. Errors: `invalid_config`.
@@ -126,8 +148,12 @@ impl Session {
     }
 
     fn settings(&self, config: Config, kernel: &Kernel) -> Settings {
+        self.settings_in(&kernel.project.root, config, kernel)
+    }
+
+    fn settings_in(&self, root: &Path, config: Config, kernel: &Kernel) -> Settings {
         let store = kernel.ledger.path().parent().unwrap_or(Path::new("/"));
-        let setup = config.rewind.map(|rewind| rewind.setup(&kernel.project.root, store));
+        let setup = config.rewind.map(|rewind| rewind.setup(root, store));
         Settings {
             state: setup.map(|setup| setup.target),
             checkpointing: config.checkpointing,
@@ -202,6 +228,15 @@ impl Session {
             },
         }
     }
+}
+
+/// The root that holds a project's directory: where its configuration is.
+fn root_of(kernel: &Kernel, project_dir: &Path) -> PathBuf {
+    let top = ic_store::project_root(project_dir);
+    if ic_store::git_dirs(&top).is_none() && project_dir.starts_with(&kernel.project.root) {
+        return kernel.project.root.clone();
+    }
+    top
 }
 
 fn not_a_directory(path: &Path) -> Diagnosis {

@@ -60,20 +60,20 @@ impl Outcome {
 
 /// Moves a run one phase forward, or records what holds it back.
 ///
-/// With `checkpoints`, the working tree is captured before it moves. Errors: `rolling_back`, `stale_phase`,
-/// `terminal_phase`, `run_not_active`; a block or pause is no error.
+/// With `kept`, a configured state database is looked at before it moves, and where checkpoints are taken automatically the working
+/// tree is captured. Errors: `rolling_back`, `stale_phase`, `terminal_phase`, `run_not_active`; a block or pause is no error.
 pub fn advance(
     kernel: &Kernel,
     reference: &str,
     request: &Request<'_>,
-    checkpoints: Option<&Settings>,
+    kept: Option<&Settings>,
 ) -> Result<Outcome> {
     let judged = |snapshot: &Snapshot<'_>| {
         let run = kernel.run(snapshot, reference)?;
         let outcome = judge(snapshot, &run, request)?;
         Ok((run, outcome))
     };
-    go(kernel, checkpoints, judged)
+    go(kernel, kept, judged)
 }
 
 /// What [`advance`] would do now; nothing is written.
@@ -91,7 +91,7 @@ pub fn override_gate(
     kernel: &Kernel,
     reference: &str,
     reason: &str,
-    checkpoints: Option<&Settings>,
+    kept: Option<&Settings>,
 ) -> Result<Outcome> {
     let judged = |snapshot: &Snapshot<'_>| {
         let run = kernel.run(snapshot, reference)?;
@@ -100,16 +100,16 @@ pub fn override_gate(
         outcome.reason = Some(reason.to_owned());
         Ok((run, outcome))
     };
-    go(kernel, checkpoints, judged)
+    go(kernel, kept, judged)
 }
 
-/// Captures the tree if the run would move, then judges again and records what is so in one transaction.
+/// Looks at what is kept if the run would move, then judges again and records what is so in one transaction.
 fn go(
     kernel: &Kernel,
-    checkpoints: Option<&Settings>,
+    kept: Option<&Settings>,
     judged: impl Fn(&Snapshot<'_>) -> Result<(Run, Outcome)>,
 ) -> Result<Outcome> {
-    let taken = capture(kernel, checkpoints, &judged)?;
+    let taken = look(kernel, kept, &judged)?;
     let (mut outcome, project_dir) = kernel.write(|tx, now| {
         let (run, outcome) = judged(tx)?;
         Ok((record(tx, now, &run, outcome, &taken)?, run.project_dir))
@@ -117,19 +117,19 @@ fn go(
     let was_taken = taken.id().is_some();
     // Its locks stand in the way of giving anything up.
     drop(taken);
-    if let Some(settings) = checkpoints.filter(|_| was_taken) {
+    if let Some(settings) = kept.filter(|_| was_taken) {
         outcome.warnings.extend(retention::tidy(kernel, settings, &project_dir));
     }
     Ok(outcome)
 }
 
-/// Captures the tree of a run that would move now; what holds it back is said by the transaction that follows.
-fn capture(
+/// Looks at what is kept of a run that would move now; what holds it back is said by the transaction that follows.
+fn look(
     kernel: &Kernel,
-    checkpoints: Option<&Settings>,
+    kept: Option<&Settings>,
     judged: impl Fn(&Snapshot<'_>) -> Result<(Run, Outcome)>,
 ) -> Result<Taken> {
-    let Some(settings) = checkpoints else { return Ok(Taken::nothing()) };
+    let Some(settings) = kept else { return Ok(Taken::nothing()) };
     let (run, outcome, dispatch_id) = kernel.read(|snapshot| {
         let (run, outcome) = judged(snapshot)?;
         let dispatch_id = kernel.dispatch_in(snapshot, &run.id)?;

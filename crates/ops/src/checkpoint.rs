@@ -49,6 +49,15 @@ pub struct Settings {
     pub busy_timeout: Duration,
 }
 
+impl Settings {
+    /// The same, with the tree captured along the way only if that is `wanted`, too.
+    #[must_use]
+    pub fn capturing(mut self, wanted: bool) -> Self {
+        self.checkpointing.auto &= wanted;
+        self
+    }
+}
+
 /// Something that went less well than it should have, and did not stop the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {

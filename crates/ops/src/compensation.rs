@@ -175,6 +175,8 @@ pub struct Request<'a> {
     pub policy: FailurePolicy,
     /// Whether what was done before a pivot is undone too.
     pub force: bool,
+    /// The effects of these steps stay as they are, for this reason: somebody has decided so.
+    pub skip: (&'a [String], &'a str),
     /// Set from elsewhere: no further undo begins, and the one under way is ended.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -254,6 +256,7 @@ pub fn run(
     }
     let mut saga = Saga::take(kernel, settings, &run.id)?;
     saga.interrupted = request.interrupted.clone();
+    leave(&saga, request.skip.0, request.skip.1)?;
     let plan = make()?;
     let was_closed = saga.run()?.status == RunStatus::RollingBack;
     if plan.undo().next().is_some() {
@@ -273,6 +276,30 @@ pub fn run(
     };
     let left = undoing.left.iter().map(|id| as_it_is(id, &undoing.results, &plan)).collect::<Result<_>>()?;
     Ok(Report { run_id: run.id, status, results: undoing.results, left, pivot: plan.pivot, is_closed })
+}
+
+/// Records that the effects of these steps stay as they are, by decision: what could not be undone is over.
+///
+/// Errors: `compensation_not_found` for a step that has no effect to be undone: nothing is changed.
+pub(crate) fn leave(saga: &Saga<'_>, steps: &[String], reason: &str) -> Result<()> {
+    if steps.is_empty() {
+        return Ok(());
+    }
+    // An undo that still runs must not end after it was decided.
+    saga.end_children()?;
+    saga.write(|tx, now| {
+        let all = compensation::list(tx, &saga.run_id)?;
+        for step in steps {
+            let meant: Vec<_> = all.iter().filter(|one| one.step == *step && one.state.is_open()).collect();
+            if meant.is_empty() {
+                return Err(plan::no_such_step(&saga.run_id, step));
+            }
+            for one in meant {
+                compensation::finish(tx, now, one, State::Skipped, Some(reason))?;
+            }
+        }
+        Ok(())
+    })
 }
 
 /// Whether an undo of the run failed, or was begun and not ended.

@@ -143,6 +143,11 @@ pub fn load(root: &Path, named: Option<&Path>) -> Result<Loaded> {
         Err(e) if is_absent(&e) => return Err(absent(&path, named.is_some())),
         Err(e) => return Err(e).while_doing(|| format!("reading {}", path.display())),
     };
+    if named.is_none() && !ic_store::trust::is_believable(&path, root) {
+        let hint = "take over what it says into a directory of your own, or name it: IC_CONFIG";
+        let what = "it is another user's, in a directory where everybody may write";
+        return Err(explain::invalid(&path, None, what, Some(hint.to_owned())));
+    }
     let bytes = if meta.is_file() { read(&path)? } else { None };
     let Some(bytes) = bytes else {
         return Err(explain::invalid(&path, None, "it is not a file of at most 1 MB", None));

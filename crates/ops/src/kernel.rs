@@ -8,6 +8,8 @@ use ic_phase::Run;
 use ic_phase::resolve::{self, Project};
 use ic_store::{Ledger, Snapshot, Transaction};
 
+use crate::closed;
+
 /// The dispatch on whose behalf a write is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
@@ -34,7 +36,7 @@ pub struct Kernel {
 impl Kernel {
     /// Reads over one consistent view.
     pub fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
-        self.ledger.read(read)
+        self.ledger.read(|snapshot| read(snapshot).map_err(|error| closed::explained(snapshot, error)))
     }
 
     /// Writes in one transaction, unless the calling dispatch was rolled back: `stale_dispatch`, nothing is changed.
@@ -42,7 +44,7 @@ impl Kernel {
         let now = self.context.now();
         self.ledger.write(|tx| {
             self.calling_dispatch(tx)?;
-            write(tx, now)
+            write(tx, now).map_err(|error| closed::explained(tx, error))
         })
     }
 

@@ -4,6 +4,7 @@ pub mod advance;
 pub mod agent;
 pub mod artifact;
 pub mod checkpoint;
+mod closed;
 pub mod compensation;
 pub mod config;
 pub mod dispatch;

@@ -1,6 +1,6 @@
 //! Taking a secret out of an event, and out of the rows that repeat it.
 
-use ic_base::{Code, DispatchId, Result, RewindId, Seq};
+use ic_base::{Code, CompensationId, DispatchId, Result, RewindId, Seq};
 use ic_dispatch::{code, dispatch};
 use ic_events::Event;
 use ic_phase::{run, skip};
@@ -10,17 +10,24 @@ use ic_store::Transaction;
 
 use crate::{Kernel, rollback};
 
-/// Takes reason and payload out of event `seq` and out of the row that it recorded; returns the redaction's seq.
+/// Takes reason and payload out of event `seq` and out of the row that it recorded; returns the redaction's seq. `above` takes
+/// them out of rows that are owned by crates above this one.
 ///
 /// The file is rebuilt, so that no copy is left in it. Errors: `event_not_found`, `conflict`, `stale_dispatch`; `busy` if
 /// somebody read the ledger past the timeout: then the event is redacted, and only the file is not wiped.
-pub fn redact(kernel: &Kernel, seq: Seq, reason: &str) -> Result<Seq> {
+pub fn redact(
+    kernel: &Kernel,
+    seq: Seq,
+    reason: &str,
+    above: impl Fn(&Transaction<'_>, &Event) -> Result<()>,
+) -> Result<Seq> {
     let now = kernel.context.now();
     let redacted = kernel.ledger.write(|tx| {
         kernel.calling_dispatch(tx)?;
         let event = ic_events::get(tx, seq)?;
         let redaction = ic_events::redact(tx, now, seq, reason)?;
         redact_rows(tx, &event)?;
+        above(tx, &event)?;
         Ok(redaction)
     });
     // A retry after a crash finds nothing left to redact, and the file still to be wiped.
@@ -48,6 +55,9 @@ fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
     match (&event.subject_id, event.source.as_str()) {
         (Some(id), "dispatch") => {
             dispatch::redact(tx, &DispatchId::from_ledger(id.clone()), &event.event_type)
+        }
+        (Some(id), "compensation") if event.event_type != "compensation_registered" => {
+            compensation::redact_error(tx, &CompensationId::from_ledger(id.clone()))
         }
         (Some(id), "rewind") => ic_rewind::journal::redact(tx, &RewindId::from_ledger(id.clone())),
         _ => Ok(()),

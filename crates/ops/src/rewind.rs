@@ -7,8 +7,9 @@
 
 mod configure;
 mod git;
-mod lock;
+pub(crate) mod lock;
 mod plan;
+mod retention;
 mod stages;
 mod undo;
 mod vectors;
@@ -24,10 +25,11 @@ use ic_rewind::{Options, RollbackSnapshot, Target, TaskRef};
 
 pub use configure::{Configured, add_to_configuration, configuration_text, init};
 pub use git::{GitPlan, restore_command};
+pub use retention::give_up_archives;
 pub use undo::{Undone, undo};
 
 use crate::Kernel;
-use crate::checkpoint::Settings;
+use crate::checkpoint::{Settings, Warning};
 use crate::config::Config;
 
 /// What is gone back to, and how.
@@ -86,18 +88,50 @@ pub enum Outcome {
     Begun(Box<Entry>),
 }
 
-/// What can be rewound here, by the configuration. Errors: `invalid_config` if there is no such part.
-pub fn setup(kernel: &Kernel, config: &Config) -> Result<Setup> {
-    let Some(rewinding) = &config.rewind else {
-        return Err(Diagnosis::new(
-            Code::InvalidConfig,
-            "The configuration has no part `rewind`: what can be rewound is not said.",
-        )
-        .hint(
-            "ic rewind init --profile devs; or, for a database that is there: ic rewind inspect DB --write",
-        ));
-    };
-    Ok(rewinding.setup(&kernel.project.root, store(kernel)))
+/// What can be rewound here.
+#[derive(Debug)]
+pub struct Found {
+    /// What is acted on.
+    pub setup: Setup,
+    /// Set when the configuration does not say so: the tree of an old commit need not have it.
+    pub warning: Option<Warning>,
+}
+
+/// What can be rewound here, by the configuration; where it says nothing and a rewind brought the tree to where it is, by the
+/// configuration of that one.
+///
+/// Errors: `invalid_config` if nobody says.
+pub fn setup(kernel: &Kernel, config: &Config) -> Result<Found> {
+    let root = &kernel.project.root;
+    if let Some(rewinding) = &config.rewind {
+        return Ok(Found { setup: rewinding.setup(root, store(kernel)), warning: None });
+    }
+    if let Some(entry) = rewind_that_moved(kernel, root)? {
+        let message = format!(
+            "the tree has no part `rewind` in its configuration; taken from the rewind {}, which brought the tree here",
+            entry.id.short()
+        );
+        return Ok(Found {
+            setup: entry.setup,
+            warning: Some(Warning { code: "config_of_rewind", message }),
+        });
+    }
+    Err(Diagnosis::new(
+        Code::InvalidConfig,
+        "The configuration has no part `rewind`: what can be rewound is not said.",
+    )
+    .hint("ic rewind init --profile devs; or, for a database that is there: ic rewind inspect DB --write"))
+}
+
+/// The newest rewind that brought the tree to the commit at which it still is.
+fn rewind_that_moved(kernel: &Kernel, root: &Path) -> Result<Option<Entry>> {
+    if ic_store::git_dirs(root).is_none() {
+        return Ok(None);
+    }
+    match ic_checkpoint::git::standing(root)?.head {
+        Some(head) => kernel.read(|snapshot| journal::newest_at(snapshot, root, &head)),
+        None => Ok(None),
+    }
 }
 
 /// What [`rewind`] would do now. Nothing is changed.
@@ -153,9 +187,9 @@ pub fn rewind(
 ///
 /// Errors: `rewind_not_found`, `busy` while its process works on it, `conflict` if it was undone.
 pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Entry> {
-    let found = kernel.read(|snapshot| journal::resolve(snapshot, reference))?;
+    let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     let _lock = lock::database(store(kernel), &found.database, settings.busy_timeout)?;
-    let entry = kernel.read(|snapshot| journal::get(snapshot, &found.id))?;
+    let entry = here(kernel, kernel.read(|snapshot| journal::get(snapshot, &found.id))?);
     match entry.status {
         Status::Done => return Ok(entry),
         Status::Undone => {
@@ -176,26 +210,56 @@ pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Wat
         journal::reopen(tx, now, &entry.id)?;
         journal::get(tx, &entry.id)
     })?;
+    let entry = here(kernel, entry);
     stages::carry_out(kernel, settings, entry, watch)
 }
 
 /// One rewind: the one that `reference` names, else the newest. Errors: `rewind_not_found`.
 pub fn show(kernel: &Kernel, reference: Option<&str>) -> Result<Entry> {
-    kernel.read(|snapshot| match reference {
+    let entry = kernel.read(|snapshot| match reference {
         Some(reference) => journal::resolve(snapshot, reference),
         None => journal::newest(snapshot)?.ok_or_else(|| {
             Diagnosis::new(Code::RewindNotFound, "Nothing was rewound here yet.").hint("see: ic rewind list")
         }),
+    })?;
+    Ok(here(kernel, entry))
+}
+
+/// An entry with the paths that it has now: a project that was moved took its database and its archives along.
+fn here(kernel: &Kernel, mut entry: Entry) -> Entry {
+    let root = &kernel.project.root;
+    if let Some(name) = entry.archive.file_name().filter(|_| !entry.archive.exists()) {
+        let moved = store(kernel).join("rewinds").join(name);
+        if moved.exists() {
+            entry.archive = moved;
+        }
+    }
+    if !entry.root.exists() {
+        if let Ok(below) = entry.database.strip_prefix(&entry.root) {
+            entry.database = root.join(below);
+            entry.setup.target.database.clone_from(&entry.database);
+        }
+        entry.root.clone_from(root);
+    }
+    entry
+}
+
+/// Gives up the archives that retention does not keep, after a rewind is done; what goes wrong is a warning.
+pub fn tidy(kernel: &Kernel, settings: &Settings) -> Option<Warning> {
+    let error = give_up_archives(kernel, &settings.retention.policy(), false).err()?;
+    Some(Warning {
+        code: "retention_failed",
+        message: format!("old archives of rewinds were not given up: {}", error.message()),
     })
 }
 
 /// Every rewind, newest first.
 pub fn list(kernel: &Kernel) -> Result<Vec<Entry>> {
-    kernel.read(journal::list)
+    Ok(kernel.read(journal::list)?.into_iter().map(|entry| here(kernel, entry)).collect())
 }
 
 /// Errors: `conflict` while a rewind of the database has begun to change something and is not finished.
-fn refuse_unfinished(kernel: &Kernel, target: &Target) -> Result<()> {
+pub(crate) fn refuse_unfinished(kernel: &Kernel, target: &Target) -> Result<()> {
     let unfinished = kernel.read(|snapshot| journal::unfinished(snapshot, &target.database))?;
     let Some(entry) = unfinished.first() else { return Ok(()) };
     let id = entry.id.short();
@@ -213,7 +277,7 @@ fn refuse_unfinished(kernel: &Kernel, target: &Target) -> Result<()> {
 }
 
 /// The directory of the ledger.
-fn store(kernel: &Kernel) -> &Path {
+pub(crate) fn store(kernel: &Kernel) -> &Path {
     kernel.ledger.path().parent().unwrap_or(Path::new("/"))
 }
 

@@ -10,17 +10,24 @@ pub mod code;
 pub(crate) mod cut;
 pub(crate) mod data;
 mod layer;
+mod leaving;
 mod plan;
 mod preflight;
+mod quiet;
 pub mod steps;
 pub mod table;
+mod tree;
 mod undo;
 mod whole;
 
 pub use apply::{Request, Rollback, rollback, take_back};
-pub use data::Data;
+pub use back::Undone;
+pub use data::{Data, marked_database};
 pub use layer::Layer;
+pub use leaving::LeavingCommit;
 pub use plan::{Plan, make as plan};
 pub use table::redact;
-pub use undo::{Abandoned, Undone, abandon, undo};
-pub use whole::{Effects, Outcome, Parts, Whole, WholeRequest, WholeStatus, resume, roll_back};
+pub use undo::{UndoRequest, abandon, undo};
+pub use whole::{
+    Effects, Outcome, Parts, ResumeRequest, Whole, WholeRequest, WholeStatus, named, resume, roll_back,
+};

@@ -21,21 +21,22 @@ pub struct Created {
     pub warnings: Vec<Warning>,
 }
 
-/// Creates a run; its id is given here. With `checkpoints`, the working tree is captured as it is at its beginning.
-pub fn create(kernel: &Kernel, new: NewRun, checkpoints: Option<&checkpoint::Settings>) -> Result<Created> {
-    create_with(kernel, new, checkpoints, |_, _, _| Ok(()))
+/// Creates a run; its id is given here. With `kept`, a configured state database is looked at as it is at the beginning, and where
+/// checkpoints are taken automatically the working tree is captured.
+pub fn create(kernel: &Kernel, new: NewRun, kept: Option<&checkpoint::Settings>) -> Result<Created> {
+    create_with(kernel, new, kept, |_, _, _| Ok(()))
 }
 
 /// As [`create`], with what else is recorded in the same transaction.
 pub fn create_with(
     kernel: &Kernel,
     mut new: NewRun,
-    checkpoints: Option<&checkpoint::Settings>,
+    kept: Option<&checkpoint::Settings>,
     also: impl Fn(&Transaction<'_>, Timestamp, &Run) -> Result<()>,
 ) -> Result<Created> {
     new.id = kernel.context.new_id::<RunId>();
     kernel.read(|snapshot| kernel.calling_dispatch(snapshot))?;
-    let taken = match checkpoints {
+    let taken = match kept {
         // The row gets the run's id when there is a run.
         Some(settings) => Taken::take_first(kernel, settings, &new),
         None => Taken::nothing(),

@@ -16,7 +16,7 @@ use ic_store::Snapshot;
 use crate::definition::{Action, Definition, OnFailure, Strategy};
 use crate::executor::Ended;
 use crate::flow::{Flow, Ui};
-use crate::options::{Overrides, check, check_strategy, on_failure_of, options, strategy_of};
+use crate::options::{Overrides, check, check_strategy, on_failure_of, options};
 use crate::report::{Report, Status, TakenBack};
 use crate::table::{self, State, StepRow, StepState, Workflow};
 use crate::take_back::{is_being_taken_back, refuse_to_overwrite, undo_plan};
@@ -74,9 +74,10 @@ pub fn run(
         scope_id: None,
         metadata: serde_json::json!({ "workflow": definition.name }).to_string(),
     };
-    let created = create_with(kernel, new, checkpoints.then_some(settings), |tx, now, run| {
-        table::insert(tx, now, &run.id, &definition.name, &definition.text, &options)
-    })?;
+    let created =
+        create_with(kernel, new, Some(&settings.clone().capturing(checkpoints)), |tx, now, run| {
+            table::insert(tx, now, &run.id, &definition.name, &definition.text, &options)
+        })?;
     for warning in &created.warnings {
         ui.warn(warning);
     }
@@ -179,7 +180,7 @@ fn may_roll_back(
 }
 
 fn strategy_for(workflow: &Workflow, overrides: &Overrides) -> Strategy {
-    let known = strategy_of(&workflow.options.strategy);
+    let known = Strategy::parse(&workflow.options.strategy);
     overrides.strategy.or(known).unwrap_or(Strategy::Full)
 }
 
@@ -322,7 +323,7 @@ impl<'k> Place<'k> {
     }
 
     fn take_back(flow: &mut Flow<'k>, ui: &mut dyn Ui) -> Result<Report> {
-        let strategy = strategy_of(&flow.workflow.options.strategy).unwrap_or(Strategy::Full);
+        let strategy = Strategy::parse(&flow.workflow.options.strategy).unwrap_or(Strategy::Full);
         flow.take_back(strategy, flow.workflow.options.force, ui)
     }
 

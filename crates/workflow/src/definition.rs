@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::{Diagnose, Result};
+pub use ic_checkpoint::restore::Strategy;
 
 use explain::{explain, invalid};
 
@@ -154,34 +155,6 @@ impl OnFailure {
             Self::Rollback => "rollback",
             Self::Stop => "stop",
             Self::Continue => "continue",
-        }
-    }
-}
-
-/// What a rollback restores (seed 000).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strategy {
-    /// Files and git's state, as before the first step.
-    Full,
-    /// Only what the failed step changed.
-    Partial,
-    /// Files alone, as before the first step.
-    FilesOnly,
-    /// Git's state alone, as before the first step.
-    GitOnly,
-}
-
-impl Strategy {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Full, Self::Partial, Self::FilesOnly, Self::GitOnly];
-
-    /// The text in files and flags.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Partial => "partial",
-            Self::FilesOnly => "files-only",
-            Self::GitOnly => "git-only",
         }
     }
 }

@@ -235,8 +235,8 @@ impl Flow<'_> {
         while self.run.chain.require(&self.run.phase)? < target {
             let expect = format!("{}@{}", self.run.phase, self.run.epoch);
             let request = advance::Request { expect: Some(&expect), ..advance::Request::default() };
-            let settings = self.checkpoints.then_some(self.settings);
-            let outcome = advance::advance(self.kernel, self.run.id.as_str(), &request, settings)?;
+            let settings = self.settings.clone().capturing(self.checkpoints);
+            let outcome = advance::advance(self.kernel, self.run.id.as_str(), &request, Some(&settings))?;
             if !outcome.advanced() {
                 return Err(Diagnosis::new(
                     Code::GateBlocked,

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -240,7 +241,8 @@ pub(crate) fn outputs_of(log: &Path) -> PathBuf {
 /// Makes the file of outputs, empty. `keeps`: what earlier attempts said stays, for the undo that they share.
 fn make_outputs(path: &Path, keeps: bool) -> Result<()> {
     let make = || {
-        let mut file = File::options().create(true).read(true).append(true).open(path)?;
+        let private = File::options().create(true).read(true).append(true).mode(0o600).open(path);
+        let mut file = private?;
         if !keeps {
             return file.set_len(0);
         }

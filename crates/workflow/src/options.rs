@@ -32,7 +32,7 @@ pub fn check(definition: &Definition, overrides: &Overrides) -> Result<()> {
 pub(crate) fn options(definition: &Definition, overrides: &Overrides, before: Option<&Options>) -> Options {
     let said = overrides.on_failure.or(definition.on_failure).map(|said| said.as_str().to_owned());
     let strategy = overrides.strategy.or(definition.strategy);
-    let known = before.and_then(|before| strategy_of(&before.strategy));
+    let known = before.and_then(|before| Strategy::parse(&before.strategy));
     let strategy = overrides.strategy.or(known).or(strategy).unwrap_or(Strategy::Full);
     Options {
         on_failure: said,
@@ -56,11 +56,6 @@ pub(crate) fn check_strategy(definition: &Definition, options: &Options) -> Resu
         ),
     )
     .hint("use --jobs 1, or another strategy"))
-}
-
-/// The strategy with this name.
-pub(crate) fn strategy_of(text: &str) -> Option<Strategy> {
-    Strategy::ALL.into_iter().find(|strategy| strategy.as_str() == text)
 }
 
 /// What a failure leads to, by its name.

@@ -1,6 +1,7 @@
 //! What is recorded of a step when an attempt is over: how it ended, its commits, its outputs, what is known about its undo.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use ic_base::{Result, Timestamp};
@@ -13,6 +14,7 @@ use ic_saga::child::{Exit, Outcome};
 use ic_saga::compensation::{self, State, StepEnd};
 use ic_saga::undo::{describe, with_tail, written};
 use ic_store::Transaction;
+use ic_store::trust::open_regular_itself;
 
 use crate::flow::Flow;
 use crate::job::outputs_of;
@@ -187,17 +189,46 @@ fn learn(action: &Action, root: &Path) -> Action {
     }
 }
 
-/// The `KEY=VALUE` lines that a step wrote. Lines that are none, and names that are ours, do not count.
+/// Variables that decide what programs load and run. What a step passes on from others must not set them for its undo.
+const STEERING: &[&str] = &[
+    "BASHOPTS",
+    "BASH_ENV",
+    "CDPATH",
+    "CLASSPATH",
+    "EDITOR",
+    "ENV",
+    "HOME",
+    "IFS",
+    "JAVA_TOOL_OPTIONS",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PAGER",
+    "PATH",
+    "PERL5DB",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PS4",
+    "RUBYLIB",
+    "RUBYOPT",
+    "SHELL",
+    "SHELLOPTS",
+    "VISUAL",
+    "_JAVA_OPTIONS",
+];
+const STEERING_FAMILIES: &[&str] = &["DYLD_", "GIT_", "IC_", "LD_", "PYTHON", "XDG_"];
+
+/// The `KEY=VALUE` lines that a step wrote. Lines that are none, and names that are ours or steer programs, do not count.
 fn read_outputs(path: &Path) -> BTreeMap<String, String> {
-    use std::io::Read;
     let mut bytes = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(LONGEST_OUTPUTS).read_to_end(&mut bytes));
+    // What a step put in the file's place may wait for ever, or be another's.
+    let read = open_regular_itself(path).and_then(|file| file.take(LONGEST_OUTPUTS).read_to_end(&mut bytes));
     if read.is_err() {
         return BTreeMap::new();
     }
     let is_name = |name: &str| {
         !name.is_empty()
-            && !name.starts_with("IC_")
+            && !STEERING.contains(&name)
+            && !STEERING_FAMILIES.iter().any(|family| name.starts_with(family))
             && !name.starts_with(|c: char| c.is_ascii_digit())
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     };

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ic_base::mask::mask_optional;
 use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, DispatchId, Result, RunId, Timestamp};
 use ic_saga::process::ProcessIdentity;
 use ic_store::{Row, Snapshot, Transaction, path_bytes};
@@ -264,9 +265,10 @@ pub(crate) fn set_state(
     failed: Option<(&str, &str)>,
 ) -> Result<()> {
     let (step, error) = failed.unzip();
+    let error = mask_optional(error);
     tx.execute_one(
         "UPDATE workflows SET state = $1, failed_step = $2, error = $3, updated_at = $4 WHERE run_id = $5",
-        &[&state.as_str(), &step, &error, &now.millis(), &run.as_str()],
+        &[&state.as_str(), &step, &error.as_deref(), &now.millis(), &run.as_str()],
     )
 }
 
@@ -321,6 +323,7 @@ pub(crate) fn put_step(
     row: &StepRow,
 ) -> Result<()> {
     let child = row.child.as_ref().map(to_text).transpose()?;
+    let error = mask_optional(row.error.as_deref());
     tx.execute_one(
         "INSERT INTO workflow_steps (run_id, epoch, step, state, started, dispatch_id, checkpoint_id, compensation_id, \
          attempts, exit_code, error, duration_ms, log, head, child, updated_at) \
@@ -340,7 +343,7 @@ pub(crate) fn put_step(
             &row.compensation_id.as_ref().map(CompensationId::as_str),
             &row.attempts,
             &row.exit_code,
-            &row.error,
+            &error.as_deref(),
             &row.duration_ms,
             &row.log.as_deref().map(path_bytes),
             &row.head,

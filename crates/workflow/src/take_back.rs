@@ -5,7 +5,7 @@
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RollbackId};
 use ic_checkpoint::record;
-use ic_checkpoint::restore::Strategy as Restoring;
+use ic_checkpoint::restore::Strategy;
 use ic_ops::Kernel;
 use ic_ops::checkpoint::{self, Conflict, RestoreRequest, Settings, Warning, Watch, Which};
 use ic_ops::compensation::{self, Scope, UndoPlan};
@@ -16,7 +16,6 @@ use ic_saga::order::FailurePolicy;
 use ic_store::{Snapshot, path_from_bytes};
 use serde_json::json;
 
-use crate::definition::Strategy;
 use crate::flow::{Flow, Ui};
 use crate::others;
 use crate::report::{Report, Restored, Status, TakenBack};
@@ -219,10 +218,10 @@ fn request<'r>(
 ) -> RestoreRequest<'r> {
     let restoring = match strategy {
         Strategy::Full | Strategy::Partial if ic_store::git_dirs(&kernel.project.root).is_some() => {
-            Restoring::Full
+            Strategy::Full
         }
-        Strategy::Full | Strategy::Partial | Strategy::FilesOnly => Restoring::FilesOnly,
-        Strategy::GitOnly => Restoring::GitOnly,
+        Strategy::Full | Strategy::Partial | Strategy::FilesOnly => Strategy::FilesOnly,
+        Strategy::GitOnly => Strategy::GitOnly,
     };
     RestoreRequest {
         which: Which::Id(target.as_str()),

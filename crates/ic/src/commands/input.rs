@@ -30,6 +30,11 @@ pub(crate) fn optional_label(flag: &str, value: Option<&str>) -> Result<Option<S
     value.map(|value| Label::parse(flag, value).map(|label| label.to_string())).transpose()
 }
 
+/// Checks short names.
+pub(crate) fn labels(flag: &str, values: &[String]) -> Result<Vec<String>> {
+    values.iter().map(|value| Label::parse(flag, value).map(|label| label.to_string())).collect()
+}
+
 /// Checks a path that is to be recorded. Errors: `invalid_value`.
 pub(crate) fn path<'a>(flag: &str, value: &'a Path) -> Result<&'a Path> {
     let bytes = ic_store::path_bytes(value);

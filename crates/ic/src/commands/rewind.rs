@@ -9,7 +9,9 @@ mod undo;
 
 use clap::Subcommand;
 use ic_base::{Code, Diagnosis, Result};
-use ic_ops::rewind::Watch;
+use ic_ops::Kernel;
+use ic_ops::checkpoint::{Settings, Warning};
+use ic_ops::rewind::{self, Watch};
 use ic_rewind::journal::{Entry, Status};
 
 use crate::exit::Exit;
@@ -75,8 +77,21 @@ fn watch() -> Result<Watch> {
     Ok(Watch { interrupted: signals::interrupted()? })
 }
 
-/// Prints what became of a rewind; exit 4 if something is left.
-fn finish(session: &mut Session, entry: &Entry) -> Result<Exit> {
-    session.output.record(&RewindJson::from(entry), || render::rewind::entry(entry))?;
-    Ok(if entry.status == Status::Done { Exit::Done } else { Exit::Partly })
+/// Prints what became of a rewind; exit 4 if something is left. One that is done gives up archives that are not kept any more.
+fn finish(
+    session: &mut Session,
+    kernel: &Kernel,
+    settings: &Settings,
+    entry: &Entry,
+    warning: Option<Warning>,
+) -> Result<Exit> {
+    let is_done = entry.status == Status::Done;
+    let untidy = if is_done { rewind::tidy(kernel, settings) } else { None };
+    if let Some(untidy) = &untidy {
+        session.output.warn(&untidy.message);
+    }
+    let warnings: Vec<Warning> = warning.into_iter().chain(untidy).collect();
+    let record = RewindJson::from(entry).with_warnings(&warnings);
+    session.output.record(&record, || render::rewind::entry(entry))?;
+    Ok(if is_done { Exit::Done } else { Exit::Partly })
 }

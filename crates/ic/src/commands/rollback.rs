@@ -2,10 +2,12 @@
 
 use clap::{Args, Subcommand};
 use ic_base::{Code, Diagnosis, Result};
-use ic_ops::checkpoint::Watch;
-use ic_ops::rollback::table::{self, Remembered, RollbackStatus};
-use ic_ops::rollback::{self, Undone, steps};
+use ic_ops::Kernel;
+use ic_ops::checkpoint::{Settings, Watch};
+use ic_ops::rollback::table::{self, Remembered};
+use ic_ops::rollback::{self, ResumeRequest, UndoRequest, Undone, steps};
 
+use crate::commands::input;
 use crate::commands::workflow::Watch as Progress;
 use crate::exit::Exit;
 use crate::json::{RememberedJson, RollbackShowJson, RollbackUndoneJson};
@@ -43,12 +45,15 @@ pub(crate) struct Show {
 
 /// Go on with a rollback that stopped, or whose process died.
 ///
-/// What is done is not done again. It ends as a rollback that nothing disturbed.
+/// What is done is not done again. It ends as a rollback that nothing disturbed. One that was being undone or given up goes on
+/// that way. What can never be done is left by decision, which is recorded: --skip-effect leaves one outside effect as it is,
+/// --skip-step all of the step that failed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rollback resume 3f9a12c4 --yes
   ic rollback resume @ --yes                       # the unfinished one of the run
-  ic rollback resume 3f9a12c4 --skip-step --yes    # leave what failed as it is
+  ic rollback resume 3f9a12c4 --skip-effect bill --reason 'refunded by hand' --yes
+  ic rollback resume 3f9a12c4 --skip-step --reason 'the file belongs to root' --yes
 
 Exit 4 when a step fails again.")]
 pub(crate) struct Resume {
@@ -57,6 +62,12 @@ pub(crate) struct Resume {
     /// Pass over the step that failed, and leave it as it is
     #[arg(long)]
     skip_step: bool,
+    /// Leave the outside effect of this step as it is; needs --reason. May be given several times
+    #[arg(long, value_name = "STEP", requires = "reason")]
+    skip_effect: Vec<String>,
+    /// Why something is left
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
     /// Replace what somebody else changed, and undo effects beyond what cannot be undone
     #[arg(long)]
     force: bool,
@@ -65,33 +76,41 @@ pub(crate) struct Resume {
     yes: bool,
 }
 
-/// Give an unfinished rollback up: the run is where it was, files and git's state too.
+/// Give an unfinished rollback up: the run is where it was, files, git's state and rows too.
 ///
-/// Effects that were undone stay undone, and cancelled work stays cancelled: both are named.
+/// Effects that were undone stay undone, and cancelled work stays cancelled: both are named. The unfinished undo of a rollback is
+/// given up likewise: the rollback stands.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic rollback abandon 3f9a12c4 --yes")]
+  ic rollback abandon 3f9a12c4 --yes
+  ic rollback abandon 3f9a12c4 --reason 'the plan was right' --yes")]
 pub(crate) struct Abandon {
     /// The rollback, or its run
     id: String,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
     /// Do not ask
     #[arg(long)]
     yes: bool,
 }
 
-/// Take a rollback back: the run, its artifacts and skips, files and git's state are as they were.
+/// Take a rollback back: the run, its artifacts and skips, files, git's state and rows are as they were.
 ///
 /// Only when nothing but reads and late reports happened in the run since, and the tree is as the rollback left it. No dispatch
-/// and no agent is revived.
+/// and no agent is revived. Meanwhile the run is closed; after a failure or a crash the same call, or ic rollback resume, goes on.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rollback undo 3f9a12c4 --yes
   ic rollback undo 3f9a12c4 --without-effects --yes    # effects that it undid are not made again
 
-Exit 1 when something happened since: it is named, and nothing is changed.")]
+Exit 1 when something happened since: it is named, and nothing is changed. Exit 4 when something could not be put back.")]
 pub(crate) struct Undo {
     /// The rollback
     id: String,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
     /// Take everything else back, though effects that it undid cannot be made again
     #[arg(long)]
     without_effects: bool,
@@ -145,44 +164,60 @@ fn show(session: &mut Session, remembered: &Remembered, steps: &[steps::Step]) -
 
 impl Resume {
     fn run(&self, session: &mut Session) -> Result<Exit> {
-        confirm(session, self.yes, "Go on rolling back?")?.then_some(()).map_or(Ok(Exit::No), |()| {
-            let kernel = session.kernel()?;
-            let settings = session.checkpoint_settings(&kernel)?;
-            let mut progress = Progress::new(session);
-            let how = (self.skip_step, self.force);
-            let outcome =
-                rollback::resume(&kernel, &settings, &self.id, how, &mut progress, &Watch::default())?;
-            show(session, &outcome.remembered, &outcome.steps)?;
-            Ok(match outcome.remembered.status {
-                RollbackStatus::Done => Exit::Done,
-                _ => Exit::Partly,
-            })
-        })
+        let reason = input::optional_text("--reason", self.reason.as_deref())?;
+        let skip_effects = input::labels("--skip-effect", &self.skip_effect)?;
+        if !confirm(session, self.yes, &self.id, "Go on with it?")? {
+            return Ok(Exit::No);
+        }
+        let kernel = session.kernel()?;
+        let settings = settings(session, &kernel, &self.id)?;
+        let mut progress = Progress::new(session);
+        let request = ResumeRequest {
+            rollback: &self.id,
+            skip_step: self.skip_step,
+            skip_effects: &skip_effects,
+            reason,
+            force: self.force,
+        };
+        let outcome = rollback::resume(&kernel, &settings, &request, &mut progress, &Watch::default())?;
+        show(session, &outcome.remembered, &outcome.steps)?;
+        Ok(if outcome.remembered.status.is_over() { Exit::Done } else { Exit::Partly })
     }
 }
 
 impl Abandon {
     fn run(&self, session: &mut Session) -> Result<Exit> {
-        if !confirm(session, self.yes, "Give the rollback up?")? {
+        let reason = input::optional_text("--reason", self.reason.as_deref())?;
+        if !confirm(session, self.yes, &self.id, "Give it up?")? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
-        let settings = session.checkpoint_settings(&kernel)?;
-        let undone = rollback::abandon(&kernel, &settings, &self.id, &Watch::default())?;
+        let settings = settings(session, &kernel, &self.id)?;
+        let mut progress = Progress::new(session);
+        let undone =
+            rollback::abandon(&kernel, &settings, (&self.id, reason), &mut progress, &Watch::default())?;
         finish(session, &undone)
     }
 }
 
 impl Undo {
     fn run(&self, session: &mut Session) -> Result<Exit> {
-        if !confirm(session, self.yes, "Take the rollback back?")? {
+        let reason = input::optional_text("--reason", self.reason.as_deref())?;
+        if !confirm(session, self.yes, &self.id, "Take this rollback back?")? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
-        let settings = session.checkpoint_settings(&kernel)?;
-        let undone = rollback::undo(&kernel, &settings, &self.id, self.without_effects, &Watch::default())?;
+        let settings = settings(session, &kernel, &self.id)?;
+        let request = UndoRequest { rollback: &self.id, without_effects: self.without_effects, reason };
+        let undone = rollback::undo(&kernel, &settings, &request, &Watch::default())?;
         finish(session, &undone)
     }
+}
+
+/// How checkpoints are taken in the project of the run, and where its state database is.
+fn settings(session: &Session, kernel: &Kernel, reference: &str) -> Result<Settings> {
+    let run = rollback::named(kernel, reference).map(|(remembered, _)| remembered.run_id.to_string());
+    session.settings_of_project(kernel, &Session::project_of(kernel, &run.unwrap_or_default()))
 }
 
 fn finish(session: &mut Session, undone: &Undone) -> Result<Exit> {
@@ -190,13 +225,14 @@ fn finish(session: &mut Session, undone: &Undone) -> Result<Exit> {
     Ok(if undone.seq.is_some() { Exit::Done } else { Exit::Partly })
 }
 
-/// Asks on a terminal. Errors: `confirmation_required` where nobody can be asked.
-fn confirm(session: &Session, yes: bool, question: &str) -> Result<bool> {
+/// Shows the rollback and asks on a terminal. Errors: `confirmation_required` where nobody can be asked.
+fn confirm(session: &Session, yes: bool, reference: &str, question: &str) -> Result<bool> {
     if yes {
         return Ok(true);
     }
     if session.can_ask() {
-        return Session::ask("", question);
+        let (remembered, steps) = rollback::named(&session.kernel()?, reference)?;
+        return Session::ask(&(render::rollback::show(&remembered, &steps) + "\n"), question);
     }
     Err(Diagnosis::new(
         Code::ConfirmationRequired,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ic_base::RunId;
+use ic_base::mask::mask;
 use ic_checkpoint::manifest::PathText;
 use ic_events::hex;
 use ic_ops::compensation::Report;
@@ -139,11 +140,18 @@ struct BeforeJson {
     target: Option<String>,
 }
 
+/// Text as it is shown: what is run is the exact one.
+fn masked(text: &str) -> String {
+    mask(text).into_owned()
+}
+
 impl From<&Action> for ActionJson {
     fn from(action: &Action) -> Self {
         match action {
-            Action::Exec { argv, how } => Self::Exec { argv: argv.clone(), how: how.into() },
-            Action::Shell { line, how } => Self::Shell { line: line.clone(), how: how.into() },
+            Action::Exec { argv, how } => {
+                Self::Exec { argv: argv.iter().map(|word| masked(word)).collect(), how: how.into() }
+            }
+            Action::Shell { line, how } => Self::Shell { line: masked(line), how: how.into() },
             Action::RestoreFiles { files } => {
                 Self::RestoreFiles { files: files.iter().map(BeforeJson::from).collect() }
             }
@@ -162,7 +170,7 @@ impl From<&How> for HowJson {
     fn from(how: &How) -> Self {
         Self {
             cwd: how.directory.as_ref().map(PathJson::from),
-            env: how.environment.clone(),
+            env: how.environment.iter().map(|(name, value)| (name.clone(), masked(value))).collect(),
             timeout_ms: u64::try_from(how.timeout().as_millis()).unwrap_or(u64::MAX),
             retries: how.retries,
             backoff_ms: how.backoff_ms,

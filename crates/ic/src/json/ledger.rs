@@ -51,6 +51,8 @@ pub(crate) struct InitJson {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct VersionJson {
     pub(crate) version: &'static str,
+    /// The commit that a release was built from; null in any other build.
+    pub(crate) commit: Option<&'static str>,
     /// The newest ledger that this program reads.
     pub(crate) schema_version: i32,
     pub(crate) sqlite: &'static str,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ic_ops::checkpoint::Warning;
 use ic_ops::rewind::{
     Configured, GitPlan, NOTE, Preview, Undone, restore_command, resume_command, stages_left,
 };
@@ -10,7 +11,7 @@ use ic_rewind::{InspectedTable, Inspection, Scalar};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::PathJson;
+use super::{PathJson, WarningJson};
 
 /// A rewind: what it deleted, how far it came, and what is left.
 #[derive(Serialize)]
@@ -36,7 +37,7 @@ pub(crate) struct RewindJson {
     #[cfg_attr(test, schemars(extend("enum" = ["done", "stopped", "in_progress", "undone", "nothing_to_do"])))]
     status: &'static str,
     database: PathJson,
-    /// Where the deleted rows are.
+    /// Where the deleted rows are; null when they are not kept any more: it cannot be undone then.
     archive: Option<PathJson>,
     /// Why it stopped.
     error: Option<RewindErrorJson>,
@@ -46,6 +47,8 @@ pub(crate) struct RewindJson {
     resume: Option<String>,
     created_at: Option<String>,
     seq: Option<i64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<WarningJson>,
 }
 
 /// Why a stage failed.
@@ -95,7 +98,7 @@ impl From<&Entry> for RewindJson {
             git,
             status: entry.status.as_str(),
             database: entry.database.as_path().into(),
-            archive: entry.deleted.rows.as_ref().map(|_| entry.archive.as_path().into()),
+            archive: entry.deleted.rows.as_ref().and_then(|_| entry.kept_archive()).map(PathJson::from),
             error: entry
                 .error
                 .as_ref()
@@ -105,6 +108,7 @@ impl From<&Entry> for RewindJson {
             resume: resume_command(entry),
             created_at: Some(entry.created_at.to_string()),
             seq: Some(entry.seq),
+            warnings: Vec::new(),
         }
     }
 }
@@ -115,8 +119,14 @@ impl RewindJson {
         Self { restored_row_counts: Some(counts(&undone.restored)), ..Self::from(&undone.entry) }
     }
 
+    /// The same with what went less well than it should have.
+    pub(crate) fn with_warnings(mut self, warnings: &[Warning]) -> Self {
+        self.warnings = warnings.iter().map(WarningJson::from).collect();
+        self
+    }
+
     /// A rewind that was not begun, because everything was as it is to be.
-    pub(crate) fn nothing_to_do(preview: &Preview) -> Self {
+    pub(crate) fn nothing_to_do(preview: &Preview, warning: Option<&Warning>) -> Self {
         let rows: Vec<(String, u64)> =
             preview.snapshot.affected_row_counts.iter().map(|(t, n)| (t.to_owned(), n)).collect();
         let git = preview.git.as_ref().map(|git| RewindGitJson {
@@ -143,6 +153,7 @@ impl RewindJson {
             resume: None,
             created_at: None,
             seq: None,
+            warnings: warning.map(WarningJson::from).into_iter().collect(),
         }
     }
 }
@@ -164,6 +175,8 @@ pub(crate) struct RewindPreviewJson {
     database: PathJson,
     /// The command that prunes vectors.
     vectors: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<WarningJson>,
 }
 
 /// What git would do.
@@ -195,8 +208,8 @@ impl From<&GitPlan> for GitPreviewJson {
     }
 }
 
-impl From<&Preview> for RewindPreviewJson {
-    fn from(preview: &Preview) -> Self {
+impl RewindPreviewJson {
+    pub(crate) fn new(preview: &Preview, warning: Option<&Warning>) -> Self {
         let rows: Vec<(String, u64)> =
             preview.snapshot.affected_row_counts.iter().map(|(t, n)| (t.to_owned(), n)).collect();
         Self {
@@ -207,6 +220,7 @@ impl From<&Preview> for RewindPreviewJson {
             note: NOTE,
             database: preview.database.as_path().into(),
             vectors: preview.vectors.clone(),
+            warnings: warning.map(WarningJson::from).into_iter().collect(),
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Rollbacks.
 
 use ic_dispatch::Dispatch;
+use ic_ops::checkpoint::Warning;
 use ic_ops::rollback::steps::{self, Step};
 use ic_ops::rollback::table::Remembered;
-use ic_ops::rollback::{Data, Rollback, Undone, Whole, WholeStatus};
+use ic_ops::rollback::{Data, LeavingCommit, Rollback, Undone, Whole, WholeStatus};
 use ic_runtrack::{Agent, Artifact};
 use serde::Serialize;
 
-use super::PathJson;
 use super::compensation::UndoneStepJson;
 use super::restore::RestoreJson;
+use super::{PathJson, WarningJson};
 
 /// A rollback, planned or done (`run rollback`). Statuses inside the lists are those before it.
 #[derive(Serialize)]
@@ -48,6 +49,9 @@ pub(crate) struct RollbackJson {
     /// Files and git's state; null if they are not taken back.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<RestoreJson>,
+    /// The commits that leave their branches, newest first; null if git's state is not taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commits: Option<Vec<CommitJson>>,
     /// Rows of the application's tables; null if they are not taken back.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<DataJson>,
@@ -57,6 +61,8 @@ pub(crate) struct RollbackJson {
     /// The command that goes on, when a step failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     resume: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<WarningJson>,
     /// planned, `rolled_back` or `rolling_back`.
     #[cfg_attr(test, schemars(extend("enum" = ["planned", "rolled_back", "rolling_back"])))]
     status: &'static str,
@@ -169,9 +175,11 @@ impl From<&Rollback> for RollbackJson {
             },
             effects: None,
             files: None,
+            commits: None,
             data: None,
             steps: Vec::new(),
             resume: None,
+            warnings: Vec::new(),
             status: if rollback.done.is_some() { "rolled_back" } else { "planned" },
             seq: rollback.done.as_ref().map(|(_, seq)| *seq),
         }
@@ -186,6 +194,29 @@ pub(crate) struct EffectsJson {
     results: Vec<UndoneStepJson>,
     /// Compensations that are not undone.
     left: Vec<String>,
+}
+
+/// A commit that leaves its branch.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct CommitJson {
+    sha: String,
+    /// The work of the run that it was recorded for; null if it was recorded for none.
+    dispatch_id: Option<String>,
+    dispatch_name: Option<String>,
+    phase: Option<String>,
+}
+
+impl From<&LeavingCommit> for CommitJson {
+    fn from(commit: &LeavingCommit) -> Self {
+        let dispatch = commit.dispatch.as_ref();
+        Self {
+            sha: commit.sha.clone(),
+            dispatch_id: dispatch.map(|dispatch| dispatch.id.to_string()),
+            dispatch_name: dispatch.and_then(|dispatch| dispatch.work.name.clone()),
+            phase: dispatch.map(|dispatch| dispatch.phase.clone()),
+        }
+    }
 }
 
 /// The rows that a rollback takes away.
@@ -208,6 +239,23 @@ impl From<&Data> for DataJson {
                 .map(|(table, rows)| (table.clone(), (*rows).into()))
                 .collect(),
         }
+    }
+}
+
+/// The rows that are back.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RestoredDataJson {
+    /// The application's database.
+    database: String,
+    /// The rows that are back, by table.
+    restored_row_counts: serde_json::Map<String, serde_json::Value>,
+}
+
+impl From<&Data> for RestoredDataJson {
+    fn from(data: &Data) -> Self {
+        let DataJson { database, affected_row_counts } = data.into();
+        Self { database, restored_row_counts: affected_row_counts }
     }
 }
 
@@ -244,9 +292,10 @@ impl From<&Whole> for RollbackJson {
             layers: whole.layers.iter().map(|layer| layer.as_str()).collect(),
             effects: whole.parts.effects.as_ref().map(|effects| EffectsJson {
                 results: effects.compensations.iter().map(UndoneStepJson::from).collect(),
-                left: effects.left.iter().map(ToString::to_string).collect(),
+                left: effects.left.iter().map(|left| left.id.to_string()).collect(),
             }),
             files: whole.parts.tree.as_ref().map(RestoreJson::from),
+            commits: whole.parts.commits.as_ref().map(|all| all.iter().map(CommitJson::from).collect()),
             data: whole.parts.data.as_ref().map(DataJson::from),
             steps: whole.steps.iter().map(StepJson::from).collect(),
             resume: id.filter(|_| is_stopped).map(|id| steps::next_command(id, &whole.steps)),
@@ -257,6 +306,14 @@ impl From<&Whole> for RollbackJson {
             },
             ..Self::from(&whole.rollback)
         }
+    }
+}
+
+impl RollbackJson {
+    /// The same, with what went less well.
+    pub(crate) fn warned(mut self, warning: Option<&Warning>) -> Self {
+        self.warnings.extend(warning.map(WarningJson::from));
+        self
     }
 }
 
@@ -313,6 +370,9 @@ pub(crate) struct RollbackShowJson {
     #[serde(flatten)]
     rollback: RememberedJson,
     steps: Vec<StepJson>,
+    /// Which way it goes, or went last: forward, undo, abandon, or stand (its undo was given up).
+    #[cfg_attr(test, schemars(extend("enum" = ["forward", "undo", "abandon", "stand"])))]
+    course: &'static str,
     /// What it takes back of the run, as it was before.
     plan: serde_json::Value,
     /// The command that goes on; null when nothing is left to do.
@@ -320,12 +380,13 @@ pub(crate) struct RollbackShowJson {
 }
 
 impl RollbackShowJson {
-    pub(crate) fn new(rollback: &Remembered, steps: &[Step]) -> Self {
+    pub(crate) fn new(rollback: &Remembered, all: &[Step]) -> Self {
         Self {
             rollback: rollback.into(),
-            steps: steps.iter().map(StepJson::from).collect(),
+            steps: all.iter().map(StepJson::from).collect(),
+            course: steps::course(all).as_str(),
             plan: rollback.plan.clone(),
-            resume: crate::render::rollback::resume(rollback, steps),
+            resume: crate::render::rollback::resume(rollback, all),
         }
     }
 }
@@ -338,13 +399,17 @@ pub(crate) struct RollbackUndoneJson {
     rollback: RememberedJson,
     /// What was put back of files and git's state: a record for each restore that was taken back, newest first.
     files: Vec<RestoreJson>,
+    /// The rows that are back; null when none had been taken away.
+    data: Option<RestoredDataJson>,
+    /// Its steps: pending ones are back. Empty for the workflow layer alone.
+    steps: Vec<StepJson>,
     /// Effects that stay undone.
     effects_left: Vec<UndoneStepJson>,
     /// Dispatches that the rollback cancelled: they stay cancelled.
     dispatches_left: Vec<String>,
     /// Agents that the rollback failed: they stay failed.
     agents_left: Vec<String>,
-    /// The command that goes on, where a path could not be put back; null when nothing is left to do.
+    /// The command that goes on, where something could not be put back; null when nothing is left to do.
     resume: Option<String>,
 }
 
@@ -353,6 +418,8 @@ impl From<&Undone> for RollbackUndoneJson {
         Self {
             rollback: (&undone.remembered).into(),
             files: undone.tree.iter().map(RestoreJson::from).collect(),
+            data: undone.data.as_ref().map(RestoredDataJson::from),
+            steps: undone.steps.iter().map(StepJson::from).collect(),
             effects_left: undone.effects.iter().map(UndoneStepJson::from).collect(),
             dispatches_left: undone.remembered.cancelled("cancelled_dispatches"),
             agents_left: undone.remembered.cancelled("failed_agents"),

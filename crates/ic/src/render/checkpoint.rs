@@ -5,6 +5,7 @@ mod retention;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
+use ic_base::CheckpointId;
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::manifest::{Changed, Manifest, PathText};
 use ic_checkpoint::record::{Checkpoint, Kind};
@@ -187,12 +188,8 @@ pub(crate) fn tree(all: &[Shown]) -> String {
     let ids: BTreeSet<&str> = all.iter().map(|shown| shown.checkpoint.id.as_str()).collect();
     let mut below: BTreeMap<Option<&str>, Vec<&Shown>> = BTreeMap::new();
     for shown in all {
-        let parent = shown
-            .checkpoint
-            .parent_id
-            .as_ref()
-            .map(ic_base::CheckpointId::as_str)
-            .filter(|id| ids.contains(id));
+        let parent =
+            shown.checkpoint.parent_id.as_ref().map(CheckpointId::as_str).filter(|id| ids.contains(id));
         below.entry(parent).or_default().push(shown);
     }
     let mut out = String::new();
@@ -249,12 +246,12 @@ pub(crate) fn report(report: &Report) -> String {
     if steps.is_empty() && !moves_git {
         out.push_str("  change nothing\n");
     }
+    let unsaved = match report.status {
+        Status::Planned => styled(style::WARN, "  in no checkpoint yet"),
+        _ => styled(style::WARN, "  kept in the safety checkpoint alone"),
+    };
     for step in steps.iter().take(SHOWN) {
-        let note = if step.uncaptured {
-            styled(style::WARN, "  only in the safety checkpoint")
-        } else {
-            String::new()
-        };
+        let note = if step.uncaptured { unsaved.as_str() } else { "" };
         out.push_str(&format!("  {}  {}{note}\n", action(step.action), text(&step.path)));
     }
     if steps.len() > SHOWN {
@@ -275,11 +272,12 @@ pub(crate) fn report(report: &Report) -> String {
     let uncaptured = steps.iter().filter(|step| step.uncaptured).count();
     match (&report.safety_id, report.status) {
         (Some(safety), _) => out.push_str(&format!(
-            "What was there before is checkpoint {}; to go back: ic checkpoint undo\n",
-            styled(style::STRONG, safety.short())
+            "What was there before is checkpoint {}; to go back: {}\n",
+            styled(style::STRONG, safety.short()),
+            way_back(report.target.kind, safety)
         )),
         (None, Status::Planned) if uncaptured > 0 => out.push_str(&format!(
-            "{} no checkpoint yet; a safety checkpoint is taken first.\n",
+            "{} no checkpoint yet: a safety checkpoint is taken first.\n",
             if uncaptured == 1 {
                 "1 of these is in".to_owned()
             } else {
@@ -297,10 +295,18 @@ pub(crate) fn report(report: &Report) -> String {
     out
 }
 
+/// The command that puts back what a restore replaced. An undo restores a safety checkpoint, and is not itself undone by another.
+fn way_back(restored: Kind, safety: &CheckpointId) -> String {
+    match restored {
+        Kind::Safety => format!("ic checkpoint restore {}", safety.short()),
+        Kind::Manual | Kind::Auto | Kind::Restored => "ic checkpoint undo".to_owned(),
+    }
+}
+
 fn git_lines(git: &GitRestore) -> String {
     let mut out = String::new();
     let mut line = |word: &str, text: &str| {
-        out.push_str(&format!("  {} {}\n", styled(style::WARN, &format!("{word:<7}")), plain(text)));
+        out.push_str(&format!("  {}  {}\n", styled(style::WARN, &format!("{word:<7}")), plain(text)));
     };
     let short =
         |oid: &Option<String>| oid.as_deref().map_or("nothing", |oid| &oid[..oid.len().min(8)]).to_owned();
@@ -319,7 +325,7 @@ fn git_lines(git: &GitRestore) -> String {
         line("git", "the stash");
     }
     if let Some(below) = git.kept_below.as_ref().filter(|_| !git.plan.refs.is_empty() || git.plan.head) {
-        line("", &format!("what is on no branch now stays: git for-each-ref {below}"));
+        line("", &format!("the commits left behind are kept: git for-each-ref {below}"));
     }
     out
 }

@@ -2,6 +2,7 @@
 
 use anstyle::Style;
 use ic_base::RunId;
+use ic_base::mask::mask;
 use ic_ops::compensation::{Report, Status};
 use ic_saga::action::{Before, FileBefore};
 use ic_saga::coverage::{CompensationReport, Coverage};
@@ -43,13 +44,15 @@ pub(crate) fn list(all: &[Compensation]) -> String {
 }
 
 /// What an undo does, in a few words.
-fn action(action: &Action) -> String {
+pub(super) fn action(action: &Action) -> String {
     let because = |what: &str, reason: &Option<String>| {
         reason.as_ref().map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}"))
     };
     match action {
-        Action::Exec { argv, .. } => argv.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
-        Action::Shell { line, .. } => format!("sh: {line}"),
+        Action::Exec { argv, .. } => {
+            argv.iter().map(|word| shell_word(&mask(word))).collect::<Vec<_>>().join(" ")
+        }
+        Action::Shell { line, .. } => format!("sh: {}", mask(line)),
         Action::RestoreFiles { files } => files.iter().map(before).collect::<Vec<_>>().join(", "),
         Action::KillProcess { identity: Some(identity), .. } => format!("end process {}", identity.pid),
         Action::KillProcess { pid_file: Some(file), .. } => {
@@ -160,6 +163,13 @@ pub(crate) fn report(report: &Report, resume: Option<&str>) -> String {
             (false, false) => "to undo them all the same",
         };
         out.push_str(&format!("{}\n", styled(style::DIM, &format!("{when}: {resume}"))));
+    }
+    if let Some(failed) = report.results.iter().find(|one| one.state == State::Failed) {
+        let (run, step) = (report.run_id.short(), shell_word(&failed.step));
+        let leave = format!(
+            "when it never can be, to leave it as it is: ic compensation run {run} --skip {step} --reason WHY --yes"
+        );
+        out.push_str(&format!("{}\n", styled(style::DIM, &leave)));
     }
     out
 }

@@ -9,16 +9,18 @@ use ic_checkpoint::objects::Objects;
 use ic_checkpoint::unified::{self, Kind, Side};
 use ic_store::path_from_bytes;
 
-use super::{path_text, style, styled};
+use super::{counted, path_text, style, styled, visible};
 use crate::commands::checkpoint::Shape;
 
 /// Larger contents are not compared line by line.
 const LONGEST: u64 = 16 << 20;
 
-/// Prints differences. It decides about colours itself: what a file holds is printed as it is.
+/// Prints differences. It decides about colours itself: what a file holds is printed as it is, save to a terminal, which it
+/// could steer.
 pub(crate) struct Printer<'o> {
     pub(crate) objects: &'o Objects,
     pub(crate) colours: bool,
+    pub(crate) is_terminal: bool,
 }
 
 impl Printer<'_> {
@@ -74,7 +76,13 @@ impl Printer<'_> {
             };
             written(writeln!(sink, " {name} | {line}"))?;
         }
-        written(writeln!(sink, " {files} changed, {all_added} lines added, {all_removed} removed"))
+        written(writeln!(
+            sink,
+            " {} changed, {} added, {} removed",
+            counted(files, "path"),
+            counted(all_added, "line"),
+            counted(all_removed, "line")
+        ))
     }
 
     fn patch(&self, difference: &Difference, sink: &mut dyn Write) -> Result<()> {
@@ -107,6 +115,8 @@ impl Printer<'_> {
         let side = |state: Option<&State>, content| Side { content, mode: mode(state) };
         let (old, new) = (side(before, old.as_deref()), side(after, new.as_deref()));
         let mut line = |kind: Kind, text: &[u8]| -> io::Result<()> {
+            let shown = self.is_terminal.then(|| visible(text));
+            let text = shown.as_deref().map_or(text, str::as_bytes);
             let style = match kind {
                 _ if !self.colours => return sink.write_all(text),
                 Kind::Header => style::STRONG,

@@ -20,7 +20,7 @@ pub(crate) fn line(event: &Event, rolled_back: bool) -> String {
     };
     let reason = event.reason.as_deref().map(|r| format!("  {}", plain(r))).unwrap_or_default();
     let mark = if rolled_back { styled(style::WARN, "  (rolled back)") } else { String::new() };
-    let kind = styled(style_of(&event.event_type), &format!("{:<18}", event.event_type));
+    let kind = styled(style_of(&event.event_type), &format!("{:<23}", event.event_type));
     format!("{:>6}  {time}  {kind}  {subject:<8}{change}{mark}{reason}\n", event.seq)
 }
 

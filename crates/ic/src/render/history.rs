@@ -42,12 +42,13 @@ fn stayed(stay: &Stay, is_current: bool) -> String {
     if stay.rolled_back {
         about.push("taken back".to_owned());
     }
+    let about = if about.is_empty() { String::new() } else { format!("  {}", about.join(" · ")) };
     format!(
-        "{lane}{} {:<24} {}  {}\n",
+        "{lane}{} {:<width$} {}{about}\n",
         styled(colour, dot),
         plain(&stay.phase),
         styled(style::DIM, &stay.at.to_string()[..16]),
-        about.join(" · ")
+        width = 24 - lane.chars().count(),
     )
 }
 
@@ -59,7 +60,7 @@ fn turned(story: &Story, turn: &Turn) -> String {
         "undone" => ("╭─", format!("rollback {} undone: {to} again", turn.rollback_id.short())),
         _ => ("╰─", format!("rolled back {from} → {to} ({}){why}", turn.layers.join(", "))),
     };
-    format!("{} {} {}\n", styled(style::WARN, mark), what, styled(style::DIM, &turn.at.to_string()[..16]))
+    format!("{} {}  {}\n", styled(style::WARN, mark), what, styled(style::DIM, &turn.at.to_string()[..16]))
 }
 
 /// The story as a mermaid flowchart.

@@ -105,6 +105,10 @@ pub(crate) fn entry(entry: &Entry) -> String {
         out.push_str(&format!("Left: {}; to go on: {resume}\n", left.join(", ")));
     }
     match entry.status {
+        Status::Done if entry.is_given_up() => {
+            out.push_str("Its rows are no longer kept: it cannot be undone.\n");
+            out.push_str(&tree_back(entry));
+        }
         Status::Done => {
             let undo = format!("ic rewind undo {} --yes", entry.id.short());
             out.push_str(&format!("To put the rows back: {undo}\n"));
@@ -164,6 +168,7 @@ pub(crate) fn list(all: &[Entry]) -> String {
     let mut table = Table::new(&["REWIND", "STATUS", "STAGE", "TASK", "ROWS", "BEGUN"]);
     for entry in all {
         let rows = entry.deleted.rows.as_ref().map(|rows| rows.iter().map(|(_, rows)| rows).sum::<u64>());
+        let kept = if entry.is_given_up() { ", not kept" } else { "" };
         let status_style = match entry.status {
             Status::Done => style::GOOD,
             Status::Stopped => style::BAD,
@@ -175,7 +180,7 @@ pub(crate) fn list(all: &[Entry]) -> String {
             Cell::new(status_style, entry.status.as_str()),
             entry.stage.as_str().into(),
             entry.task_id.as_str().into(),
-            rows.map(|rows| rows.to_string()).unwrap_or_default().as_str().into(),
+            rows.map(|rows| format!("{rows}{kept}")).unwrap_or_default().as_str().into(),
             Cell::new(style::DIM, &entry.created_at.to_string()[..16]),
         ]);
     }

@@ -1,12 +1,13 @@
 //! Runs, advances and gates.
 
+use ic_base::Label;
 use ic_events::EventType;
 use ic_ops::advance::Outcome;
 use ic_ops::run::Cancelled;
 use ic_phase::Run;
-use ic_phase::gate::Condition;
+use ic_phase::gate::{Check, Condition};
 
-use super::{Cell, Table, counted, path_text, plain, status_style, style, styled};
+use super::{Cell, Table, counted, path_text, plain, shell_word, status_style, style, styled};
 use crate::json::GateRuleJson;
 
 /// Runs, one a line.
@@ -132,7 +133,12 @@ fn way_out(outcome: &Outcome) -> String {
     let id = outcome.run_id.short();
     match outcome.event_type {
         EventType::Block => {
-            styled(style::DIM, &format!("  by your decision: ic gate override {id} --reason WHY")) + "\n"
+            missing(outcome)
+                + &styled(
+                    style::DIM,
+                    &format!("  to pass it all the same: ic gate override {id} --reason WHY"),
+                )
+                + "\n"
         }
         EventType::Pause => {
             styled(
@@ -146,15 +152,25 @@ fn way_out(outcome: &Outcome) -> String {
     }
 }
 
+/// How to give a gate the artifact that it asks for, if it asks for one.
+fn missing(outcome: &Outcome) -> String {
+    let is_missing = |condition: &&Condition| !condition.holds && condition.check == Check::ArtifactExists;
+    let Some(condition) = outcome.verdict.conditions.iter().find(is_missing) else { return String::new() };
+    let elsewhere = condition.phase.as_ref().map(Label::as_str).filter(|phase| *phase != outcome.from);
+    let phase = elsewhere.map(|phase| format!(" --phase {}", shell_word(phase))).unwrap_or_default();
+    let id = outcome.run_id.short();
+    styled(style::DIM, &format!("  to register one: ic run artifact add {id} --path FILE{phase}")) + "\n"
+}
+
 /// A run that was called off.
 pub(crate) fn cancelled(cancelled: &Cancelled) -> String {
-    format!(
-        "{} {}, with {} and {}.\n",
-        styled(style::BAD, "cancelled"),
-        cancelled.run.id.short(),
-        counted(cancelled.dispatches.len(), "dispatch"),
-        counted(cancelled.agents.len(), "agent"),
-    )
+    let with = match (cancelled.dispatches.len(), cancelled.agents.len()) {
+        (0, 0) => String::new(),
+        (dispatches, agents) => {
+            format!(", with {} and {}", counted(dispatches, "dispatch"), counted(agents, "agent"))
+        }
+    };
+    format!("{} {}{with}.\n", styled(style::BAD, "cancelled"), cancelled.run.id.short())
 }
 
 /// What must hold, one requirement a line.

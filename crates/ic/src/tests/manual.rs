@@ -38,6 +38,7 @@ const ENVIRONMENT: &str = "## Environment
 |---|---|
 | `IC_DB` | the ledger's file, unless `--db` names another |
 | `IC_FORMAT` | the form of the output, unless a flag says otherwise: auto, json, jsonl, text |
+| `IC_CONFIG` | the configuration file, in place of .ic.yaml in the project's root |
 | `IC_DISPATCH` | the dispatch on whose behalf writes are made, unless `--dispatch` names another |
 | `NO_COLOR` | no colours in text |
 

@@ -13,7 +13,7 @@ use crate::failure::ErrorJson;
 use crate::json::{
     AdvanceJson, AgentJson, ArtifactJson, CancelJson, CheckpointJson, CodeJson, CompensationJson, ConfigJson,
     CoverageJson, CursorJson, DiffJson, DispatchJson, DispatchShowJson, EventJson, GateCheckJson,
-    GateRuleJson, HealthJson, HistoryJson, InitJson, PhaseJson, PruneJson, PurgeJson, RecordedJson,
+    GateRuleJson, HealthJson, HistoryJson, InitJson, ManJson, PhaseJson, PruneJson, PurgeJson, RecordedJson,
     RedactedJson, RememberedJson, RestoreJson, RewindInitJson, RewindInspectJson, RewindJson,
     RewindPreviewJson, RollbackJson, RollbackShowJson, RollbackUndoneJson, RunJson, SkipJson, UndoneJson,
     VerifyJson, VerifyObjectsJson, VersionJson, WhereJson, WorkflowJson, WorkflowPlanJson,
@@ -25,6 +25,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic where", "where"),
     ("ic version", "version"),
     ("ic health", "health"),
+    ("ic man", "man"),
     ("ic run create", "run"),
     ("ic run list", "run-list"),
     ("ic run status", "run"),
@@ -98,8 +99,8 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic workflow show", "workflow"),
 ];
 
-/// Verbs whose output is a file's own bytes, in every form.
-const RAW: &[&str] = &["ic checkpoint cat", "ic run artifact cat"];
+/// Verbs whose output is a file's own bytes, or a script, in every form.
+const RAW: &[&str] = &["ic checkpoint cat", "ic run artifact cat", "ic completions"];
 
 /// Every shape with its title, what it describes, and its schema.
 fn shapes() -> Vec<(&'static str, Value)> {
@@ -157,6 +158,7 @@ fn shapes() -> Vec<(&'static str, Value)> {
         ("init", schema::<InitJson>("New or existing ledger")),
         ("version", schema::<VersionJson>("Versions")),
         ("health", schema::<HealthJson>("Health of the ledger")),
+        ("man", schema::<ManJson>("Manual in a directory")),
         ("error", error_schema()),
     ]
 }

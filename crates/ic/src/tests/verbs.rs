@@ -66,3 +66,19 @@ fn no_flag_is_short_but_the_global_ones() {
         }
     }
 }
+
+#[test]
+fn the_first_page_names_every_noun_once() {
+    let mut tree = tree();
+    let text = tree.render_help().to_string();
+    let nouns: Vec<String> = tree.get_subcommands().map(|noun| noun.get_name().to_owned()).collect();
+    let (_, listed) = text.split_once("The record:").expect("the nouns");
+    let (listed, _) = listed.split_once("Options").expect("the options");
+    let listed: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.strip_prefix("  "))
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert_eq!(listed, nouns);
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}

@@ -1,6 +1,6 @@
-//! Checkpoints that are taken along the way: when a run begins, and whenever it moves.
+//! What is kept along the way, when a run begins and whenever it moves: the tree in a checkpoint, and where a state database is.
 //!
-//! The tree is captured before the transaction that moves the run, which then only adds a row. A capture that fails does
+//! Both are looked at before the transaction that moves the run, which then only adds rows. A look that fails does
 //! not hold the run up: it moves without a checkpoint, and says so.
 
 use ic_base::{CheckpointId, Diagnosis, Result, RunId, Seq, Timestamp};
@@ -38,19 +38,21 @@ impl Taken {
         Self { shot: None, marked: Marked::nothing(), warnings: Vec::new(), _held: None }
     }
 
-    /// Captures the tree of a project for a run.
+    /// Captures the tree of a project for a run, where the settings say so, and looks where a configured state database is.
     pub(crate) fn take(
         kernel: &Kernel,
         settings: &Settings,
         project_dir: &std::path::Path,
         link: Link,
     ) -> Self {
-        let mut taken = match capture(kernel, settings, project_dir, link) {
-            Ok((shot, held)) => {
+        let captured = settings.checkpointing.auto.then(|| capture(kernel, settings, project_dir, link));
+        let mut taken = match captured {
+            Some(Ok((shot, held))) => {
                 let warnings = shot.warnings.clone();
                 Self { shot: Some(shot), marked: Marked::nothing(), warnings, _held: Some(held) }
             }
-            Err(error) => Self { warnings: vec![failed(&error)], ..Self::nothing() },
+            Some(Err(error)) => Self { warnings: vec![failed(&error)], ..Self::nothing() },
+            None => Self::nothing(),
         };
         taken.marked = Marked::look(settings);
         taken.warnings.extend(taken.marked.warning.clone());

@@ -1,6 +1,7 @@
 //! Giving checkpoints up, giving their space back, and looking whether what is kept can be read.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
 use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, Result, Timestamp};
@@ -195,7 +196,8 @@ fn prune_sometimes(workspace: &Workspace<'_>, retention: &Retention) -> Result<(
     if std::fs::metadata(&stamp).is_ok_and(is_recent) {
         return Ok(());
     }
-    std::fs::write(&stamp, b"").while_doing(|| format!("writing {}", stamp.display()))?;
+    let made = std::fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&stamp);
+    made.while_doing(|| format!("writing {}", stamp.display()))?;
     let request = Request { policy: retention.policy(), grace: GRACE, dry_run: false };
     prune(workspace, &request)?;
     // A budget is kept by giving up the oldest that may go, whatever their age.

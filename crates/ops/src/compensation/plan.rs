@@ -1,6 +1,6 @@
 //! Which effects are undone, and in which order.
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Code, Diagnosis, Result, RunId};
 use ic_events::Cut;
 use ic_phase::Run;
 use ic_saga::Compensation;
@@ -54,7 +54,7 @@ pub fn plan(snapshot: &Snapshot<'_>, run: &Run, scope: &Scope, force: bool) -> R
     if let Scope::Dependents(step) = scope
         && !compensations.iter().any(|compensation| compensation.step == *step)
     {
-        return Err(no_such_step(run, step));
+        return Err(no_such_step(&run.id, step));
     }
     // What is over in an attempt that was taken back holds nothing of the next one, though its steps have the same names.
     compensations.retain(|compensation| compensation.state.is_open() || compensation.epoch == run.epoch);
@@ -92,11 +92,11 @@ fn cut_of(snapshot: &Snapshot<'_>, run: &Run, phase: &str) -> Result<Cut> {
     Ok(Cut { run_id: run.id.clone(), seq, phases: run.chain.phases_after(phase, &run.phase) })
 }
 
-fn no_such_step(run: &Run, step: &str) -> Diagnosis {
+pub(super) fn no_such_step(run: &RunId, step: &str) -> Diagnosis {
     Diagnosis::new(
         Code::CompensationNotFound,
-        format!("No step {step} of the run {} has a compensation.", run.id.short()),
+        format!("No step {step} of the run {} has a compensation.", run.short()),
     )
-    .hint(format!("see what there is: ic compensation list {}", run.id.short()))
+    .hint(format!("see what there is: ic compensation list {}", run.short()))
     .detail("step", step)
 }

@@ -11,12 +11,12 @@ use sha2::{Digest, Sha256};
 
 /// A lock that is held until it is dropped, or its process dies.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(crate) struct Lock {
     _file: File,
 }
 
 /// The directory beside the ledger that has archives, logs and locks. It is made if it is not there.
-pub(super) fn directory(store: &Path) -> Result<PathBuf> {
+pub(crate) fn directory(store: &Path) -> Result<PathBuf> {
     let directory = store.join("rewinds");
     DirBuilder::new()
         .recursive(true)
@@ -27,7 +27,7 @@ pub(super) fn directory(store: &Path) -> Result<PathBuf> {
 }
 
 /// Keeps every other rewind of this database waiting. Errors: `busy` past the timeout.
-pub(super) fn database(store: &Path, database: &Path, timeout: Duration) -> Result<Lock> {
+pub(crate) fn database(store: &Path, database: &Path, timeout: Duration) -> Result<Lock> {
     let started = Instant::now();
     let name = ic_events::hex(&Sha256::digest(path_bytes(database)).into());
     let path = directory(store)?.join(format!("{}.lock", &name[..16]));

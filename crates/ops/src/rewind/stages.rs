@@ -4,7 +4,7 @@ use ic_base::{Diagnosis, Result};
 use ic_rewind::journal::{self, Deleted, Entry, Failure, Stage};
 use ic_rewind::{Archive, ArchiveState, RelationalRollbackEngine, Rewind};
 
-use super::{Watch, git, options, vectors};
+use super::{Watch, git, here, options, vectors};
 use crate::Kernel;
 use crate::checkpoint::Settings;
 
@@ -24,10 +24,11 @@ pub(super) fn carry_out(
             _ => vectors::carry_out(kernel, &entry, watch),
         };
         let is_done = done.is_ok();
-        entry = match done {
+        let after = match done {
             Ok(()) => kernel.read(|snapshot| journal::get(snapshot, &entry.id))?,
             Err(error) => stop(kernel, &entry, error)?,
         };
+        entry = here(kernel, after);
         if !is_done {
             break;
         }

@@ -1,12 +1,13 @@
 //! Taking a rewind back: the rows of its archive return. The tree is left to whoever wants it back.
 
+use std::time::Duration;
+
 use ic_base::{Code, Diagnosis, Result};
 use ic_rewind::journal::{self, Entry, Stage, Status};
-use ic_rewind::{Archive, RelationalRollbackEngine};
+use ic_rewind::{Archive, Options, RelationalRollbackEngine};
 
-use super::{lock, options, store, vectors};
+use super::{here, lock, store, vectors};
 use crate::Kernel;
-use crate::checkpoint::Settings;
 
 /// A rewind that was taken back.
 #[derive(Debug)]
@@ -19,12 +20,13 @@ pub struct Undone {
 
 /// Puts the rows of a rewind back exactly as they were, and records it. A rewind that stopped is given up by it.
 ///
-/// The tree and vectors stay as they are. Errors: `rewind_not_found`; `nothing_to_undo` if it was undone; `conflict`, which
-/// names what stands in the way; `busy`. Nothing is changed then.
-pub fn undo(kernel: &Kernel, settings: &Settings, reference: &str) -> Result<Undone> {
-    let found = kernel.read(|snapshot| journal::resolve(snapshot, reference))?;
-    let _lock = lock::database(store(kernel), &found.database, settings.busy_timeout)?;
-    let entry = kernel.read(|snapshot| journal::get(snapshot, &found.id))?;
+/// The tree and vectors stay as they are. Everything that it needs is in the journal: the configuration of the tree is not asked.
+/// Errors: `rewind_not_found`; `nothing_to_undo` if it was undone, or its archive was given up; `conflict`, which names what stands
+/// in the way; `busy`. Nothing is changed then.
+pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
+    let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
+    let _lock = lock::database(store(kernel), &found.database, busy_timeout)?;
+    let entry = here(kernel, kernel.read(|snapshot| journal::get(snapshot, &found.id))?);
     if entry.status == Status::Undone {
         return Err(Diagnosis::new(
             Code::NothingToUndo,
@@ -32,11 +34,23 @@ pub fn undo(kernel: &Kernel, settings: &Settings, reference: &str) -> Result<Und
         )
         .detail("rewind_id", entry.id.as_str()));
     }
+    if entry.is_given_up() {
+        return Err(Diagnosis::new(
+            Code::NothingToUndo,
+            format!(
+                "The rows that the rewind {} took are no longer kept: there is no archive at {}.",
+                entry.id.short(),
+                entry.archive.display()
+            ),
+        )
+        .hint("archives are kept as long as checkpoints: rollback: retention: max-age, and the last keep-last of a database")
+        .detail("rewind_id", entry.id.as_str()));
+    }
     kernel.read(|snapshot| kernel.calling_dispatch(snapshot).map(|_| ()))?;
     vectors::end_leftover(&entry)?;
     let archive = Archive::at(&entry.archive);
     let restored = if entry.stage >= Stage::DbDone || archive.exists()? {
-        put_back(kernel, settings, &entry, &archive)?
+        put_back(kernel, busy_timeout, &entry, &archive)?
     } else {
         Vec::new()
     };
@@ -44,17 +58,26 @@ pub fn undo(kernel: &Kernel, settings: &Settings, reference: &str) -> Result<Und
         journal::undone(tx, now, &entry)?;
         journal::get(tx, &entry.id)
     })?;
-    Ok(Undone { entry, restored })
+    Ok(Undone { entry: here(kernel, entry), restored })
 }
 
 /// The rows that are back, by this call or by an earlier one that could not record it.
 fn put_back(
     kernel: &Kernel,
-    settings: &Settings,
+    busy_timeout: Duration,
     entry: &Entry,
     archive: &Archive,
 ) -> Result<Vec<(String, u64)>> {
-    let mut engine = RelationalRollbackEngine::open(&entry.setup.target, options(settings))?;
+    let owner = archive.manifest()?.rewind_id;
+    if owner != entry.id.as_str() {
+        return Err(Diagnosis::new(
+            Code::Corrupt,
+            format!("{} is the archive of another rewind, {owner}.", archive.path().display()),
+        )
+        .hint("put the archive of this rewind there; nothing was changed"));
+    }
+    let options = Options { busy_timeout: busy_timeout.max(Duration::from_millis(1)) };
+    let mut engine = RelationalRollbackEngine::open(&entry.setup.target, options)?;
     match engine.undo(archive, kernel.context.now()) {
         Ok(report) => {
             let rows = report.restored_row_counts.iter();

@@ -1,124 +1,319 @@
-//! The tree of a rollback that is taken back: first whether it can be, then the restores, newest first.
+//! The way back of a rollback: rows first, then git and files, then the run in one transaction. It is journaled like the way
+//! forward, and the run is closed meanwhile.
+//!
+//! A step that is `pending` is back. One that was begun and not finished is begun again: rows that are back are told by their
+//! archive, paths that are back are left alone.
 
-use ic_base::{Code, Diagnosis, Result, Seq};
-use ic_checkpoint::restore::journal::Restore;
-use ic_store::path_from_bytes;
+use ic_base::{Code, Diagnosis, Result, Seq, Timestamp};
+use ic_dispatch::cancel;
+use ic_events::{EventType, NewEvent};
+use ic_phase::{RunStatus, run, skip};
+use ic_runtrack::{agent, artifact};
+use ic_saga::compensation::{self, Compensation};
+use ic_store::{Snapshot, Transaction};
+use serde_json::{Value, json};
 
-use super::layer::Layer;
-use super::table::Remembered;
-use crate::checkpoint::{self, Report, RestoreRequest, Watch, Which, Workspace};
+use super::carry::event;
+use super::data::{self, Data};
+use super::quiet;
+use super::steps::{self, Course, Step, StepKind, StepState};
+use super::table::{self, Remembered, RollbackStatus};
+use super::tree;
+use crate::checkpoint::{Report, Watch};
 use crate::compensation::Saga;
 
-/// The restores of a rollback, in the tree that they changed.
-pub(super) struct TreeBack<'k> {
-    workspace: Workspace<'k>,
-    /// Oldest first.
-    restores: Vec<Restore>,
+/// A rollback that was taken back, or as much of it as could be.
+#[derive(Debug)]
+pub struct Undone {
+    /// The rollback, as it is now.
+    pub remembered: Remembered,
+    /// Its steps; none of a rollback of the workflow layer alone.
+    pub steps: Vec<Step>,
+    /// What was done about files and git's state, a report for each restore that was taken back, newest first.
+    pub tree: Vec<Report>,
+    /// The rows that are back.
+    pub data: Option<Data>,
+    /// Effects that the rollback undid: they are not made again.
+    pub effects: Vec<Compensation>,
+    /// The event; `None` where something could not be put back: a step says why.
+    pub seq: Option<Seq>,
 }
 
-/// What is to be put back of files and git's state, when nothing stands against it; `None`: nothing.
-///
-/// Errors: `conflict` if somebody changed since what the rollback restored, or recorded it; `foreign_commits`, `work_running`: nothing
-/// is changed.
-pub(super) fn tree_to_put_back<'k>(
-    saga: &Saga<'k>,
-    remembered: &Remembered,
-    until: Seq,
-    watch: &Watch,
-) -> Result<Option<TreeBack<'k>>> {
-    let has_tree = remembered.layers.iter().any(|layer| matches!(layer, Layer::Files | Layer::Git));
-    let target =
-        saga.kernel.read(|snapshot| ic_checkpoint::record::of_advance(snapshot, remembered.cut_seq))?;
-    let Some(target) = target.filter(|_| has_tree) else { return Ok(None) };
-    let workspace = Workspace::of_run(saga.kernel, &saga.run()?, saga.settings)?;
-    // One that was interrupted is taken back like the others, once it is finished.
-    checkpoint::settle(&workspace, watch)?;
-    let mut restores = checkpoint::restores_since(&workspace, &target.id, remembered.seq)?;
-    restores.retain(|restore| restore.seq < until);
-    require_untouched(&workspace, &restores)?;
-    let tree = TreeBack { workspace, restores };
-    for restore in &tree.restores {
-        let report = tree.take_back(restore, true, watch)?;
-        if let Some(conflict) = report.conflicts.first() {
-            let path = path_from_bytes(&conflict.path.0).display().to_string();
-            return Err(by_hand(
-                restore,
-                Diagnosis::new(
-                    Code::Conflict,
-                    format!("{path} is not the rollback's any more: {}.", conflict.reason),
-                ),
-            ));
-        }
-    }
-    Ok(Some(tree))
+/// A way back that was begun, now or by a process that died.
+pub(super) struct Way<'s, 'k> {
+    pub(super) saga: &'s Saga<'k>,
+    pub(super) remembered: Remembered,
+    pub(super) course: Course,
+    /// What somebody changed meanwhile is put back, too.
+    pub(super) force: bool,
 }
 
-impl TreeBack<'_> {
-    fn take_back(&self, restore: &Restore, dry_run: bool, watch: &Watch) -> Result<Report> {
-        let request = RestoreRequest {
-            which: Which::Id(restore.safety_id.as_str()),
-            strategy: Some(restore.strategy),
-            paths: &[],
-            mine: false,
-            dry_run,
-            force: false,
-            keep_theirs: false,
-            into: false,
-            expect_plan: None,
+/// What a way back did so far.
+#[derive(Default)]
+struct Done {
+    tree: Vec<Report>,
+    data: Option<Data>,
+    /// Whether anything outside of the ledger is other than it was.
+    is_any: bool,
+}
+
+impl Way<'_, '_> {
+    /// Records that it begins; returns the steps as they were. The run is closed from now on.
+    ///
+    /// Errors: those of `check`, which looks at the run in the same transaction: nothing is changed.
+    pub(super) fn begin(
+        &self,
+        reason: Option<&str>,
+        check: impl Fn(&Snapshot<'_>) -> Result<()>,
+    ) -> Result<Vec<Step>> {
+        let id = &self.remembered.id;
+        let event_type = match self.course {
+            Course::Undo => EventType::RollbackUndoBegun,
+            _ => EventType::RollbackAbandonBegun,
         };
-        checkpoint::take_restore_back(&self.workspace, restore, &request, watch).map_err(|error| match error
-            .code()
-        {
-            Code::Conflict | Code::ForeignCommits => by_hand(restore, error),
-            _ => error,
+        self.saga.write(|tx, now| {
+            check(tx)?;
+            let begun = NewEvent { reason, ..self.event(tx, event_type)? };
+            ic_events::append(tx, now, &begun)?;
+            let before = steps::of_rollback(tx, id)?;
+            for step in before.iter().filter(|step| is_outside(step) && step.state != StepState::Pending) {
+                // Whatever came of it, there may be something to be put back.
+                steps::set(tx, now, id, step.ord, StepState::Done, (None, None))?;
+            }
+            steps::set_course(tx, now, id, &before, self.course)?;
+            table::set_status(tx, now, id, RollbackStatus::InProgress)?;
+            run::close_for_rollback(tx, now, &self.remembered.run_id)?;
+            Ok(before)
         })
     }
-}
 
-fn by_hand(restore: &Restore, error: Diagnosis) -> Diagnosis {
-    error.hint(format!(
-        "put the tree back by hand, then call again: ic checkpoint restore {} --force --yes",
-        restore.safety_id.short()
-    ))
-}
+    /// Goes it to its end, or to the first step that fails. `before`: the steps as they were if this call began it; then a failure
+    /// before anything was changed is an error, and it is as if it had not been begun.
+    pub(super) fn go(self, before: Option<&[Step]>, watch: &Watch) -> Result<Undone> {
+        let id = self.remembered.id.clone();
+        let until = self.saga.kernel.read(|snapshot| self.until(snapshot))?;
+        let effects =
+            self.saga.kernel.read(|snapshot| quiet::undone_effects(snapshot, &self.remembered, until))?;
+        let mut done = Done::default();
+        for kind in [StepKind::Data, StepKind::Tree] {
+            let all = self.saga.kernel.read(|snapshot| steps::of_rollback(snapshot, &id))?;
+            let is_left = |step: &&Step| {
+                step.kind == kind && !matches!(step.state, StepState::Pending | StepState::Skipped)
+            };
+            let Some(step) = all.iter().find(is_left) else { continue };
+            self.saga.write(|tx, now| {
+                table::set_status(tx, now, &id, RollbackStatus::InProgress)?;
+                steps::set(tx, now, &id, step.ord, StepState::Running, (None, None))
+            })?;
+            let put_back = match kind {
+                StepKind::Data => self.rows(&mut done),
+                _ => self.tree(until, &mut done, watch),
+            };
+            match put_back {
+                Ok(()) => self.saga.write(|tx, now| {
+                    ic_events::append(tx, now, &self.step_event(tx, EventType::RollbackStepDone, kind)?)?;
+                    steps::set(tx, now, &id, step.ord, StepState::Pending, (None, None))
+                })?,
+                Err(error) => {
+                    if let Some(before) = before.filter(|_| !done.is_any) {
+                        self.retreat(before, kind, &error)?;
+                        return Err(error);
+                    }
+                    self.stop(step, &error)?;
+                    return self.report(done, effects, None);
+                }
+            }
+        }
+        let seq = self.saga.write(|tx, now| {
+            let reason = self.reason(tx)?;
+            self.finish(tx, now, reason.as_deref())
+        })?;
+        self.report(done, effects, Some(seq))
+    }
 
-/// Puts files and git's state back as they were before the rollback touched them, newest restore first.
-pub(super) fn put_tree_back(tree: &TreeBack<'_>, watch: &Watch) -> Result<Vec<Report>> {
-    let mut reports = Vec::new();
-    for restore in tree.restores.iter().rev() {
-        let report = tree.take_back(restore, false, watch)?;
-        let is_whole = report.failed.is_empty();
-        reports.push(report);
-        if !is_whole {
-            break;
+    /// Goes it in one transaction: nothing outside of the ledger is to be put back. Errors: those of `check`.
+    pub(super) fn go_at_once(
+        &self,
+        reason: Option<&str>,
+        check: impl Fn(&Snapshot<'_>) -> Result<()>,
+    ) -> Result<Undone> {
+        let until = self.saga.kernel.read(|snapshot| self.until(snapshot))?;
+        let effects =
+            self.saga.kernel.read(|snapshot| quiet::undone_effects(snapshot, &self.remembered, until))?;
+        let seq = self.saga.write(|tx, now| {
+            check(tx)?;
+            self.finish(tx, now, reason)
+        })?;
+        self.report(Done::default(), effects, Some(seq))
+    }
+
+    /// What the rollback did lies before this event.
+    fn until(&self, snapshot: &Snapshot<'_>) -> Result<Seq> {
+        match self.course {
+            Course::Undo => quiet::settled(snapshot, &self.remembered).map(|event| event.seq),
+            _ => Ok(Seq::MAX),
         }
     }
-    Ok(reports)
+
+    fn rows(&self, done: &mut Done) -> Result<()> {
+        let kernel = self.saga.kernel;
+        let put_back = data::put_back(kernel, self.saga.settings, &self.remembered, kernel.context.now())?;
+        done.is_any |= put_back.is_begun;
+        done.data = put_back.data;
+        put_back.error.map_or(Ok(()), Err)
+    }
+
+    fn tree(&self, until: Seq, done: &mut Done, watch: &Watch) -> Result<()> {
+        let found = tree::to_put_back(self.saga, &self.remembered, (until, self.force), watch)?;
+        let Some(found) = found else { return Ok(()) };
+        let put_back = tree::put_back(&found, self.force, &mut done.tree, watch);
+        done.is_any |= done.tree.iter().any(|report| report.safety_id.is_some());
+        put_back?;
+        let failed = done.tree.last().and_then(|report| report.failed.first());
+        failed.map_or(Ok(()), |(path, why)| {
+            let path = String::from_utf8_lossy(&path.0).into_owned();
+            Err(Diagnosis::new(Code::Io, format!("{path} could not be put back: {why}.")))
+        })
+    }
+
+    /// Records that a step failed: the run stays closed.
+    fn stop(&self, step: &Step, error: &Diagnosis) -> Result<()> {
+        let id = &self.remembered.id;
+        let why = format!("{}: {}", error.code().as_str(), error.message());
+        self.saga.write(|tx, now| {
+            let stopped = self.step_event(tx, EventType::RollbackStopped, step.kind)?;
+            ic_events::append(tx, now, &NewEvent { reason: Some(&why), ..stopped })?;
+            table::set_status(tx, now, id, RollbackStatus::Stopped)?;
+            steps::set(tx, now, id, step.ord, StepState::Failed, (None, Some(&why)))
+        })
+    }
+
+    /// Records that it was not begun after all.
+    fn retreat(&self, before: &[Step], kind: StepKind, error: &Diagnosis) -> Result<()> {
+        let id = &self.remembered.id;
+        let why = format!("{}: {}", error.code().as_str(), error.message());
+        self.saga.write(|tx, now| {
+            let event_type = match self.course {
+                Course::Undo => EventType::RollbackUndoAbandoned,
+                _ => EventType::RollbackStopped,
+            };
+            let stopped = self.step_event(tx, event_type, kind)?;
+            ic_events::append(tx, now, &NewEvent { reason: Some(&why), ..stopped })?;
+            steps::set_course(tx, now, id, before, steps::course(before))?;
+            for step in before {
+                steps::set(tx, now, id, step.ord, step.state, (None, step.error.as_deref()))?;
+            }
+            table::set_status(tx, now, id, self.remembered.status)?;
+            match self.course {
+                Course::Undo => run::reopen(tx, now, &self.remembered.run_id, RunStatus::Active),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    fn report(&self, done: Done, effects: Vec<Compensation>, seq: Option<Seq>) -> Result<Undone> {
+        let id = &self.remembered.id;
+        let (remembered, steps) = self
+            .saga
+            .kernel
+            .read(|snapshot| Ok((table::get(snapshot, id)?, steps::of_rollback(snapshot, id)?)))?;
+        Ok(Undone { remembered, steps, tree: done.tree, data: done.data, effects, seq })
+    }
+
+    /// The run is where it was, and what was marked counts again.
+    fn finish(&self, tx: &Transaction<'_>, now: Timestamp, reason: Option<&str>) -> Result<Seq> {
+        let (event_type, status) = match self.course {
+            Course::Undo => (EventType::RollbackUndone, RollbackStatus::Undone),
+            _ => (EventType::RollbackAbandoned, RollbackStatus::Abandoned),
+        };
+        let remembered = &self.remembered;
+        let before =
+            remembered.plan["run_status"].as_str().and_then(RunStatus::parse).unwrap_or(RunStatus::Active);
+        let current = run::get(tx, &remembered.run_id)?;
+        let event = NewEvent {
+            subject_id: Some(remembered.id.as_str()),
+            from: Some(&current.phase),
+            to: Some(&remembered.from_phase),
+            reason,
+            payload: Some(unmark(tx, remembered)?),
+            ..NewEvent::of(&remembered.run_id, current.epoch + 1, event_type)
+        };
+        let seq = ic_events::append(tx, now, &event)?;
+        run::undo_rollback(tx, now, &remembered.run_id, &remembered.from_phase, before)?;
+        table::set_status(tx, now, &remembered.id, status)?;
+        Ok(seq)
+    }
+
+    /// Why it was begun.
+    fn reason(&self, snapshot: &Snapshot<'_>) -> Result<Option<String>> {
+        let begun = [EventType::RollbackUndoBegun, EventType::RollbackAbandonBegun].map(EventType::as_str);
+        let mut reason = None;
+        ic_events::each_since(
+            snapshot,
+            Some(&self.remembered.run_id),
+            self.remembered.seq,
+            i64::MAX,
+            |event| {
+                let is_own = event.subject_id.as_deref() == Some(self.remembered.id.as_str());
+                if is_own && begun.contains(&event.event_type.as_str()) {
+                    reason = event.reason;
+                }
+                Ok(std::ops::ControlFlow::Continue(()))
+            },
+        )?;
+        Ok(reason)
+    }
+
+    fn event(&self, snapshot: &Snapshot<'_>, event_type: EventType) -> Result<NewEvent<'_>> {
+        let epoch = run::get(snapshot, &self.remembered.run_id)?.epoch;
+        Ok(NewEvent {
+            subject_id: Some(self.remembered.id.as_str()),
+            payload: Some(json!({ "course": self.course.as_str() })),
+            ..NewEvent::of(&self.remembered.run_id, epoch, event_type)
+        })
+    }
+
+    fn step_event(
+        &self,
+        snapshot: &Snapshot<'_>,
+        event_type: EventType,
+        kind: StepKind,
+    ) -> Result<NewEvent<'_>> {
+        let payload = json!({ "step": kind.as_str(), "course": self.course.as_str() });
+        Ok(NewEvent { payload: Some(payload), ..self.event(snapshot, event_type)? })
+    }
 }
 
-/// Errors: `conflict`, naming what somebody changed since the rollback restored it.
-fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<()> {
-    let changed = checkpoint::changed_since(workspace, restores)?;
-    let Some(first) = changed.first() else { return Ok(()) };
-    let shown = |path: &[u8]| path_from_bytes(path).display().to_string();
-    let others = match changed.len() - 1 {
-        0 => String::new(),
-        n => format!(", and {n} more"),
-    };
-    let left = restores.iter().rev().find_map(|restore| restore.restored_id.as_ref());
-    let hint = left.map_or_else(String::new, |left| {
-        format!(
-            "this puts it as it was (and keeps your changes in a checkpoint): ic checkpoint restore {} --yes",
-            left.short()
-        )
-    });
-    Err(Diagnosis::new(
-        Code::Conflict,
-        format!(
-            "What the rollback restored was changed since: {}{others}. Nothing was changed.",
-            shown(&first.0)
-        ),
-    )
-    .hint(hint)
-    .detail("paths", changed.iter().map(|path| shown(&path.0)).collect::<Vec<_>>()))
+/// Whether a step changes something that can be put back.
+pub(super) fn is_outside(step: &Step) -> bool {
+    matches!(step.kind, StepKind::Tree | StepKind::Data)
+}
+
+/// Takes the marks off; returns how many of each kind.
+fn unmark(tx: &Transaction<'_>, remembered: &Remembered) -> Result<Value> {
+    let id = &remembered.id;
+    Ok(json!({
+        "rollback_id": id.as_str(),
+        "dispatches": cancel::unmark(tx, id)?,
+        "artifacts": artifact::unmark(tx, id)?,
+        "agents": agent::unmark(tx, id)?,
+        "skips": skip::unmark(tx, id)?,
+        "effects": compensation::unmark(tx, id)?,
+    }))
+}
+
+/// Records that the undo of a rollback is given up, and goes on to the rollback's phase again: `carry_on` makes what is left.
+pub(super) fn give_undo_up(saga: &Saga<'_>, remembered: &Remembered, reason: Option<&str>) -> Result<()> {
+    let id = &remembered.id;
+    saga.write(|tx, now| {
+        let all = steps::of_rollback(tx, id)?;
+        for step in all.iter().filter(|step| is_outside(step) && step.state != StepState::Done) {
+            steps::set(tx, now, id, step.ord, StepState::Pending, (None, None))?;
+        }
+        steps::set_course(tx, now, id, &all, Course::Stand)?;
+        table::set_status(tx, now, id, RollbackStatus::InProgress)?;
+        let begun =
+            NewEvent { reason, ..event(remembered, EventType::RollbackUndoAbandoned, StepKind::Settle) };
+        ic_events::append(tx, now, &begun).map(|_| ())
+    })
 }

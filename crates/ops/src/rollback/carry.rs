@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, Seq};
 use ic_checkpoint::restore::Strategy;
 use ic_events::{Cut, EventType, NewEvent};
-use ic_phase::{run, skip};
+use ic_phase::{RunStatus, run, skip};
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
 use ic_saga::compensation as effects;
 use ic_saga::order::FailurePolicy;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::data;
 use super::preflight::target;
-use super::steps::{self, StepKind, StepState};
+use super::steps::{self, Course, StepKind, StepState};
 use super::table::{self, Remembered, RollbackStatus};
 use super::whole::{Effects, Outcome, Parts};
 use crate::checkpoint::{self, RestoreRequest, Watch, Which, Workspace};
@@ -43,7 +43,8 @@ pub(super) fn carry_on(
         let done = match step.kind {
             StepKind::Effects => undo_effects(saga, &remembered, force, sink, &mut parts),
             StepKind::Tree => restore_tree(saga, &remembered, force, watch, &mut parts),
-            StepKind::Data => take_rows_back(saga, &remembered, &mut parts),
+            StepKind::Data => take_rows_back(saga, &remembered, force, &mut parts),
+            StepKind::Settle if steps::course(&all) == Course::Stand => stand(saga, &remembered, step.ord),
             StepKind::Settle => settle(saga, &remembered, step.ord).map(|()| Value::Null),
         };
         match done {
@@ -104,7 +105,10 @@ fn undo_effects(
     let detail = json!({
         "compensations": undoing.results.iter().map(|c| json!([c.id.as_str(), c.state.as_str()])).collect::<Vec<_>>(),
     });
-    parts.effects = Some(Effects { compensations: undoing.results, left: undoing.left.clone() });
+    let left = saga.kernel.read(|snapshot| {
+        undoing.left.iter().map(|id| effects::get(snapshot, id)).collect::<Result<Vec<_>>>()
+    })?;
+    parts.effects = Some(Effects { compensations: undoing.results, left, pivot: plan.pivot.clone() });
     match failed {
         Some(compensation) => Err(Diagnosis::new(
             Code::Conflict,
@@ -121,10 +125,10 @@ fn undo_effects(
     }
 }
 
-fn take_rows_back(saga: &Saga<'_>, remembered: &Remembered, parts: &mut Parts) -> Result<Value> {
+fn take_rows_back(saga: &Saga<'_>, remembered: &Remembered, force: bool, parts: &mut Parts) -> Result<Value> {
     let run = saga.run()?;
-    let which = (&remembered.id, remembered.cut_seq);
-    let (data, detail) = data::take_back(saga.kernel, saga.settings, &run, which)?;
+    let force = force || remembered.plan["choices"]["force"].as_bool().unwrap_or(false);
+    let (data, detail) = data::take_back(saga.kernel, saga.settings, &run, (remembered, force))?;
     parts.data = Some(data);
     Ok(detail)
 }
@@ -188,6 +192,18 @@ fn settle(saga: &Saga<'_>, remembered: &Remembered, ord: i64) -> Result<()> {
         table::set_status(tx, now, id, RollbackStatus::Done)?;
         steps::set(tx, now, id, ord, StepState::Done, (None, None))
     })
+}
+
+/// The end of a rollback whose undo was given up: what it had marked still is, and the run is active where it was.
+fn stand(saga: &Saga<'_>, remembered: &Remembered, ord: i64) -> Result<Value> {
+    saga.write(|tx, now| {
+        let event = event(remembered, EventType::RollbackStepDone, StepKind::Settle);
+        ic_events::append(tx, now, &event)?;
+        run::reopen(tx, now, &remembered.run_id, RunStatus::Active)?;
+        table::set_status(tx, now, &remembered.id, RollbackStatus::Done)?;
+        steps::set(tx, now, &remembered.id, ord, StepState::Done, (None, None))
+    })?;
+    Ok(Value::Null)
 }
 
 fn marked_dispatches(remembered: &Remembered) -> Vec<DispatchId> {

@@ -1,28 +1,46 @@
 //! The layer `data`: the application's own tables, back to where they were when the run left the phase.
 //!
-//! An advance of a run with a configured state database records its mark. Each scope is one transaction of the engine, with an
-//! archive of its own beside the ledger; one whose rows are gone already is recognised by its archive.
+//! An advance of a run with a configured state database records its mark. Whose rows are whose is said by the anchor's scope
+//! columns; without any, all rows are the run's, unless another run worked beside it.
 
-use std::path::{Path, PathBuf};
+mod rows;
 
-use ic_base::{Code, Diagnose, Diagnosis, Result, RollbackId, RunId, Seq, Timestamp};
+use std::path::PathBuf;
+
+use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_phase::Run;
-use ic_rewind::{
-    Archive, ArchiveState, Mark, Options, RelationalRollbackEngine, Rewind, RowCounts, Scalar, Target, marks,
-};
+use ic_rewind::{Mark, Options, RelationalRollbackEngine, Scalar, Target, marks};
 use ic_store::Transaction;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::Kernel;
 use crate::checkpoint::{Settings, Warning};
+use crate::rewind::refuse_unfinished;
 
-/// What the layer takes back.
-#[derive(Debug, Clone)]
+pub(super) use rows::{put_back, take_back};
+
+/// What the layer takes back, or puts back.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Data {
     /// The application's database.
     pub database: PathBuf,
     /// The rows that go, or went, by table.
     pub rows: Vec<(String, u64)>,
+}
+
+impl Data {
+    fn of(target: &Target) -> Self {
+        Self { database: target.database.clone(), rows: Vec::new() }
+    }
+
+    fn add<'t>(&mut self, counts: impl IntoIterator<Item = (&'t str, u64)>) {
+        for (table, count) in counts {
+            match self.rows.iter_mut().find(|(known, _)| known == table) {
+                Some((_, sum)) => *sum += count,
+                None => self.rows.push((table.to_owned(), count)),
+            }
+        }
+    }
 }
 
 /// Where a state database is now, to be recorded with a move.
@@ -58,8 +76,31 @@ impl Marked {
     }
 }
 
+/// The state database that was looked at when the event `seq` moved its run; `None` if nobody looked.
+pub fn marked_database(kernel: &Kernel, seq: Seq) -> Result<Option<PathBuf>> {
+    Ok(kernel.read(|snapshot| marks::of_event(snapshot, seq))?.map(|(database, _)| database))
+}
+
 fn open(target: &Target, settings: &Settings) -> Result<RelationalRollbackEngine> {
     RelationalRollbackEngine::open(target, Options { busy_timeout: settings.busy_timeout })
+}
+
+/// The state database as the journal of a rollback keeps it: the tree that goes back may hold another configuration.
+pub(super) fn to_json(settings: &Settings) -> Value {
+    // A path that is no text is not kept; then the configuration of the day says it.
+    settings.state.as_ref().and_then(|target| serde_json::to_value(target).ok()).unwrap_or_default()
+}
+
+/// The state database of a rollback, by its journal or else by the configuration.
+fn target_of(settings: &Settings, plan: &Value) -> Result<Target> {
+    let kept = serde_json::from_value(plan["choices"]["state"].clone()).ok();
+    kept.or_else(|| settings.state.clone()).ok_or_else(|| {
+        Diagnosis::new(
+            Code::InvalidConfig,
+            "The configuration has no part `rewind`: there is no state database.",
+        )
+        .hint("ic rewind init, or leave the layer data out")
+    })
 }
 
 type Scope = Vec<(String, Scalar)>;
@@ -71,24 +112,32 @@ struct Work {
     scopes: Vec<Scope>,
 }
 
-fn prepare(kernel: &Kernel, settings: &Settings, run: &Run, cut: Seq) -> Result<Work> {
-    let Some(target) = &settings.state else {
-        return Err(Diagnosis::new(
-            Code::InvalidConfig,
-            "The configuration has no part `rewind`: there is no state database.",
-        )
-        .hint("ic rewind init, or leave the layer data out"));
-    };
+/// Errors: `no_checkpoint` without a mark of this database at the cut; `conflict` while a rewind of it is not finished, or when
+/// nobody can tell which rows are the run's.
+fn prepare(kernel: &Kernel, settings: &Settings, target: &Target, run: &Run, cut: Seq) -> Result<Work> {
+    let by_hand = "take the rows back by themselves: ic rewind to TASK; or leave the layer data out";
     let found = kernel.read(|snapshot| marks::of_event(snapshot, cut))?;
-    let Some((database, mark)) = found.filter(|(database, _)| *database == target.database) else {
+    let Some((database, mark)) = found else {
         return Err(Diagnosis::new(
             Code::NoCheckpoint,
-            format!("Nobody recorded where the state database was when the run left that phase (event {cut})."),
+            format!(
+                "Nobody recorded where the state database was when the run left that phase (event {cut})."
+            ),
         )
-        .hint("advances record it from when `rewind` is configured; take the rows back by themselves: ic rewind to TASK")
+        .hint(format!("advances record it from when `rewind` is configured; {by_hand}"))
         .detail("cut_seq", cut));
     };
-    let engine = open(&Target { database, ..target.clone() }, settings)?;
+    if database != target.database {
+        let (then, now) = (database.display(), target.database.display());
+        return Err(Diagnosis::new(
+            Code::NoCheckpoint,
+            format!("When the run left that phase (event {cut}), the state database was {then}, not {now}."),
+        )
+        .hint(format!("call from the project of the run, with its configuration; {by_hand}"))
+        .detail("cut_seq", cut));
+    }
+    refuse_unfinished(kernel, target)?;
+    let engine = open(target, settings)?;
     let scopes = scopes(&engine, run, target)?;
     Ok(Work { engine, mark, scopes })
 }
@@ -112,74 +161,43 @@ fn scopes(engine: &RelationalRollbackEngine, run: &Run, target: &Target) -> Resu
 }
 
 /// What would go now.
-pub(super) fn plan(kernel: &Kernel, settings: &Settings, run: &Run, cut: Seq) -> Result<Data> {
-    let work = prepare(kernel, settings, run, cut)?;
-    let mut data = Data { database: work.engine.target().database.clone(), rows: Vec::new() };
+pub(super) fn plan(
+    kernel: &Kernel,
+    settings: &Settings,
+    run: &Run,
+    (cut, force): (Seq, bool),
+) -> Result<Data> {
+    let target = target_of(settings, &Value::Null)?;
+    let work = prepare(kernel, settings, &target, run, cut)?;
+    if !force {
+        refuse_others(kernel, &target, run, cut)?;
+    }
+    let mut data = Data::of(&target);
     for scope in &work.scopes {
-        add(&mut data.rows, &work.engine.get_mark_snapshot(&work.mark, scope)?.affected_row_counts);
+        data.add(work.engine.get_mark_snapshot(&work.mark, scope)?.affected_row_counts.iter());
     }
     Ok(data)
 }
 
-fn add(rows: &mut Vec<(String, u64)>, counts: &RowCounts) {
-    for (table, count) in counts.iter() {
-        match rows.iter_mut().find(|(known, _)| known == table) {
-            Some((_, sum)) => *sum += count,
-            None => rows.push((table.to_owned(), count)),
-        }
-    }
-}
-
-/// Takes the rows away; what is gone already is not looked for again.
-pub(super) fn take_back(
-    kernel: &Kernel,
-    settings: &Settings,
-    run: &Run,
-    (id, cut): (&RollbackId, Seq),
-) -> Result<(Data, Value)> {
-    let mut work = prepare(kernel, settings, run, cut)?;
-    let mut data = Data { database: work.engine.target().database.clone(), rows: Vec::new() };
-    let mut archives = Vec::new();
-    for (at, scope) in work.scopes.iter().enumerate() {
-        let path = archive(kernel, id, at)?;
-        let mut archive = Archive::at(&path);
-        let is_gone = archive.exists()? && work.engine.archive_state(&archive)? == ArchiveState::Applied;
-        if !is_gone {
-            let rewind = Rewind { id: id.as_str(), now: kernel.context.now() };
-            let result = work.engine.rollback_to_mark(&work.mark, scope, &rewind, &mut archive)?;
-            add(&mut data.rows, &result.deleted_row_counts);
-        }
-        archives.push(path.to_string_lossy().into_owned());
-    }
-    let detail =
-        json!({ "database": data.database.to_string_lossy(), "archives": archives, "rows": data.rows });
-    Ok((data, detail))
-}
-
-/// Puts the rows back that a rollback took.
-pub(super) fn put_back(kernel: &Kernel, settings: &Settings, id: &RollbackId, now: Timestamp) -> Result<()> {
-    let Some(target) = &settings.state else { return Ok(()) };
-    let mut engine = open(target, settings)?;
-    for at in 0.. {
-        let archive = Archive::at(archive(kernel, id, at)?);
-        if !archive.exists()? {
-            return Ok(());
-        }
-        if engine.archive_state(&archive)? == ArchiveState::Applied {
-            engine.undo(&archive, now)?;
-        }
-    }
-    Ok(())
-}
-
-fn archive(kernel: &Kernel, id: &RollbackId, at: usize) -> Result<PathBuf> {
-    use std::os::unix::fs::DirBuilderExt;
-    let store = kernel.ledger.path().parent().unwrap_or(Path::new("/"));
-    let directory = store.join("rewinds");
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&directory)
-        .while_doing(|| format!("making {}", directory.display()))?;
-    Ok(directory.join(format!("{id}-{at}.db")))
+/// Errors: `conflict` when another run worked beside this one since the cut and nothing tells their rows apart.
+fn refuse_others(kernel: &Kernel, target: &Target, run: &Run, cut: Seq) -> Result<()> {
+    let scope = run.scope_id.as_deref().filter(|_| !target.anchor.scope.is_empty());
+    let others =
+        kernel.read(|snapshot| marks::runs_beside(snapshot, &run.id, &target.database, scope, cut))?;
+    let Some(first) = others.first() else { return Ok(()) };
+    let more = match others.len() - 1 {
+        0 => String::new(),
+        n => format!(", and {n} more"),
+    };
+    Err(Diagnosis::new(
+        Code::Conflict,
+        format!(
+            "The run {}{more} worked with the same state database since, and nothing says whose rows are whose. \
+             Nothing was changed.",
+            first.short()
+        ),
+    )
+    .hint("leave the layer data out; or take all newer rows, whoever wrote them: --force; a column for `anchor: scope` tells runs apart")
+    .detail("runs", others.iter().map(ToString::to_string).collect::<Vec<_>>())
+    .detail("database", target.database.to_string_lossy().into_owned()))
 }

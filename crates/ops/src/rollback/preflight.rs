@@ -4,6 +4,7 @@ use ic_base::{Code, CompensationId, Diagnosis, Result};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::Strategy;
 use ic_events::Cut;
+use ic_saga::owner::OwnerLock;
 use ic_store::Snapshot;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -12,6 +13,7 @@ use super::Plan;
 use super::apply::{Request, Rollback};
 use super::data;
 use super::layer::Layer;
+use super::leaving;
 use super::whole::{Effects, Parts, Whole, WholeRequest, WholeStatus};
 use crate::Kernel;
 use crate::checkpoint::{self, Report, RestoreRequest, Settings, Watch, Which, Workspace};
@@ -30,14 +32,21 @@ pub(super) fn plan(
     })?;
     let mut parts = Parts::default();
     let plan = &rollback.plan;
+    OwnerLock::require_free(crate::rewind::store(kernel), &plan.run.id)?;
     if layers.contains(&Layer::Effects) {
         parts.effects = Some(kernel.read(|snapshot| plan_effects(snapshot, plan, request.force))?);
     }
     if has_tree(layers) {
-        parts.tree = Some(plan_tree(kernel, settings, request, layers, plan, watch)?);
+        let tree = plan_tree(kernel, settings, request, layers, plan, watch)?;
+        parts.commits = match &tree.git {
+            Some(git) => Some(kernel.read(|snapshot| leaving::commits(snapshot, &plan.run, &git.plan))?),
+            None => None,
+        };
+        parts.tree = Some(tree);
     }
     if layers.contains(&Layer::Data) {
-        parts.data = Some(data::plan(kernel, settings, &plan.run, plan.cut.seq)?);
+        let rows = data::plan(kernel, settings, &plan.run, (plan.cut.seq, request.force));
+        parts.data = Some(rows.map_err(|error| without_rows(error, layers))?);
     }
     if layers != [Layer::Workflow] {
         rollback.plan_hash = hash(&rollback, layers, parts.effects.as_ref(), &parts);
@@ -60,7 +69,8 @@ pub(super) fn plan_effects(snapshot: &Snapshot<'_>, plan: &Plan, force: bool) ->
     let undo = compensation::plan(snapshot, &plan.run, &Scope::After(plan.cut.clone()), force)?;
     Ok(Effects {
         compensations: undo.undo().cloned().collect(),
-        left: undo.left().map(|compensation| compensation.id.clone()).collect(),
+        left: undo.left().cloned().collect(),
+        pivot: undo.pivot,
     })
 }
 
@@ -75,21 +85,47 @@ fn plan_tree(
     let workspace = Workspace::of_run(kernel, &plan.run, settings)?;
     let target = target(kernel, &plan.cut)?;
     let strategy = strategy(&workspace, layers);
-    let request = restore_request(&target, strategy, request, true);
-    checkpoint::restore_into(&workspace, target.clone(), &request, watch).map_err(|error| {
+    let restore = restore_request(&target, strategy, request, true);
+    checkpoint::restore_into(&workspace, target.clone(), &restore, watch).map_err(|error| {
         match error.code() {
             Code::GitUnsupported | Code::GitInProgress | Code::ForeignCommits
                 if strategy == Strategy::Full =>
             {
-                let forced = match error.code() {
-                    Code::ForeignCommits => "; or take them off their branch all the same: --force",
-                    _ => "",
+                let rest = layers_but(layers, Layer::Git);
+                let (theirs, forced) = match (error.code(), request.keep_theirs) {
+                    (Code::ForeignCommits, false) => {
+                        ("", "; or take them off their branch all the same: --force")
+                    }
+                    // A file can be left out, a commit below others can not.
+                    (Code::ForeignCommits, true) => (
+                        " --keep-theirs",
+                        "; or take them off their branch all the same: --force instead of --keep-theirs",
+                    ),
+                    (_, true) => (" --keep-theirs", ""),
+                    _ => ("", ""),
                 };
-                error.hint(format!("leave git as it is: --layer=workflow,effects,files{forced}"))
+                error.hint(format!("leave git as it is: --layer={rest}{theirs}{forced}"))
             }
             _ => error,
         }
     })
+}
+
+/// Names the layers that are left without the rows, where that is a way.
+fn without_rows(error: Diagnosis, layers: &[Layer]) -> Diagnosis {
+    const WAY: &str = "leave the layer data out";
+    match error.get_hint().map(str::to_owned) {
+        Some(hint) if hint.contains(WAY) => {
+            let rest = layers_but(layers, Layer::Data);
+            error.hint(hint.replace(WAY, &format!("{WAY} (--layer={rest})")))
+        }
+        _ => error,
+    }
+}
+
+fn layers_but(layers: &[Layer], one: Layer) -> String {
+    let rest = layers.iter().filter(|layer| **layer != one);
+    rest.map(|layer| layer.as_str()).collect::<Vec<_>>().join(",")
 }
 
 pub(super) fn hash(
@@ -102,7 +138,10 @@ pub(super) fn hash(
         let ids = |list: &mut dyn Iterator<Item = &CompensationId>| {
             list.map(ToString::to_string).collect::<Vec<_>>()
         };
-        json!([ids(&mut effects.compensations.iter().map(|c| &c.id)), ids(&mut effects.left.iter())])
+        json!([
+            ids(&mut effects.compensations.iter().map(|c| &c.id)),
+            ids(&mut effects.left.iter().map(|c| &c.id))
+        ])
     });
     let tree = parts.tree.as_ref().map(|tree| tree.plan_hash.clone());
     let data = parts.data.as_ref().map(|data| json!([data.database.to_string_lossy(), data.rows]));
@@ -162,12 +201,17 @@ fn restore_request<'a>(
 /// Errors: `conflict`, naming what somebody else changed, and what cannot be undone.
 pub(super) fn refuse_conflicts(parts: &Parts, request: &WholeRequest<'_>) -> Result<()> {
     if let Some(effects) = parts.effects.as_ref().filter(|effects| !effects.left.is_empty()) {
+        let steps: Vec<&str> = effects.left.iter().map(|left| left.step.as_str()).collect();
+        let pivot = effects.pivot.as_deref().unwrap_or("Something that came after them");
         return Err(Diagnosis::new(
             Code::Conflict,
-            "Something that cannot be undone came after effects that would be: they stay. Nothing was changed.",
+            format!(
+                "{pivot} cannot be undone, and nothing that was done before it is undone without it: {}. Nothing was changed.",
+                steps.join(", ")
+            ),
         )
         .hint("--force undoes the rest all the same; --dry-run shows them")
-        .detail("left", effects.left.iter().map(ToString::to_string).collect::<Vec<_>>()));
+        .detail("left", effects.left.iter().map(|left| left.id.to_string()).collect::<Vec<_>>()));
     }
     let Some(tree) = parts.tree.as_ref().filter(|tree| !tree.conflicts.is_empty()) else {
         return Ok(());

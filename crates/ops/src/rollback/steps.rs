@@ -1,4 +1,7 @@
-//! The table `rollback_steps`: how far a rollback over several layers is.
+//! The table `rollback_steps`: how far a rollback over several layers is, and which way it goes.
+//!
+//! Forward, a step that is `done` has taken its layer back. On the way back it is `pending` again once that is put back. The last
+//! step, the settlement, remembers the way.
 
 use ic_base::{Code, Result, RollbackId, Timestamp};
 use ic_store::{Row, Snapshot, Transaction};
@@ -69,6 +72,48 @@ impl StepState {
     }
 }
 
+/// Which way a rollback goes that is not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// To its phase.
+    Forward,
+    /// It was done, and is being undone.
+    Undo,
+    /// It is being given up.
+    Abandon,
+    /// Its undo was given up: to its phase again.
+    Stand,
+}
+
+impl Course {
+    const ALL: [Self; 4] = [Self::Forward, Self::Undo, Self::Abandon, Self::Stand];
+
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Undo => "undo",
+            Self::Abandon => "abandon",
+            Self::Stand => "stand",
+        }
+    }
+
+    /// Whether what was taken back is being put back.
+    pub fn is_back(self) -> bool {
+        match self {
+            Self::Undo | Self::Abandon => true,
+            Self::Forward | Self::Stand => false,
+        }
+    }
+}
+
+/// Which way a rollback with these steps goes, or went last.
+pub fn course(all: &[Step]) -> Course {
+    let kept =
+        all.iter().find(|step| step.kind == StepKind::Settle).and_then(|step| step.detail["course"].as_str());
+    Course::ALL.into_iter().find(|course| kept == Some(course.as_str())).unwrap_or(Course::Forward)
+}
+
 /// A step of a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
@@ -116,7 +161,9 @@ pub fn next_command(id: &RollbackId, all: &[Step]) -> String {
     let failed = all.iter().find(|step| step.state == StepState::Failed);
     let needs_force = failed.is_some_and(|step| {
         let code = step.error.as_deref().and_then(|error| error.split(':').next());
-        step.kind == StepKind::Tree && DECIDED_BY_FORCE.iter().any(|known| code == Some(known.as_str()))
+        let kinds =
+            if course(all).is_back() { [StepKind::Tree; 2] } else { [StepKind::Tree, StepKind::Data] };
+        kinds.contains(&step.kind) && DECIDED_BY_FORCE.iter().any(|known| code == Some(known.as_str()))
     });
     format!("ic rollback resume {}{} --yes", id.short(), if needs_force { " --force" } else { "" })
 }
@@ -135,6 +182,19 @@ pub(super) fn insert(
         )?;
     }
     Ok(())
+}
+
+/// Records which way a rollback goes from now on, and that its settlement is to come.
+pub(super) fn set_course(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    id: &RollbackId,
+    all: &[Step],
+    course: Course,
+) -> Result<()> {
+    let mut settle = all.iter().filter(|step| step.kind == StepKind::Settle);
+    let detail = serde_json::json!({ "course": course.as_str() });
+    settle.try_for_each(|step| set(tx, now, id, step.ord, StepState::Pending, (Some(&detail), None)))
 }
 
 /// Records how far a step is; a `None` leaves what is known of what it did.

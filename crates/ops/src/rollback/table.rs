@@ -123,10 +123,14 @@ pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<Remembered>> {
     snapshot.query_all(&format!("SELECT {COLUMNS} FROM rollbacks WHERE seq > 0 ORDER BY seq"), &[], from_row)
 }
 
+/// The rollback of a run that is not finished, if there is one.
+pub fn unfinished_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Option<Remembered>> {
+    Ok(of_run(snapshot, run_id)?.into_iter().find(|rollback| !rollback.status.is_over()))
+}
+
 /// Errors: `rolling_back` while a rollback of the run is not finished, naming it.
 pub fn require_finished(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<()> {
-    let unfinished = of_run(snapshot, run_id)?.into_iter().find(|rollback| !rollback.status.is_over());
-    let Some(rollback) = unfinished else { return Ok(()) };
+    let Some(rollback) = unfinished_of(snapshot, run_id)? else { return Ok(()) };
     Err(Diagnosis::new(
         Code::RollingBack,
         format!("The run {} is in the middle of the rollback {}.", run_id.short(), rollback.id.short()),

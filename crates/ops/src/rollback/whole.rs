@@ -5,7 +5,7 @@
 //! step that was begun and not finished is begun again: effects that are undone are not open any more, a restore
 //! settles the one before it and then finds nothing to do.
 
-use ic_base::{Code, CompensationId, Diagnosis, Result, RollbackId};
+use ic_base::{Code, Diagnosis, Result, RollbackId};
 use ic_dispatch::cancel_by_phases;
 use ic_events::{EventType, NewEvent};
 use ic_phase::run;
@@ -15,14 +15,16 @@ use serde_json::json;
 
 use super::apply::{Request, Rollback};
 use super::carry::{carry_on, event};
-use super::data::Data;
+use super::data::{self, Data};
 use super::layer::{self, Layer};
+use super::leaving::LeavingCommit;
 use super::preflight::{has_tree, hash, plan, plan_effects, refuse_conflicts};
 use super::steps::{self, Step, StepKind, StepState};
 use super::table::{self, Remembered, RollbackStatus};
+use super::undo::go_back;
 use crate::Kernel;
 use crate::checkpoint::{Report, Settings, Watch};
-use crate::compensation::{Saga, Sink};
+use crate::compensation::{self, Saga, Sink};
 
 /// What is to be taken back, and how.
 #[derive(Debug, Clone)]
@@ -45,7 +47,9 @@ pub struct Effects {
     /// In the order of undoing.
     pub compensations: Vec<Compensation>,
     /// Those that are not undone.
-    pub left: Vec<CompensationId>,
+    pub left: Vec<Compensation>,
+    /// The step that cannot be undone, and because of which some are left.
+    pub pivot: Option<String>,
 }
 
 /// What the layers outside of the ledger do, or did.
@@ -55,6 +59,8 @@ pub struct Parts {
     pub effects: Option<Effects>,
     /// Files and git's state.
     pub tree: Option<Report>,
+    /// Commits that leave their branches, newest first; `None` if git's state stays.
+    pub commits: Option<Vec<LeavingCommit>>,
     /// Rows of the application's tables.
     pub data: Option<Data>,
 }
@@ -124,42 +130,73 @@ pub fn roll_back(
     Ok(Whole {
         rollback: Rollback { done: Some((id, outcome.remembered.seq)), ..begun.rollback },
         layers: begun.layers,
-        parts: outcome.parts,
+        // The restore no longer tells them apart, if it was interrupted.
+        parts: Parts { commits: begun.parts.commits, ..outcome.parts },
         status: if is_done { WholeStatus::RolledBack } else { WholeStatus::RollingBack },
         steps: outcome.steps,
     })
 }
 
-/// Goes on with a rollback that stopped, or whose process died. `skip_step`: what failed is passed over.
+/// What is to be gone on with, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ResumeRequest<'a> {
+    /// The rollback, or its run.
+    pub rollback: &'a str,
+    /// The step that failed is passed over.
+    pub skip_step: bool,
+    /// The effects of these steps stay as they are.
+    pub skip_effects: &'a [String],
+    /// Why they are left.
+    pub reason: Option<&'a str>,
+    /// Conflicts get the checkpoint's state, and pivots hold nothing.
+    pub force: bool,
+}
+
+/// Goes on with a rollback that stopped, or whose process died: the way that it went last, forward or back.
 ///
-/// Errors: `work_running` while another process works on it, `conflict` when there is nothing to resume.
+/// Errors: `work_running` while another process works on it, `conflict` when there is nothing to resume or to pass over,
+/// `compensation_not_found` for an effect that is not open.
 pub fn resume(
     kernel: &Kernel,
     settings: &Settings,
-    reference: &str,
-    (skip_step, force): (bool, bool),
+    request: &ResumeRequest<'_>,
     sink: &mut dyn Sink,
     watch: &Watch,
 ) -> Result<Outcome> {
-    let (saga, remembered) = take_unfinished(kernel, settings, reference)?;
-    if skip_step {
-        saga.write(|tx, now| {
-            let open = steps::of_rollback(tx, &remembered.id)?.into_iter().find(|step| !step.state.is_over());
-            // What was not tried yet is not passed over, and neither is the end.
-            let was_tried = |step: &Step| matches!(step.state, StepState::Failed | StepState::Running);
-            let Some(step) = open.filter(|step| step.kind != StepKind::Settle && was_tried(step)) else {
-                return Err(Diagnosis::new(
-                    Code::Conflict,
-                    "No step of it has failed, so none can be passed over.",
-                )
-                .hint(format!("see: ic rollback show {}", remembered.id.short())));
-            };
-            let event = event(&remembered, EventType::RollbackStepSkipped, step.kind);
-            ic_events::append(tx, now, &event)?;
-            steps::set(tx, now, &remembered.id, step.ord, StepState::Skipped, (None, step.error.as_deref()))
-        })?;
+    let (saga, remembered, all) = take_unfinished(kernel, settings, request.rollback)?;
+    if request.skip_step {
+        skip_step(&saga, &remembered, request.reason)?;
     }
-    carry_on(&saga, &remembered.id, force, sink, watch)
+    if !request.skip_effects.is_empty() {
+        compensation::leave(&saga, request.skip_effects, request.reason.unwrap_or_default())?;
+    }
+    let course = steps::course(&all);
+    if course.is_back() {
+        let undone = go_back(&saga, remembered, (course, request.force), watch)?;
+        let parts = Parts { tree: undone.tree.into_iter().next(), data: undone.data, ..Parts::default() };
+        return Ok(Outcome { remembered: undone.remembered, steps: undone.steps, parts });
+    }
+    carry_on(&saga, &remembered.id, request.force, sink, watch)
+}
+
+/// Records that the step which failed is left as it is. Errors: `conflict` if none did.
+fn skip_step(saga: &Saga<'_>, remembered: &Remembered, reason: Option<&str>) -> Result<()> {
+    saga.write(|tx, now| {
+        // What was not tried yet is not passed over, and neither is the end.
+        let was_tried = |step: &Step| {
+            step.kind != StepKind::Settle && matches!(step.state, StepState::Failed | StepState::Running)
+        };
+        let Some(step) = steps::of_rollback(tx, &remembered.id)?.into_iter().find(was_tried) else {
+            return Err(Diagnosis::new(
+                Code::Conflict,
+                "No step of it has failed, so none can be passed over.",
+            )
+            .hint(format!("see: ic rollback show {}", remembered.id.short())));
+        };
+        let skipped = NewEvent { reason, ..event(remembered, EventType::RollbackStepSkipped, step.kind) };
+        ic_events::append(tx, now, &skipped)?;
+        steps::set(tx, now, &remembered.id, step.ord, StepState::Skipped, (None, step.error.as_deref()))
+    })
 }
 
 /// Takes over the run of an unfinished rollback. What the reference names is looked up again once the run is ours: whoever had
@@ -168,11 +205,28 @@ pub(super) fn take_unfinished<'k>(
     kernel: &'k Kernel,
     settings: &'k Settings,
     reference: &str,
-) -> Result<(Saga<'k>, Remembered)> {
+) -> Result<(Saga<'k>, Remembered, Vec<Step>)> {
     let remembered = kernel.read(|snapshot| unfinished(kernel, snapshot, reference))?;
     let saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
-    let remembered = kernel.read(|snapshot| unfinished(kernel, snapshot, remembered.id.as_str()))?;
-    Ok((saga, remembered))
+    let (remembered, steps) = kernel.read(|snapshot| {
+        let remembered = unfinished(kernel, snapshot, remembered.id.as_str())?;
+        let steps = steps::of_rollback(snapshot, &remembered.id)?;
+        Ok((remembered, steps))
+    })?;
+    Ok((saga, remembered, steps))
+}
+
+/// The rollback that is named, by its own id or by its run's (the newest of it), with its steps. Errors: `rollback_not_found`.
+pub fn named(kernel: &Kernel, reference: &str) -> Result<(Remembered, Vec<Step>)> {
+    kernel.read(|snapshot| {
+        let remembered = table::resolve(snapshot, reference).or_else(|error| {
+            let run = kernel.run(snapshot, reference).map(|run| run.id);
+            let newest = run.and_then(|run| table::of_run(snapshot, &run)).ok().and_then(|mut all| all.pop());
+            newest.ok_or(error)
+        })?;
+        let steps = steps::of_rollback(snapshot, &remembered.id)?;
+        Ok((remembered, steps))
+    })
 }
 
 /// The rollback that is named, by its own id or by its run's. Errors: `conflict` if nothing of it is left to do.
@@ -230,6 +284,7 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
             "keep_theirs": request.keep_theirs,
             "mine": request.mine,
             "strategy": parts.tree.as_ref().map(|tree| tree.strategy.as_str()),
+            "state": parts.data.as_ref().map(|_| data::to_json(saga.settings)),
         });
         table::insert(tx, now, &whole, (id, seq), (RollbackStatus::InProgress, &layers), &remembered)?;
         steps::insert(tx, now, id, &kinds(&layers))?;

@@ -54,8 +54,7 @@ impl<'k> Journal<'k> {
             scope_id: None,
             metadata: serde_json::json!({ "tasks": name }).to_string(),
         };
-        let checkpoints = settings.checkpointing.auto.then_some(settings);
-        let created = ic_ops::run::create(kernel, new, checkpoints)?;
+        let created = ic_ops::run::create(kernel, new, Some(settings))?;
         let warnings = created.warnings.into_iter().map(|warning| warning.message).collect();
         let saga = Saga::take(kernel, settings, &created.run.id)?;
         Ok((Self { saga, run: created.run }, warnings))
@@ -126,9 +125,8 @@ impl<'k> Journal<'k> {
     pub(super) fn complete(&mut self) -> Result<()> {
         let expect = format!("{}@{}", self.run.phase, self.run.epoch);
         let request = advance::Request { expect: Some(&expect), ..advance::Request::default() };
-        let settings = self.saga.settings;
-        let checkpoints = settings.checkpointing.auto.then_some(settings);
-        let outcome = advance::advance(self.saga.kernel, self.run.id.as_str(), &request, checkpoints)?;
+        let kept = Some(self.saga.settings);
+        let outcome = advance::advance(self.saga.kernel, self.run.id.as_str(), &request, kept)?;
         if !outcome.advanced() {
             return Err(Diagnosis::new(
                 Code::GateBlocked,

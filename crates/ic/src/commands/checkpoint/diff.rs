@@ -67,8 +67,11 @@ impl Diff {
             Ok(())
         })?;
         if let Some(shape) = self.shape(session.output.format, session.output.json_was_asked_for()) {
-            let printer =
-                render::diff::Printer { objects: &workspace.objects, colours: Output::has_colours() };
+            let printer = render::diff::Printer {
+                objects: &workspace.objects,
+                colours: Output::has_colours(),
+                is_terminal: Output::is_terminal(),
+            };
             session.output.exact(|sink| printer.write(shape, &differences, sink))?;
             return Ok(Exit::Done);
         }

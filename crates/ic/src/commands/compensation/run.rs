@@ -28,6 +28,7 @@ use crate::signals;
   ic compensation run @ --yes
   ic compensation run @ --to-phase planned --yes             # what was begun after the run last left planned
   ic compensation run @ --step deploy --policy continue --yes
+  ic compensation run @ --skip bill --reason 'refunded by hand' --yes     # what can never be undone
 
 Exit 4 when something is left: it is named, with the command that goes on. Every attempt is recorded before it is made; if
 this process dies, the next call first ends what it left running, and makes the attempt again with the same
@@ -50,6 +51,12 @@ pub(crate) struct Undo {
     /// Undo what was done before a pivot, too
     #[arg(long)]
     force: bool,
+    /// Leave the effect of this step as it is, by decision; needs --reason. May be given several times
+    #[arg(long, value_name = "S", requires = "reason", conflicts_with = "dry_run")]
+    skip: Vec<String>,
+    /// Why something is left
+    #[arg(long, value_name = "TEXT", requires = "skip")]
+    reason: Option<String>,
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -77,12 +84,14 @@ impl From<Policy> for FailurePolicy {
 impl Undo {
     /// Shows the plan and asks on a terminal; elsewhere it needs `--yes`.
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let left = input::labels("--skip", &self.skip)?;
         let request = Request {
             run: &self.run,
             scope: self.scope()?,
             dry_run: self.dry_run,
             policy: self.policy.into(),
             force: self.force,
+            skip: (&left, input::optional_text("--reason", self.reason.as_deref())?.unwrap_or_default()),
             interrupted: Arc::default(),
         };
         let kernel = session.kernel_for(self.door.as_deref())?;

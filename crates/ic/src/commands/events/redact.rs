@@ -32,7 +32,7 @@ impl Redact {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::text("--reason", &self.reason)?;
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let redaction_seq = redact::redact(&kernel, self.seq, reason)?;
+        let redaction_seq = redact::redact(&kernel, self.seq, reason, ic_workflow::redact)?;
         session.output.record(&RedactedJson { seq: self.seq, redaction_seq }, || {
             format!("Event {} is redacted; event {redaction_seq} says so.\n", self.seq)
         })?;

@@ -19,12 +19,14 @@ impl Version {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let record = VersionJson {
             version: env!("CARGO_PKG_VERSION"),
+            commit: option_env!("IC_BUILD_COMMIT"),
             schema_version: ic_store::LATEST,
             sqlite: ic_store::sqlite_version(),
         };
         session.output.record(&record, || {
+            let commit = record.commit.map(|commit| format!("commit {commit}, ")).unwrap_or_default();
             format!(
-                "ic {} (ledger schema {}, SQLite {})\n",
+                "ic {} ({commit}ledger schema {}, SQLite {})\n",
                 record.version, record.schema_version, record.sqlite
             )
         })?;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::rewind::{self, Outcome, Request};
+use ic_ops::rewind::{self, Found, Outcome, Request};
 
 use super::{finish, is_wanted, watch};
 use crate::commands::input;
@@ -59,7 +59,10 @@ impl To {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let config = session.config(&kernel.project.root)?.config;
-        let setup = rewind::setup(&kernel, &config)?;
+        let Found { setup, warning } = rewind::setup(&kernel, &config)?;
+        if let Some(warning) = &warning {
+            session.output.warn(&warning.message);
+        }
         let settings = session.checkpoint_settings(&kernel)?;
         let request = Request {
             task: input::text("TASK", &self.task)?,
@@ -69,9 +72,9 @@ impl To {
         };
         if self.dry_run {
             let preview = rewind::preview(&kernel, &settings, &setup, &request)?;
-            session
-                .output
-                .record(&RewindPreviewJson::from(&preview), || render::rewind::preview(&preview))?;
+            session.output.record(&RewindPreviewJson::new(&preview, warning.as_ref()), || {
+                render::rewind::preview(&preview)
+            })?;
             return Ok(Exit::Done);
         }
         let text = || {
@@ -82,9 +85,9 @@ impl To {
             return Ok(Exit::No);
         }
         match rewind::rewind(&kernel, &settings, &setup, &request, &watch()?)? {
-            Outcome::Begun(entry) => finish(session, &entry),
+            Outcome::Begun(entry) => finish(session, &kernel, &settings, &entry, warning),
             Outcome::NothingToDo(preview) => {
-                session.output.record(&RewindJson::nothing_to_do(&preview), || {
+                session.output.record(&RewindJson::nothing_to_do(&preview, warning.as_ref()), || {
                     render::rewind::nothing_to_do(&preview)
                 })?;
                 Ok(Exit::Done)

@@ -29,12 +29,11 @@ pub(crate) struct Undo {
 impl Undo {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let settings = session.checkpoint_settings(&kernel)?;
         let text = || rewind::show(&kernel, Some(&self.id)).map(|entry| render::rewind::entry(&entry));
         if !is_wanted(session, self.yes, "Put its rows back?", text)? {
             return Ok(Exit::No);
         }
-        let undone = rewind::undo(&kernel, &settings, &self.id)?;
+        let undone = rewind::undo(&kernel, session.options().busy_timeout, &self.id)?;
         session.output.record(&RewindJson::undone(&undone), || render::rewind::undone(&undone))?;
         Ok(Exit::Done)
     }

@@ -52,8 +52,9 @@ impl Advance {
             disable_gates: input::optional_text("--reason", self.reason.as_deref())?,
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let checkpoints = if self.no_checkpoint { None } else { session.automatic_checkpoints(&kernel)? };
-        let outcome = advance::advance(&kernel, &self.run, &request, checkpoints.as_ref())?;
+        let project = Session::project_of(&kernel, &self.run);
+        let kept = session.kept_along_the_way(&kernel, &project, !self.no_checkpoint)?;
+        let outcome = advance::advance(&kernel, &self.run, &request, kept.as_ref())?;
         for warning in &outcome.warnings {
             session.output.warn(&warning.message);
         }

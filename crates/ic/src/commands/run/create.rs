@@ -68,6 +68,7 @@ impl Create {
             Some(project) => input::project(session, project)?,
             None => kernel.project.root.clone(),
         };
+        let kept = session.kept_along_the_way(&kernel, &project_dir, true)?;
         let new = NewRun {
             id: RunId::from_ledger(String::new()),
             goal: input::text("--goal", &self.goal)?.to_owned(),
@@ -79,8 +80,7 @@ impl Create {
             scope_id: input::optional_label("--scope-id", self.scope_id.as_deref())?,
             metadata: serde_json::Value::Object(metadata).to_string(),
         };
-        let checkpoints = session.automatic_checkpoints(&kernel)?;
-        let run::Created { run, warnings } = run::create(&kernel, new, checkpoints.as_ref())?;
+        let run::Created { run, warnings } = run::create(&kernel, new, kept.as_ref())?;
         for warning in &warnings {
             session.output.warn(&warning.message);
         }

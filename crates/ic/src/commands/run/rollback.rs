@@ -2,7 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use ic_base::{Code, Diagnosis, Result};
-use ic_ops::checkpoint::Watch;
+use ic_ops::Kernel;
+use ic_ops::checkpoint::{Warning, Watch};
 use ic_ops::rollback::code::{self, Scope};
 use ic_ops::rollback::{self, Request, Whole, WholeRequest, WholeStatus};
 
@@ -27,11 +28,11 @@ use crate::session::Session;
   ic run rollback @ --to-phase executing --include-target        # redo the current phase
   ic run rollback @ --layer=code --to-phase planned --json | jq -r '.revert_order[]' | xargs -rn1 git revert --no-edit
 
-  ic run rollback @ --to-phase planned --layer=all --dry-run     # state, effects, git and files: one plan
+  ic run rollback @ --to-phase planned --layer=all --dry-run     # state, effects, git, files and rows: one plan
   ic run rollback @ --to-phase planned --layer=all --yes
 
---layer=all takes back the run's outside effects, git's state and files with it, each to what it was when the run last left
-that phase; what somebody else changed is named and refused. `ic rollback undo` brings back what can be brought back.
+--layer=all takes back the run's outside effects, git's state, files and rows of the state database with it, each to what it was
+when the run last left that phase; what somebody else changed is named and refused. `ic rollback undo` brings back what can be brought back.
 Exit 4 when a step failed: the run stays closed, and ic rollback resume goes on.
 
 --layer=code only reads: it answers which commits and files came from where. git is never run. Revert before you
@@ -61,13 +62,13 @@ pub(crate) struct Rollback {
     /// With --layer=code: only what dispatches of this phase left
     #[arg(long, value_name = "P", conflicts_with = "to_phase", requires = "layer")]
     phase: Option<String>,
-    /// Replace what somebody else changed, and undo effects beyond what cannot be undone
+    /// Replace what somebody else changed, take rows that another run may have written, and undo effects beyond what cannot be undone
     #[arg(long, requires = "layer")]
     force: bool,
     /// Leave what somebody else changed
     #[arg(long, requires = "layer", conflicts_with = "force")]
     keep_theirs: bool,
-    /// Only files that this run recorded
+    /// Only files that this run recorded, whoever calls
     #[arg(long, requires = "layer")]
     mine: bool,
     /// Do not ask; the workflow layer alone never asks
@@ -128,7 +129,7 @@ impl Rollback {
     /// Over several layers: shows the plan and asks on a terminal; elsewhere it needs `--yes`.
     fn whole(&self, session: &mut Session, layers: &[rollback::Layer]) -> Result<Exit> {
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let settings = session.checkpoint_settings(&kernel)?;
+        let settings = session.settings_of_project(&kernel, &Session::project_of(&kernel, &self.run))?;
         let mut layers = layers.to_vec();
         if self.layer.contains(&Layer::All) && settings.state.is_some() {
             layers.push(rollback::Layer::Data);
@@ -151,16 +152,48 @@ impl Rollback {
             }
             let dry = WholeRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
             let preview = rollback::roll_back(&kernel, &settings, &dry, &mut progress, &watch)?;
-            if !Session::ask(&render::rollback::whole(&preview), "Roll back?")? {
+            if !Session::ask(&render::rollback::plan(&preview), "Roll back?")? {
                 return Ok(Exit::No);
+            }
+            if let Some(warning) = self.left_rows(&kernel, &preview)? {
+                session.output.warn(&warning.message);
             }
             let hash = preview.rollback.plan_hash.clone();
             let sure = WholeRequest { base: Request { expect_plan: Some(&hash), ..request.base }, ..request };
             let whole = rollback::roll_back(&kernel, &settings, &sure, &mut progress, &watch)?;
-            return finish(session, &whole);
+            return self.finish(session, &kernel, &whole);
         }
         let whole = rollback::roll_back(&kernel, &settings, &request, &mut progress, &watch)?;
-        finish(session, &whole)
+        self.finish(session, &kernel, &whole)
+    }
+
+    /// Set when everything was meant and rows are left, because nothing says any more where they are.
+    fn left_rows(&self, kernel: &Kernel, whole: &Whole) -> Result<Option<Warning>> {
+        if !self.layer.contains(&Layer::All) || whole.layers.contains(&rollback::Layer::Data) {
+            return Ok(None);
+        }
+        let database = rollback::marked_database(kernel, whole.rollback.plan.cut.seq)?;
+        Ok(database.map(|database| Warning {
+            code: "rows_stay",
+            message: format!(
+                "no state database is configured any more: the rows of {} stay as they are",
+                render::path_text(&database)
+            ),
+        }))
+    }
+
+    /// Prints what is planned or done.
+    fn finish(&self, session: &mut Session, kernel: &Kernel, whole: &Whole) -> Result<Exit> {
+        let warning = self.left_rows(kernel, whole)?;
+        if let Some(warning) = &warning {
+            session.output.warn(&warning.message);
+        }
+        let record = RollbackJson::from(whole).warned(warning.as_ref());
+        session.output.record(&record, || render::rollback::whole(whole))?;
+        Ok(match whole.status {
+            WholeStatus::Planned | WholeStatus::RolledBack => Exit::Done,
+            WholeStatus::RollingBack => Exit::Partly,
+        })
     }
 
     fn request(&self) -> Result<Request<'_>> {
@@ -205,14 +238,6 @@ impl Rollback {
         session.output.record(&CodeJson::new(&run, &report), || render::rollback::code(&report))?;
         Ok(Exit::Done)
     }
-}
-
-fn finish(session: &mut Session, whole: &Whole) -> Result<Exit> {
-    session.output.record(&RollbackJson::from(whole), || render::rollback::whole(whole))?;
-    Ok(match whole.status {
-        WholeStatus::Planned | WholeStatus::RolledBack => Exit::Done,
-        WholeStatus::RollingBack => Exit::Partly,
-    })
 }
 
 fn usage(message: &str) -> Diagnosis {

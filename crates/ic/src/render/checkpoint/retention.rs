@@ -26,9 +26,12 @@ pub(crate) fn pruned(pruned: &Pruned) -> String {
 /// What a purge took out.
 pub(crate) fn purged(purged: &Purged) -> String {
     let name = path_text(&path_from_bytes(&purged.path));
+    if purged.checkpoints.is_empty() {
+        return format!("No checkpoint holds {name}; nothing was taken out.\n");
+    }
     let held = counted(purged.checkpoints.len(), "checkpoint");
     let mut out = format!(
-        "{name} was in {held}; {} of its content are gone for good.\n",
+        "{name} was in {held}; its content ({}) is gone for good.\n",
         counted(count(purged.objects), "object")
     );
     for path in &purged.shared {

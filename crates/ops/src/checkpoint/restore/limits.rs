@@ -13,6 +13,15 @@ use ic_store::path_bytes;
 
 use super::super::Workspace;
 
+/// Whose files are meant by `--mine`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// The calling dispatch's, else those of the checkpoint's run.
+    Caller,
+    /// Those of the checkpoint's run, whoever calls: a rollback is of a run.
+    Run,
+}
+
 impl Workspace<'_> {
     /// Narrows a restore of `target` down as its strategy and `--mine` ask.
     pub(super) fn narrow(
@@ -20,7 +29,7 @@ impl Workspace<'_> {
         limits: &mut Limits,
         target: &Checkpoint,
         strategy: Strategy,
-        mine: bool,
+        whose: Option<Whose>,
     ) -> Result<()> {
         let mut narrow = |paths: BTreeSet<Vec<u8>>| {
             limits.only = Some(match limits.only.take() {
@@ -33,8 +42,8 @@ impl Workspace<'_> {
         {
             narrow(paths);
         }
-        if mine {
-            narrow(self.recorded_by_the_caller(target)?);
+        if let Some(whose) = whose {
+            narrow(self.recorded(target, whose)?);
         }
         Ok(())
     }
@@ -55,9 +64,9 @@ impl Workspace<'_> {
     /// The files that the calling dispatch recorded, else the checkpoint's run since the checkpoint.
     ///
     /// Errors: `invalid_value` when there is neither.
-    fn recorded_by_the_caller(&self, target: &Checkpoint) -> Result<BTreeSet<Vec<u8>>> {
+    fn recorded(&self, target: &Checkpoint, whose: Whose) -> Result<BTreeSet<Vec<u8>>> {
         self.kernel.read(|snapshot| {
-            let caller = self.kernel.calling_dispatch(snapshot)?;
+            let caller = self.kernel.calling_dispatch(snapshot)?.filter(|_| whose == Whose::Caller);
             let mut paths = BTreeSet::new();
             match (&caller, &target.link.run_id) {
                 (Some(dispatch), _) => {

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use super::super::Workspace;
 use super::super::git::GitRestore;
 use super::super::shot::{Purpose, Shot};
+use super::limits::Whose;
 use super::refusal::{plan_changed, refused};
 use super::{Conflict, Report, Request, Status};
 
@@ -106,7 +107,8 @@ fn plan_report(
         Some(strategy) => strategy,
         None => workspace.usual_strategy(&target, request)?,
     };
-    workspace.narrow(&mut limits, &target, strategy, request.mine)?;
+    let whose = request.mine.then_some(if leaves_others { Whose::Run } else { Whose::Caller });
+    workspace.narrow(&mut limits, &target, strategy, whose)?;
     let (shot, mut differences) = workspace.compare(&target, &limits, watch)?;
     let git = if strategy.has_git() {
         Some(workspace.plan_git(&target, &shot, (request.force, leaves_others))?)

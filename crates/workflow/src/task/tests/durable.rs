@@ -223,6 +223,7 @@ fn a_run_whose_undo_was_lost_is_opened_again_by_hand() {
         scope: effects::Scope::All,
         policy: FailurePolicy::Stop,
         force: false,
+        skip: (&[], ""),
         dry_run: false,
         interrupted: Arc::default(),
     };

@@ -1,0 +1,103 @@
+//! `ic man`
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+
+use crate::exit::Exit;
+use crate::json::ManJson;
+use crate::man::{Page, pages};
+use crate::render::{counted, path_text};
+use crate::session::Session;
+
+/// Write the manual into a directory: a page for `ic`, for each noun and for each verb.
+///
+/// The directory is made if only it is missing. All pages are written, or none is; what stands there already is left as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic man ~/.local/share/man/man1     # from then on: man ic-run-rollback
+  ic man pages                       # to look at one: man -l pages/ic.1")]
+pub(crate) struct Man {
+    /// The directory
+    #[arg(value_name = "DIR")]
+    pages: PathBuf,
+}
+
+impl Man {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let directory = session.directory.join(&self.pages);
+        let pages = pages();
+        let written = write(&pages, &directory)?;
+        let (all, changed) = (counted(pages.len(), "page"), written.len());
+        session.output.record(&ManJson::new(&directory, pages.len(), written), || match changed {
+            0 => format!("The manual is already there: {all} in {}\n", path_text(&directory)),
+            _ => format!("Wrote {changed} of {all} into {}\n", path_text(&directory)),
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Writes the pages that are not there yet as they should be, and returns their names.
+///
+/// Errors: `invalid_value` if `directory` is none and cannot become one; nothing is changed then, nor when a page cannot be written.
+fn write(pages: &[Page], directory: &Path) -> Result<Vec<String>> {
+    let is_new = make(directory)?;
+    let changed: Vec<&Page> = pages
+        .iter()
+        .filter(|page| fs::read(directory.join(&page.name)).ok().as_deref() != Some(page.text.as_bytes()))
+        .collect();
+    if !changed.is_empty() {
+        let stage = directory.join(format!(".ic-man-{}", std::process::id()));
+        let result = lay(&changed, directory, &stage);
+        // Nothing of it is needed any more, and it hides nothing.
+        let _ = fs::remove_dir_all(&stage);
+        if result.is_err() && is_new {
+            let _ = fs::remove_dir(directory);
+        }
+        result?;
+    }
+    Ok(changed.iter().map(|page| page.name.clone()).collect())
+}
+
+/// Makes the directory if it is missing; whether it was.
+fn make(directory: &Path) -> Result<bool> {
+    match fs::create_dir(directory) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists && directory.is_dir() => Ok(false),
+        Err(e) if matches!(e.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
+            Err(not_a_directory(directory, "is not a directory"))
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            Err(not_a_directory(directory, "cannot be made: the directory above it does not exist"))
+        }
+        Err(e) => Err(e).while_doing(|| format!("making the directory {}", directory.display())),
+    }
+}
+
+/// Writes the pages aside, then puts each into its place: what is left to fail by then is the directory itself.
+fn lay(pages: &[&Page], directory: &Path, stage: &Path) -> Result<()> {
+    for page in pages {
+        let place = directory.join(&page.name);
+        if place.is_dir() {
+            return Err(not_a_directory(&place, "is a directory, where a page belongs"));
+        }
+    }
+    fs::create_dir(stage).while_doing(|| format!("writing into {}", directory.display()))?;
+    for page in pages {
+        fs::write(stage.join(&page.name), &page.text).while_doing(|| format!("writing {}", page.name))?;
+    }
+    for page in pages {
+        let place = directory.join(&page.name);
+        fs::rename(stage.join(&page.name), &place).while_doing(|| format!("writing {}", place.display()))?;
+    }
+    Ok(())
+}
+
+fn not_a_directory(path: &Path, what: &str) -> Diagnosis {
+    Diagnosis::new(Code::InvalidValue, format!("{} {what}.", path.display()))
+        .hint("name a directory for manual pages, as in: ic man ~/.local/share/man/man1")
+        .detail("value", "DIR")
+}

@@ -1,0 +1,177 @@
+//! What can stand at the cursor: the answer to a shell that completes a command line.
+//!
+//! The scripts of `ic completions` call the program again with `IC_COMPLETE=SHELL` and what was typed. The answer is a candidate a
+//! line; whatever goes wrong is an empty answer, for nobody who presses a key wants an error. A ledger is only looked at: none is
+//! made, none is migrated, and no more of it is read than a person can choose from.
+
+mod bash;
+mod files;
+mod ledger;
+mod position;
+mod typed;
+mod values;
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+
+use clap::{Arg, CommandFactory, ValueEnum};
+
+use crate::cli::Cli;
+use crate::environment::Environment;
+use position::Position;
+
+/// A shell whose lines can be completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    /// Bash 4 or later
+    Bash,
+    /// Zsh 5 or later
+    Zsh,
+    /// Fish 3 or later
+    Fish,
+}
+
+impl Shell {
+    /// The shell that asks; `None` in every call but a completion.
+    pub(crate) fn asking(environment: &Environment) -> Option<Self> {
+        match environment.complete.as_deref()?.to_str()? {
+            "bash" => Some(Self::Bash),
+            "zsh" => Some(Self::Zsh),
+            "fish" => Some(Self::Fish),
+            _ => None,
+        }
+    }
+
+    /// The script that makes this shell ask.
+    pub(crate) fn script(self) -> &'static str {
+        match self {
+            Self::Bash => include_str!("complete/ic.bash"),
+            Self::Zsh => include_str!("complete/ic.zsh"),
+            Self::Fish => include_str!("complete/ic.fish"),
+        }
+    }
+}
+
+/// One thing that can stand at the cursor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Candidate {
+    /// The whole word.
+    value: OsString,
+    /// What it is, on one line; may be empty.
+    about: String,
+}
+
+impl Candidate {
+    fn new(value: impl Into<OsString>, about: impl Into<String>) -> Self {
+        Self { value: value.into(), about: about.into() }
+    }
+
+    /// The same behind what stands before it in the word: `--layer=` or `git,`.
+    fn behind(self, before: &OsStr) -> Self {
+        let mut value = before.to_owned();
+        value.push(&self.value);
+        Self { value, ..self }
+    }
+
+    /// Whether a shell can be told of it: a line is one candidate, and a tab ends its value.
+    fn is_one_line(&self) -> bool {
+        !self.value.as_bytes().iter().any(|byte| matches!(byte, b'\n' | b'\t' | b'\r' | 0))
+    }
+}
+
+/// Prints what can stand at the cursor. `arguments` are those of the shell's script, without the program's name.
+pub(crate) fn answer(shell: Shell, arguments: Vec<OsString>, environment: &Environment) {
+    let lines = match shell {
+        Shell::Bash => bash::answer(&arguments, environment),
+        Shell::Zsh => Some(described(arguments, environment)),
+        Shell::Fish => {
+            let mut words = arguments;
+            if let Some(last) = words.last_mut() {
+                *last = typed::unquoted(last.as_bytes(), typed::Rules::Fish);
+            }
+            Some(described(words, environment))
+        }
+    };
+    // A shell that went away wants no answer.
+    let _ = std::io::stdout().lock().write_all(&lines.unwrap_or_default());
+}
+
+/// A line for each candidate: the word, and what it is after a tab. The last of `words` is the one that is being typed.
+fn described(mut words: Vec<OsString>, environment: &Environment) -> Vec<u8> {
+    let typed = words.pop().unwrap_or_default();
+    let mut lines = Vec::new();
+    for candidate in candidates(&words, &typed, environment) {
+        lines.extend_from_slice(candidate.value.as_bytes());
+        if !candidate.about.is_empty() {
+            lines.push(b'\t');
+            lines.extend_from_slice(candidate.about.as_bytes());
+        }
+        lines.push(b'\n');
+    }
+    lines
+}
+
+/// What can stand after `words` that begins with `typed`.
+fn candidates(words: &[OsString], typed: &OsStr, environment: &Environment) -> Vec<Candidate> {
+    let mut tree = Cli::command();
+    tree.build();
+    let mut found = Position::after(&tree, words).map(|at| all(&at, typed, environment)).unwrap_or_default();
+    found.retain(|c| c.value.as_bytes().starts_with(typed.as_bytes()) && c.is_one_line());
+    found
+}
+
+fn all(at: &Position<'_>, typed: &OsStr, environment: &Environment) -> Vec<Candidate> {
+    if let Some(argument) = at.awaits {
+        return values::of(at, argument, typed, environment);
+    }
+    let bytes = typed.as_bytes();
+    let equals = bytes.iter().position(|byte| *byte == b'=');
+    if let Some(end) = equals.filter(|_| !at.is_escaped && bytes.starts_with(b"--")) {
+        let (flag, value) = bytes.split_at(end + 1);
+        let Some(argument) = at.option(&flag[..end]) else { return Vec::new() };
+        let values = values::of(at, argument, OsStr::from_bytes(value), environment);
+        return values.into_iter().map(|c| c.behind(OsStr::from_bytes(flag))).collect();
+    }
+    if !at.is_escaped && bytes.starts_with(b"-") {
+        let (global, own): (Vec<&Arg>, Vec<&Arg>) = at.open_options().partition(|a| a.is_global_set());
+        return own.into_iter().chain(global).map(option).collect();
+    }
+    if at.command.has_subcommands() {
+        return verbs(at);
+    }
+    match at.next_positional() {
+        Some(argument) => values::of(at, argument, typed, environment),
+        None if at.is_escaped => Vec::new(),
+        // Nothing else can come: the verb's own options, so that they need not be asked for by a dash.
+        None => {
+            at.open_options().filter(|a| !a.is_global_set() && a.get_id() != "help").map(option).collect()
+        }
+    }
+}
+
+/// The nouns or verbs of a group.
+fn verbs(at: &Position<'_>) -> Vec<Candidate> {
+    at.command
+        .get_subcommands()
+        // Every group has one; `ic help` is enough to be offered.
+        .filter(|verb| !verb.is_hide_set() && (at.path.is_empty() || verb.get_name() != "help"))
+        .map(|verb| Candidate::new(verb.get_name(), first_line(verb.get_about())))
+        .collect()
+}
+
+fn option(argument: &Arg) -> Candidate {
+    let name = match (argument.get_long(), argument.get_short()) {
+        (Some(long), _) => format!("--{long}"),
+        (None, Some(short)) => format!("-{short}"),
+        (None, None) => String::new(),
+    };
+    Candidate::new(name, first_line(argument.get_help()))
+}
+
+fn first_line(text: Option<&clap::builder::StyledStr>) -> String {
+    text.map(ToString::to_string).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,338 @@
+//! What of a ledger can be named: the newest of each kind, with what a person knows it by.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ic_base::{CheckpointId, Result, RewindId, RollbackId, RunId, Timestamp};
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_dispatch::{Dispatch, DispatchStatus, dispatch};
+use ic_ops::rollback::table::{self as rollbacks, Remembered};
+use ic_phase::resolve::{self, Project};
+use ic_phase::{Run, run, skip};
+use ic_rewind::journal;
+use ic_runtrack::{agent, artifact};
+use ic_store::{Ledger, Lookup, OpenOptions, Snapshot, reference};
+
+use super::Candidate;
+use super::position::Position;
+use crate::environment::Environment;
+use crate::render::plain;
+
+/// How many of a kind are offered.
+const MOST: usize = 100;
+/// Among how many checkpoints those of the working tree are looked for.
+const CHECKPOINTS_SEEN: i64 = 300;
+/// In how many runs agents and artifacts are looked for.
+const RUNS_SEEN: i64 = 20;
+/// Nobody waits longer for a key.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Where a line acts: after `-C`, without links; `None` if it is no directory.
+pub(super) fn directory(at: &Position<'_>) -> Option<PathBuf> {
+    std::fs::canonicalize(at.value("directory").unwrap_or(".".as_ref())).ok()
+}
+
+/// What a line that acts on a ledger names.
+pub(super) struct Looked<'a> {
+    at: &'a Position<'a>,
+    snapshot: &'a Snapshot<'a>,
+    project: Project,
+}
+
+/// Looks into the ledger that the line acts on. Nothing is found where there is none, or none that can be read.
+pub(super) fn look(
+    at: &Position<'_>,
+    environment: &Environment,
+    find: impl FnOnce(&Looked<'_>) -> Result<Vec<Candidate>>,
+) -> Vec<Candidate> {
+    let Some(directory) = directory(at) else { return Vec::new() };
+    let db = at.value("db").map(Path::new);
+    let lookup = Lookup { db, env_db: environment.db.as_deref(), directory: &directory };
+    let Ok(place) = ic_store::locate(&lookup) else { return Vec::new() };
+    let options = OpenOptions { busy_timeout: PATIENCE };
+    let Ok(Some(ledger)) = Ledger::open_to_look(&place.db, options) else { return Vec::new() };
+    let project = Project { directory, root: place.root };
+    ledger.read(|snapshot| find(&Looked { at, snapshot, project })).unwrap_or_default()
+}
+
+impl Looked<'_> {
+    /// The run that the line names, else the only active one.
+    pub(super) fn run(&self) -> Option<Run> {
+        let named = self.at.value("run").map_or(Some("@"), |value| value.to_str())?;
+        resolve::resolve(self.snapshot, named, &self.project).ok()
+    }
+
+    /// Runs, those that go on first, as the ends of their ids, `@` and scopes.
+    pub(super) fn runs(&self, typed: &str) -> Result<Vec<Candidate>> {
+        let filter = run::Filter { open: true, project: None, limit: MOST_ROWS, after: None };
+        let mut runs = run::list(self.snapshot, &filter)?;
+        runs.extend(run::list(self.snapshot, &run::Filter { open: false, ..filter })?);
+        let mut seen = HashSet::new();
+        runs.retain(|run| seen.insert(run.id.clone()));
+        runs.truncate(MOST);
+        let mut found = Vec::new();
+        if let Ok(Some(run)) = resolve::current(self.snapshot, &self.project) {
+            found.push(Candidate::new("@", about_run(&run)));
+        }
+        found.extend(runs.iter().map(|run| id(run.id.as_str(), run.id.short(), typed, about_run(run))));
+        // Scopes only for who begins to type one: each stands for a run that is there already.
+        if !typed.is_empty() {
+            let mut scopes = HashSet::new();
+            for run in &runs {
+                if let Some(scope) =
+                    run.scope_id.as_deref().filter(|scope| scopes.insert((*scope).to_owned()))
+                {
+                    found.push(Candidate::new(format!("scope:{scope}"), about_run(run)));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The ids of runs, for options that take no other name.
+    pub(super) fn run_ids(&self, typed: &str) -> Result<Vec<Candidate>> {
+        let filter = run::Filter { open: false, project: None, limit: MOST_ROWS, after: None };
+        let runs = run::list(self.snapshot, &filter)?;
+        Ok(runs.iter().map(|run| id(run.id.as_str(), run.id.short(), typed, about_run(run))).collect())
+    }
+
+    /// The phases of the run's chain that `is_wanted`, given its index and that of where the run is.
+    pub(super) fn phases(&self, is_wanted: impl Fn(usize, usize) -> bool) -> Vec<Candidate> {
+        let Some(run) = self.run() else { return Vec::new() };
+        let current = run.chain.index_of(&run.phase).unwrap_or(0);
+        let about = |index: usize| match index.cmp(&current) {
+            std::cmp::Ordering::Less => "behind",
+            std::cmp::Ordering::Equal => "where the run is",
+            std::cmp::Ordering::Greater => "ahead",
+        };
+        let names = run.chain.names().into_iter().enumerate();
+        names
+            .filter(|(index, _)| is_wanted(*index, current))
+            .map(|(index, name)| Candidate::new(name, about(index)))
+            .collect()
+    }
+
+    /// The phases ahead that can be passed over: not the last, and not those that are to be already.
+    pub(super) fn skippable(&self) -> Result<Vec<Candidate>> {
+        let Some(run) = self.run() else { return Ok(Vec::new()) };
+        let mut skipped = skip::skipped_phases(self.snapshot, &run.id)?;
+        skipped.push(run.chain.last().to_owned());
+        let mut phases = self.phases(|index, current| index > current);
+        phases.retain(|phase| phase.value.to_str().is_none_or(|name| skipped.iter().all(|s| s != name)));
+        Ok(phases)
+    }
+
+    /// Where the run is, with and without its epoch.
+    pub(super) fn expectable(&self) -> Vec<Candidate> {
+        let Some(run) = self.run() else { return Vec::new() };
+        vec![
+            Candidate::new(run.phase.as_str(), "where the run is"),
+            Candidate::new(format!("{}@{}", run.phase, run.epoch), "and no rollback since"),
+        ]
+    }
+
+    /// Dispatches of the run that the line names, else of all; those that `is_wanted`.
+    pub(super) fn dispatches(
+        &self,
+        typed: &str,
+        is_wanted: impl Fn(DispatchStatus) -> bool,
+    ) -> Result<Vec<Candidate>> {
+        let run = if self.at.has("run") { self.run() } else { None };
+        let run_id = run.as_ref().map(|run| &run.id);
+        let filter = dispatch::Filter { run_id, phase: None, status: None, limit: MOST_ROWS };
+        let found = dispatch::list(self.snapshot, &filter)?;
+        Ok(found
+            .iter()
+            .filter(|dispatch| is_wanted(dispatch.status))
+            .map(|dispatch| id(dispatch.id.as_str(), dispatch.id.short(), typed, about_dispatch(dispatch)))
+            .collect())
+    }
+
+    /// Checkpoints of the working tree.
+    fn checkpoints(&self) -> Result<Vec<Checkpoint>> {
+        let mut found = Vec::new();
+        for id in reference::newest(self.snapshot, record::REFERENT, CHECKPOINTS_SEEN)? {
+            let checkpoint = record::get(self.snapshot, &CheckpointId::from_ledger(id))?;
+            if checkpoint.root == self.project.root && checkpoint.pruned_at.is_none() {
+                found.push(checkpoint);
+            }
+            if found.len() == MOST {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Checkpoints of the working tree, as the ends of their ids.
+    pub(super) fn checkpoint_ids(&self, typed: &str) -> Result<Vec<Candidate>> {
+        let about = |c: &Checkpoint| {
+            let what = c.link.message.as_ref().or(c.link.name.as_ref()).map(String::as_str);
+            let what = what.or(c.link.step_name.as_deref()).unwrap_or(c.kind.as_str());
+            described(&[Some(what), c.link.phase.as_deref(), Some(&time(c.created_at))])
+        };
+        let found = self.checkpoints()?;
+        Ok(found.iter().map(|c| id(c.id.as_str(), c.id.short(), typed, about(c))).collect())
+    }
+
+    /// What checkpoints of the working tree are called, or belong to.
+    pub(super) fn checkpoint_words(
+        &self,
+        word: impl Fn(&Checkpoint) -> Option<&str>,
+    ) -> Result<Vec<Candidate>> {
+        let mut seen = HashSet::new();
+        let mut found = Vec::new();
+        for checkpoint in self.checkpoints()? {
+            if let Some(word) = word(&checkpoint).filter(|word| seen.insert((*word).to_owned())) {
+                found.push(Candidate::new(word, time(checkpoint.created_at)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Rollbacks that `is_wanted`.
+    pub(super) fn rollbacks(
+        &self,
+        typed: &str,
+        is_wanted: impl Fn(&Remembered) -> bool,
+    ) -> Result<Vec<Candidate>> {
+        let mut found = Vec::new();
+        for text in reference::newest(self.snapshot, rollbacks::REFERENT, MOST_ROWS)? {
+            let rollback = rollbacks::get(self.snapshot, &RollbackId::from_ledger(text))?;
+            if is_wanted(&rollback) {
+                let way = format!("{} to {}", rollback.from_phase, rollback.to_phase);
+                let about =
+                    described(&[Some(rollback.status.as_str()), Some(&way), rollback.reason.as_deref()]);
+                found.push(id(rollback.id.as_str(), rollback.id.short(), typed, about));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Rewinds.
+    pub(super) fn rewinds(&self, typed: &str) -> Result<Vec<Candidate>> {
+        let mut found = Vec::new();
+        for text in reference::newest(self.snapshot, journal::REFERENT, MOST_ROWS)? {
+            let entry = journal::get(self.snapshot, &RewindId::from_ledger(text))?;
+            let about = described(&[
+                Some(entry.status.as_str()),
+                Some(&format!("to {}", entry.task_id)),
+                Some(&time(entry.created_at)),
+            ]);
+            found.push(id(entry.id.as_str(), entry.id.short(), typed, about));
+        }
+        Ok(found)
+    }
+
+    /// The newest runs that go on, and their agents.
+    pub(super) fn agents(&self, typed: &str) -> Result<Vec<Candidate>> {
+        self.of_runs(|run_id| {
+            let agents = agent::list(self.snapshot, run_id)?;
+            let newest = agents.iter().rev().map(|agent| {
+                let name = agent.name.as_deref().unwrap_or(&agent.kind);
+                let about = described(&[Some(name), Some(agent.status.as_str()), Some(&agent.phase)]);
+                id(agent.id.as_str(), agent.id.short(), typed, about)
+            });
+            Ok(newest.collect())
+        })
+    }
+
+    /// The newest runs that go on, and their artifacts.
+    pub(super) fn artifacts(&self, typed: &str) -> Result<Vec<Candidate>> {
+        self.of_runs(|run_id| {
+            let artifacts = artifact::list(self.snapshot, run_id, artifact::Filter::default())?;
+            let newest = artifacts.iter().rev().map(|artifact| {
+                let path = artifact.path.to_string_lossy();
+                let about = described(&[Some(&path), Some(&artifact.phase), Some(artifact.status.as_str())]);
+                id(artifact.id.as_str(), artifact.id.short(), typed, about)
+            });
+            Ok(newest.collect())
+        })
+    }
+
+    fn of_runs(&self, list: impl Fn(&RunId) -> Result<Vec<Candidate>>) -> Result<Vec<Candidate>> {
+        let filter = run::Filter { open: true, project: None, limit: RUNS_SEEN, after: None };
+        let mut found = Vec::new();
+        for run in run::list(self.snapshot, &filter)? {
+            found.extend(list(&run.id)?);
+            if found.len() >= MOST {
+                break;
+            }
+        }
+        found.truncate(MOST);
+        Ok(found)
+    }
+
+    /// Steps of the run that have a compensation.
+    pub(super) fn steps(&self) -> Result<Vec<Candidate>> {
+        let Some(run) = self.run() else { return Ok(Vec::new()) };
+        let mut seen = HashSet::new();
+        let mut found = ic_saga::compensation::list(self.snapshot, &run.id)?;
+        found.reverse();
+        found.retain(|compensation| seen.insert(compensation.step.clone()));
+        found.truncate(MOST);
+        let about =
+            |c: &ic_saga::Compensation| described(&[Some(c.state.as_str()), c.description.as_deref()]);
+        Ok(found.iter().map(|c| Candidate::new(c.step.as_str(), about(c))).collect())
+    }
+
+    /// The newest events, by their number.
+    pub(super) fn events(&self) -> Result<Vec<Candidate>> {
+        let run = if self.at.has("run") { self.run() } else { None };
+        let run_id = run.as_ref().map(|run| &run.id);
+        let since = ic_events::before_newest(self.snapshot, run_id, MOST_ROWS)?;
+        let mut found = Vec::new();
+        ic_events::each_since(self.snapshot, run_id, since, MOST_ROWS, |event| {
+            let about = described(&[
+                Some(&event.event_type),
+                event.to.as_deref().or(event.from.as_deref()),
+                event.reason.as_deref(),
+            ]);
+            found.push(Candidate::new(event.seq.to_string(), about));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        found.reverse();
+        Ok(found)
+    }
+
+    /// Cursors, by name.
+    pub(super) fn cursors(&self) -> Result<Vec<Candidate>> {
+        let mut seen = HashSet::new();
+        let mut found = ic_events::cursor::list(self.snapshot)?;
+        found.retain(|cursor| seen.insert(cursor.name.clone()));
+        found.truncate(MOST);
+        Ok(found.iter().map(|c| Candidate::new(c.name.clone(), format!("after event {}", c.seq))).collect())
+    }
+}
+
+#[allow(clippy::cast_possible_wrap, reason = "a small constant")]
+const MOST_ROWS: i64 = MOST as i64;
+
+/// An id: its end, as people are shown it, or the whole of it for who begins to type that.
+fn id(whole: &str, short: &str, typed: &str, about: String) -> Candidate {
+    let is_whole = !typed.is_empty() && !short.starts_with(typed) && whole.starts_with(typed);
+    Candidate::new(if is_whole { whole } else { short }, about)
+}
+
+fn about_run(run: &Run) -> String {
+    let place = if run.status == run::RunStatus::Active { run.phase.as_str() } else { run.status.as_str() };
+    described(&[Some(&run.goal), Some(place)])
+}
+
+fn about_dispatch(dispatch: &Dispatch) -> String {
+    let name = dispatch.work.name.as_deref().or(dispatch.work.agent_type.as_deref());
+    let state = if dispatch.rolled_back_by.is_some() { "rolled back" } else { dispatch.status.as_str() };
+    described(&[name, Some(state), Some(&dispatch.phase)])
+}
+
+/// `a, b, c` of what there is, safe for a terminal.
+fn described(parts: &[Option<&str>]) -> String {
+    let parts: Vec<String> = parts.iter().flatten().map(|part| plain(part)).collect();
+    parts.join(", ")
+}
+
+/// The day and the minute, UTC.
+fn time(at: Timestamp) -> String {
+    at.to_string().replace('T', " ").chars().take(16).collect()
+}

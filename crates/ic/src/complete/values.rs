@@ -1,0 +1,197 @@
+//! What an argument can be given.
+
+use std::any::TypeId;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use clap::Arg;
+use ic_base::Result;
+use ic_dispatch::DispatchStatus;
+use ic_phase::Chain;
+
+use super::ledger::{self, Looked, look};
+use super::position::Position;
+use super::{Candidate, files};
+use crate::environment::Environment;
+
+/// What kind of value an argument takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Run,
+    RunId,
+    Dispatch,
+    Checkpoint,
+    CheckpointName,
+    Conversation,
+    Workflow,
+    Rollback,
+    Rewind,
+    Agent,
+    Artifact,
+    Phase,
+    ExpectedPhase,
+    Step,
+    Event,
+    Cursor,
+    DispatchStatus,
+    File,
+    Directory,
+    /// Inline, or `@FILE`.
+    InlineOrFile,
+    /// One of a few words that the parser knows.
+    Choice,
+    /// Nobody but the caller knows.
+    Own,
+}
+
+/// What kind of value an argument of a verb takes.
+pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
+    let is_path = argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+    let is_directory =
+        argument.get_value_names().unwrap_or_default().iter().any(|name| name.as_str() == "DIR");
+    match (path, argument.get_id().as_str()) {
+        _ if !argument.get_possible_values().is_empty() => Kind::Choice,
+        (["run", "list"], "after") => Kind::RunId,
+        (_, "run") => Kind::Run,
+        (_, "dispatch") | (["dispatch", _], "id") => Kind::Dispatch,
+        (["dispatch", "list"], "status") => Kind::DispatchStatus,
+        (["checkpoint", "restore"], "name") => Kind::CheckpointName,
+        (["checkpoint", "diff"], "from" | "to") | (["checkpoint", _], "id") => Kind::Checkpoint,
+        (["checkpoint", _], "conversation") => Kind::Conversation,
+        (["checkpoint", _], "workflow") => Kind::Workflow,
+        (["rollback", _], "id") => Kind::Rollback,
+        (["rewind", _], "id") => Kind::Rewind,
+        (["run", "agent", _], "agent") => Kind::Agent,
+        (["run", "artifact", "cat"], "id") => Kind::Artifact,
+        (_, "expect_phase") => Kind::ExpectedPhase,
+        (_, "phase" | "to_phase") => Kind::Phase,
+        (["compensation", "run"], "step") => Kind::Step,
+        (["events", "tail"], "cursor") | (["events", "cursor", "reset"], "name") => Kind::Cursor,
+        (["events", "tail"], "since") | (["events", "redact"], "seq") => Kind::Event,
+        (["run", "create"], "gates") => Kind::InlineOrFile,
+        (["compensation", "add"], "command") => Kind::File,
+        _ if is_directory => Kind::Directory,
+        _ if is_path => Kind::File,
+        _ => Kind::Own,
+    }
+}
+
+/// What `argument` can be given that begins with `typed`, and perhaps more.
+pub(super) fn of(
+    at: &Position<'_>,
+    argument: &Arg,
+    typed: &OsStr,
+    environment: &Environment,
+) -> Vec<Candidate> {
+    let Some(delimiter) = argument.get_value_delimiter() else {
+        return one(at, argument, typed, environment);
+    };
+    let bytes = typed.as_bytes();
+    let cut = bytes.iter().rposition(|byte| char::from(*byte) == delimiter).map_or(0, |at| at + 1);
+    let (before, last) = (OsStr::from_bytes(&bytes[..cut]), OsStr::from_bytes(&bytes[cut..]));
+    let mut found = one(at, argument, last, environment);
+    let given: Vec<&[u8]> = at
+        .values(argument)
+        .chain([before])
+        .flat_map(|list| list.as_bytes().split(|byte| char::from(*byte) == delimiter))
+        .collect();
+    found.retain(|candidate| !given.contains(&candidate.value.as_bytes()));
+    found.into_iter().map(|candidate| candidate.behind(before)).collect()
+}
+
+fn one(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: &Environment) -> Vec<Candidate> {
+    let text = typed.to_str().unwrap_or_default();
+    let files = |typed: &OsStr, only_directories| {
+        // What says where the rest of the line acts is itself looked for here.
+        let is_place = argument.get_id() == "directory";
+        let from = if is_place { std::fs::canonicalize(".").ok() } else { ledger::directory(at) };
+        from.map_or_else(Vec::new, |from| {
+            files::named(typed, &from, environment.home.as_deref(), only_directories)
+        })
+    };
+    let words = |words: &[&str]| words.iter().map(|word| Candidate::new(*word, "")).collect();
+    match kind(&at.path, argument) {
+        Kind::Choice => choices(argument),
+        Kind::DispatchStatus => words(&DispatchStatus::ALL.iter().map(|s| s.as_str()).collect::<Vec<_>>()),
+        Kind::File => files(typed, false),
+        Kind::Directory => files(typed, true),
+        Kind::InlineOrFile => {
+            let Some(file) = typed.as_bytes().strip_prefix(b"@") else { return Vec::new() };
+            let found = files(OsStr::from_bytes(file), false);
+            found.into_iter().map(|candidate| candidate.behind(OsStr::new("@"))).collect()
+        }
+        Kind::Own => Vec::new(),
+        // The rules of no run are those of the default chain.
+        Kind::Phase if at.path == ["gate", "rules"] && !at.has("run") => words(&Chain::default().names()),
+        kind => look(at, environment, |looked| from_ledger(looked, kind, at, argument, text)),
+    }
+}
+
+fn choices(argument: &Arg) -> Vec<Candidate> {
+    let values = argument.get_possible_values();
+    let shown = values.iter().filter(|value| !value.is_hide_set());
+    shown.map(|value| Candidate::new(value.get_name(), super::first_line(value.get_help()))).collect()
+}
+
+fn from_ledger(
+    looked: &Looked<'_>,
+    kind: Kind,
+    at: &Position<'_>,
+    argument: &Arg,
+    typed: &str,
+) -> Result<Vec<Candidate>> {
+    let verb = at.path.last().copied().unwrap_or_default();
+    match kind {
+        Kind::Run => looked.runs(typed),
+        Kind::RunId => looked.run_ids(typed),
+        Kind::Dispatch => {
+            // `--dispatch` names who calls: whoever it is, it has not ended.
+            let is_caller = argument.get_id() == "dispatch";
+            looked.dispatches(typed, |status| match verb {
+                _ if is_caller => !status.is_finished(),
+                "start" => status == DispatchStatus::Pending,
+                "complete" | "fail" | "cancel" => !status.is_finished(),
+                _ => true,
+            })
+        }
+        Kind::Checkpoint => looked.checkpoint_ids(typed),
+        Kind::CheckpointName => looked.checkpoint_words(|checkpoint| checkpoint.link.name.as_deref()),
+        Kind::Conversation => looked.checkpoint_words(|checkpoint| checkpoint.link.conversation.as_deref()),
+        Kind::Workflow => looked.checkpoint_words(|checkpoint| checkpoint.link.workflow.as_deref()),
+        Kind::Rollback => looked.rollbacks(typed, |rollback| match verb {
+            "resume" | "abandon" => !rollback.status.is_over(),
+            "undo" => rollback.status.stands(),
+            _ => true,
+        }),
+        Kind::Rewind => looked.rewinds(typed),
+        Kind::Agent => looked.agents(typed),
+        Kind::Artifact => looked.artifacts(typed),
+        Kind::Phase => phases(looked, at, argument),
+        Kind::ExpectedPhase => Ok(looked.expectable()),
+        Kind::Step => looked.steps(),
+        Kind::Event => looked.events(),
+        Kind::Cursor => looked.cursors(),
+        Kind::DispatchStatus
+        | Kind::File
+        | Kind::Directory
+        | Kind::InlineOrFile
+        | Kind::Choice
+        | Kind::Own => Ok(Vec::new()),
+    }
+}
+
+/// The phases that fit: behind the run for what goes back, ahead of it for what is to be passed over, else all.
+fn phases(looked: &Looked<'_>, at: &Position<'_>, argument: &Arg) -> Result<Vec<Candidate>> {
+    if at.path == ["run", "skip"] {
+        return looked.skippable();
+    }
+    if argument.get_id() != "to_phase" {
+        return Ok(looked.phases(|_, _| true));
+    }
+    let with_current = at.has("include_target");
+    // The nearest first: that is where most go back to.
+    let mut phases = looked.phases(|phase, current| phase < current || (with_current && phase == current));
+    phases.reverse();
+    Ok(phases)
+}

@@ -1,0 +1,178 @@
+//! One rollback: how far it is, what it did, which way it goes, and the commands that lead on.
+
+use ic_base::{AgentId, DispatchId, RollbackId};
+use ic_ops::rollback::Undone;
+use ic_ops::rollback::steps::{Course, Step, StepKind, StepState, course, next_command};
+use ic_ops::rollback::table::{Remembered, RollbackStatus};
+
+use super::status_of;
+use super::whole::{rows, tree};
+use crate::render::{Cell, Table, counted, plain, style, styled};
+
+/// One rollback and its steps.
+pub(crate) fn show(rollback: &Remembered, all: &[Step]) -> String {
+    let layers: Vec<&str> = rollback.layers.iter().map(|layer| layer.as_str()).collect();
+    let mut out = format!(
+        "{} {}  {} → {} of run {}  ({})\n",
+        styled(style::STRONG, rollback.id.short()),
+        styled(status_of(rollback.status), rollback.status.as_str()),
+        plain(&rollback.from_phase),
+        plain(&rollback.to_phase),
+        rollback.run_id.short(),
+        layers.join(", ")
+    );
+    if let Some(reason) = &rollback.reason {
+        out.push_str(&format!("because {}\n", plain(reason)));
+    }
+    let stands = if rollback.status.stands() { "is" } else { "was" };
+    out.push_str(&format!(
+        "begun {}; what was recorded after event {} {stands} taken back\n\n",
+        rollback.created_at, rollback.cut_seq
+    ));
+    if rollback.status.stands() {
+        out.push_str(&steps(all));
+    } else {
+        out.push_str("It was taken back itself: what it had marked counts again.\n");
+    }
+    if resume(rollback, all).is_some() {
+        out.push_str(&format!("\n{}", ways_on(&rollback.id, all)));
+    }
+    out
+}
+
+pub(super) fn steps(all: &[Step]) -> String {
+    let is_back = course(all).is_back();
+    let mut table = Table::new(&["STEP", "STATE", "ABOUT"]);
+    for step in all {
+        let colour = match step.state {
+            StepState::Done => style::GOOD,
+            StepState::Failed => style::BAD,
+            StepState::Running => style::WARN,
+            StepState::Pending | StepState::Skipped => style::DIM,
+        };
+        let is_outside = matches!(step.kind, StepKind::Tree | StepKind::Data);
+        let state = match step.state {
+            StepState::Pending if is_back && is_outside => "as before",
+            StepState::Done if is_back && is_outside => "to be put back",
+            state => state.as_str(),
+        };
+        let about = step.error.as_deref().map_or_else(|| about(step), str::to_owned);
+        table.row(vec![
+            Cell::new(style::STRONG, step.kind.as_str()),
+            Cell::new(colour, state),
+            Cell::new(style::DIM, &about),
+        ]);
+    }
+    table.render("One transaction, no steps.")
+}
+
+/// What a step did, in a few words.
+fn about(step: &Step) -> String {
+    let length = |key: &str| step.detail[key].as_array().map_or(0, Vec::len);
+    match (step.kind, step.state) {
+        (_, state) if state != StepState::Done => String::new(),
+        (StepKind::Effects, _) => format!("{} undone", counted(length("compensations"), "effect")),
+        (StepKind::Tree, _) => {
+            let changes = step.detail["changes"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+            let safety = step.detail["safety"].as_array().and_then(|all| all.last()?.as_str());
+            let kept = safety.map(|id| {
+                format!("; what stood there is in checkpoint {}", &id[id.len().saturating_sub(8)..])
+            });
+            format!("{} restored{}", counted(changes, "path"), kept.unwrap_or_default())
+        }
+        (StepKind::Data, _) => {
+            let tables = step.detail["rows"].as_object();
+            let rows: u64 = tables.into_iter().flatten().filter_map(|(_, rows)| rows.as_u64()).sum();
+            format!("{} taken away", counted(usize::try_from(rows).unwrap_or(usize::MAX), "row"))
+        }
+        (StepKind::Settle, _) => String::new(),
+    }
+}
+
+/// What can be done about a rollback that is not finished.
+pub(super) fn ways_on(id: &RollbackId, all: &[Step]) -> String {
+    let (doing, give_up) = match course(all) {
+        Course::Forward => ("", Some("to give it up, and be where the run was")),
+        Course::Undo => ("it is being undone; ", Some("to leave it rolled back")),
+        Course::Abandon => ("it is being given up; ", None),
+        Course::Stand => ("its undo was given up; ", None),
+    };
+    let (id, go_on) = (id.short(), next_command(id, all));
+    let mut out = format!("{doing}to go on: {go_on}\n");
+    let failed = all.iter().find(|step| step.state == StepState::Failed && step.kind != StepKind::Settle);
+    if let Some(failed) = failed {
+        if failed.kind == StepKind::Effects {
+            out.push_str(&format!(
+                "to leave an effect as it is: ic rollback resume {id} --skip-effect STEP --reason WHY --yes\n"
+            ));
+        }
+        let what = match failed.kind {
+            StepKind::Effects => "all effects that are left",
+            StepKind::Tree => "files and git",
+            StepKind::Data | StepKind::Settle => "the rows",
+        };
+        out.push_str(&format!(
+            "to leave {what} as they are: ic rollback resume {id} --skip-step --reason WHY --yes\n"
+        ));
+    }
+    let give_up = give_up.map(|what| format!("{what}: ic rollback abandon {id} --yes\n"));
+    out + &give_up.unwrap_or_default()
+}
+
+/// The command that goes on with a rollback; `None` when nothing is left to do.
+pub(crate) fn resume(rollback: &Remembered, all: &[Step]) -> Option<String> {
+    (!rollback.status.is_over()).then(|| next_command(&rollback.id, all))
+}
+
+/// The command that goes on taking a rollback back; `None` when nothing is left to do.
+pub(crate) fn again(undone: &Undone) -> Option<String> {
+    undone.seq.is_none().then(|| next_command(&undone.remembered.id, &undone.steps))
+}
+
+/// A rollback that was taken back, and what cannot be.
+pub(crate) fn undone(undone: &Undone) -> String {
+    let rollback = &undone.remembered;
+    let (id, run) = (rollback.id.short(), rollback.run_id.short());
+    let stands = undone.seq.is_some() && rollback.status == RollbackStatus::Done;
+    let mut out = match undone.seq {
+        Some(_) if stands => {
+            let phase = plain(&rollback.to_phase);
+            format!("{} {id} stands: the run {run} is at {phase}.\n", styled(style::GOOD, "done"))
+        }
+        Some(_) => format!(
+            "{} {id}: the run {run} is at {} again.\n",
+            styled(style::GOOD, rollback.status.as_str()),
+            plain(&rollback.from_phase)
+        ),
+        None => {
+            let what = "not everything could be put back, and the run";
+            let head = styled(style::BAD, "not finished");
+            format!("{head} {id}: {what} {run} stays closed.\n{}", steps(&undone.steps))
+                + &ways_on(&rollback.id, &undone.steps)
+        }
+    };
+    for report in &undone.tree {
+        out.push_str(&tree(report, &[]));
+    }
+    if let Some(data) = undone.data.as_ref().filter(|data| data.rows.iter().any(|(_, rows)| *rows > 0)) {
+        let title = if stands { "Rows taken out" } else { "Rows back" };
+        out.push_str(&format!("\n{}{}", styled(style::STRONG, title), rows(data, "")));
+    }
+    if stands {
+        return out;
+    }
+    let mut still = |what: &str, all: Vec<String>| {
+        if !all.is_empty() {
+            out.push_str(&format!("{}: {}\n", styled(style::WARN, what), all.join(", ")));
+        }
+    };
+    still(
+        "still undone, nobody makes them again",
+        undone.effects.iter().map(|one| plain(&one.step)).collect(),
+    );
+    let dispatches = rollback.cancelled("cancelled_dispatches").into_iter().map(DispatchId::from_ledger);
+    still("dispatches still cancelled", dispatches.map(|id| id.short().to_owned()).collect());
+    let agents = rollback.cancelled("failed_agents").into_iter().map(AgentId::from_ledger);
+    still("agents still failed", agents.map(|id| id.short().to_owned()).collect());
+    out
+}

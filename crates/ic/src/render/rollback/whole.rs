@@ -1,0 +1,265 @@
+//! A rollback over several layers as one plan: the run, then each layer in the order in which it goes back.
+
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::restore::plan::Action as FileAction;
+use ic_ops::checkpoint::{GitRestore, Report, Status};
+use ic_ops::rollback::{Data, Effects, LeavingCommit, Whole, WholeStatus};
+use ic_saga::{Compensation, State};
+use ic_store::path_from_bytes;
+
+use super::way::{steps, ways_on};
+use super::{head, next};
+use crate::render::{Cell, Table, compensation, counted, path_text, plain, style, styled};
+
+/// More paths and commits than these are counted only.
+const SHOWN: usize = 40;
+
+/// A rollback over several layers, planned, done or stopped, and what can be done next.
+pub(crate) fn whole(whole: &Whole) -> String {
+    let mut out = plan(whole);
+    out.push_str(&match whole.status {
+        WholeStatus::Planned => refusal(whole).unwrap_or_else(|| next(&whole.rollback)),
+        WholeStatus::RolledBack => {
+            let id = whole.rollback.done.as_ref().map_or("", |(id, _)| id.short());
+            styled(style::DIM, &format!("to take the rollback back: ic rollback undo {id}")) + "\n"
+        }
+        WholeStatus::RollingBack => format!(
+            "{}\n{}\n{}",
+            steps(&whole.steps),
+            styled(style::BAD, "The rollback is not finished; the run stays closed."),
+            whole.rollback.done.as_ref().map(|(id, _)| ways_on(id, &whole.steps)).unwrap_or_default()
+        ),
+    });
+    out
+}
+
+/// What a rollback over several layers takes back, or took.
+pub(crate) fn plan(whole: &Whole) -> String {
+    let mut out = head(&whole.rollback);
+    let is_planned = whole.status == WholeStatus::Planned;
+    if let Some(effects) = &whole.parts.effects {
+        out.push_str(&section("Effects", &effects_of(effects, is_planned)));
+    }
+    if let Some(report) = &whole.parts.tree {
+        out.push_str(&tree(report, whole.parts.commits.as_deref().unwrap_or_default()));
+    }
+    if let Some(data) = &whole.parts.data {
+        out.push_str(&section("Rows", &rows(data, "rows that were updated since keep their new values")));
+    }
+    out.push('\n');
+    out
+}
+
+/// What a restore does about git and files, or did.
+pub(super) fn tree(report: &Report, commits: &[LeavingCommit]) -> String {
+    let git = report.git.as_ref().map(|git| section("Git", &git_of(git, commits)));
+    let files = report.strategy.has_files().then(|| section("Files", &files(report)));
+    git.unwrap_or_default() + &files.unwrap_or_default()
+}
+
+fn section(title: &str, body: &str) -> String {
+    format!("\n{}{body}", styled(style::STRONG, title))
+}
+
+fn effects_of(effects: &Effects, is_planned: bool) -> String {
+    let all = &effects.compensations;
+    let mut out = match (all.is_empty(), is_planned) {
+        (true, _) => ": none to be undone\n".to_owned(),
+        (false, true) => ", undone in this order\n".to_owned(),
+        (false, false) => "\n".to_owned(),
+    };
+    let mut table = Table::headless();
+    for (at, one) in all.iter().enumerate() {
+        table.row(vec![
+            Cell::new(style::DIM, &format!("{:>3}", at + 1)),
+            Cell::new(style::STRONG, &one.step),
+            effect(one, is_planned),
+            Cell::new(style::DIM, one.description.as_deref().unwrap_or_default()),
+        ]);
+    }
+    if !all.is_empty() {
+        out.push_str(&table.render(""));
+    }
+    let pivot = effects.pivot.as_deref().map(|step| format!(": {} cannot be undone", plain(step)));
+    for left in &effects.left {
+        let why = pivot.as_deref().unwrap_or_default();
+        out.push_str(&format!("  {}  {}{why}\n", styled(style::BAD, "stays"), plain(&left.step)));
+    }
+    out
+}
+
+fn effect(one: &Compensation, is_planned: bool) -> Cell {
+    let why = one.last_error.as_deref().unwrap_or_default();
+    match one.state {
+        State::Done => Cell::new(style::GOOD, "undone"),
+        State::Skipped => Cell::new(style::DIM, &format!("left as it is: {why}")),
+        State::Failed if !is_planned => Cell::new(style::BAD, &format!("not undone: {why}")),
+        _ => compensation::action(&one.action).as_str().into(),
+    }
+}
+
+fn git_of(git: &GitRestore, commits: &[LeavingCommit]) -> String {
+    if git.plan.is_empty() {
+        return ": as it is\n".to_owned();
+    }
+    let short = |oid: &Option<String>| {
+        oid.as_deref().map_or("gone".to_owned(), |oid| oid[..oid.len().min(8)].to_owned())
+    };
+    let mut out = "\n".to_owned();
+    let mut table = Table::headless();
+    let mut line = |what: &str, how: &str| table.row(vec!["".into(), what.into(), how.into()]);
+    for moved in &git.plan.refs {
+        let name = String::from_utf8_lossy(&moved.name).into_owned();
+        let name = name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned();
+        match &moved.from {
+            None => line(&name, &format!("made again at {}", short(&moved.to))),
+            Some(_) => line(&name, &format!("{} → {}", short(&moved.from), short(&moved.to))),
+        }
+    }
+    if git.plan.head {
+        let branch = git.target.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned());
+        line("HEAD", &format!("→ {}", branch.unwrap_or_else(|| short(&git.target.head))));
+    }
+    if git.plan.index {
+        line("index", "as it was");
+    }
+    if git.plan.stash {
+        line("stash", "as it was");
+    }
+    out.push_str(&table.render(""));
+    out.push_str(&commits_of(commits));
+    if let Some(below) = &git.kept_below {
+        out.push_str(&format!("  what is on no branch now stays: git for-each-ref {}\n", plain(below)));
+    }
+    out
+}
+
+fn commits_of(commits: &[LeavingCommit]) -> String {
+    if commits.is_empty() {
+        return String::new();
+    }
+    let mut out = match commits.len() {
+        1 => "  1 commit leaves its branch; it is kept below refs/ic/rolled-back/\n".to_owned(),
+        n => format!(
+            "  {n} commits leave their branches, the newest first; they are kept below refs/ic/rolled-back/\n"
+        ),
+    };
+    let mut table = Table::headless();
+    for commit in commits.iter().take(SHOWN) {
+        let dispatch = commit.dispatch.as_ref();
+        table.row(vec![
+            "   ".into(),
+            Cell::new(style::STRONG, &commit.sha[..commit.sha.len().min(8)]),
+            dispatch.map_or("", |dispatch| dispatch.phase.as_str()).into(),
+            dispatch
+                .map_or("recorded for no dispatch", |d| d.work.name.as_deref().unwrap_or(d.id.short()))
+                .into(),
+        ]);
+    }
+    out.push_str(&table.render(""));
+    out + &more(commits.len())
+}
+
+fn more(count: usize) -> String {
+    match count.saturating_sub(SHOWN) {
+        0 => String::new(),
+        n => format!("    and {n} more: --json\n"),
+    }
+}
+
+fn files(tree: &Report) -> String {
+    let steps = &tree.plan.steps;
+    let id = tree.target.id.short();
+    let is_planned = tree.status == Status::Planned;
+    let mut out = match steps.len() {
+        0 => format!(": as checkpoint {id} has them\n"),
+        _ if is_planned => format!(", as checkpoint {id} has them: {}\n", tally(tree)),
+        _ => format!(", as checkpoint {id} has them\n"),
+    };
+    let width = 7;
+    for step in steps.iter().take(SHOWN) {
+        let colour = match step.action {
+            FileAction::Delete | FileAction::Replace => style::BAD,
+            FileAction::Create => style::GOOD,
+            FileAction::Modify | FileAction::Chmod => style::WARN,
+        };
+        let action = styled(colour, &format!("{:<width$}", step.action.as_str()));
+        let note = if step.uncaptured && is_planned { "  in no checkpoint yet" } else { "" };
+        out.push_str(&format!("  {action}  {}{}\n", text(&step.path), styled(style::DIM, note)));
+    }
+    out.push_str(&more(steps.len()));
+    let mut list = |word: &str, colour, pairs: &mut dyn Iterator<Item = (&PathText, &String)>| {
+        for (path, why) in pairs {
+            let word = styled(colour, &format!("{word:<width$}"));
+            out.push_str(&format!("  {word}  {}  {}\n", text(path), styled(style::DIM, &plain(why))));
+        }
+    };
+    list("CLASH", style::BAD, &mut tree.conflicts.iter().map(|c| (&c.path, &c.reason)));
+    list("stays", style::DIM, &mut tree.plan.skipped.iter().map(|(path, why)| (path, why)));
+    list("failed", style::BAD, &mut tree.failed.iter().map(|(path, why)| (path, why)));
+    match &tree.safety_id {
+        Some(safety) => {
+            out.push_str(&format!("  what stood there is kept in checkpoint {}\n", safety.short()));
+        }
+        None if is_planned && !steps.is_empty() => {
+            out.push_str("  what stands there now is saved in a checkpoint first\n");
+        }
+        None => {}
+    }
+    out
+}
+
+/// `2 created, 1 modified, 3 deleted`
+fn tally(tree: &Report) -> String {
+    let named = [
+        (FileAction::Create, "created"),
+        (FileAction::Modify, "modified"),
+        (FileAction::Chmod, "with other modes"),
+        (FileAction::Replace, "replaced"),
+        (FileAction::Delete, "deleted"),
+    ];
+    let count = |action| tree.plan.steps.iter().filter(|step| step.action == action).count();
+    let parts = named.into_iter().filter(|(action, _)| count(*action) > 0);
+    parts.map(|(action, word)| format!("{} {word}", count(action))).collect::<Vec<_>>().join(", ")
+}
+
+fn text(path: &PathText) -> String {
+    if path.0.is_empty() { ".".to_owned() } else { path_text(&path_from_bytes(&path.0)) }
+}
+
+/// Tables with their rows; `note` stands below.
+pub(super) fn rows(data: &Data, note: &str) -> String {
+    let database = path_text(&data.database);
+    let all: u64 = data.rows.iter().map(|(_, rows)| rows).sum();
+    if all == 0 {
+        return format!(" of {database}: none\n");
+    }
+    let mut out = format!(" of {database}: {all}\n");
+    for (table, rows) in data.rows.iter().filter(|(_, rows)| *rows > 0) {
+        out.push_str(&format!("  {rows:>7}  {}\n", plain(table)));
+    }
+    if !note.is_empty() {
+        out.push_str(&format!("  {note}\n"));
+    }
+    out
+}
+
+/// Why the real call would be refused as the plan stands.
+fn refusal(whole: &Whole) -> Option<String> {
+    let clashes = whole.parts.tree.as_ref().map_or(0, |tree| tree.conflicts.len());
+    let held = whole.parts.effects.as_ref().map_or(0, |effects| effects.left.len());
+    let mut reasons = Vec::new();
+    if held > 0 {
+        reasons.push(format!("{} would stay: --force undoes the rest", counted(held, "effect")));
+    }
+    if clashes > 0 {
+        reasons.push(format!(
+            "{} of somebody else would change: --force takes the checkpoint's state, --keep-theirs leaves them",
+            counted(clashes, "path")
+        ));
+    }
+    (!reasons.is_empty()).then(|| {
+        let text = format!("As it is, the real call is refused. {}.", reasons.join("; "));
+        styled(style::BAD, &text) + "\n" + &next(&whole.rollback)
+    })
+}

@@ -1,0 +1,162 @@
+//! Taking rows away and putting them back, with an archive for each scope beside the ledger.
+//!
+//! Each scope is one transaction of the engine. What a predecessor did is recognised by its archives, whose names are counted up
+//! and which say themselves whose rows they hold: scopes come and go with their rows, so that their order says nothing.
+
+use std::path::{Path, PathBuf};
+
+use ic_base::{Diagnose, Diagnosis, Result, RollbackId, Timestamp};
+use ic_phase::Run;
+use ic_rewind::{Archive, ArchiveState, Manifest, RelationalRollbackEngine, Rewind, Target};
+use serde_json::{Value, json};
+
+use super::{Data, open, prepare, refuse_others, target_of};
+use crate::Kernel;
+use crate::checkpoint::Settings;
+use crate::rewind::lock;
+use crate::rollback::table::Remembered;
+
+/// An archive of a rollback, the newest of its scope, and whether its rows are gone.
+struct Kept {
+    at: usize,
+    archive: Archive,
+    manifest: Manifest,
+    state: ArchiveState,
+}
+
+impl Kept {
+    fn counts(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.manifest.tables.iter().map(|table| (table.name.as_str(), table.rows))
+    }
+}
+
+/// Takes the rows away; what is gone already is not taken again, and is told of all the same.
+pub(in crate::rollback) fn take_back(
+    kernel: &Kernel,
+    settings: &Settings,
+    run: &Run,
+    (remembered, force): (&Remembered, bool),
+) -> Result<(Data, Value)> {
+    let target = target_of(settings, &remembered.plan)?;
+    let _lock = lock::database(store(kernel), &target.database, settings.busy_timeout)?;
+    let mut work = prepare(kernel, settings, &target, run, remembered.cut_seq)?;
+    let kept = archives(kernel, &work.engine, &remembered.id)?;
+    // What is half taken is taken wholly.
+    if !force && kept.iter().all(|kept| kept.state != ArchiveState::Applied) {
+        refuse_others(kernel, &target, run, remembered.cut_seq)?;
+    }
+    let mut data = Data::of(&target);
+    let gone: Vec<&Kept> = kept.iter().filter(|kept| kept.state == ArchiveState::Applied).collect();
+    for kept in &gone {
+        data.add(kept.counts());
+    }
+    let is_gone = |scope: &super::Scope| gone.iter().any(|kept| kept.manifest.scope == *scope);
+    let mut next = files(kernel, &remembered.id)?.last().map_or(0, |(at, _)| at + 1);
+    for scope in work.scopes.iter().filter(|scope| !is_gone(scope)) {
+        // One that nothing was taken away by is the engine's to replace.
+        let unused =
+            kept.iter().find(|kept| kept.state == ArchiveState::Unused && kept.manifest.scope == *scope);
+        let at = unused.map_or(next, |kept| kept.at);
+        next += usize::from(unused.is_none());
+        let id = name(&remembered.id, at);
+        let rewind = Rewind { id: &id, now: kernel.context.now() };
+        let mut archive = Archive::at(path(kernel, &remembered.id, at)?);
+        let result = work.engine.rollback_to_mark(&work.mark, scope, &rewind, &mut archive)?;
+        data.add(result.deleted_row_counts.iter());
+    }
+    let rows: serde_json::Map<String, Value> =
+        data.rows.iter().map(|(table, rows)| (table.clone(), (*rows).into())).collect();
+    let detail = json!({ "database": data.database.to_string_lossy(), "rows": rows });
+    Ok((data, detail))
+}
+
+/// Rows that were put back, and why the rest was not.
+pub(in crate::rollback) struct PutBack {
+    /// `None`: nothing had been taken away.
+    pub(in crate::rollback) data: Option<Data>,
+    /// Why some are not back: those of a scope are back wholly or not at all.
+    pub(in crate::rollback) error: Option<Diagnosis>,
+    /// Whether any are back by this call, or by one before it.
+    pub(in crate::rollback) is_begun: bool,
+}
+
+/// Puts the rows back that a rollback took; what is back already is left alone, and is told of all the same.
+pub(in crate::rollback) fn put_back(
+    kernel: &Kernel,
+    settings: &Settings,
+    remembered: &Remembered,
+    now: Timestamp,
+) -> Result<PutBack> {
+    let mut put_back = PutBack { data: None, error: None, is_begun: false };
+    if files(kernel, &remembered.id)?.is_empty() {
+        return Ok(put_back);
+    }
+    let target: Target = target_of(settings, &remembered.plan)?;
+    let _lock = lock::database(store(kernel), &target.database, settings.busy_timeout)?;
+    let mut engine = open(&target, settings)?;
+    let mut data = Data::of(&target);
+    for kept in archives(kernel, &engine, &remembered.id)?.iter().rev() {
+        match kept.state {
+            ArchiveState::Applied => match engine.undo(&kept.archive, now) {
+                Ok(report) => data.add(report.restored_row_counts.iter()),
+                Err(error) => {
+                    put_back.error.get_or_insert(error);
+                    continue;
+                }
+            },
+            ArchiveState::Undone => data.add(kept.counts()),
+            ArchiveState::Unused => continue,
+        }
+        put_back.is_begun = true;
+    }
+    put_back.data = Some(data);
+    Ok(put_back)
+}
+
+/// The newest archive of each scope of a rollback, oldest first.
+fn archives(kernel: &Kernel, engine: &RelationalRollbackEngine, id: &RollbackId) -> Result<Vec<Kept>> {
+    let mut newest: Vec<(usize, Archive, Manifest)> = Vec::new();
+    for (at, path) in files(kernel, id)? {
+        let archive = Archive::at(path);
+        let manifest = archive.manifest()?;
+        newest.retain(|(_, _, older)| older.scope != manifest.scope);
+        newest.push((at, archive, manifest));
+    }
+    let with_state = newest.into_iter().map(|(at, archive, manifest)| {
+        let state = engine.archive_state(&archive)?;
+        Ok(Kept { at, archive, manifest, state })
+    });
+    with_state.collect()
+}
+
+/// The archives of a rollback that are there, with their numbers, ascending.
+fn files(kernel: &Kernel, id: &RollbackId) -> Result<Vec<(usize, PathBuf)>> {
+    let directory = lock::directory(store(kernel))?;
+    let doing = || format!("listing {}", directory.display());
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&directory).while_doing(doing)? {
+        let entry = entry.while_doing(doing)?;
+        let name = entry.file_name();
+        let number = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(id.as_str())?.strip_prefix('-')?.strip_suffix(".db"));
+        if let Some(at) = number.and_then(|number| number.parse().ok()) {
+            files.push((at, entry.path()));
+        }
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// What the application's audit knows an archive by: each is a rewind of its own.
+fn name(id: &RollbackId, at: usize) -> String {
+    format!("{id}-{at}")
+}
+
+fn path(kernel: &Kernel, id: &RollbackId, at: usize) -> Result<PathBuf> {
+    Ok(lock::directory(store(kernel))?.join(format!("{}.db", name(id, at))))
+}
+
+fn store(kernel: &Kernel) -> &Path {
+    crate::rewind::store(kernel)
+}

@@ -1,0 +1,39 @@
+//! Commits that leave their branches when git's state goes back, and whose work they are.
+
+use std::collections::HashMap;
+
+use ic_base::Result;
+use ic_checkpoint::git::GitPlan;
+use ic_dispatch::dispatch::{self, Filter};
+use ic_dispatch::{Dispatch, code};
+use ic_phase::Run;
+use ic_store::Snapshot;
+
+/// A commit that is on no branch any more when git's state is back. It stays below `refs/ic/rolled-back/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeavingCommit {
+    /// Its id.
+    pub sha: String,
+    /// The work of this run that it was recorded for.
+    pub dispatch: Option<Dispatch>,
+}
+
+/// The commits that leave, newest first.
+pub(super) fn commits(snapshot: &Snapshot<'_>, run: &Run, plan: &GitPlan) -> Result<Vec<LeavingCommit>> {
+    if plan.new_commits.is_empty() {
+        return Ok(Vec::new());
+    }
+    let filter = Filter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
+    let work: HashMap<_, _> = dispatch::list(snapshot, &filter)?
+        .into_iter()
+        .map(|dispatch| (dispatch.id.clone(), dispatch))
+        .collect();
+    let recorded = code::commits_of_run(snapshot, &run.id, 0)?;
+    let leaving = plan.new_commits.iter().map(|sha| {
+        // What was recorded may be cut short.
+        let by = recorded.iter().find(|commit| sha.starts_with(&commit.sha));
+        let dispatch = by.and_then(|commit| work.get(&commit.dispatch_id)).cloned();
+        LeavingCommit { sha: sha.clone(), dispatch }
+    });
+    Ok(leaving.collect())
+}

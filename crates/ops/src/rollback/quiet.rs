@@ -1,0 +1,154 @@
+//! What stands against taking a rollback back that is done: whatever its run did since.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use ic_base::{Code, Diagnosis, Result, Seq};
+use ic_events::{Event, EventType};
+use ic_saga::compensation::{self, Compensation, State};
+use ic_store::Snapshot;
+
+use super::carry::cut_of;
+use super::layer::Layer;
+use super::table::{self, Remembered, RollbackStatus};
+
+/// Errors: `conflict` for a rollback that is not done, naming what can be done about it.
+pub(super) fn require_done(remembered: &Remembered) -> Result<()> {
+    if remembered.status == RollbackStatus::Done {
+        return Ok(());
+    }
+    let hint = match remembered.status {
+        RollbackStatus::InProgress | RollbackStatus::Stopped => {
+            format!("give it up: ic rollback abandon {}", remembered.id.short())
+        }
+        _ => "see: ic rollback list".to_owned(),
+    };
+    Err(Diagnosis::new(
+        Code::Conflict,
+        format!(
+            "The rollback {} is {}; only one that is done can be undone.",
+            remembered.id.short(),
+            remembered.status.as_str()
+        ),
+    )
+    .hint(hint))
+}
+
+/// Errors: `conflict` if a rollback undid effects, which nobody can make again.
+pub(super) fn require_no_effects(effects: &[Compensation]) -> Result<()> {
+    if effects.is_empty() {
+        return Ok(());
+    }
+    let steps: Vec<&str> = effects.iter().map(|effect| effect.step.as_str()).collect();
+    Err(Diagnosis::new(
+        Code::Conflict,
+        format!("The rollback undid outside effects that nobody can make again: {}.", steps.join(", ")),
+    )
+    .hint("--without-effects takes everything else back")
+    .detail("steps", steps))
+}
+
+/// The event with which a rollback took the run back. Errors: `conflict` for one that a workflow made: it put files and
+/// effects back by itself.
+pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<Event> {
+    let mut settled = None;
+    ic_events::each_since(snapshot, Some(&remembered.run_id), remembered.seq - 1, i64::MAX, |event| {
+        if event.event_type == EventType::Rollback.as_str() && is_about(&event, remembered.id.as_str()) {
+            settled = Some(event);
+            return Ok(ControlFlow::Break(()));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let settled = settled.ok_or_else(|| {
+        Diagnosis::new(Code::Corrupt, format!("No event says that the rollback {} was done.", remembered.id))
+            .hint("run `ic events verify`")
+    })?;
+    if remembered.plan["made_by"] == "workflow" {
+        return Err(Diagnosis::new(
+            Code::Conflict,
+            format!("The rollback {} was made by the run's workflow, with its effects and files; it cannot be undone.", remembered.id.short()),
+        )
+        .hint("run the workflow again: ic workflow resume RUN; the files alone: ic checkpoint undo"));
+    }
+    Ok(settled)
+}
+
+fn is_about(event: &Event, id: &str) -> bool {
+    event.subject_id.as_deref() == Some(id)
+        || event.payload.as_deref().is_some_and(|payload| payload.contains(id))
+}
+
+/// Errors: `conflict` if anything but late reports and checkpoints happened in the run since `seq`. Another rollback, and what
+/// it did, counts as nothing once it was taken back itself.
+pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &Remembered, seq: Seq) -> Result<()> {
+    const QUIET: [&str; 8] = [
+        "dispatch_recorded",
+        "dispatch_tokens",
+        "checkpoint_created",
+        "checkpoint_restored",
+        "checkpoint_pruned",
+        "restore_begun",
+        "block",
+        "pause",
+    ];
+    const ENDS: [EventType; 2] = [EventType::Rollback, EventType::RollbackAbandoned];
+    let others = table::of_run(snapshot, &remembered.run_id)?;
+    let gone: HashSet<String> = others
+        .into_iter()
+        .filter(|other| !other.status.stands() || other.id == remembered.id)
+        .map(|other| other.id.as_str().to_owned())
+        .collect();
+    let (mut loud, mut is_inside) = (None, false);
+    ic_events::each_since(snapshot, Some(&remembered.run_id), seq, i64::MAX, |event| {
+        let is_of_gone = gone.iter().any(|id| is_about(&event, id));
+        if is_of_gone && event.event_type == EventType::RollbackBegun.as_str() {
+            is_inside = true;
+        } else if is_of_gone && ENDS.iter().any(|end| event.event_type == end.as_str()) {
+            is_inside = false;
+        }
+        // The run was closed meanwhile: nobody else undid effects.
+        let is_its_effect = is_inside && event.source == "compensation";
+        if is_of_gone || is_its_effect || QUIET.contains(&event.event_type.as_str()) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        loud = Some(event);
+        Ok(ControlFlow::Break(()))
+    })?;
+    let Some(event) = loud else { return Ok(()) };
+    Err(Diagnosis::new(
+        Code::Conflict,
+        format!("The run went on since the rollback: {} (event {}).", event.event_type, event.seq),
+    )
+    .hint("roll that back first, or go on from here")
+    .detail("seq", event.seq))
+}
+
+/// The effects that a rollback undid: attempts that succeeded after it was begun and before `until`, of what it covers.
+pub(super) fn undone_effects(
+    snapshot: &Snapshot<'_>,
+    remembered: &Remembered,
+    until: Seq,
+) -> Result<Vec<Compensation>> {
+    if !remembered.layers.contains(&Layer::Effects) {
+        return Ok(Vec::new());
+    }
+    let cut = cut_of(remembered)?;
+    let mut done = HashSet::new();
+    ic_events::each_since(snapshot, Some(&remembered.run_id), remembered.seq, i64::MAX, |event| {
+        if event.seq > until {
+            return Ok(ControlFlow::Break(()));
+        }
+        if event.event_type == EventType::CompensationDone.as_str() {
+            done.extend(event.subject_id);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let mut all = compensation::list(snapshot, &remembered.run_id)?;
+    all.retain(|c| {
+        c.state == State::Done
+            && done.contains(c.id.as_str())
+            && cut.covers(c.seq, &c.phase)
+            && c.rolled_back_by.as_ref().is_none_or(|by| *by == remembered.id)
+    });
+    Ok(all)
+}

@@ -1,0 +1,24 @@
+//! Taking a secret out of what is known about a step.
+
+use ic_base::Result;
+use ic_events::Event;
+use ic_store::Transaction;
+
+/// Takes why a step failed out of its row and its workflow's, if a redacted event told of the step's dispatch. Its log is a file
+/// beside the ledger, and stays.
+pub fn redact(tx: &Transaction<'_>, event: &Event) -> Result<()> {
+    let (Some(dispatch), Some(run), "dispatch") = (&event.subject_id, &event.run_id, event.source.as_str())
+    else {
+        return Ok(());
+    };
+    tx.execute(
+        "UPDATE workflows SET error = NULL WHERE run_id = $1 AND failed_step IN \
+         (SELECT step FROM workflow_steps WHERE run_id = $1 AND dispatch_id = $2)",
+        &[&run.as_str(), dispatch],
+    )?;
+    tx.execute(
+        "UPDATE workflow_steps SET error = NULL WHERE run_id = $1 AND dispatch_id = $2",
+        &[&run.as_str(), dispatch],
+    )
+    .map(|_| ())
+}

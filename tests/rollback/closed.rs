@@ -1,0 +1,178 @@
+//! A run that something closed: each refusal names the command that opens it again, and what can never be undone is left by an
+//! explicit decision, with its reason on record.
+
+use serde_json::Value;
+
+use crate::world::{World, asked};
+
+/// What an advance of the closed run is told: the hint's command, which must be the `resume` of the details.
+fn way_out(world: &World) -> String {
+    let outcome = world.cli.run(["run", "advance", &world.run, "--json"]);
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "rolling_back"), "{outcome:?}");
+    let error: Value = serde_json::from_str(&outcome.stderr).expect("JSON");
+    let command = error["error"]["details"]["resume"].as_str().expect("a command").to_owned();
+    assert!(error["error"]["hint"].as_str().expect("a hint").ends_with(&command), "{error}");
+    // Who wants to roll it back is told the same.
+    let outcome = world.cli.run(["run", "rollback", &world.run, "--to-phase", "a", "--dry-run", "--json"]);
+    assert!(outcome.error() == "rolling_back" && outcome.stderr.contains(&command), "{outcome:?}");
+    command
+}
+
+fn go(world: &World, command: &str) -> (Option<i32>, String) {
+    let outcome = world.cli.run(command.split(' ').skip(1));
+    (outcome.code, format!("{}{}", outcome.stdout, outcome.stderr))
+}
+
+/// The reasons of the events of a type.
+fn reasons(world: &World, event_type: &str) -> Vec<String> {
+    let events = world.cli.json(["run", "events", &world.run, "--json"]);
+    let all = events.as_array().expect("events").iter().filter(|event| event["type"] == event_type);
+    all.map(|event| event["reason"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// A run with three effects, the second of which can never be undone.
+fn hopeless() -> World {
+    let world = World::new().begun();
+    world.advance();
+    world.effect("first", &[]);
+    world.ic(&["compensation", "add", &world.run, "--step", "hope less", "--shell", "exit 3"]);
+    world.effect("last", &[]);
+    world
+}
+
+#[test]
+fn an_effect_that_can_never_be_undone_is_left_by_decision() {
+    let world = hopeless();
+    let run = ["compensation", "run", &world.run, "--yes", "--json"];
+    assert_eq!(world.cli.run(run).code, Some(4));
+    assert_eq!(world.status(), "rolling_back@b");
+    let command = way_out(&world);
+    assert_eq!(command, format!("ic compensation run {} --yes", &world.run[world.run.len() - 8..]));
+    assert_eq!(go(&world, &command).0, Some(4), "it is no way out yet");
+    let text = world.cli.run(["compensation", "run", &world.run, "--yes", "--format", "text"]);
+    assert!(text.stdout.contains("--skip 'hope less' --reason WHY --yes"), "{}", text.stdout);
+    // A decision has a reason, and is about something that is open.
+    let skip = ["compensation", "run", &world.run, "--yes", "--json", "--skip"];
+    assert_eq!(world.cli.refused([&skip[..], &["hope less"]].concat()), (Some(3), "usage".to_owned()));
+    let wrong = [&skip[..], &["last", "--reason", "why not"]].concat();
+    assert_eq!(world.cli.refused(wrong), (Some(3), "compensation_not_found".to_owned()));
+    let report = world.cli.json([&skip[..], &["hope less", "--reason", "refunded by hand"]].concat());
+    assert_eq!(report["status"], "done", "{report}");
+    assert_eq!((world.status().as_str(), world.effects().join(" ").as_str()), ("active@b", "last first"));
+    assert_eq!(reasons(&world, "compensation_skipped"), ["refunded by hand"]);
+    let list = world.cli.json(["compensation", "list", &world.run, "--json"]);
+    assert_eq!(list[1]["state"], "skipped", "{list}");
+    world.advance();
+}
+
+#[test]
+fn a_rollback_goes_on_past_an_effect_that_can_never_be_undone() {
+    let world = hopeless();
+    world.write("since", "since\n");
+    let mut words = world.all("a", &[]);
+    words.push("--yes");
+    assert_eq!(world.cli.run(words).code, Some(4));
+    let command = way_out(&world);
+    assert!(command.starts_with("ic rollback resume "), "{command}");
+    assert_eq!(go(&world, &command).0, Some(4), "it is no way out yet");
+    let short = command.split(' ').nth(3).expect("an id").to_owned();
+    let text = world.cli.ok(["rollback", "show", &short, "--format", "text"]);
+    assert!(text.contains("--skip-effect STEP --reason WHY") && text.contains("--skip-step"), "{text}");
+    let resume = ["rollback", "resume", &short, "--yes", "--json", "--skip-effect"];
+    assert_eq!(world.cli.refused([&resume[..], &["hope less"]].concat()), (Some(3), "usage".to_owned()));
+    let done = world.cli.json([&resume[..], &["hope less", "--reason", "refunded by hand"]].concat());
+    assert_eq!(done["status"], "done", "{done}");
+    assert_eq!((world.status().as_str(), world.read("since")), ("active@a", None));
+    assert_eq!(world.effects(), ["last", "first"], "the others are undone all the same");
+    assert_eq!(reasons(&world, "compensation_skipped"), ["refunded by hand"]);
+}
+
+#[test]
+fn what_is_passed_over_or_given_up_has_its_reason_on_record() {
+    let world = hopeless();
+    let stop = |world: &World| {
+        let mut words = world.all("a", &[]);
+        words.push("--yes");
+        assert_eq!(world.cli.run(words).code, Some(4));
+    };
+    stop(&world);
+    world.ic(&["rollback", "abandon", &world.run, "--reason", "not now", "--yes"]);
+    assert_eq!(reasons(&world, "rollback_abandoned"), ["not now"]);
+    stop(&world);
+    world.ic(&["rollback", "resume", &world.run, "--skip-step", "--reason", "by hand", "--yes"]);
+    assert_eq!(reasons(&world, "rollback_step_skipped"), ["by hand"]);
+    let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
+    let id = list[1]["id"].as_str().expect("an id");
+    world.ic(&["rollback", "undo", id, "--without-effects", "--reason", "a mistake", "--yes"]);
+    assert_eq!(reasons(&world, "rollback_undone"), ["a mistake"]);
+    let story = world.cli.json(["run", "history", &world.run, "--json"]);
+    assert!(story.to_string().contains("a mistake"), "{story}");
+}
+
+#[test]
+fn a_workflow_that_is_taken_back_names_its_own_command() {
+    let world = World::new();
+    world.write(
+        "flow.yaml",
+        "name: w\nsteps:\n  - {id: one, phase: a, run: 'true', compensate: {shell: 'exit 3'}}\n  - {id: two, phase: b, run: 'exit 1', compensate: skip}\n",
+    );
+    world.commit("flow");
+    let outcome = world.cli.run(["workflow", "run", "flow.yaml", "--on-failure", "rollback", "--json"]);
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    let run = outcome.json()["run_id"].as_str().expect("an id").to_owned();
+    let world = World { run, ..world };
+    let command = way_out(&world);
+    let short = &world.run[world.run.len() - 8..];
+    assert_eq!(command, format!("ic workflow resume {short} --yes"));
+    assert_eq!(go(&world, &command).0, Some(4), "it is no way out yet");
+    let skip = ["compensation", "run", &world.run, "--skip", "one", "--reason", "by hand", "--yes"];
+    world.ic(&skip);
+    let (code, said) = go(&world, &format!("ic workflow resume {short} --on-failure rollback --yes --json"));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("\"status\":\"rolled_back\""), "{said}");
+    assert_eq!(world.status(), "active@a");
+}
+
+#[test]
+fn while_an_undo_is_under_way_nobody_moves_the_run() {
+    let world = World::story_with_rows();
+    let report = world.roll_back("a", &[]);
+    let id = report["rollback_id"].as_str().expect("an id").to_owned();
+    let (sure, told) = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..6)
+            .map(|who| {
+                let world = &world;
+                scope.spawn(move || {
+                    let status = "SELECT count(*) FROM runs WHERE status = 'active' AND phase = 'a'";
+                    while asked(&world.cli, status) > 0 {
+                        std::thread::sleep(std::time::Duration::from_millis(1));
+                    }
+                    let mut told = Vec::new();
+                    for n in 0..25 {
+                        let path = format!("by-{who}-{n}");
+                        let words = match who % 3 {
+                            0 => vec!["run", "advance", &world.run, "--no-checkpoint"],
+                            1 => vec!["run", "artifact", "add", &world.run, "--path", &path],
+                            _ => vec!["dispatch", "create", &world.run, "--name", &path],
+                        };
+                        let outcome = world.cli.run(words);
+                        told.push(if outcome.code == Some(0) { String::new() } else { outcome.error() });
+                    }
+                    told
+                })
+            })
+            .collect();
+        let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+        let outcome = world.cli.run(undo);
+        (outcome, workers.into_iter().flat_map(|worker| worker.join().expect("a worker")).collect::<Vec<_>>())
+    });
+    let typed = ["", "rolling_back", "terminal_phase", "run_not_active", "busy"];
+    assert!(told.iter().all(|code| typed.contains(&code.as_str())), "{told:?}");
+    assert_eq!(sure.code, Some(0), "{sure:?}");
+    let between = "SELECT count(*) FROM events WHERE \
+        seq > (SELECT seq FROM events WHERE type = 'rollback_undo_begun') AND \
+        seq < (SELECT seq FROM events WHERE type = 'rollback_undone') AND \
+        type IN ('advance', 'artifact_added', 'dispatch_created')";
+    assert_eq!(asked(&world.cli, between), 0, "somebody got through");
+    println!("{} refused", told.iter().filter(|code| *code == "rolling_back").count());
+}

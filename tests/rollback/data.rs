@@ -1,0 +1,314 @@
+//! The layer `data`: which rows are the run's, where they went back to, and how they come back.
+
+use std::os::unix::process::ExitStatusExt;
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+/// A call that must be refused with this code, changing nothing; returns the error line.
+fn refused(world: &World, words: &[&str], code: &str) -> String {
+    let before = world.state();
+    let outcome = world.cli.run(words);
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), code), "{words:?}: {outcome:?}");
+    world.state().assert_is(&before, &format!("{words:?}"));
+    outcome.stderr
+}
+
+fn refused_all(world: &World, more: &[&str], code: &str) -> String {
+    refused(world, &world.all("a", &[more, &["--dry-run"][..]].concat()), code);
+    refused(world, &world.all("a", &[more, &["--yes"][..]].concat()), code)
+}
+
+/// The key of the task whose key begins so.
+fn task_named(world: &World, task: &str) -> String {
+    let sql = "SELECT task_id FROM tasks WHERE task_id LIKE ?1 || ' %'";
+    world.database().query_row(sql, [task], |row| row.get(0)).expect("a task")
+}
+
+/// A run at `b` with rows from before and after the cut.
+fn moved(world: World) -> World {
+    let world = world.begun();
+    world.task("before");
+    world.log("after the task, before the cut");
+    world.ic(&["run", "advance", &world.run, "--no-checkpoint"]);
+    world.task("since");
+    world.log("since");
+    world
+}
+
+const DATA: [&str; 3] = ["run", "rollback", "--layer=workflow,data"];
+
+fn roll_back(world: &World, more: &[&str]) -> Value {
+    let words: Vec<&str> = [&DATA[..], &[&world.run, "--to-phase", "a", "--yes", "--json"], more].concat();
+    let report = world.cli.json(words);
+    assert_eq!(report["status"], "rolled_back", "{report}");
+    report
+}
+
+#[test]
+fn every_advance_records_where_the_rows_are_also_without_a_checkpoint() {
+    let world = moved(World::new().with_rows());
+    let before = world.rows();
+    let report = roll_back(&world, &[]);
+    assert_eq!(report["data"]["affected_row_counts"], json!({ "requirements": 2, "tasks": 1, "logs": 1 }));
+    let rows = world.rows();
+    assert!(rows.contains("after the task, before the cut") && !rows.contains("since"), "{rows}");
+    let id = report["rollback_id"].as_str().expect("an id");
+    let undone = world.cli.json(["rollback", "undo", id, "--yes", "--json"]);
+    assert_eq!(undone["data"]["restored_row_counts"], json!({ "logs": 1, "tasks": 1, "requirements": 2 }));
+    assert_eq!(world.rows(), before);
+
+    // And where the configuration wants no checkpoints at all.
+    let world = World::new().with_rows();
+    let config = world.read(".ic.yaml").expect("the configuration");
+    world.write(".ic.yaml", &format!("rollback: {{enabled: false}}\n{config}"));
+    let world = moved(world);
+    roll_back(&world, &[]);
+    assert!(!world.rows().contains("since"), "{}", world.rows());
+}
+
+#[test]
+fn a_run_that_began_without_rows_goes_back_to_none() {
+    let world = World::new().with_rows().begun();
+    world.task("first");
+    roll_back(&world, &["--include-target"]);
+    assert_eq!(world.rows(), "");
+}
+
+#[test]
+fn rows_that_another_run_may_have_written_are_refused_or_forced() {
+    let world = World::story_with_rows();
+    let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
+    let line = refused_all(&world, &[], "conflict");
+    assert!(line.contains(&other[other.len() - 8..]) && line.contains("--force"), "{line}");
+    let without = ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,effects,files,git"];
+    world.ic(&[&without[..], &["--dry-run"]].concat());
+    world.roll_back("a", &["--force"]);
+    assert!(!world.rows().contains("built"), "{}", world.rows());
+
+    // One that did nothing since the cut wrote nothing.
+    let world = World::new().with_rows();
+    world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
+    let world = world.begun();
+    world.advance();
+    world.task("since");
+    world.roll_back("a", &[]);
+    assert_eq!(world.rows(), "");
+}
+
+#[test]
+fn the_database_of_the_cut_or_none() {
+    let world = World::story_with_rows();
+    let config = world.read(".ic.yaml").expect("the configuration");
+    std::fs::copy(world.cli.root().join("data/app.db"), world.cli.root().join("data/new.db"))
+        .expect("a copy");
+    world.write(".ic.yaml", &config.replace("data/app.db", "data/new.db"));
+    let line = refused_all(&world, &["--force"], "no_checkpoint");
+    assert!(line.contains("data/app.db, not") && line.contains("data/new.db"), "{line}");
+
+    let world = World::story();
+    let world = World { run: world.run.clone(), ..world }.with_rows();
+    let line = refused_all(&world, &["--force"], "no_checkpoint");
+    assert!(line.contains("Nobody recorded"), "{line}");
+    assert!(line.contains("(--layer=workflow,effects,files,git)"), "{line}");
+
+    // Where nothing says any more that there is one, its rows stay, which is said.
+    let world = World::story_with_rows();
+    world.remove(".ic.yaml");
+    let plan = world.cli.json(world.all("a", &["--dry-run"]));
+    assert_eq!(plan["warnings"][0]["code"], "rows_stay", "{plan}");
+}
+
+#[test]
+fn while_a_rewind_of_the_database_is_unfinished_it_is_refused() {
+    let world = World::story_with_rows();
+    let config = world.read(".ic.yaml").expect("the configuration");
+    world.write(".ic.yaml", &format!("{config}  vectors: {{exec: [sh, -c, exit 3]}}\n"));
+    let task = task_named(&world, "planned");
+    let outcome = world.cli.run(["rewind", "to", &task, "--no-git", "--yes"]);
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    world.write(".ic.yaml", &config);
+    let line = refused_all(&world, &[], "conflict");
+    assert!(line.contains("ic rewind resume"), "{line}");
+}
+
+/// Going back, the tree takes the configuration with it.
+#[test]
+fn the_configuration_of_the_beginning_serves_to_the_end() {
+    let world = World::new().with_rows().begun();
+    world.task("before");
+    world.advance();
+    world.task("since");
+    let before = world.state();
+    world.effect("flaky", &["test -e .ic.yaml || exit 3"]);
+    let id = roll_back_all(&world);
+    world.remove(".ic.yaml");
+    let undone = world.cli.run(["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    world
+        .write(".ic.yaml", before.tree[std::path::Path::new(".ic.yaml")].split_once(": ").expect("a file").1);
+    world.state().assert_outside_is(&before, "undone without a configuration");
+}
+
+fn roll_back_all(world: &World) -> String {
+    world.roll_back("a", &[])["rollback_id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn a_row_that_was_written_since_stands_against_an_undo_and_nothing_is_changed() {
+    let world = World::story_with_rows();
+    let key = task_named(&world, "built");
+    let id = roll_back_all(&world);
+    let row = (&key, 1_800_000_000_000_i64);
+    world.database().execute("INSERT INTO tasks VALUES (?1, 'mine', ?2)", row).expect("a row");
+    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+    let line = refused(&world, &undo, "conflict");
+    assert!(line.contains(&key), "{line}");
+    assert_eq!(world.status(), "active@a");
+    world.ic(&["rollback", "show", &id]);
+    world.database().execute("DELETE FROM tasks WHERE title = 'mine'", []).expect("it goes");
+    world.ic(&undo);
+    assert_eq!(world.status(), "active@d");
+    assert_eq!(task_named(&world, "built"), key);
+}
+
+#[test]
+fn rows_that_cannot_go_stop_it_and_the_named_command_goes_on() {
+    let world = World::story_with_rows();
+    // A table that is not cut refers to a task that goes: only the transaction itself sees it.
+    let key = task_named(&world, "built");
+    world
+        .database()
+        .execute_batch("CREATE TABLE bills (task_id TEXT REFERENCES tasks (task_id))")
+        .expect("a table");
+    world.database().execute("INSERT INTO bills VALUES (?1)", [&key]).expect("a bill");
+    let words = world.all("a", &["--yes"]);
+    let outcome = world.cli.run(&words);
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    let report = outcome.json();
+    assert_eq!(report["steps"][2]["state"], "failed", "{report}");
+    assert!(report["steps"][2]["error"].as_str().expect("why").contains("bills"), "{report}");
+    world.database().execute("DELETE FROM bills", []).expect("it goes");
+    let command = report["resume"].as_str().expect("a command").to_owned();
+    let done = world.cli.json(command.split(' ').skip(1).chain(["--json"]));
+    assert_eq!(done["status"], "done");
+    assert!(!world.rows().contains("built"), "{}", world.rows());
+}
+
+/// A project whose rows are told apart by two columns: each pair of values is cut by itself.
+fn divided(audit: bool) -> World {
+    let world = World::new();
+    std::fs::create_dir(world.cli.root().join("data")).expect("a directory");
+    let audited = if audit { "  audit: {table: audits}\n" } else { "" };
+    let config = format!(
+        "rewind:\n  database: data/app.db\n  anchor: {{table: steps, key: id, order: at, scope: [thread, space]}}\n  \
+         tables: [{{name: steps, order: at}}]\n{audited}"
+    );
+    world.write(".ic.yaml", &config);
+    let tables = "CREATE TABLE steps (id TEXT PRIMARY KEY, thread TEXT, space TEXT, at INTEGER NOT NULL);
+        CREATE TABLE audits (event_type TEXT, payload TEXT)";
+    world.database().execute_batch(tables).expect("tables");
+    world.commit("a database");
+    let run = world.ic(&["run", "create", "--goal", "g", "--phases", "a,b,c", "--scope-id", "mine"]);
+    let world = World { run, ..world };
+    let put = |database: &Connection, id: &str, thread: &str, space: &str, at: i64| {
+        let row = (id, thread, space, at);
+        database.execute("INSERT INTO steps VALUES (?1, ?2, ?3, ?4)", row).expect("a step");
+    };
+    put(&world.database(), "m1", "mine", "main", 1);
+    put(&world.database(), "t1", "theirs", "main", 1);
+    world.advance();
+    // A space that is new since loses all of its rows, and is not found any more then.
+    put(&world.database(), "m2", "mine", "early", 2);
+    put(&world.database(), "m3", "mine", "main", 3);
+    put(&world.database(), "m4", "mine", "zones", 4);
+    put(&world.database(), "t2", "theirs", "main", 5);
+    world
+}
+
+#[test]
+fn rows_of_each_scope_of_the_run_go_and_come_back() {
+    for audit in [true, false] {
+        let world = divided(audit);
+        let other = world.ic(&["run", "create", "--goal", "o", "--phases", "x,y", "--scope-id", "theirs"]);
+        world.ic(&["run", "advance", &other]);
+        let before = world.rows();
+        let id = roll_back_all(&world);
+        let rows = world.rows();
+        assert!(["m1", "t1", "t2"].iter().all(|id| rows.contains(id)), "{rows}");
+        assert!(["m2", "m3", "m4"].iter().all(|id| !rows.contains(id)), "{rows}");
+        world.ic(&["rollback", "undo", &id, "--yes"]);
+        assert_eq!(sorted(&world.rows()), sorted(&before), "audit {audit}");
+    }
+}
+
+#[test]
+fn killed_between_scopes_it_ends_as_if_undisturbed() {
+    for audit in [true, false] {
+        let world = divided(audit);
+        let before = world.rows();
+        world.save();
+        world.roll_back("a", &[]);
+        let wanted = world.rows();
+        let mut n = 1;
+        loop {
+            world.reset();
+            let words = world.all("a", &["--yes"]);
+            let mut command = world.cli.command(words);
+            let output =
+                command.env("IC_TEST_REWIND_ABORT_BEFORE", n.to_string()).output().expect("start ic");
+            if output.status.signal().is_none() {
+                assert_eq!(output.status.code(), Some(0), "{output:?}");
+                break;
+            }
+            let when = format!("audit {audit}: aborted before statement {n}");
+            if world.status() == "active@b" {
+                world.roll_back("a", &[]);
+            } else if n % 2 == 0 {
+                // There and back, and there again: archives of both goes.
+                world.ic(&["rollback", "abandon", &world.run, "--yes"]);
+                assert_eq!(sorted(&world.rows()), sorted(&before), "{when}");
+                world.roll_back("a", &[]);
+            } else {
+                world.ic(&["rollback", "resume", &world.run, "--yes"]);
+            }
+            assert_eq!(world.rows(), wanted, "{when}");
+            n += if ic_testkit::long() { 1 } else { 9 };
+        }
+        assert!(n > 60, "{n}");
+    }
+}
+
+fn sorted(rows: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = rows.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn the_configuration_is_that_of_the_project_of_the_run() {
+    let world = World::new().with_rows();
+    let side = world.cli.home().join("side");
+    let side_text = side.to_str().expect("text").to_owned();
+    world.git(&["worktree", "add", "-q", "-b", "side", &side_text]);
+    std::fs::create_dir(side.join("data")).expect("a directory");
+    let theirs = side.join("data/app.db");
+    std::fs::copy(world.cli.root().join("data/app.db"), &theirs).expect("a copy");
+    let other = world.ic(&["run", "create", "--goal", "o", "--phases", "x,y", "--project", &side_text]);
+    world.ic(&["run", "advance", &other]);
+    let row = "INSERT INTO tasks VALUES ('theirs', 't', 1800000000000)";
+    Connection::open(&theirs).expect("their database").execute(row, []).expect("a row");
+    world.task("mine");
+    // Called from here, where another database is configured, or none.
+    world.remove(".ic.yaml");
+    let words = ["run", "rollback", &other, "--to-phase", "x", "--layer=all", "--yes", "--json"];
+    let report = world.cli.json(words);
+    assert_eq!(report["data"]["affected_row_counts"]["tasks"], 1, "{report}");
+    assert!(!ic_testkit::dump(&theirs).contains("theirs|"));
+    assert!(world.rows().contains("mine"));
+    let id = report["rollback_id"].as_str().expect("an id");
+    world.ic(&["rollback", "undo", id, "--yes"]);
+    assert!(ic_testkit::dump(&theirs).contains("\"theirs\""));
+}

@@ -1,0 +1,160 @@
+//! What a repository brings with it is not run by looking at it.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::world::{bare, git, write};
+
+/// A repository whose own configuration names a command wherever it can; each leaves a file in the given directory.
+fn prepared() -> (ic_testkit::Cli, std::path::PathBuf) {
+    let cli = bare();
+    let ran = cli.home().join("ran");
+    std::fs::create_dir(&ran).expect("a directory");
+    git(cli.root(), &["init", "-q"]);
+    write(cli.root(), "a", "one\n");
+    write(cli.root(), "b", "one\n");
+    git(cli.root(), &["add", "."]);
+    git(cli.root(), &["commit", "-qm", "one"]);
+    cli.ok(["init"]);
+    let command = |name: &str| format!("touch {}/{name}; cat", ran.display());
+    let config = cli.root().join(".git/config");
+    let mut text = std::fs::read_to_string(&config).expect("the configuration");
+    for key in ["clean", "smudge"] {
+        text.push_str(&format!("[filter \"by.clean=x\"]\n\t{key} = {}\n", command(&format!("filter-{key}"))));
+    }
+    text.push_str(&format!(
+        "[filter \"process\"]\n\tprocess = {}\n\trequired = true\n",
+        command("filter-process")
+    ));
+    text.push_str(&format!("[diff]\n\texternal = {}\n", command("diff-external")));
+    text.push_str(&format!("[diff \"d\"]\n\ttextconv = {0}\n\tcommand = {0}\n", command("textconv")));
+    let hooks = cli.home().join("hooks");
+    for key in ["pager", "editor", "fsmonitor", "sshCommand", "alternateRefsCommand", "askPass"] {
+        text.push_str(&format!("[core]\n\t{key} = {}\n", command(&format!("core-{key}"))));
+    }
+    text.push_str(&format!("[core]\n\thooksPath = {}\n[log]\n\tshowSignature = true\n", hooks.display()));
+    text.push_str(&format!("[gpg]\n\tprogram = {}\n", command("gpg")));
+    std::fs::write(&config, text).expect("the configuration");
+    for directory in [hooks, cli.root().join(".git/hooks")] {
+        for hook in [
+            "post-checkout",
+            "post-index-change",
+            "reference-transaction",
+            "pre-auto-gc",
+            "fsmonitor-watchman",
+        ] {
+            let path = write(&directory, hook, format!("#!/bin/sh\ntouch {}/hook-{hook}\n", ran.display()));
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+        }
+    }
+    write(cli.root(), ".gitattributes", "a filter=by.clean=x diff=d\nb filter=process diff=d\n");
+    write(cli.root(), "a", "two\n");
+    write(cli.root(), "b", "two\n");
+    (cli, ran)
+}
+
+fn ran(directory: &std::path::Path) -> Vec<String> {
+    let names = std::fs::read_dir(directory).expect("a directory");
+    names.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn a_checkpoint_runs_nothing_of_the_repository() {
+    let (cli, ran_in) = prepared();
+    let made = cli.json(["checkpoint", "create", "--json"]);
+    assert_eq!(made["git"]["dirty"], true, "{made}");
+    let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c"]);
+    write(cli.root(), "a", "three\n");
+    let moved = cli.json(["run", "advance", &run, "--json"]);
+    assert!(moved["checkpoint_id"].is_string(), "{moved}");
+    cli.ok(["checkpoint", "diff", made["id"].as_str().expect("an id")]);
+    cli.ok(["dispatch", "create", &run]);
+    assert_eq!(ran(&ran_in), Vec::<String>::new());
+    // The repository would indeed have run something.
+    let status = std::process::Command::new("git").arg("status").current_dir(cli.root()).output();
+    drop(status.expect("run git"));
+    assert_ne!(ran(&ran_in), Vec::<String>::new());
+}
+
+#[test]
+fn no_hook_is_run_by_a_restore() {
+    let (cli, ran_in) = prepared();
+    let made = cli.ok(["checkpoint", "create"]);
+    // Filters are the user's to run: a restore is asked for, and must give what git would give.
+    git(cli.root(), &["config", "--remove-section", "filter.process"]);
+    write(cli.root(), ".gitattributes", "");
+    git(cli.root(), &["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=", "branch", "other"]);
+    write(cli.root(), "a", "four\n");
+    cli.ok(["checkpoint", "restore", &made, "--yes"]);
+    let hooks: Vec<String> = ran(&ran_in).into_iter().filter(|name| !name.starts_with("filter-")).collect();
+    assert_eq!(hooks, Vec::<String>::new());
+}
+
+#[test]
+fn the_work_tree_is_the_one_that_was_meant() {
+    let (cli, _) = prepared();
+    let elsewhere = cli.home().join("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("a directory");
+    write(&elsewhere, "a", "precious\n");
+    let made = cli.ok(["checkpoint", "create"]);
+    git(cli.root(), &["config", "core.worktree", &elsewhere.to_string_lossy()]);
+    write(cli.root(), "a", "five\n");
+    cli.ok(["checkpoint", "create"]);
+    cli.ok(["checkpoint", "restore", &made, "--yes"]);
+    assert_eq!(std::fs::read_to_string(cli.root().join("a")).expect("a file"), "two\n");
+    assert_eq!(std::fs::read_to_string(elsewhere.join("a")).expect("a file"), "precious\n");
+}
+
+#[test]
+fn names_that_look_like_options_are_names() {
+    let cli = bare();
+    git(cli.root(), &["init", "-q"]);
+    for name in ["-rf", "--help", "--upload-pack=x", ":(exclude)*", "*", "a\nb", "-"] {
+        write(cli.root(), name, name);
+    }
+    git(cli.root(), &["add", "-A", "."]);
+    git(cli.root(), &["commit", "-qm", "one"]);
+    git(cli.root(), &["update-ref", "refs/heads/-x", "HEAD"]);
+    cli.ok(["init"]);
+    write(cli.root(), "--later", "");
+    git(cli.root(), &["add", "-N", "--", "--later"]);
+    let made = cli.ok(["checkpoint", "create"]);
+    for name in ["-rf", "--help", ":(exclude)*", "*"] {
+        write(cli.root(), name, "changed");
+    }
+    git(cli.root(), &["add", "-A", "."]);
+    cli.ok(["checkpoint", "restore", &made, "--yes"]);
+    for name in ["-rf", "--help", ":(exclude)*", "*"] {
+        assert_eq!(std::fs::read_to_string(cli.root().join(name)).expect("a file"), name);
+    }
+    assert_eq!(git(cli.root(), &["status", "--porcelain"]), " A --later");
+}
+
+#[test]
+fn a_git_in_the_tree_is_not_taken_for_the_program() {
+    let cli = bare();
+    git(cli.root(), &["init", "-q"]);
+    let ran_in = cli.home().join("ran");
+    let program = write(cli.root(), "git", format!("#!/bin/sh\ntouch {}\n", ran_in.display()));
+    std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+    cli.ok(["init"]);
+    cli.ok(["checkpoint", "create"]);
+    assert!(!ran_in.exists());
+}
+
+#[test]
+fn variables_of_git_lead_it_nowhere_else() {
+    let (cli, ran_in) = prepared();
+    let other = cli.home().join("other");
+    std::fs::create_dir(&other).expect("a directory");
+    git(&other, &["init", "-q"]);
+    let program = format!("touch {}/external", ran_in.display());
+    let mut call = cli.command(["checkpoint", "create", "--json"]);
+    call.env("GIT_DIR", other.join(".git"))
+        .env("GIT_WORK_TREE", &other)
+        .env("GIT_INDEX_FILE", other.join("index"));
+    call.env("GIT_EXTERNAL_DIFF", &program).env("GIT_CONFIG_COUNT", "1");
+    call.env("GIT_CONFIG_KEY_0", "core.fsmonitor").env("GIT_CONFIG_VALUE_0", &program);
+    let made = ic_testkit::Outcome::of(&mut call).json();
+    assert_eq!(made["git"]["head"], git(cli.root(), &["rev-parse", "HEAD"]));
+    assert_eq!(ran(&ran_in), Vec::<String>::new());
+}

@@ -1,0 +1,10 @@
+//! What others may have prepared, and what must not be written down: `docs/SECURITY.md` names these tests.
+
+mod files;
+mod git;
+mod ledgers;
+mod limits;
+mod secrets;
+mod steps;
+mod terminal;
+mod world;
