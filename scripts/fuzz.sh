@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Fuzzes what parses bytes that this program did not write:
+#
+#     scripts/fuzz.sh [SECONDS] [TARGET...]
+#
+# Every target in fuzz/ for SECONDS (60), or those that are named. What is found is kept in fuzz/artifacts/, what was
+# learned in fuzz/corpus/; both stay out of git. fuzz/seeds/ is where the first run begins.
+# Needs cargo-fuzz (cargo install cargo-fuzz) and a C++ compiler. Exit 1 if anything was found.
+set -euo pipefail
+
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+
+if ! command -v cargo-fuzz >/dev/null; then
+    printf 'scripts/fuzz.sh: please install it: cargo install cargo-fuzz\n' >&2
+    exit 3
+fi
+
+seconds=${1:-60}
+shift || true
+targets=("$@")
+if [[ ${#targets[@]} -eq 0 ]]; then
+    mapfile -t targets < <(cargo fuzz list)
+fi
+
+# Coverage is an unstable flag, which this lets the stable compiler take. No sanitizer: no crate has unsafe code.
+export RUSTC_BOOTSTRAP=1
+cargo fuzz build --sanitizer none
+
+found=()
+for target in "${targets[@]}"; do
+    printf '\n== %s, %s s\n' "$target" "$seconds"
+    mkdir -p "fuzz/corpus/$target"
+    # An input that takes 10 s or 512 MB is a finding too.
+    cargo fuzz run --sanitizer none "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
+        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -verbosity=0 \
+        -print_final_stats=1 || found+=("$target")
+done
+
+if [[ ${#found[@]} -gt 0 ]]; then
+    printf '\nscripts/fuzz.sh: found something: %s\n' "${found[*]}" >&2
+    exit 1
+fi
