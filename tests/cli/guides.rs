@@ -1,118 +1,33 @@
-//! The guides in `docs/`: what they tell a reader to type is typed, and must answer what they show.
+//! The guides: what they tell a reader to type is typed, and must answer what they show.
 //!
-//! A block of YAML that is headed by a file's name is that file. In a block of `console`, `$ ` begins a command and `> ` goes on
-//! with it; the rest is what it says, and `[exit N]` how it ends if not with 0. How long something took may differ.
+//! A block that is headed by a language and a file's name is that file. In a block of `console`, `$ ` begins a command and
+//! `> ` goes on with it; the rest is what it says, and `[exit N]` how it ends if not with 0. A guide is one session in one
+//! shell, which begins in an empty home directory. How long something took, the number of a process and digests may differ.
 //! `IC_UPDATE=1 cargo test -p ic --test cli guides` writes the answers.
 
+mod languages;
+mod links;
+mod page;
+mod session;
+
 use std::fmt::Write;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use std::path::{Path, PathBuf};
 
-use crate::support::{Project, args, docs};
+use page::{Part, exchanges, parts};
+use session::{Session, lasting};
 
-const GUIDES: &[&str] = &["WORKFLOWS.md"];
-
-/// A part of a guide.
-enum Part<'g> {
-    /// Anything that is not done.
-    Text(&'g str),
-    /// A file and its content, with the line that heads it.
-    File { name: &'g str, content: String },
-    /// The lines of a dialogue.
-    Dialogue(Vec<&'g str>),
+/// A path from the top of the sources.
+fn source(path: &str) -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
 }
 
-fn parts(guide: &str) -> Vec<Part<'_>> {
-    let mut parts = Vec::new();
-    let mut lines = guide.lines();
-    while let Some(line) = lines.next() {
-        let head = line.strip_prefix("```").filter(|head| !head.is_empty());
-        parts.push(Part::Text(line));
-        let Some(head) = head else { continue };
-        let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
-        match head.split_once(' ') {
-            Some(("yaml", name)) => {
-                parts.push(Part::File { name, content: block.join("\n") + "\n" });
-            }
-            _ if head == "console" => parts.push(Part::Dialogue(block)),
-            _ => parts.extend(block.into_iter().map(Part::Text)),
-        }
-        parts.push(Part::Text("```"));
-    }
-    parts
-}
-
-/// A command of a dialogue and the answer that is shown.
-fn exchanges<'g>(lines: &[&'g str]) -> Vec<(Vec<&'g str>, Vec<&'g str>)> {
-    let mut exchanges: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
-    for line in lines {
-        match (line.strip_prefix("$ "), line.strip_prefix("> "), exchanges.last_mut()) {
-            (Some(command), _, _) => exchanges.push((vec![command], Vec::new())),
-            (_, Some(more), Some((command, answer))) if answer.is_empty() => command.push(more),
-            (_, _, Some((_, answer))) => answer.push(line),
-            (_, _, None) => panic!("a dialogue begins with a command, not with {line:?}"),
-        }
-    }
-    exchanges
-}
-
-/// Text in which it does not matter how long something took, nor how wide a column is for it, nor what a process's number is.
-fn timeless(text: &str) -> String {
-    let mut out = String::new();
-    for line in text.lines() {
-        let mut words: Vec<&str> = line.split_whitespace().collect();
-        for at in 1..words.len() {
-            if matches!(words[at], "ms" | "s") && words[at - 1].parse::<f64>().is_ok() {
-                (words[at - 1], words[at]) = ("some", "time");
-            }
-            if words[at - 1] == "process" && words[at].parse::<u32>().is_ok() {
-                words[at] = "number";
-            }
-        }
-        let _ = writeln!(out, "{}", words.join(" "));
-    }
-    out
-}
-
-/// What a command says.
-fn answer(project: &Project, command: &str) -> String {
-    let is_plain = command.starts_with("ic ") && !command.contains(['|', '&', ';', '<', '>', '$', '(']);
-    let as_typed = project.command(["workflow"]);
-    let mut typed = if is_plain {
-        // Not through a shell, which has words of its own for a program that was killed.
-        let mut typed = Command::new(as_typed.get_program());
-        typed.args(args(command).into_iter().skip(1));
-        typed
-    } else {
-        let mut typed = Command::new("/bin/sh");
-        typed.args(["-c", &format!("{{ {command}\n}} 2>&1")]);
-        typed
-    };
-    let own = std::path::Path::new(as_typed.get_program()).parent().expect("a directory");
-    typed.env_clear().current_dir(project.root());
-    typed.envs(as_typed.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    typed
-        .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", own.display()))
-        .env("HOME", project.cli.home());
-    typed.env("IC_FORMAT", "text").env("GIT_CONFIG_NOSYSTEM", "1");
-    for who in ["AUTHOR", "COMMITTER"] {
-        typed.env(format!("GIT_{who}_NAME"), "Ann").env(format!("GIT_{who}_EMAIL"), "ann@example.org");
-        typed.env(format!("GIT_{who}_DATE"), "2026-02-20T16:55:15Z");
-    }
-    let Output { status, stdout, stderr } =
-        typed.stdin(std::process::Stdio::null()).output().expect("a shell");
-    let mut said = String::from_utf8_lossy(&stderr).into_owned() + &String::from_utf8_lossy(&stdout);
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(0);
-    if code != 0 {
-        let _ = writeln!(said, "[exit {code}]");
-    }
-    project.plain(&said)
+fn text_of(page: &str) -> String {
+    std::fs::read_to_string(source(page)).unwrap_or_else(|e| panic!("{page}: {e}"))
 }
 
 /// The guide as it would be if it told the truth.
 fn played(guide: &str) -> String {
-    let project = Project::without_ledger();
-    std::fs::remove_file(project.root().join(".ic.yaml")).expect("the configuration");
+    let mut session = Session::new();
     let mut out = String::new();
     for part in parts(guide) {
         match part {
@@ -120,16 +35,16 @@ fn played(guide: &str) -> String {
                 let _ = writeln!(out, "{line}");
             }
             Part::File { name, content } => {
-                project.write(name, &content);
+                session.write(name, &content);
                 out.push_str(&content);
             }
             Part::Dialogue(lines) => {
                 for (command, shown) in exchanges(&lines) {
                     let _ = writeln!(out, "$ {}", command.join("\n> "));
-                    let said = answer(&project, &command.join("\n"));
+                    let said = session.answer(&command.join("\n"));
                     let shown = shown.iter().fold(String::new(), |text, line| text + line + "\n");
                     // What differs only in what may differ stays as it is.
-                    out.push_str(if timeless(&said) == timeless(&shown) { &shown } else { &said });
+                    out.push_str(if lasting(&said) == lasting(&shown) { &shown } else { &said });
                 }
             }
         }
@@ -137,18 +52,77 @@ fn played(guide: &str) -> String {
     out
 }
 
+/// Fails if the page shows something else than what happens.
+fn holds(page: &str) {
+    let guide = text_of(page);
+    let played = played(&guide);
+    if std::env::var_os("IC_UPDATE").is_some_and(|value| value == "1") {
+        return std::fs::write(source(page), &played).expect("write the guide");
+    }
+    for (number, (shown, said)) in guide.lines().zip(played.lines()).enumerate() {
+        assert_eq!(shown, said, "{page}, line {}; IC_UPDATE=1 writes it", number + 1);
+    }
+    assert_eq!(guide, played, "{page}");
+}
+
+/// One test for each page, so that they run side by side, and the list of them.
+macro_rules! guides {
+    ($($name:ident: $page:literal,)*) => {
+        const GUIDES: &[&str] = &[$($page),*];
+        $(#[test]
+        fn $name() {
+            holds($page);
+        })*
+    };
+}
+
+guides! {
+    readme: "README.md",
+    readme_zh_hant: "README.zh-Hant.md",
+    readme_zh_hans: "README.zh-Hans.md",
+    tour: "docs/TOUR.md",
+    tour_zh_hant: "docs/TOUR.zh-Hant.md",
+    tour_zh_hans: "docs/TOUR.zh-Hans.md",
+    workflows: "docs/WORKFLOWS.md",
+}
+
+/// Pages whose answers are written or compared by another test, or come from circumstances that are not at hand.
+fn is_shown_elsewhere(page: &str) -> bool {
+    page.starts_with("docs/errors/")
+}
+
 #[test]
-fn what_the_guides_show_is_what_happens() {
-    for name in GUIDES {
-        let guide = std::fs::read_to_string(docs(name)).unwrap_or_else(|e| panic!("docs/{name}: {e}"));
-        let played = played(&guide);
-        if std::env::var_os("IC_UPDATE").is_some_and(|value| value == "1") {
-            std::fs::write(docs(name), &played).expect("write the guide");
-        } else {
-            for (shown, said) in guide.lines().zip(played.lines()) {
-                assert_eq!(shown, said, "docs/{name}; IC_UPDATE=1 writes it");
+fn every_page_that_shows_an_answer_is_checked() {
+    for page in links::pages() {
+        if GUIDES.contains(&page.as_str()) || is_shown_elsewhere(&page) {
+            continue;
+        }
+        for part in parts(&text_of(&page)) {
+            if let Part::Dialogue(lines) = part {
+                for (command, shown) in exchanges(&lines) {
+                    assert_eq!(shown, Vec::<&str>::new(), "{page} shows an answer to {command:?}");
+                }
             }
-            assert_eq!(guide, played, "docs/{name}");
+        }
+    }
+}
+
+#[test]
+fn every_command_of_every_other_page_is_one() {
+    for page in links::pages() {
+        if GUIDES.contains(&page.as_str()) || is_shown_elsewhere(&page) {
+            continue;
+        }
+        let mut session = Session::new();
+        for part in parts(&text_of(&page)) {
+            let Part::Dialogue(lines) = part else { continue };
+            for (command, _) in exchanges(&lines) {
+                let command = command.join("\n");
+                if command.starts_with("ic ") && !command.contains("--follow") {
+                    let said = session.answer(&format!("IC_FORMAT=json {command}"));
+                    assert!(!said.contains(r#""code":"usage""#), "{page}: {command}\n{said}");
+                }
+            }
         }
     }
 }
@@ -160,4 +134,13 @@ fn a_guide_that_lies_is_noticed() {
         "# A\n\n```yaml a.yaml\nname: a\n```\n\n```console\n$ cat a.yaml\nname: a\n$ false\n[exit 1]\n```\n";
     assert_eq!(played(guide), truth);
     assert_eq!(played(truth), truth);
+}
+
+#[test]
+fn a_session_is_one_shell_on_a_terminal() {
+    let guide = "```console\n$ mkdir shop && cd shop\n$ pwd\n/home/ann/shop\n$ it=tea\n$ echo \"$it\"\ntea\n$ ic init\n\
+                 Made the ledger /home/ann/shop/.ic/ic.db\n$ ic run current\nerror: /home/ann/shop has no active run.\n\
+                 hint: begin one: ic run create --goal TEXT\n[exit 1]\n$ ic run list | cat\n[]\n$ echo out; echo err >&2; echo out\n\
+                 out\nerr\nout\n```\n";
+    assert_eq!(played(guide), guide);
 }
