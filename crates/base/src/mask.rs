@@ -8,10 +8,12 @@
 mod shape;
 #[cfg(test)]
 mod tests;
+mod token;
 
 use std::borrow::Cow;
 
-use shape::{Class, Verdict};
+use shape::Verdict;
+use token::Class;
 
 /// What stands in place of the hidden part.
 pub const MARK: &str = "…[masked]";

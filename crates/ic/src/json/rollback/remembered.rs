@@ -1,0 +1,121 @@
+//! Rollbacks as they are remembered, and those that were taken back.
+
+use ic_ops::rollback::Undone;
+use ic_ops::rollback::steps::{self, Step};
+use ic_ops::rollback::table::Remembered;
+use serde::Serialize;
+
+use super::super::compensation::UndoneStepJson;
+use super::super::restore::RestoreJson;
+use super::{RestoredDataJson, StepJson};
+
+/// A rollback as it is remembered (`rollback list`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RememberedJson {
+    id: String,
+    short_id: String,
+    run_id: String,
+    /// done, `in_progress`, stopped, abandoned or undone.
+    #[cfg_attr(test, schemars(extend("enum" = ["done", "in_progress", "stopped", "abandoned", "undone"])))]
+    status: &'static str,
+    layers: Vec<&'static str>,
+    from_phase: String,
+    to_phase: String,
+    include_target: bool,
+    cut_seq: i64,
+    /// The run's epoch since.
+    epoch: i64,
+    reason: Option<String>,
+    plan_hash: String,
+    seq: i64,
+    created_at: String,
+    finished_at: Option<String>,
+}
+
+impl From<&Remembered> for RememberedJson {
+    fn from(rollback: &Remembered) -> Self {
+        Self {
+            id: rollback.id.to_string(),
+            short_id: rollback.id.short().to_owned(),
+            run_id: rollback.run_id.to_string(),
+            status: rollback.status.as_str(),
+            layers: rollback.layers.iter().map(|layer| layer.as_str()).collect(),
+            from_phase: rollback.from_phase.clone(),
+            to_phase: rollback.to_phase.clone(),
+            include_target: rollback.include_target,
+            cut_seq: rollback.cut_seq,
+            epoch: rollback.epoch,
+            reason: rollback.reason.clone(),
+            plan_hash: rollback.plan_hash.clone(),
+            seq: rollback.seq,
+            created_at: rollback.created_at.to_string(),
+            finished_at: rollback.finished_at.map(|at| at.to_string()),
+        }
+    }
+}
+
+/// A rollback with its steps (`rollback show`, `resume`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RollbackShowJson {
+    #[serde(flatten)]
+    rollback: RememberedJson,
+    steps: Vec<StepJson>,
+    /// Which way it goes, or went last: forward, undo, abandon, or stand (its undo was given up).
+    #[cfg_attr(test, schemars(extend("enum" = ["forward", "undo", "abandon", "stand"])))]
+    course: &'static str,
+    /// What it takes back of the run, as it was before.
+    plan: serde_json::Value,
+    /// The command that goes on; null when nothing is left to do.
+    resume: Option<String>,
+}
+
+impl RollbackShowJson {
+    pub(crate) fn new(rollback: &Remembered, all: &[Step]) -> Self {
+        Self {
+            rollback: rollback.into(),
+            steps: all.iter().map(StepJson::from).collect(),
+            course: steps::course(all).as_str(),
+            plan: rollback.plan.clone(),
+            resume: crate::render::rollback::resume(rollback, all),
+        }
+    }
+}
+
+/// A rollback that was taken back (`rollback undo`, `abandon`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RollbackUndoneJson {
+    #[serde(flatten)]
+    rollback: RememberedJson,
+    /// What was put back of files and git's state: a record for each restore that was taken back, newest first.
+    files: Vec<RestoreJson>,
+    /// The rows that are back; null when none had been taken away.
+    data: Option<RestoredDataJson>,
+    /// Its steps: pending ones are back. Empty for the workflow layer alone.
+    steps: Vec<StepJson>,
+    /// Effects that stay undone.
+    effects_left: Vec<UndoneStepJson>,
+    /// Dispatches that the rollback cancelled: they stay cancelled.
+    dispatches_left: Vec<String>,
+    /// Agents that the rollback failed: they stay failed.
+    agents_left: Vec<String>,
+    /// The command that goes on, where something could not be put back; null when nothing is left to do.
+    resume: Option<String>,
+}
+
+impl From<&Undone> for RollbackUndoneJson {
+    fn from(undone: &Undone) -> Self {
+        Self {
+            rollback: (&undone.remembered).into(),
+            files: undone.tree.iter().map(RestoreJson::from).collect(),
+            data: undone.data.as_ref().map(RestoredDataJson::from),
+            steps: undone.steps.iter().map(StepJson::from).collect(),
+            effects_left: undone.effects.iter().map(UndoneStepJson::from).collect(),
+            dispatches_left: undone.remembered.cancelled("cancelled_dispatches"),
+            agents_left: undone.remembered.cancelled("failed_agents"),
+            resume: crate::render::rollback::again(undone),
+        }
+    }
+}
