@@ -91,6 +91,27 @@ fn what_is_not_known_is_a_usage_error() {
 }
 
 #[test]
+fn what_could_stand_there_is_named() {
+    let project = Project::new();
+    for (line, first) in [
+        ("", "init, run, dispatch"),
+        ("qqq", "init, run, dispatch"),
+        ("qqq run", "init, run, dispatch"),
+        ("run", "create, list, status"),
+        ("-C / run --json", "create, list, status"),
+        ("run qqq agent", "create, list, status"),
+        ("run agent", "add, list, update"),
+        ("--json run agent qqq", "add, list, update"),
+    ] {
+        let outcome = project.run(&format!("{line} --format json"));
+        assert!(outcome.stderr.contains(&format!("possible commands: {first}")), "{line}: {outcome:?}");
+    }
+    for line in ["help run rollback", "run help rollback", "run rollback --help"] {
+        assert!(project.ok(line).contains("ic run rollback @ --to-phase planned"), "{line}");
+    }
+}
+
+#[test]
 fn a_mistyped_preview_is_never_the_deed() {
     let project = Project::new();
     story(&project);

@@ -8,6 +8,7 @@ use crate::commands::{
     run, workflow,
 };
 use crate::flags::Global;
+use crate::later::Later;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -90,35 +91,35 @@ pub(crate) enum Command {
     Init(ledger::init::Init),
     /// Runs: create, advance, roll back, look
     #[command(subcommand)]
-    Run(run::Verb),
+    Run(Later<run::Verb>),
     /// Dispatches: work handed to agents, its commits and files
     #[command(subcommand)]
-    Dispatch(dispatch::Verb),
+    Dispatch(Later<dispatch::Verb>),
     /// Gates: check, override, list the rules
     #[command(subcommand)]
-    Gate(gate::Verb),
+    Gate(Later<gate::Verb>),
     /// Events: follow, verify, redact
     #[command(subcommand)]
-    Events(events::Verb),
+    Events(Later<events::Verb>),
     /// Checkpoints: capture the working tree, compare, restore, undo
     #[command(subcommand)]
-    Checkpoint(checkpoint::Verb),
+    Checkpoint(Later<checkpoint::Verb>),
     /// Rollbacks: list, show, go on with, give up, take back
     #[command(subcommand)]
-    Rollback(rollback::Verb),
+    Rollback(Later<rollback::Verb>),
     /// Compensations: declare how outside effects are undone, undo them
     #[command(subcommand)]
-    Compensation(compensation::Verb),
+    Compensation(Later<compensation::Verb>),
     /// Workflows: run a file of steps, resume, take back
     #[command(subcommand)]
-    Workflow(workflow::Verb),
+    Workflow(Later<workflow::Verb>),
     /// Rewinds: take the application's own database back to a task
     #[command(subcommand)]
-    Rewind(rewind::Verb),
+    Rewind(Later<rewind::Verb>),
     Where(ledger::r#where::Where),
     /// The project's configuration
     #[command(subcommand)]
-    Config(config::Verb),
+    Config(Later<config::Verb>),
     Health(ledger::health::Health),
     Completions(completions::Completions),
     Man(man::Man),

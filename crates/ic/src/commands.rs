@@ -20,12 +20,13 @@ use ic_base::{Code, Diagnosis, Result};
 use crate::cli::{Cli, Command};
 use crate::environment::Environment;
 use crate::exit::Exit;
+use crate::later::Later;
 use crate::session::Session;
 
 /// Runs a parsed command line.
 pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
     let mut session = Session::new(cli.global, environment)?;
-    if session.mermaid && !matches!(&cli.command, Command::Run(run::Verb::History(_))) {
+    if session.mermaid && !matches!(&cli.command, Command::Run(Later(run::Verb::History(_)))) {
         return Err(Diagnosis::new(Code::Usage, "Only ic run history draws a diagram (--format mermaid).")
             .hint("use --format json, jsonl or text"));
     }
@@ -36,15 +37,15 @@ pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
         Command::Health(verb) => verb.run(&mut session),
         Command::Completions(verb) => verb.run(&mut session),
         Command::Man(verb) => verb.run(&mut session),
-        Command::Run(verb) => verb.run(&mut session),
-        Command::Dispatch(verb) => verb.run(&mut session),
-        Command::Checkpoint(verb) => verb.run(&mut session),
-        Command::Rollback(verb) => verb.run(&mut session),
-        Command::Workflow(verb) => verb.run(&mut session),
-        Command::Compensation(verb) => verb.run(&mut session),
-        Command::Config(verb) => verb.run(&mut session),
-        Command::Rewind(verb) => verb.run(&mut session),
-        Command::Gate(verb) => verb.run(&mut session),
-        Command::Events(verb) => verb.run(&mut session),
+        Command::Run(Later(verb)) => verb.run(&mut session),
+        Command::Dispatch(Later(verb)) => verb.run(&mut session),
+        Command::Checkpoint(Later(verb)) => verb.run(&mut session),
+        Command::Rollback(Later(verb)) => verb.run(&mut session),
+        Command::Workflow(Later(verb)) => verb.run(&mut session),
+        Command::Compensation(Later(verb)) => verb.run(&mut session),
+        Command::Config(Later(verb)) => verb.run(&mut session),
+        Command::Rewind(Later(verb)) => verb.run(&mut session),
+        Command::Gate(Later(verb)) => verb.run(&mut session),
+        Command::Events(Later(verb)) => verb.run(&mut session),
     }
 }

@@ -91,7 +91,9 @@ fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis {
         .or_else(|| match error.kind() {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
             | ErrorKind::MissingSubcommand
-            | ErrorKind::InvalidSubcommand => Some(possible_commands(arguments)),
+            | ErrorKind::InvalidSubcommand => {
+                Some(possible_commands(arguments, context(ContextKind::InvalidSubcommand).as_deref()))
+            }
             _ => None,
         })
         .unwrap_or_else(|| "add --help to see what is possible".to_owned());
@@ -102,11 +104,13 @@ fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis {
     Diagnosis::new(code, message).hint(hint)
 }
 
-/// What can follow the nouns that were given: `possible commands: create, list, ...`.
-fn possible_commands(arguments: &[OsString]) -> String {
-    let tree = Cli::command();
+/// What can follow the nouns that were given, before the `unknown` word: `possible commands: create, list, ...`.
+fn possible_commands(arguments: &[OsString], unknown: Option<&str>) -> String {
+    let mut tree = Cli::command();
+    tree.build();
     let mut command = &tree;
-    for argument in arguments.iter().skip(1) {
+    let known = arguments.iter().skip(1).take_while(|argument| unknown.is_none_or(|word| *argument != word));
+    for argument in known {
         if let Some(found) = argument.to_str().and_then(|name| command.find_subcommand(name)) {
             command = found;
         }

@@ -9,6 +9,7 @@ mod failure;
 mod flags;
 mod format;
 mod json;
+mod later;
 mod man;
 mod output;
 mod progress;
@@ -16,9 +17,10 @@ mod render;
 mod session;
 mod signals;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::Cli;
 use crate::complete::Shell;
@@ -29,12 +31,12 @@ use crate::format::FormatChoice;
 /// Runs the command line of this process and returns its exit code (see `docs/CLI.md`).
 pub fn main() -> ExitCode {
     let environment = Environment::read();
-    let arguments: Vec<_> = std::env::args_os().collect();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(shell) = Shell::asking(&environment) {
         complete::answer(shell, arguments.into_iter().skip(1).collect(), &environment);
         return ExitCode::SUCCESS;
     }
-    let exit = match Cli::try_parse_from(&arguments) {
+    let exit = match parse(&arguments) {
         Ok(cli) => run(cli, environment),
         Err(error) => {
             let format = FormatChoice::guess(&arguments, &environment).resolve();
@@ -42,6 +44,14 @@ pub fn main() -> ExitCode {
         }
     };
     ExitCode::from(exit.code())
+}
+
+/// The command line, parsed.
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    // The tree lives until the process ends: to take it apart costs as much as a query.
+    let tree = Box::leak(Box::new(Cli::command()));
+    let matches = Box::leak(Box::new(tree.try_get_matches_from_mut(arguments)?));
+    Cli::from_arg_matches_mut(matches).map_err(|error| error.format(tree))
 }
 
 fn run(cli: Cli, environment: Environment) -> Exit {

@@ -13,6 +13,8 @@ pub(super) struct Position<'t> {
     pub(super) command: &'t Command,
     /// The option whose value comes next.
     pub(super) awaits: Option<&'t Arg>,
+    /// Whether `help` was typed first: what follows are the nouns and verbs of the tree, and nothing else.
+    is_help: bool,
     /// Whether `--` was typed: what follows is no option.
     pub(super) is_escaped: bool,
     given: Vec<(&'t Arg, OsString)>,
@@ -21,8 +23,14 @@ pub(super) struct Position<'t> {
 impl<'t> Position<'t> {
     /// The position after these words in a tree that is built; `None` where a word is not known.
     pub(super) fn after(tree: &'t Command, words: &[OsString]) -> Option<Self> {
-        let mut at =
-            Self { path: Vec::new(), command: tree, awaits: None, is_escaped: false, given: Vec::new() };
+        let mut at = Self {
+            path: Vec::new(),
+            command: tree,
+            awaits: None,
+            is_help: false,
+            is_escaped: false,
+            given: Vec::new(),
+        };
         words.iter().try_for_each(|word| at.step(word))?;
         Some(at)
     }
@@ -38,8 +46,13 @@ impl<'t> Position<'t> {
         } else if !self.is_escaped && bytes.starts_with(b"-") && bytes.len() > 1 {
             self.short(word.to_str()?)?;
         } else if self.command.has_subcommands() {
-            self.command = self.command.find_subcommand(word)?;
-            self.path.push(self.command.get_name());
+            let found = self.command.find_subcommand(word)?;
+            self.path.push(found.get_name());
+            if found.get_name() == "help" {
+                self.is_help = true;
+            } else {
+                self.command = found;
+            }
         } else {
             let argument = self.next_positional()?;
             self.given.push((argument, word.to_owned()));
@@ -77,7 +90,8 @@ impl<'t> Position<'t> {
 
     /// The options that are known here, given or not.
     fn options(&self) -> impl Iterator<Item = &'t Arg> + use<'t> {
-        self.command.get_arguments().filter(|a| !a.is_positional() && !a.is_hide_set())
+        let is_help = self.is_help;
+        self.command.get_arguments().filter(move |a| !is_help && !a.is_positional() && !a.is_hide_set())
     }
 
     /// The option with this name, `--` included.
@@ -102,6 +116,9 @@ impl<'t> Position<'t> {
 
     /// The positional argument that comes next.
     pub(super) fn next_positional(&self) -> Option<&'t Arg> {
+        if self.is_help {
+            return None;
+        }
         let takes_rest = self.command.get_positionals().find(|argument| argument.is_last_set());
         if let Some(rest) = takes_rest.filter(|_| self.is_escaped) {
             return Some(rest);

@@ -43,11 +43,14 @@ fn leaves<'t>(command: &'t Command, path: &[&'t str], found: &mut Vec<(Vec<&'t s
 }
 
 fn of_every_verb(mut visit: impl FnMut(&[&str], &Command, &Arg)) {
-    let tree = Cli::command();
+    let mut tree = Cli::command();
+    tree.build();
     let mut found = Vec::new();
     leaves(&tree, &[], &mut found);
+    found.retain(|(path, _)| !path.contains(&"help"));
     for (path, command) in found {
-        command.get_arguments().for_each(|argument| visit(&path, command, argument));
+        let own = command.get_arguments().filter(|a| !a.is_global_set() && a.get_id() != "help");
+        own.for_each(|argument| visit(&path, command, argument));
     }
 }
 

@@ -1,0 +1,47 @@
+//! The verbs of a noun, built when the noun is named.
+//!
+//! A call names one noun. Building the arguments of all the others takes longer than anything else that `ic version` does.
+
+use clap::builder::Resettable;
+use clap::{ArgMatches, Command, Error, FromArgMatches, Subcommand};
+
+/// The verbs `V` of a noun: parsed as `V` is, but the tree knows them only once the noun was named, or all of it is built
+/// ([`clap::Command::build`]).
+#[derive(Debug)]
+pub(crate) struct Later<V>(pub(crate) V);
+
+impl<V: Subcommand> Later<V> {
+    fn verbs(noun: Command) -> Command {
+        // What the noun is about is said where it is declared.
+        let (about, long) = (noun.get_about().cloned(), noun.get_long_about().cloned());
+        V::augment_subcommands(noun).about(Resettable::from(about)).long_about(Resettable::from(long))
+    }
+}
+
+impl<V: Subcommand> FromArgMatches for Later<V> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        V::from_arg_matches(matches).map(Self)
+    }
+
+    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, Error> {
+        V::from_arg_matches_mut(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+impl<V: Subcommand> Subcommand for Later<V> {
+    fn augment_subcommands(noun: Command) -> Command {
+        noun.defer(Self::verbs)
+    }
+
+    fn augment_subcommands_for_update(noun: Command) -> Command {
+        noun.defer(V::augment_subcommands_for_update)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        V::has_subcommand(name)
+    }
+}
