@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A sprint in a real git repository that goes wrong, is taken back and then reaches its end; then a
 # workflow that fails after it started a server, committed and made something outside; then a run that is
-# taken back with its files, its commits and its effects, and brought back:
+# taken back with its files, its commits, its rows in a database and its effects, and brought back:
 #
 #     bash scripts/demo.sh                  builds ic first
 #     IC_BIN=path/to/ic bash scripts/demo.sh
@@ -122,22 +122,29 @@ needs() {
 }
 
 needs git jq
-if [[ -n ${IC_BIN:-} ]]; then
-    [[ -x $IC_BIN && ! -d $IC_BIN ]] || fail "IC_BIN names no program: $IC_BIN"
-    ic_program=$(cd -- "$(dirname -- "$IC_BIN")" && pwd)/$(basename -- "$IC_BIN")
-else
-    needs cargo "${CC:-cc}"
-    printf 'Building ic; the first time takes a minute or two.\n'
-    cd -- "$source_dir"
+needs cargo "${CC:-cc}"
+# build TARGET...: with cargo; silent unless it fails.
+build() {
+    local log
     log=$(mktemp)
-    if ! cargo build --profile release-dev -p ic --locked >"$log" 2>&1; then
+    if ! (cd -- "$source_dir" && cargo build --profile release-dev --locked "$@") >"$log" 2>&1; then
         cat -- "$log" >&2
         rm -f -- "$log"
         fail 'cargo build failed'
     fi
     rm -f -- "$log"
-    ic_program=$(cargo metadata --format-version 1 --no-deps --locked | jq -r .target_directory)/release-dev/ic
+}
+built=$(cd -- "$source_dir" && cargo metadata --format-version 1 --no-deps --locked | jq -r .target_directory)/release-dev
+if [[ -n ${IC_BIN:-} ]]; then
+    [[ -x $IC_BIN && ! -d $IC_BIN ]] || fail "IC_BIN names no program: $IC_BIN"
+    ic_program=$(cd -- "$(dirname -- "$IC_BIN")" && pwd)/$(basename -- "$IC_BIN")
+else
+    printf 'Building ic; the first time takes a minute or two.\n'
+    build -p ic
+    ic_program=$built/ic
 fi
+# The application whose rows are taken back; an example of ours.
+build -p ic-rewind --example notebook
 
 for variable in $(compgen -e); do
     case $variable in
@@ -153,6 +160,7 @@ export IC_FORMAT=text
 room=$(mktemp -d)
 mkdir "$room/bin" "$room/shop"
 ln -s "$ic_program" "$room/bin/ic"
+ln -s "$built/examples/notebook" "$room/bin/notebook"
 export PATH="$room/bin:$PATH"
 cd "$room/shop"
 
@@ -431,15 +439,22 @@ check 'the prices' "$prices" "$(cksum <prices.txt)"
 check 'the working tree' '' "$(git status --porcelain)"
 release=$(json ic run current)
 run ic compensation list "${release: -8}"
-line "ic events tail --limit 14 | cut -c1-6,35-"
+line "ic events tail --limit 14 | cut -c4-8,35-"
 
 # -------------------------------------------------------------------------------------------------
 chapter 'Everything back at once'
 
-say 'Another run. After its plan it rents a machine, changes files by shell and commits.'
+say 'Another run, whose agents keep their tasks in a database. After its plan it rents a machine, changes files' \
+    'by shell, commits, and notes more tasks.'
 run ic run cancel "${release: -8}"
+run ic rewind init --profile devs
+state=$(git rev-parse --absolute-git-dir)/ic/state.db
+export state
+commit 'What the agents remember'
+before=$(here)
 run ic run create --goal 'Free delivery' --phases planned,executing,review,done
 everything=$out
+line 'notebook "$state" add T-1 "Plan the delivery"'
 run ic run advance "${everything: -8}"
 run ic compensation add "${everything: -8}" --step machine --shell '"$cloud" return delivery'
 line '"$cloud" rent delivery'
@@ -447,6 +462,9 @@ run ic dispatch create "${everything: -8}" --name delivery
 worker=$out
 run ic dispatch start "${worker: -8}"
 line "printf 'free above 5000\n' >delivery.txt && mkdir -p zones && touch zones/north"
+line 'notebook "$state" add T-2 "Draw the zones" "a map" "prices"'
+line 'notebook "$state" list'
+remembered=$out
 commit 'Free delivery'
 run intercore_dispatch_record_git "${worker: -8}" "$before"
 run ic dispatch complete "${worker: -8}"
@@ -454,7 +472,7 @@ line "echo 'scribbled by a shell' >>prices.txt && rm -r zones"
 run ic run advance "${everything: -8}"
 after=$(here)
 
-say 'One plan over state, effects, git and files; then exactly that.'
+say 'One plan over state, effects, git, files and rows; then exactly that.'
 run ic run rollback "${everything: -8}" --to-phase planned --layer=all --dry-run
 plan=$(json ic run rollback "${everything: -8}" --to-phase planned --layer=all --dry-run | jq -r .plan_hash)
 run ic run rollback "${everything: -8}" --to-phase planned --layer=all --reason 'too dear' --expect-plan "$plan" --yes
@@ -463,6 +481,8 @@ check 'the commit' "$before" "$(here)"
 check 'the working tree' '' "$(git status --porcelain)"
 line '"$cloud" count'
 check 'machines' 0 "$out"
+line 'notebook "$state" list'
+check 'the tasks' 'T-1  Plan the delivery (0 needs)' "$out"
 
 say 'And that, too, can be taken back: all but the machine, which is named.'
 undo=$(json ic rollback list "$everything" | jq -r '.[0].id')
@@ -471,6 +491,8 @@ run ic rollback undo "${undo: -8}" --without-effects --yes
 check 'the phase' review "$(ic run phase "$everything")"
 check 'the commit' "$after" "$(here)"
 check 'the scribble' 'scribbled by a shell' "$(tail -n 1 prices.txt)"
+line 'notebook "$state" list'
+check 'the tasks' "$remembered" "$out"
 run ic rollback list "${everything: -8}"
 run ic run history "${everything: -8}"
 
