@@ -116,6 +116,10 @@ pub(super) fn in_use_elsewhere(
     root: &Path,
     dirs: &GitDirs,
 ) -> Result<Vec<(Vec<u8>, PathBuf)>> {
+    let others = git_dirs_of_others(dirs);
+    if others.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut taken = Vec::new();
     // Not `-z`, which is of git 2.36: a path with a newline in it is taken for another tree's, which only refuses more.
     let listed = git.run(&["worktree", "list", "--porcelain"])?;
@@ -130,7 +134,7 @@ pub(super) fn in_use_elsewhere(
             taken.push((branch.to_vec(), tree.clone()));
         }
     }
-    for place in git_dirs_of_others(dirs) {
+    for place in others {
         for file in ["rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"] {
             let Ok(text) = fs::read(place.join(file)) else { continue };
             let name = text.strip_suffix(b"\n").unwrap_or(&text);
