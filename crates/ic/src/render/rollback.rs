@@ -96,7 +96,7 @@ fn details(plan: &Plan) -> String {
             s.reason.as_deref().unwrap_or("").into(),
         ]);
     }
-    let text = table.render("Nothing was recorded since; only the phase moves.");
+    let text = table.render("Of the record, only the phase moves.");
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
