@@ -1,49 +1,7 @@
-//! `.ic.yaml`: what it sets, written out again, sets the same; what is wrong is said in a sentence with its place.
+//! See crates/fuzzing/src/config.rs.
 
 #![no_main]
 
-use std::fs;
-use std::path::PathBuf;
-use std::sync::LazyLock;
-
-use ic_base::Code;
-use ic_ops::config::{Config, load};
 use libfuzzer_sys::fuzz_target;
-use serde_json::{Map, Value};
 
-/// A sentence about a file is never longer, whatever stands in it.
-const LONGEST_SENTENCE: usize = 4096;
-
-static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
-    let directory = tempfile::tempdir().expect("a directory").keep();
-    directory.join(".ic.yaml")
-});
-
-fn parse(bytes: &[u8]) -> ic_base::Result<ic_ops::config::Loaded> {
-    fs::write(&*FILE, bytes).expect("write the file");
-    load(FILE.parent().expect("its directory"), None)
-}
-
-fuzz_target!(|bytes: &[u8]| match parse(bytes) {
-    Ok(loaded) => {
-        let settings = loaded.settings();
-        let mut tree = Value::Object(Map::new());
-        for setting in settings.iter().filter(|setting| setting.key.starts_with("rollback.")) {
-            let mut place = &mut tree;
-            for part in setting.key.split('.') {
-                place = &mut place[part];
-            }
-            *place = setting.value.clone();
-        }
-        let again = parse(tree.to_string().as_bytes()).expect("what is in force can be written");
-        assert_eq!(again.config, Config { rewind: None, ..loaded.config });
-    }
-    Err(error) => {
-        assert_eq!(error.code(), Code::InvalidConfig);
-        assert!(error.message().len() < LONGEST_SENTENCE, "{}", error.message());
-        if let Some(line) = error.details().get("line").and_then(Value::as_u64) {
-            let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).count() as u64;
-            assert!((1..=lines + 1).contains(&line), "line {line} of {lines}");
-        }
-    }
-});
+fuzz_target!(|bytes: &[u8]| ic_fuzzing::config(bytes));

@@ -1,20 +1,7 @@
-//! Directories of checkpoints: what is read is written as the same bytes, and names only possible paths.
+//! See crates/fuzzing/src/tree.rs.
 
 #![no_main]
 
-use ic_base::Code;
-use ic_checkpoint::tree::Tree;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| match Tree::decode(bytes) {
-    Ok(tree) => {
-        let encoded = tree.encode();
-        assert_eq!(encoded.bytes, bytes, "equal directories have equal bytes");
-        assert!(encoded.cuts().all(|cut| cut < bytes.len()));
-        for entry in &tree.entries {
-            assert_eq!(tree.get(&entry.name), Some(&entry.node));
-            assert!(!entry.name.iter().any(|byte| matches!(byte, b'/' | 0)));
-        }
-    }
-    Err(error) => assert_eq!(error.code(), Code::Corrupt),
-});
+fuzz_target!(|bytes: &[u8]| ic_fuzzing::tree(bytes));
