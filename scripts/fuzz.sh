@@ -29,9 +29,11 @@ cargo fuzz build --sanitizer none
 found=()
 for target in "${targets[@]}"; do
     printf '\n== %s, %s s\n' "$target" "$seconds"
-    mkdir -p "fuzz/corpus/$target"
+    inputs=("fuzz/corpus/$target")
+    mkdir -p "${inputs[0]}"
+    [[ ! -d fuzz/seeds/$target ]] || inputs+=("fuzz/seeds/$target")
     # An input that takes 10 s or 512 MB is a finding too.
-    cargo fuzz run --sanitizer none "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
+    cargo fuzz run --sanitizer none "$target" "${inputs[@]}" -- \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -verbosity=0 \
         -print_final_stats=1 || found+=("$target")
 done

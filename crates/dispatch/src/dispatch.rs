@@ -152,7 +152,10 @@ impl Dispatch {
             Code::StaleDispatch,
             format!("The dispatch {} was rolled back; what it reports no longer counts.", self.id.short()),
         )
-        .hint("stop this work; its commits can still be recorded: ic dispatch record")
+        .hint(format!(
+            "stop this work; its commits can still be recorded: ic dispatch record {}",
+            self.id.short()
+        ))
         .detail("dispatch_id", self.id.as_str())
         .detail("rollback_id", rollback.as_str()))
     }

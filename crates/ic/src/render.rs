@@ -89,11 +89,17 @@ pub(crate) fn path_text(path: &Path) -> String {
 
 /// `1 artifact`, `2 artifacts`, `3 dispatches`.
 pub(crate) fn counted(n: usize, noun: &str) -> String {
-    match (n, noun.ends_with("ch")) {
+    match (n, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),
-        (_, true) => format!("{n} {noun}es"),
-        (_, false) => format!("{n} {noun}s"),
+        (_, Some(stem)) => format!("{n} {stem}ies"),
+        _ if noun.ends_with("ch") => format!("{n} {noun}es"),
+        _ => format!("{n} {noun}s"),
     }
+}
+
+/// A time to the minute, in UTC.
+pub(crate) fn minute(at: ic_base::Timestamp) -> String {
+    format!("{}Z", &at.to_string()[..16])
 }
 
 /// The style of a status word.

@@ -201,7 +201,11 @@ impl Session {
             .and_then(|()| terminal.flush())
             .and_then(|()| io::stdin().read_line(&mut answer))
             .while_doing(|| "asking on the terminal".to_owned())?;
-        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+        let is_yes = matches!(answer.trim(), "y" | "Y" | "yes");
+        if !is_yes {
+            writeln!(terminal, "Nothing was changed.").while_doing(|| "asking on the terminal".to_owned())?;
+        }
+        Ok(is_yes)
     }
 
     /// Shows `text` and asks a question on the terminal; Enter is yes.

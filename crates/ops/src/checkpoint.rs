@@ -25,7 +25,9 @@ pub use read::{Changes, Shown, cat, changes_of, diff, is_among, list, paths_in_r
 pub use restore::{
     Conflict, Report, Request as RestoreRequest, Status, Watch, redo, restore, settle_note, undo,
 };
-pub(crate) use restore::{changed_since, restore_into, restores_since, settle, take_restore_back};
+pub(crate) use restore::{
+    changed_since, restore_into, restores_since, settle, take_changes_back, take_restore_back,
+};
 
 pub use step::StepShot;
 

@@ -219,7 +219,8 @@ pub fn show(kernel: &Kernel, reference: Option<&str>) -> Result<Entry> {
     let entry = kernel.read(|snapshot| match reference {
         Some(reference) => journal::resolve(snapshot, reference),
         None => journal::newest(snapshot)?.ok_or_else(|| {
-            Diagnosis::new(Code::RewindNotFound, "Nothing was rewound here yet.").hint("see: ic rewind list")
+            Diagnosis::new(Code::RewindNotFound, "Nothing was rewound here yet.")
+                .hint("begin one: ic rewind to TASK --dry-run")
         }),
     })?;
     Ok(here(kernel, entry))

@@ -58,7 +58,7 @@ impl Expectation {
             Code::StalePhase,
             format!("The run was expected at {wanted}; it is at {}@{}.", run.phase, run.epoch),
         )
-        .hint("somebody else moved it; look again: ic run status")
+        .hint(format!("it moved, or another phase was meant; look again: ic run status {}", run.id.short()))
         .detail("expected", wanted)
         .detail("phase", run.phase.as_str())
         .detail("epoch", run.epoch))

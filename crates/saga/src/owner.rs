@@ -95,7 +95,7 @@ pub fn require(snapshot: &Snapshot<'_>, run: &RunId, token: &str) -> Result<()> 
         Code::WorkRunning,
         format!("Another process has taken the run {} over; this one writes no more.", run.short()),
     )
-    .hint("see where it is: ic run status")
+    .hint(format!("see where it is: ic run status {}", run.short()))
     .detail("run_id", run.as_str()))
 }
 

@@ -53,6 +53,7 @@ fn foreign_keys(ledger: &Ledger) -> Check {
         ok: matches!(broken, Ok(0)),
         detail: match broken {
             Ok(0) => "ok".to_owned(),
+            Ok(1) => "1 row refers to a row that does not exist".to_owned(),
             Ok(n) => format!("{n} rows refer to rows that do not exist"),
             Err(e) => e.to_string(),
         },

@@ -173,8 +173,11 @@ fn may_roll_back(
         run.require_active()?;
     }
     if table::steps(snapshot, &run.id, run.epoch)?.is_empty() {
-        return Err(Diagnosis::new(Code::Conflict, "The workflow did nothing since it was taken back last.")
-            .hint(format!("see: ic workflow show {}", run.id.short())));
+        return Err(Diagnosis::new(
+            Code::Conflict,
+            "The workflow has done nothing since it was last taken back.",
+        )
+        .hint(format!("see: ic workflow show {}", run.id.short())));
     }
     undo_plan(snapshot, run, workflow, strategy_for(workflow, overrides), overrides.force).map(|_| ())
 }
@@ -214,7 +217,11 @@ pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
         let epoch = table::last_epoch(snapshot, &run.id)?.unwrap_or(run.epoch);
         let rows = table::steps(snapshot, &run.id, epoch)?;
         let definition = workflow.parsed()?;
-        Ok(Report::of(&workflow, &definition, &rows))
+        let mut report = Report::of(&workflow, &definition, &rows);
+        if run.status == RunStatus::Cancelled {
+            report.status = Status::Cancelled;
+        }
+        Ok(report)
     })
 }
 

@@ -24,6 +24,8 @@ pub enum Status {
     Stopped,
     /// It goes on, or its executor died.
     Running,
+    /// Its run was cancelled.
+    Cancelled,
 }
 
 impl Status {
@@ -32,6 +34,7 @@ impl Status {
         match self {
             Self::Completed => "completed",
             Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
             Self::RolledBack => "rolled_back",
             Self::RollingBack => "rolling_back",
             Self::Stopped => "stopped",

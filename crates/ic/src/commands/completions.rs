@@ -16,6 +16,7 @@ use crate::session::Session;
   source <(ic completions bash)           # this session; in ~/.bashrc, every one
   source <(ic completions zsh)            # the same in ~/.zshrc
   ic completions fish | source            # the same in ~/.config/fish/config.fish
+  mkdir -p ~/.local/share/bash-completion/completions
   ic completions bash >~/.local/share/bash-completion/completions/ic
   ic completions fish >~/.config/fish/completions/ic.fish")]
 pub(crate) struct Completions {

@@ -15,7 +15,8 @@ use crate::session::Session;
 
 /// Write the manual into a directory: a page for `ic`, for each noun and for each verb.
 ///
-/// The directory is made if only it is missing. All pages are written, or none is; what stands there already is left as it is.
+/// The directory is made if it is missing. All pages are written, or none is. Pages that are already so are not written again, and
+/// other files are left as they are.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic man ~/.local/share/man/man1     # from then on: man ic-run-rollback
@@ -67,11 +68,13 @@ fn make(directory: &Path) -> Result<bool> {
     match fs::create_dir(directory) {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == ErrorKind::AlreadyExists && directory.is_dir() => Ok(false),
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            fs::create_dir_all(directory)
+                .while_doing(|| format!("making the directory {}", directory.display()))?;
+            Ok(true)
+        }
         Err(e) if matches!(e.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
             Err(not_a_directory(directory, "is not a directory"))
-        }
-        Err(e) if e.kind() == ErrorKind::NotFound => {
-            Err(not_a_directory(directory, "cannot be made: the directory above it does not exist"))
         }
         Err(e) => Err(e).while_doing(|| format!("making the directory {}", directory.display())),
     }

@@ -238,5 +238,5 @@ fn confirm(session: &Session, yes: bool, reference: &str, question: &str) -> Res
         Code::ConfirmationRequired,
         "This works outside of the ledger, and nobody is here to be asked.",
     )
-    .hint("look first: ic rollback show ID; then: --yes"))
+    .hint(format!("look first: ic rollback show {reference}; then: --yes")))
 }

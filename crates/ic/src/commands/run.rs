@@ -39,7 +39,7 @@ pub(crate) enum Verb {
     /// Agents of a run: add, list, update
     #[command(subcommand)]
     Agent(agent::Verb),
-    /// Artifacts of a run: add, list
+    /// Artifacts of a run: add, list, cat
     #[command(subcommand)]
     Artifact(artifact::Verb),
 }

@@ -17,7 +17,7 @@ pub(crate) struct WorkflowJson {
     run_id: String,
     workflow: String,
     /// running, completed, failed, `rolled_back`, `rolling_back` or stopped.
-    #[cfg_attr(test, schemars(extend("enum" = ["running", "completed", "failed", "rolled_back", "rolling_back", "stopped"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ["running", "completed", "failed", "rolled_back", "rolling_back", "stopped", "cancelled"])))]
     status: &'static str,
     steps: Vec<StepJson>,
     failed_step: Option<String>,

@@ -13,7 +13,7 @@ use ic_checkpoint::restore::plan::Action;
 use ic_ops::checkpoint::{GitRestore, Report, Shown, Status, Watch};
 use ic_store::path_from_bytes;
 
-use super::{Cell, Table, counted, path_text, plain, style, styled};
+use super::{Cell, Table, counted, minute, path_text, plain, style, styled};
 use crate::json::FileJson;
 
 pub(crate) use retention::{pruned, purged, verified};
@@ -35,7 +35,7 @@ impl Rows {
         self.0.row(vec![
             Cell::new(style::STRONG, checkpoint.id.short()),
             Cell::new(kind_style(checkpoint.kind), checkpoint.kind.as_str()),
-            Cell::new(style::DIM, &checkpoint.created_at.to_string()[..16]),
+            Cell::new(style::DIM, &minute(checkpoint.created_at)),
             summary(manifest).as_str().into(),
             checkpoint.counts.files.to_string().as_str().into(),
             about(checkpoint).as_str().into(),
@@ -101,13 +101,14 @@ pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>) -> Stri
     row("follows", checkpoint.parent_id.as_ref().map_or("nothing: the first of its line", |id| id.short()));
     row("root", &path_text(&checkpoint.root));
     let counts = &checkpoint.counts;
+    let counted = |n: u64, noun| counted(usize::try_from(n).unwrap_or(usize::MAX), noun);
     row(
         "holds",
         &format!(
-            "{} files, {} directories, {} links, {}",
-            counts.files,
-            counts.directories,
-            counts.symlinks,
+            "{}, {}, {}, {}",
+            counted(counts.files, "file"),
+            counted(counts.directories, "directory"),
+            counted(counts.symlinks, "link"),
             bytes(counts.bytes)
         ),
     );
@@ -219,7 +220,7 @@ fn node(shown: &Shown) -> String {
         styled(kind_style(checkpoint.kind), "●"),
         styled(style::STRONG, checkpoint.id.short()),
         styled(kind_style(checkpoint.kind), &format!("{:<8}", checkpoint.kind.as_str())),
-        styled(style::DIM, &checkpoint.created_at.to_string()[..16]),
+        styled(style::DIM, &minute(checkpoint.created_at)),
     );
     let changes = summary(shown.manifest.as_ref());
     if !changes.is_empty() {
@@ -325,7 +326,7 @@ fn git_lines(git: &GitRestore) -> String {
         line("git", "the stash");
     }
     if let Some(below) = git.kept_below.as_ref().filter(|_| !git.plan.refs.is_empty() || git.plan.head) {
-        line("", &format!("the commits left behind are kept: git for-each-ref {below}"));
+        line("", &format!("where the branches stood is kept: git for-each-ref {below}"));
     }
     out
 }

@@ -14,7 +14,7 @@ use ic_runtrack::Agent;
 pub(crate) use way::{again, resume, show, undone};
 pub(crate) use whole::{plan, whole};
 
-use super::{Cell, Table, counted, path_text, plain, shell_word, style, styled};
+use super::{Cell, Table, counted, minute, path_text, plain, shell_word, style, styled};
 
 /// What a rollback did, or would do.
 pub(crate) fn summary(rollback: &Rollback) -> String {
@@ -127,7 +127,7 @@ fn next(rollback: &Rollback) -> String {
         Some(_) => {
             let target = if rollback.plan.include_target { " --include-target" } else { "" };
             format!(
-                "to revert, before you advance again: ic run rollback {id} --layer=code --to-phase {to}{target}"
+                "to see which commits to revert, before you advance again: ic run rollback {id} --layer=code --to-phase {to}{target}"
             )
         }
         None => format!("nothing was changed; exactly this plan: --expect-plan {}", rollback.plan_hash),
@@ -171,7 +171,7 @@ pub(crate) fn list(all: &[Remembered]) -> String {
             rollback.from_phase.as_str().into(),
             rollback.to_phase.as_str().into(),
             layers.join(" ").as_str().into(),
-            Cell::new(style::DIM, &rollback.created_at.to_string()[..16]),
+            Cell::new(style::DIM, &minute(rollback.created_at)),
             Cell::new(style::DIM, rollback.reason.as_deref().unwrap_or_default()),
         ]);
     }

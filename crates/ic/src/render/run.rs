@@ -7,7 +7,7 @@ use ic_ops::run::Cancelled;
 use ic_phase::Run;
 use ic_phase::gate::{Check, Condition};
 
-use super::{Cell, Table, counted, path_text, plain, shell_word, status_style, style, styled};
+use super::{Cell, Table, counted, minute, path_text, plain, shell_word, status_style, style, styled};
 use crate::json::GateRuleJson;
 
 /// Runs, one a line.
@@ -20,7 +20,7 @@ pub(crate) fn table(runs: &[Run]) -> String {
             Cell::new(status_style(status), status),
             run.phase.as_str().into(),
             run.epoch.to_string().as_str().into(),
-            Cell::new(style::DIM, &run.created_at.to_string()[..16]),
+            Cell::new(style::DIM, &minute(run.created_at)),
             run.goal.as_str().into(),
         ]);
     }

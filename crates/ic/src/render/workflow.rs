@@ -173,6 +173,7 @@ fn verdict(report: &Report) -> String {
             format!("{} {}; nothing was taken back.", styled(style::WARN, "Stopped."), what_happened(report))
         }
         Status::Running => format!("The run {run} goes on, or was interrupted."),
+        Status::Cancelled => format!("{} Its run {run} goes on no more.", styled(style::WARN, "Cancelled.")),
     }
 }
 
@@ -190,7 +191,7 @@ fn what_happened(report: &Report) -> String {
 pub(crate) fn resume(report: &Report) -> Option<String> {
     let run = report.run_id.short();
     match report.status {
-        Status::Completed => None,
+        Status::Completed | Status::Cancelled => None,
         Status::RollingBack => Some(format!("ic workflow resume {run} --yes")),
         Status::RolledBack | Status::Failed | Status::Stopped | Status::Running => {
             Some(format!("ic workflow resume {run}"))

@@ -20,7 +20,7 @@ the JSON are in [schemas/](schemas/README.md), the error codes in [errors/](erro
 | 1 | an expected no: blocked, paused, conflict, stale, refused in this state, nothing found by a query |
 | 2 | failure: I/O, corruption, busy past the timeout |
 | 3 | usage: bad flags or values, or a reference to something that does not exist |
-| 4 | partly done: the report on stdout names what is left (kept for rollbacks over outside layers) |
+| 4 | partly done: the report on stdout names what is left |
 
 In JSON form an error is one line on stderr: `{\"error\": {\"code\", \"message\", \"hint\", \"details\"}}`; in text form it is
 `error: ...` and `hint: ...`.

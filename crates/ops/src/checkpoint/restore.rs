@@ -6,6 +6,7 @@ mod refusal;
 mod run;
 mod safety;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
@@ -20,7 +21,7 @@ use super::git::GitRestore;
 use super::{Settings, Warning, Which, Workspace, find, read, require_kept};
 use crate::Kernel;
 
-pub(crate) use back::{changed_since, restores_since, settle, take_restore_back};
+pub(crate) use back::{changed_since, restores_since, settle, take_changes_back, take_restore_back};
 pub use run::Watch;
 
 /// What is to be restored, and how.
@@ -128,16 +129,18 @@ pub fn restore(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watc
     run::run(&workspace, task, request, watch)
 }
 
-/// Restores a checkpoint of a workspace, which need not be the caller's. Errors: those of [`restore`].
+/// Restores a checkpoint of a workspace, which need not be the caller's; what is in `keep` stays as it is. Errors: those of
+/// [`restore`].
 pub(crate) fn restore_into(
     workspace: &Workspace<'_>,
     target: Checkpoint,
+    keep: BTreeSet<Vec<u8>>,
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
     require_kept(&target)?;
     read::require_same_root(workspace, &target)?;
-    let limits = Limits::default();
+    let limits = Limits { keep, ..Limits::default() };
     run::run(
         workspace,
         run::Task { kind: Kind::Restore, target, limits, leaves_others: true },

@@ -13,9 +13,12 @@ use ic_store::Transaction;
 use serde_json::{Value, json};
 
 use super::data;
+use super::layer::Layer;
+use super::leaving;
 use super::preflight::target;
-use super::steps::{self, Course, StepKind, StepState};
+use super::steps::{self, Course, Step, StepKind, StepState};
 use super::table::{self, Remembered, RollbackStatus};
+use super::tree::{self, files_of_database};
 use super::whole::{Effects, Outcome, Parts};
 use crate::checkpoint::{self, RestoreRequest, Watch, Which, Workspace};
 use crate::compensation::{self, Saga, Scope, Sink};
@@ -41,7 +44,7 @@ pub(super) fn carry_on(
             steps::set(tx, now, id, step.ord, StepState::Running, (None, None))
         })?;
         let done = match step.kind {
-            StepKind::Effects => undo_effects(saga, &remembered, force, sink, &mut parts),
+            StepKind::Effects => undo_effects(saga, &remembered, &step, force, sink, &mut parts),
             StepKind::Tree => restore_tree(saga, &remembered, force, watch, &mut parts),
             StepKind::Data => take_rows_back(saga, &remembered, force, &mut parts),
             StepKind::Settle if steps::course(&all) == Course::Stand => stand(saga, &remembered, step.ord),
@@ -92,6 +95,7 @@ pub(super) fn cut_of(remembered: &Remembered) -> Result<Cut> {
 fn undo_effects(
     saga: &Saga<'_>,
     remembered: &Remembered,
+    step: &Step,
     force: bool,
     sink: &mut dyn Sink,
     parts: &mut Parts,
@@ -100,9 +104,13 @@ fn undo_effects(
     let run = saga.run()?;
     let force = force || remembered.plan["choices"]["force"].as_bool().unwrap_or(false);
     let plan = saga.kernel.read(|snapshot| compensation::plan(snapshot, &run, &Scope::After(cut), force))?;
+    let around = tree::keep_before_effects(saga, remembered, step, &plan)?;
     let undoing = saga.undo(&plan, FailurePolicy::Stop, sink)?;
+    let around = tree::keep_after_effects(saga, remembered, step, &plan, &around)?;
     let failed = undoing.results.iter().find(|result| result.state == ic_saga::State::Failed).cloned();
     let detail = json!({
+        "before": around["before"],
+        "after": around["after"],
         "compensations": undoing.results.iter().map(|c| json!([c.id.as_str(), c.state.as_str()])).collect::<Vec<_>>(),
     });
     let left = saga.kernel.read(|snapshot| {
@@ -157,7 +165,16 @@ fn restore_tree(
         into: false,
         expect_plan: None,
     };
-    let report = checkpoint::restore_into(&workspace, target.clone(), &request, watch)?;
+    let keep = if remembered.layers.contains(&Layer::Data) {
+        files_of_database(&workspace, &data::target_of(saga.settings, &remembered.plan)?.database)
+    } else {
+        BTreeSet::new()
+    };
+    let report = checkpoint::restore_into(&workspace, target.clone(), keep, &request, watch)?;
+    parts.commits = match &report.git {
+        Some(git) => Some(saga.kernel.read(|snapshot| leaving::commits(snapshot, &run, &git.plan))?),
+        None => None,
+    };
     let failed =
         report.failed.first().map(|(path, why)| (String::from_utf8_lossy(&path.0).into_owned(), why.clone()));
     let restores = checkpoint::restores_since(&workspace, &target.id, remembered.seq)?;

@@ -92,14 +92,14 @@ pub(super) fn to_json(settings: &Settings) -> Value {
 }
 
 /// The state database of a rollback, by its journal or else by the configuration.
-fn target_of(settings: &Settings, plan: &Value) -> Result<Target> {
+pub(super) fn target_of(settings: &Settings, plan: &Value) -> Result<Target> {
     let kept = serde_json::from_value(plan["choices"]["state"].clone()).ok();
     kept.or_else(|| settings.state.clone()).ok_or_else(|| {
         Diagnosis::new(
             Code::InvalidConfig,
             "The configuration has no part `rewind`: there is no state database.",
         )
-        .hint("ic rewind init, or leave the layer data out")
+        .hint("ic rewind init --profile devs, or leave the layer data out")
     })
 }
 

@@ -14,6 +14,7 @@ use super::apply::{Request, Rollback};
 use super::data;
 use super::layer::Layer;
 use super::leaving;
+use super::tree::files_of_database;
 use super::whole::{Effects, Parts, Whole, WholeRequest, WholeStatus};
 use crate::Kernel;
 use crate::checkpoint::{self, Report, RestoreRequest, Settings, Watch, Which, Workspace};
@@ -86,7 +87,10 @@ fn plan_tree(
     let target = target(kernel, &plan.cut)?;
     let strategy = strategy(&workspace, layers);
     let restore = restore_request(&target, strategy, request, true);
-    checkpoint::restore_into(&workspace, target.clone(), &restore, watch).map_err(|error| {
+    let database =
+        settings.state.as_ref().filter(|_| layers.contains(&Layer::Data)).map(|state| &state.database);
+    let keep = database.map(|database| files_of_database(&workspace, database)).unwrap_or_default();
+    checkpoint::restore_into(&workspace, target.clone(), keep, &restore, watch).map_err(|error| {
         match error.code() {
             Code::GitUnsupported | Code::GitInProgress | Code::ForeignCommits
                 if strategy == Strategy::Full =>

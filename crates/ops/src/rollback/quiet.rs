@@ -68,7 +68,10 @@ pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Resul
             Code::Conflict,
             format!("The rollback {} was made by the run's workflow, with its effects and files; it cannot be undone.", remembered.id.short()),
         )
-        .hint("run the workflow again: ic workflow resume RUN; the files alone: ic checkpoint undo"));
+        .hint(format!(
+            "run the workflow again: ic workflow resume {}; the files alone: ic checkpoint undo",
+            remembered.run_id.short()
+        )));
     }
     Ok(settled)
 }

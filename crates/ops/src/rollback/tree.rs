@@ -2,20 +2,120 @@
 //!
 //! Both can be asked and done again: a path that is back already is as one of the restores found it.
 
-use ic_base::{Code, Diagnosis, Result, Seq};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_checkpoint::capture::Progress;
+use ic_checkpoint::lock::Mode;
+use ic_checkpoint::record::{Kind, Link};
+use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::Restore;
-use ic_store::path_from_bytes;
+use ic_saga::Action;
+use ic_store::{Snapshot, path_bytes, path_from_bytes};
+use serde_json::{Value, json};
 
 use super::layer::Layer;
+use super::preflight::has_tree;
+use super::steps::{self, Step, StepKind, StepState};
 use super::table::Remembered;
+use crate::checkpoint::shot::Purpose;
 use crate::checkpoint::{self, Report, RestoreRequest, Watch, Which, Workspace};
-use crate::compensation::Saga;
+use crate::compensation::{Saga, UndoPlan};
 
 /// The restores of a rollback, in the tree that they changed.
 pub(super) struct TreeBack<'k> {
     workspace: Workspace<'k>,
     /// Oldest first.
     restores: Vec<Restore>,
+    /// The tree before the first effect was undone, and after the last; `None`: none changed anything in it.
+    effects: Option<(CheckpointId, CheckpointId)>,
+}
+
+/// Captures the tree before effects are undone, whose scripts may change any of it, and records that with the step; returns what is known
+/// of the tree around them. Nothing is captured where no effect is left, or the rollback means nothing of the tree.
+pub(super) fn keep_before_effects(
+    saga: &Saga<'_>,
+    remembered: &Remembered,
+    step: &Step,
+    plan: &UndoPlan,
+) -> Result<Value> {
+    let known = json!({ "before": step.detail["before"], "after": step.detail["after"] });
+    if known["before"].is_string() || plan.undo().next().is_none() || !has_tree(&remembered.layers) {
+        return Ok(known);
+    }
+    keep(saga, remembered, step, ("before", files_of_effects(plan)))
+}
+
+/// Captures the tree after effects were undone, if it was captured before; returns what is known of it.
+pub(super) fn keep_after_effects(
+    saga: &Saga<'_>,
+    remembered: &Remembered,
+    step: &Step,
+    plan: &UndoPlan,
+    known: &Value,
+) -> Result<Value> {
+    if !known["before"].is_string() {
+        return Ok(known.clone());
+    }
+    let step = Step { detail: known.clone(), ..step.clone() };
+    keep(saga, remembered, &step, ("after", files_of_effects(plan)))
+}
+
+/// The files that undoing puts back by itself: they are captured whatever the rules hide.
+fn files_of_effects(plan: &UndoPlan) -> BTreeSet<Vec<u8>> {
+    let files = plan.undo().filter_map(|compensation| match &compensation.action {
+        Action::RestoreFiles { files } => Some(files),
+        _ => None,
+    });
+    files.flatten().map(|file| file.path.0.clone()).collect()
+}
+
+fn keep(
+    saga: &Saga<'_>,
+    remembered: &Remembered,
+    step: &Step,
+    (when, force): (&str, BTreeSet<Vec<u8>>),
+) -> Result<Value> {
+    let workspace = Workspace::of_run(saga.kernel, &saga.run()?, saga.settings)?;
+    let _held = workspace.lock(Mode::Shared)?;
+    let link = Link {
+        run_id: Some(remembered.run_id.clone()),
+        message: Some(format!("{when} the effects of rollback {} are undone", remembered.id.short())),
+        ..Link::default()
+    };
+    let purpose = Purpose { force, ..Purpose::new(Kind::Safety, link) };
+    let shot = workspace.shoot(purpose, &Progress::default())?;
+    let mut known = json!({ "before": step.detail["before"], "after": step.detail["after"] });
+    known[when] = json!(shot.id().as_str());
+    saga.write(|tx, now| {
+        shot.record(tx, now, Some(remembered.epoch))?;
+        steps::set(tx, now, &remembered.id, step.ord, StepState::Running, (Some(&known), None))
+    })?;
+    Ok(known)
+}
+
+/// The checkpoints of the tree before the first effect of a rollback was undone and after the last.
+fn changed_by_effects(
+    snapshot: &Snapshot<'_>,
+    remembered: &Remembered,
+) -> Result<Option<(CheckpointId, CheckpointId)>> {
+    let all = steps::of_rollback(snapshot, &remembered.id)?;
+    let effects = all.iter().find(|step| step.kind == StepKind::Effects);
+    let id = |when: &str| {
+        effects.and_then(|step| step.detail[when].as_str()).map(|id| CheckpointId::from_ledger(id.to_owned()))
+    };
+    Ok(id("before").zip(id("after")))
+}
+
+/// The files of a database that lies in the tree, from the root. Where its rows are a layer of their own, its files stay.
+pub(super) fn files_of_database(workspace: &Workspace<'_>, database: &Path) -> BTreeSet<Vec<u8>> {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let database = real(database);
+    let Ok(below) = database.strip_prefix(real(&workspace.root)) else { return BTreeSet::new() };
+    let files =
+        ["", "-wal", "-shm", "-journal"].map(|suffix| [path_bytes(below), suffix.as_bytes()].concat());
+    files.into_iter().collect()
 }
 
 /// What is to be put back of files and git's state, when nothing stands against it; `None`: nothing.
@@ -37,7 +137,8 @@ pub(super) fn to_put_back<'k>(
     checkpoint::settle(&workspace, watch)?;
     let mut restores = checkpoint::restores_since(&workspace, &target.id, remembered.seq)?;
     restores.retain(|restore| restore.seq < until);
-    let tree = TreeBack { workspace, restores };
+    let effects = saga.kernel.read(|snapshot| changed_by_effects(snapshot, remembered))?;
+    let tree = TreeBack { workspace, restores, effects };
     if force {
         return Ok(Some(tree));
     }
@@ -59,24 +160,40 @@ pub(super) fn to_put_back<'k>(
 }
 
 impl TreeBack<'_> {
+    /// Puts back what undoing the effects changed in the tree.
+    fn undo_what_effects_changed(
+        &self,
+        (before, after): (&CheckpointId, &CheckpointId),
+        force: bool,
+        watch: &Watch,
+    ) -> Result<Option<Report>> {
+        let request = RestoreRequest { force, ..request(before.as_str(), Strategy::FilesOnly) };
+        checkpoint::take_changes_back(&self.workspace, (before, after), &request, watch)
+    }
+
     fn take_back(&self, restore: &Restore, (dry_run, force): (bool, bool), watch: &Watch) -> Result<Report> {
-        let request = RestoreRequest {
-            which: Which::Id(restore.safety_id.as_str()),
-            strategy: Some(restore.strategy),
-            paths: &[],
-            mine: false,
-            dry_run,
-            force,
-            keep_theirs: false,
-            into: false,
-            expect_plan: None,
-        };
+        let request =
+            RestoreRequest { dry_run, force, ..request(restore.safety_id.as_str(), restore.strategy) };
         checkpoint::take_restore_back(&self.workspace, restore, &request, watch).map_err(|error| match error
             .code()
         {
             Code::Conflict | Code::ForeignCommits => by_hand(restore, error),
             _ => error,
         })
+    }
+}
+
+fn request(checkpoint: &str, strategy: Strategy) -> RestoreRequest<'_> {
+    RestoreRequest {
+        which: Which::Id(checkpoint),
+        strategy: Some(strategy),
+        paths: &[],
+        mine: false,
+        dry_run: false,
+        force: false,
+        keep_theirs: false,
+        into: false,
+        expect_plan: None,
     }
 }
 
@@ -100,8 +217,11 @@ pub(super) fn put_back(
         let is_whole = report.failed.is_empty();
         reports.push(report);
         if !is_whole {
-            break;
+            return Ok(());
         }
+    }
+    if let Some((before, after)) = &tree.effects {
+        reports.extend(tree.undo_what_effects_changed((before, after), force, watch)?);
     }
     Ok(())
 }

@@ -130,8 +130,7 @@ pub fn roll_back(
     Ok(Whole {
         rollback: Rollback { done: Some((id, outcome.remembered.seq)), ..begun.rollback },
         layers: begun.layers,
-        // The restore no longer tells them apart, if it was interrupted.
-        parts: Parts { commits: begun.parts.commits, ..outcome.parts },
+        parts: outcome.parts,
         status: if is_done { WholeStatus::RolledBack } else { WholeStatus::RollingBack },
         steps: outcome.steps,
     })
@@ -240,8 +239,12 @@ fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Resu
             table::of_run(snapshot, &run.id)?.into_iter().rev().find(is_open)
         }
     };
+    let over = match &named {
+        Some(rollback) => format!("The rollback {} is {}", rollback.id.short(), rollback.status.as_str()),
+        None => format!("No rollback of the run {reference} is unfinished"),
+    };
     named.filter(is_open).ok_or_else(|| {
-        Diagnosis::new(Code::Conflict, "No rollback of it is unfinished.").hint(
+        Diagnosis::new(Code::Conflict, format!("{over}: there is nothing to go on with.")).hint(
             "see: ic rollback list; what a workflow began, it finishes: ic workflow resume RUN; compensations: ic compensation run RUN",
         )
     })

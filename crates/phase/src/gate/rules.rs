@@ -220,6 +220,18 @@ mod tests {
     }
 
     #[test]
+    fn a_transition_leads_forward_in_the_chain() {
+        let chain = Chain::parse("a,b,c").unwrap();
+        for key in ["a→a", "b→a", "a→d", "a", "→", ""] {
+            let error = Gates::parse(&format!(r#"{{"{key}": []}}"#), &chain).unwrap_err();
+            assert!(
+                error.message().contains("is not a transition of this chain (a → b → c)"),
+                "{key}: {error}"
+            );
+        }
+    }
+
+    #[test]
     fn a_transition_that_the_ledger_could_not_read_back_is_refused() {
         let chain = Chain::parse(r#"["a", "b→c", "a→b", "c"]"#).unwrap();
         let error = Gates::parse(r#"{"a->b→c": []}"#, &chain).unwrap_err();

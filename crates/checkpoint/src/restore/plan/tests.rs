@@ -239,6 +239,19 @@ fn difference(path: &str, before: Option<State>, after: Option<State>) -> Differ
 }
 
 #[test]
+fn a_restore_of_certain_paths_makes_them_and_the_directories_they_need() {
+    let directory = Some(State::Directory { mode: 0o755, is_empty: false });
+    let made = |path: &str| difference(path, None, Some(file(1, 0o644)));
+    let differences =
+        [made("a"), made("b"), difference("d", None, directory), made("d/e"), made("d/f"), made("dd")];
+    let only = ["a", "d/e"].map(|path| path.as_bytes().to_vec());
+    let limits = Limits { only: Some(BTreeSet::from(only)), ..Limits::default() };
+    let plan = plan(&differences, &limits, &|_| false);
+    let made: Vec<_> = plan.steps.iter().map(|step| step.path.0.as_slice()).collect();
+    assert_eq!(made, [&b"a"[..], b"d", b"d/e"]);
+}
+
+#[test]
 fn each_difference_has_its_action() {
     let directory = |mode| Some(State::Directory { mode, is_empty: false });
     let link = |target: &[u8]| Some(State::Symlink(target.to_vec()));

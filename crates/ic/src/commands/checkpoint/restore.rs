@@ -203,8 +203,11 @@ impl Common {
         let refused = !preview.conflicts.is_empty() && !request.force;
         let moves_git = preview.git.as_ref().is_some_and(|git| !git.plan.is_empty());
         let nothing = preview.plan.steps.is_empty() && !moves_git;
-        if refused || nothing || !Session::ask(&render::checkpoint::report(&preview), "Restore?")? {
+        if refused || nothing {
             return finish(session, &preview);
+        }
+        if !Session::ask(&render::checkpoint::report(&preview), "Restore?")? {
+            return Ok(Exit::No);
         }
         let hash = preview.plan_hash.as_str();
         let report = deed(&RestoreRequest { expect_plan: Some(hash), ..*request })?;

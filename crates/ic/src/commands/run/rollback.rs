@@ -27,7 +27,6 @@ use crate::session::Session;
   ic run rollback @ --to-phase planned --expect-plan \"$hash\"     # exactly what the dry run showed
   ic run rollback @ --to-phase executing --include-target        # redo the current phase
   ic run rollback @ --layer=code --to-phase planned --json | jq -r '.revert_order[]' | xargs -rn1 git revert --no-edit
-
   ic run rollback @ --to-phase planned --layer=all --dry-run     # state, effects, git, files and rows: one plan
   ic run rollback @ --to-phase planned --layer=all --yes
 

@@ -275,6 +275,6 @@ fn finish(session: &mut Session, report: &Report, watch: &Watch, rolled_back: Ex
         Status::Completed => Exit::Done,
         Status::RolledBack => rolled_back,
         Status::RollingBack => Exit::Partly,
-        Status::Failed | Status::Stopped | Status::Running => Exit::No,
+        Status::Failed | Status::Stopped | Status::Running | Status::Cancelled => Exit::No,
     })
 }

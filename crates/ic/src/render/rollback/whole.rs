@@ -129,7 +129,7 @@ fn git_of(git: &GitRestore, commits: &[LeavingCommit]) -> String {
     out.push_str(&table.render(""));
     out.push_str(&commits_of(commits));
     if let Some(below) = &git.kept_below {
-        out.push_str(&format!("  what is on no branch now stays: git for-each-ref {}\n", plain(below)));
+        out.push_str(&format!("  where the branches stood is kept: git for-each-ref {}\n", plain(below)));
     }
     out
 }

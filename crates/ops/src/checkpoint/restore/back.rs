@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ic_base::{CheckpointId, Result, Seq};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::diff;
 use ic_checkpoint::git::GitState;
@@ -12,6 +12,7 @@ use ic_checkpoint::record::{self, Checkpoint, Kind as CheckpointKind, Link};
 use ic_checkpoint::restore::journal::{self, Kind, Restore};
 use ic_checkpoint::restore::plan::{Limits, Node};
 use ic_events::Hash;
+use ic_store::path_from_bytes;
 
 use super::super::shot::Purpose;
 use super::super::{Workspace, require_kept};
@@ -53,6 +54,42 @@ pub(crate) fn take_restore_back(
     let request = Request { strategy: Some(restore.strategy), ..*request };
     let kind = if is_last { Kind::Undo } else { Kind::Restore };
     run::run(workspace, run::Task { kind, target, limits, leaves_others: true }, &request, watch)
+}
+
+/// Puts back what changed in the tree from one checkpoint to a newer one; `None`: nothing did.
+///
+/// Errors: `conflict`, naming a path that somebody changed since, unless `request` forces it.
+pub(crate) fn take_changes_back(
+    workspace: &Workspace<'_>,
+    (before, after): (&CheckpointId, &CheckpointId),
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<Option<Report>> {
+    let get = |id| workspace.kernel.read(|snapshot| record::get(snapshot, id));
+    let (before, after) = (get(before)?, get(after)?);
+    require_kept(&before)?;
+    let mut only = BTreeSet::new();
+    diff::diff(&workspace.objects, Some(&after.tree), Some(&before.tree), &mut |difference| {
+        only.insert(difference.path);
+        Ok(())
+    })?;
+    if only.is_empty() {
+        return Ok(None);
+    }
+    if !request.force {
+        let changed = workspace.changed_from(&only, &[before.tree, after.tree])?;
+        if let Some(path) = changed.first() {
+            let path = path_from_bytes(&path.0).display().to_string();
+            return Err(Diagnosis::new(
+                Code::Conflict,
+                format!("{path} was changed since an effect was undone, which had changed it too."),
+            )
+            .hint(format!("what it was before: ic checkpoint cat {} {path}", before.id.short())));
+        }
+    }
+    let limits = Limits { only: Some(only), ..Limits::default() };
+    let task = run::Task { kind: Kind::Restore, target: before, limits, leaves_others: true };
+    run::run(workspace, task, request, watch).map(Some)
 }
 
 /// A state of the tree that a restore began with or ended with.
@@ -103,6 +140,23 @@ fn is_same_place(a: Option<&GitState>, b: Option<&GitState>) -> bool {
 }
 
 impl Workspace<'_> {
+    /// Those of `paths` that are now as none of these trees has them.
+    fn changed_from(&self, paths: &BTreeSet<Vec<u8>>, trees: &[Hash]) -> Result<Vec<PathText>> {
+        let _held = self.lock(Mode::Shared)?;
+        let force = paths.iter().filter(|path| !path.is_empty()).cloned().collect();
+        let purpose = Purpose { force, ..Purpose::new(CheckpointKind::Safety, Link::default()) };
+        let now = self.shoot(purpose, &Progress::default())?.captured.root;
+        let mut changed = Vec::new();
+        for path in paths.iter().filter(|path| !path.is_empty()) {
+            let here = self.node(&now, path)?;
+            let known = trees.iter().map(|tree| self.node(tree, path)).collect::<Result<Vec<_>>>()?;
+            if !known.contains(&here) {
+                changed.push(PathText(path.clone()));
+            }
+        }
+        Ok(changed)
+    }
+
     fn known(&self, id: &CheckpointId) -> Result<Known> {
         let Checkpoint { tree, manifest, .. } = self.kernel.read(|snapshot| record::get(snapshot, id))?;
         Ok(Known { tree, git: Manifest::read(&self.objects, &manifest)?.git })

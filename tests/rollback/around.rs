@@ -1,0 +1,81 @@
+//! The tree around the effects: what undoing them does to it is kept, and taken back with the rest.
+
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+/// A run at `c` that left `a` and `b`, in whose tree there is an unsaved file.
+fn moved() -> World {
+    let world = World::new().begun();
+    world.write("settings", "as it was\n");
+    world.write("other", "as it was\n");
+    world.advance();
+    world
+}
+
+fn undo(world: &World, report: &Value) -> Value {
+    let id = report["rollback_id"].as_str().expect("an id");
+    world.cli.json(["rollback", "undo", id, "--without-effects", "--yes", "--json"])
+}
+
+#[test]
+fn what_an_effect_overwrites_is_kept_and_comes_back() {
+    let world = moved();
+    world.ic(&["compensation", "add", &world.run, "--step", "set", "--restore-file", "settings"]);
+    world.effect("other", &["echo by a script > other", "echo new > made"]);
+    world.write("settings", "hours of work\n");
+    world.write("other", "hours of work, too\n");
+    let report = world.roll_back("a", &[]);
+    assert_eq!(world.read("settings").as_deref(), Some("as it was\n"));
+    assert_eq!(world.read("made"), None);
+
+    let report = undo(&world, &report);
+    assert_eq!(report["status"], "undone", "{report}");
+    assert_eq!(world.read("settings").as_deref(), Some("hours of work\n"));
+    assert_eq!(world.read("other").as_deref(), Some("hours of work, too\n"));
+    assert_eq!(world.read("made"), None);
+    assert_eq!(world.status(), "active@b");
+}
+
+#[test]
+fn what_somebody_wrote_since_is_not_taken_for_an_effects_work() {
+    let world = moved();
+    world.effect("other", &["echo by a script > other"]);
+    world.write("other", "hours of work\n");
+    // No other part of the tree goes back, so nothing else looks at the file.
+    let report = world.roll_back("a", &[]);
+    world.write("other", "after the rollback\n");
+    world.write("untouched", "after the rollback, too\n");
+    let id = report["rollback_id"].as_str().expect("an id");
+    let refused = world.cli.run(["rollback", "undo", id, "--without-effects", "--yes", "--json"]);
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert!(refused.stderr.contains("other"), "{refused:?}");
+    assert_eq!(world.read("other").as_deref(), Some("after the rollback\n"));
+    world.write("other", "as it was\n");
+    undo(&world, &report);
+    assert_eq!(world.read("other").as_deref(), Some("hours of work\n"));
+    assert_eq!(world.read("untouched").as_deref(), Some("after the rollback, too\n"));
+}
+
+#[test]
+fn a_state_database_in_the_tree_goes_back_by_its_rows_alone() {
+    let world = World::new();
+    world.write(".gitignore", ".ic/\n");
+    let world = world.with_rows().begun();
+    world.task("before");
+    world.advance();
+    world.task("since");
+    world.write("a.rs", "one\n");
+    let before = world.rows();
+    // An application that keeps its connection open all the while.
+    let application = world.database();
+    let preview: Value = serde_json::from_str(&world.ic(&world.all("a", &["--dry-run"]))).expect("JSON");
+    let report = world.roll_back("a", &[]);
+    assert_eq!(report["data"]["affected_row_counts"], preview["data"]["affected_row_counts"]);
+    assert_eq!(report["data"]["affected_row_counts"]["tasks"], json!(1), "{report}");
+    assert_eq!(world.read("a.rs"), None);
+    assert!(!world.rows().contains("since"), "{}", world.rows());
+    application.execute_batch("CREATE TABLE more (a); DROP TABLE more").expect("it can write on");
+    undo(&world, &report);
+    assert_eq!((world.rows(), world.read("a.rs").as_deref()), (before, Some("one\n")));
+}
