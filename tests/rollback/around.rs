@@ -79,3 +79,27 @@ fn a_state_database_in_the_tree_goes_back_by_its_rows_alone() {
     undo(&world, &report);
     assert_eq!((world.rows(), world.read("a.rs").as_deref()), (before, Some("one\n")));
 }
+
+#[test]
+fn a_copy_of_a_project_leaves_the_original_alone() {
+    let world = World::new().with_rows().begun();
+    world.task("before");
+    world.advance();
+    world.task("since");
+    world.write("a.rs", "one\n");
+    let report = world.roll_back("a", &[]);
+    let id = report["rollback_id"].as_str().expect("an id");
+    let copy = world.cli.home().join("copy");
+    let copied = std::process::Command::new("cp").arg("-a").args([world.cli.root(), &copy]).status();
+    assert!(copied.expect("cp").success());
+    let before = world.state();
+    let there = copy.to_str().expect("UTF-8");
+    for words in [
+        &["rollback", "undo", id, "--yes"][..],
+        &["run", "rollback", &world.run, "--to-phase", "a", "--include-target", "--layer=all", "--yes"],
+    ] {
+        let outcome = world.cli.run([&["-C", there], words, &["--json"]].concat());
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "foreign_root"), "{outcome:?}");
+    }
+    world.state().assert_is(&before, "a copy was used");
+}

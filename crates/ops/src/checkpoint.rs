@@ -33,6 +33,7 @@ pub use step::StepShot;
 
 use crate::Kernel;
 use crate::config::{Checkpointing, Retention};
+use crate::home::require_own_project;
 
 /// How checkpoints are taken here: the configuration, and what the caller allows.
 #[derive(Debug, Clone)]
@@ -93,7 +94,10 @@ impl<'k> Workspace<'k> {
     }
 
     /// The working tree of a run: the top of the git work tree that holds its project, else the project itself.
+    ///
+    /// Errors: `foreign_root` when this is a copy of that project's ledger.
     pub fn of_run(kernel: &'k Kernel, run: &Run, settings: &'k Settings) -> Result<Self> {
+        require_own_project(kernel, run)?;
         Self::open(kernel, root_of(&run.project_dir), settings)
     }
 

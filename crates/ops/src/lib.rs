@@ -9,6 +9,7 @@ pub mod compensation;
 pub mod config;
 pub mod dispatch;
 pub mod history;
+mod home;
 mod kernel;
 pub mod redact;
 pub mod rewind;

@@ -21,6 +21,7 @@ use super::table::{self, Remembered, RollbackStatus};
 use super::tree;
 use crate::checkpoint::{Report, Watch};
 use crate::compensation::Saga;
+use crate::home::require_own_project;
 
 /// A rollback that was taken back, or as much of it as could be.
 #[derive(Debug)]
@@ -157,6 +158,7 @@ impl Way<'_, '_> {
 
     fn rows(&self, done: &mut Done) -> Result<()> {
         let kernel = self.saga.kernel;
+        require_own_project(kernel, &self.saga.run()?)?;
         let put_back = data::put_back(kernel, self.saga.settings, &self.remembered, kernel.context.now())?;
         done.is_any |= put_back.is_begun;
         done.data = put_back.data;
