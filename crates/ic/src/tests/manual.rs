@@ -27,7 +27,7 @@ In JSON form an error is one line on stderr: `{\"error\": {\"code\", \"message\"
 
 ## References
 
-A run, dispatch or agent is named by its id, or by the last six or more hex digits of it. A run is also `@` (the only
+A run, dispatch, agent, artifact, checkpoint, rollback or rewind is named by its id, or by the last six or more hex digits of it. A run is also `@` (the only
 active run of this project) or `scope:NAME`.
 
 ";
