@@ -19,7 +19,7 @@ use crate::value::Scalar;
 mod compare;
 mod write;
 
-pub(crate) use compare::{is_applied, missing_from};
+pub(crate) use compare::{is_applied, missing, missing_from};
 pub(crate) use write::{archived_column, write};
 
 const APPLICATION_ID: i32 = 0x6963_5277;
@@ -37,7 +37,7 @@ pub struct Archive {
 /// Whether the rows of an archive are gone from the application's database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArchiveState {
-    /// They are all there: the rewind did not commit, or was undone where there is no audit.
+    /// They are there, as far as the application left them: the rewind did not commit, or was undone where no audit row says so.
     Unused,
     /// They are gone: the rewind committed.
     Applied,
@@ -149,6 +149,23 @@ impl Archive {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The `n`-th place, from 1, where an archive is kept that had to make way for another one.
+    pub fn aside(&self, n: usize) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(format!(".{n}"));
+        PathBuf::from(name)
+    }
+
+    /// Makes way for another archive and keeps what it holds.
+    pub(crate) fn set_aside(&self) -> Result<()> {
+        let doing = || format!("keeping {}", self.path.display());
+        let mut n = 1;
+        while self.aside(n).try_exists().while_doing(doing)? {
+            n += 1;
+        }
+        std::fs::rename(&self.path, self.aside(n)).while_doing(doing)
     }
 
     /// The name under which it is built.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ic_base::{Code, Diagnosis, Result, Timestamp};
 use serde::Serialize;
 
-use crate::archive::{self, Archive, ArchiveState, SCHEMA};
+use crate::archive::{self, Archive, ArchiveState, Manifest, SCHEMA};
 use crate::config::Target;
 use crate::error::UnknownTaskError;
 use crate::order;
@@ -157,14 +157,29 @@ impl RelationalRollbackEngine {
     /// Whether the rows of `archive` are gone from the database. Errors: `path_not_found`, `corrupt`; `conflict` when
     /// some are gone and some are not.
     pub fn archive_state(&self, archive: &Archive) -> Result<ArchiveState> {
+        self.beside(archive, |session, catalog, manifest| {
+            let plan = Plan::new(&self.target, catalog)?;
+            archive::is_applied(session, &plan, catalog, manifest)
+        })
+    }
+
+    /// Whether every row of `archive` is in the database as it was.
+    fn is_all_there(&self, archive: &Archive) -> Result<bool> {
+        self.beside(archive, |session, catalog, manifest| {
+            archive::missing(session, catalog, manifest).map(|missing| missing == 0)
+        })
+    }
+
+    /// Looks at an archive and the database together.
+    fn beside<T>(
+        &self,
+        archive: &Archive,
+        look: impl FnOnce(&Session, &Catalog, &Manifest) -> Result<T>,
+    ) -> Result<T> {
         let manifest = archive.manifest()?;
         let session = Session::open(&self.target.database, self.options.busy_timeout)?;
         session.attach(archive.path(), SCHEMA)?;
-        session.reading(|| {
-            let catalog = Catalog::read(&session)?;
-            let plan = Plan::new(&self.target, &catalog)?;
-            archive::is_applied(&session, &plan, &catalog, &manifest)
-        })
+        session.reading(|| look(&session, &Catalog::read(&session)?, &manifest))
     }
 
     fn plan(&self) -> Result<(Catalog, Plan)> {

@@ -74,7 +74,13 @@ fn remove(archive: &Path) -> Result<()> {
     for beside in [archive.with_extension("log"), PathBuf::from(partial)] {
         Archive::at(beside).remove()?;
     }
-    Archive::at(archive).remove()
+    let archive = Archive::at(archive);
+    archive.remove()?;
+    let aside = (1..).map(|n| archive.aside(n)).take_while(|path| path.exists());
+    for path in aside.collect::<Vec<_>>() {
+        Archive::at(path).remove()?;
+    }
+    Ok(())
 }
 
 /// Rollbacks over several layers have archives here, too: `<rollback>-<number>.db`.

@@ -6,7 +6,7 @@ use super::write::archived_column;
 use super::{ArchiveState, ArchivedTable, Manifest, rows_table};
 use crate::order::unsigned;
 use crate::plan::{COMPLETED, Plan, UNDONE};
-use crate::schema::{Rowid, TableInfo};
+use crate::schema::{Catalog, Rowid, TableInfo};
 use crate::session::{Session, quote};
 
 /// How many of the `n`-th table's archived rows are not in the database with exactly the same values.
@@ -16,21 +16,19 @@ pub(crate) fn missing_from(
     table: &ArchivedTable,
     n: usize,
 ) -> Result<u64> {
-    let mut same: Vec<String> = table
-        .columns
-        .iter()
-        .enumerate()
-        .map(|(i, column)| {
-            let column = quote(column);
-            format!("a.c{i} IS m.{column} AND typeof(a.c{i}) = typeof(m.{column})")
-        })
-        .collect();
-    // What an index finds comes first. Where there is a key, a hidden rowid says nothing: it may have been given anew.
+    let mut same = same_key(info, table);
+    same.extend(table.columns.iter().enumerate().map(|(i, column)| {
+        let column = quote(column);
+        format!("a.c{i} IS m.{column} AND typeof(a.c{i}) = typeof(m.{column})")
+    }));
+    without(session, info, n, &same)
+}
+
+/// SQL for each part of the key by which a row `m` is the archived row `a`. It stands first: an index finds it.
+fn same_key(info: &TableInfo, table: &ArchivedTable) -> Vec<String> {
+    // Where there is a key, a hidden rowid says nothing: it may have been given anew.
     let key: Vec<&str> = match &info.rowid {
-        Rowid::Hidden(name) if !info.has_key() => {
-            same.insert(0, format!("m.{name} = a.r"));
-            Vec::new()
-        }
+        Rowid::Hidden(name) if !info.has_key() => return vec![format!("m.{name} = a.r")],
         Rowid::Column(column) => vec![column],
         _ => info.columns.iter().filter(|c| c.key_place > 0).map(|c| c.name.as_str()).collect(),
     };
@@ -39,7 +37,11 @@ pub(crate) fn missing_from(
     let found = |column: &str| {
         archived_column(&table.columns, column).map(|own| format!("m.{} {is} a.{own}", quote(column)))
     };
-    same.splice(0..0, key.into_iter().filter_map(found));
+    key.into_iter().filter_map(found).collect()
+}
+
+/// How many of the `n`-th table's archived rows `a` have no row `m` in the database of which all of `same` is true.
+fn without(session: &Session, info: &TableInfo, n: usize, same: &[String]) -> Result<u64> {
     let sql = format!(
         "SELECT count(*) FROM {} AS a WHERE NOT EXISTS (SELECT 1 FROM main.{} AS m WHERE {})",
         rows_table(n),
@@ -49,11 +51,11 @@ pub(crate) fn missing_from(
     session.query_one(&sql, &[], |row| row.get::<_, i64>(0)).map(unsigned)
 }
 
-/// Whether the rows of the attached archive are gone: by the audit if there is one, else by the rows themselves.
+/// Whether the rows of the attached archive are gone: by the audit if it knows the archive, else by the rows themselves.
 pub(crate) fn is_applied(
     session: &Session,
     plan: &Plan,
-    catalog: &crate::schema::Catalog,
+    catalog: &Catalog,
     manifest: &Manifest,
 ) -> Result<ArchiveState> {
     if let Some(audit) = &plan.audit {
@@ -68,27 +70,61 @@ pub(crate) fn is_applied(
                 row.get::<_, i64>(0)
             })
         };
-        return Ok(match (count(COMPLETED)?, count(UNDONE)?) {
-            (0, _) => ArchiveState::Unused,
-            (_, 0) => ArchiveState::Applied,
-            _ => ArchiveState::Undone,
-        });
-    }
-    let (mut missing, mut all) = (0, 0);
-    for (n, table) in manifest.tables.iter().enumerate() {
-        all += table.rows;
-        missing += match catalog.table(&table.name) {
-            Some(info) => missing_from(session, info, table, n)?,
-            None => table.rows,
+        return match (count(COMPLETED)?, count(UNDONE)?) {
+            // It did not commit; or the application cleared its log.
+            (0, 0) => without_audit_row(session, &audit.table.name, catalog, manifest),
+            (_, 0) => Ok(ArchiveState::Applied),
+            _ => Ok(ArchiveState::Undone),
         };
     }
-    match missing {
+    let all: u64 = manifest.tables.iter().map(|table| table.rows).sum();
+    match missing(session, catalog, manifest)? {
         0 => Ok(ArchiveState::Unused),
-        _ if missing == all => Ok(ArchiveState::Applied),
-        _ => Err(Diagnosis::new(
+        missing if missing == all => Ok(ArchiveState::Applied),
+        missing => Err(Diagnosis::new(
             Code::Conflict,
             format!("{missing} of the {all} archived rows are not in the database, and the others are."),
         )
         .hint("the application has changed them since; nothing was done")),
     }
+}
+
+/// How many rows of the attached archive are not in the database as they were.
+pub(crate) fn missing(session: &Session, catalog: &Catalog, manifest: &Manifest) -> Result<u64> {
+    let mut missing = 0;
+    for (n, table) in manifest.tables.iter().enumerate() {
+        missing += match catalog.table(&table.name) {
+            Some(info) => missing_from(session, info, table, n)?,
+            None => table.rows,
+        };
+    }
+    Ok(missing)
+}
+
+/// Rows go all at once: they are gone when none is as it was, and those of some table are not there under their keys either.
+///
+/// The application may have changed some of them after a rewind that did not commit, and may have given keys anew after one that did.
+fn without_audit_row(
+    session: &Session,
+    log: &str,
+    catalog: &Catalog,
+    manifest: &Manifest,
+) -> Result<ArchiveState> {
+    let filled = || manifest.tables.iter().enumerate().filter(|(_, table)| table.rows > 0);
+    // Rows of the log are gone in either case once it was cleared.
+    let tells = filled().any(|(_, table)| table.name != log);
+    let mut state = ArchiveState::Unused;
+    for (n, table) in filled().filter(|(_, table)| !tells || table.name != log) {
+        let Some(info) = catalog.table(&table.name) else {
+            state = ArchiveState::Applied;
+            continue;
+        };
+        if missing_from(session, info, table, n)? < table.rows {
+            return Ok(ArchiveState::Unused);
+        }
+        if without(session, info, n, &same_key(info, table))? == table.rows {
+            state = ArchiveState::Applied;
+        }
+    }
+    Ok(state)
 }

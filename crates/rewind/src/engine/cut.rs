@@ -111,7 +111,8 @@ impl RelationalRollbackEngine {
         }
         let manifest = archive.manifest()?;
         if manifest.rewind_id == rewind.id && self.archive_state(archive)? == ArchiveState::Unused {
-            return Ok(());
+            // It may be the only copy of rows that are not as they were.
+            return if self.is_all_there(archive)? { Ok(()) } else { archive.set_aside() };
         }
         Err(Diagnosis::new(
             Code::Conflict,
@@ -127,7 +128,10 @@ impl RelationalRollbackEngine {
     /// After a failure: an archive that nothing was taken away by is only in the way. In doubt it stays.
     fn discard_if_unused(&self, archive: &Archive, rewind: &Rewind<'_>) {
         let is_own = archive.manifest().is_ok_and(|manifest| manifest.rewind_id == rewind.id);
-        if is_own && matches!(self.archive_state(archive), Ok(ArchiveState::Unused)) {
+        if is_own
+            && matches!(self.archive_state(archive), Ok(ArchiveState::Unused))
+            && matches!(self.is_all_there(archive), Ok(true))
+        {
             let _ = archive.remove();
         }
     }

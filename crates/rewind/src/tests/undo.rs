@@ -2,8 +2,8 @@
 
 use ic_base::Code;
 
-use super::fixture::App;
-use crate::{Anchor, Archive, ArchiveState, Follow, Table, Target};
+use super::fixture::{App, NOW};
+use crate::{Anchor, Archive, ArchiveState, Follow, Rewind, Table, Target};
 
 #[test]
 fn rows_with_the_same_keys_stand_in_the_way() {
@@ -47,6 +47,42 @@ fn an_audit_that_was_cleared_does_not_prevent_an_undo() {
     app.undo(&archive).unwrap();
     assert_eq!(app.dump(), before);
     assert_eq!(app.undo(&archive).unwrap_err().code(), Code::NothingToUndo);
+}
+
+#[test]
+fn with_a_cleared_log_an_archive_is_the_only_copy_and_stays() {
+    let mut app = App::devs();
+    let before = app.dump();
+    let (_, mut archive) = app.rewind("T1").unwrap();
+    app.sql("DELETE FROM agent_logs");
+    assert_eq!(app.engine().archive_state(&archive).unwrap(), ArchiveState::Applied);
+    let again = Rewind { id: "rewind-1", now: NOW };
+    let error = app.engine().rollback_to_task("T1", &again, &mut archive).unwrap_err();
+    assert_eq!(error.code(), Code::Conflict, "{error}");
+    app.undo(&archive).unwrap();
+    let tasks = |dump: &str| dump.lines().filter(|line| line.starts_with("tasks")).count();
+    assert_eq!(tasks(&app.dump()), tasks(&before));
+}
+
+#[test]
+fn an_archive_of_rows_that_were_changed_since_is_set_aside() {
+    for change in [
+        "UPDATE tasks SET title = 'changed' WHERE task_id = 'T3'",
+        "UPDATE tasks SET title = 'changed'; UPDATE requirements SET body = 'changed'; \
+         UPDATE langgraph_checkpoints SET payload = 'changed'",
+    ] {
+        let mut app = App::devs();
+        let (_, mut archive) = app.rewind("T1").unwrap();
+        app.undo(&archive).unwrap();
+        app.sql("DELETE FROM agent_logs WHERE event_type LIKE 'ROLLBACK%'");
+        app.sql(change);
+        assert_eq!(app.engine().archive_state(&archive).unwrap(), ArchiveState::Unused, "{change}");
+        let again = Rewind { id: "rewind-1", now: NOW };
+        app.engine().rollback_to_task("T1", &again, &mut archive).unwrap();
+        assert_eq!(app.texts("SELECT task_id FROM tasks"), ["T1"]);
+        let old = Archive::at(archive.aside(1)).manifest().unwrap();
+        assert_eq!(old.tables, archive.manifest().unwrap().tables, "what made way is kept");
+    }
 }
 
 #[test]
