@@ -175,6 +175,19 @@ fn a_row_that_was_written_since_stands_against_an_undo_and_nothing_is_changed() 
 }
 
 #[test]
+fn rows_come_back_though_the_application_cleared_its_log() {
+    for clear in ["DELETE FROM logs", "DELETE FROM logs WHERE event_type LIKE 'ROLLBACK_%'"] {
+        let world = World::story_with_rows();
+        let key = task_named(&world, "built");
+        let id = roll_back_all(&world);
+        world.database().execute(clear, []).expect("it goes");
+        let undone = world.cli.json(["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
+        assert_eq!(undone["data"]["restored_row_counts"]["tasks"], 2, "{undone}");
+        assert_eq!(task_named(&world, "built"), key);
+    }
+}
+
+#[test]
 fn rows_that_cannot_go_stop_it_and_the_named_command_goes_on() {
     let world = World::story_with_rows();
     // A table that is not cut refers to a task that goes: only the transaction itself sees it.

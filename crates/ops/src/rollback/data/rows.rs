@@ -5,15 +5,17 @@
 
 use std::path::{Path, PathBuf};
 
-use ic_base::{Diagnose, Diagnosis, Result, RollbackId, Timestamp};
+use ic_base::{Code, Diagnose, Diagnosis, Result, RollbackId, Timestamp};
 use ic_phase::Run;
 use ic_rewind::{Archive, ArchiveState, Manifest, RelationalRollbackEngine, Rewind, Target};
+use ic_store::Snapshot;
 use serde_json::{Value, json};
 
 use super::{Data, open, prepare, refuse_others, target_of};
 use crate::Kernel;
 use crate::checkpoint::Settings;
 use crate::rewind::lock;
+use crate::rollback::steps::{self, StepKind};
 use crate::rollback::table::Remembered;
 
 /// An archive of a rollback, the newest of its scope, and whether its rows are gone.
@@ -95,22 +97,31 @@ pub(in crate::rollback) fn put_back(
     let _lock = lock::database(store(kernel), &target.database, settings.busy_timeout)?;
     let mut engine = open(&target, settings)?;
     let mut data = Data::of(&target);
+    // The journal knows better than a database whose application may have cleared its log.
+    let were_taken = kernel.read(|snapshot| were_taken(snapshot, &remembered.id))?;
     for kept in archives(kernel, &engine, &remembered.id)?.iter().rev() {
         match kept.state {
-            ArchiveState::Applied => match engine.undo(&kept.archive, now) {
+            ArchiveState::Unused if !were_taken => continue,
+            ArchiveState::Undone => data.add(kept.counts()),
+            ArchiveState::Applied | ArchiveState::Unused => match engine.undo(&kept.archive, now) {
                 Ok(report) => data.add(report.restored_row_counts.iter()),
+                Err(error) if error.code() == Code::NothingToUndo => data.add(kept.counts()),
                 Err(error) => {
                     put_back.error.get_or_insert(error);
                     continue;
                 }
             },
-            ArchiveState::Undone => data.add(kept.counts()),
-            ArchiveState::Unused => continue,
         }
         put_back.is_begun = true;
     }
     put_back.data = Some(data);
     Ok(put_back)
+}
+
+/// Whether a rollback once took all of its rows.
+fn were_taken(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<bool> {
+    let all = steps::of_rollback(snapshot, id)?;
+    Ok(all.iter().any(|step| step.kind == StepKind::Data && step.detail["rows"].is_object()))
 }
 
 /// The newest archive of each scope of a rollback, oldest first.
