@@ -188,23 +188,36 @@ fn rows_come_back_though_the_application_cleared_its_log() {
 }
 
 #[test]
-fn rows_that_cannot_go_stop_it_and_the_named_command_goes_on() {
+fn rows_that_would_stay_without_their_parents_are_refused_before_anything() {
     let world = World::story_with_rows();
-    // A table that is not cut refers to a task that goes: only the transaction itself sees it.
     let key = task_named(&world, "built");
     world
         .database()
         .execute_batch("CREATE TABLE bills (task_id TEXT REFERENCES tasks (task_id))")
         .expect("a table");
     world.database().execute("INSERT INTO bills VALUES (?1)", [&key]).expect("a bill");
+    let line = refused_all(&world, &[], "conflict");
+    assert!(line.contains("bills"), "{line}");
+    refused_all(&world, &["--force"], "conflict");
+    world.database().execute("DELETE FROM bills", []).expect("it goes");
+    world.roll_back("a", &[]);
+}
+
+#[test]
+fn rows_that_cannot_go_stop_it_and_the_named_command_goes_on() {
+    let world = World::story_with_rows();
+    // Only the transaction itself sees that the audit's table will not have the row.
+    let refuse = "ALTER TABLE logs ADD COLUMN n CHECK (event_type IS NOT 'ROLLBACK_COMPLETED')";
+    world.database().execute(refuse, []).expect("a constraint");
     let words = world.all("a", &["--yes"]);
     let outcome = world.cli.run(&words);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let report = outcome.json();
     assert_eq!(report["steps"][2]["state"], "failed", "{report}");
-    assert!(report["steps"][2]["error"].as_str().expect("why").contains("bills"), "{report}");
-    world.database().execute("DELETE FROM bills", []).expect("it goes");
+    assert!(report["steps"][2]["error"].as_str().expect("why").starts_with("conflict: "), "{report}");
     let command = report["resume"].as_str().expect("a command").to_owned();
+    assert!(!command.contains("--force"), "it decides nothing here: {command}");
+    world.database().execute("ALTER TABLE logs DROP COLUMN n", []).expect("it goes");
     let done = world.cli.json(command.split(' ').skip(1).chain(["--json"]));
     assert_eq!(done["status"], "done");
     assert!(!world.rows().contains("built"), "{}", world.rows());

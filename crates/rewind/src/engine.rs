@@ -10,6 +10,7 @@ use crate::config::Target;
 use crate::error::UnknownTaskError;
 use crate::order;
 use crate::plan::{Bound, Line, Plan};
+use crate::references;
 use crate::schema::Catalog;
 use crate::session::{Session, quote};
 use crate::value::{RowCounts, Scalar};
@@ -130,7 +131,8 @@ impl RelationalRollbackEngine {
 
     /// What [`rollback_to_task`](Self::rollback_to_task) would take away now. Nothing is changed.
     ///
-    /// Errors: as for [`task`](Self::task); `conflict`, which names rows, when rows cannot be compared with the task's order.
+    /// Errors: as for [`task`](Self::task); `conflict`, which names rows, when rows cannot be compared with the task's order, or would
+    /// stay and refer to rows that go.
     pub fn get_snapshot(&self, task: impl Into<TaskRef>) -> Result<RollbackSnapshot> {
         let task = task.into();
         self.preview(|plan| self.moment_of_task(plan, &task))
@@ -198,12 +200,16 @@ impl RelationalRollbackEngine {
 
     fn preview(&self, moment: impl FnOnce(&Plan) -> Result<Moment>) -> Result<RollbackSnapshot> {
         self.session.reading(|| {
-            let (_, plan) = self.plan()?;
+            let (catalog, plan) = self.plan()?;
             let moment = moment(&plan)?;
             let mut counts = RowCounts::default();
             for cut in &plan.cuts {
                 self.session.can_run(&cut::delete_sql(cut, &plan.doomed(cut, &moment.line)))?;
-                counts.push(&cut.info.name, order::count(&self.session, &plan, cut, &moment.line)?);
+                let rows = order::count(&self.session, &plan, cut, &moment.line)?;
+                counts.push(&cut.info.name, rows);
+                if rows > 0 {
+                    references::refuse_survivors(&self.session, &plan, &catalog, cut, &moment.line)?;
+                }
             }
             Ok(RollbackSnapshot {
                 snapshot_created_at: moment.order(),

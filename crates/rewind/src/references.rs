@@ -1,11 +1,11 @@
 //! Foreign keys, asked by query because they are not enforced during a rewind.
 
-use ic_base::Result;
+use ic_base::{Diagnosis, Result};
 
 use crate::archive::{Archive, ArchivedTable, Manifest, SCHEMA, rows_table};
 use crate::error::{RowNames, row_name};
 use crate::order::shown_key;
-use crate::plan::Plan;
+use crate::plan::{CutTable, Line, Plan};
 use crate::schema::{Catalog, ForeignKey, TableInfo};
 use crate::session::{Session, quote};
 
@@ -18,14 +18,69 @@ pub(crate) fn is_reference(key: &ForeignKey, name: impl Fn(&str) -> Option<Strin
 
 /// SQL that is true for rows whose parent by `key` is in the database.
 pub(crate) fn has_parent(key: &ForeignKey, name: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let same = same_parent(key, name)?;
+    Some(format!("EXISTS (SELECT 1 FROM main.{} AS p WHERE {same})", quote(&key.parent)))
+}
+
+/// SQL that is true for the parent `p` of a row by `key`.
+fn same_parent(key: &ForeignKey, name: impl Fn(&str) -> Option<String>) -> Option<String> {
     // The parent's column stands first: its collation decides.
     let parts: Option<Vec<String>> = key
         .columns
         .iter()
         .map(|(from, to)| name(from).map(|sql| format!("p.{} = {sql}", quote(to))))
         .collect();
-    let parts = parts?.join(" AND ");
-    Some(format!("EXISTS (SELECT 1 FROM main.{} AS p WHERE {parts})", quote(&key.parent)))
+    parts.map(|parts| parts.join(" AND "))
+}
+
+/// Looks for rows that would stay and refer to rows of `cut` that go: [`check_survivors`] before anything is deleted.
+///
+/// Errors: `conflict`, which names rows.
+pub(crate) fn refuse_survivors(
+    session: &Session,
+    plan: &Plan,
+    catalog: &Catalog,
+    cut: &CutTable,
+    line: &Line,
+) -> Result<()> {
+    let doomed = plan.doomed(cut, line);
+    for key in plan.keys.iter().filter(|key| key.parent == cut.info.name) {
+        let name = |column: &str| Some(format!("c.{}", quote(column)));
+        let (Some(refers), Some(parent)) = (is_reference(key, name), same_parent(key, name)) else {
+            continue;
+        };
+        let goes = plan.doomed_as(cut, line, "p");
+        let table = quote(&key.parent);
+        let stays = plan.cut(&key.child).map_or_else(String::new, |child| {
+            format!("({}) IS NOT TRUE AND ", plan.doomed_as(child, line, "c"))
+        });
+        let row_key = catalog.table(&key.child).map(TableInfo::key).unwrap_or_default();
+        let row_key: Vec<String> = row_key.iter().map(|k| format!("c.{k}")).collect();
+        let sql = format!(
+            "SELECT {} FROM main.{} AS c WHERE {refers} \
+             AND EXISTS (SELECT 1 FROM main.{table} AS p WHERE {parent} AND {goes}) AND {stays}\
+             NOT EXISTS (SELECT 1 FROM main.{table} AS p WHERE {parent} AND ({goes}) IS NOT TRUE) LIMIT {}",
+            row_key.join(", "),
+            quote(&key.child),
+            RowNames::LIMIT + 1
+        );
+        let mut names = RowNames::default();
+        for values in session.query_all(&sql, &doomed.params, |row| shown_key(row, 0, row_key.len()))? {
+            names.push(row_name(&key.child, &values));
+        }
+        if !names.is_empty() {
+            return Err(refused(&names, key));
+        }
+    }
+    Ok(())
+}
+
+fn refused(names: &RowNames, key: &ForeignKey) -> Diagnosis {
+    names
+        .refuse(&format!("These rows would stay, but refer to rows of {} that would go", key.parent))
+        .hint("rewind to a later task, or add the table to the configuration")
+        .detail("table", key.child.as_str())
+        .detail("parent", key.parent.as_str())
 }
 
 /// Proves that no row that stays refers to one that was deleted. Rows that referred to nothing before do not matter.
@@ -68,11 +123,7 @@ pub(crate) fn check_survivors(
             names.push(row_name(&key.child, &values));
         }
         if !names.is_empty() {
-            return Err(names
-                .refuse(&format!("These rows would stay, but refer to rows of {} that would go", key.parent))
-                .hint("rewind to a later task, or add the table to the configuration")
-                .detail("table", key.child.as_str())
-                .detail("parent", key.parent.as_str()));
+            return Err(refused(&names, key));
         }
     }
     Ok(())

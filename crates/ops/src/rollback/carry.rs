@@ -65,7 +65,8 @@ pub(super) fn carry_on(
                     };
                     ic_events::append(tx, now, &stopped)?;
                     table::set_status(tx, now, id, RollbackStatus::Stopped)?;
-                    steps::set(tx, now, id, step.ord, StepState::Failed, (None, Some(&why)))
+                    let detail = data::decided_by_force(&step, &error);
+                    steps::set(tx, now, id, step.ord, StepState::Failed, (detail.as_ref(), Some(&why)))
                 })?;
                 let (remembered, steps) = saga
                     .kernel

@@ -13,6 +13,7 @@ use ic_rewind::{Mark, Options, RelationalRollbackEngine, Scalar, Target, marks};
 use ic_store::Transaction;
 use serde_json::Value;
 
+use super::steps::{BY_FORCE, Step, StepKind};
 use crate::Kernel;
 use crate::checkpoint::{Settings, Warning};
 use crate::rewind::refuse_unfinished;
@@ -177,6 +178,17 @@ pub(super) fn plan(
         data.add(work.engine.get_mark_snapshot(&work.mark, scope)?.affected_row_counts.iter());
     }
     Ok(data)
+}
+
+/// What a step that failed is remembered with, where it was because of [`refuse_others`]: other conflicts of rows stay, whatever is
+/// forced.
+pub(super) fn decided_by_force(step: &Step, error: &Diagnosis) -> Option<Value> {
+    if step.kind != StepKind::Data {
+        return None;
+    }
+    let mut detail = step.detail.as_object().cloned().unwrap_or_default();
+    detail.insert(BY_FORCE.to_owned(), error.details().contains_key("runs").into());
+    Some(Value::Object(detail))
 }
 
 /// Errors: `conflict` when another run worked beside this one since the cut and nothing tells their rows apart.

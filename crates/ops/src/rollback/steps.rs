@@ -154,6 +154,9 @@ pub fn of_rollback(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Vec<Step>
     )
 }
 
+/// In the detail of a step that failed: `--force` decides it.
+pub(super) const BY_FORCE: &str = "by_force";
+
 /// The command that goes on with a rollback that is not finished: with `--force` where a step failed because of what somebody
 /// else did, which stays so until somebody decides.
 pub fn next_command(id: &RollbackId, all: &[Step]) -> String {
@@ -161,9 +164,11 @@ pub fn next_command(id: &RollbackId, all: &[Step]) -> String {
     let failed = all.iter().find(|step| step.state == StepState::Failed);
     let needs_force = failed.is_some_and(|step| {
         let code = step.error.as_deref().and_then(|error| error.split(':').next());
-        let kinds =
-            if course(all).is_back() { [StepKind::Tree; 2] } else { [StepKind::Tree, StepKind::Data] };
-        kinds.contains(&step.kind) && DECIDED_BY_FORCE.iter().any(|known| code == Some(known.as_str()))
+        match step.kind {
+            StepKind::Tree => DECIDED_BY_FORCE.iter().any(|known| code == Some(known.as_str())),
+            StepKind::Data => !course(all).is_back() && step.detail[BY_FORCE] == true,
+            StepKind::Effects | StepKind::Settle => false,
+        }
     });
     format!("ic rollback resume {}{} --yes", id.short(), if needs_force { " --force" } else { "" })
 }

@@ -36,6 +36,11 @@ impl Plan {
         Condition { sql, params }
     }
 
+    /// The same where the table is named `alias`, to be asked with the parameters of [`doomed`](Self::doomed).
+    pub(crate) fn doomed_as(&self, cut: &CutTable, line: &Line, alias: &str) -> String {
+        self.doomed_sql(cut, line, alias, 0)
+    }
+
     fn doomed_sql(&self, cut: &CutTable, line: &Line, alias: &str, depth: usize) -> String {
         let sql = match &cut.order {
             CutOrder::Column(column) => after(line, alias, column, cut.comparison()),

@@ -126,6 +126,8 @@ fn rows_that_would_lose_their_parents_are_named() {
     );
     assert_eq!(error.details()["rows"], serde_json::json!(["outside (1, 'U')"]));
     assert_eq!(app.dump(), before);
+    let foreseen = app.engine().get_snapshot("T").unwrap_err();
+    assert_eq!((foreseen.message(), foreseen.details()), (error.message(), error.details()));
     app.sql("DELETE FROM outside WHERE a = 1; INSERT INTO tasks VALUES ('old', 'U', 5)");
     let error = app.rewind("T").unwrap_err();
     assert!(error.message().ends_with("tasks 'old'."), "{error}");
