@@ -188,6 +188,44 @@ fn rows_come_back_though_the_application_cleared_its_log() {
 }
 
 #[test]
+fn rows_that_an_undo_passed_over_are_named_and_kept_and_come_back_later() {
+    let world = moved(World::new().with_rows());
+    let config = world.read(".ic.yaml").expect("the configuration");
+    world.write(".ic.yaml", &format!("rollback: {{retention: {{max-age: 0s, keep-last: 1}}}}\n{config}"));
+    let (before, key) = (world.rows(), task_named(&world, "since"));
+    let id = roll_back(&world, &[])["rollback_id"].as_str().expect("an id").to_owned();
+    let undo = ["rollback", "undo", &id, "--yes", "--json"];
+    let mut killed = world.cli.command(undo);
+    let killed = killed.env("IC_TEST_REWIND_ABORT_BEFORE", "20").output().expect("start ic");
+    assert!(killed.status.signal().is_some(), "{killed:?}");
+    let row = (&key, 1_800_000_000_000_i64);
+    world.database().execute("INSERT INTO tasks VALUES (?1, 'mine', ?2)", row).expect("a row");
+    let resume = ["rollback", "resume", &id, "--yes", "--json"];
+    assert_eq!(world.cli.run(resume).code, Some(4));
+    let skip = ["rollback", "resume", &id, "--skip-step", "--reason", "later", "--yes", "--format", "text"];
+    let text = world.cli.ok(skip);
+    assert!(text.contains("not put back: rows") && text.contains("ic rollback undo"), "{text}");
+    assert_eq!(world.status(), "active@b");
+
+    world.database().execute("DELETE FROM tasks WHERE title = 'mine'", []).expect("it goes");
+    // Whatever is not needed is given up with the next rewind.
+    let task = task_named(&world, "before");
+    world.task("newer");
+    world.ic(&["rewind", "to", &task, "--no-git", "--yes"]);
+    world.ic(&["run", "advance", &world.run, "--no-checkpoint"]);
+    let undone = world.cli.json(undo);
+    assert_eq!(
+        (&undone["status"], &undone["data"]["restored_row_counts"]["tasks"]),
+        (&json!("undone"), &json!(1))
+    );
+    assert_eq!(world.status(), "active@c", "the run stays where it is");
+    for line in before.lines().filter(|line| line.contains("since")) {
+        assert!(world.rows().contains(line), "{line} is not back");
+    }
+    refused(&world, &undo, "conflict");
+}
+
+#[test]
 fn rows_that_would_stay_without_their_parents_are_refused_before_anything() {
     let world = World::story_with_rows();
     let key = task_named(&world, "built");

@@ -100,10 +100,11 @@ fn remove_of_undone_rollbacks(kernel: &Kernel, oldest: Timestamp) -> Result<()> 
     Ok(())
 }
 
-/// Whether a rollback that is older was undone or given up: its rows are back.
+/// Whether a rollback that is older was undone or given up, and its rows are back: the step may have been passed over.
 fn is_undone(snapshot: &Snapshot<'_>, rollback: &str, oldest: Timestamp) -> Result<bool> {
     let found = snapshot.query_opt(
-        "SELECT 1 FROM rollbacks WHERE id = $1 AND status IN ('undone', 'abandoned') AND created_at < $2",
+        "SELECT 1 FROM rollbacks WHERE id = $1 AND status IN ('undone', 'abandoned') AND created_at < $2 \
+         AND NOT EXISTS (SELECT 1 FROM rollback_steps WHERE rollback_id = rollbacks.id AND layer = 'data' AND state = 'skipped')",
         &[&rollback, &oldest.millis()],
         |_| Ok(()),
     )?;

@@ -38,6 +38,8 @@ pub struct Undone {
     pub effects: Vec<Compensation>,
     /// The event; `None` where something could not be put back: a step says why.
     pub seq: Option<Seq>,
+    /// It had been taken back before, and this is what was passed over then. The run stays where it is.
+    pub is_rest: bool,
 }
 
 /// A way back that was begun, now or by a process that died.
@@ -148,6 +150,31 @@ impl Way<'_, '_> {
         self.report(Done::default(), effects, Some(seq))
     }
 
+    /// Puts back what was passed over when the rollback was taken back. The run stays as it is.
+    ///
+    /// Errors: whatever stands against a step; those before it are made, and the same call makes the others.
+    pub(super) fn go_for_the_rest(&self, reason: Option<&str>, watch: &Watch) -> Result<Undone> {
+        let (kernel, id) = (self.saga.kernel, &self.remembered.id);
+        kernel.read(|snapshot| table::require_finished(snapshot, &self.remembered.run_id))?;
+        let until = kernel.read(|snapshot| self.until(snapshot))?;
+        let (mut done, mut seq) = (Done::default(), None);
+        for kind in [StepKind::Data, StepKind::Tree] {
+            let all = kernel.read(|snapshot| steps::of_rollback(snapshot, id))?;
+            let passed_over = steps::not_put_back(&self.remembered, &all);
+            let Some(step) = passed_over.into_iter().find(|step| step.kind == kind) else { continue };
+            match kind {
+                StepKind::Data => self.rows(&mut done)?,
+                _ => self.tree(until, &mut done, watch)?,
+            }
+            seq = Some(self.saga.write(|tx, now| {
+                steps::set(tx, now, id, step.ord, StepState::Pending, (None, None))?;
+                let event = self.step_event(tx, EventType::RollbackStepDone, kind)?;
+                ic_events::append(tx, now, &NewEvent { reason, ..event })
+            })?);
+        }
+        Ok(Undone { is_rest: true, ..self.report(done, Vec::new(), seq)? })
+    }
+
     /// What the rollback did lies before this event.
     fn until(&self, snapshot: &Snapshot<'_>) -> Result<Seq> {
         match self.course {
@@ -219,7 +246,7 @@ impl Way<'_, '_> {
             .saga
             .kernel
             .read(|snapshot| Ok((table::get(snapshot, id)?, steps::of_rollback(snapshot, id)?)))?;
-        Ok(Undone { remembered, steps, tree: done.tree, data: done.data, effects, seq })
+        Ok(Undone { remembered, steps, tree: done.tree, data: done.data, effects, seq, is_rest: false })
     }
 
     /// The run is where it was, and what was marked counts again.

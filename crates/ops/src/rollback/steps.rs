@@ -7,6 +7,8 @@ use ic_base::{Code, Result, RollbackId, Timestamp};
 use ic_store::{Row, Snapshot, Transaction};
 use serde_json::Value;
 
+use super::table::Remembered;
+
 /// What a step takes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepKind {
@@ -112,6 +114,14 @@ pub fn course(all: &[Step]) -> Course {
     let kept =
         all.iter().find(|step| step.kind == StepKind::Settle).and_then(|step| step.detail["course"].as_str());
     Course::ALL.into_iter().find(|course| kept == Some(course.as_str())).unwrap_or(Course::Forward)
+}
+
+/// The steps that were passed over when a rollback was taken back: what they took is kept until they are made after all.
+pub fn not_put_back<'s>(remembered: &Remembered, all: &'s [Step]) -> Vec<&'s Step> {
+    let is_left = |step: &&Step| {
+        matches!(step.kind, StepKind::Tree | StepKind::Data) && step.state == StepState::Skipped
+    };
+    all.iter().filter(|step| !remembered.status.stands() && is_left(step)).collect()
 }
 
 /// A step of a rollback.

@@ -30,7 +30,7 @@ pub struct UndoRequest<'a> {
 }
 
 /// Takes a rollback back that is done, when nothing but reads and late reports happened in its run since and the tree is as the
-/// rollback left it; or goes on with an undo that was begun.
+/// rollback left it; or goes on with an undo that was begun, or makes what one had passed over.
 ///
 /// Meanwhile the run is closed, unless the workflow layer alone is taken back. Errors: `conflict`, naming what happened since, or
 /// effects that ran, unless `without_effects`; `work_running`; `rollback_not_found`: nothing is changed.
@@ -42,7 +42,7 @@ pub fn undo(
 ) -> Result<Undone> {
     let check = |snapshot: &Snapshot<'_>, reference: &str| {
         let remembered = table::resolve(snapshot, reference)?;
-        if is_being_undone(snapshot, &remembered)? {
+        if is_being_undone(snapshot, &remembered)? || has_rest(snapshot, &remembered)? {
             return Ok((remembered, None));
         }
         require_done(&remembered)?;
@@ -57,6 +57,11 @@ pub fn undo(
     let saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
     // Whoever had the run before may have taken it back already.
     let (remembered, until) = kernel.read(|snapshot| check(snapshot, remembered.id.as_str()))?;
+    if remembered.status.is_over() && until.is_none() {
+        let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
+        let way = Way { saga: &saga, remembered, course: steps::course(&all), force: false };
+        return way.go_for_the_rest(request.reason, watch);
+    }
     let way = Way { saga: &saga, remembered, course: Course::Undo, force: false };
     let Some(until) = until else {
         turn_back(&way)?;
@@ -99,6 +104,7 @@ pub fn abandon(
             data: outcome.parts.data,
             effects: Vec::new(),
             seq,
+            is_rest: false,
         });
     }
     let way = Way { saga: &saga, remembered, course: Course::Abandon, force: false };
@@ -123,6 +129,11 @@ pub(super) fn go_back(
 fn is_being_undone(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<bool> {
     let course = steps::course(&steps::of_rollback(snapshot, &remembered.id)?);
     Ok(!remembered.status.is_over() && matches!(course, Course::Undo | Course::Stand))
+}
+
+fn has_rest(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<bool> {
+    let all = steps::of_rollback(snapshot, &remembered.id)?;
+    Ok(!steps::not_put_back(remembered, &all).is_empty())
 }
 
 /// Goes back again where the undo had been given up.

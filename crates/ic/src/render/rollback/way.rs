@@ -2,7 +2,7 @@
 
 use ic_base::{AgentId, DispatchId, RollbackId};
 use ic_ops::rollback::Undone;
-use ic_ops::rollback::steps::{Course, Step, StepKind, StepState, course, next_command};
+use ic_ops::rollback::steps::{self, Course, Step, StepKind, StepState, course, next_command};
 use ic_ops::rollback::table::{Remembered, RollbackStatus};
 
 use super::status_of;
@@ -33,11 +33,40 @@ pub(crate) fn show(rollback: &Remembered, all: &[Step]) -> String {
         out.push_str(&steps(all));
     } else {
         out.push_str("It was taken back itself: what it had marked counts again.\n");
+        out.push_str(&not_put_back(rollback, all));
     }
     if resume(rollback, all).is_some() {
         out.push_str(&format!("\n{}", ways_on(&rollback.id, all)));
     }
     out
+}
+
+/// What was passed over, where it is kept, and the command that puts it back; empty if nothing was.
+fn not_put_back(rollback: &Remembered, all: &[Step]) -> String {
+    let left = steps::not_put_back(rollback, all);
+    if left.is_empty() {
+        return String::new();
+    }
+    let mut out = String::new();
+    for step in left {
+        let kept = match step.kind {
+            StepKind::Data => {
+                format!("rows, which are kept in rewinds/{}-*.db beside the ledger", rollback.id)
+            }
+            _ => match safety(step) {
+                Some(id) => format!("files and git, as checkpoint {id} has them"),
+                None => "files and git".to_owned(),
+            },
+        };
+        out.push_str(&format!("{}: {kept}\n", styled(style::WARN, "not put back")));
+    }
+    out + &format!("to put it back: ic rollback undo {} --yes\n", rollback.id.short())
+}
+
+/// The checkpoint of what a restore replaced, by the end of its id; the oldest has what stood there first.
+fn safety(step: &Step) -> Option<&str> {
+    let id = step.detail["safety"].as_array()?.first()?.as_str()?;
+    id.get(id.len().checked_sub(8)?..)
 }
 
 pub(super) fn steps(all: &[Step]) -> String {
@@ -135,6 +164,10 @@ pub(crate) fn undone(undone: &Undone) -> String {
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
     let stands = undone.seq.is_some() && rollback.status == RollbackStatus::Done;
     let mut out = match undone.seq {
+        Some(_) if undone.is_rest => {
+            let done = styled(style::GOOD, "put back");
+            format!("{done} what was left of {id}; the run {run} stays where it is.\n")
+        }
         Some(_) if stands => {
             let phase = plain(&rollback.to_phase);
             format!("{} {id} stands: the run {run} is at {phase}.\n", styled(style::GOOD, "done"))
@@ -158,9 +191,10 @@ pub(crate) fn undone(undone: &Undone) -> String {
         let title = if stands { "Rows taken out" } else { "Rows back" };
         out.push_str(&format!("\n{}{}", styled(style::STRONG, title), rows(data, "")));
     }
-    if stands {
+    if stands || undone.is_rest {
         return out;
     }
+    out.push_str(&not_put_back(rollback, &undone.steps));
     let mut still = |what: &str, all: Vec<String>| {
         if !all.is_empty() {
             out.push_str(&format!("{}: {}\n", styled(style::WARN, what), all.join(", ")));
