@@ -9,6 +9,7 @@ mod data;
 mod failures;
 mod guarantees;
 mod histories;
+mod interrupted;
 mod kill;
 mod preflight;
 mod rows;

@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::json::{RememberedJson, RollbackShowJson, RollbackUndoneJson};
 use crate::render;
 use crate::session::Session;
+use crate::signals;
 
 /// A rollback is made by `ic run rollback`. ID is its id, or the end of one.
 #[derive(Debug, Subcommand)]
@@ -179,7 +180,7 @@ impl Resume {
             reason,
             force: self.force,
         };
-        let outcome = rollback::resume(&kernel, &settings, &request, &mut progress, &Watch::default())?;
+        let outcome = rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
         show(session, &outcome.remembered, &outcome.steps)?;
         Ok(if outcome.remembered.status.is_over() { Exit::Done } else { Exit::Partly })
     }
@@ -194,8 +195,7 @@ impl Abandon {
         let kernel = session.kernel()?;
         let settings = settings(session, &kernel, &self.id)?;
         let mut progress = Progress::new(session);
-        let undone =
-            rollback::abandon(&kernel, &settings, (&self.id, reason), &mut progress, &Watch::default())?;
+        let undone = rollback::abandon(&kernel, &settings, (&self.id, reason), &mut progress, &watch()?)?;
         finish(session, &undone)
     }
 }
@@ -209,9 +209,13 @@ impl Undo {
         let kernel = session.kernel()?;
         let settings = settings(session, &kernel, &self.id)?;
         let request = UndoRequest { rollback: &self.id, without_effects: self.without_effects, reason };
-        let undone = rollback::undo(&kernel, &settings, &request, &Watch::default())?;
+        let undone = rollback::undo(&kernel, &settings, &request, &watch()?)?;
         finish(session, &undone)
     }
+}
+
+fn watch() -> Result<Watch> {
+    Ok(Watch { interrupted: signals::interrupted()?, ..Watch::default() })
 }
 
 /// How checkpoints are taken in the project of the run, and where its state database is.

@@ -212,7 +212,7 @@ impl<'k> Saga<'k> {
         )
     }
 
-    fn is_interrupted(&self) -> bool {
+    pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted.load(Relaxed)
     }
 

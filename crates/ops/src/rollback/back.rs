@@ -13,7 +13,7 @@ use ic_saga::compensation::{self, Compensation};
 use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
-use super::carry::event;
+use super::carry::{INTERRUPTED, event};
 use super::data::{self, Data};
 use super::quiet;
 use super::steps::{self, Course, Step, StepKind, StepState};
@@ -104,6 +104,14 @@ impl Way<'_, '_> {
                 step.kind == kind && !matches!(step.state, StepState::Pending | StepState::Skipped)
             };
             let Some(step) = all.iter().find(is_left) else { continue };
+            if self.saga.is_interrupted() {
+                self.saga.write(|tx, now| {
+                    let stopped = self.step_event(tx, EventType::RollbackStopped, kind)?;
+                    ic_events::append(tx, now, &NewEvent { reason: Some(INTERRUPTED), ..stopped })?;
+                    table::set_status(tx, now, &id, RollbackStatus::Stopped)
+                })?;
+                return self.report(done, effects, None);
+            }
             self.saga.write(|tx, now| {
                 table::set_status(tx, now, &id, RollbackStatus::InProgress)?;
                 steps::set(tx, now, &id, step.ord, StepState::Running, (None, None))

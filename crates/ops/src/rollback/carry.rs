@@ -23,7 +23,10 @@ use super::whole::{Effects, Outcome, Parts};
 use crate::checkpoint::{self, RestoreRequest, Watch, Which, Workspace};
 use crate::compensation::{self, Saga, Scope, Sink};
 
-/// Makes the steps that are left, in order; the first that fails ends it.
+/// Why a step was not begun.
+pub(super) const INTERRUPTED: &str = "it was interrupted";
+
+/// Makes the steps that are left, in order; the first that fails ends it, and so does an interruption, between two of them.
 pub(super) fn carry_on(
     saga: &Saga<'_>,
     id: &RollbackId,
@@ -39,6 +42,15 @@ pub(super) fn carry_on(
         let Some(step) = all.iter().find(|step| !step.state.is_over()).cloned() else {
             return Ok(Outcome { remembered, steps: all, parts });
         };
+        if saga.is_interrupted() && step.kind != StepKind::Settle {
+            saga.write(|tx, now| {
+                let stopped = event(&remembered, EventType::RollbackStopped, step.kind);
+                ic_events::append(tx, now, &NewEvent { reason: Some(INTERRUPTED), ..stopped })?;
+                table::set_status(tx, now, id, RollbackStatus::Stopped)
+            })?;
+            let remembered = saga.kernel.read(|snapshot| table::get(snapshot, id))?;
+            return Ok(Outcome { remembered, steps: all, parts });
+        }
         saga.write(|tx, now| {
             table::set_status(tx, now, id, RollbackStatus::InProgress)?;
             steps::set(tx, now, id, step.ord, StepState::Running, (None, None))
@@ -127,7 +139,7 @@ fn undo_effects(
                 compensation.last_error.as_deref().unwrap_or("it failed")
             ),
         )),
-        None if undoing.has_failed || !undoing.left.is_empty() => {
+        None if !undoing.left.is_empty() => {
             Err(Diagnosis::new(Code::Conflict, format!("{} effects are not undone", undoing.left.len())))
         }
         None => Ok(detail),

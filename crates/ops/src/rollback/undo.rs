@@ -13,7 +13,7 @@ use super::quiet::{require_done, require_no_effects, require_quiet, settled, und
 use super::steps::{self, Course, StepKind};
 use super::table::{self, Remembered, RollbackStatus};
 use super::tree;
-use super::whole::take_unfinished;
+use super::whole::{require_undisturbed, take_unfinished};
 use crate::Kernel;
 use crate::checkpoint::{Settings, Watch};
 use crate::compensation::{Saga, Sink};
@@ -54,7 +54,8 @@ pub fn undo(
         Ok((remembered, Some(until)))
     };
     let (remembered, _) = kernel.read(|snapshot| check(snapshot, request.rollback))?;
-    let saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
+    let mut saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
+    saga.interrupted = watch.interrupted.clone();
     // Whoever had the run before may have taken it back already.
     let (remembered, until) = kernel.read(|snapshot| check(snapshot, remembered.id.as_str()))?;
     if remembered.status.is_over() && until.is_none() {
@@ -73,6 +74,7 @@ pub fn undo(
         let check = |snapshot: &Snapshot<'_>| require_quiet(snapshot, &way.remembered, until);
         return way.go_at_once(request.reason, check);
     }
+    require_undisturbed(&saga)?;
     let before = way.begin(request.reason, |snapshot| require_quiet(snapshot, &way.remembered, until))?;
     way.go(Some(&before), watch)
 }
@@ -89,7 +91,8 @@ pub fn abandon(
     sink: &mut dyn Sink,
     watch: &Watch,
 ) -> Result<Undone> {
-    let (saga, remembered, all) = take_unfinished(kernel, settings, reference)?;
+    let (mut saga, remembered, all) = take_unfinished(kernel, settings, reference)?;
+    saga.interrupted = watch.interrupted.clone();
     let course = steps::course(&all);
     if matches!(course, Course::Undo | Course::Stand) {
         if course == Course::Undo {
@@ -112,6 +115,7 @@ pub fn abandon(
         return way.go(None, watch);
     }
     tree::to_put_back(&saga, &way.remembered, (Seq::MAX, false), watch)?;
+    require_undisturbed(&saga)?;
     let before = way.begin(reason, |_| Ok(()))?;
     way.go(Some(&before), watch)
 }

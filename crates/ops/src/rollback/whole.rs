@@ -119,7 +119,9 @@ pub fn roll_back(
         return Ok(planned);
     }
     refuse_conflicts(&planned.parts, request)?;
-    let saga = Saga::take_for_rollback(kernel, settings, &planned.rollback.plan.run.id)?;
+    let mut saga = Saga::take_for_rollback(kernel, settings, &planned.rollback.plan.run.id)?;
+    saga.interrupted = watch.interrupted.clone();
+    require_undisturbed(&saga)?;
     let id: RollbackId = kernel.context.new_id();
     let begun = fence(&saga, &id, planned, request)?;
     kernel.accepts_late.set(true);
@@ -162,7 +164,8 @@ pub fn resume(
     sink: &mut dyn Sink,
     watch: &Watch,
 ) -> Result<Outcome> {
-    let (saga, remembered, all) = take_unfinished(kernel, settings, request.rollback)?;
+    let (mut saga, remembered, all) = take_unfinished(kernel, settings, request.rollback)?;
+    saga.interrupted = watch.interrupted.clone();
     if request.skip_step {
         skip_step(&saga, &remembered, request.reason)?;
     }
@@ -196,6 +199,15 @@ fn skip_step(saga: &Saga<'_>, remembered: &Remembered, reason: Option<&str>) -> 
         ic_events::append(tx, now, &skipped)?;
         steps::set(tx, now, &remembered.id, step.ord, StepState::Skipped, (None, step.error.as_deref()))
     })
+}
+
+/// Errors: `conflict` if somebody interrupts before the run is closed.
+pub(super) fn require_undisturbed(saga: &Saga<'_>) -> Result<()> {
+    if !saga.is_interrupted() {
+        return Ok(());
+    }
+    Err(Diagnosis::new(Code::Conflict, "It was interrupted before it began. Nothing was changed.")
+        .hint("call again"))
 }
 
 /// Takes over the run of an unfinished rollback. What the reference names is looked up again once the run is ours: whoever had

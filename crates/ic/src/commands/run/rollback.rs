@@ -14,6 +14,7 @@ use crate::flags::Door;
 use crate::json::{CodeJson, RollbackJson};
 use crate::render;
 use crate::session::Session;
+use crate::signals;
 
 /// Take a run back to an earlier phase, or ask which commits came after it.
 ///
@@ -158,10 +159,13 @@ impl Rollback {
                 session.output.warn(&warning.message);
             }
             let hash = preview.rollback.plan_hash.clone();
+            let watch = Watch { interrupted: signals::interrupted()?, ..watch };
             let sure = WholeRequest { base: Request { expect_plan: Some(&hash), ..request.base }, ..request };
             let whole = rollback::roll_back(&kernel, &settings, &sure, &mut progress, &watch)?;
             return self.finish(session, &kernel, &whole);
         }
+        let watch =
+            if self.dry_run { watch } else { Watch { interrupted: signals::interrupted()?, ..watch } };
         let whole = rollback::roll_back(&kernel, &settings, &request, &mut progress, &watch)?;
         self.finish(session, &kernel, &whole)
     }

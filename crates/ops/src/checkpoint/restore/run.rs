@@ -1,6 +1,8 @@
 //! One restore, from the plan to the checkpoint that it leaves.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result};
 use ic_checkpoint::capture::Progress;
@@ -29,6 +31,8 @@ pub struct Watch {
     pub capture: Progress,
     /// Changing it.
     pub apply: ApplyProgress,
+    /// Set from elsewhere. What is restored is restored wholly; a rollback over several layers begins no further step.
+    pub interrupted: Arc<AtomicBool>,
 }
 
 /// What is restored and why.

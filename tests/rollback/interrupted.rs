@@ -1,0 +1,111 @@
+//! Ctrl-C, and being asked to end: what is under way is ended and recorded, nothing further begins, and a command goes on.
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use ic_testkit::Outcome;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::world::{World, asked};
+
+fn start(world: &World, words: &[&str]) -> Child {
+    let mut command = world.cli.command(words);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic")
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Interrupts a call, which must end in good order with something left; returns its report.
+fn interrupt(child: Child, signal: Signal) -> Value {
+    let pid = i32::try_from(child.id()).expect("a pid");
+    kill_process(Pid::from_raw(pid).expect("a pid"), signal).expect("a signal");
+    finish(child)
+}
+
+fn finish(child: Child) -> Value {
+    let output = child.wait_with_output().expect("its end");
+    let outcome = Outcome {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    };
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    outcome.json()
+}
+
+#[test]
+fn an_interrupted_rollback_ends_what_it_had_begun_and_names_the_command_that_goes_on() {
+    let world = World::story();
+    let home = world.cli.home().display().to_string();
+    // It is undone at once when somebody says so, and says itself when it was let run.
+    let hangs =
+        format!("test -e {home}/repaired || {{ touch {home}/begun; sleep 20; touch {home}/ran; exit 3; }}");
+    world.effect("last", &[&hangs]);
+    let before = world.state();
+    let begun = world.cli.home().join("begun");
+    let id = || world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
+    let started = Instant::now();
+    for signal in [Signal::INT, Signal::TERM] {
+        let (words, is_first) = match signal {
+            Signal::INT => (world.all("a", &["--yes"]).join(" "), true),
+            _ => (format!("rollback resume {} --yes --json", id()), false),
+        };
+        let child = start(&world, &words.split(' ').collect::<Vec<_>>());
+        wait_until("the effect is being undone", || begun.exists());
+        let report = interrupt(child, signal);
+        std::fs::remove_file(&begun).expect("it was begun");
+        assert_eq!(report["status"], if is_first { "rolling_back" } else { "stopped" }, "{report}");
+        assert_eq!(report["steps"][0]["state"], "failed", "{report}");
+        let error = report["steps"][0]["error"].as_str().expect("an error");
+        assert!(error.ends_with("it was interrupted"), "{error}");
+        assert_eq!(report["resume"], format!("ic rollback resume {} --yes", &id()[id().len() - 8..]));
+        world.state().assert_outside_is(&before, "interrupted");
+    }
+    assert!(started.elapsed() < Duration::from_secs(18) && !world.cli.home().join("ran").exists());
+    assert_eq!(asked(&world.cli, "SELECT count(*) FROM compensations WHERE state = 'running'"), 0);
+    std::fs::write(world.cli.home().join("repaired"), "").expect("a file");
+    world.ic(&["rollback", "resume", &world.run, "--yes"]);
+    assert_eq!(
+        (world.status().as_str(), world.effects().join(" ").as_str()),
+        ("active@a", "last mail pay book")
+    );
+}
+
+#[test]
+fn an_interrupted_undo_finishes_the_step_that_it_makes_and_begins_no_other() {
+    let world = World::story_with_rows();
+    let before = world.state();
+    let report = world.roll_back("a", &[]);
+    let back = world.state();
+    let id = report["rollback_id"].as_str().expect("an id");
+    // The application writes: the rows wait.
+    let application = world.database();
+    application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
+    let words = ["rollback", "undo", id, "--without-effects", "--yes", "--json", "--busy-timeout", "30s"];
+    let child = start(&world, &words);
+    wait_until("the rows are being put back", || {
+        asked(&world.cli, "SELECT count(*) FROM rollback_steps WHERE state = 'running'") == 1
+    });
+    let pid = i32::try_from(child.id()).expect("a pid");
+    kill_process(Pid::from_raw(pid).expect("a pid"), Signal::INT).expect("Ctrl-C");
+    std::thread::sleep(Duration::from_millis(50));
+    application.execute_batch("ROLLBACK").expect("end it");
+    let report = finish(child);
+    assert_eq!(report["status"], "stopped", "{report}");
+    let states: Vec<&Value> =
+        report["steps"].as_array().expect("steps").iter().map(|step| &step["state"]).collect();
+    assert_eq!(states, [&json!("done"), &json!("done"), &json!("pending"), &json!("pending")], "{report}");
+    let now = world.state();
+    assert!(now.rows == before.rows && now.tree == back.tree && now.git == back.git);
+    let command = report["resume"].as_str().expect("a command").to_owned();
+    world.ic(&command.split(' ').skip(1).collect::<Vec<_>>());
+    world.state().assert_outside_is(&before, "undone");
+    assert_eq!(world.status(), "active@d");
+}
