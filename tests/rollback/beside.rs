@@ -1,7 +1,9 @@
 //! Other runs beside the one that is rolled back: in the same tree, and in another work tree of the same repository.
 
 use ic_testkit::Cli;
+use serde_json::{Value, json};
 
+use crate::interrupted::{start, wait_until};
 use crate::world::{World, git_in, git_state, ledger, tree};
 
 fn rows_of(cli: &Cli, run: &str) -> Vec<String> {
@@ -141,4 +143,75 @@ fn of_two_that_go_on_with_it_at_once_one_acts() {
     let calls = std::fs::read_to_string(world.cli.home().join("calls")).expect("the calls");
     assert_eq!(calls, "last\nmail\npay\nbook\n");
     assert_eq!(world.status(), "active@a");
+}
+
+/// Everything goes back under the plan that was seen, while somebody acts during the undoing of an effect; returns the report.
+fn disturbed(world: &World, act: impl Fn()) -> Value {
+    let home = world.cli.home().display().to_string();
+    world.effect("last", &[&format!("touch {home}/begun; while test -e {home}/begun; do sleep 0.02; done")]);
+    let dry = world.cli.json(world.all("a", &["--dry-run"]));
+    let hash = dry["plan_hash"].as_str().expect("a hash");
+    let child = start(world, &world.all("a", &["--expect-plan", hash, "--yes"]));
+    let begun = world.cli.home().join("begun");
+    wait_until("an effect is being undone", || begun.exists());
+    act();
+    std::fs::remove_file(begun).expect("let it go on");
+    let output = child.wait_with_output().expect("its end");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let has_stopped = report["status"] == "rolling_back";
+    assert_eq!(output.status.code(), Some(if has_stopped { 4 } else { 0 }), "{report}");
+    report
+}
+
+/// The step that a report says has failed because more would be done than was seen; returns what more.
+fn more_than_seen(report: &Value, ord: usize) -> &str {
+    let step = &report["steps"][ord];
+    assert_eq!((&report["status"], &step["state"]), (&json!("rolling_back"), &json!("failed")), "{report}");
+    let error = step["error"].as_str().expect("an error");
+    error.strip_prefix("plan_changed: the plan that was seen does not name ").expect(error)
+}
+
+#[test]
+fn what_somebody_does_meanwhile_is_not_taken_back_under_a_plan_that_does_not_name_it() {
+    let world = World::story_with_rows();
+    let report = disturbed(&world, || {
+        world.write("notes/precious", "hours of work\n");
+        world.commit("meanwhile");
+    });
+    assert!(more_than_seen(&report, 1).starts_with("notes/precious, and 1 more"), "{report}");
+    assert_eq!(world.read("notes/precious").as_deref(), Some("hours of work\n"));
+    assert!(world.git(&["log", "--format=%s"]).starts_with("meanwhile"));
+    // Whoever resumes has been told.
+    assert!(!report["resume"].as_str().expect("a command").contains("--force"), "{report}");
+    world.ic(&["rollback", "resume", &world.run, "--yes"]);
+    assert_eq!((world.status().as_str(), world.read("notes/precious")), ("active@a", None));
+}
+
+#[test]
+fn rows_of_meanwhile_are_not_taken_under_a_plan_that_does_not_name_them() {
+    let world = World::story_with_rows();
+    let report = disturbed(&world, || world.task("meanwhile"));
+    let more = more_than_seen(&report, 2);
+    assert!(more.starts_with("6 rows of requirements instead of 4; "), "{more}");
+    assert!(world.rows().contains("meanwhile") && world.rows().contains("paid"), "nothing is taken");
+    world.ic(&["rollback", "resume", &world.run, "--yes"]);
+    assert!(!world.rows().contains("meanwhile"));
+}
+
+#[test]
+fn less_than_the_plan_may_be_done_and_the_report_names_the_commits_that_left() {
+    let world = World::story();
+    let report = disturbed(&world, || world.remove("notes/todo"));
+    assert_eq!(report["status"], "rolled_back", "{report}");
+    let world = World::story();
+    let home = world.cli.home().display().to_string();
+    world.effect(
+        "commits",
+        &[&format!(
+            "cd {}; git -c user.name=n -c user.email=e@x commit -q --allow-empty -m meanwhile 2>{home}/said",
+            world.cli.root().display()
+        )],
+    );
+    let report = world.roll_back("a", &[]);
+    assert_eq!(report["commits"].as_array().expect("commits").len(), 3, "{report}");
 }

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::world::{World, asked};
 
-fn start(world: &World, words: &[&str]) -> Child {
+pub(crate) fn start(world: &World, words: &[&str]) -> Child {
     let mut command = world.cli.command(words);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic")
 }
 
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(30), "{what}");

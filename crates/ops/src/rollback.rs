@@ -14,6 +14,7 @@ mod leaving;
 mod plan;
 mod preflight;
 mod quiet;
+mod seen;
 pub mod steps;
 pub mod table;
 mod tree;

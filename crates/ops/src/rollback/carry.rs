@@ -16,6 +16,7 @@ use super::data;
 use super::layer::Layer;
 use super::leaving;
 use super::preflight::target;
+use super::seen;
 use super::steps::{self, Course, Step, StepKind, StepState};
 use super::table::{self, Remembered, RollbackStatus};
 use super::tree::{self, files_of_database};
@@ -30,7 +31,7 @@ pub(super) const INTERRUPTED: &str = "it was interrupted";
 pub(super) fn carry_on(
     saga: &Saga<'_>,
     id: &RollbackId,
-    force: bool,
+    (force, seen): (bool, Option<&Parts>),
     sink: &mut dyn Sink,
     watch: &Watch,
 ) -> Result<Outcome> {
@@ -57,8 +58,8 @@ pub(super) fn carry_on(
         })?;
         let done = match step.kind {
             StepKind::Effects => undo_effects(saga, &remembered, &step, force, sink, &mut parts),
-            StepKind::Tree => restore_tree(saga, &remembered, force, watch, &mut parts),
-            StepKind::Data => take_rows_back(saga, &remembered, force, &mut parts),
+            StepKind::Tree => restore_tree(saga, &remembered, (force, seen), watch, &mut parts),
+            StepKind::Data => take_rows_back(saga, &remembered, (force, seen), &mut parts),
             StepKind::Settle if steps::course(&all) == Course::Stand => stand(saga, &remembered, step.ord),
             StepKind::Settle => settle(saga, &remembered, step.ord).map(|()| Value::Null),
         };
@@ -146,8 +147,16 @@ fn undo_effects(
     }
 }
 
-fn take_rows_back(saga: &Saga<'_>, remembered: &Remembered, force: bool, parts: &mut Parts) -> Result<Value> {
+fn take_rows_back(
+    saga: &Saga<'_>,
+    remembered: &Remembered,
+    (force, seen): (bool, Option<&Parts>),
+    parts: &mut Parts,
+) -> Result<Value> {
     let run = saga.run()?;
+    if let Some(seen) = seen.and_then(|seen| seen.data.as_ref()) {
+        seen::require_rows(seen, &data::left(saga.kernel, saga.settings, &run, remembered)?)?;
+    }
     let force = force || remembered.plan["choices"]["force"].as_bool().unwrap_or(false);
     let (data, detail) = data::take_back(saga.kernel, saga.settings, &run, (remembered, force))?;
     parts.data = Some(data);
@@ -157,7 +166,7 @@ fn take_rows_back(saga: &Saga<'_>, remembered: &Remembered, force: bool, parts: 
 fn restore_tree(
     saga: &Saga<'_>,
     remembered: &Remembered,
-    force: bool,
+    (force, seen): (bool, Option<&Parts>),
     watch: &Watch,
     parts: &mut Parts,
 ) -> Result<Value> {
@@ -183,7 +192,21 @@ fn restore_tree(
     } else {
         BTreeSet::new()
     };
-    let report = checkpoint::restore_into(&workspace, target.clone(), keep, &request, watch)?;
+    let restore = |expect_plan, dry_run| {
+        let request = RestoreRequest { dry_run, expect_plan, ..request };
+        checkpoint::restore_into(&workspace, target.clone(), keep.clone(), &request, watch)
+    };
+    let report = match seen.and_then(|seen| seen.tree.as_ref()) {
+        None => restore(None, false)?,
+        Some(seen) => match restore(Some(&seen.plan_hash), false) {
+            Err(error) if error.code() == Code::PlanChanged => {
+                let now = restore(None, true)?;
+                seen::require_tree(seen, &now)?;
+                restore(Some(&now.plan_hash), false)?
+            }
+            done => done?,
+        },
+    };
     parts.commits = match &report.git {
         Some(git) => Some(saga.kernel.read(|snapshot| leaving::commits(snapshot, &run, &git.plan))?),
         None => None,

@@ -14,6 +14,7 @@ use ic_store::Transaction;
 use serde_json::Value;
 
 use super::steps::{BY_FORCE, Step, StepKind};
+use super::table::Remembered;
 use crate::Kernel;
 use crate::checkpoint::{Settings, Warning};
 use crate::rewind::refuse_unfinished;
@@ -189,6 +190,17 @@ pub(super) fn decided_by_force(step: &Step, error: &Diagnosis) -> Option<Value> 
     let mut detail = step.detail.as_object().cloned().unwrap_or_default();
     detail.insert(BY_FORCE.to_owned(), error.details().contains_key("runs").into());
     Some(Value::Object(detail))
+}
+
+/// What a rollback that was begun would take away now.
+pub(super) fn left(kernel: &Kernel, settings: &Settings, run: &Run, remembered: &Remembered) -> Result<Data> {
+    let target = target_of(settings, &remembered.plan)?;
+    let work = prepare(kernel, settings, &target, run, remembered.cut_seq)?;
+    let mut data = Data::of(&target);
+    for scope in &work.scopes {
+        data.add(work.engine.get_mark_snapshot(&work.mark, scope)?.affected_row_counts.iter());
+    }
+    Ok(data)
 }
 
 /// Errors: `conflict` when another run worked beside this one since the cut and nothing tells their rows apart.

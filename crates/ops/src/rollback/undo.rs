@@ -98,7 +98,7 @@ pub fn abandon(
         if course == Course::Undo {
             back::give_undo_up(&saga, &remembered, reason)?;
         }
-        let outcome = carry_on(&saga, &remembered.id, false, sink, watch)?;
+        let outcome = carry_on(&saga, &remembered.id, (false, None), sink, watch)?;
         let seq = (outcome.remembered.status == RollbackStatus::Done).then_some(outcome.remembered.seq);
         return Ok(Undone {
             remembered: outcome.remembered,

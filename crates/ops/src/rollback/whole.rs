@@ -125,14 +125,16 @@ pub fn roll_back(
     let id: RollbackId = kernel.context.new_id();
     let begun = fence(&saga, &id, planned, request)?;
     kernel.accepts_late.set(true);
-    let outcome = carry_on(&saga, &id, request.force, sink, watch).map_err(|error| {
+    let seen = request.base.expect_plan.map(|_| &begun.parts);
+    let outcome = carry_on(&saga, &id, (request.force, seen), sink, watch).map_err(|error| {
         error.hint(format!("the run stays closed; go on: ic rollback resume {} --yes", id.short()))
     })?;
     let is_done = outcome.remembered.status == RollbackStatus::Done;
     Ok(Whole {
         rollback: Rollback { done: Some((id, outcome.remembered.seq)), ..begun.rollback },
         layers: begun.layers,
-        parts: outcome.parts,
+        // What did not come to the tree still says what is to leave.
+        parts: Parts { commits: outcome.parts.commits.or(begun.parts.commits), ..outcome.parts },
         status: if is_done { WholeStatus::RolledBack } else { WholeStatus::RollingBack },
         steps: outcome.steps,
     })
@@ -178,7 +180,7 @@ pub fn resume(
         let parts = Parts { tree: undone.tree.into_iter().next(), data: undone.data, ..Parts::default() };
         return Ok(Outcome { remembered: undone.remembered, steps: undone.steps, parts });
     }
-    carry_on(&saga, &remembered.id, request.force, sink, watch)
+    carry_on(&saga, &remembered.id, (request.force, None), sink, watch)
 }
 
 /// Records that the step which failed is left as it is. Errors: `conflict` if none did.
