@@ -117,7 +117,7 @@ impl Way<'_, '_> {
                 steps::set(tx, now, &id, step.ord, StepState::Running, (None, None))
             })?;
             let put_back = match kind {
-                StepKind::Data => self.rows(&mut done),
+                StepKind::Data => self.rows(step, &mut done),
                 _ => self.tree(until, &mut done, watch),
             };
             match put_back {
@@ -191,9 +191,10 @@ impl Way<'_, '_> {
         }
     }
 
-    fn rows(&self, done: &mut Done) -> Result<()> {
+    fn rows(&self, step: &Step, done: &mut Done) -> Result<()> {
         let kernel = self.saga.kernel;
         require_own_project(kernel, &self.saga.run()?)?;
+        data::require_archives(kernel, &self.remembered, &step.detail["rows"])?;
         let put_back = data::put_back(kernel, self.saga.settings, &self.remembered, kernel.context.now())?;
         done.is_any |= put_back.is_begun;
         done.data = put_back.data;

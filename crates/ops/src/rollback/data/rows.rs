@@ -124,6 +124,37 @@ fn were_taken(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<bool> {
     Ok(all.iter().any(|step| step.kind == StepKind::Data && step.detail["rows"].is_object()))
 }
 
+/// Errors: `corrupt` if the archives that are there do not hold all the rows that the journal says were taken.
+pub(in crate::rollback) fn require_archives(
+    kernel: &Kernel,
+    remembered: &Remembered,
+    taken: &Value,
+) -> Result<()> {
+    let mut held = Vec::new();
+    for (_, path) in files(kernel, &remembered.id)? {
+        held.extend(Archive::at(path).manifest()?.tables);
+    }
+    for (table, rows) in taken.as_object().into_iter().flatten() {
+        let rows = rows.as_u64().unwrap_or_default();
+        let kept: u64 = held.iter().filter(|one| one.name == *table).map(|one| one.rows).sum();
+        if kept < rows {
+            let archives = path(kernel, &remembered.id, 0)?;
+            let id = remembered.id.short();
+            return Err(Diagnosis::new(
+                Code::Corrupt,
+                format!(
+                    "The rollback {id} took {rows} rows of {table}, and its archives hold {kept} of them: {} or one beside it is lost.",
+                    archives.display()
+                ),
+            )
+            .hint(format!(
+                "put the archive back there; or put files back alone, their checkpoint is named by: ic rollback show {id}"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// The newest archive of each scope of a rollback, oldest first.
 fn archives(kernel: &Kernel, engine: &RelationalRollbackEngine, id: &RollbackId) -> Result<Vec<Kept>> {
     let mut newest: Vec<(usize, Archive, Manifest)> = Vec::new();
