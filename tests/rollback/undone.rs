@@ -122,13 +122,36 @@ fn rollbacks_are_undone_newest_first() {
     let first = id_of(&world.roll_back("c", &[]));
     let between = world.state();
     let second = id_of(&world.roll_back("a", &[]));
-    refused(&world, &["rollback", "undo", &first, "--without-effects", "--yes", "--json"], "conflict");
+    let line =
+        refused(&world, &["rollback", "undo", &first, "--without-effects", "--yes", "--json"], "conflict");
+    let named = format!("take that back first: ic rollback undo {} --yes", &second[second.len() - 8..]);
+    assert!(line.contains(&named), "{line}");
     world.ic(&["rollback", "undo", &second, "--without-effects", "--yes"]);
     world.state().assert_outside_is(&between, "the second undone");
     assert_eq!(world.status(), "active@c");
     world.ic(&["rollback", "undo", &first, "--without-effects", "--yes"]);
     world.state().assert_outside_is(&start, "both undone");
     assert_eq!(world.status(), "active@d");
+}
+
+#[test]
+fn where_the_run_went_on_the_hint_names_what_still_can_be_done() {
+    let world = World::story();
+    let undo = |id: &str| {
+        let words = ["rollback", "undo", id, "--without-effects", "--yes", "--json"];
+        refused(&world, &words, "conflict")
+    };
+    let id = id_of(&world.roll_back("b", &[]));
+    world.advance();
+    world.roll_back("b", &[]);
+    // To roll the advance back is no way: it happened.
+    let line = undo(&id);
+    assert!(line.contains("cannot be undone any more") && !line.contains("ic rollback"), "{line}");
+    let command = line.split("ic checkpoint restore ").nth(1).expect("a command");
+    let safety = command.split(' ').next().expect("an id");
+    world.ic(&["checkpoint", "restore", safety, "--dry-run"]);
+    world.ic(&["checkpoint", "restore", safety, "--yes"]);
+    assert_eq!(world.read("src/a.rs").as_deref(), Some("not committed\n"));
 }
 
 #[test]

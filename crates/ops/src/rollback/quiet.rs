@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use ic_base::{Code, Diagnosis, Result, Seq};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_events::{Event, EventType};
 use ic_saga::compensation::{self, Compensation, State};
 use ic_store::Snapshot;
 
 use super::carry::cut_of;
 use super::layer::Layer;
+use super::steps;
 use super::table::{self, Remembered, RollbackStatus};
 
 /// Errors: `conflict` for a rollback that is not done, naming what can be done about it.
@@ -97,7 +98,7 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &Remembered, se
     const ENDS: [EventType; 2] = [EventType::Rollback, EventType::RollbackAbandoned];
     let others = table::of_run(snapshot, &remembered.run_id)?;
     let gone: HashSet<String> = others
-        .into_iter()
+        .iter()
         .filter(|other| !other.status.stands() || other.id == remembered.id)
         .map(|other| other.id.as_str().to_owned())
         .collect();
@@ -122,8 +123,26 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &Remembered, se
         Code::Conflict,
         format!("The run went on since the rollback: {} (event {}).", event.event_type, event.seq),
     )
-    .hint("roll that back first, or go on from here")
+    .hint(way_around(snapshot, remembered, others.iter().find(|other| is_about(&event, other.id.as_str())))?)
     .detail("seq", event.seq))
+}
+
+/// What can be done where the run went on: a rollback can be taken back, anything else stays.
+fn way_around(
+    snapshot: &Snapshot<'_>,
+    remembered: &Remembered,
+    later: Option<&Remembered>,
+) -> Result<String> {
+    if let Some(later) = later.filter(|later| later.plan["made_by"] != "workflow") {
+        let verb = if later.status == RollbackStatus::Done { "undo" } else { "abandon" };
+        return Ok(format!("take that back first: ic rollback {verb} {} --yes", later.id.short()));
+    }
+    let steps = steps::of_rollback(snapshot, &remembered.id)?;
+    let safety = steps.iter().find_map(|step| step.detail["safety"][0].as_str());
+    let files = safety.map(|id| CheckpointId::from_ledger(id.to_owned())).map_or_else(String::new, |id| {
+        format!("; files alone, as they were before it: ic checkpoint restore {} --dry-run", id.short())
+    });
+    Ok(format!("it cannot be undone any more, go on from here{files}"))
 }
 
 /// The effects that a rollback undid: attempts that succeeded after it was begun and before `until`, of what it covers.
