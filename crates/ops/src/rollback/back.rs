@@ -171,7 +171,7 @@ impl Way<'_, '_> {
             let passed_over = steps::not_put_back(&self.remembered, &all);
             let Some(step) = passed_over.into_iter().find(|step| step.kind == kind) else { continue };
             match kind {
-                StepKind::Data => self.rows(&mut done)?,
+                StepKind::Data => self.rows(step, &mut done)?,
                 _ => self.tree(until, &mut done, watch)?,
             }
             seq = Some(self.saga.write(|tx, now| {
