@@ -60,21 +60,34 @@ fn an_unknown_task_begins_nothing() {
 #[test]
 fn a_refused_transaction_is_the_error_itself_and_holds_nobody_up() {
     let world = World::devs();
-    // A row that would stay refers to a task that would go.
-    world.sql("INSERT INTO requirements VALUES ('R9', 'T3', 'early', 50)");
     let rows = world.rows();
-    let outcome = world.cli.run(["rewind", "to", "T1", "--yes"]);
-    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
-    assert!(outcome.stderr.contains("R9"), "{outcome:?}");
+    let application = world.connect();
+    application.execute_batch("BEGIN IMMEDIATE").expect("the application writes");
+    let outcome = world.cli.run(["rewind", "to", "T1", "--yes", "--busy-timeout", "50ms"]);
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "busy"), "{outcome:?}");
     assert_eq!(world.rows(), rows);
     let status = world.status();
     assert_eq!((&status["status"], &status["stage"]), (&json!("stopped"), &json!("planned")));
-    assert_eq!(status["error"]["code"], "conflict");
-    world.sql("DELETE FROM requirements WHERE req_id = 'R9'");
+    assert_eq!(status["error"]["code"], "busy");
+    application.execute_batch("ROLLBACK").expect("the application is done");
     let stopped = status["rewind_id"].as_str().expect("an id").to_owned();
     assert_eq!(world.cli.json(["rewind", "to", "T2", "--yes"])["status"], "done");
     let resumed = world.cli.json(["rewind", "resume", &stopped, "--yes"]);
     assert_eq!((&resumed["status"], &resumed["task_id"]), (&json!("done"), &json!("T1")));
+}
+
+#[test]
+fn a_row_that_would_lose_its_parent_stands_against_it_before_anything_is_begun() {
+    let world = World::devs();
+    world.sql("INSERT INTO requirements VALUES ('R9', 'T3', 'early', 50)");
+    let rows = world.rows();
+    for flag in ["--dry-run", "--yes"] {
+        let outcome = world.cli.run(["rewind", "to", "T1", flag]);
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+        assert!(outcome.stderr.contains("R9"), "{outcome:?}");
+    }
+    assert_eq!(world.rows(), rows);
+    assert_eq!(world.cli.json(["rewind", "list"]), json!([]));
 }
 
 #[test]

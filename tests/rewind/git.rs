@@ -134,17 +134,18 @@ fn a_merge_in_progress_is_refused() {
 #[test]
 fn rows_that_cannot_go_leave_the_tree_where_git_took_it_and_can_be_resumed() {
     let (world, commits) = World::devs_in_git();
-    world.sql("INSERT INTO requirements VALUES ('R9', 'T3', 'early', 50)");
     let rows = world.rows();
-    let outcome = world.cli.run(["rewind", "to", "T1", "--yes"]);
+    let application = world.connect();
+    application.execute_batch("BEGIN IMMEDIATE").expect("the application writes");
+    let outcome = world.cli.run(["rewind", "to", "T1", "--yes", "--busy-timeout", "50ms"]);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let stopped = outcome.json();
     assert_eq!((&stopped["stage"], &stopped["left"]), (&json!("git_done"), &json!(["sqlite"])));
     assert_eq!((world.head(), world.rows()), (commits[0].clone(), rows));
     let id = stopped["rewind_id"].as_str().expect("an id");
     // The tree of the first commit has the configuration; that of an older one need not.
-    assert_eq!(world.cli.run(["rewind", "resume", id, "--yes"]).code, Some(4));
-    world.sql("DELETE FROM requirements WHERE req_id = 'R9'");
+    assert_eq!(world.cli.run(["rewind", "resume", id, "--yes", "--busy-timeout", "50ms"]).code, Some(4));
+    application.execute_batch("ROLLBACK").expect("the application is done");
     let resumed = world.cli.json(["rewind", "resume", id, "--yes"]);
     assert_eq!((&resumed["status"], &resumed["git"]["left_branch"]), (&json!("done"), &json!("main")));
     assert_eq!(world.cli.json(["rewind", "to", "T1", "--yes"])["status"], "nothing_to_do");

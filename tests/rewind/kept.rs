@@ -151,11 +151,12 @@ fn the_configuration_of_an_old_tree_stands_in_nobodys_way() {
         .connect()
         .execute("UPDATE tasks SET git_commit_hash = ?1 WHERE task_id = 'T2'", [&odd])
         .expect("a commit");
-    world.sql("INSERT INTO requirements VALUES ('R9', 'T3', 'early', 50)");
-    let stopped = world.cli.run(["rewind", "to", "T2", "--yes"]);
+    let application = world.connect();
+    application.execute_batch("BEGIN IMMEDIATE").expect("the application writes");
+    let stopped = world.cli.run(["rewind", "to", "T2", "--yes", "--busy-timeout", "50ms"]);
     assert_eq!(stopped.code, Some(4), "{stopped:?}");
     assert_eq!(world.head(), odd);
-    world.sql("DELETE FROM requirements WHERE req_id = 'R9'");
+    application.execute_batch("ROLLBACK").expect("the application is done");
     let id = stopped.json()["rewind_id"].as_str().expect("an id").to_owned();
     assert_eq!(world.cli.json(["rewind", "resume", &id, "--yes"])["status"], json!("done"));
     assert_eq!(world.cli.json(["rewind", "status"])["status"], "done");
