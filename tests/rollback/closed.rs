@@ -1,7 +1,7 @@
 //! A run that something closed: each refusal names the command that opens it again, and what can never be undone is left by an
 //! explicit decision, with its reason on record.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::world::{World, asked};
 
@@ -85,6 +85,39 @@ fn a_rollback_goes_on_past_an_effect_that_can_never_be_undone() {
     assert_eq!((world.status().as_str(), world.read("since")), ("active@a", None));
     assert_eq!(world.effects(), ["last", "first"], "the others are undone all the same");
     assert_eq!(reasons(&world, "compensation_skipped"), ["refunded by hand"]);
+}
+
+#[test]
+fn only_effects_of_the_rollback_are_left_and_only_as_long_as_it_stands() {
+    let world = World::new().begun();
+    world.effect("old", &[]);
+    world.advance();
+    world.effect("bad", &["exit 3"]);
+    let mut words = world.all("a", &[]);
+    words.push("--yes");
+    assert_eq!(world.cli.run(&words).code, Some(4));
+    let resume =
+        ["rollback", "resume", &world.run, "--reason", "by hand", "--yes", "--json", "--skip-effect"];
+    for step in ["old", "nobody's"] {
+        let outcome = world.cli.run([&resume[..], &[step]].concat());
+        assert_eq!(
+            (outcome.code, outcome.error().as_str()),
+            (Some(3), "compensation_not_found"),
+            "{outcome:?}"
+        );
+    }
+    let states = || -> Vec<Value> {
+        let list = world.cli.json(["compensation", "list", &world.run, "--json"]);
+        list.as_array().expect("a list").iter().map(|one| one["state"].clone()).collect()
+    };
+    assert_eq!(states(), ["armed", "failed"]);
+    // Named twice it is left once.
+    let done = world.cli.json([&resume[..], &["bad", "--skip-effect", "bad"]].concat());
+    assert_eq!((&done["status"], states()), (&json!("done"), vec![json!("armed"), json!("skipped")]));
+    let id = done["id"].as_str().expect("an id");
+    world.ic(&["rollback", "undo", id, "--yes"]);
+    assert_eq!(states(), ["armed", "armed"], "the decision ended with the rollback");
+    assert_eq!(world.cli.run(&words).code, Some(4), "and is asked for again");
 }
 
 #[test]

@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use ic_base::{Code, CompensationId, Diagnosis, Result, RunId};
+use ic_base::{Code, CompensationId, Diagnosis, Result, RollbackId, RunId};
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::manifest::PathText;
 use ic_dispatch::dispatch::{self, Filter};
+use ic_events::Cut;
 use ic_phase::{Run, RunStatus};
 use ic_saga::action::FileBefore;
 use ic_saga::compensation::{self, NewCompensation};
@@ -256,7 +257,7 @@ pub fn run(
     }
     let mut saga = Saga::take(kernel, settings, &run.id)?;
     saga.interrupted = request.interrupted.clone();
-    leave(&saga, request.skip.0, request.skip.1)?;
+    leave(&saga, request.skip.0, request.skip.1, None)?;
     let plan = make()?;
     let was_closed = saga.run()?.status == RunStatus::RollingBack;
     if plan.undo().next().is_some() {
@@ -278,24 +279,36 @@ pub fn run(
     Ok(Report { run_id: run.id, status, results: undoing.results, left, pivot: plan.pivot, is_closed })
 }
 
-/// Records that the effects of these steps stay as they are, by decision: what could not be undone is over.
+/// Records that the effects of these steps stay as they are, by decision: what could not be undone is over. With the cut of a
+/// rollback only those that it undoes, and for as long as it stands.
 ///
 /// Errors: `compensation_not_found` for a step that has no effect to be undone: nothing is changed.
-pub(crate) fn leave(saga: &Saga<'_>, steps: &[String], reason: &str) -> Result<()> {
+pub(crate) fn leave(
+    saga: &Saga<'_>,
+    steps: &[String],
+    reason: &str,
+    rollback: Option<(&Cut, &RollbackId)>,
+) -> Result<()> {
     if steps.is_empty() {
         return Ok(());
     }
     // An undo that still runs must not end after it was decided.
     saga.end_children()?;
+    let is_meant = |one: &Compensation| {
+        one.state.is_open() && rollback.is_none_or(|(cut, _)| cut.covers(one.seq, &one.phase))
+    };
     saga.write(|tx, now| {
         let all = compensation::list(tx, &saga.run_id)?;
-        for step in steps {
-            let meant: Vec<_> = all.iter().filter(|one| one.step == *step && one.state.is_open()).collect();
-            if meant.is_empty() {
-                return Err(plan::no_such_step(&saga.run_id, step));
-            }
-            for one in meant {
-                compensation::finish(tx, now, one, State::Skipped, Some(reason))?;
+        let named = |step: &String| all.iter().any(|one| one.step == *step && is_meant(one));
+        if let Some(step) = steps.iter().find(|step| !named(step)) {
+            let is_known = all.iter().any(|one| one.step == *step);
+            let refuse = if is_known { plan::nothing_left_of } else { plan::no_such_step };
+            return Err(refuse(&saga.run_id, step));
+        }
+        for one in all.iter().filter(|one| steps.contains(&one.step) && is_meant(one)) {
+            let left = compensation::finish(tx, now, one, State::Skipped, Some(reason))?;
+            if let Some((_, id)) = rollback {
+                compensation::mark_left(tx, &left, id)?;
             }
         }
         Ok(())

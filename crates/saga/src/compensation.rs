@@ -20,7 +20,7 @@ use crate::action::Action;
 use crate::order::StartedStep;
 use crate::process::ProcessIdentity;
 
-pub use marks::{mark, mark_rolled_back, taken_back, unmark};
+pub use marks::{mark, mark_left, mark_rolled_back, taken_back, unmark};
 pub use redact::{redact, redact_error};
 
 /// How compensations are referred to.

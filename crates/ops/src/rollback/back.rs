@@ -273,7 +273,7 @@ impl Way<'_, '_> {
             from: Some(&current.phase),
             to: Some(&remembered.from_phase),
             reason,
-            payload: Some(unmark(tx, remembered)?),
+            payload: Some(unmark(tx, now, remembered)?),
             ..NewEvent::of(&remembered.run_id, current.epoch + 1, event_type)
         };
         let seq = ic_events::append(tx, now, &event)?;
@@ -328,7 +328,7 @@ pub(super) fn is_outside(step: &Step) -> bool {
 }
 
 /// Takes the marks off; returns how many of each kind.
-fn unmark(tx: &Transaction<'_>, remembered: &Remembered) -> Result<Value> {
+fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &Remembered) -> Result<Value> {
     let id = &remembered.id;
     Ok(json!({
         "rollback_id": id.as_str(),
@@ -336,7 +336,7 @@ fn unmark(tx: &Transaction<'_>, remembered: &Remembered) -> Result<Value> {
         "artifacts": artifact::unmark(tx, id)?,
         "agents": agent::unmark(tx, id)?,
         "skips": skip::unmark(tx, id)?,
-        "effects": compensation::unmark(tx, id)?,
+        "effects": compensation::unmark(tx, now, (&remembered.run_id, id))?,
     }))
 }
 

@@ -14,7 +14,7 @@ use ic_store::Snapshot;
 use serde_json::json;
 
 use super::apply::{Request, Rollback};
-use super::carry::{carry_on, event};
+use super::carry::{carry_on, cut_of, event};
 use super::data::{self, Data};
 use super::layer::{self, Layer};
 use super::leaving::LeavingCommit;
@@ -172,7 +172,8 @@ pub fn resume(
         skip_step(&saga, &remembered, request.reason)?;
     }
     if !request.skip_effects.is_empty() {
-        compensation::leave(&saga, request.skip_effects, request.reason.unwrap_or_default())?;
+        let (cut, reason) = (cut_of(&remembered)?, request.reason.unwrap_or_default());
+        compensation::leave(&saga, request.skip_effects, reason, Some((&cut, &remembered.id)))?;
     }
     let course = steps::course(&all);
     if course.is_back() {

@@ -1,8 +1,9 @@
 //! What a rollback says about the effects that it undid.
 
-use ic_base::{Result, RollbackId, RunId};
-use ic_events::Cut;
+use ic_base::{Result, RollbackId, RunId, Timestamp};
+use ic_events::{Cut, EventType, NewEvent};
 use ic_store::{Snapshot, Transaction};
+use serde_json::json;
 
 use super::{Compensation, State, list};
 
@@ -29,8 +30,27 @@ pub fn mark(tx: &Transaction<'_>, undone: &[Compensation], rollback: &RollbackId
     undone.iter().try_for_each(|one| tx.execute_one(sql, &[&rollback.as_str(), &one.id.as_str()]))
 }
 
-/// Takes the marks of a rollback off again. No effect is made again: it stays done.
-pub fn unmark(tx: &Transaction<'_>, rollback: &RollbackId) -> Result<usize> {
+/// Marks an effect that was left as it is, by a decision that a rollback asked for.
+pub fn mark_left(tx: &Transaction<'_>, left: &Compensation, rollback: &RollbackId) -> Result<()> {
+    let sql = "UPDATE compensations SET rolled_back_by = $1 WHERE id = $2 AND state = 'skipped'";
+    tx.execute_one(sql, &[&rollback.as_str(), &left.id.as_str()])
+}
+
+/// Takes the marks of a rollback off again. No effect is made again: it stays done. What was left as it is can be undone again: the
+/// decision ends with the rollback that asked for it.
+pub fn unmark(tx: &Transaction<'_>, now: Timestamp, (run, rollback): (&RunId, &RollbackId)) -> Result<usize> {
+    let left = list(tx, run)?;
+    for one in
+        left.iter().filter(|one| one.state == State::Skipped && one.rolled_back_by.as_ref() == Some(rollback))
+    {
+        let payload = json!({ "step": one.step, "rollback_id": rollback.as_str() });
+        let event = one.event(EventType::CompensationArmed, State::Armed);
+        ic_events::append(tx, now, &NewEvent { payload: Some(payload), ..event })?;
+        tx.execute_one(
+            "UPDATE compensations SET state = 'armed', last_error = NULL, updated_at = $1 WHERE id = $2",
+            &[&now.millis(), &one.id.as_str()],
+        )?;
+    }
     let sql = "UPDATE compensations SET rolled_back_by = NULL WHERE rolled_back_by = $1";
     tx.execute(sql, &[&rollback.as_str()])
 }
