@@ -1,6 +1,9 @@
 //! A run that something closed: each refusal names the command that opens it again, and what can never be undone is left by an
 //! explicit decision, with its reason on record.
 
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::world::{World, asked};
@@ -118,6 +121,38 @@ fn only_effects_of_the_rollback_are_left_and_only_as_long_as_it_stands() {
     world.ic(&["rollback", "undo", id, "--yes"]);
     assert_eq!(states(), ["armed", "armed"], "the decision ended with the rollback");
     assert_eq!(world.cli.run(&words).code, Some(4), "and is asked for again");
+}
+
+/// What a dead process left running ends before anything else is decided.
+#[test]
+fn an_undo_whose_process_died_is_ended_and_named() {
+    for way in ["abandon", "skip"] {
+        let world = World::new().begun();
+        let home = world.cli.home().to_owned();
+        world.advance();
+        let line = format!("touch {0}/begun; sleep 1; touch {0}/ended", home.display());
+        world.ic(&["compensation", "add", &world.run, "--step", "slow", "--shell", &line]);
+        let words = world.all("a", &["--yes"]);
+        let mut command = world.cli.command(words);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start ic");
+        let started = Instant::now();
+        while !home.join("begun").exists() {
+            assert!(started.elapsed() < Duration::from_secs(10), "it never began");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        child.kill().expect("kill it");
+        child.wait().expect("its end");
+        if way == "abandon" {
+            let text = world.cli.ok(["rollback", "abandon", &world.run, "--yes", "--format", "text"]);
+            assert!(text.contains("perhaps undone, nobody knows how far: slow"), "{text}");
+        } else {
+            world.ic(&["rollback", "resume", &world.run, "--skip-step", "--reason", "x", "--yes"]);
+        }
+        let list = world.cli.json(["compensation", "list", &world.run, "--json"]);
+        assert_eq!(list[0]["state"], "failed", "{list}");
+        std::thread::sleep(Duration::from_millis(1100).saturating_sub(started.elapsed()));
+        assert!(!home.join("ended").exists(), "{way}: it went on behind everybody's back");
+    }
 }
 
 #[test]

@@ -23,6 +23,14 @@ use super::plan::UndoPlan;
 use crate::Kernel;
 use crate::checkpoint::{Settings, Workspace};
 
+/// Why an undo failed whose process died in its middle.
+const CUT_OFF: &str = "the process that undid it died, and nobody knows how far it came";
+
+/// Whether it is not known if an effect was undone, wholly or in part.
+pub fn is_cut_off(compensation: &Compensation) -> bool {
+    compensation.state == State::Failed && compensation.last_error.as_deref() == Some(CUT_OFF)
+}
+
 /// Who watches compensations being run.
 pub trait Sink {
     /// An attempt begins.
@@ -90,6 +98,23 @@ impl<'k> Saga<'k> {
     pub fn end_children(&self) -> Result<()> {
         let children = self.kernel.read(|snapshot| owner::children(snapshot, &self.run_id))?;
         children.iter().try_for_each(|child| process::end_group(child, GRACE).map(|_| ()))
+    }
+
+    /// Ends what a predecessor left running, and records of its undos that nobody knows how far they came.
+    pub(crate) fn end_attempts(&self) -> Result<()> {
+        let running = self.kernel.read(|snapshot| {
+            let mut all = compensation::list(snapshot, &self.run_id)?;
+            all.retain(|one| one.state == State::Running);
+            Ok(all)
+        })?;
+        self.end_children()?;
+        if running.is_empty() {
+            return Ok(());
+        }
+        self.write(|tx, now| {
+            let end = |one| compensation::finish(tx, now, one, State::Failed, Some(CUT_OFF)).map(|_| ());
+            running.iter().try_for_each(end)
+        })
     }
 
     /// The run as it is.

@@ -12,6 +12,7 @@ use super::carry::cut_of;
 use super::layer::Layer;
 use super::steps;
 use super::table::{self, Remembered, RollbackStatus};
+use crate::compensation::is_cut_off;
 
 /// Errors: `conflict` for a rollback that is not done, naming what can be done about it.
 pub(super) fn require_done(remembered: &Remembered) -> Result<()> {
@@ -145,7 +146,8 @@ fn way_around(
     Ok(format!("it cannot be undone any more, go on from here{files}"))
 }
 
-/// The effects that a rollback undid: attempts that succeeded after it was begun and before `until`, of what it covers.
+/// The effects that a rollback undid: attempts that succeeded after it was begun and before `until`, of what it covers. With them
+/// those whose undo was cut off, which may be undone, too.
 pub(super) fn undone_effects(
     snapshot: &Snapshot<'_>,
     remembered: &Remembered,
@@ -155,20 +157,21 @@ pub(super) fn undone_effects(
         return Ok(Vec::new());
     }
     let cut = cut_of(remembered)?;
-    let mut done = HashSet::new();
+    let mut tried = HashSet::new();
     ic_events::each_since(snapshot, Some(&remembered.run_id), remembered.seq, i64::MAX, |event| {
         if event.seq > until {
             return Ok(ControlFlow::Break(()));
         }
-        if event.event_type == EventType::CompensationDone.as_str() {
-            done.extend(event.subject_id);
+        let ends = [EventType::CompensationDone, EventType::CompensationFailed];
+        if ends.iter().any(|end| event.event_type == end.as_str()) {
+            tried.extend(event.subject_id);
         }
         Ok(ControlFlow::Continue(()))
     })?;
     let mut all = compensation::list(snapshot, &remembered.run_id)?;
     all.retain(|c| {
-        c.state == State::Done
-            && done.contains(c.id.as_str())
+        (c.state == State::Done || is_cut_off(c))
+            && tried.contains(c.id.as_str())
             && cut.covers(c.seq, &c.phase)
             && c.rolled_back_by.as_ref().is_none_or(|by| *by == remembered.id)
     });

@@ -213,7 +213,8 @@ pub(super) fn require_undisturbed(saga: &Saga<'_>) -> Result<()> {
         .hint("call again"))
 }
 
-/// Takes over the run of an unfinished rollback. What the reference names is looked up again once the run is ours: whoever had
+/// Takes over the run of an unfinished rollback, and ends what a dead process left running in it. What the reference names is looked
+/// up again once the run is ours: whoever had
 /// it before may have finished the rollback.
 pub(super) fn take_unfinished<'k>(
     kernel: &'k Kernel,
@@ -222,6 +223,7 @@ pub(super) fn take_unfinished<'k>(
 ) -> Result<(Saga<'k>, Remembered, Vec<Step>)> {
     let remembered = kernel.read(|snapshot| unfinished(kernel, snapshot, reference))?;
     let saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
+    saga.end_attempts()?;
     let (remembered, steps) = kernel.read(|snapshot| {
         let remembered = unfinished(kernel, snapshot, remembered.id.as_str())?;
         let steps = steps::of_rollback(snapshot, &remembered.id)?;

@@ -1,6 +1,7 @@
 //! One rollback: how far it is, what it did, which way it goes, and the commands that lead on.
 
 use ic_base::{AgentId, DispatchId, RollbackId};
+use ic_ops::compensation::is_cut_off;
 use ic_ops::rollback::Undone;
 use ic_ops::rollback::steps::{self, Course, Step, StepKind, StepState, course, next_command};
 use ic_ops::rollback::table::{Remembered, RollbackStatus};
@@ -200,10 +201,9 @@ pub(crate) fn undone(undone: &Undone) -> String {
             out.push_str(&format!("{}: {}\n", styled(style::WARN, what), all.join(", ")));
         }
     };
-    still(
-        "still undone, nobody makes them again",
-        undone.effects.iter().map(|one| plain(&one.step)).collect(),
-    );
+    let (cut_off, gone): (Vec<_>, Vec<_>) = undone.effects.iter().partition(|one| is_cut_off(one));
+    still("still undone, nobody makes them again", gone.iter().map(|one| plain(&one.step)).collect());
+    still("perhaps undone, nobody knows how far", cut_off.iter().map(|one| plain(&one.step)).collect());
     let dispatches = rollback.cancelled("cancelled_dispatches").into_iter().map(DispatchId::from_ledger);
     still("dispatches still cancelled", dispatches.map(|id| id.short().to_owned()).collect());
     let agents = rollback.cancelled("failed_agents").into_iter().map(AgentId::from_ledger);
