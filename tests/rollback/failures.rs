@@ -66,6 +66,24 @@ fn an_effect_that_fails_stops_there_and_the_named_command_goes_on() {
 }
 
 #[test]
+fn the_text_of_a_rollback_that_stopped_says_so_first_and_names_each_effect_once() {
+    let world = World::story();
+    world.effect("last", &["exit 3"]);
+    let words =
+        ["run", "rollback", &world.run, "--to-phase", "a", "--layer=all", "--yes", "--format", "text"];
+    let outcome = world.cli.run(words);
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    assert!(outcome.stdout.starts_with("rolling back "), "{}", outcome.stdout);
+    let lines = |word: &str| outcome.stdout.lines().filter(|line| line.contains(word)).count();
+    assert_eq!(
+        (lines("last  not undone"), lines("stays  last"), lines("stays  mail")),
+        (1, 0, 1),
+        "{}",
+        outcome.stdout
+    );
+}
+
+#[test]
 fn a_step_that_fails_can_be_passed_over_and_only_that() {
     let world = World::story();
     world.effect("last", &["exit 3"]);

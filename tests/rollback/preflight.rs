@@ -244,6 +244,23 @@ fn a_dispatch_can_roll_back_the_run_that_it_belongs_to() {
     let outcome = Outcome::of(world.cli.command(words).env("IC_DISPATCH", &own));
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert_eq!((world.status().as_str(), world.read("src/a.rs")), ("active@a", None));
+
+    // Where it stops, the commands that are named are for the same caller.
+    for verb in ["resume", "abandon"] {
+        let world = World::story();
+        let home = world.cli.home().display().to_string();
+        world.effect("last", &[&format!("test -e {home}/repaired || exit 3")]);
+        let own = world.cli.ok(["dispatch", "create", &world.run, "--name", "own"]);
+        let call = |words: Vec<&str>| Outcome::of(world.cli.command(words).env("IC_DISPATCH", &own));
+        assert_eq!(call(world.all("a", &["--yes"])).code, Some(4));
+        std::fs::write(world.cli.home().join("repaired"), "").expect("a file");
+        let outcome = call(vec!["rollback", verb, &world.run, "--yes"]);
+        assert_eq!(outcome.code, Some(0), "{verb}: {outcome:?}");
+        assert_eq!(world.status(), if verb == "resume" { "active@a" } else { "active@d" });
+        let late = call(vec!["run", "advance", &world.run]);
+        let is_stale = late.stderr.contains("stale_dispatch");
+        assert_eq!(is_stale, verb == "resume", "{late:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use ic_base::{Code, Context, Diagnosis, DispatchId, Result, RunId, Timestamp};
+use ic_base::{Code, Context, Diagnosis, DispatchId, Result, RollbackId, RunId, Timestamp};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_phase::Run;
 use ic_phase::resolve::{self, Project};
@@ -70,6 +70,16 @@ impl Kernel {
             dispatch.require_current()?;
         }
         Ok(Some(dispatch))
+    }
+
+    /// Lets the calling dispatch finish the rollback that took it back, as the call that began it may.
+    pub(crate) fn accept_late_of(&self, rollback: &RollbackId) -> Result<()> {
+        let Some(caller) = &self.caller else { return Ok(()) };
+        let dispatch = self.read(|snapshot| dispatch::resolve(snapshot, &caller.reference))?;
+        if dispatch.rolled_back_by.as_ref() == Some(rollback) {
+            self.accepts_late.set(true);
+        }
+        Ok(())
     }
 
     /// The dispatch that what is recorded in `run` belongs to: the calling one, if it is of this run.

@@ -18,13 +18,16 @@ use super::{Cell, Table, counted, minute, path_text, plain, shell_word, style, s
 
 /// What a rollback did, or would do.
 pub(crate) fn summary(rollback: &Rollback) -> String {
-    head(rollback) + &next(rollback)
+    head(rollback, true) + &next(rollback)
 }
 
-fn head(rollback: &Rollback) -> String {
+fn head(rollback: &Rollback, is_finished: bool) -> String {
     let plan = &rollback.plan;
-    let done = rollback.done.is_some();
-    let what = if done { styled(style::BAD, "rolled back") } else { styled(style::WARN, "would roll back") };
+    let what = match (&rollback.done, is_finished) {
+        (Some(_), true) => styled(style::BAD, "rolled back"),
+        (Some(_), false) => styled(style::WARN, "rolling back"),
+        (None, _) => styled(style::WARN, "would roll back"),
+    };
     let mut out = format!(
         "{what} {} {}\n  {}\n",
         styled(style::STRONG, plan.run.id.short()),

@@ -222,6 +222,7 @@ pub(super) fn take_unfinished<'k>(
     reference: &str,
 ) -> Result<(Saga<'k>, Remembered, Vec<Step>)> {
     let remembered = kernel.read(|snapshot| unfinished(kernel, snapshot, reference))?;
+    kernel.accept_late_of(&remembered.id)?;
     let saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
     saga.end_attempts()?;
     let (remembered, steps) = kernel.read(|snapshot| {

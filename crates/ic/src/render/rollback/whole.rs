@@ -35,7 +35,7 @@ pub(crate) fn whole(whole: &Whole) -> String {
 
 /// What a rollback over several layers takes back, or took.
 pub(crate) fn plan(whole: &Whole) -> String {
-    let mut out = head(&whole.rollback);
+    let mut out = head(&whole.rollback, whole.status != WholeStatus::RollingBack);
     let is_planned = whole.status == WholeStatus::Planned;
     if let Some(effects) = &whole.parts.effects {
         out.push_str(&section("Effects", &effects_of(effects, is_planned)));
@@ -81,7 +81,9 @@ fn effects_of(effects: &Effects, is_planned: bool) -> String {
         out.push_str(&table.render(""));
     }
     let pivot = effects.pivot.as_deref().map(|step| format!(": {} cannot be undone", plain(step)));
-    for left in &effects.left {
+    // What was tried stands in the table already.
+    let was_tried = |left: &Compensation| all.iter().any(|one| one.id == left.id);
+    for left in effects.left.iter().filter(|left| !was_tried(left)) {
         let why = pivot.as_deref().unwrap_or_default();
         out.push_str(&format!("  {}  {}{why}\n", styled(style::BAD, "stays"), plain(&left.step)));
     }
