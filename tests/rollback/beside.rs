@@ -59,6 +59,15 @@ fn commits_of_another_run_are_not_taken_off_the_branch() {
         };
         assert!(refused.stderr.contains(rest) && refused.stderr.contains(forced), "{refused:?}");
     }
+    // Forced, it is said whose they are, and not that it would be refused.
+    let dry = world.cli.json(world.all("a", &["--force", "--dry-run"]));
+    assert_eq!(dry["commits"][0]["other_run_id"], other.as_str(), "{dry}");
+    assert!(dry["commits"][1]["other_run_id"].is_null(), "{dry}");
+    let mut text = world.all("a", &["--force", "--dry-run", "--format", "text"]);
+    text.retain(|word| *word != "--json");
+    let text = world.ic(&text);
+    assert!(text.contains(&format!("recorded by the run {}", &other[other.len() - 8..])), "{text}");
+    assert!(text.contains("CLASH") && !text.contains("is refused"), "{text}");
     assert!(world.state() == before, "a refusal changed something");
     let words = [
         "run",

@@ -208,6 +208,8 @@ pub(crate) struct CommitJson {
     dispatch_id: Option<String>,
     dispatch_name: Option<String>,
     phase: Option<String>,
+    /// The other run that it was recorded in; null if this one recorded it, or none did.
+    other_run_id: Option<String>,
 }
 
 impl From<&LeavingCommit> for CommitJson {
@@ -218,6 +220,7 @@ impl From<&LeavingCommit> for CommitJson {
             dispatch_id: dispatch.map(|dispatch| dispatch.id.to_string()),
             dispatch_name: dispatch.and_then(|dispatch| dispatch.work.name.clone()),
             phase: dispatch.map(|dispatch| dispatch.phase.clone()),
+            other_run_id: commit.other_run.as_ref().map(ToString::to_string),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ic_base::Result;
+use ic_base::{Result, RunId};
 use ic_checkpoint::git::GitPlan;
 use ic_dispatch::dispatch::{self, Filter};
 use ic_dispatch::{Dispatch, code};
@@ -16,6 +16,8 @@ pub struct LeavingCommit {
     pub sha: String,
     /// The work of this run that it was recorded for.
     pub dispatch: Option<Dispatch>,
+    /// The other run that it was recorded in, if this one did not record it.
+    pub other_run: Option<RunId>,
 }
 
 /// The commits that leave, newest first.
@@ -29,11 +31,16 @@ pub(super) fn commits(snapshot: &Snapshot<'_>, run: &Run, plan: &GitPlan) -> Res
         .map(|dispatch| (dispatch.id.clone(), dispatch))
         .collect();
     let recorded = code::commits_of_run(snapshot, &run.id, 0)?;
+    let of_others: HashMap<_, _> =
+        code::commits_of_others(snapshot, std::slice::from_ref(&run.id), &plan.new_commits)?
+            .into_iter()
+            .collect();
     let leaving = plan.new_commits.iter().map(|sha| {
         // What was recorded may be cut short.
         let by = recorded.iter().find(|commit| sha.starts_with(&commit.sha));
         let dispatch = by.and_then(|commit| work.get(&commit.dispatch_id)).cloned();
-        LeavingCommit { sha: sha.clone(), dispatch }
+        let other_run = if dispatch.is_none() { of_others.get(sha).cloned() } else { None };
+        LeavingCommit { sha: sha.clone(), dispatch, other_run }
     });
     Ok(leaving.collect())
 }

@@ -63,7 +63,14 @@ pub(super) fn plan(
         .detail("expected", expected)
         .detail("plan_hash", rollback.plan_hash));
     }
-    Ok(Whole { rollback, layers: layers.to_vec(), parts, status: WholeStatus::Planned, steps: Vec::new() })
+    Ok(Whole {
+        rollback,
+        layers: layers.to_vec(),
+        parts,
+        status: WholeStatus::Planned,
+        steps: Vec::new(),
+        is_forced: request.force,
+    })
 }
 
 pub(super) fn plan_effects(snapshot: &Snapshot<'_>, plan: &Plan, force: bool) -> Result<Effects> {

@@ -89,6 +89,8 @@ pub struct Whole {
     pub status: WholeStatus,
     /// Its steps; empty for a dry run.
     pub steps: Vec<Step>,
+    /// Whether conflicts stand against it no more: `--force` was given.
+    pub is_forced: bool,
 }
 
 /// How far a rollback that was begun came.
@@ -137,6 +139,7 @@ pub fn roll_back(
         parts: Parts { commits: outcome.parts.commits.or(begun.parts.commits), ..outcome.parts },
         status: if is_done { WholeStatus::RolledBack } else { WholeStatus::RollingBack },
         steps: outcome.steps,
+        is_forced: request.force,
     })
 }
 
@@ -273,7 +276,7 @@ fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Resu
 /// A rollback never loses to an advance: what the run recorded while the tree was looked at is taken back too. Errors: `plan_changed`
 /// if the caller insists on a plan, or if the run was rolled back meanwhile; `conflict` as before.
 fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeRequest<'_>) -> Result<Whole> {
-    let Whole { rollback: before, layers, mut parts, status, steps } = planned;
+    let Whole { rollback: before, layers, mut parts, status, steps, is_forced } = planned;
     let (rollback, effects) = saga.write(|tx, now| {
         let again = super::apply::planned(saga.kernel, tx, &Request { expect_plan: None, ..request.base })?;
         let effects = match parts.effects {
@@ -315,7 +318,7 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
         Ok((whole, fresh.effects))
     })?;
     parts.effects = effects;
-    Ok(Whole { rollback, layers, parts, status, steps })
+    Ok(Whole { rollback, layers, parts, status, steps, is_forced })
 }
 
 fn kinds(layers: &[Layer]) -> Vec<StepKind> {

@@ -153,9 +153,11 @@ fn commits_of(commits: &[LeavingCommit]) -> String {
             "   ".into(),
             Cell::new(style::STRONG, &commit.sha[..commit.sha.len().min(8)]),
             dispatch.map_or("", |dispatch| dispatch.phase.as_str()).into(),
-            dispatch
-                .map_or("recorded for no dispatch", |d| d.work.name.as_deref().unwrap_or(d.id.short()))
-                .into(),
+            match (dispatch, &commit.other_run) {
+                (Some(d), _) => d.work.name.as_deref().unwrap_or(d.id.short()).into(),
+                (None, Some(run)) => Cell::new(style::BAD, &format!("recorded by the run {}", run.short())),
+                (None, None) => "recorded for no dispatch".into(),
+            },
         ]);
     }
     out.push_str(&table.render(""));
@@ -260,7 +262,7 @@ fn refusal(whole: &Whole) -> Option<String> {
             counted(clashes, "path")
         ));
     }
-    (!reasons.is_empty()).then(|| {
+    (!reasons.is_empty() && !whole.is_forced).then(|| {
         let text = format!("As it is, the real call is refused. {}.", reasons.join("; "));
         styled(style::BAD, &text) + "\n" + &next(&whole.rollback)
     })
