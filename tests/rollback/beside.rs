@@ -197,6 +197,21 @@ fn what_somebody_does_meanwhile_is_not_taken_back_under_a_plan_that_does_not_nam
 }
 
 #[test]
+fn while_a_process_is_at_work_on_it_nobody_is_told_to_go_on() {
+    let world = World::story();
+    let report = disturbed(&world, || {
+        let id = world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
+        assert!(world.cli.json(["rollback", "show", &id, "--json"])["resume"].is_null());
+        let text = world.ic(&["rollback", "show", &id, "--format", "text"]);
+        assert!(text.contains("another process is at work on it") && !text.contains("ic rollback"), "{text}");
+        let refused = world.cli.run(["run", "advance", &world.run, "--json"]);
+        assert_eq!(refused.error(), "rolling_back");
+        assert!(!refused.stderr.contains("ic rollback resume"), "{refused:?}");
+    });
+    assert_eq!(report["status"], "rolled_back", "{report}");
+}
+
+#[test]
 fn rows_of_meanwhile_are_not_taken_under_a_plan_that_does_not_name_them() {
     let world = World::story_with_rows();
     let report = disturbed(&world, || world.task("meanwhile"));

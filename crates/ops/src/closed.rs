@@ -1,18 +1,29 @@
 //! Why a run is closed, and the command that opens it: a rollback over several layers, its workflow, or the undoing of its effects.
 
+use std::path::Path;
+
 use ic_base::{Code, Diagnosis, RunId};
 use ic_phase::{RunStatus, run};
+use ic_saga::owner::OwnerLock;
 use ic_store::Snapshot;
 
 use crate::rollback::steps::{self, Course};
 use crate::rollback::table;
 
-/// A refusal because of a closed run, with the command that goes on with whatever closed it; any other error as it is.
-pub(crate) fn explained(snapshot: &Snapshot<'_>, error: Diagnosis) -> Diagnosis {
+/// A refusal because of a closed run, with the command that goes on with whatever closed it, unless a living process does; any other
+/// error as it is. `store`: the directory of the ledger.
+pub(crate) fn explained(store: &Path, snapshot: &Snapshot<'_>, error: Diagnosis) -> Diagnosis {
     let run = error.details().get("run_id").and_then(|id| id.as_str()).map(str::to_owned);
     match (error.code(), run) {
         (Code::RollingBack, Some(run)) => {
             let run = RunId::from_ledger(run);
+            // Nobody goes on with what somebody is about.
+            if OwnerLock::require_free(store, &run).is_err() {
+                return error.hint(format!(
+                    "another process is at work on that right now; wait for it: ic run status {}",
+                    run.short()
+                ));
+            }
             // What cannot be looked up leaves the refusal as it was.
             match way_out(snapshot, &run) {
                 Ok(Some((what, command))) => {

@@ -36,7 +36,9 @@ pub struct Kernel {
 impl Kernel {
     /// Reads over one consistent view.
     pub fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
-        self.ledger.read(|snapshot| read(snapshot).map_err(|error| closed::explained(snapshot, error)))
+        self.ledger.read(|snapshot| {
+            read(snapshot).map_err(|error| closed::explained(crate::rewind::store(self), snapshot, error))
+        })
     }
 
     /// Writes in one transaction, unless the calling dispatch was rolled back: `stale_dispatch`, nothing is changed.
@@ -44,7 +46,7 @@ impl Kernel {
         let now = self.context.now();
         self.ledger.write(|tx| {
             self.calling_dispatch(tx)?;
-            write(tx, now).map_err(|error| closed::explained(tx, error))
+            write(tx, now).map_err(|error| closed::explained(crate::rewind::store(self), tx, error))
         })
     }
 

@@ -30,5 +30,6 @@ pub use plan::{Plan, make as plan};
 pub use table::redact;
 pub use undo::{UndoRequest, abandon, undo};
 pub use whole::{
-    Effects, Outcome, Parts, ResumeRequest, Whole, WholeRequest, WholeStatus, named, resume, roll_back,
+    Effects, Outcome, Parts, ResumeRequest, Whole, WholeRequest, WholeStatus, is_at_work, named, resume,
+    roll_back,
 };

@@ -153,14 +153,19 @@ impl Show {
             let steps = steps::of_rollback(snapshot, &remembered.id)?;
             Ok((remembered, steps))
         })?;
-        show(session, &remembered, &steps)?;
+        show(session, &remembered, &steps, rollback::is_at_work(&kernel, &remembered))?;
         Ok(Exit::Done)
     }
 }
 
-fn show(session: &mut Session, remembered: &Remembered, steps: &[steps::Step]) -> Result<()> {
-    let record = RollbackShowJson::new(remembered, steps);
-    session.output.record(&record, || render::rollback::show(remembered, steps)).map(|_| ())
+fn show(
+    session: &mut Session,
+    remembered: &Remembered,
+    steps: &[steps::Step],
+    is_at_work: bool,
+) -> Result<()> {
+    let record = RollbackShowJson::new(remembered, steps, is_at_work);
+    session.output.record(&record, || render::rollback::show(remembered, steps, is_at_work)).map(|_| ())
 }
 
 impl Resume {
@@ -181,7 +186,7 @@ impl Resume {
             force: self.force,
         };
         let outcome = rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
-        show(session, &outcome.remembered, &outcome.steps)?;
+        show(session, &outcome.remembered, &outcome.steps, false)?;
         Ok(if outcome.remembered.status.is_over() { Exit::Done } else { Exit::Partly })
     }
 }
@@ -236,7 +241,7 @@ fn confirm(session: &Session, yes: bool, reference: &str, question: &str) -> Res
     }
     if session.can_ask() {
         let (remembered, steps) = rollback::named(&session.kernel()?, reference)?;
-        return Session::ask(&(render::rollback::show(&remembered, &steps) + "\n"), question);
+        return Session::ask(&(render::rollback::show(&remembered, &steps, false) + "\n"), question);
     }
     Err(Diagnosis::new(
         Code::ConfirmationRequired,

@@ -69,8 +69,14 @@ impl<'k> Saga<'k> {
     /// layers is not finished: it has a journal of its own.
     pub fn take(kernel: &'k Kernel, settings: &'k Settings, run_id: &RunId) -> Result<Self> {
         let saga = Self::take_for_rollback(kernel, settings, run_id)?;
-        kernel.read(|snapshot| crate::rollback::table::require_finished(snapshot, run_id))?;
-        Ok(saga)
+        match kernel.ledger.read(|snapshot| crate::rollback::table::require_finished(snapshot, run_id)) {
+            Ok(()) => Ok(saga),
+            Err(error) => {
+                // What is said about it depends on whether somebody has the run: this call gave it up.
+                drop(saga);
+                kernel.read(|_| Err(error))
+            }
+        }
     }
 
     /// As [`Saga::take`], for a rollback over several layers itself.

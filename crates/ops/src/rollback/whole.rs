@@ -10,6 +10,7 @@ use ic_dispatch::cancel_by_phases;
 use ic_events::{EventType, NewEvent};
 use ic_phase::run;
 use ic_saga::Compensation;
+use ic_saga::owner::OwnerLock;
 use ic_store::Snapshot;
 use serde_json::json;
 
@@ -234,6 +235,12 @@ pub(super) fn take_unfinished<'k>(
         Ok((remembered, steps))
     })?;
     Ok((saga, remembered, steps))
+}
+
+/// Whether a living process is at work on a rollback that is not finished: then nobody else goes on with it.
+pub fn is_at_work(kernel: &Kernel, remembered: &Remembered) -> bool {
+    let store = crate::rewind::store(kernel);
+    !remembered.status.is_over() && OwnerLock::require_free(store, &remembered.run_id).is_err()
 }
 
 /// The rollback that is named, by its own id or by its run's (the newest of it), with its steps. Errors: `rollback_not_found`.

@@ -67,18 +67,18 @@ pub(crate) struct RollbackShowJson {
     course: &'static str,
     /// What it takes back of the run, as it was before.
     plan: serde_json::Value,
-    /// The command that goes on; null when nothing is left to do.
+    /// The command that goes on; null when nothing is left to do, or while another process does it.
     resume: Option<String>,
 }
 
 impl RollbackShowJson {
-    pub(crate) fn new(rollback: &Remembered, all: &[Step]) -> Self {
+    pub(crate) fn new(rollback: &Remembered, all: &[Step], is_at_work: bool) -> Self {
         Self {
             rollback: rollback.into(),
             steps: all.iter().map(StepJson::from).collect(),
             course: steps::course(all).as_str(),
             plan: rollback.plan.clone(),
-            resume: crate::render::rollback::resume(rollback, all),
+            resume: crate::render::rollback::resume(rollback, all).filter(|_| !is_at_work),
         }
     }
 }

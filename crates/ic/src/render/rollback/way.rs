@@ -11,7 +11,7 @@ use super::whole::{rows, tree};
 use crate::render::{Cell, Table, counted, plain, style, styled};
 
 /// One rollback and its steps.
-pub(crate) fn show(rollback: &Remembered, all: &[Step]) -> String {
+pub(crate) fn show(rollback: &Remembered, all: &[Step], is_at_work: bool) -> String {
     let layers: Vec<&str> = rollback.layers.iter().map(|layer| layer.as_str()).collect();
     let mut out = format!(
         "{} {}  {} → {} of run {}  ({})\n",
@@ -36,7 +36,9 @@ pub(crate) fn show(rollback: &Remembered, all: &[Step]) -> String {
         out.push_str("It was taken back itself: what it had marked counts again.\n");
         out.push_str(&not_put_back(rollback, all));
     }
-    if resume(rollback, all).is_some() {
+    if is_at_work {
+        out.push_str("\nanother process is at work on it; should that end too early, this names the commands that go on\n");
+    } else if resume(rollback, all).is_some() {
         out.push_str(&format!("\n{}", ways_on(&rollback.id, all)));
     }
     out
