@@ -260,6 +260,24 @@ fn an_undo_that_cannot_put_a_path_back_says_so_and_is_made_again() {
 }
 
 #[test]
+fn a_reason_that_is_a_sentence_ends_once() {
+    let world = World::new().begun();
+    let open = || Connection::open(world.cli.root().join("w.db")).expect("a database");
+    open()
+        .execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (n); INSERT INTO t VALUES (1)")
+        .expect("a row");
+    world.advance();
+    open().execute_batch("INSERT INTO t VALUES (2)").expect("a row");
+    let report = {
+        let reader = open();
+        reader.execute_batch("BEGIN; SELECT count(*) FROM t").expect("look at it");
+        stopped(&world, "a", &["--layer=workflow,files"])
+    };
+    let error = report["steps"][1]["error"].as_str().expect("an error");
+    assert!(error.contains("database_in_use") && error.ends_with('.') && !error.ends_with(".."), "{error}");
+}
+
+#[test]
 fn what_a_workflow_took_back_is_not_undone_without_its_files() {
     let world = World::new();
     world.write("flow.yaml", "name: w\nsteps:\n  - {id: one, phase: p, run: 'echo x > made', compensate: skip}\n  - {id: two, phase: q, run: 'exit 1', compensate: skip}\n");

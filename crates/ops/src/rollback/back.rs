@@ -210,7 +210,10 @@ impl Way<'_, '_> {
         let failed = done.tree.last().and_then(|report| report.failed.first());
         failed.map_or(Ok(()), |(path, why)| {
             let path = String::from_utf8_lossy(&path.0).into_owned();
-            Err(Diagnosis::new(Code::Io, format!("{path} could not be put back: {why}.")))
+            Err(Diagnosis::new(
+                Code::Io,
+                format!("{path} could not be put back: {}.", why.trim_end_matches('.')),
+            ))
         })
     }
 

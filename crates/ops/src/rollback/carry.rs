@@ -221,7 +221,10 @@ fn restore_tree(
     });
     parts.tree = Some(report);
     match failed {
-        Some((path, why)) => Err(Diagnosis::new(Code::Io, format!("{path} could not be restored: {why}."))),
+        Some((path, why)) => Err(Diagnosis::new(
+            Code::Io,
+            format!("{path} could not be restored: {}.", why.trim_end_matches('.')),
+        )),
         None => Ok(detail),
     }
 }
