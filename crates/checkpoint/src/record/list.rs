@@ -87,6 +87,11 @@ pub fn newest_of_root(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Che
     first(snapshot, "root = $1 AND pruned_at IS NULL", &[&path_bytes(root)])
 }
 
+/// The newest checkpoint of a root that was taken before the event `until`.
+pub fn newest_of_root_until(snapshot: &Snapshot<'_>, root: &Path, until: Seq) -> Result<Option<Checkpoint>> {
+    first(snapshot, "root = $1 AND seq < $2 AND pruned_at IS NULL", &[&path_bytes(root), &until])
+}
+
 /// The newest checkpoint of a root that work left, rather than a restore.
 pub fn newest_of_work(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Checkpoint>> {
     first(snapshot, "root = $1 AND kind IN ('manual', 'auto') AND pruned_at IS NULL", &[&path_bytes(root)])

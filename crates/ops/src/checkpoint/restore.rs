@@ -9,7 +9,7 @@ mod safety;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::{self, Checkpoint};
@@ -125,16 +125,16 @@ pub fn restore(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watc
     for path in request.paths {
         limits.paths.push(read::path_in_root(&workspace, path)?);
     }
-    let task = run::Task { kind: Kind::Restore, target, limits, leaves_others: false };
+    let task = run::Task { kind: Kind::Restore, target, limits, leaves_others: false, until: Seq::MAX };
     run::run(&workspace, task, request, watch)
 }
 
-/// Restores a checkpoint of a workspace, which need not be the caller's; what is in `keep` stays as it is. Errors: those of
-/// [`restore`].
+/// Restores a checkpoint of a workspace, which need not be the caller's; what is in `keep` stays as it is, and checkpoints since `until`
+/// belong to the same deed. Errors: those of [`restore`].
 pub(crate) fn restore_into(
     workspace: &Workspace<'_>,
     target: Checkpoint,
-    keep: BTreeSet<Vec<u8>>,
+    (keep, until): (BTreeSet<Vec<u8>>, Seq),
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
@@ -143,7 +143,7 @@ pub(crate) fn restore_into(
     let limits = Limits { keep, ..Limits::default() };
     run::run(
         workspace,
-        run::Task { kind: Kind::Restore, target, limits, leaves_others: true },
+        run::Task { kind: Kind::Restore, target, limits, leaves_others: true, until },
         request,
         watch,
     )
@@ -193,8 +193,12 @@ fn step(
     let only = plan.steps.into_iter().map(|step| step.path.0).collect();
     let limits = Limits { only: Some(only), ..Limits::default() };
     let request = Request { strategy: Some(last.strategy), ..*request };
-    let mut report =
-        run::run(&workspace, run::Task { kind, target, limits, leaves_others: false }, &request, watch)?;
+    let mut report = run::run(
+        &workspace,
+        run::Task { kind, target, limits, leaves_others: false, until: Seq::MAX },
+        &request,
+        watch,
+    )?;
     report.warnings.extend(settled);
     Ok(report)
 }

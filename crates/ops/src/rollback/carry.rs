@@ -194,7 +194,7 @@ fn restore_tree(
     };
     let restore = |expect_plan, dry_run| {
         let request = RestoreRequest { dry_run, expect_plan, ..request };
-        checkpoint::restore_into(&workspace, target.clone(), keep.clone(), &request, watch)
+        checkpoint::restore_into(&workspace, target.clone(), (keep.clone(), remembered.seq), &request, watch)
     };
     let report = match seen.and_then(|seen| seen.tree.as_ref()) {
         None => restore(None, false)?,

@@ -1,6 +1,6 @@
 //! What a rollback over several layers would do, and what stands against it: nothing is locked for long, nothing is written.
 
-use ic_base::{Code, CompensationId, Diagnosis, Result};
+use ic_base::{Code, CompensationId, Diagnosis, Result, Seq};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::Strategy;
 use ic_events::Cut;
@@ -97,7 +97,7 @@ fn plan_tree(
     let database =
         settings.state.as_ref().filter(|_| layers.contains(&Layer::Data)).map(|state| &state.database);
     let keep = database.map(|database| files_of_database(&workspace, database)).unwrap_or_default();
-    checkpoint::restore_into(&workspace, target.clone(), keep, &restore, watch).map_err(|error| {
+    checkpoint::restore_into(&workspace, target.clone(), (keep, Seq::MAX), &restore, watch).map_err(|error| {
         match error.code() {
             Code::GitUnsupported | Code::GitInProgress | Code::ForeignCommits
                 if strategy == Strategy::Full =>

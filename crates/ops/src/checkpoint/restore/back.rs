@@ -53,7 +53,12 @@ pub(crate) fn take_restore_back(
     let limits = Limits { only: Some(only), ..Limits::default() };
     let request = Request { strategy: Some(restore.strategy), ..*request };
     let kind = if is_last { Kind::Undo } else { Kind::Restore };
-    run::run(workspace, run::Task { kind, target, limits, leaves_others: true }, &request, watch)
+    run::run(
+        workspace,
+        run::Task { kind, target, limits, leaves_others: true, until: Seq::MAX },
+        &request,
+        watch,
+    )
 }
 
 /// Puts back what changed in the tree from one checkpoint to a newer one; `None`: nothing did.
@@ -88,7 +93,8 @@ pub(crate) fn take_changes_back(
         }
     }
     let limits = Limits { only: Some(only), ..Limits::default() };
-    let task = run::Task { kind: Kind::Restore, target: before, limits, leaves_others: true };
+    let task =
+        run::Task { kind: Kind::Restore, target: before, limits, leaves_others: true, until: Seq::MAX };
     run::run(workspace, task, request, watch).map(Some)
 }
 

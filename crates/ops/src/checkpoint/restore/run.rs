@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result};
+use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result, Seq};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::diff::{self, Difference, State};
 use ic_checkpoint::git::{self, GitState};
@@ -42,6 +42,8 @@ pub(super) struct Task {
     pub(super) limits: Limits,
     /// Branches that other work trees use stay where they are: a rollback takes back what is its run's own.
     pub(super) leaves_others: bool,
+    /// Checkpoints since this event belong to the same deed: what they hold is not what was there before it.
+    pub(super) until: Seq,
 }
 
 pub(super) struct Done {
@@ -106,7 +108,7 @@ fn plan_report(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<(Report, Shot)> {
-    let Task { target, mut limits, leaves_others, .. } = task;
+    let Task { target, mut limits, leaves_others, until, .. } = task;
     let strategy = match request.strategy {
         Some(strategy) => strategy,
         None => workspace.usual_strategy(&target, request)?,
@@ -122,11 +124,11 @@ fn plan_report(
     if !strategy.has_files() {
         differences.clear();
     }
-    let conflicts = workspace.conflicts(&target, &differences, &shot.captured.root)?;
+    let conflicts = workspace.conflicts(&target, &differences, (&shot.captured.root, until))?;
     if request.keep_theirs {
         limits.keep.extend(conflicts.iter().map(|conflict| conflict.path.0.clone()));
     }
-    let mut plan = workspace.plan(&differences, &limits, &shot)?;
+    let mut plan = workspace.plan(&differences, &limits, (&shot, until))?;
     if request.keep_theirs {
         plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
     }
@@ -214,9 +216,10 @@ impl Workspace<'_> {
         Ok(differences)
     }
 
-    fn plan(&self, differences: &[Difference], limits: &Limits, shot: &Shot) -> Result<Plan> {
+    fn plan(&self, differences: &[Difference], limits: &Limits, (shot, until): (&Shot, Seq)) -> Result<Plan> {
         let mut uncaptured = BTreeSet::new();
-        let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
+        let newest =
+            self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
         let newest = newest.map(|checkpoint| checkpoint.tree);
         diff::diff(&self.objects, newest.as_ref(), Some(&shot.captured.root), &mut |difference| {
             uncaptured.insert(difference.path);

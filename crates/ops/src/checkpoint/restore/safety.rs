@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ic_base::{Code, Diagnosis, Result, RunId};
+use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::{self, Checkpoint};
@@ -57,10 +57,11 @@ impl Workspace<'_> {
         &self,
         target: &Checkpoint,
         differences: &[Difference],
-        now: &Hash,
+        (now, until): (&Hash, Seq),
     ) -> Result<Vec<Conflict>> {
         let mut reasons = self.recorded_by_others(target)?;
-        let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
+        let newest =
+            self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
         if let Some(settled) = newest.filter(|newest| newest.settled) {
             diff::diff(&self.objects, Some(&settled.tree), Some(now), &mut |difference| {
                 if difference.change().is_some() {
