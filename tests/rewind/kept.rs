@@ -51,6 +51,22 @@ fn archives_are_given_up_with_their_age_and_the_last_ones_are_kept() {
 }
 
 #[test]
+fn a_database_that_was_moved_is_asked_back_to_where_it_was_rewound() {
+    let world = World::devs();
+    let before = world.rows();
+    let id = to(&world, "T1");
+    let moved = world.root().join("moved.db");
+    std::fs::rename(&world.database, &moved).expect("move it");
+    let undo = ["rewind", "undo", &id, "--yes", "--json"];
+    let refused = world.cli.run(undo);
+    let said = format!("put it back at {}", world.database.display());
+    assert!(refused.stderr.contains(&said) && !refused.stderr.contains("rewind: database"), "{refused:?}");
+    std::fs::rename(&moved, &world.database).expect("move it back");
+    world.cli.json(undo);
+    assert_eq!(world.rows(), before);
+}
+
+#[test]
 fn an_unfinished_rewind_keeps_its_archive_and_an_undone_one_does_not() {
     let world = World::devs();
     let undone = to(&world, "T2");

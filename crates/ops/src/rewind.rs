@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result, RewindId};
 use ic_rewind::journal::{self, Entry, NewRewind, Setup, Stage, Status};
-use ic_rewind::{Options, RollbackSnapshot, Target, TaskRef};
+use ic_rewind::{Options, RelationalRollbackEngine, RollbackSnapshot, Target, TaskRef};
 
 pub use configure::{Configured, add_to_configuration, configuration_text, init};
 pub use git::{GitPlan, restore_command};
@@ -285,6 +285,16 @@ pub(crate) fn store(kernel: &Kernel) -> &Path {
 /// Where the rows of a rewind will be; its directory is made.
 fn archive_path(kernel: &Kernel, id: &RewindId) -> Result<PathBuf> {
     Ok(lock::directory(store(kernel))?.join(format!("{id}.db")))
+}
+
+/// Opens the database that a journal names: the configuration is not asked, so that naming another one there leads nowhere.
+pub(crate) fn open_remembered(target: &Target, options: Options) -> Result<RelationalRollbackEngine> {
+    RelationalRollbackEngine::open(target, options).map_err(|error| {
+        if error.code() != Code::InvalidConfig || !error.details().contains_key("database") {
+            return error;
+        }
+        error.hint(format!("it is the one that was rewound: put it back at {}", target.database.display()))
+    })
 }
 
 fn options(settings: &Settings) -> Options {

@@ -69,33 +69,43 @@ graph.add_edge("b", END)
 class Watched(SqliteSaver):
     """Keeps a copy of the database as it is right after each checkpoint of one thread.
 
-    LangGraph saves a checkpoint while it goes on with its step; what the step writes waits here for the copy.
+    LangGraph saves while it goes on: what a step writes waits here for the copy of its checkpoint, and what comes when the next checkpoint
+    is there already belongs into that copy, too.
     """
 
     copies = None
-    copied, turn = set(), threading.Condition()
+    copied, turn, order = set(), threading.Condition(), threading.Lock()
 
     def watches(self, config):
         return self.copies and config["configurable"]["thread_id"] == "ann"
 
     def put(self, config, checkpoint, metadata, new_versions):
-        done = super().put(config, checkpoint, metadata, new_versions)
-        if self.watches(config):
+        if not self.watches(config):
+            return super().put(config, checkpoint, metadata, new_versions)
+        with self.order:
+            done = super().put(config, checkpoint, metadata, new_versions)
             copy = sqlite3.connect(self.copies / checkpoint["id"])
             with self.lock:
                 self.conn.backup(copy)
             copy.close()
-            with self.turn:
-                self.copied.add(checkpoint["id"])
-                self.turn.notify_all()
+        with self.turn:
+            self.copied.add(checkpoint["id"])
+            self.turn.notify_all()
         return done
 
     def put_writes(self, config, *rest):
-        if self.watches(config):
-            with self.turn:
-                is_copied = self.turn.wait_for(lambda: config["configurable"]["checkpoint_id"] in self.copied, timeout=20)
-            assert is_copied, config
-        return super().put_writes(config, *rest)
+        if not self.watches(config):
+            return super().put_writes(config, *rest)
+        own = config["configurable"]["checkpoint_id"]
+        with self.turn:
+            assert self.turn.wait_for(lambda: own in self.copied, timeout=20), config
+        with self.order:
+            super().put_writes(config, *rest)
+            for path in sorted(self.copies.iterdir()):
+                if path.name > own:
+                    copy = SqliteSaver(sqlite3.connect(path))
+                    copy.put_writes(config, *rest)
+                    copy.conn.close()
 
 
 def opened(path):

@@ -2,9 +2,9 @@
 
 use ic_base::{Diagnosis, Result};
 use ic_rewind::journal::{self, Deleted, Entry, Failure, Stage};
-use ic_rewind::{Archive, ArchiveState, RelationalRollbackEngine, Rewind};
+use ic_rewind::{Archive, ArchiveState, Rewind};
 
-use super::{Watch, git, here, options, vectors};
+use super::{Watch, git, here, open_remembered, options, vectors};
 use crate::Kernel;
 use crate::checkpoint::Settings;
 
@@ -39,7 +39,7 @@ pub(super) fn carry_out(
 /// The second stage: one transaction on the application's database.
 fn database(kernel: &Kernel, settings: &Settings, entry: &Entry) -> Result<()> {
     let mut archive = Archive::at(&entry.archive);
-    let mut engine = RelationalRollbackEngine::open(&entry.setup.target, options(settings))?;
+    let mut engine = open_remembered(&entry.setup.target, options(settings))?;
     // Its process may have died between the application's commit and the journal's.
     let is_gone = archive.exists()? && engine.archive_state(&archive)? == ArchiveState::Applied;
     let deleted = if is_gone {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_rewind::journal::{self, Entry, Stage, Status};
-use ic_rewind::{Archive, Options, RelationalRollbackEngine};
+use ic_rewind::{Archive, Options};
 
-use super::{here, lock, store, vectors};
+use super::{here, lock, open_remembered, store, vectors};
 use crate::Kernel;
 
 /// A rewind that was taken back.
@@ -77,7 +77,7 @@ fn put_back(
         .hint("put the archive of this rewind there; nothing was changed"));
     }
     let options = Options { busy_timeout: busy_timeout.max(Duration::from_millis(1)) };
-    let mut engine = RelationalRollbackEngine::open(&entry.setup.target, options)?;
+    let mut engine = open_remembered(&entry.setup.target, options)?;
     match engine.undo(archive, kernel.context.now()) {
         Ok(report) => {
             let rows = report.restored_row_counts.iter();

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, RollbackId, Timestamp};
 use ic_phase::Run;
-use ic_rewind::{Archive, ArchiveState, Manifest, RelationalRollbackEngine, Rewind, Target};
+use ic_rewind::{Archive, ArchiveState, Manifest, Options, RelationalRollbackEngine, Rewind, Target};
 use ic_store::Snapshot;
 use serde_json::{Value, json};
 
-use super::{Data, open, prepare, refuse_others, target_of};
+use super::{Data, prepare, refuse_others, target_of};
 use crate::Kernel;
 use crate::checkpoint::Settings;
-use crate::rewind::lock;
+use crate::rewind::{lock, open_remembered};
 use crate::rollback::steps::{self, StepKind};
 use crate::rollback::table::Remembered;
 
@@ -95,7 +95,7 @@ pub(in crate::rollback) fn put_back(
     }
     let target: Target = target_of(settings, &remembered.plan)?;
     let _lock = lock::database(store(kernel), &target.database, settings.busy_timeout)?;
-    let mut engine = open(&target, settings)?;
+    let mut engine = open_remembered(&target, Options { busy_timeout: settings.busy_timeout })?;
     let mut data = Data::of(&target);
     // The journal knows better than a database whose application may have cleared its log.
     let were_taken = kernel.read(|snapshot| were_taken(snapshot, &remembered.id))?;
