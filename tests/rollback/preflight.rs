@@ -173,10 +173,28 @@ fn a_project_that_is_gone_is_refused() {
     let world = World { run, ..world };
     std::fs::write(elsewhere.join("x"), "x").expect("a file");
     world.advance();
-    std::fs::remove_dir_all(&elsewhere).expect("remove the project");
-    let words = world.all("a", &["--yes"]);
-    let line = refused(&world, &words, "io_error");
-    assert!(line.contains("elsewhere"), "{line}");
+    std::fs::write(elsewhere.join("x"), "since").expect("a file");
+    let into_another_directory = |line: &str| {
+        assert!(line.contains("elsewhere, is gone or has moved"), "{line}");
+        let command = line.split("ic checkpoint restore ").nth(1).expect("a command");
+        let checkpoint = command.split(' ').next().expect("an id");
+        world.ic(&["checkpoint", "restore", checkpoint, "--into", "--dry-run"]);
+    };
+    let moved = world.cli.home().join("moved");
+    std::fs::rename(&elsewhere, &moved).expect("move the project");
+    for last in ["--yes", "--dry-run"] {
+        let line = refused(&world, &world.all("a", &[last]), "foreign_root");
+        assert!(line.contains("--layer=workflow"), "{line}");
+        into_another_directory(&line);
+    }
+    std::fs::rename(&moved, &elsewhere).expect("move it back");
+    let report = world.roll_back("a", &[]);
+    std::fs::rename(&elsewhere, &moved).expect("move it again");
+    let undo = ["rollback", "undo", report["rollback_id"].as_str().expect("an id"), "--yes", "--json"];
+    into_another_directory(&refused(&world, &undo, "foreign_root"));
+    std::fs::rename(&moved, &elsewhere).expect("put it back, as the hint says");
+    world.ic(&undo);
+    assert_eq!(std::fs::read_to_string(elsewhere.join("x")).expect("a file"), "since");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn an_executor_whose_run_is_cancelled_stops_and_says_so() {
     assert_eq!(world.refused(&format!("workflow resume {run}")), "run_not_active");
     assert_eq!(world.refused(&format!("workflow rollback {run} --yes")), "run_not_active");
     let shown = world.report(&format!("workflow show {run}"), 0);
-    assert_eq!(shown["status"], "stopped", "{shown}");
+    assert_eq!(shown["status"], "cancelled", "{shown}");
     // What it did can still be undone; it stays cancelled.
     world.report(&format!("compensation run {run} --yes"), 0);
     world.assert_nothing_stands(&DIAMOND, "cancelled");

@@ -1,9 +1,10 @@
 //! What a rollback over several layers would do, and what stands against it: nothing is locked for long, nothing is written.
 
-use ic_base::{Code, CompensationId, Diagnosis, Result, Seq};
+use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, Result, Seq};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::Strategy;
 use ic_events::Cut;
+use ic_phase::Run;
 use ic_saga::owner::OwnerLock;
 use ic_store::Snapshot;
 use serde_json::{Value, json};
@@ -90,8 +91,9 @@ fn plan_tree(
     plan: &Plan,
     watch: &Watch,
 ) -> Result<Report> {
-    let workspace = Workspace::of_run(kernel, &plan.run, settings)?;
     let target = target(kernel, &plan.cut)?;
+    require_project(&plan.run, &target.id, "roll the run back alone: --layer=workflow")?;
+    let workspace = Workspace::of_run(kernel, &plan.run, settings)?;
     let strategy = strategy(&workspace, layers);
     let restore = restore_request(&target, strategy, request, true);
     let database =
@@ -188,6 +190,24 @@ pub(super) fn target(kernel: &Kernel, cut: &Cut) -> Result<Checkpoint> {
         .hint("roll the run back alone (--layer=workflow), or restore a checkpoint of your choice: ic checkpoint list")
         .detail("cut_seq", cut.seq)
     })
+}
+
+/// Errors: `foreign_root` if the project of a run is not where it was; `way`: what can be done about it.
+pub(super) fn require_project(run: &Run, kept: &CheckpointId, way: &str) -> Result<()> {
+    // A directory within a work tree that is gone is brought back like any other.
+    if checkpoint::root_of(&run.project_dir).is_dir() {
+        return Ok(());
+    }
+    let project = run.project_dir.display();
+    Err(Diagnosis::new(
+        Code::ForeignRoot,
+        format!("The project of the run, {project}, is gone or has moved. Nothing was changed."),
+    )
+    .hint(format!(
+        "{way}; its files into another directory, from there: ic checkpoint restore {} --into --dry-run",
+        kept.short()
+    ))
+    .detail("project", project.to_string()))
 }
 
 fn restore_request<'a>(

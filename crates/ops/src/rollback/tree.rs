@@ -16,7 +16,7 @@ use ic_store::{Snapshot, path_bytes, path_from_bytes};
 use serde_json::{Value, json};
 
 use super::layer::Layer;
-use super::preflight::has_tree;
+use super::preflight::{has_tree, require_project};
 use super::steps::{self, Step, StepKind, StepState};
 use super::table::Remembered;
 use crate::checkpoint::shot::Purpose;
@@ -132,7 +132,12 @@ pub(super) fn to_put_back<'k>(
     let target =
         saga.kernel.read(|snapshot| ic_checkpoint::record::of_advance(snapshot, remembered.cut_seq))?;
     let Some(target) = target.filter(|_| has_tree) else { return Ok(None) };
-    let workspace = Workspace::of_run(saga.kernel, &saga.run()?, saga.settings)?;
+    let run = saga.run()?;
+    let steps = saga.kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
+    let safety = steps.iter().find_map(|step| step.detail["safety"][0].as_str());
+    let kept = safety.map_or_else(|| target.id.clone(), |id| CheckpointId::from_ledger(id.to_owned()));
+    require_project(&run, &kept, "put it back there, then call again")?;
+    let workspace = Workspace::of_run(saga.kernel, &run, saga.settings)?;
     // One that was interrupted is taken back like the others, once it is finished.
     checkpoint::settle(&workspace, watch)?;
     let mut restores = checkpoint::restores_since(&workspace, &target.id, remembered.seq)?;
