@@ -88,9 +88,10 @@ fn rows_that_another_run_may_have_written_are_refused_or_forced() {
     world.roll_back("a", &["--force"]);
     assert!(!world.rows().contains("built"), "{}", world.rows());
 
-    // One that did nothing since the cut wrote nothing.
+    // One that was over before the cut wrote nothing.
     let world = World::new().with_rows();
-    world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
+    let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
+    world.ic(&["run", "cancel", &other]);
     let world = world.begun();
     world.advance();
     world.task("since");
@@ -394,4 +395,20 @@ fn without_its_archive_a_rollback_is_not_undone() {
     std::fs::rename(&aside, &archive).expect("find it");
     world.ic(&words);
     assert!(world.rows().contains("paid"));
+}
+
+#[test]
+fn rows_of_a_run_that_is_at_work_are_not_taken() {
+    let world = World::new().with_rows().begun();
+    let other = world.cli.ok(["run", "create", "--goal", "beside", "--phases", "a,b,c"]);
+    world.ic(&["run", "advance", &other]);
+    world.ic(&["run", "advance", &world.run]);
+    // What the other run writes now is in no event.
+    world.task("of the other");
+    let line = refused_all(&world, &[], "conflict");
+    assert!(line.contains("nothing says whose rows are whose"), "{line}");
+    world.ic(&["run", "cancel", &other]);
+    world.task("of nobody else");
+    assert!(refused_all(&world, &[], "conflict").contains("did since"), "it went on after the cut");
+    world.roll_back("a", &["--force"]);
 }

@@ -17,8 +17,8 @@ pub fn insert(tx: &Transaction<'_>, seq: Seq, run: &RunId, database: &Path, mark
     )
 }
 
-/// Other runs that may have written rows into a database since the event `seq`: they looked at it when they moved, and did
-/// something since. Where rows are told apart by a scope, only runs of the same `scope`.
+/// Other runs that may have written rows into a database since the event `seq`: they looked at it when they moved, and are active, or
+/// did something since. Where rows are told apart by a scope, only runs of the same `scope`.
 pub fn runs_beside(
     snapshot: &Snapshot<'_>,
     run: &RunId,
@@ -29,7 +29,8 @@ pub fn runs_beside(
     snapshot.query_all(
         "SELECT DISTINCT m.run_id FROM state_marks AS m JOIN runs AS r ON r.id = m.run_id \
          WHERE m.database = $1 AND m.run_id <> $2 AND ($3 IS NULL OR r.scope_id = $3) \
-         AND EXISTS (SELECT 1 FROM events AS e WHERE e.run_id = m.run_id AND e.seq > $4) ORDER BY m.run_id",
+         AND (r.status = 'active' OR EXISTS (SELECT 1 FROM events AS e WHERE e.run_id = m.run_id AND e.seq > $4)) \
+         ORDER BY m.run_id",
         &[&path_bytes(database), &run.as_str(), &scope, &seq],
         |row| Ok(RunId::from_ledger(row.get(0)?)),
     )

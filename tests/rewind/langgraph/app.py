@@ -70,11 +70,11 @@ class Watched(SqliteSaver):
     """Keeps a copy of the database as it is right after each checkpoint of one thread.
 
     LangGraph saves while it goes on: what a step writes waits here for the copy of its checkpoint, and what comes when the next checkpoint
-    is there already belongs into that copy, too.
+    of its namespace is there already belongs into that copy, and those after it, too.
     """
 
     copies = None
-    copied, turn, order = set(), threading.Condition(), threading.Lock()
+    copied, turn, order = {}, threading.Condition(), threading.Lock()
 
     def watches(self, config):
         return self.copies and config["configurable"]["thread_id"] == "ann"
@@ -89,7 +89,7 @@ class Watched(SqliteSaver):
                 self.conn.backup(copy)
             copy.close()
         with self.turn:
-            self.copied.add(checkpoint["id"])
+            self.copied[checkpoint["id"]] = config["configurable"]["checkpoint_ns"]
             self.turn.notify_all()
         return done
 
@@ -101,11 +101,12 @@ class Watched(SqliteSaver):
             assert self.turn.wait_for(lambda: own in self.copied, timeout=20), config
         with self.order:
             super().put_writes(config, *rest)
-            for path in sorted(self.copies.iterdir()):
-                if path.name > own:
-                    copy = SqliteSaver(sqlite3.connect(path))
-                    copy.put_writes(config, *rest)
-                    copy.conn.close()
+            namespace = config["configurable"]["checkpoint_ns"]
+            later = [id for id, of in self.copied.items() if of == namespace and id > own]
+            for id in [id for id in self.copied if later and id >= min(later)]:
+                copy = SqliteSaver(sqlite3.connect(self.copies / id))
+                copy.put_writes(config, *rest)
+                copy.conn.close()
 
 
 def opened(path):

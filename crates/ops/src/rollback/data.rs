@@ -216,7 +216,7 @@ fn refuse_others(kernel: &Kernel, target: &Target, run: &Run, cut: Seq) -> Resul
     Err(Diagnosis::new(
         Code::Conflict,
         format!(
-            "The run {}{more} worked with the same state database since, and nothing says whose rows are whose. \
+            "The run {}{more} works with the same state database, or did since, and nothing says whose rows are whose. \
              Nothing was changed.",
             first.short()
         ),
