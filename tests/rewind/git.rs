@@ -165,3 +165,23 @@ fn a_lock_of_git_stops_it_before_the_rows() {
     assert_eq!(world.cli.json(["rewind", "resume", &id, "--yes"])["status"], "done");
     assert_eq!(world.head(), commits[0]);
 }
+
+#[test]
+fn a_database_that_git_keeps_is_not_replaced_by_its_old_self() {
+    let (world, commits) = World::devs_in_git();
+    let kept = world.root().join("app.db");
+    std::fs::copy(&world.database, &kept).expect("a copy");
+    world.write(".ic.yaml", "rewind: {profile: devs, database: app.db}\n");
+    git(world.root(), &["add", "-A"]);
+    git(world.root(), &["commit", "-q", "-m", "with the rows"]);
+    let (rows, head) = (ic_testkit::dump(&kept), world.head());
+    for flags in [&["--dry-run"][..], &["--yes"], &["--force", "--yes"]] {
+        let outcome = world.cli.run([&["rewind", "to", "T1"], flags].concat());
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+        assert!(outcome.stderr.contains("is kept by git"), "{outcome:?}");
+    }
+    assert_eq!((ic_testkit::dump(&kept), world.head()), (rows.clone(), head.clone()));
+    assert_eq!(world.cli.json(["rewind", "to", "T1", "--no-git", "--yes"])["status"], "done");
+    assert_ne!(ic_testkit::dump(&kept), rows);
+    assert_ne!(world.head(), commits[0]);
+}

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::manifest::{PathText, hash_text};
 
-pub use checkout::{Losses, Standing, checkout, commit_id, keep, losses, standing};
+pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
 pub use log::{head, log_since};
 pub use record::{Recorded, record};
 pub use restore::{GitPlan, Moved, apply_index, apply_refs, leaving_others, plan};

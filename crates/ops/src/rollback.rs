@@ -28,6 +28,7 @@ pub use layer::Layer;
 pub use leaving::LeavingCommit;
 pub use plan::{Plan, make as plan};
 pub use table::redact;
+pub(crate) use tree::files_of_database;
 pub use undo::{UndoRequest, abandon, undo};
 pub use whole::{
     Effects, Outcome, Parts, ResumeRequest, Whole, WholeRequest, WholeStatus, is_at_work, named, resume,

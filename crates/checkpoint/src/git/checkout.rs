@@ -67,6 +67,16 @@ pub fn commit_id(root: &Path, text: &str) -> Option<String> {
     Some(String::from_utf8_lossy(said.trim_ascii_end()).into_owned()).filter(|id| !id.is_empty())
 }
 
+/// Whether two commits differ in one of these paths, from the root. Errors: `git_failed`.
+pub fn differ_in(root: &Path, commits: [&str; 2], paths: &[Vec<u8>]) -> Result<bool> {
+    let [from, to] = commits;
+    let mut arguments: Vec<OsString> =
+        ["diff-tree", "-r", "--name-only", "--no-renames", from, to, "--"].map(OsString::from).into();
+    arguments
+        .extend(paths.iter().map(|path| [&b":(top,literal)"[..], path].concat()).map(OsString::from_vec));
+    Ok(!Git::new(root).run(&arguments)?.is_empty())
+}
+
 /// What [`checkout`] of `commit` would lose. Nothing is written.
 ///
 /// Errors: `git_in_progress`, `git_failed`.

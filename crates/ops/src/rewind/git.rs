@@ -16,6 +16,7 @@ use ic_rewind::journal::{self, Entry, Left};
 use crate::Kernel;
 use crate::checkpoint::shot::Purpose;
 use crate::checkpoint::{Settings, Workspace};
+use crate::rollback::files_of_database;
 
 /// How many paths an error names.
 const NAMED: usize = 5;
@@ -35,6 +36,23 @@ impl GitPlan {
     /// Whether anything would change.
     pub fn moves(&self) -> bool {
         self.standing.head.as_deref() != Some(self.commit.as_str()) || !self.losses.is_empty()
+    }
+
+    /// Errors: `conflict` when going there would put another state database in the place of this one.
+    pub(super) fn refuse_to_replace(&self, root: &Path, database: &Path) -> Result<()> {
+        let files = files_of_database(root, database);
+        let Some(head) = self.standing.head.as_deref().filter(|_| !files.is_empty()) else { return Ok(()) };
+        if !git::differ_in(root, [head, &self.commit], &files.into_iter().collect::<Vec<_>>())? {
+            return Ok(());
+        }
+        Err(Diagnosis::new(
+            Code::Conflict,
+            format!(
+                "{} is kept by git, and the task's commit has another one: its rows would be lost. Nothing was changed.",
+                database.display()
+            ),
+        )
+        .hint("take git's hand off it: git rm --cached, and a line in .gitignore; or leave the tree as it is: --no-git"))
     }
 
     /// Errors: `conflict`, which names the paths, for local changes without force, and for what cannot be saved.

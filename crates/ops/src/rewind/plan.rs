@@ -26,6 +26,7 @@ pub(super) fn plan(
     let commit = task.commit.as_deref().map(str::trim).filter(|text| !text.is_empty() && !request.no_git);
     let git = commit.map(|commit| git::plan(&kernel.project.root, &task.task_id, commit)).transpose()?;
     if let Some(git) = &git {
+        git.refuse_to_replace(&kernel.project.root, &setup.target.database)?;
         git.refuse(request.force)?;
         if git.moves() && !request.force {
             Workspace::open(kernel, kernel.project.root.clone(), settings)?.require_no_workers()?;

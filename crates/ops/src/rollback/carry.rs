@@ -188,7 +188,7 @@ fn restore_tree(
         expect_plan: None,
     };
     let keep = if remembered.layers.contains(&Layer::Data) {
-        files_of_database(&workspace, &data::target_of(saga.settings, &remembered.plan)?.database)
+        files_of_database(&workspace.root, &data::target_of(saga.settings, &remembered.plan)?.database)
     } else {
         BTreeSet::new()
     };

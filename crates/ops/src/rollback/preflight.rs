@@ -98,7 +98,7 @@ fn plan_tree(
     let restore = restore_request(&target, strategy, request, true);
     let database =
         settings.state.as_ref().filter(|_| layers.contains(&Layer::Data)).map(|state| &state.database);
-    let keep = database.map(|database| files_of_database(&workspace, database)).unwrap_or_default();
+    let keep = database.map(|database| files_of_database(&workspace.root, database)).unwrap_or_default();
     checkpoint::restore_into(&workspace, target.clone(), (keep, Seq::MAX), &restore, watch).map_err(|error| {
         match error.code() {
             Code::GitUnsupported | Code::GitInProgress | Code::ForeignCommits

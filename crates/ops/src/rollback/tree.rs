@@ -109,10 +109,10 @@ fn changed_by_effects(
 }
 
 /// The files of a database that lies in the tree, from the root. Where its rows are a layer of their own, its files stay.
-pub(super) fn files_of_database(workspace: &Workspace<'_>, database: &Path) -> BTreeSet<Vec<u8>> {
+pub(crate) fn files_of_database(root: &Path, database: &Path) -> BTreeSet<Vec<u8>> {
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let database = real(database);
-    let Ok(below) = database.strip_prefix(real(&workspace.root)) else { return BTreeSet::new() };
+    let Ok(below) = database.strip_prefix(real(root)) else { return BTreeSet::new() };
     let files =
         ["", "-wal", "-shm", "-journal"].map(|suffix| [path_bytes(below), suffix.as_bytes()].concat());
     files.into_iter().collect()
