@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ic_base::Result;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::explain::{explain, invalid};
 use super::units::{Flag, Given, Size, Span, Whole};
@@ -15,6 +16,9 @@ use super::{Config, Rewinding};
 struct File {
     rollback: Option<Rollback>,
     rewind: Option<Rewinding>,
+    /// A part with a configuration of its own.
+    #[serde(rename = "workflow")]
+    _workflow: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize, Default)]
