@@ -219,3 +219,15 @@ fn tables_of_other_layouts_are_not_taken_for_the_profiles() {
     let call = ["rewind", "init", "--profile", "devs", "--database", ledger.to_str().expect("a path")];
     assert_eq!(cli.refused(call).1, "foreign_database", "the ledger is never rewound");
 }
+
+#[test]
+fn beyond_a_size_the_real_call_alone_looks_at_every_row() {
+    let world = World::devs();
+    world.sql("INSERT INTO requirements VALUES ('R9', 'T3', 'early', 50)");
+    world.sql("CREATE TABLE large (bytes); INSERT INTO large VALUES (zeroblob(17 * 1024 * 1024))");
+    let rows = world.rows();
+    assert_eq!(world.cli.run(["rewind", "to", "T1", "--dry-run"]).code, Some(0));
+    let outcome = world.cli.run(["rewind", "to", "T1", "--yes"]);
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+    assert_eq!((world.rows(), world.cli.json(["rewind", "list"])), (rows, json!([])));
+}

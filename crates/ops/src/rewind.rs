@@ -144,7 +144,7 @@ pub fn preview(
     setup: &Setup,
     request: &Request<'_>,
 ) -> Result<Preview> {
-    plan::plan(kernel, settings, setup, request).map(|planned| planned.preview)
+    plan::plan(kernel, settings, setup, request, true).map(|planned| planned.preview)
 }
 
 /// Takes the tree, the database and vectors back to a task.
@@ -160,7 +160,7 @@ pub fn rewind(
 ) -> Result<Outcome> {
     let _lock = lock::database(store(kernel), &setup.target.database, settings.busy_timeout)?;
     refuse_unfinished(kernel, &setup.target)?;
-    let planned = plan::plan(kernel, settings, setup, request)?;
+    let planned = plan::plan(kernel, settings, setup, request, false)?;
     if planned.preview.is_at_target() {
         return Ok(Outcome::NothingToDo(Box::new(planned.preview)));
     }

@@ -25,6 +25,10 @@ pub use mark::{Mark, ScopeMark};
 pub use tasks::{Task, TaskRef};
 pub use undo::UndoReport;
 
+/// A preview counts: it looks for rows that would lose their parents in databases of at most so many bytes, because that takes a
+/// look at every row.
+const LOOKED_THROUGH: i64 = 16 * 1024 * 1024;
+
 /// How the application's database is used.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -131,11 +135,22 @@ impl RelationalRollbackEngine {
 
     /// What [`rollback_to_task`](Self::rollback_to_task) would take away now. Nothing is changed.
     ///
-    /// Errors: as for [`task`](Self::task); `conflict`, which names rows, when rows cannot be compared with the task's order, or would
-    /// stay and refer to rows that go.
+    /// Errors: as for [`task`](Self::task); `conflict`, which names rows, when rows cannot be compared with the task's order, or, in a
+    /// database of at most 16 MiB, would stay and refer to rows that go.
     pub fn get_snapshot(&self, task: impl Into<TaskRef>) -> Result<RollbackSnapshot> {
         let task = task.into();
-        self.preview(|plan| self.moment_of_task(plan, &task))
+        let pages = |what: &str| {
+            let sql = format!("SELECT {what} FROM pragma_{what}");
+            self.session.query_one(&sql, &[], |row| row.get::<_, i64>(0))
+        };
+        let is_small = pages("page_count")?.saturating_mul(pages("page_size")?) <= LOOKED_THROUGH;
+        self.preview(is_small, |plan| self.moment_of_task(plan, &task))
+    }
+
+    /// [`get_snapshot`](Self::get_snapshot) of a database of any size: looks for every row that would stay and refer to one that goes.
+    pub fn get_whole_snapshot(&self, task: impl Into<TaskRef>) -> Result<RollbackSnapshot> {
+        let task = task.into();
+        self.preview(true, |plan| self.moment_of_task(plan, &task))
     }
 
     /// Takes the tables back to a task: rows with an order above the task's are copied into `archive` and deleted, in one
@@ -198,7 +213,11 @@ impl RelationalRollbackEngine {
         Ok(Moment { task_id: Some(found.task_id), line })
     }
 
-    fn preview(&self, moment: impl FnOnce(&Plan) -> Result<Moment>) -> Result<RollbackSnapshot> {
+    fn preview(
+        &self,
+        looks_for_parents: bool,
+        moment: impl FnOnce(&Plan) -> Result<Moment>,
+    ) -> Result<RollbackSnapshot> {
         self.session.reading(|| {
             let (catalog, plan) = self.plan()?;
             let moment = moment(&plan)?;
@@ -207,7 +226,7 @@ impl RelationalRollbackEngine {
                 self.session.can_run(&cut::delete_sql(cut, &plan.doomed(cut, &moment.line)))?;
                 let rows = order::count(&self.session, &plan, cut, &moment.line)?;
                 counts.push(&cut.info.name, rows);
-                if rows > 0 {
+                if rows > 0 && looks_for_parents {
                     references::refuse_survivors(&self.session, &plan, &catalog, cut, &moment.line)?;
                 }
             }

@@ -19,10 +19,15 @@ pub(super) fn plan(
     settings: &Settings,
     setup: &Setup,
     request: &Request<'_>,
+    is_preview: bool,
 ) -> Result<Planned> {
     let engine = RelationalRollbackEngine::open(&setup.target, options(settings))?;
     let task = engine.task(request.task_ref())?;
-    let snapshot = engine.get_snapshot(request.task_ref())?;
+    let snapshot = if is_preview {
+        engine.get_snapshot(request.task_ref())?
+    } else {
+        engine.get_whole_snapshot(request.task_ref())?
+    };
     let commit = task.commit.as_deref().map(str::trim).filter(|text| !text.is_empty() && !request.no_git);
     let git = commit.map(|commit| git::plan(&kernel.project.root, &task.task_id, commit)).transpose()?;
     if let Some(git) = &git {

@@ -91,7 +91,7 @@ impl RelationalRollbackEngine {
 
     /// What [`rollback_to_mark`](Self::rollback_to_mark) would take away now. Nothing is changed.
     pub fn get_mark_snapshot(&self, mark: &Mark, scope: &[(String, Scalar)]) -> Result<RollbackSnapshot> {
-        self.preview(|plan| moment_of_mark(plan, mark, scope))
+        self.preview(true, |plan| moment_of_mark(plan, mark, scope))
     }
 
     /// Takes the tables back to a mark, as [`rollback_to_task`](Self::rollback_to_task) does to a task.
