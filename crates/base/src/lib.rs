@@ -2,6 +2,8 @@
 //!
 //! Nothing here reads the environment, a file or a database.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 mod clock;
 mod code;
 mod diagnosis;

@@ -1,5 +1,7 @@
 //! Snapshots of a project's working tree and of git's state beside it: captured cheaply, restored exactly.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 pub mod capture;
 pub mod diff;
 pub mod git;

@@ -2,6 +2,8 @@
 //!
 //! [`status`], [`report`] and [`revert`] are pure; [`dispatch`], [`code`] and [`cancel`] read and write the tables.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 pub mod cancel;
 pub mod code;
 pub mod dispatch;

@@ -3,6 +3,8 @@
 //! Append-only is held three ways: triggers in the database, no code that writes events but [`append`] (and
 //! [`redact`], visibly), and a SHA-256 chain that [`verify`] walks.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 mod append;
 mod chain;
 pub mod cursor;

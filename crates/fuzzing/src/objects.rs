@@ -147,14 +147,9 @@ impl Store {
             for object in &self.objects {
                 let Place { pack, start, size } = self.place(object);
                 tx.execute(
-                    "INSERT OR IGNORE INTO objects (hash, form, pack, start, size) VALUES ($1, $2, $3, $4, $5)",
-                    &[
-                        &self.name(object).as_slice(),
-                        &(object.form % 3),
-                        &(pack as i64),
-                        &start,
-                        &size,
-                    ],
+                    "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, $3, $4, $5) \
+                     ON CONFLICT DO NOTHING",
+                    &[&self.name(object).as_slice(), &(object.form % 3), &(pack as i64), &start, &size],
                 )?;
             }
             Ok(())

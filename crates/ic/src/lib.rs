@@ -1,5 +1,7 @@
 //! The `ic` command line: parse, one library call, render. No SQL and no rule lives here.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 mod cli;
 mod commands;
 mod complete;

@@ -1,5 +1,7 @@
 //! What touches more than one owner of tables, in one transaction each. Owns `rollbacks`.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 pub mod advance;
 pub mod agent;
 pub mod artifact;

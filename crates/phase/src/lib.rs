@@ -2,6 +2,8 @@
 //!
 //! [`chain`], [`gate`] and [`machine`] are pure; [`run`] and [`skip`] read and write the two tables.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 pub mod chain;
 pub mod gate;
 pub mod machine;

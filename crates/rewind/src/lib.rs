@@ -3,6 +3,8 @@
 //! The database belongs to another program. Rows that are newer than a task are copied into an [`Archive`] and deleted; what the
 //! schema declares (keys, foreign keys, triggers) is read, never assumed. Nothing here knows the ledger.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 mod archive;
 mod config;
 mod devs;

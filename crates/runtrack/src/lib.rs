@@ -1,5 +1,7 @@
 //! Who works on a run, and what it produced. Owns `run_artifacts` and `run_agents`.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 pub mod agent;
 pub mod artifact;
 

@@ -4,6 +4,8 @@
 //! program is a row ([`compensation`]) with an [`action::Action`] that [`undo`] carries out. [`order`] and [`coverage`] serve
 //! both.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 pub mod action;
 pub mod child;
 pub mod compensation;

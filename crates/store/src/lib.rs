@@ -3,6 +3,8 @@
 //! This is the only crate that names SQLite for the ledger. Readers take a [`Snapshot`], writers a
 //! [`Transaction`]; [`Ledger::read`] and [`Ledger::write`] are the one place that begins and commits.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 mod connection;
 mod error;
 pub mod faults;

@@ -3,6 +3,8 @@
 //! This is the only crate of ours with unsafe code: SQLite's extensions are C functions that are given a connection. It is compiled
 //! in, so that nothing that a configuration names is ever loaded as code. It costs 100 KB and, per connection, some ten microseconds.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 

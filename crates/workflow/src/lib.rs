@@ -1,5 +1,7 @@
 //! Workflows: definitions, and the executor that runs their steps over the ledger (seed 000).
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 mod begin;
 pub mod definition;
 mod executor;

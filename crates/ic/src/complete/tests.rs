@@ -202,8 +202,6 @@ const OWN: &[&str] = &[
     "scope",
     "scope_id",
     "shell",
-    "skip",
-    "skip_effect",
     "step",
     "summary",
     "task",

@@ -66,7 +66,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
         (["run", "artifact", "cat"], "id") => Kind::Artifact,
         (_, "expect_phase") => Kind::ExpectedPhase,
         (_, "phase" | "to_phase") => Kind::Phase,
-        (["compensation", "run"], "step") => Kind::Step,
+        (["compensation", "run"], "step" | "skip") | (["rollback", "resume"], "skip_effect") => Kind::Step,
         (["events", "tail"], "cursor") | (["events", "cursor", "reset"], "name") => Kind::Cursor,
         (["events", "tail"], "since") | (["events", "redact"], "seq") => Kind::Event,
         (["run", "create"], "gates") => Kind::InlineOrFile,

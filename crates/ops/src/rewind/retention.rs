@@ -11,10 +11,10 @@ use ic_base::{Code, Diagnose, Result, RewindId, Timestamp};
 use ic_checkpoint::retention::Policy;
 use ic_rewind::Archive;
 use ic_rewind::journal::{Entry, Status};
-use ic_store::Snapshot;
 
 use super::{list, lock, store};
 use crate::Kernel;
+use crate::rollback::table::needs_no_archive;
 
 /// Gives up the archives that `policy` does not keep; returns their rewinds, oldest first. `keep_last` counts the rewinds of one
 /// database that can be undone; those that were undone are kept for their age alone.
@@ -92,21 +92,10 @@ fn remove_of_undone_rollbacks(kernel: &Kernel, oldest: Timestamp) -> Result<()> 
         let name = file.file_name();
         let id = name.to_str().and_then(|name| name.strip_suffix(".db")?.rsplit_once('-'));
         if let Some((id, _)) = id
-            && kernel.read(|snapshot| is_undone(snapshot, id, oldest))?
+            && kernel.read(|snapshot| needs_no_archive(snapshot, id, oldest))?
         {
             remove(&file.path())?;
         }
     }
     Ok(())
-}
-
-/// Whether a rollback that is older was undone or given up, and its rows are back: the step may have been passed over.
-fn is_undone(snapshot: &Snapshot<'_>, rollback: &str, oldest: Timestamp) -> Result<bool> {
-    let found = snapshot.query_opt(
-        "SELECT 1 FROM rollbacks WHERE id = $1 AND status IN ('undone', 'abandoned') AND created_at < $2 \
-         AND NOT EXISTS (SELECT 1 FROM rollback_steps WHERE rollback_id = rollbacks.id AND layer = 'data' AND state = 'skipped')",
-        &[&rollback, &oldest.millis()],
-        |_| Ok(()),
-    )?;
-    Ok(found.is_some())
 }

@@ -139,7 +139,9 @@ fn way_around(
         return Ok(format!("take that back first: ic rollback {verb} {} --yes", later.id.short()));
     }
     let steps = steps::of_rollback(snapshot, &remembered.id)?;
-    let safety = steps.iter().find_map(|step| step.detail["safety"][0].as_str());
+    // The tree as it was before anything: before the effects were undone, else before the restore.
+    let before = steps.iter().find_map(|step| step.detail["before"].as_str());
+    let safety = before.or_else(|| steps.iter().find_map(|step| step.detail["safety"][0].as_str()));
     let files = safety.map(|id| CheckpointId::from_ledger(id.to_owned())).map_or_else(String::new, |id| {
         format!("; files alone, as they were before it: ic checkpoint restore {} --dry-run", id.short())
     });

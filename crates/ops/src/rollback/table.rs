@@ -128,6 +128,17 @@ pub fn unfinished_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Option<R
     Ok(of_run(snapshot, run_id)?.into_iter().find(|rollback| !rollback.status.is_over()))
 }
 
+/// Whether a rollback from before `oldest` was undone or given up, and its rows are back: the step may have been passed over.
+pub(crate) fn needs_no_archive(snapshot: &Snapshot<'_>, id: &str, oldest: Timestamp) -> Result<bool> {
+    let found = snapshot.query_opt(
+        "SELECT 1 FROM rollbacks WHERE id = $1 AND status IN ('undone', 'abandoned') AND created_at < $2 \
+         AND NOT EXISTS (SELECT 1 FROM rollback_steps WHERE rollback_id = rollbacks.id AND layer = 'data' AND state = 'skipped')",
+        &[&id, &oldest.millis()],
+        |_| Ok(()),
+    )?;
+    Ok(found.is_some())
+}
+
 /// Errors: `rolling_back` while a rollback of the run is not finished, naming it.
 pub fn require_finished(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<()> {
     let Some(rollback) = unfinished_of(snapshot, run_id)? else { return Ok(()) };

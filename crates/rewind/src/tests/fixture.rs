@@ -3,12 +3,13 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use ic_base::{Result, Timestamp};
+use ic_base::{Code, Result, Timestamp};
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use crate::{
-    Archive, DEVS_SQL, Options, Profile, RelationalRollbackEngine, Rewind, RollbackResult, Scalar, Target,
-    TaskRef, UndoReport,
+    Archive, DEVS_SQL, Options, Profile, RelationalRollbackEngine, Rewind, RollbackResult, Scalar, Table,
+    Target, TaskRef, UndoReport,
 };
 
 pub(super) const NOW: Timestamp = Timestamp(1_771_606_515_007);
@@ -82,6 +83,36 @@ impl App {
 
     pub(super) fn undo(&self, archive: &Archive) -> Result<UndoReport> {
         self.try_engine()?.undo(archive, NOW)
+    }
+
+    /// Writes a virtual table into the schema that cannot be made here, beside a table that its module would own.
+    pub(super) fn plant(&self, name: &str, create: &str, shadow: &str) {
+        let connection = self.connect();
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false).unwrap();
+        let sql = format!(
+            "CREATE TABLE {shadow} (id INTEGER PRIMARY KEY, at INTEGER); PRAGMA writable_schema=ON;
+             INSERT INTO sqlite_schema VALUES ('table', '{name}', '{name}', 0, '{create}');"
+        );
+        connection.execute_batch(&sql).unwrap();
+    }
+
+    /// Each of these tables is refused as a table that is cut, and the reason is named.
+    pub(super) fn cuts_none_of<const N: usize>(&mut self, task: &str, tables: [(&str, &str); N]) {
+        for (name, why) in tables {
+            self.target.tables = vec![Table::by_column(name, "at")];
+            let error = self.rewind(task).unwrap_err();
+            assert_eq!(error.code(), Code::InvalidConfig);
+            assert!(error.message().contains(why), "{error}");
+        }
+    }
+
+    /// The undo is a conflict that names this, and changes nothing.
+    pub(super) fn undo_is_refused(&self, archive: &Archive, named: &str) {
+        let before = self.full_dump();
+        let error = self.undo(archive).unwrap_err();
+        assert_eq!(error.code(), Code::Conflict);
+        assert!(error.message().contains(named), "{error}");
+        assert_eq!(self.full_dump(), before);
     }
 
     /// All rows of all tables but those that rewinds wrote.

@@ -143,8 +143,8 @@ impl Writer<'_> {
             2 => {
                 let body = Value::Text(format!("word{} w{}", first % 8, second % 4));
                 (
-                    "INSERT OR IGNORE INTO notes (id, task_id, body, score, data, created_at) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                    "INSERT INTO notes (id, task_id, body, score, data, created_at) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
                     vec![id, task, body, two, three, at],
                 )
             }
