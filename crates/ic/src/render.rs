@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod dispatch;
 pub(crate) mod event;
+pub(crate) mod git;
 pub(crate) mod history;
 pub(crate) mod ledger;
 pub(crate) mod rewind;

@@ -13,7 +13,7 @@ use ic_checkpoint::restore::plan::Action;
 use ic_ops::checkpoint::{GitRestore, Report, Shown, Status, Watch};
 use ic_store::path_from_bytes;
 
-use super::{Cell, Table, counted, minute, path_text, plain, style, styled};
+use super::{Cell, Table, counted, git, minute, path_text, plain, style, styled};
 use crate::json::FileJson;
 
 pub(crate) use retention::{pruned, purged, verified};
@@ -304,31 +304,16 @@ fn way_back(restored: Kind, safety: &CheckpointId) -> String {
     }
 }
 
-fn git_lines(git: &GitRestore) -> String {
+fn git_lines(restore: &GitRestore) -> String {
     let mut out = String::new();
-    let mut line = |word: &str, text: &str| {
-        out.push_str(&format!("  {}  {}\n", styled(style::WARN, &format!("{word:<7}")), plain(text)));
-    };
-    let short =
-        |oid: &Option<String>| oid.as_deref().map_or("nothing", |oid| &oid[..oid.len().min(8)]).to_owned();
-    for moved in &git.plan.refs {
-        let name = String::from_utf8_lossy(&moved.name);
-        line("ref", &format!("{name}: {} -> {}", short(&moved.from), short(&moved.to)));
+    for (what, how) in git::moves(restore) {
+        out.push_str(&format!(
+            "  {}  {}\n",
+            styled(style::WARN, &format!("{:<7}", plain(&what))),
+            plain(&how)
+        ));
     }
-    if git.plan.head {
-        let branch = git.target.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned());
-        line("git", &format!("HEAD -> {}", branch.unwrap_or_else(|| short(&git.target.head))));
-    }
-    if git.plan.index {
-        line("git", "the index");
-    }
-    if git.plan.stash {
-        line("git", "the stash");
-    }
-    if let Some(below) = git.kept_below.as_ref().filter(|_| !git.plan.refs.is_empty() || git.plan.head) {
-        line("", &format!("where the branches stood is kept: git for-each-ref {below}"));
-    }
-    out
+    out + &git::kept(restore)
 }
 
 fn action(action: Action) -> String {

@@ -9,7 +9,7 @@ use ic_store::path_from_bytes;
 
 use super::way::{steps, ways_on};
 use super::{head, next};
-use crate::render::{Cell, Table, compensation, counted, path_text, plain, style, styled};
+use crate::render::{Cell, Table, compensation, counted, git, path_text, plain, style, styled};
 
 /// More paths and commits than these are counted only.
 const SHOWN: usize = 40;
@@ -104,35 +104,14 @@ fn git_of(git: &GitRestore, commits: &[LeavingCommit]) -> String {
     if git.plan.is_empty() {
         return ": as it is\n".to_owned();
     }
-    let short = |oid: &Option<String>| {
-        oid.as_deref().map_or("gone".to_owned(), |oid| oid[..oid.len().min(8)].to_owned())
-    };
     let mut out = "\n".to_owned();
     let mut table = Table::headless();
-    let mut line = |what: &str, how: &str| table.row(vec!["".into(), what.into(), how.into()]);
-    for moved in &git.plan.refs {
-        let name = String::from_utf8_lossy(&moved.name).into_owned();
-        let name = name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned();
-        match &moved.from {
-            None => line(&name, &format!("made again at {}", short(&moved.to))),
-            Some(_) => line(&name, &format!("{} → {}", short(&moved.from), short(&moved.to))),
-        }
-    }
-    if git.plan.head {
-        let branch = git.target.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned());
-        line("HEAD", &format!("→ {}", branch.unwrap_or_else(|| short(&git.target.head))));
-    }
-    if git.plan.index {
-        line("index", "as it was");
-    }
-    if git.plan.stash {
-        line("stash", "as it was");
+    for (what, how) in git::moves(git) {
+        table.row(vec!["".into(), what.as_str().into(), how.as_str().into()]);
     }
     out.push_str(&table.render(""));
     out.push_str(&commits_of(commits));
-    if let Some(below) = &git.kept_below {
-        out.push_str(&format!("  where the branches stood is kept: git for-each-ref {}\n", plain(below)));
-    }
+    out.push_str(&git::kept(git));
     out
 }
 
