@@ -396,19 +396,3 @@ fn without_its_archive_a_rollback_is_not_undone() {
     world.ic(&words);
     assert!(world.rows().contains("paid"));
 }
-
-#[test]
-fn rows_of_a_run_that_is_at_work_are_not_taken() {
-    let world = World::new().with_rows().begun();
-    let other = world.cli.ok(["run", "create", "--goal", "beside", "--phases", "a,b,c"]);
-    world.ic(&["run", "advance", &other]);
-    world.ic(&["run", "advance", &world.run]);
-    // What the other run writes now is in no event.
-    world.task("of the other");
-    let line = refused_all(&world, &[], "conflict");
-    assert!(line.contains("nothing says whose rows are whose"), "{line}");
-    world.ic(&["run", "cancel", &other]);
-    world.task("of nobody else");
-    assert!(refused_all(&world, &[], "conflict").contains("did since"), "it went on after the cut");
-    world.roll_back("a", &["--force"]);
-}

@@ -11,6 +11,7 @@ mod guarantees;
 mod histories;
 mod interrupted;
 mod kill;
+mod neighbours;
 mod preflight;
 mod rows;
 mod statements;

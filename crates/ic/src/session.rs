@@ -112,6 +112,11 @@ impl Session {
         Ok(self.settings(self.config(&kernel.project.root)?.config, kernel))
     }
 
+    /// The same where no configuration says anything.
+    pub(crate) fn default_settings(&self, kernel: &Kernel) -> Settings {
+        self.settings(Config::default(), kernel)
+    }
+
     /// What is kept of a project along the way: the tree if it is `wanted` and the project's configuration says so, and where its
     /// state database is; `None` if that is nothing. Errors: `invalid_config`.
     pub(crate) fn kept_along_the_way(
@@ -120,7 +125,7 @@ impl Session {
         project_dir: &Path,
         wanted: bool,
     ) -> Result<Option<Settings>> {
-        let root = root_of(kernel, project_dir);
+        let root = config::root_of(kernel, project_dir);
         let config = self.config(&root)?.config;
         let wanted = wanted && config.enabled;
         let settings = self.settings_in(&root, config, kernel).capturing(wanted);
@@ -131,7 +136,7 @@ impl Session {
     /// How checkpoints are taken in a project, which need not be the caller's, and where its state database is. Errors:
     /// `invalid_config`.
     pub(crate) fn settings_of_project(&self, kernel: &Kernel, project_dir: &Path) -> Result<Settings> {
-        let root = root_of(kernel, project_dir);
+        let root = config::root_of(kernel, project_dir);
         Ok(self.settings_in(&root, self.config(&root)?.config, kernel))
     }
 
@@ -232,15 +237,6 @@ impl Session {
             },
         }
     }
-}
-
-/// The root that holds a project's directory: where its configuration is.
-fn root_of(kernel: &Kernel, project_dir: &Path) -> PathBuf {
-    let top = ic_store::project_root(project_dir);
-    if ic_store::git_dirs(&top).is_none() && project_dir.starts_with(&kernel.project.root) {
-        return kernel.project.root.clone();
-    }
-    top
 }
 
 fn not_a_directory(path: &Path) -> Diagnosis {

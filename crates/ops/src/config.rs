@@ -15,6 +15,8 @@ use std::time::Duration;
 use ic_base::{Diagnose, Diagnosis, Result};
 use serde_json::{Value, json};
 
+use crate::Kernel;
+
 pub use rewind::{DEVS_DATABASE, Rewinding};
 
 /// The configuration that the content of a file asks for. Errors: `invalid_config`.
@@ -126,6 +128,16 @@ pub struct Setting {
     pub value: Value,
     /// Whether the file sets it.
     pub from_file: bool,
+}
+
+/// The root that holds a project's directory, where its configuration is: the top of its git work tree; without git the caller's
+/// project, if the directory lies in it, else the directory itself.
+pub fn root_of(kernel: &Kernel, project_dir: &Path) -> PathBuf {
+    let top = ic_store::project_root(project_dir);
+    if ic_store::git_dirs(&top).is_none() && project_dir.starts_with(&kernel.project.root) {
+        return kernel.project.root.clone();
+    }
+    top
 }
 
 /// Reads the configuration of a project: the file that was named, else `.ic.yaml` in its root, else the defaults.

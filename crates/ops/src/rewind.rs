@@ -214,6 +214,12 @@ pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Wat
     stages::carry_out(kernel, settings, entry, watch)
 }
 
+/// Whether going on with a rewind needs the configuration of the tree: for the checkpoint before git moves. After that the tree may be an
+/// old one with a configuration of its time.
+pub fn needs_configuration(entry: &Entry) -> bool {
+    entry.stage == Stage::Planned
+}
+
 /// One rewind: the one that `reference` names, else the newest. Errors: `rewind_not_found`.
 pub fn show(kernel: &Kernel, reference: Option<&str>) -> Result<Entry> {
     let entry = kernel.read(|snapshot| match reference {

@@ -23,7 +23,7 @@ mod whole;
 
 pub use apply::{Request, Rollback, rollback, take_back};
 pub use back::Undone;
-pub use data::{Data, marked_database};
+pub use data::{Data, rows_that_stay};
 pub use layer::Layer;
 pub use leaving::LeavingCommit;
 pub use plan::{Plan, make as plan};

@@ -13,6 +13,7 @@ use ic_rewind::{Mark, Options, RelationalRollbackEngine, Scalar, Target, marks};
 use ic_store::Transaction;
 use serde_json::Value;
 
+use super::layer::Layer;
 use super::steps::{BY_FORCE, Step, StepKind};
 use super::table::Remembered;
 use crate::Kernel;
@@ -78,9 +79,20 @@ impl Marked {
     }
 }
 
-/// The state database that was looked at when the event `seq` moved its run; `None` if nobody looked.
-pub fn marked_database(kernel: &Kernel, seq: Seq) -> Result<Option<PathBuf>> {
-    Ok(kernel.read(|snapshot| marks::of_event(snapshot, seq))?.map(|(database, _)| database))
+/// What to say where everything was meant to go back and rows do not: nothing tells any more where the database is that was looked at
+/// when the event `cut` moved the run. `None` where rows go back, or nobody looked.
+pub fn rows_that_stay(kernel: &Kernel, layers: &[Layer], cut: Seq) -> Result<Option<Warning>> {
+    if layers.contains(&Layer::Data) {
+        return Ok(None);
+    }
+    let marked = kernel.read(|snapshot| marks::of_event(snapshot, cut))?;
+    Ok(marked.map(|(database, _)| Warning {
+        code: "rows_stay",
+        message: format!(
+            "no state database is configured any more: the rows of {} stay as they are",
+            database.display()
+        ),
+    }))
 }
 
 fn open(target: &Target, settings: &Settings) -> Result<RelationalRollbackEngine> {

@@ -2,10 +2,7 @@
 
 use clap::Args;
 use ic_base::{Code, Result};
-use ic_ops::checkpoint::Settings;
-use ic_ops::config::Config;
-use ic_ops::{Kernel, rewind};
-use ic_rewind::journal::{Entry, Stage};
+use ic_ops::rewind;
 
 use super::{finish, is_wanted, watch};
 use crate::exit::Exit;
@@ -32,30 +29,18 @@ pub(crate) struct Resume {
 impl Resume {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let settings = settings(session, &kernel, &rewind::show(&kernel, Some(&self.id))?)?;
+        let needs_it = rewind::needs_configuration(&rewind::show(&kernel, Some(&self.id))?);
+        let settings = match session.checkpoint_settings(&kernel) {
+            Err(error) if !needs_it && error.code() == Code::InvalidConfig => {
+                session.default_settings(&kernel)
+            }
+            settings => settings?,
+        };
         let text = || rewind::show(&kernel, Some(&self.id)).map(|entry| render::rewind::entry(&entry));
         if !is_wanted(session, self.yes, "Go on?", text)? {
             return Ok(Exit::No);
         }
         let entry = rewind::resume(&kernel, &settings, &self.id, &watch()?)?;
         finish(session, &kernel, &settings, &entry, None)
-    }
-}
-
-/// How a checkpoint is taken before git moves. After that it is not asked: the old tree may have a configuration of its time.
-fn settings(session: &Session, kernel: &Kernel, entry: &Entry) -> Result<Settings> {
-    match session.checkpoint_settings(kernel) {
-        Err(error) if error.code() == Code::InvalidConfig && entry.stage != Stage::Planned => {
-            let config = Config::default();
-            Ok(Settings {
-                checkpointing: config.checkpointing,
-                retention: config.retention,
-                state: None,
-                home: None,
-                allow_unsafe_root: false,
-                busy_timeout: session.options().busy_timeout,
-            })
-        }
-        settings => settings,
     }
 }

@@ -170,19 +170,12 @@ impl Rollback {
         self.finish(session, &kernel, &whole)
     }
 
-    /// Set when everything was meant and rows are left, because nothing says any more where they are.
+    /// What stays though everything was meant.
     fn left_rows(&self, kernel: &Kernel, whole: &Whole) -> Result<Option<Warning>> {
-        if !self.layer.contains(&Layer::All) || whole.layers.contains(&rollback::Layer::Data) {
+        if !self.layer.contains(&Layer::All) {
             return Ok(None);
         }
-        let database = rollback::marked_database(kernel, whole.rollback.plan.cut.seq)?;
-        Ok(database.map(|database| Warning {
-            code: "rows_stay",
-            message: format!(
-                "no state database is configured any more: the rows of {} stay as they are",
-                render::path_text(&database)
-            ),
-        }))
+        rollback::rows_that_stay(kernel, &whole.layers, whole.rollback.plan.cut.seq)
     }
 
     /// Prints what is planned or done.
