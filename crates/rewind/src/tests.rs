@@ -3,6 +3,7 @@
 mod boundary;
 mod fixture;
 mod inspection;
+mod marks;
 mod property;
 mod refuse;
 mod scope;

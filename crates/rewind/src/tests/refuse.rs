@@ -107,6 +107,20 @@ fn a_target_without_a_place_in_time_is_refused() {
 }
 
 #[test]
+fn a_preview_of_a_large_database_counts_and_the_whole_one_looks_at_every_row() {
+    let mut app = App::devs();
+    app.sql("INSERT INTO requirements VALUES ('R9', 'T3', 'early', 50)");
+    app.sql("CREATE TABLE large (bytes); INSERT INTO large VALUES (zeroblob(17 * 1024 * 1024))");
+    assert_eq!(app.engine().get_snapshot("T1").unwrap().affected_row_counts.total(), 8);
+    let whole = app.engine().get_whole_snapshot("T1").unwrap_err();
+    let real = app.rewind("T1").unwrap_err();
+    assert_eq!((whole.code(), whole.message()), (Code::Conflict, real.message()));
+    assert!(real.message().contains("requirements 'R9'"), "{real}");
+    app.sql("DROP TABLE large; VACUUM");
+    assert_eq!(app.engine().get_snapshot("T1").unwrap_err().message(), real.message());
+}
+
+#[test]
 fn rows_that_would_lose_their_parents_are_named() {
     let setup = "CREATE TABLE tasks (id TEXT PRIMARY KEY, up TEXT REFERENCES tasks ON DELETE CASCADE, at INTEGER);
         CREATE TABLE logs (id INTEGER PRIMARY KEY, at INTEGER);
