@@ -106,6 +106,20 @@ fn what_could_stand_there_is_named() {
         let outcome = project.run(&format!("{line} --format json"));
         assert!(outcome.stderr.contains(&format!("possible commands: {first}")), "{line}: {outcome:?}");
     }
+    for (line, hint) in [
+        ("advance @", "did you mean ic run advance?"),
+        ("artifact add", "did you mean ic run artifact?"),
+        ("status @", "did you mean ic run status, or ic rewind status?"),
+        ("show x", "possible commands: init, run"),
+        ("run skip @", "as in: ic run skip @ "),
+        ("run create", "ic run create --goal "),
+        ("completions tcsh", "possible values: bash, zsh, fish"),
+        ("run lis", "did you mean list?"),
+    ] {
+        let outcome = project.run(&format!("{line} --format json"));
+        assert_eq!(outcome.code, Some(3), "{line}: {outcome:?}");
+        assert!(outcome.stderr.contains(hint), "{line}: {outcome:?}");
+    }
     for line in ["help run rollback", "run help rollback", "run rollback --help"] {
         assert!(project.ok(line).contains("ic run rollback @ --to-phase planned"), "{line}");
     }

@@ -1,9 +1,9 @@
 //! Errors as a script or a person sees them, on stderr.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
-use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory};
 use ic_base::{Code, Diagnosis};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -82,17 +82,21 @@ fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis {
             .into_iter()
             .find_map(context)
             .map(|text| format!("did you mean {text}?"));
-    let hint = suggestion
-        .or_else(|| {
-            context(ContextKind::ValidValue)
-                .filter(|values| !values.is_empty())
-                .map(|values| format!("possible values: {values}"))
-        })
+    let values = context(ContextKind::ValidValue).filter(|values| !values.is_empty());
+    let values = values.map(|values| format!("possible values: {values}"));
+    let hint = match (suggestion, values) {
+        (Some(suggestion), Some(values)) => Some(format!("{suggestion} {values}")),
+        (suggestion, values) => suggestion.or(values),
+    };
+    let unknown = context(ContextKind::InvalidSubcommand);
+    let hint = hint
         .or_else(|| match error.kind() {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
             | ErrorKind::MissingSubcommand
-            | ErrorKind::InvalidSubcommand => {
-                Some(possible_commands(arguments, context(ContextKind::InvalidSubcommand).as_deref()))
+            | ErrorKind::InvalidSubcommand => elsewhere(unknown.as_deref())
+                .or_else(|| Some(possible_commands(arguments, unknown.as_deref()))),
+            ErrorKind::MissingRequiredArgument => {
+                example(arguments).map(|example| format!("as in: {example}; all that is possible: --help"))
             }
             _ => None,
         })
@@ -106,17 +110,54 @@ fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis {
 
 /// What can follow the nouns that were given, before the `unknown` word: `possible commands: create, list, ...`.
 fn possible_commands(arguments: &[OsString], unknown: Option<&str>) -> String {
+    let tree = whole_tree();
+    let known = arguments.iter().take_while(|argument| unknown.is_none_or(|word| *argument != word));
+    let names: Vec<&str> = innermost(&tree, known).get_subcommands().map(Command::get_name).collect();
+    format!("possible commands: {}", names.join(", "))
+}
+
+/// The commands of this name that stand below some noun, if there are few; the help of all counts as none.
+fn elsewhere(unknown: Option<&str>) -> Option<String> {
+    const FEW: usize = 3;
+    let tree = whole_tree();
+    let mut found = Vec::new();
+    collect(&tree, "ic", unknown?, &mut found);
+    (1..=FEW).contains(&found.len()).then(|| format!("did you mean {}?", found.join(", or ")))
+}
+
+fn collect(command: &Command, path: &str, name: &str, found: &mut Vec<String>) {
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        let path = format!("{path} {}", below.get_name());
+        if below.get_name() == name {
+            found.push(path.clone());
+        }
+        collect(below, &path, name, found);
+    }
+}
+
+/// The first example of the verb that was named, without what it says about it.
+fn example(arguments: &[OsString]) -> Option<String> {
+    let tree = whole_tree();
+    let help = innermost(&tree, arguments.iter()).get_after_help()?.to_string();
+    let line = help.strip_prefix("Examples:\n")?.lines().next()?.trim();
+    Some(line.split("   ").next().unwrap_or(line).to_owned())
+}
+
+fn whole_tree() -> Command {
     let mut tree = Cli::command();
     tree.build();
-    let mut command = &tree;
-    let known = arguments.iter().skip(1).take_while(|argument| unknown.is_none_or(|word| *argument != word));
-    for argument in known {
-        if let Some(found) = argument.to_str().and_then(|name| command.find_subcommand(name)) {
+    tree
+}
+
+/// The command that these words lead to.
+fn innermost(tree: &Command, words: impl Iterator<Item = impl AsRef<OsStr>>) -> &Command {
+    let mut command = tree;
+    for word in words.skip(1) {
+        if let Some(found) = word.as_ref().to_str().and_then(|name| command.find_subcommand(name)) {
             command = found;
         }
     }
-    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-    format!("possible commands: {}", names.join(", "))
+    command
 }
 
 /// Clap's message without its prefix, its usage block and its tips.
