@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ic_testkit::{Cli, long};
+use ic_testkit::{Cli, rounds, tell};
 
 use crate::snapshot::Snapshot;
 use crate::world::{Ending, create, list, project, restored_elsewhere, tree};
@@ -27,42 +27,37 @@ fn captures_of_a_crowd_hold_whole_states_while_another_restores() {
     let two = plant(&cli, "two");
     let hash = |id: &str| cli.json(["checkpoint", "show", id, "--json"])["root_sha256"].clone();
     let hashes = [hash(&one.0), hash(&two.0)];
-    // Long enough for a restore to be kept waiting past its timeout, if captures could.
-    let rounds = if long() { 300 } else { 10 };
     let is_over = AtomicBool::new(false);
     let captured: Vec<String> = std::thread::scope(|scope| {
         let end = Ending(&is_over);
-        let capturing: Vec<_> =
-            (0..8).map(|_| scope.spawn(|| (0..rounds).map(|_| create(&cli)).collect::<Vec<_>>())).collect();
-        let restoring = scope.spawn(|| {
-            let mut restores = 0;
+        let capture = || {
+            let mut captured = Vec::new();
             while !is_over.load(Ordering::Relaxed) {
-                let id = [&one.0, &two.0][restores % 2];
-                let outcome = cli.run(["checkpoint", "restore", id, "--yes", "--json"]);
-                let is_told = outcome.code == Some(1)
-                    && ["conflict", "plan_changed"].contains(&outcome.error().as_str());
-                assert!(outcome.code == Some(0) || is_told, "restore {restores}: {outcome:?}");
-                restores += 1;
+                captured.push(create(&cli));
             }
-            restores
-        });
-        let captured = capturing.into_iter().flat_map(|thread| thread.join().expect("a capture")).collect();
+            captured
+        };
+        let capturing: Vec<_> = (0..8).map(|_| scope.spawn(capture)).collect();
+        for round in rounds(10) {
+            let id = [&one.0, &two.0][round % 2];
+            let outcome = cli.run(["checkpoint", "restore", id, "--yes", "--json"]);
+            let is_told =
+                outcome.code == Some(1) && ["conflict", "plan_changed"].contains(&outcome.error().as_str());
+            assert!(outcome.code == Some(0) || is_told, "restore {round}: {outcome:?}");
+        }
         drop(end);
-        println!("{} restores meanwhile", restoring.join().expect("the restores"));
-        captured
+        capturing.into_iter().flat_map(|thread| thread.join().expect("the captures")).collect()
     });
-    assert_eq!(
-        captured.iter().collect::<BTreeSet<_>>().len(),
-        8 * rounds,
-        "every capture has an id of its own"
-    );
+    tell(&format!("{} captures", captured.len()));
+    let different = captured.iter().collect::<BTreeSet<_>>().len();
+    assert_eq!(different, captured.len(), "every capture has an id of its own");
     for checkpoint in list(&cli) {
         assert!(hashes.contains(&checkpoint["root_sha256"]), "neither state: {checkpoint}");
     }
     restored_elsewhere(&cli, &one.0).assert_is(&one.1, "the one state");
     restored_elsewhere(&cli, &two.0).assert_is(&two.1, "the other state");
     let wanted = |id: &str| if hash(id) == hashes[0] { &one.1 } else { &two.1 };
-    for id in captured.iter().step_by(7) {
+    for id in captured.iter().step_by(captured.len().div_ceil(12)) {
         restored_elsewhere(&cli, id).assert_is(wanted(id), "a capture in the crowd");
     }
     cli.ok(["events", "verify"]);
@@ -87,7 +82,7 @@ fn captures_of_a_tree_that_is_written_meanwhile_hold_each_file_whole() {
             }
         });
         let _end = Ending(&is_over);
-        for _ in 0..if long() { 200 } else { 20 } {
+        for _ in rounds(20) {
             let id = create(&cli);
             let kept = cli.ok(["checkpoint", "cat", &id, "written"]);
             assert_eq!(kept.len(), content(0).len());
@@ -103,7 +98,7 @@ fn restores_at_once_leave_one_of_their_targets() {
     let one = plant(&cli, "one");
     fs::remove_file(cli.root().join("only-one")).expect("one state's own");
     let two = plant(&cli, "two");
-    for round in 0..if long() { 50 } else { 5 } {
+    for round in rounds(5) {
         std::thread::scope(|scope| {
             for i in 0..4 {
                 let (cli, id) = (&cli, [&one.0, &two.0][i % 2]);
@@ -135,7 +130,7 @@ fn a_restore_gets_its_turn_among_captures_that_never_pause() {
                 }
             });
         }
-        for turn in 0..if long() { 60 } else { 6 } {
+        for turn in rounds(6) {
             let id = [&one.0, &two.0][turn % 2];
             // Much longer than any capture of this tree takes.
             let outcome = cli.run(["checkpoint", "restore", id, "--yes", "--json", "--busy-timeout", "2s"]);

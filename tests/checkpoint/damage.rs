@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use ic_testkit::{Cli, Random, long};
+use ic_testkit::{Cli, Random, rounds, tell};
 use rusqlite::Connection;
 
 use crate::forest::Forest;
@@ -94,7 +94,7 @@ fn a_damaged_store_gives_named_errors_and_nothing_damaged_is_written() {
     let (store, saved) = (root.join(".ic"), cli.home().join("saved"));
     put_back(&store, &saved);
     let mut exits = std::collections::BTreeMap::new();
-    for round in 0..if long() { 600 } else { 60 } {
+    for round in rounds(60) {
         let how = format!("round {round}: {}", damage(&store.join("objects.db"), &mut random));
         for read in [
             vec!["show", "--files", &two],
@@ -123,6 +123,6 @@ fn a_damaged_store_gives_named_errors_and_nothing_damaged_is_written() {
         tree(&cli).assert_is(&before, &format!("{how}: mended"));
         put_back(&saved, &store);
     }
-    println!("exits: {exits:?}");
+    tell(&format!("exits: {exits:?}"));
     assert!(exits.keys().any(|code| *code != Some(0)), "no damage was ever met");
 }

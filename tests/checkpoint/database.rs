@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ic_testkit::{Cli, Outcome, long};
+use ic_testkit::{Cli, Outcome, rounds};
 use rusqlite::Connection;
 
 use crate::snapshot::Snapshot;
@@ -85,7 +85,7 @@ fn captures_while_it_is_written(journal: &str) {
             println!("{journal}: {turn} transactions");
         });
         let end = Ending(is_over);
-        for round in 0..if long() { 300 } else { 60 } {
+        for round in rounds(60) {
             let when = format!("{journal}, capture {round}");
             let outcome = cli.run(["checkpoint", "create", "--json"]);
             assert_eq!(outcome.code, Some(0), "{when}: {outcome:?}");

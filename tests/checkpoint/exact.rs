@@ -1,6 +1,6 @@
 //! What is restored is exact, whatever the history. The seed is printed; `IC_TEST_SEED` repeats a campaign.
 
-use ic_testkit::{Random, long};
+use ic_testkit::{Random, rounds};
 
 use crate::forest::Forest;
 use crate::world::{create, project, restore, restored_elsewhere, step, tree};
@@ -46,7 +46,7 @@ fn history(random: &mut Random, number: usize) {
 #[test]
 fn every_state_of_every_history_comes_back_exactly() {
     let mut random = Random::seeded();
-    for number in 0..if long() { 2_000 } else { 60 } {
+    for number in rounds(60) {
         history(&mut random, number);
     }
 }

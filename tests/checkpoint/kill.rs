@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Cli, Outcome, Random, long};
+use ic_testkit::{Cli, Outcome, Random, rounds, tell};
 use rusqlite::Connection;
 
 use crate::forest::{Forest, set_mode};
@@ -133,8 +133,8 @@ fn plant(cli: &Cli, state: usize, directories: usize, files: usize) {
 fn a_killed_restore_leaves_every_file_old_or_new_and_is_finished_by_the_next() {
     let states = TwoStates::new(30, 40);
     let mut random = Random::seeded();
-    let (rounds, mut killed, mut settled, mut now) = (if long() { 1_000 } else { 50 }, 0, 0, 0);
-    for round in 0..rounds {
+    let (mut killed, mut settled, mut now) = (0, 0, 0);
+    for round in rounds(50) {
         let target = 1 - now;
         let wait = Duration::from_micros(random.below(states.usual));
         let verb = ["checkpoint", "restore", &states.ids[target], "--yes"];
@@ -155,7 +155,7 @@ fn a_killed_restore_leaves_every_file_old_or_new_and_is_finished_by_the_next() {
         states.assert_readable(false, &when);
         now = target;
     }
-    println!("{killed} of {rounds} killed, {settled} of them in the midst of writing");
+    tell(&format!("{killed} killed, {settled} of them in the midst of writing"));
     assert!(settled > 0, "no kill came at a moment that matters");
 }
 
@@ -163,8 +163,8 @@ fn a_killed_restore_leaves_every_file_old_or_new_and_is_finished_by_the_next() {
 fn a_killed_restore_is_finished_and_then_undone_by_undo() {
     let states = TwoStates::new(10, 20);
     let mut random = Random::seeded();
-    let (rounds, mut undone) = (if long() { 200 } else { 20 }, 0);
-    for round in 0..rounds {
+    let mut undone = 0;
+    for round in rounds(20) {
         restore(&states.cli, &states.ids[1]);
         // Something between both states, that only the safety checkpoint holds.
         fs::write(states.cli.root().join("d1/f1"), format!("round {round}")).expect("a file");
@@ -180,7 +180,7 @@ fn a_killed_restore_is_finished_and_then_undone_by_undo() {
             found.assert_no_temporary(&when);
         }
     }
-    println!("{undone} of {rounds} were interrupted and undone");
+    tell(&format!("{undone} interrupted and undone"));
     assert!(undone > 0, "no kill came at a moment that matters");
 }
 
@@ -211,8 +211,8 @@ fn the_first_restore_of_a_project_can_be_undone_after_it_was_killed() {
 fn a_killed_undo_is_finished_by_the_next() {
     let states = TwoStates::new(10, 20);
     let mut random = Random::seeded();
-    let (rounds, mut settled) = (if long() { 200 } else { 20 }, 0);
-    for round in 0..rounds {
+    let mut settled = 0;
+    for round in rounds(20) {
         restore(&states.cli, &states.ids[1]);
         restore(&states.cli, &states.ids[0]);
         let wait = Duration::from_micros(random.below(states.usual));
@@ -231,7 +231,7 @@ fn a_killed_undo_is_finished_by_the_next() {
             assert_eq!(report["status"], "up_to_date", "{when}: {report}");
         }
     }
-    println!("{settled} of {rounds} undos were interrupted");
+    tell(&format!("{settled} undos interrupted"));
     assert!(settled > 0, "no kill came at a moment that matters");
 }
 
@@ -246,8 +246,8 @@ fn a_killed_capture_leaves_no_broken_checkpoint() {
     let started = Instant::now();
     create(&cli);
     let usual = micros(started.elapsed());
-    let (rounds, mut killed) = (if long() { 500 } else { 50 }, 0);
-    for round in 0..rounds {
+    let mut killed = 0;
+    for round in rounds(50) {
         Forest::new(cli.root(), &mut random).edit(10);
         for i in 0..200 {
             // An edit may have put something else there.
@@ -272,6 +272,6 @@ fn a_killed_capture_leaves_no_broken_checkpoint() {
             restored_elsewhere(&cli, &next).assert_is(&now, &format!("{when}: the next capture"));
         }
     }
-    println!("{killed} of {rounds} captures were killed");
+    tell(&format!("{killed} captures killed"));
     assert!(killed > 0, "no kill came early enough to matter");
 }

@@ -12,7 +12,7 @@ use ic_checkpoint::objects::Objects;
 use ic_checkpoint::restore::plan::{self, Action, Plan, Step};
 use ic_checkpoint::tree::{Entry, Node, Tree};
 use ic_store::OpenOptions;
-use ic_testkit::{Cli, long};
+use ic_testkit::{Cli, rounds};
 use rusqlite::Connection;
 
 use crate::snapshot::Snapshot;
@@ -133,7 +133,7 @@ fn a_directory_that_is_swapped_for_a_link_meanwhile_leads_nowhere() {
             }
             println!("{swaps} swaps");
         });
-        for round in 0..if long() { 400 } else { 40 } {
+        for round in rounds(40) {
             let outcome = cli.run(["checkpoint", "restore", &ids[round % 2], "--yes", "--json"]);
             assert!(!outcome.stderr.contains("panicked"), "round {round}: {outcome:?}");
             assert!(matches!(outcome.code, Some(0 | 1 | 2 | 4)), "round {round}: {outcome:?}");

@@ -4,12 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Cli, Outcome};
-
-/// How long a crowd works.
-pub(crate) fn duration() -> Duration {
-    if std::env::var_os("IC_TEST_LONG").is_some() { Duration::from_secs(10) } else { Duration::from_secs(3) }
-}
+use ic_testkit::{Cli, Outcome, tell, time};
 
 /// Runs `work(worker, turn)` in so many threads until the time is up and returns how many calls there were.
 pub(crate) fn work(
@@ -19,7 +14,7 @@ pub(crate) fn work(
 ) -> usize {
     let work = Arc::new(work);
     let calls = Arc::new(AtomicUsize::new(0));
-    let end = Instant::now() + duration();
+    let end = Instant::now() + time(Duration::from_secs(3));
     let threads: Vec<_> = (0..workers)
         .map(|worker| {
             let (cli, work, calls) = (Arc::clone(cli), Arc::clone(&work), Arc::clone(&calls));
@@ -36,7 +31,9 @@ pub(crate) fn work(
     for thread in threads {
         thread.join().expect("no worker saw anything unexpected");
     }
-    calls.load(Ordering::Relaxed)
+    let calls = calls.load(Ordering::Relaxed);
+    tell(&format!("{calls} calls by {workers} workers"));
+    calls
 }
 
 /// Runs a call that may be refused, but only with one of these codes; returns whether it succeeded.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Barrier};
 
-use ic_testkit::{Cli, Outcome, older_ledger};
+use ic_testkit::{Cli, Outcome, older_ledger, rounds};
 
 fn at_once(cli: &Arc<Cli>, count: usize, arguments: &'static [&'static str]) -> Vec<Outcome> {
     let barrier = Arc::new(Barrier::new(count));
@@ -20,7 +20,7 @@ fn at_once(cli: &Arc<Cli>, count: usize, arguments: &'static [&'static str]) -> 
 
 #[test]
 fn a_ledger_is_made_once() {
-    for _ in 0..if std::env::var_os("IC_TEST_LONG").is_some() { 100 } else { 10 } {
+    for _ in rounds(10) {
         let cli = Arc::new(Cli::without_ledger(env!("CARGO_BIN_EXE_ic")));
         let outcomes = at_once(&cli, 32, &["init"]);
         for outcome in &outcomes {
@@ -33,7 +33,7 @@ fn a_ledger_is_made_once() {
 
 #[test]
 fn an_older_ledger_is_migrated_once() {
-    for _ in 0..if std::env::var_os("IC_TEST_LONG").is_some() { 100 } else { 10 } {
+    for _ in rounds(10) {
         let cli = Arc::new(Cli::without_ledger(env!("CARGO_BIN_EXE_ic")));
         std::fs::create_dir(cli.root().join(".ic")).expect("the store");
         older_ledger(&cli.db());

@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Cli, Random, long};
+use ic_testkit::{Cli, Random, rounds, tell};
 
 use crate::campaign::{Ledger, assert_sound};
 use crate::init::essence;
@@ -43,9 +43,8 @@ fn a_killed_rollback_is_done_or_not_begun() {
     let usual = u64::try_from(started.elapsed().as_micros()).expect("microseconds");
     let clean = ledger.cli.dump();
     let mut random = Random::seeded();
-    let rounds = if long() { 2_000 } else { 150 };
     let (mut old, mut new, mut killed) = (0, 0, 0);
-    for round in 0..rounds {
+    for round in rounds(150) {
         ledger.reset();
         let wait = Duration::from_micros(random.below(usual + usual / 4));
         let ended = kill_after(ledger.command(verb), wait);
@@ -64,7 +63,7 @@ fn a_killed_rollback_is_done_or_not_begun() {
             assert_eq!(ledger.cli.dump(), clean, "round {round}: the retry changed something");
         }
     }
-    println!("{killed} of {rounds} killed: {old} before it was done, {new} after");
+    tell(&format!("{killed} killed: {old} before it was done, {new} after"));
     assert!(old > 0, "no kill came early enough to matter");
 }
 
@@ -73,8 +72,8 @@ fn killed_inits_are_finished_by_the_next() {
     let untouched = Cli::new(env!("CARGO_BIN_EXE_ic"));
     let whole = essence(&untouched);
     let mut random = Random::seeded();
-    let (rounds, mut killed) = (if long() { 300 } else { 40 }, 0);
-    for round in 0..rounds {
+    let mut killed = 0;
+    for round in rounds(40) {
         let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic"));
         // Several at once, so that one takes over what another one, killed, had begun.
         let mut starters: Vec<Child> = (0..=(round % 4)).map(|_| start(cli.command(["init"]))).collect();
@@ -87,6 +86,6 @@ fn killed_inits_are_finished_by_the_next() {
         assert_eq!(essence(&cli), whole, "round {round}");
         cli.ok(["run", "create", "--goal", "after a crash"]);
     }
-    println!("{killed} inits were killed in {rounds} rounds");
+    tell(&format!("{killed} inits were killed"));
     assert!(killed > 0, "no kill came early enough to matter");
 }

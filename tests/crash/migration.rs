@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Cli, Random, long, older_ledger};
+use ic_testkit::{Cli, Random, older_ledger, rounds, tell};
 use rusqlite::Connection;
 
 use crate::campaign::assert_sound;
@@ -99,8 +99,8 @@ fn a_killed_migration_is_finished_by_the_next() {
     timed.ok(["run", "list"]);
     let usual = u64::try_from(started.elapsed().as_micros()).expect("microseconds");
     let mut random = Random::seeded();
-    let (rounds, mut killed) = (if long() { 500 } else { 40 }, 0);
-    for _ in 0..rounds {
+    let mut killed = 0;
+    for _ in rounds(40) {
         let cli = older();
         let ended = kill_after(cli.command(["run", "list"]), Duration::from_micros(random.below(usual)));
         killed += usize::from(!ended);
@@ -108,6 +108,6 @@ fn a_killed_migration_is_finished_by_the_next() {
         assert!(left == 1 || left == version(&timed.db()), "half migrated: {left}");
         assert_finished_by_the_next(&cli, &expected);
     }
-    println!("{killed} of {rounds} migrations were killed");
+    tell(&format!("{killed} migrations were killed"));
     assert!(killed > 0, "no kill came early enough to matter");
 }

@@ -1,6 +1,6 @@
 //! Flipped bytes and changed texts. The seed is printed; `IC_TEST_SEED` repeats a campaign.
 
-use ic_testkit::{Random, long};
+use ic_testkit::{Random, rounds, tell};
 use rusqlite::Connection;
 
 use crate::world::{World, assert_graceful};
@@ -11,7 +11,7 @@ fn flipped_bytes_end_in_an_answer_or_an_error_never_in_a_panic() {
     let whole = std::fs::read(world.cli.db()).expect("the ledger");
     let mut random = Random::seeded();
     let mut broken = 0;
-    for round in 0..if long() { 400 } else { 25 } {
+    for round in rounds(25) {
         let mut damaged = whole.clone();
         for _ in 0..=round % 8 {
             let at = random.place_in(damaged.len());
@@ -24,7 +24,7 @@ fn flipped_bytes_end_in_an_answer_or_an_error_never_in_a_panic() {
             broken += usize::from(outcome.code != Some(0));
         }
     }
-    println!("{broken} calls met damage");
+    tell(&format!("{broken} calls met damage"));
     assert!(broken > 0, "no damage was ever met");
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Random, long};
+use ic_testkit::{Random, long, rounds, tell};
 use serde_json::{Value, json};
 
 use crate::world::{World, git};
@@ -130,6 +130,7 @@ fn abort_everywhere(variable: &str, step: usize, least: usize) {
         ground.recovers(&format!("{variable}={n}"));
         n += step;
     }
+    tell(&format!("{n} statements"));
     assert!(n > least, "only {n} statements");
 }
 
@@ -175,7 +176,7 @@ fn kill_nine_at_random_moments() {
     let started = Instant::now();
     ground.world.cli.json(TO);
     let usual = u64::try_from(started.elapsed().as_micros()).expect("microseconds");
-    for round in 0..if long() { 300 } else { 12 } {
+    for round in rounds(12) {
         ground.reset();
         let mut command = ground.world.cli.command(TO);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start ic");

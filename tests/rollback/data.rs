@@ -342,6 +342,7 @@ fn killed_between_scopes_it_ends_as_if_undisturbed() {
             assert_eq!(world.rows(), wanted, "{when}");
             n += if ic_testkit::long() { 1 } else { 9 };
         }
+        ic_testkit::tell(&format!("audit {audit}: {n} statements"));
         assert!(n > 60, "{n}");
     }
 }

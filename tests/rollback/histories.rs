@@ -1,7 +1,7 @@
 //! Histories of all layers, made by chance: the dry run is the real run, what was there at the cut is what there is then, and done,
 //! undone and done again is done once.
 
-use ic_testkit::{Random, long};
+use ic_testkit::{Random, rounds};
 use serde_json::Value;
 
 use crate::world::World;
@@ -120,7 +120,7 @@ fn plan(report: &Value) -> Value {
 #[test]
 fn the_dry_run_is_the_real_run_and_undone_and_done_again_is_done_once() {
     let mut random = Random::seeded();
-    for round in 0..if long() { 200 } else { 4 } {
+    for round in rounds(4) {
         let (world, crossings) = history(&mut random, 30);
         let before = world.state();
         let status = world.status();

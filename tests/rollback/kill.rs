@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Outcome, Random, long};
+use ic_testkit::{Outcome, Random, long, rounds, tell};
 
 use crate::world::{State, World, asked};
 
@@ -87,7 +87,7 @@ fn killed_at_every_step_of_the_journal_it_ends_as_if_undisturbed() {
         let when = format!("aborted before statement {n} of {}: {}", all.len(), all[n - 1]);
         resumed += usize::from(campaign.converge(&when) == "resumed");
     }
-    println!("{} statements, {} points, {resumed} resumed", all.len(), points.len());
+    tell(&format!("{} statements, {} points, {resumed} resumed", all.len(), points.len().div_ceil(stride)));
     assert!(resumed > 5, "only {resumed} were aborted in the midst");
 }
 
@@ -96,9 +96,8 @@ fn killed_at_any_moment_it_ends_as_if_undisturbed() {
     let campaign = Campaign::new();
     let mut random = Random::seeded();
     let micros = u64::try_from(campaign.usual.as_micros()).expect("microseconds");
-    let rounds = if long() { 300 } else { 15 };
     let mut resumed = 0;
-    for round in 0..rounds {
+    for round in rounds(15) {
         campaign.world.reset();
         let words = campaign.world.all("a", &["--yes"]);
         let mut command = campaign.world.cli.command(words);
@@ -126,7 +125,7 @@ fn killed_at_any_moment_it_ends_as_if_undisturbed() {
         let how = campaign.converge(&format!("round {round}, killed after {wait:?}"));
         resumed += usize::from(how == "resumed");
     }
-    println!("{resumed} of {rounds} were resumed");
+    tell(&format!("{resumed} resumed"));
 }
 
 #[test]
@@ -158,5 +157,6 @@ fn a_killed_rollback_can_be_given_up() {
         campaign.world.state().assert_outside_is(&campaign.wanted, &when);
         assert_eq!(campaign.world.effects(), campaign.effects, "{when}: effects");
     }
+    tell(&format!("{given_up} given up"));
     assert!(given_up > 3, "only {given_up} were given up");
 }

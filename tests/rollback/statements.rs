@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Outcome, Random, long};
+use ic_testkit::{Outcome, Random, long, rounds, tell};
 
 use crate::world::{State, World, asked};
 
@@ -77,7 +77,7 @@ impl Campaign {
                 n +=
                     if long() { 1 } else { 1 + usize::try_from(random.below(2 * stride)).expect("a stride") };
             }
-            println!("{:?}: {points} of {n} statements of {counted:?}", &self.words[..2]);
+            tell(&format!("{:?}: {points} of {n} statements of {counted:?}", &self.words[..2]));
             assert!(points > 0, "{counted:?}");
         }
     }
@@ -174,6 +174,7 @@ fn a_rollback_aborted_in_the_state_database_is_resumed() {
         campaign.assert_ended(&when);
         n += if long() { 1 } else { 6 };
     }
+    tell(&format!("{n} statements of the state database"));
     assert!(n > 40, "{n}");
 }
 
@@ -257,6 +258,7 @@ fn an_aborted_undo_can_be_given_up() {
         }
         n += if long() { 1 } else { 23 };
     }
+    tell(&format!("{given_up} given up"));
     assert!(given_up > 3, "{given_up} of {n}");
 }
 
@@ -267,7 +269,7 @@ fn an_undo_killed_at_any_moment_is_finished() {
     let campaign = Campaign::of(world, &undo);
     let mut random = Random::seeded();
     let micros = u64::try_from(campaign.usual.as_micros()).expect("microseconds");
-    for round in 0..if long() { 200 } else { 8 } {
+    for round in rounds(8) {
         campaign.world.reset();
         let mut command = campaign.world.cli.command(undo);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start ic");

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use ic_testkit::{Random, long};
+use ic_testkit::{Random, long, tell};
 
 use crate::world::{World, pairs};
 
@@ -36,6 +36,7 @@ fn every(stride: u64, mut once: impl FnMut(usize) -> bool) {
     let mut n = 1;
     while n < TOO_MANY {
         if !once(n) {
+            tell(&format!("{n} statements"));
             assert!(n > 20, "it has only {n} statements");
             return;
         }

@@ -1,10 +1,10 @@
-//! What lies near the seeds in `fuzz/seeds`: a fuzzer's work for a second, without a fuzzer. `IC_TEST_LONG=1` takes a minute for each.
+//! What lies near the seeds in `fuzz/seeds`: a fuzzer's work for a second, without a fuzzer. `IC_TEST_LONG=1` goes on for longer.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Random, long};
+use ic_testkit::{Random, tell, time};
 
 /// Tries the seeds of a target as they are, then what chance makes of them.
 fn near_seeds(target: &str, holds: fn(&[u8])) {
@@ -19,7 +19,7 @@ fn near_seeds(target: &str, holds: fn(&[u8])) {
     }
     seeds.push(Vec::new());
     let mut random = Random::seeded();
-    let until = Instant::now() + if long() { Duration::from_mins(1) } else { Duration::from_secs(1) };
+    let until = Instant::now() + time(Duration::from_secs(1));
     let mut tried = 0_u64;
     while Instant::now() < until {
         let bytes = changed(&seeds, &mut random);
@@ -29,6 +29,7 @@ fn near_seeds(target: &str, holds: fn(&[u8])) {
         std::mem::forget(shown);
         tried += 1;
     }
+    tell(&format!("{tried} inputs"));
     assert!(tried > 10, "{target}: only {tried} inputs");
 }
 

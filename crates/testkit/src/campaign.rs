@@ -1,11 +1,88 @@
-//! What campaigns (crashes, damage, crowds) share: how long they run, and chance that can be repeated.
+//! What campaigns (crashes, damage, crowds) share: how long they run, what they came to, and chance that can be repeated.
 
-use std::env::var_os;
+use std::env::{current_exe, var, var_os};
+use std::fs::OpenOptions;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::Write;
+use std::time::{Duration, Instant};
 
 /// Whether campaigns run at length: `IC_TEST_LONG=1`.
 pub fn long() -> bool {
     var_os("IC_TEST_LONG").is_some_and(|value| value != "0" && !value.is_empty())
+}
+
+/// How long a campaign of chance goes on: `short`, or at length 40 seconds (`IC_TEST_SECONDS`).
+///
+/// # Panics
+/// If `IC_TEST_SECONDS` is not a number.
+pub fn time(short: Duration) -> Duration {
+    if !long() {
+        return short;
+    }
+    Duration::from_secs(
+        var("IC_TEST_SECONDS").map_or(40, |text| text.parse().expect("IC_TEST_SECONDS is a number")),
+    )
+}
+
+/// The rounds of a campaign, numbered from 0: `short` of them, and at length as many as fit into its [`time`], but no fewer. At
+/// length it tells at its end how many there were.
+pub fn rounds(short: usize) -> Rounds {
+    Rounds { next: 0, short, started: Instant::now(), time: time(Duration::ZERO) }
+}
+
+/// See [`rounds`].
+#[derive(Debug)]
+pub struct Rounds {
+    next: usize,
+    short: usize,
+    started: Instant,
+    time: Duration,
+}
+
+impl Iterator for Rounds {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let fits = self.started.elapsed() < self.time;
+        (self.next < self.short || fits).then(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+}
+
+impl Drop for Rounds {
+    fn drop(&mut self) {
+        if !self.time.is_zero() && !std::thread::panicking() {
+            tell(&format!("{} rounds in {} s", self.next, self.started.elapsed().as_secs()));
+        }
+    }
+}
+
+/// How many cases a property is tried with: `short`, or at length `long`.
+pub fn cases(short: u32, long: u32) -> u32 {
+    if !self::long() {
+        return short;
+    }
+    tell(&format!("{long} cases"));
+    long
+}
+
+/// Says what a campaign came to: in the output of the test, and in the file `IC_TEST_FIGURES` under the test's name.
+///
+/// # Panics
+/// If that file cannot be written.
+pub fn tell(figures: &str) {
+    println!("{figures}");
+    let Some(path) = var_os("IC_TEST_FIGURES") else { return };
+    let binary = current_exe().expect("the test's program");
+    let stem = binary.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let binary = stem.rsplit_once('-').map_or(stem.as_str(), |(name, _)| name);
+    let thread = std::thread::current();
+    let line = format!("{binary} {}\t{figures}\n", thread.name().unwrap_or("?"));
+    // One write, for other tests append to it meanwhile.
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.and_then(|mut file| file.write_all(line.as_bytes())).expect("write IC_TEST_FIGURES");
 }
 
 /// A small generator (xorshift64) whose seed is printed, so that a campaign can be repeated.

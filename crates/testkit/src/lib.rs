@@ -6,7 +6,7 @@ mod dump;
 mod kernel;
 mod older;
 
-pub use campaign::{Random, long};
+pub use campaign::{Random, Rounds, cases, long, rounds, tell, time};
 pub use cli::{Cli, Outcome};
 pub use dump::dump;
 pub use kernel::{kernel, new_run};

@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ic_testkit::{Outcome, Random, long};
+use ic_testkit::{Outcome, Random, rounds};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -211,9 +211,8 @@ fn killed_anywhere_it_reaches_its_end_and_does_nothing_finished_twice() {
         })
         .collect();
     let flow = format!("name: kills\nsteps:\n{}", steps.concat());
-    let rounds = if long() { 200 } else { 4 };
     let mut random = Random::seeded();
-    for round in 0..rounds {
+    for round in rounds(4) {
         let project = project(&flow);
         let mut line = "workflow run flow.yaml".to_owned();
         for _ in 0..8 {

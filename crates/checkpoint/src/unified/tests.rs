@@ -212,7 +212,7 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(ic_testkit::cases(150, 3_000)))]
 
     #[test]
     fn any_text_is_applied(old in text(), new in text()) {

@@ -16,7 +16,7 @@ use ic_ops::{Caller, Kernel};
 use ic_phase::gate::Gates;
 use ic_phase::{Chain, run, skip};
 use ic_runtrack::{AgentStatus, agent, artifact};
-use ic_testkit::{kernel, new_run};
+use ic_testkit::{cases, kernel, new_run};
 use proptest::prelude::*;
 
 use model::{Model, Refusal, Row};
@@ -57,7 +57,7 @@ fn deed() -> impl Strategy<Value = Deed> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(300, 20_000), ..ProptestConfig::default() })]
     #[test]
     fn the_ledger_agrees_with_the_model(deeds in prop::collection::vec(deed(), 1..40)) {
         let mut world = World::new();
@@ -67,11 +67,6 @@ proptest! {
         }
         world.replay();
     }
-}
-
-/// A short campaign, or a long one when it is asked for.
-fn cases() -> u32 {
-    if std::env::var_os("IC_TEST_LONG").is_some() { 20_000 } else { 300 }
 }
 
 /// The ledger and the model, side by side.

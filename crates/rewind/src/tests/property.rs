@@ -293,7 +293,11 @@ fn check(tame: bool, wal: bool, target: u8, seeds: &[Seed]) -> Result<bool, Test
 
 #[test]
 fn property_exactly_the_older_rows_remain_and_undo_is_exact() {
-    let config = ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases: ic_testkit::cases(1_000, 10_000),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let mut runner = proptest::test_runner::TestRunner::new(config);
     let rewound = std::cell::Cell::new(0);
     let rows = proptest::collection::vec(any::<Seed>(), 0..50);

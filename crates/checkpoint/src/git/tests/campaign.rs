@@ -1,7 +1,7 @@
 //! Histories made by chance: whatever git did between a checkpoint and its restore, the state comes back. The seed is
 //! printed; `IC_TEST_SEED` repeats a campaign.
 
-use ic_testkit::{Random, long};
+use ic_testkit::{Random, rounds};
 
 use super::*;
 
@@ -97,7 +97,7 @@ fn history(random: &mut Random) {
 #[test]
 fn every_checkpoint_comes_back_whatever_was_done() {
     let mut random = Random::seeded();
-    for number in 0..if long() { 60 } else { 3 } {
+    for number in rounds(3) {
         println!("history {number}");
         history(&mut random);
     }

@@ -160,7 +160,7 @@ fn paths() -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ic_testkit::cases(100, 20_000), ..ProptestConfig::default() })]
 
     #[test]
     fn what_a_plan_leaves_is_the_target_but_for_what_is_hidden(before in root(), after in root()) {
@@ -223,11 +223,6 @@ proptest! {
         }
         prop_assert!(saved.iter().all(|path| after.contains_key(path)));
     }
-}
-
-/// A short campaign, or a long one when it is asked for.
-fn cases() -> u32 {
-    if std::env::var_os("IC_TEST_LONG").is_some() { 5_000 } else { 100 }
 }
 
 fn file(content: u8, mode: u32) -> State {
