@@ -108,6 +108,7 @@ const CALLS: &[&str] = &[
     "rewind to T1 --dry-run",
     "rewind to T1 --yes",
     "rewind resume {rewind} --yes",
+    "rewind undo {rewind} --dry-run",
     "rewind undo {rewind} --yes",
     "rewind status",
     "rewind status {rewind}",

@@ -122,6 +122,30 @@ fn a_conflict_stops_an_undo_and_names_the_row() {
 }
 
 #[test]
+fn the_preview_of_an_undo_is_the_undo() {
+    let world = World::devs();
+    let [first, last] = ["T2", "T1"].map(|task| {
+        world.cli.json(["rewind", "to", task, "--yes"])["rewind_id"].as_str().expect("an id").to_owned()
+    });
+    let (rows, ledger) = (world.rows(), world.ledger());
+    // What stands in the way of the deed stands in the way of its preview.
+    let outcomes = ["--dry-run", "--yes"].map(|how| world.cli.run(["rewind", "undo", &first, how]));
+    for outcome in &outcomes {
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+    }
+    assert_eq!(outcomes[0].stderr, outcomes[1].stderr);
+    let preview = world.cli.json(["rewind", "undo", &last, "--dry-run"]);
+    assert_eq!((&preview["dry_run"], &preview["status"]), (&json!(true), &json!("done")));
+    assert_eq!((world.rows(), world.ledger()), (rows, ledger));
+    let undone = world.cli.json(["rewind", "undo", &last, "--yes"]);
+    assert_eq!(undone["restored_row_counts"], preview["restored_row_counts"]);
+    assert!(preview["restored_row_counts"]["tasks"].as_u64().is_some_and(|rows| rows > 0), "{preview}");
+    assert_eq!(undone["dry_run"], false);
+    let again = world.cli.refused(["rewind", "undo", &last, "--dry-run"]);
+    assert_eq!(again, (Some(1), "nothing_to_undo".to_owned()));
+}
+
+#[test]
 fn vectors_are_pruned_last_by_a_command_that_knows_the_rewind() {
     let world = World::devs();
     world.with_vectors(

@@ -26,7 +26,7 @@ use ic_rewind::{Options, RelationalRollbackEngine, RollbackSnapshot, Target, Tas
 pub use configure::{Configured, add_to_configuration, configuration_text, init};
 pub use git::{GitPlan, restore_command};
 pub use retention::give_up_archives;
-pub use undo::{Undone, undo};
+pub use undo::{Undone, preview_undo, undo};
 
 use crate::Kernel;
 use crate::checkpoint::{Settings, Warning};

@@ -2,7 +2,7 @@
 
 use ic_base::{Diagnosis, Result};
 
-use crate::archive::{Archive, ArchivedTable, Manifest, SCHEMA, rows_table};
+use crate::archive::{Archive, ArchivedTable, Manifest, SCHEMA, archived_column, rows_table};
 use crate::error::{RowNames, row_name};
 use crate::order::shown_key;
 use crate::plan::{CutTable, Line, Plan};
@@ -110,7 +110,9 @@ pub(crate) fn check_survivors(
             session.attach(archive.path(), SCHEMA)?;
             attached = true;
         }
-        let was_deleted = points_into_archive(session, key, n, table)?;
+        // A reference by a column that is not archived is never known to be an old one.
+        let was_deleted = points_into_archive(session, key, name, (n, table))?;
+        let was_deleted = was_deleted.unwrap_or_else(|| "TRUE".to_owned());
         let row_key = catalog.table(&key.child).map(TableInfo::key).unwrap_or_default();
         let row_key: Vec<String> = row_key.iter().map(|k| format!("c.{k}")).collect();
         let sql = format!(
@@ -129,18 +131,18 @@ pub(crate) fn check_survivors(
     Ok(())
 }
 
-/// SQL that is true for rows `c` whose parent by `key` was archived, compared as the parent's columns are.
-fn points_into_archive(
+/// SQL that is true for rows whose parent by `key` was archived, compared as the parent's columns are. `None` where that cannot be
+/// told: generated columns are not archived.
+pub(crate) fn points_into_archive(
     session: &Session,
     key: &ForeignKey,
-    n: usize,
-    table: &ArchivedTable,
-) -> Result<String> {
+    name: impl Fn(&str) -> Option<String>,
+    (n, table): (usize, &ArchivedTable),
+) -> Result<Option<String>> {
     let (mut own, mut theirs) = (Vec::new(), Vec::new());
     for (from, to) in &key.columns {
-        let Some(place) = table.columns.iter().position(|c| c.eq_ignore_ascii_case(to)) else {
-            // A generated column is not archived; a reference by it is never known to be an old one.
-            return Ok("TRUE".to_owned());
+        let (Some(own_column), Some(archived)) = (name(from), archived_column(&table.columns, to)) else {
+            return Ok(None);
         };
         let collation = session.query_all(
             "SELECT x.coll FROM pragma_index_list(?1, 'main') AS i JOIN pragma_index_xinfo(i.name, 'main') AS x \
@@ -149,8 +151,8 @@ fn points_into_archive(
             |row| row.get::<_, String>(0),
         )?;
         let collation = collation.first().map_or("BINARY", String::as_str);
-        own.push(format!("c.{} COLLATE {}", quote(from), quote(collation)));
-        theirs.push(format!("c{place}"));
+        own.push(format!("{own_column} COLLATE {}", quote(collation)));
+        theirs.push(archived);
     }
-    Ok(format!("({}) IN (SELECT {} FROM {})", own.join(", "), theirs.join(", "), rows_table(n)))
+    Ok(Some(format!("({}) IN (SELECT {} FROM {})", own.join(", "), theirs.join(", "), rows_table(n))))
 }

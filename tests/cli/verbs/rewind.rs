@@ -139,6 +139,7 @@ fn undo() {
         project.ok("rewind to T1 --yes");
     })
     .refuses("rewind undo 0a000021", 3, "confirmation_required")
+    .does("rewind undo 0a000021 --dry-run")
     .does("rewind undo 0a000021 --yes")
     .refuses("rewind undo 0a000021 --yes", 1, "nothing_to_undo")
     .refuses("rewind undo 7f3a9c21 --yes", 3, "rewind_not_found")

@@ -45,24 +45,24 @@ impl Verb {
     }
 }
 
-/// Whether it is to be done: by `--yes`, or by the answer to `text` on a terminal.
+/// Whether it is to be done: by `--yes`, or by the answer to `text` on a terminal. `look`: the command that only looks.
 ///
 /// Errors: `confirmation_required` where nobody can be asked.
 fn is_wanted(
     session: &Session,
     yes: bool,
-    question: &str,
+    (question, look): (&str, &str),
     text: impl FnOnce() -> Result<String>,
 ) -> Result<bool> {
     if yes {
         return Ok(true);
     }
-    require_somebody(session)?;
+    require_somebody(session, look)?;
     Session::ask(&text()?, question)
 }
 
 /// Errors: `confirmation_required` where nobody can be asked.
-fn require_somebody(session: &Session) -> Result<()> {
+fn require_somebody(session: &Session, look: &str) -> Result<()> {
     if session.can_ask() {
         return Ok(());
     }
@@ -70,7 +70,7 @@ fn require_somebody(session: &Session) -> Result<()> {
         Code::ConfirmationRequired,
         "A rewind writes into the application's database and the working tree, and nobody is here to be asked.",
     )
-    .hint("look first: ic rewind to TASK --dry-run, or ic rewind status; then: --yes"))
+    .hint(format!("look first: {look}; then: --yes")))
 }
 
 fn watch() -> Result<Watch> {

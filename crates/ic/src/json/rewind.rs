@@ -25,7 +25,7 @@ pub(crate) struct RewindJson {
     /// The rows that were deleted, by table in the order in which it was done; null until they are.
     #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
     deleted_row_counts: Option<Map<String, Value>>,
-    /// By an undo: the rows that are back, by table.
+    /// By an undo: the rows that are back, or with `dry_run` would be, by table.
     #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
     restored_row_counts: Option<Map<String, Value>>,
     /// planned, `git_done`, `db_done` or `vector_done`: what is done; null where there was nothing to do.
@@ -36,6 +36,8 @@ pub(crate) struct RewindJson {
     /// done, stopped, `in_progress`, undone or `nothing_to_do`.
     #[cfg_attr(test, schemars(extend("enum" = ["done", "stopped", "in_progress", "undone", "nothing_to_do"])))]
     status: &'static str,
+    /// By `undo --dry-run`: nothing was changed.
+    dry_run: bool,
     database: PathJson,
     /// Where the deleted rows are; null when they are not kept any more: it cannot be undone then.
     archive: Option<PathJson>,
@@ -97,6 +99,7 @@ impl From<&Entry> for RewindJson {
             stage: Some(entry.stage.as_str()),
             git,
             status: entry.status.as_str(),
+            dry_run: false,
             database: entry.database.as_path().into(),
             archive: entry.deleted.rows.as_ref().and_then(|_| entry.kept_archive()).map(PathJson::from),
             error: entry
@@ -116,7 +119,11 @@ impl From<&Entry> for RewindJson {
 impl RewindJson {
     /// A rewind that was undone by this call.
     pub(crate) fn undone(undone: &Undone) -> Self {
-        Self { restored_row_counts: Some(counts(&undone.restored)), ..Self::from(&undone.entry) }
+        Self {
+            restored_row_counts: Some(counts(&undone.restored)),
+            dry_run: undone.is_dry_run,
+            ..Self::from(&undone.entry)
+        }
     }
 
     /// The same with what went less well than it should have.
@@ -146,6 +153,7 @@ impl RewindJson {
             stage: None,
             git,
             status: "nothing_to_do",
+            dry_run: false,
             database: preview.database.as_path().into(),
             archive: None,
             error: None,

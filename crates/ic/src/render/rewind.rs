@@ -151,14 +151,17 @@ fn tree_back(entry: &Entry) -> String {
     restore_command(entry).map_or_else(String::new, |command| format!("To put the tree back: {command}\n"))
 }
 
-/// A rewind that was undone by this call.
+/// A rewind that was undone by this call, or would be.
 pub(crate) fn undone(undone: &Undone) -> String {
     let mut out = head(&undone.entry);
     out.push_str(&rows(
         undone.restored.iter().map(|(table, rows)| (table.as_str(), *rows)),
-        "put back",
-        style::GOOD,
+        if undone.is_dry_run { "would come back" } else { "put back" },
+        if undone.is_dry_run { style::WARN } else { style::GOOD },
     ));
+    if undone.is_dry_run {
+        return out + &styled(style::DIM, "The tree stays as it is.") + "\n";
+    }
     out.push_str(&tree_back(&undone.entry));
     out
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_rewind::journal::{self, Entry, Stage, Status};
-use ic_rewind::{Archive, Options};
+use ic_rewind::{Archive, Options, RelationalRollbackEngine, UndoReport};
 
 use super::{here, lock, open_remembered, store, vectors};
 use crate::Kernel;
@@ -16,6 +16,8 @@ pub struct Undone {
     pub entry: Entry,
     /// The rows that are back, by table; empty if none were gone.
     pub restored: Vec<(String, u64)>,
+    /// Whether this is what would be: nothing was changed.
+    pub is_dry_run: bool,
 }
 
 /// Puts the rows of a rewind back exactly as they were, and records it. A rewind that stopped is given up by it.
@@ -27,6 +29,29 @@ pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     let _lock = lock::database(store(kernel), &found.database, busy_timeout)?;
     let entry = here(kernel, kernel.read(|snapshot| journal::get(snapshot, &found.id))?);
+    require_undoable(kernel, &entry)?;
+    vectors::end_leftover(&entry)?;
+    let now = kernel.context.now();
+    let restored = put_back(busy_timeout, &entry, |engine, archive| engine.undo(archive, now))?;
+    let entry = kernel.write_late_too(|tx, now| {
+        journal::undone(tx, now, &entry)?;
+        journal::get(tx, &entry.id)
+    })?;
+    Ok(Undone { entry: here(kernel, entry), restored, is_dry_run: false })
+}
+
+/// What [`undo`] would do now. Nothing is locked or changed.
+///
+/// Errors: those of `undo`, but for what the application's triggers do and its constraints over expressions.
+pub fn preview_undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
+    let entry = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
+    require_undoable(kernel, &entry)?;
+    let restored = put_back(busy_timeout, &entry, |engine, archive| engine.preview_undo(archive))?;
+    Ok(Undone { entry, restored, is_dry_run: true })
+}
+
+/// Errors: `nothing_to_undo`; `dispatch_rolled_back` for a caller whose work was taken back.
+fn require_undoable(kernel: &Kernel, entry: &Entry) -> Result<()> {
     if entry.status == Status::Undone {
         return Err(Diagnosis::new(
             Code::NothingToUndo,
@@ -46,28 +71,20 @@ pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<
         .hint("archives are kept as long as checkpoints: rollback: retention: max-age, and the last keep-last of a database")
         .detail("rewind_id", entry.id.as_str()));
     }
-    kernel.read(|snapshot| kernel.calling_dispatch(snapshot).map(|_| ()))?;
-    vectors::end_leftover(&entry)?;
-    let archive = Archive::at(&entry.archive);
-    let restored = if entry.stage >= Stage::DbDone || archive.exists()? {
-        put_back(kernel, busy_timeout, &entry, &archive)?
-    } else {
-        Vec::new()
-    };
-    let entry = kernel.write_late_too(|tx, now| {
-        journal::undone(tx, now, &entry)?;
-        journal::get(tx, &entry.id)
-    })?;
-    Ok(Undone { entry: here(kernel, entry), restored })
+    kernel.read(|snapshot| kernel.calling_dispatch(snapshot).map(|_| ()))
 }
 
-/// The rows that are back, by this call or by an earlier one that could not record it.
+/// The rows that are back, by this call or by an earlier one that could not record it; `act` puts those of an archive back, or says
+/// which would come.
 fn put_back(
-    kernel: &Kernel,
     busy_timeout: Duration,
     entry: &Entry,
-    archive: &Archive,
+    act: impl FnOnce(&mut RelationalRollbackEngine, &Archive) -> Result<UndoReport>,
 ) -> Result<Vec<(String, u64)>> {
+    let archive = Archive::at(&entry.archive);
+    if entry.stage < Stage::DbDone && !archive.exists()? {
+        return Ok(Vec::new());
+    }
     let owner = archive.manifest()?.rewind_id;
     if owner != entry.id.as_str() {
         return Err(Diagnosis::new(
@@ -78,7 +95,7 @@ fn put_back(
     }
     let options = Options { busy_timeout: busy_timeout.max(Duration::from_millis(1)) };
     let mut engine = open_remembered(&entry.setup.target, options)?;
-    match engine.undo(archive, kernel.context.now()) {
+    match act(&mut engine, &archive) {
         Ok(report) => {
             let rows = report.restored_row_counts.iter();
             Ok(rows.map(|(table, rows)| (table.to_owned(), rows)).collect())

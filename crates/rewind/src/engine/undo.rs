@@ -12,7 +12,7 @@ use crate::config::Triggers;
 use crate::error::{RowNames, row_name};
 use crate::order::{shown_key, unsigned};
 use crate::plan::{Plan, UNDONE, refuse_triggers};
-use crate::references::{has_parent, is_reference};
+use crate::references::{has_parent, is_reference, points_into_archive};
 use crate::schema::{Catalog, Rowid, TableInfo, module};
 use crate::session::{Session, quote};
 use crate::value::{RowCounts, Scalar};
@@ -43,30 +43,17 @@ impl RelationalRollbackEngine {
         session.writing(|| {
             let catalog = Catalog::read(&session)?;
             let plan = Plan::new(&self.target, &catalog)?;
-            let tables = same_tables(&plan, &catalog, &manifest)?;
-            if is_there(&session, &plan, &catalog, &manifest, &tables)? {
-                return Err(Diagnosis::new(
-                    Code::NothingToUndo,
-                    format!("The rows that the rewind {} took away are all there.", manifest.rewind_id),
-                ));
-            }
-            let mut restored = RowCounts::default();
+            let tables = fitting_tables(&session, &plan, &catalog, &manifest)?;
             for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate().rev() {
-                refuse_conflicts(&session, info, table, n)?;
                 put_back(&session, info, table, n)?;
-                restored.push(&info.name, table.rows);
             }
             for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate() {
                 if missing_from(&session, info, table, n)? > 0 {
                     return Err(unexpected(&info.name, "Some rows would not come back as they were"));
                 }
-                refuse_lost_parents(&session, &plan, info, table, n)?;
+                refuse_lost_parents(&session, &plan, (info, table, n), &[])?;
             }
-            let report = UndoReport {
-                rewind_id: manifest.rewind_id.clone(),
-                task_id: manifest.task_id.clone(),
-                restored_row_counts: restored,
-            };
+            let report = UndoReport::of(&manifest);
             if let Some(audit) = &plan.audit {
                 let entry = audit::Entry {
                     event: UNDONE,
@@ -81,6 +68,74 @@ impl RelationalRollbackEngine {
             Ok(report)
         })
     }
+
+    /// What [`undo`](Self::undo) would do now. Nothing is locked or changed.
+    ///
+    /// Errors: those of `undo`, but for what the application's triggers and its constraints over expressions do: only `undo` runs into
+    /// them.
+    pub fn preview_undo(&self, archive: &Archive) -> Result<UndoReport> {
+        self.beside(archive, |session, catalog, manifest| {
+            let plan = Plan::new(&self.target, catalog)?;
+            let tables = fitting_tables(session, &plan, catalog, manifest)?;
+            for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate() {
+                refuse_lost_parents(session, &plan, (info, table, n), &manifest.tables)?;
+            }
+            Ok(UndoReport::of(manifest))
+        })
+    }
+}
+
+impl UndoReport {
+    fn of(manifest: &Manifest) -> Self {
+        let mut rows = RowCounts::default();
+        for table in manifest.tables.iter().rev() {
+            rows.push(&table.name, table.rows);
+        }
+        Self {
+            rewind_id: manifest.rewind_id.clone(),
+            task_id: manifest.task_id.clone(),
+            restored_row_counts: rows,
+        }
+    }
+}
+
+/// The tables of the archive as they are now, when its rows are gone from them and fit into them. Errors: `nothing_to_undo`, `conflict`.
+fn fitting_tables<'a>(
+    session: &Session,
+    plan: &Plan,
+    catalog: &'a Catalog,
+    manifest: &Manifest,
+) -> Result<Vec<&'a TableInfo>> {
+    let tables = same_tables(plan, catalog, manifest)?;
+    require_whole(session, manifest)?;
+    if is_there(session, plan, catalog, manifest, &tables)? {
+        return Err(Diagnosis::new(
+            Code::NothingToUndo,
+            format!("The rows that the rewind {} took away are all there.", manifest.rewind_id),
+        ));
+    }
+    for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate().rev() {
+        refuse_conflicts(session, info, table, n)?;
+    }
+    Ok(tables)
+}
+
+/// Errors: `corrupt` if the archive does not hold as many rows as it says.
+fn require_whole(session: &Session, manifest: &Manifest) -> Result<()> {
+    for (n, table) in manifest.tables.iter().enumerate() {
+        let sql = format!("SELECT count(*) FROM {}", rows_table(n));
+        let held = session.query_one(&sql, &[], |row| row.get(0)).map(unsigned)?;
+        if held != table.rows {
+            let rows = format!("{} rows of {} were archived, and {held} are there", table.rows, table.name);
+            return Err(Diagnosis::new(
+                Code::Corrupt,
+                format!("The archive of the rewind {} is damaged: {rows}.", manifest.rewind_id),
+            )
+            .hint("put a whole copy of it in its place, and undo again; nothing was changed")
+            .detail("table", table.name.as_str()));
+        }
+    }
+    Ok(())
 }
 
 /// The tables of the archive as they are now. Errors: `conflict` when one is not what it was.
@@ -197,19 +252,23 @@ fn put_back(session: &Session, info: &TableInfo, table: &ArchivedTable, n: usize
     Err(unexpected(&info.name, &format!("{} rows are archived but {restored} came back", table.rows)))
 }
 
-/// Errors: `conflict` when rows came back whose parents were deleted since.
+/// Errors: `conflict` when rows came back whose parents were deleted since. `to_come`: the archived tables whose rows are still to come
+/// back.
 fn refuse_lost_parents(
     session: &Session,
     plan: &Plan,
-    info: &TableInfo,
-    table: &ArchivedTable,
-    n: usize,
+    (info, table, n): (&TableInfo, &ArchivedTable, usize),
+    to_come: &[ArchivedTable],
 ) -> Result<()> {
     let keys = plan.keys.iter().filter(|key| key.child == info.name);
     for (key, were_orphans) in keys.zip(&table.orphans) {
         let name = |column: &str| archived_column(&table.columns, column).map(|c| format!("a.{c}"));
         let (Some(refers), Some(parent)) = (is_reference(key, name), has_parent(key, name)) else { continue };
-        let orphans = format!("FROM {} AS a WHERE {refers} AND NOT {parent}", rows_table(n));
+        let mut orphans = format!("FROM {} AS a WHERE {refers} AND NOT {parent}", rows_table(n));
+        for (p, parents) in to_come.iter().enumerate().filter(|(_, parents)| parents.name == key.parent) {
+            let comes_too = points_into_archive(session, key, name, (p, parents))?;
+            orphans.push_str(&format!(" AND NOT {}", comes_too.unwrap_or_else(|| "TRUE".to_owned())));
+        }
         let now =
             session.query_one(&format!("SELECT count(*) {orphans}"), &[], |row| row.get(0)).map(unsigned)?;
         if now <= *were_orphans {

@@ -82,7 +82,23 @@ impl App {
     }
 
     pub(super) fn undo(&self, archive: &Archive) -> Result<UndoReport> {
-        self.try_engine()?.undo(archive, NOW)
+        let before = self.full_dump();
+        let preview = self.try_engine()?.preview_undo(archive);
+        assert_eq!(self.full_dump(), before, "a preview changes nothing");
+        let undone = self.try_engine()?.undo(archive, NOW);
+        match (&preview, &undone) {
+            (Ok(preview), Ok(undone)) => assert_eq!(preview, undone),
+            (Err(preview), Err(undone)) => {
+                assert_eq!((preview.code(), preview.message()), (undone.code(), undone.message()));
+            }
+            // What a constraint over an expression refuses is not seen before, nor what a trigger does.
+            (Ok(_), Err(undone)) => {
+                let later = ["constraint failed", "would not come back as they were"];
+                assert!(later.iter().any(|what| undone.message().contains(what)), "{undone}");
+            }
+            (Err(preview), _) => panic!("refused for nothing: {preview}"),
+        }
+        undone
     }
 
     /// Writes a virtual table into the schema that cannot be made here, beside a table that its module would own.

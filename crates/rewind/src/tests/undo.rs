@@ -185,7 +185,8 @@ fn archives_that_are_missing_foreign_newer_or_damaged_are_refused() {
     assert_eq!(change("UPDATE manifest SET json = x'00'").code(), Code::Corrupt);
     assert_eq!(change("DELETE FROM manifest").code(), Code::Corrupt);
     let error = change("DELETE FROM rows_0");
-    assert!(error.message().contains("rows are archived but 0 came back"), "{error}");
+    assert_eq!(error.code(), Code::Corrupt);
+    assert!(error.message().contains("3 rows of agent_logs were archived, and 0 are there"), "{error}");
     std::fs::write(app.file("copy"), [1; 5000]).unwrap();
     assert_eq!(app.undo(&Archive::at(app.file("copy"))).unwrap_err().code(), Code::ForeignDatabase);
     assert_eq!(app.full_dump(), before);

@@ -37,7 +37,7 @@ impl Resume {
             settings => settings?,
         };
         let text = || rewind::show(&kernel, Some(&self.id)).map(|entry| render::rewind::entry(&entry));
-        if !is_wanted(session, self.yes, "Go on?", text)? {
+        if !is_wanted(session, self.yes, ("Go on?", "ic rewind status"), text)? {
             return Ok(Exit::No);
         }
         let entry = rewind::resume(&kernel, &settings, &self.id, &watch()?)?;

@@ -81,7 +81,7 @@ impl To {
             rewind::preview(&kernel, &settings, &setup, &request)
                 .map(|preview| render::rewind::preview(&preview))
         };
-        if !is_wanted(session, self.yes, "Rewind?", text)? {
+        if !is_wanted(session, self.yes, ("Rewind?", "ic rewind to TASK --dry-run"), text)? {
             return Ok(Exit::No);
         }
         match rewind::rewind(&kernel, &settings, &setup, &request, &watch()?)? {

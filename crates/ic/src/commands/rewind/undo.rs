@@ -7,7 +7,7 @@ use ic_ops::rewind;
 use super::is_wanted;
 use crate::exit::Exit;
 use crate::json::RewindJson;
-use crate::render;
+use crate::render::{self, shell_word};
 use crate::session::Session;
 
 /// Put the rows of a rewind back, exactly as they were.
@@ -16,11 +16,15 @@ use crate::session::Session;
 /// names the checkpoint that has it as it was before, and the command that restores it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  ic rewind undo 3f9a12c4 --dry-run                               # which rows would come back
   ic rewind undo 3f9a12c4 --yes
   ic rewind undo 3f9a12c4 --yes --json | jq -r .git.restore      # and the tree, if it was moved")]
 pub(crate) struct Undo {
     /// The rewind: an id, or the end of one
     id: String,
+    /// Say which rows would come back and what stands in the way, and change nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -29,12 +33,21 @@ pub(crate) struct Undo {
 impl Undo {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let text = || rewind::show(&kernel, Some(&self.id)).map(|entry| render::rewind::entry(&entry));
-        if !is_wanted(session, self.yes, "Put its rows back?", text)? {
+        let busy_timeout = session.options().busy_timeout;
+        let preview = || rewind::preview_undo(&kernel, busy_timeout, &self.id);
+        if self.dry_run {
+            return finish(session, &preview()?);
+        }
+        let text = || preview().map(|preview| render::rewind::undone(&preview));
+        let look = format!("ic rewind undo {} --dry-run", shell_word(&self.id));
+        if !is_wanted(session, self.yes, ("Put its rows back?", &look), text)? {
             return Ok(Exit::No);
         }
-        let undone = rewind::undo(&kernel, session.options().busy_timeout, &self.id)?;
-        session.output.record(&RewindJson::undone(&undone), || render::rewind::undone(&undone))?;
-        Ok(Exit::Done)
+        finish(session, &rewind::undo(&kernel, busy_timeout, &self.id)?)
     }
+}
+
+fn finish(session: &mut Session, undone: &rewind::Undone) -> Result<Exit> {
+    session.output.record(&RewindJson::undone(undone), || render::rewind::undone(undone))?;
+    Ok(Exit::Done)
 }
