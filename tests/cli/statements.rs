@@ -130,6 +130,7 @@ const CALLS: &[&str] = &[
     "rollback list",
     "rollback list @",
     "rollback show {rollback}",
+    "rollback undo {rollback} --dry-run",
     "rollback undo {rollback} --yes",
     "compensation add @ --step lost --exec -- false",
     "run rollback @ --to-phase planned --layer=workflow,effects --include-target --yes",

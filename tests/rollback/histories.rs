@@ -153,7 +153,15 @@ fn the_dry_run_is_the_real_run_and_undone_and_done_again_is_done_once() {
         assert_eq!(world.rows(), rows_at_the_cut(&crossings, to, include_target), "{when}: rows at the cut");
         let once = world.state();
         let id = real["rollback_id"].as_str().expect("an id");
-        world.ic(&["rollback", "undo", id, "--without-effects", "--yes"]);
+        let undo = ["rollback", "undo", id, "--without-effects", "--json"];
+        let dump = world.cli.dump();
+        let preview = world.cli.json(undo.iter().chain(&["--dry-run"]));
+        assert_eq!(world.cli.dump(), dump, "{when}: the preview of the undo wrote something");
+        world.state().assert_is(&once, &format!("{when}: previewed"));
+        let undone = world.cli.json(undo.iter().chain(&["--yes"]));
+        for part in ["data", "effects_left", "dispatches_left", "agents_left"] {
+            assert_eq!(preview[part], undone[part], "{when}: {part}");
+        }
         world.state().assert_outside_is(&before, &format!("{when}: undone"));
         assert_eq!(world.status(), status, "{when}: undone");
         world.roll_back(to, &more[..more.len() - 2]);

@@ -216,6 +216,12 @@ fn an_aborted_undo_is_finished_by_itself_or_by_resume() {
                 assert_eq!(world.status(), "rolling_back@a", "{when}");
                 let refused = world.cli.refused(["run", "advance", &world.run]);
                 assert_eq!(refused, (Some(1), "rolling_back".to_owned()), "{when}");
+                let dump = world.cli.dump();
+                let preview =
+                    world.cli.run(["rollback", "undo", &id, "--without-effects", "--dry-run", "--json"]);
+                // In the midst of a restore nobody can say what is left of it.
+                assert!(preview.code == Some(0) || preview.error() == "conflict", "{when}: {preview:?}");
+                assert_eq!(world.cli.dump(), dump, "{when}: previewed");
                 let resume = ["rollback", "resume", &id, "--yes", "--json"];
                 call(world, if n % 2 == 0 { &resume } else { &undo }, when);
             }

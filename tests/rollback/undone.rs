@@ -4,13 +4,21 @@ use serde_json::json;
 
 use crate::world::{World, asked};
 
-/// Calls that must be refused with this code, changing nothing; returns the error line.
+/// Calls that must be refused with this code, changing nothing, and their previews likewise; returns the error line.
 fn refused(world: &World, words: &[&str], code: &str) -> String {
     let (dump, before) = (world.cli.dump(), world.state());
+    let preview = words.contains(&"undo").then(|| {
+        let words = words.iter().map(|word| if *word == "--yes" { "--dry-run" } else { word });
+        world.cli.run(words)
+    });
+    assert_eq!(world.cli.dump(), dump, "the preview of {words:?}");
     let outcome = world.cli.run(words);
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), code), "{words:?}: {outcome:?}");
     assert_eq!(without_owners(&world.cli.dump()), without_owners(&dump), "{words:?}");
     world.state().assert_is(&before, &format!("{words:?}"));
+    if let Some(preview) = preview {
+        assert_eq!((preview.code, &preview.stderr), (outcome.code, &outcome.stderr), "{words:?}");
+    }
     outcome.stderr
 }
 
@@ -21,6 +29,32 @@ fn without_owners(dump: &str) -> String {
 
 fn id_of(report: &serde_json::Value) -> String {
     report["rollback_id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn the_preview_of_an_undo_is_the_undo() {
+    let world = World::story_with_rows();
+    let id = id_of(&world.roll_back("a", &[]));
+    let undo = ["rollback", "undo", &id, "--without-effects"];
+    let (dump, before) = (world.cli.dump(), world.state());
+    let preview = world.cli.json(undo.iter().chain(&["--dry-run"]));
+    assert_eq!(world.cli.dump(), dump);
+    world.state().assert_is(&before, "previewed");
+    assert_eq!((&preview["dry_run"], &preview["status"]), (&json!(true), &json!("done")));
+    let text = world.cli.ok(undo.iter().chain(&["--dry-run", "--format=text"]));
+    assert!(text.contains("would undo") && text.contains("--without-effects --yes"), "{text}");
+    let undone = world.cli.json(undo.iter().chain(&["--yes"]));
+    assert_eq!(undone["dry_run"], false);
+    for part in ["data", "effects_left", "dispatches_left", "agents_left", "resume"] {
+        assert_eq!(preview[part], undone[part], "{part}");
+    }
+    let changes = |report: &serde_json::Value| -> Vec<serde_json::Value> {
+        report["files"].as_array().expect("reports").iter().map(|one| one["changes"].clone()).collect()
+    };
+    assert!(changes(&undone).iter().any(|one| one.as_array().is_some_and(|all| !all.is_empty())), "{undone}");
+    assert_eq!(changes(&preview), changes(&undone));
+    let again = world.cli.refused(undo.iter().chain(&["--dry-run"]));
+    assert_eq!(again, (Some(1), "conflict".to_owned()));
 }
 
 #[test]

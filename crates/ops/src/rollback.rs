@@ -29,7 +29,7 @@ pub use leaving::LeavingCommit;
 pub use plan::{Plan, make as plan};
 pub use table::redact;
 pub(crate) use tree::files_of_database;
-pub use undo::{UndoRequest, abandon, undo};
+pub use undo::{UndoRequest, abandon, preview_undo, undo};
 pub use whole::{
     Effects, Outcome, Parts, ResumeRequest, Whole, WholeRequest, WholeStatus, is_at_work, named, resume,
     roll_back,

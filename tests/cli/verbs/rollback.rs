@@ -59,6 +59,7 @@ fn undo() {
     Page::of("ic rollback undo", rolled_back)
         .refuses("rollback undo 0a000008", 3, "confirmation_required")
         .refuses("rollback undo 7f3a9c21 --yes", 3, "rollback_not_found")
+        .does("rollback undo 0a000008 --dry-run")
         .does("rollback undo 0a000008 --yes")
         .refuses("rollback undo 0a000008 --yes", 1, "conflict")
         .ends();

@@ -11,7 +11,7 @@ use crate::commands::input;
 use crate::commands::workflow::Watch as Progress;
 use crate::exit::Exit;
 use crate::json::{RememberedJson, RollbackShowJson, RollbackUndoneJson};
-use crate::render;
+use crate::render::{self, shell_word};
 use crate::session::Session;
 use crate::signals;
 
@@ -102,6 +102,7 @@ pub(crate) struct Abandon {
 /// and no agent is revived. Meanwhile the run is closed; after a failure or a crash the same call, or ic rollback resume, goes on.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  ic rollback undo 3f9a12c4 --dry-run
   ic rollback undo 3f9a12c4 --yes
   ic rollback undo 3f9a12c4 --without-effects --yes    # effects that it undid are not made again
 
@@ -115,6 +116,9 @@ pub(crate) struct Undo {
     /// Take everything else back, though effects that it undid cannot be made again
     #[arg(long)]
     without_effects: bool,
+    /// Say what would be put back and what stands in the way, and change nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -172,7 +176,7 @@ impl Resume {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let skip_effects = input::labels("--skip-effect", &self.skip_effect)?;
-        if !confirm(session, self.yes, &self.id, "Go on with it?")? {
+        if !confirm_shown(session, self.yes, &self.id, "Go on with it?")? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
@@ -194,7 +198,7 @@ impl Resume {
 impl Abandon {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
-        if !confirm(session, self.yes, &self.id, "Give it up?")? {
+        if !confirm_shown(session, self.yes, &self.id, "Give it up?")? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
@@ -208,12 +212,23 @@ impl Abandon {
 impl Undo {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
-        if !confirm(session, self.yes, &self.id, "Take this rollback back?")? {
+        let request = UndoRequest { rollback: &self.id, without_effects: self.without_effects, reason };
+        let preview = || {
+            let kernel = session.kernel()?;
+            let settings = settings(session, &kernel, &self.id)?;
+            rollback::preview_undo(&kernel, &settings, &request, &watch()?)
+        };
+        if self.dry_run {
+            let preview = preview()?;
+            return finish(session, &preview);
+        }
+        let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
+        let text = || preview().map(|preview| render::rollback::undone(&preview));
+        if !confirm(session, self.yes, ("Take this rollback back?", &look), text)? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
         let settings = settings(session, &kernel, &self.id)?;
-        let request = UndoRequest { rollback: &self.id, without_effects: self.without_effects, reason };
         let undone = rollback::undo(&kernel, &settings, &request, &watch()?)?;
         finish(session, &undone)
     }
@@ -231,21 +246,34 @@ fn settings(session: &Session, kernel: &Kernel, reference: &str) -> Result<Setti
 
 fn finish(session: &mut Session, undone: &Undone) -> Result<Exit> {
     session.output.record(&RollbackUndoneJson::from(undone), || render::rollback::undone(undone))?;
-    Ok(if undone.seq.is_some() { Exit::Done } else { Exit::Partly })
+    Ok(if undone.seq.is_some() || undone.is_dry_run { Exit::Done } else { Exit::Partly })
 }
 
-/// Shows the rollback and asks on a terminal. Errors: `confirmation_required` where nobody can be asked.
-fn confirm(session: &Session, yes: bool, reference: &str, question: &str) -> Result<bool> {
+/// Shows `text` and asks on a terminal. `look`: the command that only looks. Errors: `confirmation_required` where nobody can be asked.
+fn confirm(
+    session: &Session,
+    yes: bool,
+    (question, look): (&str, &str),
+    text: impl FnOnce() -> Result<String>,
+) -> Result<bool> {
     if yes {
         return Ok(true);
     }
     if session.can_ask() {
-        let (remembered, steps) = rollback::named(&session.kernel()?, reference)?;
-        return Session::ask(&(render::rollback::show(&remembered, &steps, false) + "\n"), question);
+        return Session::ask(&(text()? + "\n"), question);
     }
     Err(Diagnosis::new(
         Code::ConfirmationRequired,
         "This works outside of the ledger, and nobody is here to be asked.",
     )
-    .hint(format!("look first: ic rollback show {reference}; then: --yes")))
+    .hint(format!("look first: {look}; then: --yes")))
+}
+
+/// As [`confirm`], with the rollback as it is.
+fn confirm_shown(session: &Session, yes: bool, reference: &str, question: &str) -> Result<bool> {
+    let look = format!("ic rollback show {}", shell_word(reference));
+    confirm(session, yes, (question, &look), || {
+        let (remembered, steps) = rollback::named(&session.kernel()?, reference)?;
+        Ok(render::rollback::show(&remembered, &steps, false))
+    })
 }

@@ -18,7 +18,7 @@ use super::data::{self, Data};
 use super::quiet;
 use super::steps::{self, Course, Step, StepKind, StepState};
 use super::table::{self, Remembered, RollbackStatus};
-use super::tree;
+use super::tree::{self, Look};
 use crate::checkpoint::{Report, Watch};
 use crate::compensation::Saga;
 use crate::home::require_own_project;
@@ -40,6 +40,8 @@ pub struct Undone {
     pub seq: Option<Seq>,
     /// It had been taken back before, and this is what was passed over then. The run stays where it is.
     pub is_rest: bool,
+    /// Whether this is what would be: nothing was changed.
+    pub is_dry_run: bool,
 }
 
 /// A way back that was begun, now or by a process that died.
@@ -202,9 +204,11 @@ impl Way<'_, '_> {
     }
 
     fn tree(&self, until: Seq, done: &mut Done, watch: &Watch) -> Result<()> {
-        let found = tree::to_put_back(self.saga, &self.remembered, (until, self.force), watch)?;
+        let (ground, look) =
+            ((self.saga.kernel, self.saga.settings), Look { until, force: self.force, dry_run: false });
+        let found = tree::to_put_back(ground, &self.remembered, look, watch)?;
         let Some(found) = found else { return Ok(()) };
-        let put_back = tree::put_back(&found, self.force, &mut done.tree, watch);
+        let put_back = tree::put_back(&found, (false, self.force), &mut done.tree, watch);
         done.is_any |= done.tree.iter().any(|report| report.safety_id.is_some());
         put_back?;
         let failed = done.tree.last().and_then(|report| report.failed.first());
@@ -258,7 +262,8 @@ impl Way<'_, '_> {
             .saga
             .kernel
             .read(|snapshot| Ok((table::get(snapshot, id)?, steps::of_rollback(snapshot, id)?)))?;
-        Ok(Undone { remembered, steps, tree: done.tree, data: done.data, effects, seq, is_rest: false })
+        let (is_rest, is_dry_run) = (false, false);
+        Ok(Undone { remembered, steps, tree: done.tree, data: done.data, effects, seq, is_rest, is_dry_run })
     }
 
     /// The run is where it was, and what was marked counts again.

@@ -11,16 +11,17 @@ use ic_checkpoint::lock::Mode;
 use ic_checkpoint::record::{Kind, Link};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::Restore;
+use ic_phase::run;
 use ic_saga::Action;
 use ic_store::{Snapshot, path_bytes, path_from_bytes};
 use serde_json::{Value, json};
 
-use super::layer::Layer;
 use super::preflight::{has_tree, require_project};
 use super::steps::{self, Step, StepKind, StepState};
 use super::table::Remembered;
+use crate::Kernel;
 use crate::checkpoint::shot::Purpose;
-use crate::checkpoint::{self, Report, RestoreRequest, Watch, Which, Workspace};
+use crate::checkpoint::{self, Report, RestoreRequest, Settings, Watch, Which, Workspace};
 use crate::compensation::{Saga, UndoPlan};
 
 /// The restores of a rollback, in the tree that they changed.
@@ -118,33 +119,47 @@ pub(crate) fn files_of_database(root: &Path, database: &Path) -> BTreeSet<Vec<u8
     files.into_iter().collect()
 }
 
+/// How the tree of a rollback is looked at before it is put back.
+#[derive(Clone, Copy)]
+pub(super) struct Look {
+    /// The rollback's restores lie before this event.
+    pub(super) until: Seq,
+    /// What somebody changed is put back, too.
+    pub(super) force: bool,
+    /// Nothing is changed, not even to finish what was interrupted.
+    pub(super) dry_run: bool,
+}
+
 /// What is to be put back of files and git's state, when nothing stands against it; `None`: nothing.
 ///
 /// Errors: `conflict` if somebody changed since what the rollback restored, or recorded it; `foreign_commits`, `work_running`: nothing
 /// is changed. `force`: none of them.
 pub(super) fn to_put_back<'k>(
-    saga: &Saga<'k>,
+    (kernel, settings): (&'k Kernel, &'k Settings),
     remembered: &Remembered,
-    (until, force): (Seq, bool),
+    look: Look,
     watch: &Watch,
 ) -> Result<Option<TreeBack<'k>>> {
-    let has_tree = remembered.layers.iter().any(|layer| matches!(layer, Layer::Files | Layer::Git));
-    let target =
-        saga.kernel.read(|snapshot| ic_checkpoint::record::of_advance(snapshot, remembered.cut_seq))?;
-    let Some(target) = target.filter(|_| has_tree) else { return Ok(None) };
-    let run = saga.run()?;
-    let steps = saga.kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
+    let target = kernel.read(|snapshot| ic_checkpoint::record::of_advance(snapshot, remembered.cut_seq))?;
+    let Some(target) = target.filter(|_| has_tree(&remembered.layers)) else { return Ok(None) };
+    let (run, steps) = kernel.read(|snapshot| {
+        Ok((run::get(snapshot, &remembered.run_id)?, steps::of_rollback(snapshot, &remembered.id)?))
+    })?;
     let safety = steps.iter().find_map(|step| step.detail["safety"][0].as_str());
     let kept = safety.map_or_else(|| target.id.clone(), |id| CheckpointId::from_ledger(id.to_owned()));
     require_project(&run, &kept, "put it back there, then call again")?;
-    let workspace = Workspace::of_run(saga.kernel, &run, saga.settings)?;
+    let workspace = Workspace::of_run(kernel, &run, settings)?;
     // One that was interrupted is taken back like the others, once it is finished.
-    checkpoint::settle(&workspace, watch)?;
+    if look.dry_run {
+        require_settled(&workspace)?;
+    } else {
+        checkpoint::settle(&workspace, watch)?;
+    }
     let mut restores = checkpoint::restores_since(&workspace, &target.id, remembered.seq)?;
-    restores.retain(|restore| restore.seq < until);
-    let effects = saga.kernel.read(|snapshot| changed_by_effects(snapshot, remembered))?;
+    restores.retain(|restore| restore.seq < look.until);
+    let effects = kernel.read(|snapshot| changed_by_effects(snapshot, remembered))?;
     let tree = TreeBack { workspace, restores, effects };
-    if force {
+    if look.force {
         return Ok(Some(tree));
     }
     require_untouched(&tree.workspace, &tree.restores)?;
@@ -164,15 +179,26 @@ pub(super) fn to_put_back<'k>(
     Ok(Some(tree))
 }
 
+/// Errors: `conflict` while a restore of the tree was interrupted: what is there is neither as it was nor as it will be.
+fn require_settled(workspace: &Workspace<'_>) -> Result<()> {
+    let Some(note) = checkpoint::settle_note(workspace)? else { return Ok(()) };
+    Err(Diagnosis::new(
+        Code::Conflict,
+        format!("Nobody can say yet what would be put back: {}.", note.message),
+    ))
+}
+
 impl TreeBack<'_> {
     /// Puts back what undoing the effects changed in the tree.
     fn undo_what_effects_changed(
         &self,
         (before, after): (&CheckpointId, &CheckpointId),
-        force: bool,
+        (dry_run, force): (bool, bool),
         watch: &Watch,
     ) -> Result<Option<Report>> {
-        let request = RestoreRequest { force, ..request(before.as_str(), Strategy::FilesOnly) };
+        // Before the restores are taken back, the tree is not as the effects left it.
+        let force = force || dry_run;
+        let request = RestoreRequest { dry_run, force, ..request(before.as_str(), Strategy::FilesOnly) };
         checkpoint::take_changes_back(&self.workspace, (before, after), &request, watch)
     }
 
@@ -210,15 +236,15 @@ fn by_hand(restore: &Restore, error: Diagnosis) -> Diagnosis {
 }
 
 /// Puts files and git's state back as they were before the rollback touched them, newest restore first. A path that does not come
-/// back ends it: the last report names it.
+/// back ends it: the last report names it. `dry_run`: the reports say what that would do to the tree as it is now.
 pub(super) fn put_back(
     tree: &TreeBack<'_>,
-    force: bool,
+    (dry_run, force): (bool, bool),
     reports: &mut Vec<Report>,
     watch: &Watch,
 ) -> Result<()> {
     for restore in tree.restores.iter().rev() {
-        let report = tree.take_back(restore, (false, force), watch)?;
+        let report = tree.take_back(restore, (dry_run, force), watch)?;
         let is_whole = report.failed.is_empty();
         reports.push(report);
         if !is_whole {
@@ -226,7 +252,7 @@ pub(super) fn put_back(
         }
     }
     if let Some((before, after)) = &tree.effects {
-        reports.extend(tree.undo_what_effects_changed((before, after), force, watch)?);
+        reports.extend(tree.undo_what_effects_changed((before, after), (dry_run, force), watch)?);
     }
     Ok(())
 }

@@ -5,18 +5,22 @@
 //! is [`super::back`].
 
 use ic_base::{Result, Seq};
+use ic_phase::run;
+use ic_saga::owner::OwnerLock;
 use ic_store::Snapshot;
 
 use super::back::{self, Undone, Way};
 use super::carry::carry_on;
+use super::data;
 use super::quiet::{require_done, require_no_effects, require_quiet, settled, undone_effects};
-use super::steps::{self, Course, StepKind};
+use super::steps::{self, Course, StepKind, StepState};
 use super::table::{self, Remembered, RollbackStatus};
-use super::tree;
+use super::tree::{self, Look};
 use super::whole::{require_undisturbed, take_unfinished};
 use crate::Kernel;
 use crate::checkpoint::{Settings, Watch};
 use crate::compensation::{Saga, Sink};
+use crate::home::require_own_project;
 
 /// What is to be undone, and how.
 #[derive(Debug, Clone, Copy)]
@@ -40,24 +44,11 @@ pub fn undo(
     request: &UndoRequest<'_>,
     watch: &Watch,
 ) -> Result<Undone> {
-    let check = |snapshot: &Snapshot<'_>, reference: &str| {
-        let remembered = table::resolve(snapshot, reference)?;
-        if is_being_undone(snapshot, &remembered)? || has_rest(snapshot, &remembered)? {
-            return Ok((remembered, None));
-        }
-        require_done(&remembered)?;
-        let until = settled(snapshot, &remembered)?.seq;
-        require_quiet(snapshot, &remembered, until)?;
-        if !request.without_effects {
-            require_no_effects(&undone_effects(snapshot, &remembered, until)?)?;
-        }
-        Ok((remembered, Some(until)))
-    };
-    let (remembered, _) = kernel.read(|snapshot| check(snapshot, request.rollback))?;
+    let (remembered, _) = kernel.read(|snapshot| undoable(snapshot, request, request.rollback))?;
     let mut saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
     saga.interrupted = watch.interrupted.clone();
     // Whoever had the run before may have taken it back already.
-    let (remembered, until) = kernel.read(|snapshot| check(snapshot, remembered.id.as_str()))?;
+    let (remembered, until) = kernel.read(|snapshot| undoable(snapshot, request, remembered.id.as_str()))?;
     if remembered.status.is_over() && until.is_none() {
         let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
         let way = Way { saga: &saga, remembered, course: steps::course(&all), force: false };
@@ -68,7 +59,8 @@ pub fn undo(
         turn_back(&way)?;
         return way.go(None, watch);
     };
-    tree::to_put_back(&saga, &way.remembered, (until, false), watch)?;
+    let look = Look { until, force: false, dry_run: false };
+    tree::to_put_back((kernel, settings), &way.remembered, look, watch)?;
     let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &way.remembered.id))?;
     if !all.iter().any(back::is_outside) {
         let check = |snapshot: &Snapshot<'_>| require_quiet(snapshot, &way.remembered, until);
@@ -77,6 +69,73 @@ pub fn undo(
     require_undisturbed(&saga)?;
     let before = way.begin(request.reason, |snapshot| require_quiet(snapshot, &way.remembered, until))?;
     way.go(Some(&before), watch)
+}
+
+/// What [`undo`] would do now. Nothing is changed or locked, and the run stays as it is.
+///
+/// Errors: those of `undo`; `conflict`, too, while a restore of the tree was interrupted, which `undo` finishes first.
+pub fn preview_undo(
+    kernel: &Kernel,
+    settings: &Settings,
+    request: &UndoRequest<'_>,
+    watch: &Watch,
+) -> Result<Undone> {
+    let (remembered, until, steps) = kernel.read(|snapshot| {
+        kernel.calling_dispatch(snapshot)?;
+        let (remembered, until) = undoable(snapshot, request, request.rollback)?;
+        let steps = steps::of_rollback(snapshot, &remembered.id)?;
+        Ok((remembered, until, steps))
+    })?;
+    OwnerLock::require_free(crate::rewind::store(kernel), &remembered.run_id)?;
+    let is_rest = remembered.status.is_over() && until.is_none();
+    let is_left = |kind: StepKind| {
+        steps.iter().find(|step| step.kind == kind).filter(|step| match step.state {
+            StepState::Pending => false,
+            StepState::Skipped => is_rest || until.is_some(),
+            StepState::Running | StepState::Done | StepState::Failed => !is_rest,
+        })
+    };
+    let (until, effects) = kernel.read(|snapshot| {
+        let until = settled(snapshot, &remembered)?.seq;
+        if is_rest {
+            return table::require_finished(snapshot, &remembered.run_id).map(|()| (until, Vec::new()));
+        }
+        Ok((until, undone_effects(snapshot, &remembered, until)?))
+    })?;
+    let (mut data, mut tree) = (None, Vec::new());
+    if let Some(step) = is_left(StepKind::Data) {
+        require_own_project(kernel, &kernel.read(|snapshot| run::get(snapshot, &remembered.run_id))?)?;
+        data::require_archives(kernel, &remembered, &step.detail["rows"])?;
+        data = data::would_put_back(kernel, settings, &remembered)?;
+    }
+    let look = Look { until, force: false, dry_run: true };
+    if is_left(StepKind::Tree).is_some()
+        && let Some(found) = tree::to_put_back((kernel, settings), &remembered, look, watch)?
+    {
+        tree::put_back(&found, (true, false), &mut tree, watch)?;
+    }
+    Ok(Undone { remembered, steps, tree, data, effects, seq: None, is_rest, is_dry_run: true })
+}
+
+/// The rollback that is named, and the event that settled it if nothing of the way back was gone yet.
+///
+/// Errors: whatever the ledger says against taking it back.
+fn undoable(
+    snapshot: &Snapshot<'_>,
+    request: &UndoRequest<'_>,
+    reference: &str,
+) -> Result<(Remembered, Option<Seq>)> {
+    let remembered = table::resolve(snapshot, reference)?;
+    if is_being_undone(snapshot, &remembered)? || has_rest(snapshot, &remembered)? {
+        return Ok((remembered, None));
+    }
+    require_done(&remembered)?;
+    let until = settled(snapshot, &remembered)?.seq;
+    require_quiet(snapshot, &remembered, until)?;
+    if !request.without_effects {
+        require_no_effects(&undone_effects(snapshot, &remembered, until)?)?;
+    }
+    Ok((remembered, Some(until)))
 }
 
 /// Gives up what is not finished. A rollback: what it had put back is put back again, and the run is active where it was. The undo of a
@@ -108,13 +167,15 @@ pub fn abandon(
             effects: Vec::new(),
             seq,
             is_rest: false,
+            is_dry_run: false,
         });
     }
     let way = Way { saga: &saga, remembered, course: Course::Abandon, force: false };
     if course == Course::Abandon {
         return way.go(None, watch);
     }
-    tree::to_put_back(&saga, &way.remembered, (Seq::MAX, false), watch)?;
+    let look = Look { until: Seq::MAX, force: false, dry_run: false };
+    tree::to_put_back((kernel, settings), &way.remembered, look, watch)?;
     require_undisturbed(&saga)?;
     let before = way.begin(reason, |_| Ok(()))?;
     way.go(Some(&before), watch)

@@ -89,6 +89,8 @@ impl RollbackShowJson {
 pub(crate) struct RollbackUndoneJson {
     #[serde(flatten)]
     rollback: RememberedJson,
+    /// By `undo --dry-run`: nothing was changed, and what follows is what would be.
+    dry_run: bool,
     /// What was put back of files and git's state: a record for each restore that was taken back, newest first.
     files: Vec<RestoreJson>,
     /// The rows that are back; null when none had been taken away.
@@ -109,6 +111,7 @@ impl From<&Undone> for RollbackUndoneJson {
     fn from(undone: &Undone) -> Self {
         Self {
             rollback: (&undone.remembered).into(),
+            dry_run: undone.is_dry_run,
             files: undone.tree.iter().map(RestoreJson::from).collect(),
             data: undone.data.as_ref().map(RestoredDataJson::from),
             steps: undone.steps.iter().map(StepJson::from).collect(),

@@ -158,15 +158,38 @@ pub(crate) fn resume(rollback: &Remembered, all: &[Step]) -> Option<String> {
 
 /// The command that goes on taking a rollback back; `None` when nothing is left to do.
 pub(crate) fn again(undone: &Undone) -> Option<String> {
-    undone.seq.is_none().then(|| next_command(&undone.remembered.id, &undone.steps))
+    (undone.seq.is_none() && !undone.is_dry_run).then(|| next_command(&undone.remembered.id, &undone.steps))
 }
 
-/// A rollback that was taken back, and what cannot be.
+fn would_be_undone(undone: &Undone) -> String {
+    let rollback = &undone.remembered;
+    let (id, run) = (rollback.id.short(), rollback.run_id.short());
+    if undone.is_rest {
+        let head = styled(style::WARN, "would put back");
+        return format!("{head} what was left of {id}; the run {run} would stay where it is.\n");
+    }
+    let head = styled(style::WARN, "would undo");
+    format!("{head} {id}: the run {run} would be at {} again.\n", plain(&rollback.from_phase))
+}
+
+/// A rollback that was taken back, or would be, and what cannot be.
 pub(crate) fn undone(undone: &Undone) -> String {
+    let mut out = way_back(undone);
+    if undone.is_dry_run {
+        let id = undone.remembered.id.short();
+        let effects = if undone.effects.is_empty() { "" } else { " --without-effects" };
+        let hint = format!("nothing was changed; to do it: ic rollback undo {id}{effects} --yes");
+        out.push_str(&(styled(style::DIM, &hint) + "\n"));
+    }
+    out
+}
+
+fn way_back(undone: &Undone) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
     let stands = undone.seq.is_some() && rollback.status == RollbackStatus::Done;
     let mut out = match undone.seq {
+        None if undone.is_dry_run => would_be_undone(undone),
         Some(_) if undone.is_rest => {
             let done = styled(style::GOOD, "put back");
             format!("{done} what was left of {id}; the run {run} stays where it is.\n")
@@ -191,7 +214,11 @@ pub(crate) fn undone(undone: &Undone) -> String {
         out.push_str(&tree(report, &[]));
     }
     if let Some(data) = undone.data.as_ref().filter(|data| data.rows.iter().any(|(_, rows)| *rows > 0)) {
-        let title = if stands { "Rows taken out" } else { "Rows back" };
+        let title = match (undone.is_dry_run, stands) {
+            (true, _) => "Rows that would come back",
+            (false, true) => "Rows taken out",
+            (false, false) => "Rows back",
+        };
         out.push_str(&format!("\n{}{}", styled(style::STRONG, title), rows(data, "")));
     }
     if stands || undone.is_rest {

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, RollbackId, Timestamp};
 use ic_phase::Run;
-use ic_rewind::{Archive, ArchiveState, Manifest, Options, RelationalRollbackEngine, Rewind, Target};
+use ic_rewind::{
+    Archive, ArchiveState, Manifest, Options, RelationalRollbackEngine, Rewind, Target, UndoReport,
+};
 use ic_store::Snapshot;
 use serde_json::{Value, json};
 
@@ -89,21 +91,48 @@ pub(in crate::rollback) fn put_back(
     remembered: &Remembered,
     now: Timestamp,
 ) -> Result<PutBack> {
-    let mut put_back = PutBack { data: None, error: None, is_begun: false };
     if files(kernel, &remembered.id)?.is_empty() {
-        return Ok(put_back);
+        return Ok(PutBack { data: None, error: None, is_begun: false });
     }
     let target: Target = target_of(settings, &remembered.plan)?;
     let _lock = lock::database(store(kernel), &target.database, settings.busy_timeout)?;
-    let mut engine = open_remembered(&target, Options { busy_timeout: settings.busy_timeout })?;
-    let mut data = Data::of(&target);
+    each_back(kernel, settings, (remembered, &target), |engine, archive| engine.undo(archive, now))
+}
+
+/// The rows that [`put_back`] would put back now; `None`: nothing had been taken away. Nothing is locked or changed.
+///
+/// Errors: what stands in their way.
+pub(in crate::rollback) fn would_put_back(
+    kernel: &Kernel,
+    settings: &Settings,
+    remembered: &Remembered,
+) -> Result<Option<Data>> {
+    if files(kernel, &remembered.id)?.is_empty() {
+        return Ok(None);
+    }
+    let target = target_of(settings, &remembered.plan)?;
+    let found =
+        each_back(kernel, settings, (remembered, &target), |engine, archive| engine.preview_undo(archive))?;
+    found.error.map_or(Ok(found.data), Err)
+}
+
+/// Has `act` put each archive of a rollback back, newest first, or say what that would do.
+fn each_back(
+    kernel: &Kernel,
+    settings: &Settings,
+    (remembered, target): (&Remembered, &Target),
+    mut act: impl FnMut(&mut RelationalRollbackEngine, &Archive) -> Result<UndoReport>,
+) -> Result<PutBack> {
+    let mut put_back = PutBack { data: None, error: None, is_begun: false };
+    let mut engine = open_remembered(target, Options { busy_timeout: settings.busy_timeout })?;
+    let mut data = Data::of(target);
     // The journal knows better than a database whose application may have cleared its log.
     let were_taken = kernel.read(|snapshot| were_taken(snapshot, &remembered.id))?;
     for kept in archives(kernel, &engine, &remembered.id)?.iter().rev() {
         match kept.state {
             ArchiveState::Unused if !were_taken => continue,
             ArchiveState::Undone => data.add(kept.counts()),
-            ArchiveState::Applied | ArchiveState::Unused => match engine.undo(&kept.archive, now) {
+            ArchiveState::Applied | ArchiveState::Unused => match act(&mut engine, &kept.archive) {
                 Ok(report) => data.add(report.restored_row_counts.iter()),
                 Err(error) if error.code() == Code::NothingToUndo => data.add(kept.counts()),
                 Err(error) => {
