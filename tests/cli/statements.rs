@@ -102,6 +102,7 @@ const CALLS: &[&str] = &[
     "workflow show @ -C work",
     "workflow resume @ -C work --on-failure rollback --yes",
     "workflow resume @ -C work --on-failure stop",
+    "workflow rollback -C work --dry-run",
     "workflow rollback -C work --yes",
     "rewind init --profile devs",
     "rewind inspect tasks.db",

@@ -150,16 +150,44 @@ impl World {
 
     /// Runs a call that ends with this exit code, and returns its record.
     pub(crate) fn report(&self, arguments: &str, code: i32) -> Value {
+        let preview = self.preview(arguments);
         let outcome = self.call(arguments);
         assert_eq!(outcome.code, Some(code), "{arguments}: {outcome:?}");
-        outcome.json()
+        let report = outcome.json();
+        if let Some(preview) = preview {
+            assert_eq!(preview.code, Some(0), "{arguments}: {preview:?}");
+            let steps = |list: &Value| -> Vec<Value> {
+                list.as_array().expect("a list").iter().map(|one| one["step"].clone()).collect()
+            };
+            let (planned, undone) = (preview.json(), &report["rollback"]["compensations"]);
+            // A failure ends it before the others are tried.
+            let planned = steps(&planned["compensations"]);
+            assert!(planned.starts_with(&steps(undone)), "{arguments}: {planned:?} {undone}");
+            assert!(code != 0 || planned == steps(undone), "{arguments}: {planned:?} {undone}");
+        }
+        report
     }
 
     /// What a call is refused with.
     pub(crate) fn refused(&self, arguments: &str) -> String {
+        let preview = self.preview(arguments);
         let outcome = self.call(arguments);
         assert!(outcome.code != Some(0) && outcome.stdout.is_empty(), "{arguments}: {outcome:?}");
+        if let Some(preview) = preview {
+            assert_eq!((preview.code, preview.stderr), (outcome.code, outcome.stderr.clone()), "{arguments}");
+        }
         outcome.error()
+    }
+
+    /// Before a workflow is taken back, what that would do, which changes nothing.
+    fn preview(&self, arguments: &str) -> Option<Outcome> {
+        if !arguments.starts_with("workflow rollback") || !arguments.contains("--yes") {
+            return None;
+        }
+        let dump = self.cli.dump();
+        let preview = self.call(&arguments.replace("--yes", "--dry-run --json"));
+        assert_eq!(self.cli.dump(), dump, "the preview of {arguments}");
+        Some(preview)
     }
 
     /// The id of the run that was begun last.

@@ -43,7 +43,7 @@ pub(crate) use run::{
     AdvanceJson, CancelJson, GateCheckJson, GateRuleJson, PhaseJson, RunJson, SkipJson, soft_warning,
 };
 pub(crate) use runtrack::{AgentJson, ArtifactJson};
-pub(crate) use workflow::{WorkflowJson, WorkflowPlanJson};
+pub(crate) use workflow::{WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson};
 
 /// A path: lossy text, with the exact bytes beside it when they are not UTF-8.
 #[derive(Serialize)]

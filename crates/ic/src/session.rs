@@ -157,7 +157,7 @@ impl Session {
     }
 
     fn settings_in(&self, root: &Path, config: Config, kernel: &Kernel) -> Settings {
-        let store = kernel.ledger.path().parent().unwrap_or(Path::new("/"));
+        let store = kernel.store();
         let setup = config.rewind.map(|rewind| rewind.setup(root, store));
         Settings {
             state: setup.map(|setup| setup.target),

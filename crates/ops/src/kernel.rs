@@ -1,6 +1,7 @@
 //! An open ledger with what every operation needs beside it, and the door that is closed to late work.
 
 use std::cell::Cell;
+use std::path::Path;
 
 use ic_base::{Code, Context, Diagnosis, DispatchId, Result, RollbackId, RunId, Timestamp};
 use ic_dispatch::{Dispatch, dispatch};
@@ -36,9 +37,8 @@ pub struct Kernel {
 impl Kernel {
     /// Reads over one consistent view.
     pub fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
-        self.ledger.read(|snapshot| {
-            read(snapshot).map_err(|error| closed::explained(crate::rewind::store(self), snapshot, error))
-        })
+        self.ledger
+            .read(|snapshot| read(snapshot).map_err(|error| closed::explained(self.store(), snapshot, error)))
     }
 
     /// Writes in one transaction, unless the calling dispatch was rolled back: `stale_dispatch`, nothing is changed.
@@ -46,7 +46,7 @@ impl Kernel {
         let now = self.context.now();
         self.ledger.write(|tx| {
             self.calling_dispatch(tx)?;
-            write(tx, now).map_err(|error| closed::explained(crate::rewind::store(self), tx, error))
+            write(tx, now).map_err(|error| closed::explained(self.store(), tx, error))
         })
     }
 
@@ -57,6 +57,11 @@ impl Kernel {
     ) -> Result<T> {
         let now = self.context.now();
         self.ledger.write(|tx| write(tx, now))
+    }
+
+    /// The directory of the ledger.
+    pub fn store(&self) -> &Path {
+        self.ledger.path().parent().unwrap_or(Path::new("/"))
     }
 
     /// The run that a reference names. Errors: those of [`resolve::resolve`].

@@ -104,7 +104,7 @@ pub struct Found {
 pub fn setup(kernel: &Kernel, config: &Config) -> Result<Found> {
     let root = &kernel.project.root;
     if let Some(rewinding) = &config.rewind {
-        return Ok(Found { setup: rewinding.setup(root, store(kernel)), warning: None });
+        return Ok(Found { setup: rewinding.setup(root, kernel.store()), warning: None });
     }
     if let Some(entry) = rewind_that_moved(kernel, root)? {
         let message = format!(
@@ -158,7 +158,7 @@ pub fn rewind(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Outcome> {
-    let _lock = lock::database(store(kernel), &setup.target.database, settings.busy_timeout)?;
+    let _lock = lock::database(kernel.store(), &setup.target.database, settings.busy_timeout)?;
     refuse_unfinished(kernel, &setup.target)?;
     let planned = plan::plan(kernel, settings, setup, request, false)?;
     if planned.preview.is_at_target() {
@@ -188,7 +188,7 @@ pub fn rewind(
 /// Errors: `rewind_not_found`, `busy` while its process works on it, `conflict` if it was undone.
 pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Entry> {
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
-    let _lock = lock::database(store(kernel), &found.database, settings.busy_timeout)?;
+    let _lock = lock::database(kernel.store(), &found.database, settings.busy_timeout)?;
     let entry = here(kernel, kernel.read(|snapshot| journal::get(snapshot, &found.id))?);
     match entry.status {
         Status::Done => return Ok(entry),
@@ -236,7 +236,7 @@ pub fn show(kernel: &Kernel, reference: Option<&str>) -> Result<Entry> {
 fn here(kernel: &Kernel, mut entry: Entry) -> Entry {
     let root = &kernel.project.root;
     if let Some(name) = entry.archive.file_name().filter(|_| !entry.archive.exists()) {
-        let moved = store(kernel).join("rewinds").join(name);
+        let moved = kernel.store().join("rewinds").join(name);
         if moved.exists() {
             entry.archive = moved;
         }
@@ -283,14 +283,9 @@ pub(crate) fn refuse_unfinished(kernel: &Kernel, target: &Target) -> Result<()> 
     .detail("stage", entry.stage.as_str()))
 }
 
-/// The directory of the ledger.
-pub(crate) fn store(kernel: &Kernel) -> &Path {
-    kernel.ledger.path().parent().unwrap_or(Path::new("/"))
-}
-
 /// Where the rows of a rewind will be; its directory is made.
 fn archive_path(kernel: &Kernel, id: &RewindId) -> Result<PathBuf> {
-    Ok(lock::directory(store(kernel))?.join(format!("{id}.db")))
+    Ok(lock::directory(kernel.store())?.join(format!("{id}.db")))
 }
 
 /// Opens the database that a journal names: the configuration is not asked, so that naming another one there leads nowhere.

@@ -160,7 +160,7 @@ fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result
     run.require_active()
 }
 
-fn may_roll_back(
+pub(crate) fn may_roll_back(
     snapshot: &Snapshot<'_>,
     run: &Run,
     workflow: &Workflow,
@@ -182,7 +182,7 @@ fn may_roll_back(
     undo_plan(snapshot, run, workflow, strategy_for(workflow, overrides), overrides.force).map(|_| ())
 }
 
-fn strategy_for(workflow: &Workflow, overrides: &Overrides) -> Strategy {
+pub(crate) fn strategy_for(workflow: &Workflow, overrides: &Overrides) -> Strategy {
     let known = Strategy::parse(&workflow.options.strategy);
     overrides.strategy.or(known).unwrap_or(Strategy::Full)
 }

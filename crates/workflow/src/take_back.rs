@@ -203,14 +203,14 @@ pub(crate) fn refuse_to_overwrite(
 }
 
 /// The checkpoint before the first step; with [`Strategy::Partial`], before the one that failed.
-fn target(workflow: &Workflow, rows: &[&StepRow], strategy: Strategy) -> Option<CheckpointId> {
+pub(crate) fn target(workflow: &Workflow, rows: &[&StepRow], strategy: Strategy) -> Option<CheckpointId> {
     let failed = workflow.failed_step.as_deref().filter(|_| strategy == Strategy::Partial);
     let is_meant = |row: &&&StepRow| failed.is_none_or(|step| row.step == step);
     let begun = rows.iter().filter(|row| row.checkpoint_id.is_some());
     begun.filter(is_meant).min_by_key(|row| row.started).and_then(|row| row.checkpoint_id.clone())
 }
 
-fn request<'r>(
+pub(crate) fn request<'r>(
     kernel: &Kernel,
     target: &'r CheckpointId,
     strategy: Strategy,

@@ -104,6 +104,16 @@ fn resume() {
 }
 
 #[test]
+fn rollback_dry_run() {
+    Page::of("ic workflow rollback --dry-run", completed)
+        .does("workflow rollback --dry-run")
+        .refuses("workflow rollback 7f3a9c21 --dry-run", 3, "run_not_found")
+        .then(|project| project.ok("workflow rollback --yes").clear())
+        .refuses("workflow rollback --dry-run", 1, "conflict")
+        .ends();
+}
+
+#[test]
 fn rollback() {
     Page::of("ic workflow rollback", completed)
         .refuses("workflow rollback", 3, "confirmation_required")

@@ -3,10 +3,11 @@
 use ic_ops::checkpoint::Warning;
 use ic_saga::coverage::CompensationReport;
 use ic_workflow::definition::Run;
-use ic_workflow::{Definition, Report, StepReport, TakenBack};
+use ic_workflow::{Definition, Preview, Report, StepReport, TakenBack};
 use serde::Serialize;
 
 use super::compensation::UndoneStepJson;
+use super::restore::RestoreJson;
 use super::run::WarningJson;
 use super::{PathJson, coverage_text, exact};
 
@@ -88,6 +89,38 @@ struct NotRestoredJson {
     #[serde(flatten)]
     path: PathJson,
     error: String,
+}
+
+/// What taking a workflow back would do (`workflow rollback --dry-run`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct WorkflowRollbackPlanJson {
+    run_id: String,
+    workflow: String,
+    /// full, partial, files-only or git-only.
+    strategy: &'static str,
+    /// Always true: nothing was changed.
+    dry_run: bool,
+    /// In the order of undoing.
+    compensations: Vec<UndoneStepJson>,
+    /// What the restore does to the tree as it is now; null where no checkpoint was taken before the steps.
+    files: Option<RestoreJson>,
+    /// Where the run is then.
+    to_phase: String,
+}
+
+impl From<&Preview> for WorkflowRollbackPlanJson {
+    fn from(preview: &Preview) -> Self {
+        Self {
+            run_id: preview.run_id.to_string(),
+            workflow: preview.workflow.clone(),
+            strategy: preview.strategy.as_str(),
+            dry_run: true,
+            compensations: preview.effects.compensations.iter().map(UndoneStepJson::from).collect(),
+            files: preview.tree.as_ref().map(RestoreJson::from),
+            to_phase: preview.to_phase.clone(),
+        }
+    }
 }
 
 impl WorkflowJson {

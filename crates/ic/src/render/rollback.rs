@@ -12,7 +12,7 @@ use ic_ops::rollback::{Plan, Rollback};
 use ic_runtrack::Agent;
 
 pub(crate) use way::{again, resume, show, undone};
-pub(crate) use whole::{plan, whole};
+pub(crate) use whole::{effects, plan, tree, whole};
 
 use super::{Cell, Table, counted, minute, path_text, plain, shell_word, style, styled};
 

@@ -5,8 +5,9 @@ use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_workflow::definition::Run;
 use ic_workflow::graph::Plan;
 use ic_workflow::table::StepState;
-use ic_workflow::{Definition, Report, Status, StepReport, TakenBack};
+use ic_workflow::{Definition, Preview, Report, Status, StepReport, TakenBack};
 
+use super::rollback;
 use super::{Cell, Table, compensation, counted, path_text, plain, shell_word, style, styled};
 use crate::json::coverage_text;
 
@@ -40,6 +41,24 @@ pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> Stri
         text.push_str(&format!("\n{}\n", plain(&undeclared(report))));
     }
     text
+}
+
+/// What taking a workflow back would do.
+pub(crate) fn rollback_plan(preview: &Preview) -> String {
+    let mut out = format!(
+        "{} {} of run {}: it would be at {} again\n",
+        styled(style::WARN, "would roll back"),
+        styled(style::STRONG, &plain(&preview.workflow)),
+        preview.run_id.short(),
+        plain(&preview.to_phase)
+    );
+    out.push_str(&rollback::effects(&preview.effects, true));
+    match &preview.tree {
+        Some(report) => out.push_str(&rollback::tree(report, &[])),
+        None => out.push_str("\nNo checkpoint was taken before the steps: files and git stay as they are.\n"),
+    }
+    out.push_str(&format!("\n{}\n", styled(style::DIM, "nothing was changed")));
+    out
 }
 
 /// Which steps do not say what undoes them.

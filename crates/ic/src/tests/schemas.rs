@@ -17,6 +17,7 @@ use crate::json::{
     RedactedJson, RememberedJson, RestoreJson, RewindInitJson, RewindInspectJson, RewindJson,
     RewindPreviewJson, RollbackJson, RollbackShowJson, RollbackUndoneJson, RunJson, SkipJson, UndoneJson,
     VerifyJson, VerifyObjectsJson, VersionJson, WhereJson, WorkflowJson, WorkflowPlanJson,
+    WorkflowRollbackPlanJson,
 };
 
 /// Which shape a verb prints with `--json`. Verbs with two shapes stand twice.
@@ -95,6 +96,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic workflow run --dry-run", "workflow-plan"),
     ("ic workflow resume", "workflow"),
     ("ic workflow rollback", "workflow"),
+    ("ic workflow rollback --dry-run", "workflow-rollback-plan"),
     ("ic workflow validate", "workflow-plan"),
     ("ic workflow show", "workflow"),
 ];
@@ -153,6 +155,7 @@ fn shapes() -> Vec<(&'static str, Value)> {
         ("rewind-inspect", schema::<RewindInspectJson>("A database, and how it could be rewound")),
         ("workflow", schema::<WorkflowJson>("Workflow")),
         ("workflow-plan", schema::<WorkflowPlanJson>("What a workflow's file says")),
+        ("workflow-rollback-plan", schema::<WorkflowRollbackPlanJson>("A workflow's rollback, planned")),
         ("config", schema::<ConfigJson>("Configuration in force")),
         ("where", schema::<WhereJson>("Place of the ledger")),
         ("init", schema::<InitJson>("New or existing ledger")),

@@ -4,7 +4,7 @@
 //! Whoever takes over after a crash first ends what its predecessor left running.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -85,11 +85,17 @@ impl<'k> Saga<'k> {
         settings: &'k Settings,
         run_id: &RunId,
     ) -> Result<Self> {
-        let lock = OwnerLock::take(store_of(kernel), run_id)?;
+        let lock = OwnerLock::take(kernel.store(), run_id)?;
         let token = kernel.context.new_id::<CompensationId>().as_str().to_owned();
         kernel.write(|tx, now| owner::claim(tx, now, run_id, &token))?;
         let interrupted = Arc::default();
         Ok(Self { kernel, settings, run_id: run_id.clone(), interrupted, token, _lock: lock })
+    }
+
+    /// Whether a run could be taken over now. Nothing is made or kept. Errors: `work_running`, `stale_dispatch`.
+    pub fn require_free(kernel: &Kernel, run_id: &RunId) -> Result<()> {
+        OwnerLock::require_free(kernel.store(), run_id)?;
+        kernel.read(|snapshot| kernel.calling_dispatch(snapshot).map(|_| ()))
     }
 
     /// Writes in one transaction, if the run still is ours.
@@ -258,7 +264,7 @@ impl<'k> Saga<'k> {
     /// A file beside the ledger for what a command of this run says; its directory is made.
     pub fn log_file(&self, name: &str) -> Result<PathBuf> {
         use std::os::unix::fs::DirBuilderExt;
-        let directory = store_of(self.kernel).join("logs").join(self.run_id.as_str());
+        let directory = self.kernel.store().join("logs").join(self.run_id.as_str());
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -270,9 +276,4 @@ impl<'k> Saga<'k> {
 
 fn event(run: &Run, event_type: EventType) -> NewEvent<'_> {
     NewEvent::of(&run.id, run.epoch, event_type)
-}
-
-/// The directory of the ledger.
-fn store_of(kernel: &Kernel) -> &Path {
-    kernel.ledger.path().parent().unwrap_or(Path::new("/"))
 }

@@ -8,7 +8,7 @@ use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_rewind::{Profile, RelationalRollbackEngine, Target, create_devs};
 use serde_json::Value;
 
-use super::{options, store};
+use super::options;
 use crate::Kernel;
 use crate::checkpoint::Settings;
 use crate::config::{self, DEVS_DATABASE};
@@ -43,7 +43,7 @@ pub fn init(
     let named = database.map(|path| kernel.project.directory.join(path));
     let path = match (&named, profile) {
         (Some(path), _) => path.clone(),
-        (None, Profile::Devs) => store(kernel).join(DEVS_DATABASE),
+        (None, Profile::Devs) => kernel.store().join(DEVS_DATABASE),
         (None, Profile::Langgraph) => {
             return Err(Diagnosis::new(
                 Code::InvalidValue,

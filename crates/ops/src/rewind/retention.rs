@@ -12,7 +12,7 @@ use ic_checkpoint::retention::Policy;
 use ic_rewind::Archive;
 use ic_rewind::journal::{Entry, Status};
 
-use super::{list, lock, store};
+use super::{list, lock};
 use crate::Kernel;
 use crate::rollback::table::needs_no_archive;
 
@@ -25,7 +25,7 @@ pub fn give_up_archives(kernel: &Kernel, policy: &Policy, dry_run: bool) -> Resu
     let oldest = Timestamp(kernel.context.now().millis().saturating_sub(age));
     let mut gone = Vec::new();
     for database in databases(&chosen(kernel, policy, oldest)?) {
-        let _lock = match lock::database(store(kernel), &database, Duration::ZERO) {
+        let _lock = match lock::database(kernel.store(), &database, Duration::ZERO) {
             Err(error) if error.code() == Code::Busy => continue,
             locked => locked?,
         };
@@ -85,7 +85,7 @@ fn remove(archive: &Path) -> Result<()> {
 
 /// Rollbacks over several layers have archives here, too: `<rollback>-<number>.db`.
 fn remove_of_undone_rollbacks(kernel: &Kernel, oldest: Timestamp) -> Result<()> {
-    let directory = lock::directory(store(kernel))?;
+    let directory = lock::directory(kernel.store())?;
     let doing = || format!("listing {}", directory.display());
     for file in std::fs::read_dir(&directory).while_doing(doing)? {
         let file = file.while_doing(doing)?;

@@ -6,7 +6,7 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_rewind::journal::{self, Entry, Stage, Status};
 use ic_rewind::{Archive, Options, RelationalRollbackEngine, UndoReport};
 
-use super::{here, lock, open_remembered, store, vectors};
+use super::{here, lock, open_remembered, vectors};
 use crate::Kernel;
 
 /// A rewind that was taken back.
@@ -27,7 +27,7 @@ pub struct Undone {
 /// in the way; `busy`. Nothing is changed then.
 pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
-    let _lock = lock::database(store(kernel), &found.database, busy_timeout)?;
+    let _lock = lock::database(kernel.store(), &found.database, busy_timeout)?;
     let entry = here(kernel, kernel.read(|snapshot| journal::get(snapshot, &found.id))?);
     require_undoable(kernel, &entry)?;
     vectors::end_leftover(&entry)?;

@@ -34,7 +34,7 @@ pub(super) fn plan(
     })?;
     let mut parts = Parts::default();
     let plan = &rollback.plan;
-    OwnerLock::require_free(crate::rewind::store(kernel), &plan.run.id)?;
+    OwnerLock::require_free(kernel.store(), &plan.run.id)?;
     if layers.contains(&Layer::Effects) {
         parts.effects = Some(kernel.read(|snapshot| plan_effects(snapshot, plan, request.force))?);
     }

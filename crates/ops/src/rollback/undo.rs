@@ -6,7 +6,6 @@
 
 use ic_base::{Result, Seq};
 use ic_phase::run;
-use ic_saga::owner::OwnerLock;
 use ic_store::Snapshot;
 
 use super::back::{self, Undone, Way};
@@ -81,12 +80,11 @@ pub fn preview_undo(
     watch: &Watch,
 ) -> Result<Undone> {
     let (remembered, until, steps) = kernel.read(|snapshot| {
-        kernel.calling_dispatch(snapshot)?;
         let (remembered, until) = undoable(snapshot, request, request.rollback)?;
         let steps = steps::of_rollback(snapshot, &remembered.id)?;
         Ok((remembered, until, steps))
     })?;
-    OwnerLock::require_free(crate::rewind::store(kernel), &remembered.run_id)?;
+    Saga::require_free(kernel, &remembered.run_id)?;
     let is_rest = remembered.status.is_over() && until.is_none();
     let is_left = |kind: StepKind| {
         steps.iter().find(|step| step.kind == kind).filter(|step| match step.state {

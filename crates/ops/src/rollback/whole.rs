@@ -239,7 +239,7 @@ pub(super) fn take_unfinished<'k>(
 
 /// Whether a living process is at work on a rollback that is not finished: then nobody else goes on with it.
 pub fn is_at_work(kernel: &Kernel, remembered: &Remembered) -> bool {
-    let store = crate::rewind::store(kernel);
+    let store = kernel.store();
     !remembered.status.is_over() && OwnerLock::require_free(store, &remembered.run_id).is_err()
 }
 

@@ -14,8 +14,8 @@ use ic_workflow::{Definition, Overrides, Report, Status, Ui};
 
 use super::watch::Watch;
 use crate::exit::Exit;
-use crate::json::{WorkflowJson, WorkflowPlanJson};
-use crate::render;
+use crate::json::{WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson};
+use crate::render::{self, shell_word};
 use crate::session::Session;
 use crate::signals;
 
@@ -70,7 +70,7 @@ pub(crate) struct Resume {
 /// first phase again, and can be resumed from there.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic workflow rollback                                      # the active one, else the last one
+  ic workflow rollback --dry-run                            # the active one, else the last one: what would be undone
   ic workflow rollback 3f9a12c4 --yes
   ic workflow rollback 3f9a12c4 --strategy files-only --yes
 
@@ -85,6 +85,9 @@ pub(crate) struct Rollback {
     /// Undo what was done before a pivot too, and overwrite what somebody else changed
     #[arg(long)]
     force: bool,
+    /// Say what would be undone and put back, and change nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -195,8 +198,9 @@ impl Resume {
         } else {
             None
         };
+        let look = format!("ic workflow show {}", report.run_id.short());
         if let Some(question) = question.filter(|_| !self.yes)
-            && !is_confirmed(session, &report, question)?
+            && !is_confirmed(session, || Ok(render::workflow::state(&report)), &look, question)?
         {
             return Ok(Exit::No);
         }
@@ -218,29 +222,46 @@ impl Rollback {
             Some(run) => run.clone(),
             None => ic_workflow::last(&kernel)?.to_string(),
         };
-        if !self.yes && !is_confirmed(session, &ic_workflow::show(&kernel, &run)?, "Roll all of it back?")? {
-            return Ok(Exit::No);
-        }
         let overrides = Overrides {
             strategy: self.strategy.map(Strategy::from),
             force: self.force,
             interrupted: signals::interrupted()?,
             ..Overrides::default()
         };
+        let preview = || {
+            let settings = session.checkpoint_settings(&kernel)?;
+            ic_workflow::preview(&kernel, &settings, &run, &overrides)
+        };
+        if self.dry_run {
+            let preview = preview()?;
+            let record = WorkflowRollbackPlanJson::from(&preview);
+            session.output.record(&record, || render::workflow::rollback_plan(&preview))?;
+            return Ok(Exit::Done);
+        }
+        let text = || preview().map(|preview| render::workflow::rollback_plan(&preview));
+        let look = format!("ic workflow rollback {} --dry-run", shell_word(&run));
+        if !self.yes && !is_confirmed(session, text, &look, "Roll all of it back?")? {
+            return Ok(Exit::No);
+        }
         go(session, &kernel, &run, &overrides, ic_workflow::rollback, Exit::Done)
     }
 }
 
-/// Shows how far the workflow is and asks. Errors: `confirmation_required` where nobody can be asked.
-fn is_confirmed(session: &Session, report: &Report, question: &str) -> Result<bool> {
+/// Shows `text` and asks. `look`: the command that only looks. Errors: `confirmation_required` where nobody can be asked.
+fn is_confirmed(
+    session: &Session,
+    text: impl FnOnce() -> Result<String>,
+    look: &str,
+    question: &str,
+) -> Result<bool> {
     if session.can_ask() {
-        return Session::ask(&render::workflow::state(report), question);
+        return Session::ask(&text()?, question);
     }
     Err(Diagnosis::new(
         Code::ConfirmationRequired,
         "A rollback runs undo commands and writes into the working tree, and nobody is here to be asked.",
     )
-    .hint(format!("look first: ic workflow show {}; then: --yes", report.run_id.short())))
+    .hint(format!("look first: {look}; then: --yes")))
 }
 
 type Deed = fn(

@@ -38,7 +38,7 @@ pub(crate) fn plan(whole: &Whole) -> String {
     let mut out = head(&whole.rollback, whole.status != WholeStatus::RollingBack);
     let is_planned = whole.status == WholeStatus::Planned;
     if let Some(effects) = &whole.parts.effects {
-        out.push_str(&section("Effects", &effects_of(effects, is_planned)));
+        out.push_str(&self::effects(effects, is_planned));
     }
     if let Some(report) = &whole.parts.tree {
         out.push_str(&tree(report, whole.parts.commits.as_deref().unwrap_or_default()));
@@ -51,10 +51,15 @@ pub(crate) fn plan(whole: &Whole) -> String {
 }
 
 /// What a restore does about git and files, or did.
-pub(super) fn tree(report: &Report, commits: &[LeavingCommit]) -> String {
+pub(crate) fn tree(report: &Report, commits: &[LeavingCommit]) -> String {
     let git = report.git.as_ref().map(|git| section("Git", &git_of(git, commits)));
     let files = report.strategy.has_files().then(|| section("Files", &files(report)));
     git.unwrap_or_default() + &files.unwrap_or_default()
+}
+
+/// Effects that are undone, in this order, or were.
+pub(crate) fn effects(effects: &Effects, is_planned: bool) -> String {
+    section("Effects", &effects_of(effects, is_planned))
 }
 
 fn section(title: &str, body: &str) -> String {

@@ -3,7 +3,7 @@
 //! Each scope is one transaction of the engine. What a predecessor did is recognised by its archives, whose names are counted up
 //! and which say themselves whose rows they hold: scopes come and go with their rows, so that their order says nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, RollbackId, Timestamp};
 use ic_phase::Run;
@@ -42,7 +42,7 @@ pub(in crate::rollback) fn take_back(
     (remembered, force): (&Remembered, bool),
 ) -> Result<(Data, Value)> {
     let target = target_of(settings, &remembered.plan)?;
-    let _lock = lock::database(store(kernel), &target.database, settings.busy_timeout)?;
+    let _lock = lock::database(kernel.store(), &target.database, settings.busy_timeout)?;
     let mut work = prepare(kernel, settings, &target, run, remembered.cut_seq)?;
     let kept = archives(kernel, &work.engine, &remembered.id)?;
     // What is half taken is taken wholly.
@@ -95,7 +95,7 @@ pub(in crate::rollback) fn put_back(
         return Ok(PutBack { data: None, error: None, is_begun: false });
     }
     let target: Target = target_of(settings, &remembered.plan)?;
-    let _lock = lock::database(store(kernel), &target.database, settings.busy_timeout)?;
+    let _lock = lock::database(kernel.store(), &target.database, settings.busy_timeout)?;
     each_back(kernel, settings, (remembered, &target), |engine, archive| engine.undo(archive, now))
 }
 
@@ -202,7 +202,7 @@ fn archives(kernel: &Kernel, engine: &RelationalRollbackEngine, id: &RollbackId)
 
 /// The archives of a rollback that are there, with their numbers, ascending.
 fn files(kernel: &Kernel, id: &RollbackId) -> Result<Vec<(usize, PathBuf)>> {
-    let directory = lock::directory(store(kernel))?;
+    let directory = lock::directory(kernel.store())?;
     let doing = || format!("listing {}", directory.display());
     let mut files = Vec::new();
     for entry in std::fs::read_dir(&directory).while_doing(doing)? {
@@ -225,9 +225,5 @@ fn name(id: &RollbackId, at: usize) -> String {
 }
 
 fn path(kernel: &Kernel, id: &RollbackId, at: usize) -> Result<PathBuf> {
-    Ok(lock::directory(store(kernel))?.join(format!("{}.db", name(id, at))))
-}
-
-fn store(kernel: &Kernel) -> &Path {
-    crate::rewind::store(kernel)
+    Ok(lock::directory(kernel.store())?.join(format!("{}.db", name(id, at))))
 }

@@ -1,0 +1,81 @@
+//! What taking a workflow back would do.
+
+use ic_base::{Result, RunId};
+use ic_checkpoint::record;
+use ic_checkpoint::restore::Strategy;
+use ic_ops::Kernel;
+use ic_ops::checkpoint::{self, RestoreRequest, Settings, Watch};
+use ic_ops::compensation::Saga;
+use ic_ops::rollback::Effects;
+
+use crate::begin::{may_roll_back, strategy_for};
+use crate::options::{Overrides, check_strategy, options};
+use crate::table::{self, StepRow};
+use crate::take_back::{is_being_taken_back, refuse_to_overwrite, request, target, undo_plan};
+
+/// What [`crate::rollback`] would do now.
+#[derive(Debug)]
+pub struct Preview {
+    /// The run.
+    pub run_id: RunId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// What is restored.
+    pub strategy: Strategy,
+    /// The effects, in the order in which they are undone.
+    pub effects: Effects,
+    /// What the restore does to the tree as it is now, before the effects are undone; `None`: no checkpoint was taken before the steps.
+    pub tree: Option<checkpoint::Report>,
+    /// Where the run is then.
+    pub to_phase: String,
+}
+
+/// Says what [`crate::rollback`] would do now. Nothing is locked or changed.
+///
+/// Errors: those of `rollback`.
+pub fn preview(
+    kernel: &Kernel,
+    settings: &Settings,
+    reference: &str,
+    overrides: &Overrides,
+) -> Result<Preview> {
+    let force = overrides.force;
+    let (run, workflow, rows, plan, definition) = kernel.read(|snapshot| {
+        let run = kernel.run(snapshot, reference)?;
+        let workflow = table::get(snapshot, &run.id)?;
+        let definition = workflow.parsed()?;
+        check_strategy(&definition, &options(&definition, overrides, Some(&workflow.options)))?;
+        may_roll_back(snapshot, &run, &workflow, overrides)?;
+        let rows = table::steps(snapshot, &run.id, run.epoch)?;
+        let plan = undo_plan(snapshot, &run, &workflow, strategy_for(&workflow, overrides), force)?;
+        Ok((run, workflow, rows, plan, definition))
+    })?;
+    Saga::require_free(kernel, &run.id)?;
+    let strategy = strategy_for(&workflow, overrides);
+    let rows: Vec<&StepRow> = rows.iter().collect();
+    if !force && !is_being_taken_back(&run, &workflow) {
+        refuse_to_overwrite(kernel, settings, &workflow, (&rows, true), strategy)?;
+    }
+    let tree = match target(&workflow, &rows, strategy) {
+        Some(target) if force && kernel.read(|s| record::get(s, &target))?.pruned_at.is_some() => None,
+        Some(target) => {
+            let request = RestoreRequest { dry_run: true, ..request(kernel, &target, strategy, force) };
+            Some(checkpoint::restore(kernel, settings, &request, &Watch::default())?)
+        }
+        None => None,
+    };
+    let is_whole = strategy != Strategy::Partial || workflow.failed_step.is_none();
+    let first = definition.steps.first().map(|step| step.phase.clone()).filter(|_| is_whole);
+    Ok(Preview {
+        run_id: run.id,
+        workflow: workflow.name,
+        strategy,
+        effects: Effects {
+            compensations: plan.undo().cloned().collect(),
+            left: plan.left().cloned().collect(),
+            pivot: plan.pivot,
+        },
+        tree,
+        to_phase: first.unwrap_or(run.phase),
+    })
+}
