@@ -82,7 +82,7 @@ fn history(random: &mut Random) {
                     state
                 };
                 assert_same(&without_tags(repository.record(taken.last())), &without_tags(target));
-                repository.git("fsck --full --strict");
+                assert_sound(&repository);
             }
             _ => {
                 if next(3) == 0 {
@@ -92,6 +92,18 @@ fn history(random: &mut Random) {
             }
         }
     }
+}
+
+/// Git finds nothing wrong, but for what it says of its own work too: `reset --hard` before the first commit names the empty tree in
+/// the index and does not write it, for git knows it without its file.
+fn assert_sound(repository: &Repository) {
+    const EMPTY_TREE: &str = "missing tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+    let mut git = Command::new("git");
+    git.args(["fsck", "--full", "--strict", "--no-dangling"]).current_dir(repository.root());
+    let output = git.output().unwrap();
+    let complaints = String::from_utf8_lossy(&output.stdout).into_owned();
+    let is_own = complaints.lines().all(|line| line == EMPTY_TREE) && !complaints.is_empty();
+    assert!(output.status.success() || is_own, "{output:?}");
 }
 
 #[test]
