@@ -24,8 +24,13 @@ pub enum Recorded {
 
 /// Records the state of git in the work tree whose top is `root`; `previous` is what was recorded before, if anything.
 ///
-/// Content that git may lose is kept with `writer`. Errors: `git_failed`.
-pub fn record(root: &Path, previous: Option<&GitState>, writer: &Writer<'_>) -> Result<Recorded> {
+/// Content that git may lose is kept with `writer`, unless the state `is_a_look`: nobody goes back to it. Errors: `git_failed`.
+pub fn record(
+    root: &Path,
+    previous: Option<&GitState>,
+    writer: &Writer<'_>,
+    is_a_look: bool,
+) -> Result<Recorded> {
     const ATTEMPTS: usize = 3;
     let Some(dirs) = ic_store::git_dirs(root) else { return Ok(Recorded::NotARepository) };
     // A checkpoint is often taken by the way, in places that nobody has looked at: it runs nothing that the repository brought.
@@ -41,7 +46,12 @@ pub fn record(root: &Path, previous: Option<&GitState>, writer: &Writer<'_>) -> 
         let is_of_one_moment = (status.branch.is_none() || at_branch.map(|at| at.oid) == status.head)
             && before == index_stamp(&dirs.git_dir);
         if is_of_one_moment {
-            let state = state(&git, &dirs.git_dir, previous, &status, &refs, texts.index, writer)?;
+            let mut state = state(&git, &dirs.git_dir, &status, &refs, texts.index, writer)?;
+            state.packs = previous.map(|previous| previous.packs.clone()).unwrap_or_default();
+            if !is_a_look {
+                let packs = pack::keep(&git, previous, &state, writer)?;
+                state.packs.extend(packs);
+            }
             return Ok(Recorded::State(Box::new(state)));
         }
     }
@@ -91,7 +101,6 @@ fn index_stamp(git_dir: &Path) -> Option<(u64, u64, i64, i64)> {
 fn state(
     git: &Git<'_>,
     git_dir: &Path,
-    previous: Option<&GitState>,
     status: &Status<'_>,
     refs: &BTreeMap<&[u8], RefAt<'_>>,
     listing: Vec<u8>,
@@ -102,7 +111,7 @@ fn state(
     let is_symbolic = |name: &[u8], at: &RefAt<'_>| at.symbolic.is_some() && name.starts_with(b"refs/heads/");
     let is_kept = |name: &[u8]| !name.starts_with(b"refs/ic/") && name != b"refs/stash";
     let path = |name: &[u8]| PathText(name.to_vec());
-    let mut state = GitState {
+    Ok(GitState {
         branch: status.branch.map(path),
         head: status.head.map(str::to_owned),
         dirty: status.dirty,
@@ -120,11 +129,8 @@ fn state(
             .collect(),
         staged: status.staged.iter().map(|oid| (*oid).to_owned()).collect(),
         index: index::keep(writer, index::text(listing, &intended))?,
-        packs: previous.map(|previous| previous.packs.clone()).unwrap_or_default(),
-    };
-    let packs = pack::keep(git, previous, &state, writer)?;
-    state.packs.extend(packs);
-    Ok(state)
+        packs: Vec::new(),
+    })
 }
 
 /// What `git status --porcelain=v2 -z --branch` says.

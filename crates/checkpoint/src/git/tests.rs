@@ -70,8 +70,12 @@ impl Repository {
     }
 
     fn record_in(&self, root: &Path, previous: Option<&GitState>) -> GitState {
+        self.recorded(root, previous, false)
+    }
+
+    fn recorded(&self, root: &Path, previous: Option<&GitState>, is_a_look: bool) -> GitState {
         let writer = self.objects.writer(Timestamp(1)).unwrap();
-        let recorded = record(root, previous, &writer).unwrap();
+        let recorded = record(root, previous, &writer, is_a_look).unwrap();
         writer.finish().unwrap();
         match recorded {
             Recorded::State(state) => *state,
@@ -131,6 +135,18 @@ fn listing(directory: &Path) -> Vec<(PathBuf, std::time::SystemTime, Vec<u8>)> {
     }
     all.sort();
     all
+}
+
+#[test]
+fn a_look_keeps_nothing_that_git_may_lose() {
+    let repository = Repository::with_history();
+    let before = repository.record(None);
+    repository.commit("b", "three");
+    let look = repository.recorded(&repository.root(), Some(&before), true);
+    assert_eq!(look.packs, before.packs);
+    let kept = repository.record(Some(&before));
+    assert_eq!(kept.packs.len(), before.packs.len() + 1);
+    assert_same(&look, &kept);
 }
 
 #[test]
@@ -304,5 +320,5 @@ fn a_directory_that_is_no_work_tree_has_no_state() {
     let plain = repository.dir.path().join("plain");
     std::fs::create_dir(&plain).unwrap();
     let writer = repository.objects.writer(Timestamp(1)).unwrap();
-    assert!(matches!(record(&plain, None, &writer).unwrap(), Recorded::NotARepository));
+    assert!(matches!(record(&plain, None, &writer, false).unwrap(), Recorded::NotARepository));
 }

@@ -25,7 +25,7 @@ pub struct GitRestore {
 
 impl Workspace<'_> {
     /// Adds git's state to a picture. That there is no `git`, or that it fails, costs a warning and not the checkpoint.
-    pub(crate) fn record_git(&self, shot: &mut Shot, writer: &Writer<'_>) -> Result<()> {
+    pub(crate) fn record_git(&self, shot: &mut Shot, writer: &Writer<'_>, is_a_look: bool) -> Result<()> {
         if !self.settings.checkpointing.include_git || ic_store::git_dirs(&self.root).is_none() {
             return Ok(());
         }
@@ -35,7 +35,7 @@ impl Workspace<'_> {
             None => None,
         };
         let warn = |message| Warning { code: "git_not_recorded", message };
-        match git::record(&self.root, previous.as_ref(), writer) {
+        match git::record(&self.root, previous.as_ref(), writer, is_a_look) {
             Ok(Recorded::State(state)) => shot.manifest.git = Some(*state),
             Ok(Recorded::NotARepository) => {}
             Ok(Recorded::NoGit) => {

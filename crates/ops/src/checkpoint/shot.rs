@@ -33,9 +33,21 @@ pub(crate) struct Shot {
     pub(crate) warnings: Vec<Warning>,
 }
 
+/// How much of git's state a picture has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GitPart {
+    /// All, with what git may lose.
+    Kept,
+    /// What it is now: nobody goes back to it.
+    Look,
+    /// Nothing.
+    Nothing,
+}
+
 /// What a picture is taken for.
 #[derive(Debug, Clone)]
 pub(crate) struct Purpose {
+    pub(crate) git: GitPart,
     pub(crate) kind: Kind,
     pub(crate) link: Link,
     /// The checkpoint that it follows; `None`: the newest of its line.
@@ -49,7 +61,13 @@ pub(crate) struct Purpose {
 
 impl Purpose {
     pub(crate) fn new(kind: Kind, link: Link) -> Self {
-        Self { kind, link, parent: None, settled: false, force: BTreeSet::new(), touched: None }
+        let (git, force) = (GitPart::Kept, BTreeSet::new());
+        Self { git, kind, link, parent: None, settled: false, force, touched: None }
+    }
+
+    /// A picture that is compared with others and never recorded.
+    pub(crate) fn look(git: GitPart, force: BTreeSet<Vec<u8>>) -> Self {
+        Self { git, force, ..Self::new(Kind::Safety, Link::default()) }
     }
 }
 
@@ -102,7 +120,9 @@ impl Workspace<'_> {
             id: self.kernel.context.new_id(),
             warnings: Vec::new(),
         };
-        self.record_git(&mut shot, &writer)?;
+        if purpose.git != GitPart::Nothing {
+            self.record_git(&mut shot, &writer, purpose.git == GitPart::Look)?;
+        }
         shot.manifest_hash = shot.manifest.keep(&writer)?;
         shot.captured.stored = writer.finish()?;
         seen.keep()?;

@@ -294,7 +294,7 @@ fn check(tame: bool, wal: bool, target: u8, seeds: &[Seed]) -> Result<bool, Test
 #[test]
 fn property_exactly_the_older_rows_remain_and_undo_is_exact() {
     let config = ProptestConfig {
-        cases: ic_testkit::cases(1_000, 10_000),
+        cases: ic_testkit::cases(1_000, 5_000),
         failure_persistence: None,
         ..ProptestConfig::default()
     };

@@ -8,13 +8,13 @@ use ic_checkpoint::diff;
 use ic_checkpoint::git::GitState;
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::manifest::{Manifest, PathText};
-use ic_checkpoint::record::{self, Checkpoint, Kind as CheckpointKind, Link};
+use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal::{self, Kind, Restore};
 use ic_checkpoint::restore::plan::{Limits, Node};
 use ic_events::Hash;
 use ic_store::path_from_bytes;
 
-use super::super::shot::Purpose;
+use super::super::shot::{GitPart, Purpose};
 use super::super::{Workspace, require_kept};
 use super::{Report, Request, Watch, run};
 
@@ -114,8 +114,9 @@ pub(crate) fn changed_since(workspace: &Workspace<'_>, restores: &[Restore]) -> 
     }
     let _held = workspace.lock(Mode::Shared)?;
     let force = paths.iter().filter(|path| !path.is_empty()).cloned().collect();
-    let purpose = Purpose { force, ..Purpose::new(CheckpointKind::Safety, Link::default()) };
-    let now = workspace.shoot(purpose, &Progress::default())?;
+    let has_git = restores.iter().any(|restore| restore.strategy.has_git());
+    let git = if has_git { GitPart::Look } else { GitPart::Nothing };
+    let now = workspace.shoot(Purpose::look(git, force), &Progress::default())?;
     let ids = restores.iter().map(|restore| &restore.safety_id).chain(&last.restored_id);
     let known = ids.map(|id| workspace.known(id)).collect::<Result<Vec<Known>>>()?;
     let mut changed = Vec::new();
@@ -129,7 +130,6 @@ pub(crate) fn changed_since(workspace: &Workspace<'_>, restores: &[Restore]) -> 
             changed.push(PathText(path));
         }
     }
-    let has_git = restores.iter().any(|restore| restore.strategy.has_git());
     if has_git && !known.iter().any(|state| is_same_place(state.git.as_ref(), now.manifest.git.as_ref())) {
         changed.push(PathText(b".git".to_vec()));
     }
@@ -150,8 +150,8 @@ impl Workspace<'_> {
     fn changed_from(&self, paths: &BTreeSet<Vec<u8>>, trees: &[Hash]) -> Result<Vec<PathText>> {
         let _held = self.lock(Mode::Shared)?;
         let force = paths.iter().filter(|path| !path.is_empty()).cloned().collect();
-        let purpose = Purpose { force, ..Purpose::new(CheckpointKind::Safety, Link::default()) };
-        let now = self.shoot(purpose, &Progress::default())?.captured.root;
+        let look = Purpose::look(GitPart::Nothing, force);
+        let now = self.shoot(look, &Progress::default())?.captured.root;
         let mut changed = Vec::new();
         for path in paths.iter().filter(|path| !path.is_empty()) {
             let here = self.node(&now, path)?;

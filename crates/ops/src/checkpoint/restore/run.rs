@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::Workspace;
 use super::super::git::GitRestore;
-use super::super::shot::{Purpose, Shot};
+use super::super::shot::{GitPart, Purpose, Shot};
 use super::limits::Whose;
 use super::refusal::{plan_changed, refused};
 use super::{Conflict, Report, Request, Status};
@@ -115,7 +115,12 @@ fn plan_report(
     };
     let whose = request.mine.then_some(if leaves_others { Whose::Run } else { Whose::Caller });
     workspace.narrow(&mut limits, &target, strategy, whose)?;
-    let (shot, mut differences) = workspace.compare(&target, &limits, watch)?;
+    let git = match (request.dry_run, strategy.has_git()) {
+        (false, _) => GitPart::Kept,
+        (true, true) => GitPart::Look,
+        (true, false) => GitPart::Nothing,
+    };
+    let (shot, mut differences) = workspace.compare((&target, git), &limits, watch)?;
     let git = if strategy.has_git() {
         Some(workspace.plan_git(&target, &shot, (request.force, leaves_others))?)
     } else {
@@ -170,8 +175,8 @@ impl Workspace<'_> {
         }
         let safety = self.kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
         let before = Manifest::read(&self.objects, &safety.manifest)?.git;
-        let purpose = Purpose::new(CheckpointKind::Safety, Link::default());
-        let shot = self.shoot(purpose, &Progress::default())?;
+        let look = Purpose::look(GitPart::Look, BTreeSet::new());
+        let shot = self.shoot(look, &Progress::default())?;
         let git = self.plan_git(target, &shot, (true, true))?;
         let known = |state: &GitState, name: &[u8]| {
             state.refs.iter().find(|(known, _)| known.0 == name).map(|(_, commit)| commit.clone())
@@ -187,7 +192,7 @@ impl Workspace<'_> {
     /// Captures the tree as it is, and what the target holds of it though a rule hides it now; how it differs.
     fn compare(
         &self,
-        target: &Checkpoint,
+        (target, git): (&Checkpoint, GitPart),
         limits: &Limits,
         watch: &Watch,
     ) -> Result<(Shot, Vec<Difference>)> {
@@ -196,7 +201,7 @@ impl Workspace<'_> {
             message: Some(format!("before the restore of {}", target.id.short())),
             ..target.link.clone()
         };
-        let purpose = Purpose::new(CheckpointKind::Safety, link);
+        let purpose = Purpose { git, ..Purpose::new(CheckpointKind::Safety, link) };
         let mut shot = self.shoot(purpose.clone(), &watch.capture)?;
         let mut differences = self.differences(&shot, target)?;
         let hidden = plan::must_be_saved(&differences, limits);
