@@ -20,7 +20,7 @@ use crate::manifest::{PathText, hash_text};
 
 pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
 pub use log::{head, log_since};
-pub use record::{Recorded, record};
+pub use record::{Asked, Found, ask};
 pub use restore::{GitPlan, Moved, apply_index, apply_refs, leaving_others, plan};
 
 /// The state of git in a work tree.

@@ -1,44 +1,48 @@
-//! Recording git's state. Nothing is written to the repository.
+//! Git's state: asked for, then kept. Nothing is written to the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use ic_base::{Code, Diagnosis, Result};
+use ic_events::Hash;
 
 use super::program::Git;
-use super::{GitState, Stash, filters, index, pack};
+use super::{GitState, Index, Stash, filters, index, pack};
 use crate::manifest::PathText;
 use crate::objects::Writer;
 
-/// What was found out about git.
+/// What git says of a work tree.
 #[derive(Debug)]
-pub enum Recorded {
+pub enum Asked {
     /// The root is not the top of a work tree.
     NotARepository,
     /// There is no `git` program.
     NoGit,
     /// Its state.
-    State(Box<GitState>),
+    State(Box<Found>),
 }
 
-/// Records the state of git in the work tree whose top is `root`; `previous` is what was recorded before, if anything.
-///
-/// Content that git may lose is kept with `writer`, unless the state `is_a_look`: nobody goes back to it. Errors: `git_failed`.
-pub fn record(
-    root: &Path,
-    previous: Option<&GitState>,
-    writer: &Writer<'_>,
-    is_a_look: bool,
-) -> Result<Recorded> {
+/// Git's state, of which nothing is kept yet.
+#[derive(Debug)]
+pub struct Found {
+    /// All but where its index and packs are kept.
+    state: GitState,
+    index: Vec<u8>,
+    silenced: Vec<OsString>,
+}
+
+/// Asks for the state of git in the work tree whose top is `root`. Nothing is written. Errors: `git_failed`.
+pub fn ask(root: &Path) -> Result<Asked> {
     const ATTEMPTS: usize = 3;
-    let Some(dirs) = ic_store::git_dirs(root) else { return Ok(Recorded::NotARepository) };
+    let Some(dirs) = ic_store::git_dirs(root) else { return Ok(Asked::NotARepository) };
     // A checkpoint is often taken by the way, in places that nobody has looked at: it runs nothing that the repository brought.
     let silenced = filters::own(&Git::new(root), &dirs);
     let git = Git { silenced: &silenced, ..Git::new(root) };
     for _ in 0..ATTEMPTS {
         let before = index_stamp(&dirs.git_dir);
-        let Some(texts) = ask(&git)? else { return Ok(Recorded::NoGit) };
+        let Some(texts) = texts(&git)? else { return Ok(Asked::NoGit) };
         let status = Status::parse(&texts.status);
         let refs = parse_refs(&texts.refs);
         let at_branch = status.branch.and_then(|name| refs.get(&[b"refs/heads/", name].concat()[..]));
@@ -46,17 +50,36 @@ pub fn record(
         let is_of_one_moment = (status.branch.is_none() || at_branch.map(|at| at.oid) == status.head)
             && before == index_stamp(&dirs.git_dir);
         if is_of_one_moment {
-            let mut state = state(&git, &dirs.git_dir, &status, &refs, texts.index, writer)?;
-            state.packs = previous.map(|previous| previous.packs.clone()).unwrap_or_default();
-            if !is_a_look {
-                let packs = pack::keep(&git, previous, &state, writer)?;
-                state.packs.extend(packs);
-            }
-            return Ok(Recorded::State(Box::new(state)));
+            let state = state(&git, &dirs.git_dir, &status, &refs)?;
+            let intended = if status.may_have_intended { index::intended(&git)? } else { Vec::new() };
+            let index = index::text(texts.index, &intended);
+            return Ok(Asked::State(Box::new(Found { state, index, silenced })));
         }
     }
     Err(Diagnosis::new(Code::GitFailed, "Git's state did not hold still while it was recorded.")
         .hint("try again when the other git command has ended"))
+}
+
+impl Found {
+    /// Keeps the state with `writer`, and what git may lose of it, unless it `is_a_look`: nobody goes back to that. `previous` is what
+    /// was recorded before, if anything. Errors: `git_failed`.
+    pub fn keep(
+        self,
+        root: &Path,
+        previous: Option<&GitState>,
+        writer: &Writer<'_>,
+        is_a_look: bool,
+    ) -> Result<GitState> {
+        let git = Git { silenced: &self.silenced, ..Git::new(root) };
+        let mut state = self.state;
+        state.index = index::keep(writer, self.index)?;
+        state.packs = previous.map(|previous| previous.packs.clone()).unwrap_or_default();
+        if !is_a_look {
+            let packs = pack::keep(&git, previous, &state, writer)?;
+            state.packs.extend(packs);
+        }
+        Ok(state)
+    }
 }
 
 /// What git says of itself.
@@ -67,7 +90,7 @@ struct Texts {
 }
 
 /// `None` if there is no `git`.
-fn ask(git: &Git<'_>) -> Result<Option<Texts>> {
+fn texts(git: &Git<'_>) -> Result<Option<Texts>> {
     // How far a branch is ahead of another, and what is in submodules, costs time and is not recorded.
     const STATUS: [&str; 8] = [
         "status",
@@ -103,11 +126,8 @@ fn state(
     git_dir: &Path,
     status: &Status<'_>,
     refs: &BTreeMap<&[u8], RefAt<'_>>,
-    listing: Vec<u8>,
-    writer: &Writer<'_>,
 ) -> Result<GitState> {
     let stash = if refs.contains_key(&b"refs/stash"[..]) { stash(git)? } else { Vec::new() };
-    let intended = if status.may_have_intended { index::intended(git)? } else { Vec::new() };
     let is_symbolic = |name: &[u8], at: &RefAt<'_>| at.symbolic.is_some() && name.starts_with(b"refs/heads/");
     let is_kept = |name: &[u8]| !name.starts_with(b"refs/ic/") && name != b"refs/stash";
     let path = |name: &[u8]| PathText(name.to_vec());
@@ -128,7 +148,7 @@ fn state(
             .filter_map(|(name, at)| Some((path(name), path(at.symbolic?))))
             .collect(),
         staged: status.staged.iter().map(|oid| (*oid).to_owned()).collect(),
-        index: index::keep(writer, index::text(listing, &intended))?,
+        index: Index(Hash::default()),
         packs: Vec::new(),
     })
 }

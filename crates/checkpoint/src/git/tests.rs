@@ -4,7 +4,7 @@ use std::process::Command;
 use ic_base::{Code, Timestamp};
 use ic_store::OpenOptions;
 
-use super::{GitPlan, GitState, Recorded, apply_index, apply_refs, plan, record};
+use super::{Asked, GitPlan, GitState, apply_index, apply_refs, ask, plan};
 use crate::objects::Objects;
 
 mod campaign;
@@ -74,13 +74,11 @@ impl Repository {
     }
 
     fn recorded(&self, root: &Path, previous: Option<&GitState>, is_a_look: bool) -> GitState {
+        let Asked::State(found) = ask(root).unwrap() else { panic!("no state of {}", root.display()) };
         let writer = self.objects.writer(Timestamp(1)).unwrap();
-        let recorded = record(root, previous, &writer, is_a_look).unwrap();
+        let state = found.keep(root, previous, &writer, is_a_look).unwrap();
         writer.finish().unwrap();
-        match recorded {
-            Recorded::State(state) => *state,
-            other => panic!("{other:?}"),
-        }
+        state
     }
 
     fn plan(&self, target: &GitState) -> ic_base::Result<(GitPlan, GitState)> {
@@ -319,6 +317,5 @@ fn a_directory_that_is_no_work_tree_has_no_state() {
     let repository = Repository::new();
     let plain = repository.dir.path().join("plain");
     std::fs::create_dir(&plain).unwrap();
-    let writer = repository.objects.writer(Timestamp(1)).unwrap();
-    assert!(matches!(record(&plain, None, &writer, false).unwrap(), Recorded::NotARepository));
+    assert!(matches!(ask(&plain).unwrap(), Asked::NotARepository));
 }

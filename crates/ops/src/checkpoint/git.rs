@@ -1,7 +1,7 @@
 //! Git's state in checkpoints and restores.
 
 use ic_base::{Code, Diagnosis, Result, RunId};
-use ic_checkpoint::git::{self, GitPlan, GitState, Recorded};
+use ic_checkpoint::git::{self, Asked, GitPlan, GitState};
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::objects::Writer;
 use ic_checkpoint::record::{self, Checkpoint};
@@ -24,24 +24,31 @@ pub struct GitRestore {
 }
 
 impl Workspace<'_> {
-    /// Adds git's state to a picture. That there is no `git`, or that it fails, costs a warning and not the checkpoint.
-    pub(crate) fn record_git(&self, shot: &mut Shot, writer: &Writer<'_>, is_a_look: bool) -> Result<()> {
-        if !self.settings.checkpointing.include_git || ic_store::git_dirs(&self.root).is_none() {
-            return Ok(());
-        }
+    /// Adds what git said to a picture. That there is no `git`, or that it fails, costs a warning and not the checkpoint.
+    pub(crate) fn record_git(
+        &self,
+        shot: &mut Shot,
+        asked: Result<Asked>,
+        (writer, is_a_look): (&Writer<'_>, bool),
+    ) -> Result<()> {
         let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
         let previous = match newest {
             Some(newest) => Manifest::read(&self.objects, &newest.manifest)?.git,
             None => None,
         };
         let warn = |message| Warning { code: "git_not_recorded", message };
-        match git::record(&self.root, previous.as_ref(), writer, is_a_look) {
-            Ok(Recorded::State(state)) => shot.manifest.git = Some(*state),
-            Ok(Recorded::NotARepository) => {}
-            Ok(Recorded::NoGit) => {
+        let state = match asked {
+            Ok(Asked::State(found)) => found.keep(&self.root, previous.as_ref(), writer, is_a_look),
+            Ok(Asked::NotARepository) => return Ok(()),
+            Ok(Asked::NoGit) => {
                 shot.warnings
                     .push(warn("git's state is not in the checkpoint: there is no git on PATH".to_owned()));
+                return Ok(());
             }
+            Err(error) => Err(error),
+        };
+        match state {
+            Ok(state) => shot.manifest.git = Some(state),
             Err(error) if matches!(error.code(), Code::GitFailed | Code::GitBusy) => {
                 shot.warnings
                     .push(warn(format!("git's state is not in the checkpoint: {}", error.message())));

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
-use ic_base::{CheckpointId, Result, Seq, Timestamp};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
 use ic_checkpoint::capture::{self, Captured, Progress, RuleOptions};
 use ic_checkpoint::diff;
+use ic_checkpoint::git;
 use ic_checkpoint::lock::{self, Lock, Mode};
 use ic_checkpoint::manifest::{Changed, Manifest, PathText, Skipped};
 use ic_checkpoint::record::{self, Checkpoint, Kind, Link, NewCheckpoint};
@@ -99,13 +101,16 @@ impl Workspace<'_> {
         let options = self.options();
         let rules = RuleOptions { force: purpose.force, ..options.rules };
         let writer = self.objects.writer(now)?;
-        let (captured, seen) = capture::capture_with(
-            &self.objects,
-            &writer,
-            &self.root,
-            &capture::Options { rules, touched: purpose.touched, ..options },
-            progress,
-        )?;
+        let options = capture::Options { rules, touched: purpose.touched, ..options };
+        let asks = purpose.git != GitPart::Nothing && self.has_git();
+        // Git looks at as many files as the capture does, and neither needs the other.
+        let root = self.root.as_path();
+        let (captured, asked) = std::thread::scope(|scope| {
+            let asked = asks.then(|| scope.spawn(|| git::ask(root)));
+            let captured = capture::capture_with(&self.objects, &writer, root, &options, progress);
+            (captured, asked.map(ScopedJoinHandle::join))
+        });
+        let (captured, seen) = captured?;
         writer.expose()?;
         let mut shot = Shot {
             root: self.root.clone(),
@@ -120,8 +125,10 @@ impl Workspace<'_> {
             id: self.kernel.context.new_id(),
             warnings: Vec::new(),
         };
-        if purpose.git != GitPart::Nothing {
-            self.record_git(&mut shot, &writer, purpose.git == GitPart::Look)?;
+        if let Some(asked) = asked {
+            let ended_early = || Diagnosis::new(Code::Internal, "A thread that asked git ended early.");
+            let asked = asked.unwrap_or_else(|_| Err(ended_early()));
+            self.record_git(&mut shot, asked, (&writer, purpose.git == GitPart::Look))?;
         }
         shot.manifest_hash = shot.manifest.keep(&writer)?;
         shot.captured.stored = writer.finish()?;
