@@ -42,7 +42,7 @@ fn the_preview_of_an_undo_is_the_undo() {
     world.state().assert_is(&before, "previewed");
     assert_eq!((&preview["dry_run"], &preview["status"]), (&json!(true), &json!("done")));
     let text = world.cli.ok(undo.iter().chain(&["--dry-run", "--format=text"]));
-    assert!(text.contains("would undo") && text.contains("--without-effects --yes"), "{text}");
+    assert!(text.contains("would undo") && text.contains("to do it"), "{text}");
     let undone = world.cli.json(undo.iter().chain(&["--yes"]));
     assert_eq!(undone["dry_run"], false);
     for part in ["data", "effects_left", "dispatches_left", "agents_left", "resume"] {

@@ -73,6 +73,11 @@ pub(crate) fn visible(content: &[u8]) -> String {
         .collect()
 }
 
+/// What a preview ends with.
+pub(crate) fn to_do_it() -> String {
+    styled(style::DIM, "nothing was changed; to do it: the same with --yes instead of --dry-run") + "\n"
+}
+
 /// A value as it is typed in a shell: quoted if it is more than a plain word.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '@');

@@ -220,7 +220,9 @@ impl Undo {
         };
         if self.dry_run {
             let preview = preview()?;
-            return finish(session, &preview);
+            let record = RollbackUndoneJson::from(&preview);
+            session.output.record(&record, || render::rollback::undone(&preview) + &render::to_do_it())?;
+            return Ok(Exit::Done);
         }
         let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
         let text = || preview().map(|preview| render::rollback::undone(&preview));
@@ -246,7 +248,7 @@ fn settings(session: &Session, kernel: &Kernel, reference: &str) -> Result<Setti
 
 fn finish(session: &mut Session, undone: &Undone) -> Result<Exit> {
     session.output.record(&RollbackUndoneJson::from(undone), || render::rollback::undone(undone))?;
-    Ok(if undone.seq.is_some() || undone.is_dry_run { Exit::Done } else { Exit::Partly })
+    Ok(if undone.seq.is_some() { Exit::Done } else { Exit::Partly })
 }
 
 /// Shows `text` and asks on a terminal. `look`: the command that only looks. Errors: `confirmation_required` where nobody can be asked.

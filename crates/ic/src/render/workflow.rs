@@ -57,8 +57,7 @@ pub(crate) fn rollback_plan(preview: &Preview) -> String {
         Some(report) => out.push_str(&rollback::tree(report, &[])),
         None => out.push_str("\nNo checkpoint was taken before the steps: files and git stay as they are.\n"),
     }
-    out.push_str(&format!("\n{}\n", styled(style::DIM, "nothing was changed")));
-    out
+    out + "\n"
 }
 
 /// Which steps do not say what undoes them.

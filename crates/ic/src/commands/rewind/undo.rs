@@ -36,7 +36,10 @@ impl Undo {
         let busy_timeout = session.options().busy_timeout;
         let preview = || rewind::preview_undo(&kernel, busy_timeout, &self.id);
         if self.dry_run {
-            return finish(session, &preview()?);
+            let preview = preview()?;
+            let text = || render::rewind::undone(&preview) + &render::to_do_it();
+            session.output.record(&RewindJson::undone(&preview), text)?;
+            return Ok(Exit::Done);
         }
         let text = || preview().map(|preview| render::rewind::undone(&preview));
         let look = format!("ic rewind undo {} --dry-run", shell_word(&self.id));

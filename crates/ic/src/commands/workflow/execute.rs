@@ -235,7 +235,9 @@ impl Rollback {
         if self.dry_run {
             let preview = preview()?;
             let record = WorkflowRollbackPlanJson::from(&preview);
-            session.output.record(&record, || render::workflow::rollback_plan(&preview))?;
+            session
+                .output
+                .record(&record, || render::workflow::rollback_plan(&preview) + &render::to_do_it())?;
             return Ok(Exit::Done);
         }
         let text = || preview().map(|preview| render::workflow::rollback_plan(&preview));

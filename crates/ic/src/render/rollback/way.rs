@@ -174,17 +174,6 @@ fn would_be_undone(undone: &Undone) -> String {
 
 /// A rollback that was taken back, or would be, and what cannot be.
 pub(crate) fn undone(undone: &Undone) -> String {
-    let mut out = way_back(undone);
-    if undone.is_dry_run {
-        let id = undone.remembered.id.short();
-        let effects = if undone.effects.is_empty() { "" } else { " --without-effects" };
-        let hint = format!("nothing was changed; to do it: ic rollback undo {id}{effects} --yes");
-        out.push_str(&(styled(style::DIM, &hint) + "\n"));
-    }
-    out
-}
-
-fn way_back(undone: &Undone) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
     let stands = undone.seq.is_some() && rollback.status == RollbackStatus::Done;
