@@ -50,7 +50,7 @@ pub fn preview_undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) ->
     Ok(Undone { entry, restored, is_dry_run: true })
 }
 
-/// Errors: `nothing_to_undo`; `dispatch_rolled_back` for a caller whose work was taken back.
+/// Errors: `nothing_to_undo`; `stale_dispatch` for a caller whose work was taken back.
 fn require_undoable(kernel: &Kernel, entry: &Entry) -> Result<()> {
     if entry.status == Status::Undone {
         return Err(Diagnosis::new(
