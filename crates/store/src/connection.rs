@@ -32,7 +32,7 @@ pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Waits for locks by polling every 0.2 to 3 ms.
+/// Waits for locks by polling every 0.2 to 3 ms, and the more often the longer it has waited: see [`pause`].
 pub(crate) fn wait_politely(connection: &mut Connection, timeout: Duration) -> Result<()> {
     let mut started = Instant::now();
     let mut state = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -44,14 +44,26 @@ pub(crate) fn wait_politely(connection: &mut Connection, timeout: Duration) -> R
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            let pause = Duration::from_micros(200 + state % 2_800);
-            if started.elapsed() + pause > timeout {
+            let waited = started.elapsed();
+            let pause = pause(waited, timeout, state);
+            if waited + pause > timeout {
                 return false;
             }
             std::thread::sleep(pause);
             true
         }))
         .map_err(|e| diagnose(e, "configuring the ledger"))
+}
+
+/// How long to wait before the next look at a lock.
+///
+/// Whoever looks first after a release has the lock. Of a crowd that looks equally often somebody has no luck until the timeout; so
+/// who has waited for a quarter of it looks the more often the longer it waits, up to 60 times.
+fn pause(waited: Duration, timeout: Duration, random: u64) -> Duration {
+    let usual = Duration::from_micros(200 + random % 2_800);
+    let left = timeout.saturating_sub(waited).as_secs_f64() / timeout.as_secs_f64().max(f64::MIN_POSITIVE);
+    let hurry = (left / 0.75).min(1.0);
+    usual.mul_f64(hurry * hurry).max(Duration::from_micros(50))
 }
 
 /// The settings that every connection has: strict, durable, distrustful of the schema.
@@ -92,6 +104,26 @@ pub(crate) fn use_wal(connection: &Connection, timeout: Duration) -> Result<()> 
                 std::thread::sleep(Duration::from_millis(2));
             }
             Err(e) => return Err(diagnose(e, "switching the ledger to a write-ahead log")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_waited_longer_looks_more_often() {
+        let timeout = Duration::from_secs(5);
+        let at = |seconds: f64| pause(Duration::from_secs_f64(seconds), timeout, 1_400);
+        assert_eq!(at(0.0), Duration::from_micros(1_600));
+        assert_eq!(at(1.25), at(0.0), "most wait for less");
+        assert!(at(2.0) < at(1.3) && at(3.0) < at(2.0) && at(4.0) < at(3.0));
+        assert!(at(4.0) < at(0.0) / 10, "{:?}", at(4.0));
+        assert_eq!(at(5.0), Duration::from_micros(50));
+        for random in [0, 2_799, u64::MAX] {
+            let pause = pause(Duration::ZERO, Duration::ZERO, random);
+            assert!(pause >= Duration::from_micros(50) && pause < Duration::from_millis(3), "{pause:?}");
         }
     }
 }
