@@ -182,6 +182,15 @@ impl Session {
         self.output.format == Format::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
+    /// Errors: `confirmation_required` where nobody can be asked about what `does` this; the hint leads on.
+    pub(crate) fn require_somebody(&self, does: &str, hint: &str) -> Result<()> {
+        if self.can_ask() {
+            return Ok(());
+        }
+        Err(Diagnosis::new(Code::ConfirmationRequired, format!("{does} and nobody is here to be asked."))
+            .hint(hint))
+    }
+
     /// Whether progress is shown: to a person, who did not ask for quiet.
     pub(crate) fn shows_progress(&self) -> bool {
         self.output.format == Format::Text && !self.output.is_quiet()

@@ -8,7 +8,7 @@ mod to;
 mod undo;
 
 use clap::Subcommand;
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::Result;
 use ic_ops::Kernel;
 use ic_ops::checkpoint::{Settings, Warning};
 use ic_ops::rewind::{self, Watch};
@@ -57,20 +57,11 @@ fn is_wanted(
     if yes {
         return Ok(true);
     }
-    require_somebody(session, look)?;
+    session.require_somebody(
+        "A rewind writes into the application's database and the working tree,",
+        &format!("look first: {look}; then: --yes"),
+    )?;
     Session::ask(&text()?, question)
-}
-
-/// Errors: `confirmation_required` where nobody can be asked.
-fn require_somebody(session: &Session, look: &str) -> Result<()> {
-    if session.can_ask() {
-        return Ok(());
-    }
-    Err(Diagnosis::new(
-        Code::ConfirmationRequired,
-        "A rewind writes into the application's database and the working tree, and nobody is here to be asked.",
-    )
-    .hint(format!("look first: {look}; then: --yes")))
 }
 
 fn watch() -> Result<Watch> {

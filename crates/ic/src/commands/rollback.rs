@@ -1,7 +1,7 @@
 //! `ic rollback ...`
 
 use clap::{Args, Subcommand};
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::Result;
 use ic_ops::Kernel;
 use ic_ops::checkpoint::{Settings, Watch};
 use ic_ops::rollback::table::{self, Remembered};
@@ -261,14 +261,9 @@ fn confirm(
     if yes {
         return Ok(true);
     }
-    if session.can_ask() {
-        return Session::ask(&(text()? + "\n"), question);
-    }
-    Err(Diagnosis::new(
-        Code::ConfirmationRequired,
-        "This works outside of the ledger, and nobody is here to be asked.",
-    )
-    .hint(format!("look first: {look}; then: --yes")))
+    session
+        .require_somebody("This works outside of the ledger,", &format!("look first: {look}; then: --yes"))?;
+    Session::ask(&(text()? + "\n"), question)
 }
 
 /// As [`confirm`], with the rollback as it is.

@@ -86,10 +86,12 @@ pub fn preview_undo(
     })?;
     Saga::require_free(kernel, &remembered.run_id)?;
     let is_rest = remembered.status.is_over() && until.is_none();
+    // What was passed over is put back too, but by an undo that is under way.
+    let begins = until.is_some() || steps::course(&steps) == Course::Stand;
     let is_left = |kind: StepKind| {
         steps.iter().find(|step| step.kind == kind).filter(|step| match step.state {
             StepState::Pending => false,
-            StepState::Skipped => is_rest || until.is_some(),
+            StepState::Skipped => is_rest || begins,
             StepState::Running | StepState::Done | StepState::Failed => !is_rest,
         })
     };

@@ -2,7 +2,7 @@
 
 use ic_base::Code;
 
-use super::fixture::App;
+use super::fixture::{App, anchor};
 use crate::{Anchor, Follow, Table, Target};
 
 /// Jobs at 10, 20, 20 and 30 with two results each, which name their job by its id, and notes of their own time.
@@ -16,13 +16,7 @@ fn jobs(results: Table, notes: Table) -> App {
          INSERT INTO notes SELECT team, at FROM jobs",
         |path| Target {
             database: path.to_owned(),
-            anchor: Anchor {
-                table: "jobs".to_owned(),
-                key: "id".to_owned(),
-                order: "at".to_owned(),
-                commit: None,
-                scope: vec!["team".to_owned()],
-            },
+            anchor: Anchor { scope: vec!["team".to_owned()], ..anchor("jobs", "id", "at") },
             tables: vec![results, notes, Table::by_column("jobs", "at")],
             audit: None,
             profile: None,

@@ -8,8 +8,8 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use crate::{
-    Archive, DEVS_SQL, Options, Profile, RelationalRollbackEngine, Rewind, RollbackResult, Scalar, Table,
-    Target, TaskRef, UndoReport,
+    Anchor, Archive, DEVS_SQL, Options, Profile, RelationalRollbackEngine, Rewind, RollbackResult, Scalar,
+    Table, Target, TaskRef, UndoReport,
 };
 
 pub(super) const NOW: Timestamp = Timestamp(1_771_606_515_007);
@@ -19,6 +19,12 @@ pub(super) struct App {
     directory: tempfile::TempDir,
     pub(super) target: Target,
     rewinds: usize,
+}
+
+/// An anchor without commits and scopes.
+pub(super) fn anchor(table: &str, key: &str, order: &str) -> Anchor {
+    let [table, key, order] = [table, key, order].map(str::to_owned);
+    Anchor { table, key, order, commit: None, scope: Vec::new() }
 }
 
 impl App {

@@ -2,7 +2,7 @@
 
 use ic_base::Code;
 
-use super::fixture::{App, NOW};
+use super::fixture::{App, NOW, anchor};
 use crate::{Anchor, Archive, Rewind, Scalar, Table, Target, TaskRef};
 
 /// Tasks and notes of projects, with orders that may be any number.
@@ -11,13 +11,7 @@ fn projects(sql: &str) -> App {
                   CREATE TABLE notes (id INTEGER PRIMARY KEY, project, at NOT NULL);";
     let app = App::new(tables, |path| Target {
         database: path.to_owned(),
-        anchor: Anchor {
-            table: "tasks".to_owned(),
-            key: "id".to_owned(),
-            order: "at".to_owned(),
-            commit: None,
-            scope: vec!["project".to_owned()],
-        },
+        anchor: Anchor { scope: vec!["project".to_owned()], ..anchor("tasks", "id", "at") },
         tables: vec![Table::by_column("notes", "at"), Table::by_column("tasks", "at")],
         audit: None,
         profile: None,

@@ -7,8 +7,8 @@ use proptest::test_runner::TestCaseError;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-use super::fixture::{App, dump};
-use crate::{Anchor, Audit, Follow, Table, Target, Triggers};
+use super::fixture::{App, anchor, dump};
+use crate::{Audit, Follow, Table, Target, Triggers};
 
 const SCHEMA: &str = "\
 CREATE TABLE tasks (task_id TEXT PRIMARY KEY, parent TEXT REFERENCES tasks(task_id) ON DELETE CASCADE, body, created_at);
@@ -49,13 +49,7 @@ const REFERENCES: [(&str, &[&str], &str, &[&str]); 8] = [
 fn app() -> App {
     App::new(SCHEMA, |path| Target {
         database: path.to_owned(),
-        anchor: Anchor {
-            table: "tasks".into(),
-            key: "task_id".into(),
-            order: "created_at".into(),
-            commit: None,
-            scope: vec![],
-        },
+        anchor: anchor("tasks", "task_id", "created_at"),
         tables: ORDERED
             .iter()
             .map(|name| match *name {

@@ -2,8 +2,8 @@
 
 use ic_base::Code;
 
-use super::fixture::App;
-use crate::{Anchor, Audit, Follow, Table, Target, Triggers};
+use super::fixture::{App, anchor};
+use crate::{Audit, Follow, Table, Target, Triggers};
 
 /// `tasks` and `logs`, both ordered by `at`, with a task `T` at `at`.
 fn app(columns: &str, at: &str, logs: &[&str]) -> App {
@@ -20,13 +20,7 @@ fn app(columns: &str, at: &str, logs: &[&str]) -> App {
 fn simple(path: &std::path::Path) -> Target {
     Target {
         database: path.to_owned(),
-        anchor: Anchor {
-            table: "tasks".into(),
-            key: "id".into(),
-            order: "at".into(),
-            commit: None,
-            scope: vec![],
-        },
+        anchor: anchor("tasks", "id", "at"),
         tables: vec![Table::by_column("tasks", "at"), Table::by_column("logs", "at")],
         audit: None,
         profile: None,

@@ -2,8 +2,8 @@
 
 use ic_base::Code;
 
-use super::fixture::App;
-use crate::{Anchor, Table, Target};
+use super::fixture::{App, anchor};
+use crate::{Table, Target};
 
 fn tasks(sql: &str) -> App {
     let app = App::new(
@@ -11,13 +11,7 @@ fn tasks(sql: &str) -> App {
          INSERT INTO tasks VALUES (1, 10, 'x'), (2, 20, 'y'), (3, 30, 'z')",
         |path| Target {
             database: path.to_owned(),
-            anchor: Anchor {
-                table: "tasks".to_owned(),
-                key: "id".to_owned(),
-                order: "at".to_owned(),
-                commit: None,
-                scope: Vec::new(),
-            },
+            anchor: anchor("tasks", "id", "at"),
             tables: vec![Table::by_column("tasks", "at").firing()],
             audit: None,
             profile: None,

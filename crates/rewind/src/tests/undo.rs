@@ -2,8 +2,8 @@
 
 use ic_base::Code;
 
-use super::fixture::{App, NOW};
-use crate::{Anchor, Archive, ArchiveState, Follow, Rewind, Table, Target};
+use super::fixture::{App, NOW, anchor};
+use crate::{Archive, ArchiveState, Follow, Rewind, Table, Target};
 
 #[test]
 fn rows_with_the_same_keys_stand_in_the_way() {
@@ -209,13 +209,7 @@ fn tables_left_out_of_the_configuration_since_still_come_back() {
 fn plain(sql: &str, tables: Vec<Table>) -> App {
     App::new(sql, |path| Target {
         database: path.to_owned(),
-        anchor: Anchor {
-            table: "tasks".into(),
-            key: "id".into(),
-            order: "at".into(),
-            commit: None,
-            scope: vec![],
-        },
+        anchor: anchor("tasks", "id", "at"),
         tables,
         audit: None,
         profile: None,

@@ -2,8 +2,8 @@
 
 use ic_base::Code;
 
-use super::fixture::App;
-use crate::{Anchor, Audit, Follow, Table, Target};
+use super::fixture::{App, anchor};
+use crate::{Audit, Follow, Table, Target};
 
 /// Notes at 1 to 9 in two projects; a table of vectors of every kind of column, one with a text for its key, and one without any.
 fn notes() -> App {
@@ -36,13 +36,7 @@ fn target(path: &std::path::Path) -> Target {
     };
     Target {
         database: path.to_owned(),
-        anchor: Anchor {
-            table: "notes".to_owned(),
-            key: "id".to_owned(),
-            order: "at".to_owned(),
-            commit: None,
-            scope: Vec::new(),
-        },
+        anchor: anchor("notes", "id", "at"),
         tables: vec![
             Table::by_column("notes", "at"),
             Table::following("vectors", follow("note_id", "id")),

@@ -192,13 +192,10 @@ impl Common {
             let report = deed(request)?;
             return finish(session, &report);
         }
-        if !session.can_ask() {
-            return Err(Diagnosis::new(
-                Code::ConfirmationRequired,
-                "A restore writes into the working tree and nobody is here to be asked.",
-            )
-            .hint("look first: --dry-run; then: --yes"));
-        }
+        session.require_somebody(
+            "A restore writes into the working tree",
+            "look first: --dry-run; then: --yes",
+        )?;
         let preview = deed(&RestoreRequest { dry_run: true, ..*request })?;
         let refused = !preview.conflicts.is_empty() && !request.force;
         let moves_git = preview.git.as_ref().is_some_and(|git| !git.plan.is_empty());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::Result;
 use ic_ops::checkpoint::retention::{self, GRACE, Request};
 use ic_ops::checkpoint::{Which, Workspace};
 
@@ -115,13 +115,7 @@ impl Purge {
         if !self.yes {
             let text =
                 format!("The content of {} goes from every checkpoint, for good.\n", self.path.display());
-            if !session.can_ask() {
-                return Err(Diagnosis::new(
-                    Code::ConfirmationRequired,
-                    "A purge cannot be undone and nobody is here to be asked.",
-                )
-                .hint("give --yes"));
-            }
+            session.require_somebody("A purge cannot be undone", "give --yes")?;
             if !Session::ask(&text, "Purge?")? {
                 return Ok(Exit::No);
             }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::Result;
 use ic_ops::compensation::{self, Report, Request, Scope, Sink, Status};
 use ic_saga::Compensation;
 use ic_saga::order::FailurePolicy;
@@ -99,13 +99,10 @@ impl Undo {
         let mut lines =
             Lines { wanted: session.shows_progress() && io::stderr().is_terminal(), is_open: false };
         if !self.dry_run && !self.yes {
-            if !session.can_ask() {
-                return Err(Diagnosis::new(
-                    Code::ConfirmationRequired,
-                    "Undoing the effects of a run works outside of the ledger, and nobody is here to be asked.",
-                )
-                .hint("look first: --dry-run; then: --yes"));
-            }
+            session.require_somebody(
+                "Undoing the effects of a run works outside of the ledger,",
+                "look first: --dry-run; then: --yes",
+            )?;
             let preview = compensation::run(
                 &kernel,
                 &settings,

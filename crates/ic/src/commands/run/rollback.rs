@@ -143,13 +143,10 @@ impl Rollback {
             mine: self.mine,
         };
         if !self.dry_run && !self.yes {
-            if !session.can_ask() {
-                return Err(Diagnosis::new(
-                    Code::ConfirmationRequired,
-                    "This rollback works outside of the ledger, and nobody is here to be asked.",
-                )
-                .hint("look first: --dry-run; then: --yes"));
-            }
+            session.require_somebody(
+                "This rollback works outside of the ledger,",
+                "look first: --dry-run; then: --yes",
+            )?;
             let dry = WholeRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
             let preview = rollback::roll_back(&kernel, &settings, &dry, &mut progress, &watch)?;
             if !Session::ask(&render::rollback::plan(&preview), "Roll back?")? {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::Result;
 use ic_ops::Kernel;
 use ic_ops::checkpoint::Warning;
 use ic_workflow::definition::{OnFailure, Strategy};
@@ -256,14 +256,11 @@ fn is_confirmed(
     look: &str,
     question: &str,
 ) -> Result<bool> {
-    if session.can_ask() {
-        return Session::ask(&text()?, question);
-    }
-    Err(Diagnosis::new(
-        Code::ConfirmationRequired,
-        "A rollback runs undo commands and writes into the working tree, and nobody is here to be asked.",
-    )
-    .hint(format!("look first: {look}; then: --yes")))
+    session.require_somebody(
+        "A rollback runs undo commands and writes into the working tree,",
+        &format!("look first: {look}; then: --yes"),
+    )?;
+    Session::ask(&text()?, question)
 }
 
 type Deed = fn(
