@@ -109,3 +109,47 @@ fn an_interrupted_undo_finishes_the_step_that_it_makes_and_begins_no_other() {
     world.state().assert_outside_is(&before, "undone");
     assert_eq!(world.status(), "active@d");
 }
+
+#[test]
+fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_says_so() {
+    let world = World::story_with_rows();
+    let before = world.state();
+    let report = world.roll_back("a", &[]);
+    let id = report["rollback_id"].as_str().expect("an id");
+    let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
+    let dispatch = world.ic(&["dispatch", "create", &other]);
+
+    // Its rows are back when somebody else's work stands against the tree.
+    let application = world.database();
+    application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
+    let undo = ["rollback", "undo", id, "--without-effects", "--json"];
+    let child = start(&world, &[&undo[..], &["--yes", "--busy-timeout", "30s"]].concat());
+    wait_until("the rows are being put back", || {
+        asked(&world.cli, "SELECT count(*) FROM rollback_steps WHERE state = 'running'") == 1
+    });
+    world.ic(&["dispatch", "start", &dispatch, "--pid", &std::process::id().to_string()]);
+    application.execute_batch("ROLLBACK").expect("end it");
+    assert_eq!(finish(child)["status"], "stopped");
+    // Given up, the same work stands against going forward, too; passed over, the rows are in use.
+    let given_up = world.cli.run(["rollback", "abandon", id, "--yes", "--json"]);
+    assert_eq!(given_up.code, Some(4), "{given_up:?}");
+    application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
+    let passed_over =
+        world.cli.run(["rollback", "resume", id, "--skip-step", "--yes", "--json", "--busy-timeout", "50ms"]);
+    application.execute_batch("ROLLBACK").expect("end it");
+    let stopped = passed_over.json();
+    let states: Vec<&Value> =
+        stopped["steps"].as_array().expect("steps").iter().map(|step| &step["state"]).collect();
+    assert_eq!(states, [&json!("done"), &json!("skipped"), &json!("failed"), &json!("pending")], "{stopped}");
+    assert_eq!((passed_over.code, &stopped["course"]), (Some(4), &json!("stand")));
+
+    world.ic(&["dispatch", "complete", &dispatch]);
+    let preview = world.cli.json(undo.iter().chain(&["--dry-run"]));
+    let undone = world.cli.json(undo.iter().chain(&["--yes"]));
+    world.state().assert_outside_is(&before, "undone");
+    assert_eq!(world.status(), "active@d");
+    let changes = |report: &Value| report["files"].as_array().expect("reports")[0]["changes"].clone();
+    assert!(!changes(&undone).as_array().expect("changes").is_empty(), "{undone}");
+    assert_eq!(changes(&preview), changes(&undone));
+    assert_eq!(preview["data"], undone["data"]);
+}
