@@ -138,6 +138,7 @@ const CALLS: &[&str] = &[
     "rollback resume @ --skip-step --yes",
     "compensation add @ --step lost --exec -- false",
     "run rollback @ --to-phase planned --layer=workflow,effects --include-target --reason r --yes",
+    "rollback abandon @ --dry-run",
     "rollback abandon @ --yes",
     "run advance {run} --priority 4",
     "run advance {gated}",

@@ -78,27 +78,41 @@ fn an_interrupted_rollback_ends_what_it_had_begun_and_names_the_command_that_goe
     );
 }
 
+/// A rollback whose undo stops when its rows are back, because of what happens while they wait for the application; returns the
+/// rollback's id and the undo's report.
+pub(crate) fn undo_stopped_between(world: &World, happens: impl FnOnce(&Child)) -> (String, Value) {
+    let report = world.roll_back("a", &[]);
+    let id = report["rollback_id"].as_str().expect("an id").to_owned();
+    let application = world.database();
+    application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
+    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json", "--busy-timeout", "30s"];
+    let child = start(world, &undo);
+    wait_until("the rows are being put back", || {
+        asked(&world.cli, "SELECT count(*) FROM rollback_steps WHERE state = 'running'") == 1
+    });
+    happens(&child);
+    application.execute_batch("ROLLBACK").expect("end it");
+    let stopped = finish(child);
+    assert_eq!(stopped["status"], "stopped", "{stopped}");
+    (id, stopped)
+}
+
+/// Ctrl-C.
+pub(crate) fn is_interrupted(child: &Child) {
+    let pid = i32::try_from(child.id()).expect("a pid");
+    kill_process(Pid::from_raw(pid).expect("a pid"), Signal::INT).expect("Ctrl-C");
+    std::thread::sleep(Duration::from_millis(50));
+}
+
 #[test]
 fn an_interrupted_undo_finishes_the_step_that_it_makes_and_begins_no_other() {
     let world = World::story_with_rows();
     let before = world.state();
-    let report = world.roll_back("a", &[]);
+    world.save();
+    world.roll_back("a", &[]);
     let back = world.state();
-    let id = report["rollback_id"].as_str().expect("an id");
-    // The application writes: the rows wait.
-    let application = world.database();
-    application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
-    let words = ["rollback", "undo", id, "--without-effects", "--yes", "--json", "--busy-timeout", "30s"];
-    let child = start(&world, &words);
-    wait_until("the rows are being put back", || {
-        asked(&world.cli, "SELECT count(*) FROM rollback_steps WHERE state = 'running'") == 1
-    });
-    let pid = i32::try_from(child.id()).expect("a pid");
-    kill_process(Pid::from_raw(pid).expect("a pid"), Signal::INT).expect("Ctrl-C");
-    std::thread::sleep(Duration::from_millis(50));
-    application.execute_batch("ROLLBACK").expect("end it");
-    let report = finish(child);
-    assert_eq!(report["status"], "stopped", "{report}");
+    world.reset();
+    let (_, report) = undo_stopped_between(&world, is_interrupted);
     let states: Vec<&Value> =
         report["steps"].as_array().expect("steps").iter().map(|step| &step["state"]).collect();
     assert_eq!(states, [&json!("done"), &json!("done"), &json!("pending"), &json!("pending")], "{report}");
@@ -114,28 +128,27 @@ fn an_interrupted_undo_finishes_the_step_that_it_makes_and_begins_no_other() {
 fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_says_so() {
     let world = World::story_with_rows();
     let before = world.state();
-    let report = world.roll_back("a", &[]);
-    let id = report["rollback_id"].as_str().expect("an id");
-    let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
-    let dispatch = world.ic(&["dispatch", "create", &other]);
-
-    // Its rows are back when somebody else's work stands against the tree.
+    let mut dispatch = String::new();
+    let (id, _) = undo_stopped_between(&world, |_| {
+        let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
+        dispatch = world.ic(&["dispatch", "create", &other]);
+        world.ic(&["dispatch", "start", &dispatch, "--pid", &std::process::id().to_string()]);
+    });
+    // Given up, the same work stands against going forward, too; passed over, the rows are in use.
+    let given_up = world.cli.run(["rollback", "abandon", &id, "--yes", "--json"]);
+    assert_eq!(given_up.code, Some(4), "{given_up:?}");
     let application = world.database();
     application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
-    let undo = ["rollback", "undo", id, "--without-effects", "--json"];
-    let child = start(&world, &[&undo[..], &["--yes", "--busy-timeout", "30s"]].concat());
-    wait_until("the rows are being put back", || {
-        asked(&world.cli, "SELECT count(*) FROM rollback_steps WHERE state = 'running'") == 1
-    });
-    world.ic(&["dispatch", "start", &dispatch, "--pid", &std::process::id().to_string()]);
-    application.execute_batch("ROLLBACK").expect("end it");
-    assert_eq!(finish(child)["status"], "stopped");
-    // Given up, the same work stands against going forward, too; passed over, the rows are in use.
-    let given_up = world.cli.run(["rollback", "abandon", id, "--yes", "--json"]);
-    assert_eq!(given_up.code, Some(4), "{given_up:?}");
-    application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
-    let passed_over =
-        world.cli.run(["rollback", "resume", id, "--skip-step", "--yes", "--json", "--busy-timeout", "50ms"]);
+    let passed_over = world.cli.run([
+        "rollback",
+        "resume",
+        &id,
+        "--skip-step",
+        "--yes",
+        "--json",
+        "--busy-timeout",
+        "50ms",
+    ]);
     application.execute_batch("ROLLBACK").expect("end it");
     let stopped = passed_over.json();
     let states: Vec<&Value> =
@@ -144,6 +157,7 @@ fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_sa
     assert_eq!((passed_over.code, &stopped["course"]), (Some(4), &json!("stand")));
 
     world.ic(&["dispatch", "complete", &dispatch]);
+    let undo = ["rollback", "undo", &id, "--without-effects", "--json"];
     let preview = world.cli.json(undo.iter().chain(&["--dry-run"]));
     let undone = world.cli.json(undo.iter().chain(&["--yes"]));
     world.state().assert_outside_is(&before, "undone");

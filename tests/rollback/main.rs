@@ -7,6 +7,7 @@ mod closed;
 mod crowd;
 mod data;
 mod failures;
+mod given_up;
 mod guarantees;
 mod histories;
 mod interrupted;

@@ -124,7 +124,7 @@ fn stopped_at_the_beginning() -> World {
 }
 
 /// A rollback that died just before its end: everything outside of the ledger is done.
-fn dead_before_the_end() -> World {
+pub(crate) fn dead_before_the_end() -> World {
     let world = World::story_with_rows();
     world.save();
     let log = world.cli.home().join("log");
@@ -246,7 +246,10 @@ fn an_aborted_undo_can_be_given_up() {
         let when = format!("undo aborted before statement {n}");
         let (status, course) = stands(world);
         if status == "in_progress" && course == "undo" {
-            // Giving it up is aborted, too, and gone on with.
+            // Giving it up is looked at; then it is aborted, too, and gone on with.
+            let dump = world.cli.dump();
+            call(world, &["rollback", "abandon", &id, "--dry-run"], &when);
+            assert_eq!(world.cli.dump(), dump, "{when}: previewed");
             let mut abandon = world.cli.command(["rollback", "abandon", &id, "--yes"]);
             let abort = (n * 7 % 300).to_string();
             let _ = abandon.env("IC_TEST_ABORT_BEFORE", abort).output().expect("start ic");

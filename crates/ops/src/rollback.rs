@@ -13,6 +13,7 @@ mod layer;
 mod leaving;
 mod plan;
 mod preflight;
+mod preview;
 mod quiet;
 mod seen;
 pub mod steps;
@@ -27,9 +28,10 @@ pub use data::{Data, rows_that_stay};
 pub use layer::Layer;
 pub use leaving::LeavingCommit;
 pub use plan::{Plan, make as plan};
+pub use preview::{preview_abandon, preview_undo};
 pub use table::redact;
 pub(crate) use tree::files_of_database;
-pub use undo::{UndoRequest, abandon, preview_undo, undo};
+pub use undo::{UndoRequest, abandon, undo};
 pub use whole::{
     Effects, Outcome, Parts, ResumeRequest, Whole, WholeRequest, WholeStatus, is_at_work, named, resume,
     roll_back,

@@ -49,6 +49,7 @@ fn resume() {
 fn abandon() {
     Page::of("ic rollback abandon", stopped)
         .refuses("rollback abandon @", 3, "confirmation_required")
+        .does("rollback abandon @ --dry-run")
         .does("rollback abandon @ --yes")
         .refuses("rollback abandon @ --yes", 1, "conflict")
         .ends();

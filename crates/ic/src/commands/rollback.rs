@@ -83,6 +83,7 @@ pub(crate) struct Resume {
 /// given up likewise: the rollback stands.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  ic rollback abandon 3f9a12c4 --dry-run
   ic rollback abandon 3f9a12c4 --yes
   ic rollback abandon 3f9a12c4 --reason 'the plan was right' --yes")]
 pub(crate) struct Abandon {
@@ -91,6 +92,9 @@ pub(crate) struct Abandon {
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// Say what would be put back and what stands in the way, and change nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -176,7 +180,8 @@ impl Resume {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let skip_effects = input::labels("--skip-effect", &self.skip_effect)?;
-        if !confirm_shown(session, self.yes, &self.id, "Go on with it?")? {
+        let look = format!("ic rollback show {}", shell_word(&self.id));
+        if !confirm(session, self.yes, ("Go on with it?", &look), || shown(session, &self.id))? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
@@ -198,7 +203,21 @@ impl Resume {
 impl Abandon {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
-        if !confirm_shown(session, self.yes, &self.id, "Give it up?")? {
+        let preview = || {
+            let kernel = session.kernel()?;
+            let settings = settings(session, &kernel, &self.id)?;
+            rollback::preview_abandon(&kernel, &settings, &self.id, &watch()?)
+        };
+        if self.dry_run {
+            return show_preview(session, &preview()?);
+        }
+        let look = format!("ic rollback abandon {} --dry-run", shell_word(&self.id));
+        // What cannot be looked at may still be given up: a restore that was interrupted is finished first.
+        let text = || match preview() {
+            Ok(preview) => Ok(render::rollback::undone(&preview)),
+            Err(_) => shown(session, &self.id),
+        };
+        if !confirm(session, self.yes, ("Give it up?", &look), text)? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
@@ -219,10 +238,7 @@ impl Undo {
             rollback::preview_undo(&kernel, &settings, &request, &watch()?)
         };
         if self.dry_run {
-            let preview = preview()?;
-            let record = RollbackUndoneJson::from(&preview);
-            session.output.record(&record, || render::rollback::undone(&preview) + &render::to_do_it())?;
-            return Ok(Exit::Done);
+            return show_preview(session, &preview()?);
         }
         let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
         let text = || preview().map(|preview| render::rollback::undone(&preview));
@@ -246,6 +262,12 @@ fn settings(session: &Session, kernel: &Kernel, reference: &str) -> Result<Setti
     session.settings_of_project(kernel, &Session::project_of(kernel, &run.unwrap_or_default()))
 }
 
+fn show_preview(session: &mut Session, preview: &Undone) -> Result<Exit> {
+    let record = RollbackUndoneJson::from(preview);
+    session.output.record(&record, || render::rollback::undone(preview) + &render::to_do_it())?;
+    Ok(Exit::Done)
+}
+
 fn finish(session: &mut Session, undone: &Undone) -> Result<Exit> {
     session.output.record(&RollbackUndoneJson::from(undone), || render::rollback::undone(undone))?;
     Ok(if undone.seq.is_some() { Exit::Done } else { Exit::Partly })
@@ -266,11 +288,8 @@ fn confirm(
     Session::ask(&(text()? + "\n"), question)
 }
 
-/// As [`confirm`], with the rollback as it is.
-fn confirm_shown(session: &Session, yes: bool, reference: &str, question: &str) -> Result<bool> {
-    let look = format!("ic rollback show {}", shell_word(reference));
-    confirm(session, yes, (question, &look), || {
-        let (remembered, steps) = rollback::named(&session.kernel()?, reference)?;
-        Ok(render::rollback::show(&remembered, &steps, false))
-    })
+/// A rollback as it is.
+fn shown(session: &Session, reference: &str) -> Result<String> {
+    let (remembered, steps) = rollback::named(&session.kernel()?, reference)?;
+    Ok(render::rollback::show(&remembered, &steps, false))
 }

@@ -38,6 +38,8 @@ pub struct Undone {
     pub effects: Vec<Compensation>,
     /// The event; `None` where something could not be put back: a step says why.
     pub seq: Option<Seq>,
+    /// Which way it went, or would go: an undo, a rollback that is given up, or one that stands because its undo is given up.
+    pub course: Course,
     /// It had been taken back before, and this is what was passed over then. The run stays where it is.
     pub is_rest: bool,
     /// Whether this is what would be: nothing was changed.
@@ -182,7 +184,7 @@ impl Way<'_, '_> {
                 ic_events::append(tx, now, &NewEvent { reason, ..event })
             })?);
         }
-        Ok(Undone { is_rest: true, ..self.report(done, Vec::new(), seq)? })
+        Ok(Undone { is_rest: true, course: Course::Undo, ..self.report(done, Vec::new(), seq)? })
     }
 
     /// What the rollback did lies before this event.
@@ -263,7 +265,8 @@ impl Way<'_, '_> {
             .kernel
             .read(|snapshot| Ok((table::get(snapshot, id)?, steps::of_rollback(snapshot, id)?)))?;
         let (is_rest, is_dry_run) = (false, false);
-        Ok(Undone { remembered, steps, tree: done.tree, data: done.data, effects, seq, is_rest, is_dry_run })
+        let (tree, data, course) = (done.tree, done.data, self.course);
+        Ok(Undone { remembered, steps, tree, data, effects, seq, course, is_rest, is_dry_run })
     }
 
     /// The run is where it was, and what was marked counts again.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, Seq};
 use ic_checkpoint::restore::Strategy;
 use ic_events::{Cut, EventType, NewEvent};
-use ic_phase::{RunStatus, run, skip};
+use ic_phase::{Run, RunStatus, run, skip};
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
 use ic_saga::compensation as effects;
 use ic_saga::order::FailurePolicy;
@@ -21,7 +21,8 @@ use super::steps::{self, Course, Step, StepKind, StepState};
 use super::table::{self, Remembered, RollbackStatus};
 use super::tree::{self, files_of_database};
 use super::whole::{Effects, Outcome, Parts};
-use crate::checkpoint::{self, RestoreRequest, Watch, Which, Workspace};
+use crate::Kernel;
+use crate::checkpoint::{self, Report, RestoreRequest, Settings, Watch, Which, Workspace};
 use crate::compensation::{self, Saga, Scope, Sink};
 
 /// Why a step was not begun.
@@ -116,7 +117,7 @@ fn undo_effects(
 ) -> Result<Value> {
     let cut = cut_of(remembered)?;
     let run = saga.run()?;
-    let force = force || remembered.plan["choices"]["force"].as_bool().unwrap_or(false);
+    let force = force || is_forced(remembered);
     let plan = saga.kernel.read(|snapshot| compensation::plan(snapshot, &run, &Scope::After(cut), force))?;
     let around = tree::keep_before_effects(saga, remembered, step, &plan)?;
     let undoing = saga.undo(&plan, FailurePolicy::Stop, sink)?;
@@ -157,10 +158,55 @@ fn take_rows_back(
     if let Some(seen) = seen.and_then(|seen| seen.data.as_ref()) {
         seen::require_rows(seen, &data::left(saga.kernel, saga.settings, &run, remembered)?)?;
     }
-    let force = force || remembered.plan["choices"]["force"].as_bool().unwrap_or(false);
+    let force = force || is_forced(remembered);
     let (data, detail) = data::take_back(saga.kernel, saga.settings, &run, (remembered, force))?;
     parts.data = Some(data);
     Ok(detail)
+}
+
+/// Whether the rollback was begun with `--force`.
+pub(super) fn is_forced(remembered: &Remembered) -> bool {
+    remembered.plan["choices"]["force"].as_bool().unwrap_or(false)
+}
+
+/// How the tree of a rollback is restored by this call, beside what its plan says.
+#[derive(Clone, Copy)]
+pub(super) struct Ask<'a> {
+    pub(super) force: bool,
+    pub(super) dry_run: bool,
+    /// The plan that somebody has seen.
+    pub(super) expect_plan: Option<&'a str>,
+}
+
+/// Restores the tree to where a rollback goes, or says what that would do.
+pub(super) fn restore(
+    (kernel, settings): (&Kernel, &Settings),
+    (run, remembered): (&Run, &Remembered),
+    ask: Ask<'_>,
+    watch: &Watch,
+) -> Result<Report> {
+    let workspace = Workspace::of_run(kernel, run, settings)?;
+    let target = target(kernel, &cut_of(remembered)?)?;
+    let said = &remembered.plan["choices"];
+    let choice = |name: &str| said[name].as_bool().unwrap_or(false);
+    let strategy = said["strategy"].as_str().and_then(Strategy::parse);
+    let request = RestoreRequest {
+        which: Which::Id(target.id.as_str()),
+        strategy: Some(strategy.unwrap_or(Strategy::FilesOnly)),
+        paths: &[],
+        mine: choice("mine"),
+        dry_run: ask.dry_run,
+        force: ask.force || choice("force"),
+        keep_theirs: choice("keep_theirs"),
+        into: false,
+        expect_plan: ask.expect_plan,
+    };
+    let keep = if remembered.layers.contains(&Layer::Data) {
+        files_of_database(&workspace.root, &data::target_of(settings, &remembered.plan)?.database)
+    } else {
+        BTreeSet::new()
+    };
+    checkpoint::restore_into(&workspace, target.clone(), (keep, remembered.seq), &request, watch)
 }
 
 fn restore_tree(
@@ -171,30 +217,9 @@ fn restore_tree(
     parts: &mut Parts,
 ) -> Result<Value> {
     let run = saga.run()?;
-    let workspace = Workspace::of_run(saga.kernel, &run, saga.settings)?;
-    let target = target(saga.kernel, &cut_of(remembered)?)?;
-    let said = &remembered.plan["choices"];
-    let choice = |name: &str| said[name].as_bool().unwrap_or(false);
-    let strategy = said["strategy"].as_str().and_then(Strategy::parse);
-    let request = RestoreRequest {
-        which: Which::Id(target.id.as_str()),
-        strategy: Some(strategy.unwrap_or(Strategy::FilesOnly)),
-        paths: &[],
-        mine: choice("mine"),
-        dry_run: false,
-        force: force || choice("force"),
-        keep_theirs: choice("keep_theirs"),
-        into: false,
-        expect_plan: None,
-    };
-    let keep = if remembered.layers.contains(&Layer::Data) {
-        files_of_database(&workspace.root, &data::target_of(saga.settings, &remembered.plan)?.database)
-    } else {
-        BTreeSet::new()
-    };
+    let ground = (saga.kernel, saga.settings);
     let restore = |expect_plan, dry_run| {
-        let request = RestoreRequest { dry_run, expect_plan, ..request };
-        checkpoint::restore_into(&workspace, target.clone(), (keep.clone(), remembered.seq), &request, watch)
+        restore(ground, (&run, remembered), Ask { force, dry_run, expect_plan }, watch)
     };
     let report = match seen.and_then(|seen| seen.tree.as_ref()) {
         None => restore(None, false)?,
@@ -213,9 +238,10 @@ fn restore_tree(
     };
     let failed =
         report.failed.first().map(|(path, why)| (String::from_utf8_lossy(&path.0).into_owned(), why.clone()));
-    let restores = checkpoint::restores_since(&workspace, &target.id, remembered.seq)?;
+    let workspace = Workspace::of_run(saga.kernel, &run, saga.settings)?;
+    let restores = checkpoint::restores_since(&workspace, &report.target.id, remembered.seq)?;
     let detail = json!({
-        "target": target.id.as_str(),
+        "target": report.target.id.as_str(),
         "safety": restores.iter().map(|restore| restore.safety_id.as_str()).collect::<Vec<_>>(),
         "changes": report.plan.steps.len(),
     });

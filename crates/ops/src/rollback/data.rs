@@ -20,7 +20,7 @@ use crate::Kernel;
 use crate::checkpoint::{Settings, Warning};
 use crate::rewind::refuse_unfinished;
 
-pub(super) use rows::{put_back, require_archives, take_back, would_put_back};
+pub(super) use rows::{put_back, require_archives, take_back, would_put_back, would_take_back};
 
 /// What the layer takes back, or puts back.
 #[derive(Debug, Clone, PartialEq, Eq)]

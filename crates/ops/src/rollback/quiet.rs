@@ -149,7 +149,7 @@ fn way_around(
 }
 
 /// The effects that a rollback undid: attempts that succeeded after it was begun and before `until`, of what it covers. With them
-/// those whose undo was cut off, which may be undone, too.
+/// those whose undo was cut off, which may be undone, too; a look may meet them before anybody has recorded that.
 pub(super) fn undone_effects(
     snapshot: &Snapshot<'_>,
     remembered: &Remembered,
@@ -172,8 +172,8 @@ pub(super) fn undone_effects(
     })?;
     let mut all = compensation::list(snapshot, &remembered.run_id)?;
     all.retain(|c| {
-        (c.state == State::Done || is_cut_off(c))
-            && tried.contains(c.id.as_str())
+        (c.state == State::Running
+            || (c.state == State::Done || is_cut_off(c)) && tried.contains(c.id.as_str()))
             && cut.covers(c.seq, &c.phase)
             && c.rolled_back_by.as_ref().is_none_or(|by| *by == remembered.id)
     });

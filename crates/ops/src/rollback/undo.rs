@@ -5,21 +5,18 @@
 //! is [`super::back`].
 
 use ic_base::{Result, Seq};
-use ic_phase::run;
 use ic_store::Snapshot;
 
 use super::back::{self, Undone, Way};
 use super::carry::carry_on;
-use super::data;
 use super::quiet::{require_done, require_no_effects, require_quiet, settled, undone_effects};
-use super::steps::{self, Course, StepKind, StepState};
+use super::steps::{self, Course, StepKind};
 use super::table::{self, Remembered, RollbackStatus};
 use super::tree::{self, Look};
 use super::whole::{require_undisturbed, take_unfinished};
 use crate::Kernel;
 use crate::checkpoint::{Settings, Watch};
 use crate::compensation::{Saga, Sink};
-use crate::home::require_own_project;
 
 /// What is to be undone, and how.
 #[derive(Debug, Clone, Copy)]
@@ -70,57 +67,10 @@ pub fn undo(
     way.go(Some(&before), watch)
 }
 
-/// What [`undo`] would do now. Nothing is changed or locked, and the run stays as it is.
-///
-/// Errors: those of `undo`; `conflict`, too, while a restore of the tree was interrupted, which `undo` finishes first.
-pub fn preview_undo(
-    kernel: &Kernel,
-    settings: &Settings,
-    request: &UndoRequest<'_>,
-    watch: &Watch,
-) -> Result<Undone> {
-    let (remembered, until, steps) = kernel.read(|snapshot| {
-        let (remembered, until) = undoable(snapshot, request, request.rollback)?;
-        let steps = steps::of_rollback(snapshot, &remembered.id)?;
-        Ok((remembered, until, steps))
-    })?;
-    Saga::require_free(kernel, &remembered.run_id)?;
-    let is_rest = remembered.status.is_over() && until.is_none();
-    // What was passed over is put back too, but by an undo that is under way.
-    let begins = until.is_some() || steps::course(&steps) == Course::Stand;
-    let is_left = |kind: StepKind| {
-        steps.iter().find(|step| step.kind == kind).filter(|step| match step.state {
-            StepState::Pending => false,
-            StepState::Skipped => is_rest || begins,
-            StepState::Running | StepState::Done | StepState::Failed => !is_rest,
-        })
-    };
-    let (until, effects) = kernel.read(|snapshot| {
-        let until = settled(snapshot, &remembered)?.seq;
-        if is_rest {
-            return table::require_finished(snapshot, &remembered.run_id).map(|()| (until, Vec::new()));
-        }
-        Ok((until, undone_effects(snapshot, &remembered, until)?))
-    })?;
-    let (mut data, mut tree) = (None, Vec::new());
-    if let Some(step) = is_left(StepKind::Data) {
-        require_own_project(kernel, &kernel.read(|snapshot| run::get(snapshot, &remembered.run_id))?)?;
-        data::require_archives(kernel, &remembered, &step.detail["rows"])?;
-        data = data::would_put_back(kernel, settings, &remembered)?;
-    }
-    let look = Look { until, force: false, dry_run: true };
-    if is_left(StepKind::Tree).is_some()
-        && let Some(found) = tree::to_put_back((kernel, settings), &remembered, look, watch)?
-    {
-        tree::put_back(&found, (true, false), &mut tree, watch)?;
-    }
-    Ok(Undone { remembered, steps, tree, data, effects, seq: None, is_rest, is_dry_run: true })
-}
-
 /// The rollback that is named, and the event that settled it if nothing of the way back was gone yet.
 ///
 /// Errors: whatever the ledger says against taking it back.
-fn undoable(
+pub(super) fn undoable(
     snapshot: &Snapshot<'_>,
     request: &UndoRequest<'_>,
     reference: &str,
@@ -166,6 +116,7 @@ pub fn abandon(
             data: outcome.parts.data,
             effects: Vec::new(),
             seq,
+            course: Course::Stand,
             is_rest: false,
             is_dry_run: false,
         });

@@ -257,7 +257,7 @@ pub fn named(kernel: &Kernel, reference: &str) -> Result<(Remembered, Vec<Step>)
 }
 
 /// The rollback that is named, by its own id or by its run's. Errors: `conflict` if nothing of it is left to do.
-fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Result<Remembered> {
+pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Result<Remembered> {
     let is_open = |r: &Remembered| matches!(r.status, RollbackStatus::InProgress | RollbackStatus::Stopped);
     let named = match table::resolve(snapshot, reference) {
         Ok(remembered) => Some(remembered),

@@ -89,8 +89,12 @@ impl RollbackShowJson {
 pub(crate) struct RollbackUndoneJson {
     #[serde(flatten)]
     rollback: RememberedJson,
-    /// By `undo --dry-run`: nothing was changed, and what follows is what would be.
+    /// By `--dry-run`: nothing was changed, and what follows is what would be.
     dry_run: bool,
+    /// Which way it went, or would go: undo, abandon, or stand (a rollback whose undo is given up is made again, so that
+    /// `files` and `data` are what it takes back).
+    #[cfg_attr(test, schemars(extend("enum" = ["undo", "abandon", "stand"])))]
+    course: &'static str,
     /// What was put back of files and git's state: a record for each restore that was taken back, newest first.
     files: Vec<RestoreJson>,
     /// The rows that are back; null when none had been taken away.
@@ -112,6 +116,7 @@ impl From<&Undone> for RollbackUndoneJson {
         Self {
             rollback: (&undone.remembered).into(),
             dry_run: undone.is_dry_run,
+            course: undone.course.as_str(),
             files: undone.tree.iter().map(RestoreJson::from).collect(),
             data: undone.data.as_ref().map(RestoredDataJson::from),
             steps: undone.steps.iter().map(StepJson::from).collect(),

@@ -4,7 +4,8 @@ use ic_base::{AgentId, DispatchId, RollbackId};
 use ic_ops::compensation::is_cut_off;
 use ic_ops::rollback::Undone;
 use ic_ops::rollback::steps::{self, Course, Step, StepKind, StepState, course, next_command};
-use ic_ops::rollback::table::{Remembered, RollbackStatus};
+use ic_ops::rollback::table::Remembered;
+use ic_saga::State;
 
 use super::status_of;
 use super::whole::{rows, tree};
@@ -168,15 +169,22 @@ fn would_be_undone(undone: &Undone) -> String {
         let head = styled(style::WARN, "would put back");
         return format!("{head} what was left of {id}; the run {run} would stay where it is.\n");
     }
-    let head = styled(style::WARN, "would undo");
-    format!("{head} {id}: the run {run} would be at {} again.\n", plain(&rollback.from_phase))
+    let (head, phase) = match undone.course {
+        Course::Forward | Course::Stand => {
+            let head = styled(style::WARN, "would stand");
+            return format!("{head} {id}: the run {run} would be at {}.\n", plain(&rollback.to_phase));
+        }
+        Course::Undo => ("would undo", &rollback.from_phase),
+        Course::Abandon => ("would give up", &rollback.from_phase),
+    };
+    format!("{} {id}: the run {run} would be at {} again.\n", styled(style::WARN, head), plain(phase))
 }
 
 /// A rollback that was taken back, or would be, and what cannot be.
 pub(crate) fn undone(undone: &Undone) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
-    let stands = undone.seq.is_some() && rollback.status == RollbackStatus::Done;
+    let stands = undone.course == Course::Stand;
     let mut out = match undone.seq {
         None if undone.is_dry_run => would_be_undone(undone),
         Some(_) if undone.is_rest => {
@@ -204,7 +212,8 @@ pub(crate) fn undone(undone: &Undone) -> String {
     }
     if let Some(data) = undone.data.as_ref().filter(|data| data.rows.iter().any(|(_, rows)| *rows > 0)) {
         let title = match (undone.is_dry_run, stands) {
-            (true, _) => "Rows that would come back",
+            (true, true) => "Rows that would go",
+            (true, false) => "Rows that would come back",
             (false, true) => "Rows taken out",
             (false, false) => "Rows back",
         };
@@ -219,7 +228,8 @@ pub(crate) fn undone(undone: &Undone) -> String {
             out.push_str(&format!("{}: {}\n", styled(style::WARN, what), all.join(", ")));
         }
     };
-    let (cut_off, gone): (Vec<_>, Vec<_>) = undone.effects.iter().partition(|one| is_cut_off(one));
+    let (cut_off, gone): (Vec<_>, Vec<_>) =
+        undone.effects.iter().partition(|one| is_cut_off(one) || one.state == State::Running);
     still("still undone, nobody makes them again", gone.iter().map(|one| plain(&one.step)).collect());
     still("perhaps undone, nobody knows how far", cut_off.iter().map(|one| plain(&one.step)).collect());
     let dispatches = rollback.cancelled("cancelled_dispatches").into_iter().map(DispatchId::from_ledger);

@@ -45,18 +45,13 @@ pub(in crate::rollback) fn take_back(
     let _lock = lock::database(kernel.store(), &target.database, settings.busy_timeout)?;
     let mut work = prepare(kernel, settings, &target, run, remembered.cut_seq)?;
     let kept = archives(kernel, &work.engine, &remembered.id)?;
-    // What is half taken is taken wholly.
-    if !force && kept.iter().all(|kept| kept.state != ArchiveState::Applied) {
-        refuse_others(kernel, &target, run, remembered.cut_seq)?;
-    }
+    refuse_others_before(kernel, &target, run, (remembered, force), &kept)?;
     let mut data = Data::of(&target);
-    let gone: Vec<&Kept> = kept.iter().filter(|kept| kept.state == ArchiveState::Applied).collect();
-    for kept in &gone {
-        data.add(kept.counts());
+    for gone in kept.iter().filter(|kept| kept.state == ArchiveState::Applied) {
+        data.add(gone.counts());
     }
-    let is_gone = |scope: &super::Scope| gone.iter().any(|kept| kept.manifest.scope == *scope);
     let mut next = files(kernel, &remembered.id)?.last().map_or(0, |(at, _)| at + 1);
-    for scope in work.scopes.iter().filter(|scope| !is_gone(scope)) {
+    for scope in work.scopes.iter().filter(|scope| !is_gone(scope, &kept)) {
         // One that nothing was taken away by is the engine's to replace.
         let unused =
             kept.iter().find(|kept| kept.state == ArchiveState::Unused && kept.manifest.scope == *scope);
@@ -72,6 +67,47 @@ pub(in crate::rollback) fn take_back(
         data.rows.iter().map(|(table, rows)| (table.clone(), (*rows).into())).collect();
     let detail = json!({ "database": data.database.to_string_lossy(), "rows": rows });
     Ok((data, detail))
+}
+
+/// The rows that [`take_back`] would take now, and those that are gone already. Nothing is locked or changed.
+///
+/// Errors: those of `take_back`.
+pub(in crate::rollback) fn would_take_back(
+    kernel: &Kernel,
+    settings: &Settings,
+    run: &Run,
+    (remembered, force): (&Remembered, bool),
+) -> Result<Data> {
+    let target = target_of(settings, &remembered.plan)?;
+    let work = prepare(kernel, settings, &target, run, remembered.cut_seq)?;
+    let kept = archives(kernel, &work.engine, &remembered.id)?;
+    refuse_others_before(kernel, &target, run, (remembered, force), &kept)?;
+    let mut data = Data::of(&target);
+    for gone in kept.iter().filter(|kept| kept.state == ArchiveState::Applied) {
+        data.add(gone.counts());
+    }
+    for scope in work.scopes.iter().filter(|scope| !is_gone(scope, &kept)) {
+        data.add(work.engine.get_mark_snapshot(&work.mark, scope)?.affected_row_counts.iter());
+    }
+    Ok(data)
+}
+
+/// Errors: `conflict` as [`refuse_others`]; what is half taken is taken wholly.
+fn refuse_others_before(
+    kernel: &Kernel,
+    target: &Target,
+    run: &Run,
+    (remembered, force): (&Remembered, bool),
+    kept: &[Kept],
+) -> Result<()> {
+    if force || kept.iter().any(|kept| kept.state == ArchiveState::Applied) {
+        return Ok(());
+    }
+    refuse_others(kernel, target, run, remembered.cut_seq)
+}
+
+fn is_gone(scope: &super::Scope, kept: &[Kept]) -> bool {
+    kept.iter().any(|kept| kept.state == ArchiveState::Applied && kept.manifest.scope == *scope)
 }
 
 /// Rows that were put back, and why the rest was not.

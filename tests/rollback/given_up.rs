@@ -1,0 +1,86 @@
+//! Giving up what is not finished: what the preview says is what is done.
+
+use serde_json::{Value, json};
+
+use crate::interrupted::{is_interrupted, start, undo_stopped_between, wait_until};
+use crate::statements::dead_before_the_end;
+use crate::world::World;
+
+/// Looks at what giving it up would do, which changes nothing, then gives it up; returns preview and deed, which must agree.
+fn previewed_and_given_up(world: &World, course: &str) -> (Value, Value) {
+    let abandon = ["rollback", "abandon", &world.run, "--json"];
+    let (dump, before) = (world.cli.dump(), world.state());
+    let preview = world.cli.json(abandon.iter().chain(&["--dry-run"]));
+    assert_eq!(world.cli.dump(), dump);
+    world.state().assert_is(&before, "previewed");
+    let given_up = world.cli.json(abandon.iter().chain(&["--yes"]));
+    assert_eq!((&preview["dry_run"], &given_up["dry_run"]), (&json!(true), &json!(false)));
+    assert_eq!((&preview["course"], &given_up["course"]), (&json!(course), &json!(course)));
+    for part in ["data", "effects_left", "dispatches_left", "agents_left", "resume"] {
+        assert_eq!(preview[part], given_up[part], "{part}");
+    }
+    let changes = |report: &Value| -> Vec<Value> {
+        report["files"].as_array().expect("reports").iter().map(|one| one["changes"].clone()).collect()
+    };
+    assert_eq!(changes(&preview), changes(&given_up));
+    let again = world.cli.refused(abandon.iter().chain(&["--dry-run"]));
+    assert_eq!(again, (Some(1), "conflict".to_owned()));
+    (preview, given_up)
+}
+
+#[test]
+fn the_preview_of_giving_a_rollback_up_is_giving_it_up() {
+    let world = dead_before_the_end();
+    let text = world.ic(&["rollback", "abandon", &world.run, "--dry-run", "--format=text"]);
+    assert!(text.contains("would give up") && text.contains("would be at d again"), "{text}");
+    assert!(text.contains("Rows that would come back") && text.contains("to do it"), "{text}");
+    let (preview, _) = previewed_and_given_up(&world, "abandon");
+    assert_eq!(preview["status"], "in_progress");
+    assert_eq!(preview["effects_left"].as_array().map(Vec::len), Some(3), "{preview}");
+    let is_some = |report: &Value| report["changes"].as_array().is_some_and(|all| !all.is_empty());
+    assert!(preview["files"].as_array().expect("reports").iter().any(is_some), "{preview}");
+    assert_eq!(world.status(), "active@d");
+}
+
+#[test]
+fn the_preview_of_giving_an_undo_up_is_the_rollback_again() {
+    let world = World::story_with_rows();
+    undo_stopped_between(&world, is_interrupted);
+    let text = world.ic(&["rollback", "abandon", &world.run, "--dry-run", "--format=text"]);
+    assert!(text.contains("would stand") && text.contains("would be at a."), "{text}");
+    assert!(text.contains("Rows that would go"), "{text}");
+    let (preview, _) = previewed_and_given_up(&world, "stand");
+    assert_ne!(preview["data"], Value::Null);
+    assert_eq!(world.status(), "active@a");
+}
+
+#[test]
+fn what_stands_against_giving_it_up_is_said_by_the_preview() {
+    let world = dead_before_the_end();
+    world.write("README", "mine\n");
+    let refused = |last: &str| world.cli.run(["rollback", "abandon", &world.run, "--json", last]);
+    let (preview, deed) = (refused("--dry-run"), refused("--yes"));
+    assert_eq!((deed.code, deed.error().as_str()), (Some(1), "conflict"), "{deed:?}");
+    assert_eq!((preview.code, &preview.stderr), (deed.code, &deed.stderr));
+}
+
+#[test]
+fn an_effect_whose_undo_was_cut_off_is_named_before_anybody_recorded_it() {
+    let world = World::story();
+    let begun = world.cli.home().join("begun");
+    world.effect("last", &[&format!("touch {}; sleep 20", begun.display())]);
+    let words = world.all("a", &["--yes"]);
+    let mut child = start(&world, &words);
+    wait_until("the effect is being undone", || begun.exists());
+    child.kill().expect("kill -9");
+    child.wait().expect("its end");
+    let abandon = ["rollback", "abandon", &world.run, "--json"];
+    let preview = world.cli.json(abandon.iter().chain(&["--dry-run"]));
+    let text = world.ic(&["rollback", "abandon", &world.run, "--dry-run", "--format=text"]);
+    assert!(text.contains("perhaps undone, nobody knows how far: last"), "{text}");
+    let given_up = world.cli.json(abandon.iter().chain(&["--yes"]));
+    let steps = |report: &Value| -> Vec<Value> {
+        report["effects_left"].as_array().expect("effects").iter().map(|one| one["step"].clone()).collect()
+    };
+    assert_eq!((steps(&preview), steps(&given_up)), (vec![json!("last")], vec![json!("last")]));
+}
