@@ -20,6 +20,7 @@ mod layers;
 mod lists;
 mod parser;
 mod plans;
+mod record;
 mod redaction;
 mod references;
 mod refusals;

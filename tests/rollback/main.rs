@@ -14,6 +14,7 @@ mod interrupted;
 mod kill;
 mod neighbours;
 mod preflight;
+mod record;
 mod rows;
 mod statements;
 mod undone;

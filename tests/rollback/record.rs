@@ -1,0 +1,142 @@
+//! What stands on record of a way back: that it began and why, each step, what stopped it, and its end.
+
+use serde_json::{Value, json};
+
+use crate::interrupted::{is_interrupted, undo_stopped_between};
+use crate::statements::dead_before_the_end;
+use crate::world::{World, asked};
+
+/// What was recorded about rollbacks after event `since`: type, from and to, reason, the payload's step and course, epoch.
+fn record(world: &World, since: i64) -> Vec<Value> {
+    let events = world.cli.json(["events", "tail", &world.run, "--since", &since.to_string(), "--json"]);
+    let all = events.as_array().expect("events").iter();
+    all.filter(|event| event["type"].as_str().is_some_and(|name| name.starts_with("rollback")))
+        .map(|event| {
+            assert_eq!(event["subject_id"], id_of_last(world), "{event}");
+            let payload = &event["payload"];
+            json!([
+                event["type"],
+                event["from"],
+                event["to"],
+                event["reason"],
+                payload["step"],
+                payload["course"],
+                event["epoch"]
+            ])
+        })
+        .collect()
+}
+
+fn id_of_last(world: &World) -> Value {
+    let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
+    list.as_array().and_then(|all| all.last()).expect("a rollback")["id"].clone()
+}
+
+fn newest(world: &World) -> i64 {
+    asked(&world.cli, "SELECT max(seq) FROM events")
+}
+
+/// The reason up to the first colon: a code.
+fn code_of(event: &Value) -> &str {
+    event[3].as_str().and_then(|reason| reason.split(':').next()).expect("a reason")
+}
+
+#[test]
+fn an_undo_is_on_record_with_its_reason() {
+    let world = World::story_with_rows();
+    let report = world.roll_back("a", &[]);
+    let since = newest(&world);
+    let id = report["rollback_id"].as_str().expect("an id");
+    world.ic(&["rollback", "undo", id, "--without-effects", "--reason", "a mistake", "--yes"]);
+    let expected = [
+        json!(["rollback_undo_begun", null, null, "a mistake", null, "undo", 1]),
+        json!(["rollback_step_done", null, null, null, "data", "undo", 1]),
+        json!(["rollback_step_done", null, null, null, "tree", "undo", 1]),
+        json!(["rollback_undone", "a", "d", "a mistake", null, null, 2]),
+    ];
+    assert_eq!(record(&world, since), expected);
+}
+
+#[test]
+fn an_undo_that_was_interrupted_and_given_up_is_on_record() {
+    let world = World::story_with_rows();
+    undo_stopped_between(&world, is_interrupted);
+    let since = newest(&world);
+    let stopped = record(&world, 0).pop().expect("an event");
+    assert_eq!(stopped, json!(["rollback_stopped", null, null, "it was interrupted", "tree", "undo", 1]));
+    world.ic(&["rollback", "abandon", &world.run, "--reason", "it stays", "--yes"]);
+    let expected = [
+        json!(["rollback_undo_abandoned", null, null, "it stays", "settle", null, 1]),
+        json!(["rollback_step_done", null, null, null, "data", null, 1]),
+        json!(["rollback_step_done", null, null, null, "settle", null, 1]),
+    ];
+    assert_eq!(record(&world, since), expected);
+}
+
+#[test]
+fn what_stopped_an_undo_and_what_was_put_back_later_are_on_record() {
+    let world = World::story_with_rows();
+    let mut dispatch = String::new();
+    let (id, _) = undo_stopped_between(&world, |_| {
+        let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
+        dispatch = world.ic(&["dispatch", "create", &other]);
+        world.ic(&["dispatch", "start", &dispatch, "--pid", &std::process::id().to_string()]);
+    });
+    let stopped = record(&world, 0).pop().expect("an event");
+    assert_eq!((&stopped[0], code_of(&stopped)), (&json!("rollback_stopped"), "work_running"), "{stopped}");
+    assert_eq!((&stopped[4], &stopped[5]), (&json!("tree"), &json!("undo")));
+    world.ic(&["rollback", "resume", &id, "--skip-step", "--reason", "not the files", "--yes"]);
+    world.ic(&["dispatch", "complete", &dispatch]);
+    let since = newest(&world);
+    world.ic(&["rollback", "undo", &id, "--without-effects", "--reason", "the files too", "--yes"]);
+    let expected = [json!(["rollback_step_done", null, null, "the files too", "tree", "undo", 2])];
+    assert_eq!(record(&world, since), expected);
+}
+
+#[test]
+fn a_way_back_that_could_not_begin_is_on_record_and_as_if_not_begun() {
+    // Of a rollback that is done, and of one that is not.
+    let done = World::story_with_rows();
+    done.roll_back("a", &[]);
+    let cases = [
+        (done, "undo", &["--without-effects"][..], ["rollback_undo_begun", "rollback_undo_abandoned"]),
+        (dead_before_the_end(), "abandon", &[], ["rollback_abandon_begun", "rollback_stopped"]),
+    ];
+    for (world, verb, more, names) in cases {
+        let (since, before) = (newest(&world), world.status());
+        let id = id_of_last(&world).as_str().expect("an id").to_owned();
+        let stands = || {
+            let shown = world.cli.json(["rollback", "show", &id, "--json"]);
+            let steps = shown["steps"].as_array().expect("steps").iter();
+            let states = steps.map(|step| json!([step["layer"], step["state"], step["error"]]));
+            json!([shown["status"], shown["course"], states.collect::<Vec<_>>()])
+        };
+        let as_before = stands();
+        let application = world.database();
+        application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
+        let words = ["rollback", verb, &id, "--yes", "--busy-timeout", "50ms", "--json"];
+        let outcome = world.cli.run(words.iter().chain(more));
+        application.execute_batch("ROLLBACK").expect("end it");
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "busy"), "{outcome:?}");
+        let events = record(&world, since);
+        let told: Vec<&str> = events.iter().map(|event| event[0].as_str().expect("a type")).collect();
+        assert_eq!(told, names);
+        assert_eq!((&events[1][4], &events[1][5]), (&json!("data"), &json!(verb)));
+        assert_eq!(code_of(&events[1]), "busy", "{events:?}");
+        assert_eq!((world.status(), stands()), (before, as_before));
+    }
+}
+
+#[test]
+fn what_somebody_restored_after_a_rollback_is_not_the_rollbacks_to_take_back() {
+    let world = World::story();
+    let before = world.state();
+    let report = world.roll_back("a", &[]);
+    let id = report["rollback_id"].as_str().expect("an id");
+    let target = report["files"]["checkpoint_id"].as_str().expect("a checkpoint");
+    // A file that the rollback left alone is changed, and restored from the rollback's own checkpoint.
+    world.write("kept/plan.md", "mine\n");
+    world.ic(&["checkpoint", "restore", target, "--yes"]);
+    world.ic(&["rollback", "undo", id, "--without-effects", "--yes"]);
+    world.state().assert_outside_is(&before, "undone");
+}
