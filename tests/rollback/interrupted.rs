@@ -78,6 +78,74 @@ fn an_interrupted_rollback_ends_what_it_had_begun_and_names_the_command_that_goe
     );
 }
 
+/// Tells the process that runs it to stop, and is done.
+const INTERRUPTS: &str = "kill -INT $PPID";
+
+/// A rollback that is interrupted by the first effect that it undoes, which succeeds; its report.
+fn interrupted_by_an_effect(world: &World, is_undone: impl Fn(&Value) -> bool) -> Value {
+    world.ic(&["compensation", "add", &world.run, "--step", "last", "--shell", INTERRUPTS]);
+    world.save();
+    for _ in 0..30 {
+        let outcome = world.cli.run(world.all("a", &["--yes"]));
+        assert_eq!(outcome.code, Some(4), "{outcome:?}");
+        let report = outcome.json();
+        // It may be ended itself before it ended.
+        if is_undone(&report) {
+            return report;
+        }
+        world.reset();
+    }
+    panic!("it was ended before it ended thirty times");
+}
+
+#[test]
+fn an_interrupted_rollback_begins_no_further_step() {
+    let world = World::new().with_rows().begun();
+    world.advance();
+    world.write("made", "since\n");
+    let report = interrupted_by_an_effect(&world, |report| report["steps"][0]["state"] == "done");
+    assert_eq!(
+        (&report["steps"][1]["state"], &report["steps"][1]["error"]),
+        (&json!("pending"), &Value::Null)
+    );
+    assert_eq!(world.read("made").as_deref(), Some("since\n"));
+    let events = world.cli.json(["events", "tail", &world.run, "--json"]);
+    let stopped = events.as_array().and_then(|all| all.last()).expect("an event");
+    assert_eq!(stopped["type"], "rollback_stopped");
+    assert_eq!(
+        (&stopped["reason"], &stopped["payload"]["step"]),
+        (&json!("it was interrupted"), &json!("tree"))
+    );
+    world.ic(&["rollback", "resume", &world.run, "--yes"]);
+    assert_eq!((world.status().as_str(), world.read("made")), ("active@a", None));
+}
+
+#[test]
+fn an_interrupted_rollback_undoes_no_further_effect() {
+    let world = World::story();
+    let report = interrupted_by_an_effect(&world, |report| {
+        report["steps"][0]["error"].as_str().is_some_and(|error| error.contains("3 effects are not undone"))
+    });
+    assert_eq!((&report["steps"][0]["state"], world.effects()), (&json!("failed"), Vec::new()), "{report}");
+    world.ic(&["rollback", "resume", &world.run, "--yes"]);
+    assert_eq!((world.status().as_str(), world.effects().len()), ("active@a", 3));
+}
+
+#[test]
+fn what_is_interrupted_before_its_end_alone_is_ended() {
+    let world = World::story_with_rows();
+    let application = world.database();
+    application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
+    let child = start(&world, &world.all("a", &["--yes", "--busy-timeout", "30s"]));
+    let waits = "SELECT count(*) FROM rollback_steps WHERE state = 'running' AND layer = 'data'";
+    wait_until("the rows are being taken back", || asked(&world.cli, waits) == 1);
+    is_interrupted(&child);
+    application.execute_batch("ROLLBACK").expect("end it");
+    let output = child.wait_with_output().expect("its end");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(world.status(), "active@a");
+}
+
 /// A rollback whose undo stops when its rows are back, because of what happens while they wait for the application; returns the
 /// rollback's id and the undo's report.
 pub(crate) fn undo_stopped_between(world: &World, happens: impl FnOnce(&Child)) -> (String, Value) {

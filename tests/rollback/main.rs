@@ -11,6 +11,7 @@ mod given_up;
 mod guarantees;
 mod histories;
 mod interrupted;
+mod kept;
 mod kill;
 mod neighbours;
 mod preflight;

@@ -42,6 +42,39 @@ fn code_of(event: &Value) -> &str {
 }
 
 #[test]
+fn a_rollback_is_on_record_step_by_step() {
+    let world = World::story_with_rows();
+    let since = newest(&world);
+    world.roll_back("a", &["--reason", "wrong"]);
+    let expected = [
+        json!(["rollback_begun", "d", "a", "wrong", null, null, 1]),
+        json!(["rollback_step_done", null, null, null, "effects", null, 1]),
+        json!(["rollback_step_done", null, null, null, "tree", null, 1]),
+        json!(["rollback_step_done", null, null, null, "data", null, 1]),
+        json!(["rollback", "d", "a", "wrong", null, null, 1]),
+    ];
+    assert_eq!(record(&world, since), expected);
+}
+
+#[test]
+fn what_stopped_a_rollback_is_on_record_and_what_it_was_forced_to_is_remembered() {
+    let world = World::story_with_rows();
+    let home = world.cli.home().display().to_string();
+    world.effect("last", &[&format!("test -e {home}/repaired || exit 3")]);
+    world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
+    let outcome = world.cli.run(world.all("a", &["--force", "--yes"]));
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    let stopped = record(&world, 0).pop().expect("an event");
+    assert_eq!((&stopped[0], code_of(&stopped)), (&json!("rollback_stopped"), "conflict"), "{stopped}");
+    assert_eq!((&stopped[4], &stopped[6]), (&json!("effects"), &json!(1)));
+    std::fs::write(world.cli.home().join("repaired"), "").expect("a file");
+    // Rows that another run may have written go, as it was decided when it began.
+    world.ic(&["rollback", "resume", &world.run, "--yes"]);
+    assert_eq!(world.status(), "active@a");
+    assert!(!world.rows().contains("built"), "{}", world.rows());
+}
+
+#[test]
 fn an_undo_is_on_record_with_its_reason() {
     let world = World::story_with_rows();
     let report = world.roll_back("a", &[]);

@@ -1,0 +1,32 @@
+//! The archives of rollbacks: kept until their rows are back.
+
+use crate::world::{World, asked};
+
+#[test]
+fn the_archive_of_a_rollback_is_kept_until_its_rows_are_back() {
+    let world = World::new().with_rows();
+    let config = world.read(".ic.yaml").expect("the configuration");
+    world.write(".ic.yaml", &format!("rollback: {{retention: {{max-age: 0s, keep-last: 1}}}}\n{config}"));
+    let world = world.begun();
+    world.task("before");
+    world.ic(&["run", "advance", &world.run, "--no-checkpoint"]);
+    world.task("since");
+    let words =
+        ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,data", "--yes", "--json"];
+    let id = world.cli.json(words)["rollback_id"].as_str().expect("an id").to_owned();
+    let archive = world.cli.db().with_file_name("rewinds").join(format!("{id}-0.db"));
+    // Whatever is not needed is given up with a rewind.
+    let rewind = || {
+        let sql = "SELECT task_id FROM tasks WHERE task_id LIKE 'before %'";
+        let task: String = world.database().query_row(sql, [], |row| row.get(0)).expect("a task");
+        world.task("newer");
+        world.ic(&["rewind", "to", &task, "--no-git", "--yes"]);
+    };
+    rewind();
+    assert!(archive.exists(), "its rows are not back");
+    world.ic(&["rollback", "undo", &id, "--yes"]);
+    assert!(world.rows().contains("since") && archive.exists());
+    rewind();
+    assert!(!archive.exists(), "its rows are back");
+    assert_eq!(asked(&world.cli, "SELECT count(*) FROM rollbacks WHERE status = 'undone'"), 1);
+}
