@@ -60,6 +60,7 @@ fn a_rollback_is_on_record_step_by_step() {
 fn what_stopped_a_rollback_is_on_record_and_what_it_was_forced_to_is_remembered() {
     let world = World::story_with_rows();
     let home = world.cli.home().display().to_string();
+    world.ic(&["compensation", "add", &world.run, "--step", "publish", "--pivot"]);
     world.effect("last", &[&format!("test -e {home}/repaired || exit 3")]);
     world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
     let outcome = world.cli.run(world.all("a", &["--force", "--yes"]));
@@ -68,9 +69,12 @@ fn what_stopped_a_rollback_is_on_record_and_what_it_was_forced_to_is_remembered(
     assert_eq!((&stopped[0], code_of(&stopped)), (&json!("rollback_stopped"), "conflict"), "{stopped}");
     assert_eq!((&stopped[4], &stopped[6]), (&json!("effects"), &json!(1)));
     std::fs::write(world.cli.home().join("repaired"), "").expect("a file");
-    // Rows that another run may have written go, as it was decided when it began.
+    // Effects beyond what cannot be undone, and rows that another run may have written, go, as it was decided when it began.
     world.ic(&["rollback", "resume", &world.run, "--yes"]);
-    assert_eq!(world.status(), "active@a");
+    assert_eq!(
+        (world.status().as_str(), world.effects().join(" ").as_str()),
+        ("active@a", "last mail pay book")
+    );
     assert!(!world.rows().contains("built"), "{}", world.rows());
 }
 
