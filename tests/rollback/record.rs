@@ -54,6 +54,27 @@ fn a_rollback_is_on_record_step_by_step() {
         json!(["rollback", "d", "a", "wrong", null, null, 1]),
     ];
     assert_eq!(record(&world, since), expected);
+    let events = world.cli.json(["events", "tail", &world.run, "--json"]);
+    let payload = &events.as_array().and_then(|all| all.last()).expect("an event")["payload"];
+    let shown = world.cli.json(["rollback", "list", &world.run, "--json"])[0].clone();
+    for part in ["layers", "cut_seq", "include_target", "plan_hash"] {
+        assert_eq!(payload[part], shown[part], "{part}");
+    }
+    assert_eq!(
+        (&payload["rollback_id"], &payload["rolled_back_phases"]),
+        (&shown["id"], &json!(["b", "c", "d"]))
+    );
+}
+
+#[test]
+fn an_agent_goes_with_the_work_that_it_does_though_it_was_there_before() {
+    let world = World::new().begun();
+    let dispatch = world.ic(&["dispatch", "create", &world.run, "--phase", "b"]);
+    world.ic(&["run", "agent", "add", &world.run, "--type", "codex", "--dispatch", &dispatch]);
+    world.advance();
+    world.write("made", "since\n");
+    world.roll_back("a", &[]);
+    assert_eq!(asked(&world.cli, "SELECT count(*) FROM run_agents WHERE rolled_back_by IS NOT NULL"), 1);
 }
 
 #[test]
