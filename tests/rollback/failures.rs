@@ -177,6 +177,23 @@ fn a_conflict_that_appears_after_the_fence_can_be_passed_over_or_given_up() {
     );
 }
 
+#[test]
+fn rows_that_another_run_may_have_written_meanwhile_are_decided_by_force() {
+    let world = World::story_with_rows();
+    let (binary, root) = (env!("CARGO_BIN_EXE_ic"), world.cli.root().display().to_string());
+    let begins = format!("env -u IC_DB {binary} -C {root} run create --goal other --phases x,y");
+    world
+        .effect("last", &[&format!("test -e {root}/data/other || {{ touch {root}/data/other; {begins}; }}")]);
+    let report = stopped(&world, "a", &[]);
+    let states = [("effects", "done"), ("tree", "done"), ("data", "failed"), ("settle", "pending")];
+    assert_eq!(steps(&report), pairs(&states));
+    assert!(report["resume"].as_str().expect("a command").contains(" --force "), "{report}");
+    let done = go_on(&world, &report);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(world.status(), "active@a");
+    assert!(!world.rows().contains("built"), "{}", world.rows());
+}
+
 /// A run whose tree has a database that somebody has open: a restore does not replace it.
 fn with_database() -> (World, Connection) {
     let world = World::new();

@@ -198,3 +198,14 @@ fn what_somebody_restored_after_a_rollback_is_not_the_rollbacks_to_take_back() {
     world.ic(&["rollback", "undo", id, "--without-effects", "--yes"]);
     world.state().assert_outside_is(&before, "undone");
 }
+
+#[test]
+fn a_run_that_is_set_or_called_off_says_when() {
+    let world = World::without_git().begun();
+    for words in [&["run", "set", &world.run, "--complexity", "2"][..], &["run", "cancel", &world.run]] {
+        let said = world.cli.json(words)["updated_at"].clone();
+        let status = world.cli.json(["run", "status", &world.run]);
+        assert_eq!(said, status["updated_at"], "{words:?}");
+        assert_ne!(said, status["created_at"], "{words:?}");
+    }
+}

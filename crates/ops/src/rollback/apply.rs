@@ -62,7 +62,7 @@ pub fn rollback(kernel: &Kernel, request: &Request<'_>) -> Result<Rollback> {
     })
 }
 
-/// Takes a run's workflow layer back in a transaction of the caller's, who has opened the run again; returns what changed.
+/// Takes a run's workflow layer back in a transaction of the caller's, who has opened the run again.
 ///
 /// Errors: those of [`rollback`].
 pub fn take_back(
@@ -72,15 +72,14 @@ pub fn take_back(
     run: Run,
     (to_phase, include_target): (&str, bool),
     reason: Option<&str>,
-) -> Result<Rollback> {
+) -> Result<()> {
     let plan = plan::make(tx, run, to_phase, include_target)?;
     let plan_hash = plan.hash();
     let rollback = Rollback { plan, plan_hash, reason: reason.map(str::to_owned), done: None };
     let mut remembered = rollback.plan.to_json();
     // What it did besides is not in this row, and so cannot be undone with it.
     remembered["made_by"] = json!("workflow");
-    let seq = apply(tx, now, &rollback, id, &remembered)?;
-    Ok(Rollback { done: Some((id.clone(), seq)), ..rollback })
+    apply(tx, now, &rollback, id, &remembered).map(|_| ())
 }
 
 pub(super) fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> Result<Rollback> {
