@@ -239,3 +239,16 @@ fn less_than_the_plan_may_be_done_and_the_report_names_the_commits_that_left() {
     let report = world.roll_back("a", &[]);
     assert_eq!(report["commits"].as_array().expect("commits").len(), 3, "{report}");
 }
+
+#[test]
+fn other_runs_that_write_to_the_same_database_are_counted() {
+    let world = World::story_with_rows();
+    for more in ["", ", and 1 more"] {
+        let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
+        let refused = world.cli.run(world.all("a", &["--dry-run"]));
+        assert_eq!(refused.error(), "conflict", "{refused:?}");
+        let runs = refused.stderr.split("The run ").nth(1).and_then(|rest| rest.split(" works with").next());
+        let said = runs.expect("the runs");
+        assert!(said.ends_with(more) && said.len() == 8 + more.len(), "{said} of {other}");
+    }
+}

@@ -99,6 +99,28 @@ fn interrupted_by_an_effect(world: &World, is_undone: impl Fn(&Value) -> bool) -
 }
 
 #[test]
+fn a_rollback_that_is_interrupted_before_it_began_changes_nothing() {
+    let world = World::story();
+    let (before, status) = (world.state(), world.status());
+    let bin = world.cli.home().join("bin");
+    std::fs::create_dir(&bin).expect("a directory");
+    let git = bin.join("git");
+    let path = std::env::var("PATH").expect("a PATH");
+    std::fs::write(
+        &git,
+        format!("#!/bin/sh\nPATH='{path}'\nmkdir \"$0.said\" 2>&- && {INTERRUPTS}\nexec git \"$@\"\n"),
+    )
+    .expect("a program");
+    std::fs::set_permissions(&git, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it runs");
+    let mut command = world.cli.command(world.all("a", &["--yes"]));
+    let outcome = Outcome::of(command.env("PATH", format!("{}:{path}", bin.display())));
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+    assert!(outcome.stderr.contains("interrupted before it began"), "{outcome:?}");
+    world.state().assert_is(&before, "interrupted");
+    assert_eq!((world.status(), asked(&world.cli, "SELECT count(*) FROM rollbacks")), (status, 0));
+}
+
+#[test]
 fn an_interrupted_rollback_begins_no_further_step() {
     let world = World::new().with_rows().begun();
     world.advance();
