@@ -1,9 +1,9 @@
 //! Other runs beside the one that is rolled back: in the same tree, and in another work tree of the same repository.
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, wait_for};
 use serde_json::{Value, json};
 
-use crate::interrupted::{start, wait_until};
+use crate::interrupted::start;
 use crate::world::{World, git_in, git_state, ledger, tree};
 
 fn rows_of(cli: &Cli, run: &str) -> Vec<String> {
@@ -162,7 +162,7 @@ fn disturbed(world: &World, act: impl Fn()) -> Value {
     let hash = dry["plan_hash"].as_str().expect("a hash");
     let child = start(world, &world.all("a", &["--expect-plan", hash, "--yes"]));
     let begun = world.cli.home().join("begun");
-    wait_until("an effect is being undone", || begun.exists());
+    wait_for("an effect is being undone", || begun.exists());
     act();
     std::fs::remove_file(begun).expect("let it go on");
     let output = child.wait_with_output().expect("its end");

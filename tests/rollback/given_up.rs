@@ -1,8 +1,9 @@
 //! Giving up what is not finished: what the preview says is what is done.
 
+use ic_testkit::{Terminal, wait_for};
 use serde_json::{Value, json};
 
-use crate::interrupted::{is_interrupted, start, undo_stopped_between, wait_until};
+use crate::interrupted::{is_interrupted, start, undo_stopped_between};
 use crate::statements::dead_before_the_end;
 use crate::world::World;
 
@@ -71,7 +72,7 @@ fn an_effect_whose_undo_was_cut_off_is_named_before_anybody_recorded_it() {
     world.effect("last", &[&format!("touch {}; sleep 20", begun.display())]);
     let words = world.all("a", &["--yes"]);
     let mut child = start(&world, &words);
-    wait_until("the effect is being undone", || begun.exists());
+    wait_for("the effect is being undone", || begun.exists());
     child.kill().expect("kill -9");
     child.wait().expect("its end");
     let abandon = ["rollback", "abandon", &world.run, "--json"];
@@ -83,4 +84,53 @@ fn an_effect_whose_undo_was_cut_off_is_named_before_anybody_recorded_it() {
         report["effects_left"].as_array().expect("effects").iter().map(|one| one["step"].clone()).collect()
     };
     assert_eq!((steps(&preview), steps(&given_up)), (vec![json!("last")], vec![json!("last")]));
+}
+
+/// What a terminal shows of a call whose question is answered, and its exit code; `None` where no terminal can be made.
+fn answered(
+    world: &World,
+    words: &[&str],
+    (question, answer): (&str, &str),
+) -> Option<(Option<i32>, String)> {
+    let call = world.cli.command(words);
+    let mut terminal = Terminal::open(&call, world.cli.root())?;
+    terminal.sees(question);
+    terminal.types(answer);
+    Some(terminal.ends())
+}
+
+#[test]
+fn at_a_terminal_the_question_shows_what_giving_up_would_do() {
+    let world = dead_before_the_end();
+    let (dump, before) = (world.cli.dump(), world.state());
+    let abandon = ["rollback", "abandon", &world.run];
+    for answer in ["n\n", "\n"] {
+        let Some((code, shown)) = answered(&world, &abandon, ("Give it up? [y/N]", answer)) else { return };
+        assert_eq!(code, Some(1), "{shown}");
+        assert!(shown.contains("would give up") && shown.contains("Rows that would come back"), "{shown}");
+        assert_eq!(world.cli.dump(), dump);
+        world.state().assert_is(&before, "answered by no");
+    }
+    let Some((code, shown)) = answered(&world, &abandon, ("Give it up? [y/N]", "y\n")) else { return };
+    assert_eq!((code, world.status().as_str()), (Some(0), "active@d"), "{shown}");
+    // And of the rollback that is undone.
+    world.roll_back("a", &[]);
+    let id = world.cli.json(["rollback", "list", &world.run, "--json"])[1]["short_id"].clone();
+    let undo = ["rollback", "undo", id.as_str().expect("an id"), "--without-effects"];
+    let asked = answered(&world, &undo, ("Take this rollback back? [y/N]", "y\n"));
+    let Some((code, shown)) = asked else { return };
+    assert!(shown.contains("would undo"), "{shown}");
+    assert_eq!((code, world.status().as_str()), (Some(0), "active@d"), "{shown}");
+}
+
+#[test]
+fn at_a_terminal_the_question_names_what_is_in_the_way() {
+    let world = dead_before_the_end();
+    world.write("README", "mine\n");
+    let abandon = ["rollback", "abandon", &world.run];
+    let Some((code, shown)) = answered(&world, &abandon, ("Give it up? [y/N]", "y\n")) else { return };
+    let (before, after) = shown.split_once("Give it up?").expect("the question");
+    assert!(before.contains("in the way: What the rollback restored was changed since: README"), "{shown}");
+    assert!(before.contains("STEP") && after.contains("error: What the rollback restored"), "{shown}");
+    assert_eq!((code, world.status().as_str()), (Some(1), "rolling_back@d"));
 }

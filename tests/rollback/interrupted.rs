@@ -3,7 +3,7 @@
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use ic_testkit::Outcome;
+use ic_testkit::{Outcome, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -12,14 +12,6 @@ use crate::world::{World, asked};
 pub(crate) fn start(world: &World, words: &[&str]) -> Child {
     let mut command = world.cli.command(words);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic")
-}
-
-pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Interrupts a call, which must end in good order with something left; returns its report.
@@ -58,7 +50,7 @@ fn an_interrupted_rollback_ends_what_it_had_begun_and_names_the_command_that_goe
             _ => (format!("rollback resume {} --yes --json", id()), false),
         };
         let child = start(&world, &words.split(' ').collect::<Vec<_>>());
-        wait_until("the effect is being undone", || begun.exists());
+        wait_for("the effect is being undone", || begun.exists());
         let report = interrupt(child, signal);
         std::fs::remove_file(&begun).expect("it was begun");
         assert_eq!(report["status"], if is_first { "rolling_back" } else { "stopped" }, "{report}");
@@ -160,7 +152,7 @@ fn what_is_interrupted_before_its_end_alone_is_ended() {
     application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
     let child = start(&world, &world.all("a", &["--yes", "--busy-timeout", "30s"]));
     let waits = "SELECT count(*) FROM rollback_steps WHERE state = 'running' AND layer = 'data'";
-    wait_until("the rows are being taken back", || asked(&world.cli, waits) == 1);
+    wait_for("the rows are being taken back", || asked(&world.cli, waits) == 1);
     is_interrupted(&child);
     application.execute_batch("ROLLBACK").expect("end it");
     let output = child.wait_with_output().expect("its end");
@@ -177,7 +169,7 @@ pub(crate) fn undo_stopped_between(world: &World, happens: impl FnOnce(&Child)) 
     application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
     let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json", "--busy-timeout", "30s"];
     let child = start(world, &undo);
-    wait_until("the rows are being put back", || {
+    wait_for("the rows are being put back", || {
         asked(&world.cli, "SELECT count(*) FROM rollback_steps WHERE state = 'running'") == 1
     });
     happens(&child);

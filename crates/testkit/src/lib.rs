@@ -5,9 +5,11 @@ mod cli;
 mod dump;
 mod kernel;
 mod older;
+mod terminal;
 
 pub use campaign::{Random, Rounds, cases, long, rounds, tell, time};
 pub use cli::{Cli, Outcome};
 pub use dump::dump;
 pub use kernel::{kernel, new_run};
 pub use older::older_ledger;
+pub use terminal::{Terminal, wait_for};

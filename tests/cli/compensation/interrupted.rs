@@ -2,11 +2,11 @@
 
 use std::process::{Child, Command, Stdio};
 
-use ic_testkit::Outcome;
+use ic_testkit::{Outcome, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::processes::{is_alive, wait_for};
+use super::processes::is_alive;
 use super::{lines, logs, pairs, project, results, shell, states, status, undo};
 use crate::support::Project;
 

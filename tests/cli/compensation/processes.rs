@@ -1,7 +1,6 @@
 //! Processes that are ended, and only those.
 
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -11,15 +10,6 @@ use super::{pairs, project, results, undo};
 pub(crate) fn is_alive(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     !matches!(stat.rsplit(')').next().and_then(|rest| rest.trim().chars().next()), None | Some('Z' | 'X'))
-}
-
-/// Waits until something is so.
-pub(crate) fn wait_for(what: &str, is_so: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 fn sleeper() -> Child {

@@ -3,12 +3,12 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ic_testkit::{Outcome, Random, rounds};
+use ic_testkit::{Outcome, Random, rounds, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{call, content, lines, project, run, states, status, step, touch, undone};
-use crate::compensation::processes::{is_alive, wait_for};
+use crate::compensation::processes::is_alive;
 use crate::support::{Project, args};
 
 /// The second step hangs until `go` stands beside the project.

@@ -1,10 +1,11 @@
 //! What a rollback of a workflow restores, and what it leaves alone.
 
+use ic_testkit::wait_for;
 use serde_json::json;
 
 use super::failure::{is_as_before, release};
 use super::{call, content, git, lines, project, repository, run, states, status, step, touch, undone};
-use crate::compensation::processes::{is_alive, wait_for};
+use crate::compensation::processes::is_alive;
 
 #[test]
 fn files_are_put_back_and_processes_ended_as_declared() {

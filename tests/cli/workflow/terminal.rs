@@ -1,82 +1,16 @@
-//! A person at a terminal: what is shown, what is asked, and Ctrl-C. `script` of util-linux makes the terminal.
+//! A workflow at a terminal: what is shown, what is asked, and Ctrl-C.
 
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use ic_testkit::{Terminal, wait_for};
 
 use super::{call, content, lines, project, run, states, touch};
-use crate::compensation::processes::{is_alive, wait_for};
+use crate::compensation::processes::is_alive;
 use crate::support::{Project, args};
 
 const PROMPT: &str = "Step failed. Rollback? [Y/n]";
 
-/// A call on a terminal of its own.
-struct Terminal {
-    child: Child,
-    keys: ChildStdin,
-    shown: Arc<Mutex<Vec<u8>>>,
-}
-
-/// `script`, if it is there.
-fn script() -> Option<PathBuf> {
-    let found = ["/usr/bin/script", "/bin/script"].into_iter().map(Path::new).find(|path| path.exists());
-    let is_linux = |path: &Path| {
-        let version = Command::new(path).arg("--version").output();
-        version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("util-linux"))
-    };
-    let found = found.filter(|path| is_linux(path)).map(Path::to_owned);
-    if found.is_none() {
-        println!("skipped: there is no `script` of util-linux");
-    }
-    found
-}
-
-impl Terminal {
-    /// Starts a call; `None` where no terminal can be made.
-    fn open(project: &Project, line: &str) -> Option<Self> {
-        let script = script()?;
-        let call = project.command(args(line));
-        let words = [call.get_program()].into_iter().chain(call.get_args());
-        let words: Vec<String> = words.map(|word| format!("'{}'", word.to_str().expect("text"))).collect();
-        let mut command = Command::new(script);
-        command.env_clear().envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.env("NO_COLOR", "1").env("TERM", "dumb").env("SHELL", "/bin/sh").current_dir(project.root());
-        command.args(["-qec", &format!("exec {}", words.join(" ")), "/dev/null"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().expect("start script");
-        let keys = child.stdin.take().expect("a pipe");
-        let mut screen = child.stdout.take().expect("a pipe");
-        let shown = Arc::new(Mutex::new(Vec::new()));
-        let kept = shown.clone();
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(read @ 1..) = screen.read(&mut bytes) {
-                kept.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&bytes[..read]);
-            }
-        });
-        Some(Self { child, keys, shown })
-    }
-
-    fn shown(&self) -> String {
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&shown).replace('\r', "")
-    }
-
-    fn sees(&self, text: &str) {
-        wait_for(text, || self.shown().contains(text));
-    }
-
-    fn types(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).and_then(|()| self.keys.flush()).expect("type");
-    }
-
-    /// The exit code, and all that was shown.
-    fn ends(mut self) -> (Option<i32>, String) {
-        let status = self.child.wait().expect("its end");
-        wait_for("the rest is shown", || Arc::strong_count(&self.shown) == 1);
-        (status.code(), self.shown())
-    }
+/// A call on a terminal of its own; `None` where none can be made.
+fn open(project: &Project, line: &str) -> Option<Terminal> {
+    Terminal::open(&project.command(args(line)), project.root())
 }
 
 const FAILS: &str = "name: fails
@@ -89,7 +23,7 @@ steps:
 fn enter_rolls_back() {
     for answer in ["\n", "y\n", "yes\n"] {
         let project = project(FAILS);
-        let Some(mut terminal) = Terminal::open(&project, "workflow run flow.yaml") else { return };
+        let Some(mut terminal) = open(&project, "workflow run flow.yaml") else { return };
         terminal.sees(PROMPT);
         assert!(content(&project, "one.txt").is_some(), "nothing is done before the answer");
         terminal.types(answer);
@@ -116,7 +50,7 @@ fn no_leaves_everything_as_it_is() {
     // Ctrl-D is no answer, and so no yes.
     for answer in ["n\n", "no\n", "what\n", "\u{4}"] {
         let project = project(FAILS);
-        let Some(mut terminal) = Terminal::open(&project, "workflow run flow.yaml") else { return };
+        let Some(mut terminal) = open(&project, "workflow run flow.yaml") else { return };
         terminal.sees(PROMPT);
         terminal.types(answer);
         let (code, shown) = terminal.ends();
@@ -137,14 +71,14 @@ fn nobody_is_asked_who_said_it_already() {
         ("workflow run flow.yaml --on-failure stop", "Stopped."),
     ] {
         let project = project(FAILS);
-        let Some(terminal) = Terminal::open(&project, line) else { return };
+        let Some(terminal) = open(&project, line) else { return };
         let (code, shown) = terminal.ends();
         assert_eq!(code, Some(1), "{shown}");
         assert!(!shown.contains("[Y/n]") && shown.contains(verdict), "{shown}");
     }
     let project = project(FAILS);
     project.write(".ic.yaml", "rollback: {on-failure: {prompt: false}}\n");
-    let Some(terminal) = Terminal::open(&project, "workflow run flow.yaml") else { return };
+    let Some(terminal) = open(&project, "workflow run flow.yaml") else { return };
     let (_, shown) = terminal.ends();
     assert!(!shown.contains("[Y/n]") && shown.contains("Stopped."), "{shown}");
 }
@@ -157,7 +91,7 @@ steps:
 
 /// Starts the workflow, waits until its second step hangs, and presses Ctrl-C; returns what the step had started.
 fn interrupted(project: &Project) -> Option<(Terminal, u32)> {
-    let mut terminal = Terminal::open(project, "workflow run flow.yaml")?;
+    let mut terminal = open(project, "workflow run flow.yaml")?;
     wait_for("the step hangs", || lines(project, "pid").len() == 1);
     let pid = lines(project, "pid")[0].parse().expect("a number");
     assert!(is_alive(pid));
@@ -199,7 +133,7 @@ fn ctrl_c_at_the_question_leaves_it_stopped() {
     for flow in [FAILS, HANGS] {
         let project = project(flow);
         let terminal = if flow == FAILS {
-            let terminal = Terminal::open(&project, "workflow run flow.yaml");
+            let terminal = open(&project, "workflow run flow.yaml");
             terminal.inspect(|terminal| terminal.sees(PROMPT))
         } else {
             interrupted(&project).map(|(terminal, _)| terminal)
@@ -219,7 +153,7 @@ fn a_whole_workflow_is_taken_back_after_a_yes() {
     run(&project, "", 0);
     for (answer, code) in [("n\n", 1), ("\n", 1), ("y\n", 0)] {
         assert!(content(&project, "one.txt").is_some(), "{answer:?}");
-        let Some(mut terminal) = Terminal::open(&project, "workflow rollback") else { return };
+        let Some(mut terminal) = open(&project, "workflow rollback") else { return };
         terminal.sees("Roll all of it back? [y/N]");
         terminal.types(answer);
         let (ended, shown) = terminal.ends();
@@ -231,7 +165,7 @@ fn a_whole_workflow_is_taken_back_after_a_yes() {
 #[test]
 fn a_quiet_call_shows_no_progress_but_asks() {
     let project = project(FAILS);
-    let Some(mut terminal) = Terminal::open(&project, "workflow run flow.yaml --quiet") else { return };
+    let Some(mut terminal) = open(&project, "workflow run flow.yaml --quiet") else { return };
     terminal.sees(PROMPT);
     assert!(!terminal.shown().contains("hello"), "{}", terminal.shown());
     terminal.types("n\n");

@@ -212,10 +212,10 @@ impl Abandon {
             return show_preview(session, &preview()?);
         }
         let look = format!("ic rollback abandon {} --dry-run", shell_word(&self.id));
-        // What cannot be looked at may still be given up: a restore that was interrupted is finished first.
+        // What cannot be looked at may still be given up: a restore that was interrupted is finished first, and steps fail one by one.
         let text = || match preview() {
             Ok(preview) => Ok(render::rollback::undone(&preview)),
-            Err(_) => shown(session, &self.id),
+            Err(error) => Ok(shown(session, &self.id)? + "\n" + &render::rollback::in_the_way(&error)),
         };
         if !confirm(session, self.yes, ("Give it up?", &look), text)? {
             return Ok(Exit::No);

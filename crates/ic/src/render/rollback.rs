@@ -11,7 +11,7 @@ use ic_ops::rollback::table::{Remembered, RollbackStatus};
 use ic_ops::rollback::{Plan, Rollback};
 use ic_runtrack::Agent;
 
-pub(crate) use way::{again, resume, show, undone};
+pub(crate) use way::{again, in_the_way, resume, show, undone};
 pub(crate) use whole::{effects, plan, tree, whole};
 
 use super::{Cell, Table, counted, minute, path_text, plain, shell_word, style, styled};

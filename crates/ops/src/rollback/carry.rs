@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, Seq};
+use ic_checkpoint::record::Checkpoint;
 use ic_checkpoint::restore::Strategy;
 use ic_events::{Cut, EventType, NewEvent};
 use ic_phase::{Run, RunStatus, run, skip};
@@ -178,35 +179,50 @@ pub(super) struct Ask<'a> {
     pub(super) expect_plan: Option<&'a str>,
 }
 
-/// Restores the tree to where a rollback goes, or says what that would do.
-pub(super) fn restore(
-    (kernel, settings): (&Kernel, &Settings),
-    (run, remembered): (&Run, &Remembered),
-    ask: Ask<'_>,
-    watch: &Watch,
-) -> Result<Report> {
-    let workspace = Workspace::of_run(kernel, run, settings)?;
-    let target = target(kernel, &cut_of(remembered)?)?;
-    let said = &remembered.plan["choices"];
-    let choice = |name: &str| said[name].as_bool().unwrap_or(false);
-    let strategy = said["strategy"].as_str().and_then(Strategy::parse);
-    let request = RestoreRequest {
-        which: Which::Id(target.id.as_str()),
-        strategy: Some(strategy.unwrap_or(Strategy::FilesOnly)),
-        paths: &[],
-        mine: choice("mine"),
-        dry_run: ask.dry_run,
-        force: ask.force || choice("force"),
-        keep_theirs: choice("keep_theirs"),
-        into: false,
-        expect_plan: ask.expect_plan,
-    };
-    let keep = if remembered.layers.contains(&Layer::Data) {
-        files_of_database(&workspace.root, &data::target_of(settings, &remembered.plan)?.database)
-    } else {
-        BTreeSet::new()
-    };
-    checkpoint::restore_into(&workspace, target.clone(), (keep, remembered.seq), &request, watch)
+/// Where the tree of a rollback goes.
+pub(super) struct Goal<'a> {
+    workspace: Workspace<'a>,
+    target: Checkpoint,
+    remembered: &'a Remembered,
+    /// Files that stay whatever the checkpoint has: a database whose rows are a layer of their own.
+    keep: BTreeSet<Vec<u8>>,
+}
+
+impl<'a> Goal<'a> {
+    pub(super) fn of(
+        (kernel, settings): (&'a Kernel, &'a Settings),
+        run: &Run,
+        remembered: &'a Remembered,
+    ) -> Result<Self> {
+        let workspace = Workspace::of_run(kernel, run, settings)?;
+        let target = target(kernel, &cut_of(remembered)?)?;
+        let keep = if remembered.layers.contains(&Layer::Data) {
+            files_of_database(&workspace.root, &data::target_of(settings, &remembered.plan)?.database)
+        } else {
+            BTreeSet::new()
+        };
+        Ok(Self { workspace, target, remembered, keep })
+    }
+
+    /// Restores the tree, or says what that would do.
+    pub(super) fn restore(&self, ask: Ask<'_>, watch: &Watch) -> Result<Report> {
+        let said = &self.remembered.plan["choices"];
+        let choice = |name: &str| said[name].as_bool().unwrap_or(false);
+        let strategy = said["strategy"].as_str().and_then(Strategy::parse);
+        let request = RestoreRequest {
+            which: Which::Id(self.target.id.as_str()),
+            strategy: Some(strategy.unwrap_or(Strategy::FilesOnly)),
+            paths: &[],
+            mine: choice("mine"),
+            dry_run: ask.dry_run,
+            force: ask.force || choice("force"),
+            keep_theirs: choice("keep_theirs"),
+            into: false,
+            expect_plan: ask.expect_plan,
+        };
+        let keep = (self.keep.clone(), self.remembered.seq);
+        checkpoint::restore_into(&self.workspace, self.target.clone(), keep, &request, watch)
+    }
 }
 
 fn restore_tree(
@@ -217,10 +233,8 @@ fn restore_tree(
     parts: &mut Parts,
 ) -> Result<Value> {
     let run = saga.run()?;
-    let ground = (saga.kernel, saga.settings);
-    let restore = |expect_plan, dry_run| {
-        restore(ground, (&run, remembered), Ask { force, dry_run, expect_plan }, watch)
-    };
+    let goal = Goal::of((saga.kernel, saga.settings), &run, remembered)?;
+    let restore = |expect_plan, dry_run| goal.restore(Ask { force, dry_run, expect_plan }, watch);
     let report = match seen.and_then(|seen| seen.tree.as_ref()) {
         None => restore(None, false)?,
         Some(seen) => match restore(Some(&seen.plan_hash), false) {
@@ -238,10 +252,9 @@ fn restore_tree(
     };
     let failed =
         report.failed.first().map(|(path, why)| (String::from_utf8_lossy(&path.0).into_owned(), why.clone()));
-    let workspace = Workspace::of_run(saga.kernel, &run, saga.settings)?;
-    let restores = checkpoint::restores_since(&workspace, &report.target.id, remembered.seq)?;
+    let restores = checkpoint::restores_since(&goal.workspace, &goal.target.id, remembered.seq)?;
     let detail = json!({
-        "target": report.target.id.as_str(),
+        "target": goal.target.id.as_str(),
         "safety": restores.iter().map(|restore| restore.safety_id.as_str()).collect::<Vec<_>>(),
         "changes": report.plan.steps.len(),
     });

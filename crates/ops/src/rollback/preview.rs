@@ -128,7 +128,7 @@ fn would_go_again(
     let (mut data, mut tree) = (None, Vec::new());
     if left.iter().any(|step| step.kind == StepKind::Tree) {
         let ask = carry::Ask { force: false, dry_run: true, expect_plan: None };
-        tree.push(carry::restore((kernel, settings), (&run, remembered), ask, watch)?);
+        tree.push(carry::Goal::of((kernel, settings), &run, remembered)?.restore(ask, watch)?);
     }
     if left.iter().any(|step| step.kind == StepKind::Data) {
         data =

@@ -1,6 +1,6 @@
 //! One rollback: how far it is, what it did, which way it goes, and the commands that lead on.
 
-use ic_base::{AgentId, DispatchId, RollbackId};
+use ic_base::{AgentId, Diagnosis, DispatchId, RollbackId};
 use ic_ops::compensation::is_cut_off;
 use ic_ops::rollback::Undone;
 use ic_ops::rollback::steps::{self, Course, Step, StepKind, StepState, course, next_command};
@@ -160,6 +160,11 @@ pub(crate) fn resume(rollback: &Remembered, all: &[Step]) -> Option<String> {
 /// The command that goes on taking a rollback back; `None` when nothing is left to do.
 pub(crate) fn again(undone: &Undone) -> Option<String> {
     (undone.seq.is_none() && !undone.is_dry_run).then(|| next_command(&undone.remembered.id, &undone.steps))
+}
+
+/// Why nobody can say what a way back would do.
+pub(crate) fn in_the_way(error: &Diagnosis) -> String {
+    format!("{}: {}\n", styled(style::WARN, "in the way"), plain(error.message()))
 }
 
 fn would_be_undone(undone: &Undone) -> String {

@@ -13,7 +13,7 @@ use ic_rewind::{
 use ic_store::Snapshot;
 use serde_json::{Value, json};
 
-use super::{Data, prepare, refuse_others, target_of};
+use super::{Data, Scope, Work, prepare, refuse_others, target_of};
 use crate::Kernel;
 use crate::checkpoint::Settings;
 use crate::rewind::{lock, open_remembered};
@@ -43,13 +43,7 @@ pub(in crate::rollback) fn take_back(
 ) -> Result<(Data, Value)> {
     let target = target_of(settings, &remembered.plan)?;
     let _lock = lock::database(kernel.store(), &target.database, settings.busy_timeout)?;
-    let mut work = prepare(kernel, settings, &target, run, remembered.cut_seq)?;
-    let kept = archives(kernel, &work.engine, &remembered.id)?;
-    refuse_others_before(kernel, &target, run, (remembered, force), &kept)?;
-    let mut data = Data::of(&target);
-    for gone in kept.iter().filter(|kept| kept.state == ArchiveState::Applied) {
-        data.add(gone.counts());
-    }
+    let (mut work, kept, mut data) = look(kernel, settings, &target, run, (remembered, force))?;
     let mut next = files(kernel, &remembered.id)?.last().map_or(0, |(at, _)| at + 1);
     for scope in work.scopes.iter().filter(|scope| !is_gone(scope, &kept)) {
         // One that nothing was taken away by is the engine's to replace.
@@ -79,34 +73,38 @@ pub(in crate::rollback) fn would_take_back(
     (remembered, force): (&Remembered, bool),
 ) -> Result<Data> {
     let target = target_of(settings, &remembered.plan)?;
-    let work = prepare(kernel, settings, &target, run, remembered.cut_seq)?;
-    let kept = archives(kernel, &work.engine, &remembered.id)?;
-    refuse_others_before(kernel, &target, run, (remembered, force), &kept)?;
-    let mut data = Data::of(&target);
-    for gone in kept.iter().filter(|kept| kept.state == ArchiveState::Applied) {
-        data.add(gone.counts());
-    }
+    let (work, kept, mut data) = look(kernel, settings, &target, run, (remembered, force))?;
     for scope in work.scopes.iter().filter(|scope| !is_gone(scope, &kept)) {
         data.add(work.engine.get_mark_snapshot(&work.mark, scope)?.affected_row_counts.iter());
     }
     Ok(data)
 }
 
-/// Errors: `conflict` as [`refuse_others`]; what is half taken is taken wholly.
-fn refuse_others_before(
+/// What there is to be taken, the archives of what was, and the rows that are gone already.
+///
+/// Errors: those of [`prepare`] and, unless some rows are gone, [`refuse_others`]: what is half taken is taken wholly.
+fn look(
     kernel: &Kernel,
+    settings: &Settings,
     target: &Target,
     run: &Run,
     (remembered, force): (&Remembered, bool),
-    kept: &[Kept],
-) -> Result<()> {
-    if force || kept.iter().any(|kept| kept.state == ArchiveState::Applied) {
-        return Ok(());
+) -> Result<(Work, Vec<Kept>, Data)> {
+    let work = prepare(kernel, settings, target, run, remembered.cut_seq)?;
+    let kept = archives(kernel, &work.engine, &remembered.id)?;
+    let mut data = Data::of(target);
+    let mut is_begun = false;
+    for gone in kept.iter().filter(|kept| kept.state == ArchiveState::Applied) {
+        data.add(gone.counts());
+        is_begun = true;
     }
-    refuse_others(kernel, target, run, remembered.cut_seq)
+    if !force && !is_begun {
+        refuse_others(kernel, target, run, remembered.cut_seq)?;
+    }
+    Ok((work, kept, data))
 }
 
-fn is_gone(scope: &super::Scope, kept: &[Kept]) -> bool {
+fn is_gone(scope: &Scope, kept: &[Kept]) -> bool {
     kept.iter().any(|kept| kept.state == ArchiveState::Applied && kept.manifest.scope == *scope)
 }
 
