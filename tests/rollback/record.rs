@@ -55,11 +55,16 @@ fn a_rollback_is_on_record_step_by_step() {
     ];
     assert_eq!(record(&world, since), expected);
     let events = world.cli.json(["events", "tail", &world.run, "--json"]);
-    let payload = &events.as_array().and_then(|all| all.last()).expect("an event")["payload"];
+    let payload_of = |name: &str| {
+        let found = events.as_array().and_then(|all| all.iter().find(|event| event["type"] == name));
+        found.expect("an event")["payload"].clone()
+    };
+    let (begun, payload) = (payload_of("rollback_begun"), payload_of("rollback"));
     let shown = world.cli.json(["rollback", "list", &world.run, "--json"])[0].clone();
     for part in ["layers", "cut_seq", "include_target", "plan_hash"] {
         assert_eq!(payload[part], shown[part], "{part}");
     }
+    assert_eq!(begun, json!({ "layers": shown["layers"], "cut_seq": shown["cut_seq"] }));
     assert_eq!(
         (&payload["rollback_id"], &payload["rolled_back_phases"]),
         (&shown["id"], &json!(["b", "c", "d"]))

@@ -169,6 +169,44 @@ fn rollbacks_are_undone_newest_first() {
 }
 
 #[test]
+fn what_a_later_rollback_did_counts_as_nothing_once_it_is_undone_and_what_was_done_since_counts() {
+    let world = World::story();
+    let repaired = world.cli.home().join("repaired").display().to_string();
+    // The later one stops at an effect and is resumed: others are undone before and after that.
+    world.effect("stays", &[]);
+    world.effect("fails", &[&format!("test -e {repaired} || exit 3")]);
+    world.effect("last", &[]);
+    let first = id_of(&world.cli.json(["run", "rollback", &world.run, "--to-phase", "c", "--json"]));
+    let stopped = world.cli.run(world.all("b", &["--yes"]));
+    assert_eq!(stopped.code, Some(4), "{stopped:?}");
+    let later = id_of(&stopped.json());
+    std::fs::write(&repaired, "").expect("repair");
+    world.ic(&["rollback", "resume", &world.run, "--yes"]);
+    world.ic(&["rollback", "undo", &later, "--without-effects", "--yes"]);
+    let undo = ["rollback", "undo", &first, "--yes", "--json"];
+    world.ic(&["rollback", "undo", &first, "--dry-run"]);
+    world.effect("declared since", &[]);
+    let line = refused(&world, &undo, "conflict");
+    assert!(line.contains("went on since the rollback: compensation_registered"), "{line}");
+}
+
+#[test]
+fn what_is_not_done_cannot_be_undone_and_the_hint_leads_on() {
+    let world = World::story();
+    world.effect("fails", &["exit 3"]);
+    let stopped = world.cli.run(world.all("a", &["--yes"]));
+    assert_eq!(stopped.code, Some(4), "{stopped:?}");
+    let id = id_of(&stopped.json());
+    let undo = ["rollback", "undo", &id, "--yes", "--json"];
+    let line = refused(&world, &undo, "conflict");
+    let command = format!("give it up: ic rollback abandon {}", &id[id.len() - 8..]);
+    assert!(line.contains(" is stopped; ") && line.contains(&command), "{line}");
+    world.ic(&["rollback", "abandon", &id[id.len() - 8..], "--yes"]);
+    let line = refused(&world, &undo, "conflict");
+    assert!(line.contains(" is abandoned; ") && line.contains("see: ic rollback list"), "{line}");
+}
+
+#[test]
 fn where_the_run_went_on_the_hint_names_what_still_can_be_done() {
     let world = World::story();
     let undo = |id: &str| {
