@@ -300,6 +300,8 @@ fn rows_of_each_scope_of_the_run_go_and_come_back() {
         let other = world.ic(&["run", "create", "--goal", "o", "--phases", "x,y", "--scope-id", "theirs"]);
         world.ic(&["run", "advance", &other]);
         let before = world.rows();
+        let plan = &world.cli.json(world.all("a", &["--dry-run"]))["data"];
+        assert_eq!(plan["affected_row_counts"], json!({ "steps": 3 }));
         let id = roll_back_all(&world);
         let rows = world.rows();
         assert!(["m1", "t1", "t2"].iter().all(|id| rows.contains(id)), "{rows}");
@@ -377,23 +379,4 @@ fn the_configuration_is_that_of_the_project_of_the_run() {
     let id = report["rollback_id"].as_str().expect("an id");
     world.ic(&["rollback", "undo", id, "--yes"]);
     assert!(ic_testkit::dump(&theirs).contains("\"theirs\""));
-}
-
-#[test]
-fn without_its_archive_a_rollback_is_not_undone() {
-    let world = World::story_with_rows();
-    let report = world.roll_back("a", &[]);
-    let id = report["rollback_id"].as_str().expect("an id");
-    let archive = world.cli.db().with_file_name("rewinds").join(format!("{id}-0.db"));
-    let aside = world.cli.home().join("aside.db");
-    std::fs::rename(&archive, &aside).expect("lose it");
-    let words = ["rollback", "undo", id, "--without-effects", "--yes", "--json"];
-    let before = world.state();
-    let outcome = world.cli.run(words);
-    assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "corrupt"), "{outcome:?}");
-    assert!(outcome.stderr.contains(archive.to_str().expect("text")), "{outcome:?}");
-    world.state().assert_is(&before, "refused");
-    std::fs::rename(&aside, &archive).expect("find it");
-    world.ic(&words);
-    assert!(world.rows().contains("paid"));
 }

@@ -3,9 +3,9 @@
 use ic_testkit::{Terminal, wait_for};
 use serde_json::{Value, json};
 
-use crate::interrupted::{is_interrupted, start, undo_stopped_between};
-use crate::statements::dead_before_the_end;
-use crate::world::World;
+use crate::interrupted::{is_interrupted, start, stopped_between, undo_stopped_between};
+use crate::statements::{dead_before, dead_before_the_end};
+use crate::world::{World, asked};
 
 /// Looks at what giving it up would do, which changes nothing, then gives it up; returns preview and deed, which must agree.
 fn previewed_and_given_up(world: &World, course: &str) -> (Value, Value) {
@@ -53,6 +53,41 @@ fn the_preview_of_giving_an_undo_up_is_the_rollback_again() {
     let (preview, _) = previewed_and_given_up(&world, "stand");
     assert_ne!(preview["data"], Value::Null);
     assert_eq!(world.status(), "active@a");
+}
+
+#[test]
+fn what_was_put_back_before_it_was_interrupted_is_not_previewed_again() {
+    let world = dead_before_the_end();
+    stopped_between(&world, &["rollback", "abandon", &world.run], is_interrupted);
+    let (preview, _) = previewed_and_given_up(&world, "abandon");
+    assert_eq!((&preview["status"], &preview["data"]), (&json!("stopped"), &Value::Null));
+    assert_ne!(preview["files"], json!([]));
+    assert_eq!(world.status(), "active@d");
+}
+
+#[test]
+fn of_one_layer_alone_the_preview_names_no_other() {
+    for (layer, step, ends_after_it) in [("files", "tree", 3), ("data", "data", 2)] {
+        let world = World::story_with_rows();
+        let layers = format!("--layer=workflow,{layer}");
+        let roll_back = ["run", "rollback", &world.run, "--to-phase", "a", &layers, "--yes", "--json"];
+        let dies_in_that_step = |words: &[&str], from_the_last: usize| {
+            dead_before(&world, words, from_the_last);
+            let sql = format!(
+                "SELECT state = 'running' FROM rollback_steps JOIN rollbacks r ON r.id = rollback_id WHERE layer = '{step}' ORDER BY r.seq DESC"
+            );
+            assert_eq!(asked(&world.cli, &sql), 1, "{words:?}");
+        };
+        let names_that_layer = |(preview, _): (Value, Value)| {
+            assert_eq!(preview["files"][0].is_object(), layer == "files", "{preview}");
+            assert_eq!(preview["data"].is_object(), layer == "data", "{preview}");
+        };
+        dies_in_that_step(&roll_back, 3);
+        names_that_layer(previewed_and_given_up(&world, "abandon"));
+        let id = world.cli.json(roll_back)["rollback_id"].as_str().expect("an id").to_owned();
+        dies_in_that_step(&["rollback", "undo", &id, "--yes", "--json"], ends_after_it);
+        names_that_layer(previewed_and_given_up(&world, "stand"));
+    }
 }
 
 #[test]

@@ -160,23 +160,35 @@ fn what_is_interrupted_before_its_end_alone_is_ended() {
     assert_eq!(world.status(), "active@a");
 }
 
-/// A rollback whose undo stops when its rows are back, because of what happens while they wait for the application; returns the
-/// rollback's id and the undo's report.
-pub(crate) fn undo_stopped_between(world: &World, happens: impl FnOnce(&Child)) -> (String, Value) {
-    let report = world.roll_back("a", &[]);
-    let id = report["rollback_id"].as_str().expect("an id").to_owned();
+/// A call that stops when its step with rows is made, because of what happens while they wait for the application; returns its
+/// report.
+pub(crate) fn stopped_between(world: &World, words: &[&str], happens: impl FnOnce(&Child)) -> Value {
     let application = world.database();
     application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
-    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json", "--busy-timeout", "30s"];
-    let child = start(world, &undo);
-    wait_for("the rows are being put back", || {
-        asked(&world.cli, "SELECT count(*) FROM rollback_steps WHERE state = 'running'") == 1
-    });
+    let child = start(world, &[words, &["--yes", "--json", "--busy-timeout", "30s"]].concat());
+    let waits = "SELECT count(*) FROM rollback_steps WHERE state = 'running' AND layer = 'data'";
+    wait_for("the rows wait", || asked(&world.cli, waits) == 1);
     happens(&child);
     application.execute_batch("ROLLBACK").expect("end it");
     let stopped = finish(child);
     assert_eq!(stopped["status"], "stopped", "{stopped}");
+    stopped
+}
+
+/// A rollback whose undo stops when its rows are back; returns the rollback's id and the undo's report.
+pub(crate) fn undo_stopped_between(world: &World, happens: impl FnOnce(&Child)) -> (String, Value) {
+    let report = world.roll_back("a", &[]);
+    let id = report["rollback_id"].as_str().expect("an id").to_owned();
+    let stopped = stopped_between(world, &["rollback", "undo", &id, "--without-effects"], happens);
     (id, stopped)
+}
+
+/// Another run in the same tree begins to work, which stands against every change of the tree; returns its dispatch.
+pub(crate) fn other_at_work(world: &World) -> String {
+    let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
+    let dispatch = world.ic(&["dispatch", "create", &other]);
+    world.ic(&["dispatch", "start", &dispatch, "--pid", &std::process::id().to_string()]);
+    dispatch
 }
 
 /// Ctrl-C.
@@ -211,14 +223,12 @@ fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_sa
     let world = World::story_with_rows();
     let before = world.state();
     let mut dispatch = String::new();
-    let (id, _) = undo_stopped_between(&world, |_| {
-        let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
-        dispatch = world.ic(&["dispatch", "create", &other]);
-        world.ic(&["dispatch", "start", &dispatch, "--pid", &std::process::id().to_string()]);
-    });
+    let (id, _) = undo_stopped_between(&world, |_| dispatch = other_at_work(&world));
     // Given up, the same work stands against going forward, too; passed over, the rows are in use.
     let given_up = world.cli.run(["rollback", "abandon", &id, "--yes", "--json"]);
     assert_eq!(given_up.code, Some(4), "{given_up:?}");
+    let preview = world.cli.run(["rollback", "abandon", &id, "--dry-run", "--json"]);
+    assert_eq!(preview.error(), "work_running", "the tree is left: {preview:?}");
     let application = world.database();
     application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
     let passed_over = world.cli.run([

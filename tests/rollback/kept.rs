@@ -30,3 +30,24 @@ fn the_archive_of_a_rollback_is_kept_until_its_rows_are_back() {
     assert!(!archive.exists(), "its rows are back");
     assert_eq!(asked(&world.cli, "SELECT count(*) FROM rollbacks WHERE status = 'undone'"), 1);
 }
+
+#[test]
+fn without_its_archive_a_rollback_is_not_undone() {
+    let world = World::story_with_rows();
+    let report = world.roll_back("a", &[]);
+    let id = report["rollback_id"].as_str().expect("an id");
+    let archive = world.cli.db().with_file_name("rewinds").join(format!("{id}-0.db"));
+    let aside = world.cli.home().join("aside.db");
+    std::fs::rename(&archive, &aside).expect("lose it");
+    let words = ["rollback", "undo", id, "--without-effects", "--yes", "--json"];
+    let before = world.state();
+    for yes in ["--dry-run", "--yes"] {
+        let outcome = world.cli.run(words.map(|word| if word == "--yes" { yes } else { word }));
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "corrupt"), "{outcome:?}");
+        assert!(outcome.stderr.contains(archive.to_str().expect("text")), "{outcome:?}");
+    }
+    world.state().assert_is(&before, "refused");
+    std::fs::rename(&aside, &archive).expect("find it");
+    world.ic(&words);
+    assert!(world.rows().contains("paid"));
+}

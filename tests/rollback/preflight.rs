@@ -328,6 +328,26 @@ fn while_its_executor_lives_a_workflow_is_not_rolled_back() {
 }
 
 #[test]
+fn a_merge_under_way_is_refused_and_the_hint_leaves_git_out() {
+    let world = World::story();
+    let head = world.git(&["rev-parse", "HEAD"]);
+    std::fs::write(world.cli.root().join(".git/MERGE_HEAD"), head + "\n").expect("a merge");
+    let rest = "leave git as it is: --layer=workflow,effects,files";
+    for (more, hint) in
+        [(&[][..], format!("{rest}\"")), (&["--keep-theirs"], format!("{rest} --keep-theirs\""))]
+    {
+        let mut words = world.all("a", more);
+        words.push("--yes");
+        let line = refused(&world, &words, "git_in_progress");
+        assert!(line.contains(&hint), "{line}");
+    }
+    // Who asks for git alone is not told to leave it.
+    let words = ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,git", "--yes", "--json"];
+    let line = refused(&world, &words, "git_in_progress");
+    assert!(!line.contains("leave git as it is"), "{line}");
+}
+
+#[test]
 fn a_plan_that_the_caller_did_not_see_is_not_carried_out() {
     let world = World::story();
     let dry = world.cli.json(world.all("a", &["--dry-run"]));

@@ -126,21 +126,26 @@ fn stopped_at_the_beginning() -> World {
 /// A rollback that died just before its end: everything outside of the ledger is done.
 pub(crate) fn dead_before_the_end() -> World {
     let world = World::story_with_rows();
+    dead_before(&world, &world.all("a", &["--yes"]), 1);
+    assert_eq!(stands(&world), ("in_progress".to_owned(), "forward".to_owned()));
+    world
+}
+
+/// Lets a call die before one of its transactions is ended, counted from the last.
+pub(crate) fn dead_before(world: &World, words: &[&str], from_the_last: usize) {
     world.save();
     let log = world.cli.home().join("log");
-    let words = world.all("a", &["--yes"]);
-    let outcome = Outcome::of(world.cli.command(&words).env("IC_TEST_SQL_LOG", &log));
+    let outcome = Outcome::of(world.cli.command(words).env("IC_TEST_SQL_LOG", &log));
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    let statements = std::fs::read_to_string(log).expect("the log");
-    let last =
-        statements.lines().collect::<Vec<_>>().iter().rposition(|line| *line == "COMMIT").expect("an end");
+    let statements = std::fs::read_to_string(&log).expect("the log");
+    std::fs::remove_file(log).expect("remove the log");
+    let ends: Vec<usize> =
+        statements.lines().enumerate().filter(|(_, line)| *line == "COMMIT").map(|(at, _)| at).collect();
+    let at = ends[ends.len() - from_the_last];
     world.reset();
-    let mut command = world.cli.command(&words);
-    let output = command.env("IC_TEST_ABORT_BEFORE", (last + 1).to_string()).output().expect("start ic");
+    let mut command = world.cli.command(words);
+    let output = command.env("IC_TEST_ABORT_BEFORE", (at + 1).to_string()).output().expect("start ic");
     assert!(output.status.signal().is_some(), "{output:?}");
-    assert_eq!(stands(&world), ("in_progress".to_owned(), "forward".to_owned()));
-    drop(words);
-    world
 }
 
 #[test]

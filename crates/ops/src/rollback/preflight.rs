@@ -127,13 +127,10 @@ fn plan_tree(
 /// Names the layers that are left without the rows, where that is a way.
 fn without_rows(error: Diagnosis, layers: &[Layer]) -> Diagnosis {
     const WAY: &str = "leave the layer data out";
-    match error.get_hint().map(str::to_owned) {
-        Some(hint) if hint.contains(WAY) => {
-            let rest = layers_but(layers, Layer::Data);
-            error.hint(hint.replace(WAY, &format!("{WAY} (--layer={rest})")))
-        }
-        _ => error,
-    }
+    let Some(hint) = error.get_hint() else { return error };
+    let rest = layers_but(layers, Layer::Data);
+    let hint = hint.replace(WAY, &format!("{WAY} (--layer={rest})"));
+    error.hint(hint)
 }
 
 fn layers_but(layers: &[Layer], one: Layer) -> String {
