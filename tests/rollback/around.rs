@@ -38,6 +38,44 @@ fn what_an_effect_overwrites_is_kept_and_comes_back() {
 }
 
 #[test]
+fn what_an_effect_overwrites_of_a_hidden_file_is_kept_too_and_the_checkpoints_say_whose_they_are() {
+    let world = moved();
+    world.write(".gitignore", "hidden\n");
+    world.write("hidden", "as it was\n");
+    world.ic(&["compensation", "add", &world.run, "--step", "set", "--restore-file", "hidden"]);
+    world.write("hidden", "hours of work\n");
+    let report = world.roll_back("a", &[]);
+    assert_eq!(world.read("hidden").as_deref(), Some("as it was\n"));
+    let checkpoints = world.cli.json(["checkpoint", "list", "--run", &world.run, "--json"]);
+    for when in ["before", "after"] {
+        let id = &report["steps"][0]["detail"][when];
+        let all = checkpoints.as_array().expect("checkpoints");
+        let kept = all.iter().find(|one| one["id"] == *id).expect("it is listed with the run");
+        let short = world.cli.json(["rollback", "list", &world.run, "--json"])[0]["short_id"].clone();
+        let message = format!("{when} the effects of rollback {} are undone", short.as_str().expect("an id"));
+        assert_eq!(kept["message"], message, "{kept}");
+    }
+    undo(&world, &report);
+    assert_eq!(world.read("hidden").as_deref(), Some("hours of work\n"));
+}
+
+#[test]
+fn what_an_effect_overwrites_before_another_fails_comes_back_when_it_was_resumed() {
+    let world = moved();
+    let repaired = world.cli.home().join("repaired");
+    world.effect("fails", &[&format!("test -e {} || exit 3", repaired.display())]);
+    world.effect("other", &["echo by a script > other"]);
+    world.write("other", "hours of work\n");
+    let stopped = world.cli.run(world.all("a", &["--yes"]));
+    assert_eq!(stopped.code, Some(4), "{stopped:?}");
+    assert_eq!(world.read("other").as_deref(), Some("by a script\n"));
+    std::fs::write(repaired, "").expect("repair it");
+    world.ic(&["rollback", "resume", &world.run, "--yes"]);
+    undo(&world, &stopped.json());
+    assert_eq!(world.read("other").as_deref(), Some("hours of work\n"));
+}
+
+#[test]
 fn what_somebody_wrote_since_is_not_taken_for_an_effects_work() {
     let world = moved();
     world.effect("other", &["echo by a script > other"]);
