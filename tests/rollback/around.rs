@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::{World, asked};
 
 /// A run at `c` that left `a` and `b`, in whose tree there is an unsaved file.
 fn moved() -> World {
@@ -29,7 +29,17 @@ fn what_an_effect_overwrites_is_kept_and_comes_back() {
     assert_eq!(world.read("settings").as_deref(), Some("as it was\n"));
     assert_eq!(world.read("made"), None);
 
+    let id = report["rollback_id"].as_str().expect("an id");
+    let (dump, before) = (world.cli.dump(), world.state());
+    let preview = world.cli.json(["rollback", "undo", id, "--without-effects", "--dry-run", "--json"]);
+    assert_eq!(world.cli.dump(), dump);
+    world.state().assert_is(&before, "previewed");
     let report = undo(&world, &report);
+    let paths = |report: &Value| -> Vec<Value> {
+        let reports = report["files"].as_array().expect("reports").iter();
+        reports.map(|one| one["changes"].clone()).collect()
+    };
+    assert_eq!(paths(&preview), paths(&report));
     assert_eq!(report["status"], "undone", "{report}");
     assert_eq!(world.read("settings").as_deref(), Some("hours of work\n"));
     assert_eq!(world.read("other").as_deref(), Some("hours of work, too\n"));
@@ -78,18 +88,26 @@ fn what_an_effect_overwrites_before_another_fails_comes_back_when_it_was_resumed
 #[test]
 fn what_somebody_wrote_since_is_not_taken_for_an_effects_work() {
     let world = moved();
-    world.effect("other", &["echo by a script > other"]);
+    world.effect("other", &["echo as it was > other"]);
     world.write("other", "hours of work\n");
     // No other part of the tree goes back, so nothing else looks at the file.
     let report = world.roll_back("a", &[]);
     world.write("other", "after the rollback\n");
     world.write("untouched", "after the rollback, too\n");
     let id = report["rollback_id"].as_str().expect("an id");
-    let refused = world.cli.run(["rollback", "undo", id, "--without-effects", "--yes", "--json"]);
+    let events = asked(&world.cli, "SELECT count(*) FROM events");
+    let call = |last: &str| world.cli.run(["rollback", "undo", id, "--without-effects", last, "--json"]);
+    let (preview, refused) = (call("--dry-run"), call("--yes"));
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
-    assert!(refused.stderr.contains("other"), "{refused:?}");
+    assert_eq!((preview.code, &preview.stderr), (refused.code, &refused.stderr));
+    assert!(refused.stderr.contains("other was changed since an effect was undone"), "{refused:?}");
+    assert_eq!(asked(&world.cli, "SELECT count(*) FROM events"), events, "it was begun");
     assert_eq!(world.read("other").as_deref(), Some("after the rollback\n"));
-    world.write("other", "as it was\n");
+    // The hint leads on.
+    let restore = refused.stderr.split("ic checkpoint restore ").nth(1).expect("a command");
+    let after = restore.split(' ').next().expect("an id");
+    assert!(restore.contains("--path 'other' --yes"), "{restore}");
+    world.ic(&["checkpoint", "restore", after, "--path", "other", "--yes"]);
     undo(&world, &report);
     assert_eq!(world.read("other").as_deref(), Some("hours of work\n"));
     assert_eq!(world.read("untouched").as_deref(), Some("after the rollback, too\n"));
@@ -140,4 +158,32 @@ fn a_copy_of_a_project_leaves_the_original_alone() {
         assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "foreign_root"), "{outcome:?}");
     }
     world.state().assert_is(&before, "a copy was used");
+}
+
+#[test]
+fn what_another_run_recorded_since_is_not_taken_for_an_effects_work() {
+    let world = moved();
+    world.effect("other", &["echo as it was > other"]);
+    world.write("other", "hours of work\n");
+    let report = world.roll_back("a", &[]);
+    let other = world.ic(&["run", "create", "--goal", "beside", "--phases", "x,y"]);
+    let dispatch = world.ic(&["dispatch", "create", &other]);
+    world.ic(&["dispatch", "record", &dispatch, "--file", "other"]);
+    let id = report["rollback_id"].as_str().expect("an id");
+    let events = asked(&world.cli, "SELECT count(*) FROM events");
+    let call = |last: &str| world.cli.run(["rollback", "undo", id, "--without-effects", last, "--json"]);
+    let (preview, refused) = (call("--dry-run"), call("--yes"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert_eq!((preview.code, &preview.stderr), (refused.code, &refused.stderr));
+    assert_eq!(asked(&world.cli, "SELECT count(*) FROM events"), events, "it was begun");
+    // The hint leads on.
+    let restore = refused.stderr.split("ic checkpoint restore ").nth(1).expect("a command");
+    assert!(restore.contains("--path 'other' --force --yes"), "{restore}");
+    let before = restore.split(' ').next().expect("an id");
+    world.ic(&["checkpoint", "restore", before, "--path", "other", "--force", "--yes"]);
+    undo(&world, &report);
+    assert_eq!(
+        (world.read("other").as_deref(), world.status()),
+        (Some("hours of work\n"), "active@b".to_owned())
+    );
 }

@@ -7,6 +7,7 @@ use ic_testkit::{Outcome, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::statements::dead_before;
 use crate::world::{World, asked};
 
 pub(crate) fn start(world: &World, words: &[&str]) -> Child {
@@ -258,4 +259,40 @@ fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_sa
     assert!(!changes(&undone).as_array().expect("changes").is_empty(), "{undone}");
     assert_eq!(changes(&preview), changes(&undone));
     assert_eq!(preview["data"], undone["data"]);
+}
+
+#[test]
+fn what_somebody_changes_while_an_undo_is_under_way_is_decided_by_force_and_kept() {
+    let world = World::story_with_rows();
+    world.effect("script", &["echo by a script > kept/plan.md"]);
+    let before = world.state();
+    let (_, stopped) = undo_stopped_between(&world, |_| {
+        world.write("README", "mine\n");
+        world.write("kept/plan.md", "mine, too\n");
+    });
+    let command = stopped["resume"].as_str().expect("a command");
+    assert!(command.contains(" --force "), "{stopped}");
+    let words: Vec<&str> = command.split(' ').skip(1).chain(["--json"]).collect();
+    let plain = world.cli.run(words.iter().filter(|word| **word != "--force"));
+    assert_eq!((plain.code, world.read("README").as_deref()), (Some(4), Some("mine\n")), "{plain:?}");
+    world.ic(&words);
+    world.state().assert_outside_is(&before, "undone");
+    let checkpoints = world.cli.json(["checkpoint", "list", "--json"]);
+    let holds = |path: &str, content: &str| {
+        let cat = |id: &Value| world.cli.run(["checkpoint", "cat", id.as_str().expect("an id"), path]);
+        checkpoints.as_array().expect("checkpoints").iter().any(|one| cat(&one["id"]).stdout == content)
+    };
+    assert!(holds("README", "mine\n") && holds("kept/plan.md", "mine, too\n"));
+}
+
+#[test]
+fn while_a_restore_is_interrupted_nobody_can_say_what_giving_up_would_do() {
+    let world = World::story();
+    let before = world.state();
+    dead_before(&world, &world.all("a", &["--yes"]), 5);
+    let preview = world.cli.run(["rollback", "abandon", &world.run, "--dry-run", "--json"]);
+    assert_eq!((preview.code, preview.error().as_str()), (Some(1), "conflict"), "{preview:?}");
+    assert!(preview.stderr.contains("leave --dry-run out"), "{preview:?}");
+    world.ic(&["rollback", "abandon", &world.run, "--yes"]);
+    world.state().assert_outside_is(&before, "given up");
 }

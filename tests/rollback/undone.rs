@@ -89,6 +89,10 @@ fn what_was_changed_since_is_named_and_the_hint_leads_on() {
     let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
     let line = refused(&world, &undo, "conflict");
     assert!(line.contains("README") && !line.contains("kept/plan.md"), "{line}");
+    world.write("src/a.rs", "mine\n");
+    let line = refused(&world, &undo, "conflict");
+    assert!(line.contains("was changed since: README, and 1 more"), "{line}");
+    world.remove("src/a.rs");
     let hint = line.split("ic checkpoint restore ").nth(1).expect("a command");
     let restored = hint.split(' ').next().expect("an id");
     world.write("kept/plan.md", "plan\n");

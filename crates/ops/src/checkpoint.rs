@@ -26,7 +26,8 @@ pub use restore::{
     Conflict, Report, Request as RestoreRequest, Status, Watch, redo, restore, settle_note, undo,
 };
 pub(crate) use restore::{
-    changed_since, restore_into, restores_since, settle, take_changes_back, take_restore_back,
+    TreeChanges, changed_since, changes_between, path_option, restore_into, restores_since, settle,
+    take_changes_back, take_restore_back,
 };
 
 pub use step::StepShot;

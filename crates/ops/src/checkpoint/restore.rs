@@ -8,12 +8,16 @@ mod safety;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_checkpoint::capture::Progress;
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::Strategy;
+use ic_checkpoint::restore::apply::Progress as ApplyProgress;
 use ic_checkpoint::restore::journal::{self, Kind};
 use ic_checkpoint::restore::plan::{Limits, Plan};
 
@@ -21,8 +25,21 @@ use super::git::GitRestore;
 use super::{Settings, Warning, Which, Workspace, find, read, require_kept};
 use crate::Kernel;
 
-pub(crate) use back::{changed_since, restores_since, settle, take_changes_back, take_restore_back};
-pub use run::Watch;
+pub(crate) use back::{
+    TreeChanges, changed_since, changes_between, path_option, restores_since, settle, take_changes_back,
+    take_restore_back,
+};
+
+/// How far a restore is, for whoever watches it from another thread.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// Looking at the tree.
+    pub capture: Progress,
+    /// Changing it.
+    pub apply: ApplyProgress,
+    /// Set from elsewhere. What is restored is restored wholly; a rollback over several layers begins no further step.
+    pub interrupted: Arc<AtomicBool>,
+}
 
 /// What is to be restored, and how.
 #[derive(Debug, Clone, Copy)]
@@ -125,7 +142,7 @@ pub fn restore(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watc
     for path in request.paths {
         limits.paths.push(read::path_in_root(&workspace, path)?);
     }
-    let task = run::Task { kind: Kind::Restore, target, limits, leaves_others: false, until: Seq::MAX };
+    let task = run::Task { leaves_others: false, ..run::Task::of(Kind::Restore, target, limits) };
     run::run(&workspace, task, request, watch)
 }
 
@@ -141,12 +158,8 @@ pub(crate) fn restore_into(
     require_kept(&target)?;
     read::require_same_root(workspace, &target)?;
     let limits = Limits { keep, ..Limits::default() };
-    run::run(
-        workspace,
-        run::Task { kind: Kind::Restore, target, limits, leaves_others: true, until },
-        request,
-        watch,
-    )
+    let task = run::Task { until, ..run::Task::of(Kind::Restore, target, limits) };
+    run::run(workspace, task, request, watch)
 }
 
 /// Takes the last restore of this root back: the tree is as it was before, where that restore changed it.
@@ -195,7 +208,7 @@ fn step(
     let request = Request { strategy: Some(last.strategy), ..*request };
     let mut report = run::run(
         &workspace,
-        run::Task { kind, target, limits, leaves_others: false, until: Seq::MAX },
+        run::Task { leaves_others: false, ..run::Task::of(kind, target, limits) },
         &request,
         watch,
     )?;

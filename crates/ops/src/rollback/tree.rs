@@ -21,7 +21,7 @@ use super::steps::{self, Step, StepKind, StepState};
 use super::table::Remembered;
 use crate::Kernel;
 use crate::checkpoint::shot::Purpose;
-use crate::checkpoint::{self, Report, RestoreRequest, Settings, Watch, Which, Workspace};
+use crate::checkpoint::{self, Report, RestoreRequest, Settings, TreeChanges, Watch, Which, Workspace};
 use crate::compensation::{Saga, UndoPlan};
 
 /// The restores of a rollback, in the tree that they changed.
@@ -29,8 +29,8 @@ pub(super) struct TreeBack<'k> {
     workspace: Workspace<'k>,
     /// Oldest first.
     restores: Vec<Restore>,
-    /// The tree before the first effect was undone, and after the last; `None`: none changed anything in it.
-    effects: Option<(CheckpointId, CheckpointId)>,
+    /// What undoing the effects changed in it; `None`: nothing.
+    effects: Option<TreeChanges>,
 }
 
 /// Captures the tree before effects are undone, whose scripts may change any of it, and records that with the step; returns what is known
@@ -97,7 +97,7 @@ fn keep(
 }
 
 /// The checkpoints of the tree before the first effect of a rollback was undone and after the last.
-fn changed_by_effects(
+fn around_effects(
     snapshot: &Snapshot<'_>,
     remembered: &Remembered,
 ) -> Result<Option<(CheckpointId, CheckpointId)>> {
@@ -157,7 +157,11 @@ pub(super) fn to_put_back<'k>(
     }
     let mut restores = checkpoint::restores_since(&workspace, &target.id, remembered.seq)?;
     restores.retain(|restore| restore.seq < look.until);
-    let effects = kernel.read(|snapshot| changed_by_effects(snapshot, remembered))?;
+    let around = kernel.read(|snapshot| around_effects(snapshot, remembered))?;
+    let effects = match &around {
+        Some((before, after)) => checkpoint::changes_between(&workspace, (before, after))?,
+        None => None,
+    };
     let tree = TreeBack { workspace, restores, effects };
     if look.force {
         return Ok(Some(tree));
@@ -165,16 +169,12 @@ pub(super) fn to_put_back<'k>(
     require_untouched(&tree.workspace, &tree.restores)?;
     for restore in &tree.restores {
         let report = tree.take_back(restore, (true, false), watch)?;
-        if let Some(conflict) = report.conflicts.first() {
-            let path = path_from_bytes(&conflict.path.0).display().to_string();
-            return Err(by_hand(
-                restore,
-                Diagnosis::new(
-                    Code::Conflict,
-                    format!("{path} is not the rollback's any more: {}.", conflict.reason),
-                ),
-            ));
-        }
+        refuse_conflict(&report, false)?;
+    }
+    if let Some(effects) = &tree.effects {
+        effects.require_untouched(&tree.workspace, &tree.restores)?;
+        let report = tree.undo_what_effects_changed(effects, (true, false), watch)?;
+        refuse_conflict(&report, true)?;
     }
     Ok(Some(tree))
 }
@@ -185,21 +185,22 @@ fn require_settled(workspace: &Workspace<'_>) -> Result<()> {
     Err(Diagnosis::new(
         Code::Conflict,
         format!("Nobody can say yet what would be put back: {}.", note.message),
-    ))
+    )
+    .hint("leave --dry-run out: the real call finishes that first"))
 }
 
 impl TreeBack<'_> {
-    /// Puts back what undoing the effects changed in the tree.
+    /// Puts back what undoing the effects changed in the tree, once the restores are taken back.
     fn undo_what_effects_changed(
         &self,
-        (before, after): (&CheckpointId, &CheckpointId),
+        effects: &TreeChanges,
         (dry_run, force): (bool, bool),
         watch: &Watch,
-    ) -> Result<Option<Report>> {
-        // Before the restores are taken back, the tree is not as the effects left it.
-        let force = force || dry_run;
-        let request = RestoreRequest { dry_run, force, ..request(before.as_str(), Strategy::FilesOnly) };
-        checkpoint::take_changes_back(&self.workspace, (before, after), &request, watch)
+    ) -> Result<Report> {
+        let request =
+            RestoreRequest { dry_run, force, ..request(effects.before().as_str(), Strategy::FilesOnly) };
+        let restored = if dry_run { self.restores.as_slice() } else { &[] };
+        checkpoint::take_changes_back(&self.workspace, (effects, restored), &request, watch)
     }
 
     fn take_back(&self, restore: &Restore, (dry_run, force): (bool, bool), watch: &Watch) -> Result<Report> {
@@ -208,7 +209,7 @@ impl TreeBack<'_> {
         checkpoint::take_restore_back(&self.workspace, restore, &request, watch).map_err(|error| match error
             .code()
         {
-            Code::Conflict | Code::ForeignCommits => by_hand(restore, error),
+            Code::Conflict | Code::ForeignCommits => by_hand(&restore.safety_id, "", error),
             _ => error,
         })
     }
@@ -228,15 +229,25 @@ fn request(checkpoint: &str, strategy: Strategy) -> RestoreRequest<'_> {
     }
 }
 
-fn by_hand(restore: &Restore, error: Diagnosis) -> Diagnosis {
+/// Errors: `conflict`, naming a path that another run recorded.
+fn refuse_conflict(report: &Report, is_of_effects: bool) -> Result<()> {
+    let Some(conflict) = report.conflicts.first() else { return Ok(()) };
+    let path = path_from_bytes(&conflict.path.0).display().to_string();
+    let message = format!("{path} is not the rollback's any more: {}.", conflict.reason);
+    // Undoing effects may have changed little of a tree.
+    let alone = if is_of_effects { checkpoint::path_option(&path) } else { String::new() };
+    Err(by_hand(&report.target.id, &alone, Diagnosis::new(Code::Conflict, message)))
+}
+
+fn by_hand(back_to: &CheckpointId, path: &str, error: Diagnosis) -> Diagnosis {
     error.hint(format!(
-        "put the tree back by hand, then call again: ic checkpoint restore {} --force --yes",
-        restore.safety_id.short()
+        "put the tree back by hand, then call again: ic checkpoint restore {}{path} --force --yes",
+        back_to.short()
     ))
 }
 
 /// Puts files and git's state back as they were before the rollback touched them, newest restore first. A path that does not come
-/// back ends it: the last report names it. `dry_run`: the reports say what that would do to the tree as it is now.
+/// back ends it: the last report names it. `dry_run`: the reports say what each would do, one after another.
 pub(super) fn put_back(
     tree: &TreeBack<'_>,
     (dry_run, force): (bool, bool),
@@ -251,8 +262,11 @@ pub(super) fn put_back(
             return Ok(());
         }
     }
-    if let Some((before, after)) = &tree.effects {
-        reports.extend(tree.undo_what_effects_changed((before, after), (dry_run, force), watch)?);
+    if let Some(effects) = &tree.effects {
+        if !dry_run && !force {
+            effects.require_untouched(&tree.workspace, &[])?;
+        }
+        reports.push(tree.undo_what_effects_changed(effects, (dry_run, force), watch)?);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::capture::Progress;
-use ic_checkpoint::diff;
+use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::git::GitState;
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::manifest::{Manifest, PathText};
@@ -53,49 +53,89 @@ pub(crate) fn take_restore_back(
     let limits = Limits { only: Some(only), ..Limits::default() };
     let request = Request { strategy: Some(restore.strategy), ..*request };
     let kind = if is_last { Kind::Undo } else { Kind::Restore };
-    run::run(
-        workspace,
-        run::Task { kind, target, limits, leaves_others: true, until: Seq::MAX },
-        &request,
-        watch,
-    )
+    run::run(workspace, run::Task::of(kind, target, limits), &request, watch)
 }
 
-/// Puts back what changed in the tree from one checkpoint to a newer one; `None`: nothing did.
-///
-/// Errors: `conflict`, naming a path that somebody changed since, unless `request` forces it.
-pub(crate) fn take_changes_back(
+/// What changed in the tree from one checkpoint to a newer one, to be put back.
+pub(crate) struct TreeChanges {
+    before: Checkpoint,
+    after: Checkpoint,
+    /// How `before` differs from `after`.
+    differences: Vec<Difference>,
+}
+
+/// What changed in the tree from one checkpoint to a newer one; `None`: nothing did. Errors: what tells that the older one is pruned.
+pub(crate) fn changes_between(
     workspace: &Workspace<'_>,
     (before, after): (&CheckpointId, &CheckpointId),
-    request: &Request<'_>,
-    watch: &Watch,
-) -> Result<Option<Report>> {
+) -> Result<Option<TreeChanges>> {
     let get = |id| workspace.kernel.read(|snapshot| record::get(snapshot, id));
     let (before, after) = (get(before)?, get(after)?);
     require_kept(&before)?;
-    let mut only = BTreeSet::new();
+    let mut differences = Vec::new();
     diff::diff(&workspace.objects, Some(&after.tree), Some(&before.tree), &mut |difference| {
-        only.insert(difference.path);
+        differences.push(difference);
         Ok(())
     })?;
-    if only.is_empty() {
-        return Ok(None);
+    Ok((!differences.is_empty()).then_some(TreeChanges { before, after, differences }))
+}
+
+impl TreeChanges {
+    /// The checkpoint to which they are put back.
+    pub(crate) fn before(&self) -> &CheckpointId {
+        &self.before.id
     }
-    if !request.force {
-        let changed = workspace.changed_from(&only, &[before.tree, after.tree])?;
-        if let Some(path) = changed.first() {
-            let path = path_from_bytes(&path.0).display().to_string();
-            return Err(Diagnosis::new(
-                Code::Conflict,
-                format!("{path} was changed since an effect was undone, which had changed it too."),
-            )
-            .hint(format!("what it was before: ic checkpoint cat {} {path}", before.id.short())));
-        }
+
+    /// Errors: `conflict`, naming a path that somebody changed since. `restored`: restores of a rollback that are not taken back yet;
+    /// what they changed is theirs.
+    pub(crate) fn require_untouched(&self, workspace: &Workspace<'_>, restored: &[Restore]) -> Result<()> {
+        let theirs = paths_of(workspace, restored)?;
+        let paths = self.differences.iter().map(|difference| difference.path.clone());
+        let paths = paths.filter(|path| !theirs.contains(path)).collect();
+        let changed = workspace.changed_from(&paths, &[self.before.tree, self.after.tree])?;
+        let Some(path) = changed.first() else { return Ok(()) };
+        let path = path_from_bytes(&path.0).display().to_string();
+        Err(Diagnosis::new(
+            Code::Conflict,
+            format!("{path} was changed since an effect was undone, which had changed it too."),
+        )
+        .hint(format!(
+            "this puts it as the effect left it (and keeps yours in a checkpoint): ic checkpoint restore {}{} --yes",
+            self.after.id.short(),
+            path_option(&path)
+        )))
     }
+}
+
+/// Puts changes back. `restored`: restores of a rollback that a dry run takes to be taken back already; what they changed is as the
+/// newer checkpoint has it by then.
+pub(crate) fn take_changes_back(
+    workspace: &Workspace<'_>,
+    (changes, restored): (&TreeChanges, &[Restore]),
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<Report> {
+    let only = changes.differences.iter().map(|difference| difference.path.clone()).collect();
     let limits = Limits { only: Some(only), ..Limits::default() };
-    let task =
-        run::Task { kind: Kind::Restore, target: before, limits, leaves_others: true, until: Seq::MAX };
-    run::run(workspace, task, request, watch).map(Some)
+    let theirs = paths_of(workspace, restored)?;
+    let as_if = changes.differences.iter().filter(|difference| theirs.contains(&difference.path));
+    let as_if = as_if.cloned().collect();
+    let task = run::Task { as_if, ..run::Task::of(Kind::Restore, changes.before.clone(), limits) };
+    run::run(workspace, task, request, watch)
+}
+
+/// Names one path to `ic checkpoint restore`, for a shell.
+pub(crate) fn path_option(path: &str) -> String {
+    format!(" --path '{}'", path.replace('\'', r"'\''"))
+}
+
+/// The paths that restores changed.
+fn paths_of(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<BTreeSet<Vec<u8>>> {
+    let mut paths = BTreeSet::new();
+    for restore in restores {
+        paths.extend(run::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0));
+    }
+    Ok(paths)
 }
 
 /// A state of the tree that a restore began with or ended with.
@@ -108,10 +148,7 @@ struct Known {
 /// since. Git's state is named `.git`.
 pub(crate) fn changed_since(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<Vec<PathText>> {
     let Some(last) = restores.last() else { return Ok(Vec::new()) };
-    let mut paths = BTreeSet::new();
-    for restore in restores {
-        paths.extend(run::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0));
-    }
+    let paths = paths_of(workspace, restores)?;
     let _held = workspace.lock(Mode::Shared)?;
     let force = paths.iter().filter(|path| !path.is_empty()).cloned().collect();
     let has_git = restores.iter().any(|restore| restore.strategy.has_git());

@@ -1,8 +1,6 @@
 //! One restore, from the plan to the checkpoint that it leaves.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result, Seq};
 use ic_checkpoint::capture::Progress;
@@ -11,7 +9,7 @@ use ic_checkpoint::git::{self, GitState};
 use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::{self, Checkpoint, Kind as CheckpointKind, Link};
 use ic_checkpoint::restore::Strategy;
-use ic_checkpoint::restore::apply::{self, Progress as ApplyProgress};
+use ic_checkpoint::restore::apply;
 use ic_checkpoint::restore::journal::{self, Kind, NewRestore, Restore};
 use ic_checkpoint::restore::plan::{self, Limits, Node, Plan};
 use ic_checkpoint::rootfs::RootDir;
@@ -22,18 +20,7 @@ use super::super::git::GitRestore;
 use super::super::shot::{GitPart, Purpose, Shot};
 use super::limits::Whose;
 use super::refusal::{plan_changed, refused};
-use super::{Conflict, Report, Request, Status};
-
-/// How far a restore is, for whoever watches it from another thread.
-#[derive(Debug, Default)]
-pub struct Watch {
-    /// Looking at the tree.
-    pub capture: Progress,
-    /// Changing it.
-    pub apply: ApplyProgress,
-    /// Set from elsewhere. What is restored is restored wholly; a rollback over several layers begins no further step.
-    pub interrupted: Arc<AtomicBool>,
-}
+use super::{Conflict, Report, Request, Status, Watch};
 
 /// What is restored and why.
 pub(super) struct Task {
@@ -44,6 +31,15 @@ pub(super) struct Task {
     pub(super) leaves_others: bool,
     /// Checkpoints since this event belong to the same deed: what they hold is not what was there before it.
     pub(super) until: Seq,
+    /// How the target differs from the tree as it will be by then, where that is known: a preview of what comes after other restores.
+    pub(super) as_if: Vec<Difference>,
+}
+
+impl Task {
+    /// One of a rollback, or of its way back.
+    pub(super) fn of(kind: Kind, target: Checkpoint, limits: Limits) -> Self {
+        Self { kind, target, limits, leaves_others: true, until: Seq::MAX, as_if: Vec::new() }
+    }
 }
 
 pub(super) struct Done {
@@ -108,7 +104,7 @@ fn plan_report(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<(Report, Shot)> {
-    let Task { target, mut limits, leaves_others, until, .. } = task;
+    let Task { target, mut limits, leaves_others, until, as_if, .. } = task;
     let strategy = match request.strategy {
         Some(strategy) => strategy,
         None => workspace.usual_strategy(&target, request)?,
@@ -120,7 +116,8 @@ fn plan_report(
         (true, true) => GitPart::Look,
         (true, false) => GitPart::Nothing,
     };
-    let (shot, mut differences) = workspace.compare((&target, git), &limits, watch)?;
+    let (shot, differences) = workspace.compare((&target, git), &limits, watch)?;
+    let mut differences = replaced(differences, as_if);
     let git = if strategy.has_git() {
         Some(workspace.plan_git(&target, &shot, (request.force, leaves_others))?)
     } else {
@@ -154,6 +151,15 @@ fn plan_report(
         target,
     };
     Ok((report, shot))
+}
+
+/// Differences, some of which are known better; a directory comes before what is in it.
+fn replaced(found: Vec<Difference>, better: Vec<Difference>) -> Vec<Difference> {
+    if better.is_empty() {
+        return found;
+    }
+    let by_path = found.into_iter().chain(better).map(|difference| (difference.path.clone(), difference));
+    by_path.collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
 impl Workspace<'_> {
