@@ -311,6 +311,11 @@ fn rows_of_each_scope_of_the_run_go_and_come_back() {
     }
 }
 
+fn newest_rollback(world: &World) -> String {
+    let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
+    list.as_array().and_then(|all| all.last()).expect("a rollback")["id"].as_str().expect("an id").to_owned()
+}
+
 #[test]
 fn killed_between_scopes_it_ends_as_if_undisturbed() {
     for audit in [true, false] {
@@ -335,13 +340,21 @@ fn killed_between_scopes_it_ends_as_if_undisturbed() {
                 world.roll_back("a", &[]);
             } else if n % 2 == 0 {
                 // There and back, and there again: archives of both goes.
-                world.ic(&["rollback", "abandon", &world.run, "--yes"]);
+                let gone = before.lines().count() - world.rows().lines().count();
+                let given_up = world.cli.json(["rollback", "abandon", &world.run, "--yes", "--json"]);
+                let told = given_up["data"]["restored_row_counts"]["steps"].as_u64().unwrap_or(0);
+                assert_eq!(told, gone as u64, "{when}");
                 assert_eq!(sorted(&world.rows()), sorted(&before), "{when}");
                 world.roll_back("a", &[]);
             } else {
-                world.ic(&["rollback", "resume", &world.run, "--yes"]);
+                let resumed = world.cli.json(["rollback", "resume", &world.run, "--yes", "--json"]);
+                let data =
+                    resumed["steps"].as_array().expect("steps").iter().find(|one| one["layer"] == "data");
+                assert_eq!(data.expect("a step")["detail"]["rows"], json!({ "steps": 3 }), "{when}");
             }
             assert_eq!(world.rows(), wanted, "{when}");
+            world.ic(&["rollback", "undo", &newest_rollback(&world), "--yes"]);
+            assert_eq!(sorted(&world.rows()), sorted(&before), "{when}");
             n += if ic_testkit::long() { 1 } else { 9 };
         }
         ic_testkit::tell(&format!("audit {audit}: {n} statements"));

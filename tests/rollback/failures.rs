@@ -45,6 +45,7 @@ fn an_effect_that_fails_stops_there_and_the_named_command_goes_on() {
     let report = stopped(&world, "a", &[]);
     assert_eq!(steps(&report), pairs(&[("effects", "failed"), ("tree", "pending"), ("settle", "pending")]));
     assert_eq!((world.status().as_str(), world.effects()), ("rolling_back@d", Vec::new()));
+    assert_eq!(report["commits"].as_array().map(Vec::len), Some(2), "what is to leave: {report}");
     world.state().assert_outside_is(&before, "stopped");
     // The run is closed for everybody, and what is half done is not opened by the undo of its effects.
     for words in [vec!["run", "advance", &world.run], vec!["run", "set", &world.run, "--complexity", "1"]] {

@@ -1,5 +1,6 @@
 //! The archives of rollbacks: kept until their rows are back.
 
+use crate::statements::dead_before;
 use crate::world::{World, asked};
 
 #[test]
@@ -50,4 +51,21 @@ fn without_its_archive_a_rollback_is_not_undone() {
     std::fs::rename(&aside, &archive).expect("find it");
     world.ic(&words);
     assert!(world.rows().contains("paid"));
+}
+
+#[test]
+fn rows_that_are_back_already_are_told_of_though_the_application_cleared_its_log() {
+    let world = World::story_with_rows();
+    let before = world.rows();
+    let words =
+        ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,data", "--yes", "--json"];
+    let id = world.cli.json(words)["rollback_id"].as_str().expect("an id").to_owned();
+    let undo = ["rollback", "undo", &id, "--yes", "--json"];
+    // It dies when the rows are back, and nothing says so but they themselves.
+    dead_before(&world, &undo, 2);
+    assert_eq!(world.rows(), before);
+    world.database().execute("DELETE FROM logs WHERE event_type LIKE 'ROLLBACK_%'", []).expect("it goes");
+    let undone = world.cli.json(undo);
+    assert_eq!(undone["data"]["restored_row_counts"]["tasks"], 2, "{undone}");
+    assert_eq!((world.rows(), world.status()), (before, "active@d".to_owned()));
 }

@@ -10,7 +10,7 @@ use ic_store::Snapshot;
 use super::back::{self, Undone, Way};
 use super::carry::carry_on;
 use super::quiet::{require_done, require_no_effects, require_quiet, settled, undone_effects};
-use super::steps::{self, Course, StepKind};
+use super::steps::{self, Course};
 use super::table::{self, Remembered, RollbackStatus};
 use super::tree::{self, Look};
 use super::whole::{require_undisturbed, take_unfinished};
@@ -155,7 +155,7 @@ fn has_rest(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<bool> {
 /// Goes back again where the undo had been given up.
 fn turn_back(way: &Way<'_, '_>) -> Result<()> {
     let all = way.saga.kernel.read(|snapshot| steps::of_rollback(snapshot, &way.remembered.id))?;
-    if steps::course(&all) == Course::Stand && all.iter().any(|step| step.kind == StepKind::Settle) {
+    if steps::course(&all) == Course::Stand {
         way.begin(None, |_| Ok(()))?;
     }
     Ok(())

@@ -101,7 +101,7 @@ pub struct Outcome {
     pub remembered: Remembered,
     /// Its steps.
     pub steps: Vec<Step>,
-    /// What was done in this call.
+    /// What this call took back; nothing on the way back, of which the steps tell.
     pub parts: Parts,
 }
 
@@ -182,8 +182,8 @@ pub fn resume(
     let course = steps::course(&all);
     if course.is_back() {
         let undone = go_back(&saga, remembered, (course, request.force), watch)?;
-        let parts = Parts { tree: undone.tree.into_iter().next(), data: undone.data, ..Parts::default() };
-        return Ok(Outcome { remembered: undone.remembered, steps: undone.steps, parts });
+        let (remembered, steps) = (undone.remembered, undone.steps);
+        return Ok(Outcome { remembered, steps, parts: Parts::default() });
     }
     carry_on(&saga, &remembered.id, (request.force, None), sink, watch)
 }
