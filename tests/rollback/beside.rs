@@ -252,3 +252,39 @@ fn other_runs_that_write_to_the_same_database_are_counted() {
         assert!(said.ends_with(more) && said.len() == 8 + more.len(), "{said} of {other}");
     }
 }
+
+#[test]
+fn a_commit_that_another_run_made_since_on_a_branch_beside_stands_against_an_undo() {
+    let world = World::new().begun();
+    world.write("mine", "mine\n");
+    world.commit("mine");
+    world.git(&["branch", "side"]);
+    world.advance();
+    world.git(&["switch", "-q", "side"]);
+    world.write("beside", "mine\n");
+    let sha = world.commit("beside");
+    world.git(&["switch", "-q", "main"]);
+    let before = world.state();
+    let report = world.roll_back("a", &[]);
+    let id = report["rollback_id"].as_str().expect("an id");
+    // What another run commits there now would leave the branch.
+    let tree = world.git(&["rev-parse", "side^{tree}"]);
+    let theirs = world.git(&["commit-tree", "-p", "side", "-m", "theirs", &tree]);
+    world.git(&["branch", "-f", "side", &theirs]);
+    let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
+    let dispatch = world.ic(&["dispatch", "create", &other]);
+    world.ic(&["dispatch", "record", &dispatch, "--commit", &theirs]);
+    let call = |last: &str| world.cli.run(["rollback", "undo", id, "--without-effects", last, "--json"]);
+    let (preview, refused) = (call("--dry-run"), call("--yes"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "foreign_commits"), "{refused:?}");
+    assert_eq!((preview.code, &preview.stderr), (refused.code, &refused.stderr));
+    assert_eq!(world.git(&["rev-parse", "side"]), theirs);
+    // The hint leads on, and the commit is kept.
+    let restore = refused.stderr.split("then call again: ic checkpoint restore ").nth(1).expect("a command");
+    let safety = restore.split(' ').next().expect("an id");
+    world.ic(&["checkpoint", "restore", safety, "--force", "--yes"]);
+    world.ic(&["rollback", "undo", id, "--without-effects", "--yes"]);
+    assert_eq!(world.git(&["rev-parse", "side"]), sha);
+    world.state().assert_outside_is(&before, "undone");
+    assert!(world.git(&["for-each-ref", "--contains", &theirs, "refs/ic"]).contains("refs/ic/"));
+}

@@ -262,13 +262,14 @@ fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_sa
 }
 
 #[test]
-fn what_somebody_changes_while_an_undo_is_under_way_is_decided_by_force_and_kept() {
+fn what_somebody_does_while_an_undo_is_under_way_is_decided_by_force_and_kept() {
     let world = World::story_with_rows();
     world.effect("script", &["echo by a script > kept/plan.md"]);
     let before = world.state();
     let (_, stopped) = undo_stopped_between(&world, |_| {
         world.write("README", "mine\n");
         world.write("kept/plan.md", "mine, too\n");
+        other_at_work(&world);
     });
     let command = stopped["resume"].as_str().expect("a command");
     assert!(command.contains(" --force "), "{stopped}");
