@@ -187,3 +187,14 @@ fn what_another_run_recorded_since_is_not_taken_for_an_effects_work() {
         (Some("hours of work\n"), "active@b".to_owned())
     );
 }
+
+#[test]
+fn what_was_hidden_since_the_checkpoint_goes_back_and_comes_back() {
+    let world = moved();
+    std::fs::write(world.cli.root().join(".git/info/exclude"), "other\n").expect("hide it");
+    world.write("other", "hours of work\n");
+    let report = world.roll_back("a", &[]);
+    assert_eq!(world.read("other").as_deref(), Some("as it was\n"));
+    undo(&world, &report);
+    assert_eq!(world.read("other").as_deref(), Some("hours of work\n"));
+}

@@ -304,3 +304,23 @@ fn undoing_twice_at_once_happens_once() {
     }
     assert_eq!(asked(&world.cli, "SELECT epoch FROM runs"), 2);
 }
+
+#[test]
+fn a_second_rollback_is_undone_by_what_it_restored_itself_and_nothing_else_is_touched() {
+    let world = World::story();
+    let first = id_of(&world.roll_back("a", &[]));
+    world.ic(&["rollback", "undo", &first, "--without-effects", "--yes"]);
+    world.write("src/a.rs", "newer\n");
+    let before = world.state();
+    let second = id_of(&world.roll_back("a", &[]));
+    world.write("mine", "since\n");
+    world.ic(&["rollback", "undo", &second, "--without-effects", "--yes"]);
+    assert_eq!(world.read("mine").as_deref(), Some("since\n"));
+    world.remove("mine");
+    world.state().assert_outside_is(&before, "the second undone");
+    // To the checkpoints it is a restore that was undone, too.
+    let nothing = (Some(1), "nothing_to_undo".to_owned());
+    assert_eq!(world.cli.refused(["checkpoint", "undo", "--dry-run"]), nothing);
+    let again = world.cli.json(["checkpoint", "redo", "--dry-run", "--json"]);
+    assert_eq!(again["changes"].as_array().map(|all| all.is_empty()), Some(false), "{again}");
+}

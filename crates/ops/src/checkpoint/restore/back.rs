@@ -51,9 +51,8 @@ pub(crate) fn take_restore_back(
     require_kept(&target)?;
     let only = run::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0).collect();
     let limits = Limits { only: Some(only), ..Limits::default() };
-    let request = Request { strategy: Some(restore.strategy), ..*request };
     let kind = if is_last { Kind::Undo } else { Kind::Restore };
-    run::run(workspace, run::Task::of(kind, target, limits), &request, watch)
+    run::run(workspace, run::Task::of(kind, target, limits), request, watch)
 }
 
 /// What changed in the tree from one checkpoint to a newer one, to be put back.
@@ -175,11 +174,7 @@ pub(crate) fn changed_since(workspace: &Workspace<'_>, restores: &[Restore]) -> 
 
 /// Whether HEAD, its branch and the stash are the same: what work after a restore moves.
 fn is_same_place(a: Option<&GitState>, b: Option<&GitState>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => a.head == b.head && a.branch == b.branch && a.stash == b.stash,
-        (None, None) => true,
-        _ => false,
-    }
+    a.zip(b).is_some_and(|(a, b)| a.head == b.head && a.branch == b.branch && a.stash == b.stash)
 }
 
 impl Workspace<'_> {
