@@ -22,7 +22,7 @@ fn refused_all(world: &World, more: &[&str], code: &str) -> String {
 }
 
 /// The key of the task whose key begins so.
-fn task_named(world: &World, task: &str) -> String {
+pub(crate) fn task_named(world: &World, task: &str) -> String {
     let sql = "SELECT task_id FROM tasks WHERE task_id LIKE ?1 || ' %'";
     world.database().query_row(sql, [task], |row| row.get(0)).expect("a task")
 }

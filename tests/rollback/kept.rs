@@ -1,5 +1,10 @@
 //! The archives of rollbacks: kept until their rows are back.
 
+use std::os::unix::process::ExitStatusExt;
+
+use serde_json::json;
+
+use crate::data::task_named;
 use crate::statements::dead_before;
 use crate::world::{World, asked};
 
@@ -68,4 +73,39 @@ fn rows_that_are_back_already_are_told_of_though_the_application_cleared_its_log
     let undone = world.cli.json(undo);
     assert_eq!(undone["data"]["restored_row_counts"]["tasks"], 2, "{undone}");
     assert_eq!((world.rows(), world.status()), (before, "active@d".to_owned()));
+}
+
+#[test]
+fn rows_that_giving_up_passed_over_come_back_later_and_the_run_stays_where_it_is() {
+    let world = World::story_with_rows();
+    let (key, before) = (task_named(&world, "built"), world.rows());
+    dead_before(&world, &world.all("a", &["--yes"]), 1);
+    let mut killed = world.cli.command(["rollback", "abandon", &world.run, "--yes"]);
+    let killed = killed.env("IC_TEST_REWIND_ABORT_BEFORE", "20").output().expect("start ic");
+    assert!(killed.status.signal().is_some(), "{killed:?}");
+    // Somebody else's row stands in the way of them.
+    let row = (&key, 1_800_000_000_000_i64);
+    world.database().execute("INSERT INTO tasks VALUES (?1, 'mine', ?2)", row).expect("a row");
+    let resume = ["rollback", "resume", &world.run, "--yes", "--json"];
+    assert_eq!(world.cli.run(resume).code, Some(4));
+    world.ic(&["rollback", "resume", &world.run, "--skip-step", "--reason", "later", "--yes"]);
+    assert_eq!(world.status(), "active@d");
+    world.database().execute("DELETE FROM tasks WHERE title = 'mine'", []).expect("it goes");
+    assert_ne!(world.rows(), before);
+
+    world.save();
+    let id = world.cli.json(["rollback", "list", &world.run, "--json"])[0]["id"].clone();
+    let undo = ["rollback", "undo", id.as_str().expect("an id"), "--format"];
+    let text = |last: &str| world.ic(&[&undo[..], &["text", last]].concat());
+    let preview = text("--dry-run");
+    assert!(preview.contains("would put back what was left of"), "{preview}");
+    let told = text("--yes");
+    assert!(told.contains("put back what was left of") && told.contains("stays where it is"), "{told}");
+    assert_eq!(
+        (world.rows().lines().count(), world.status()),
+        (before.lines().count(), "active@d".to_owned())
+    );
+    world.reset();
+    let told = world.cli.json(undo.iter().chain(&["json", "--yes"]));
+    assert_eq!((&told["status"], &told["course"]), (&json!("abandoned"), &json!("undo")));
 }

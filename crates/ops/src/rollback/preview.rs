@@ -43,7 +43,11 @@ pub fn preview_undo(
         StepState::Running | StepState::Done | StepState::Failed => !is_rest,
     };
     let (until, effects) = kernel.read(|snapshot| {
-        let until = settled(snapshot, &remembered)?.seq;
+        // What was given up was never settled.
+        let until = match steps::course(&steps) {
+            Course::Abandon => Seq::MAX,
+            Course::Forward | Course::Undo | Course::Stand => settled(snapshot, &remembered)?.seq,
+        };
         if is_rest {
             return table::require_finished(snapshot, &remembered.run_id).map(|()| (until, Vec::new()));
         }
