@@ -322,5 +322,5 @@ fn a_second_rollback_is_undone_by_what_it_restored_itself_and_nothing_else_is_to
     let nothing = (Some(1), "nothing_to_undo".to_owned());
     assert_eq!(world.cli.refused(["checkpoint", "undo", "--dry-run"]), nothing);
     let again = world.cli.json(["checkpoint", "redo", "--dry-run", "--json"]);
-    assert_eq!(again["changes"].as_array().map(|all| all.is_empty()), Some(false), "{again}");
+    assert_eq!(again["changes"].as_array().map(Vec::is_empty), Some(false), "{again}");
 }
