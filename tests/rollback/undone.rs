@@ -136,21 +136,27 @@ fn whatever_the_run_did_since_stands_against_it() {
 
 #[test]
 fn what_another_run_recorded_since_is_named_and_the_hint_leads_on() {
-    let world = World::story();
-    let before = world.state();
-    let id = id_of(&world.roll_back("a", &[]));
-    let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
-    let dispatch = world.cli.ok(["dispatch", "create", &other]);
-    world.ic(&["dispatch", "record", &dispatch, "--file", "README"]);
-    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
-    let line = refused(&world, &undo, "conflict");
-    assert!(line.contains("README"), "{line}");
-    let hint = line.split("ic checkpoint restore ").nth(1).expect("a command");
-    let safety = hint.split(' ').next().expect("an id");
-    world.ic(&["checkpoint", "restore", safety, "--force", "--yes"]);
-    world.ic(&undo);
-    world.state().assert_outside_is(&before, "undone");
-    assert_eq!(world.status(), "active@d");
+    for is_changed in [false, true] {
+        let world = World::story();
+        let before = world.state();
+        let id = id_of(&world.roll_back("a", &[]));
+        let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
+        let dispatch = world.cli.ok(["dispatch", "create", &other]);
+        if is_changed {
+            world.write("README", "theirs\n");
+        }
+        world.ic(&["dispatch", "record", &dispatch, "--file", "README"]);
+        let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+        let line = refused(&world, &undo, "conflict");
+        assert!(line.contains("README"), "{line}");
+        let hint = line.split("ic checkpoint restore ").nth(1).expect("a command");
+        let safety = hint.split(' ').next().expect("an id");
+        assert!(hint.contains("--force --yes"), "{line}");
+        world.ic(&["checkpoint", "restore", safety, "--force", "--yes"]);
+        world.ic(&undo);
+        world.state().assert_outside_is(&before, "undone");
+        assert_eq!(world.status(), "active@d");
+    }
 }
 
 #[test]

@@ -166,11 +166,12 @@ pub(super) fn to_put_back<'k>(
     if look.force {
         return Ok(Some(tree));
     }
-    require_untouched(&tree.workspace, &tree.restores)?;
+    // What another run recorded comes first: the way around it is the way around what was changed, too.
     for restore in &tree.restores {
         let report = tree.take_back(restore, (true, false), watch)?;
         refuse_conflict(&report, false)?;
     }
+    require_untouched(&tree.workspace, &tree.restores)?;
     if let Some(effects) = &tree.effects {
         effects.require_untouched(&tree.workspace, &tree.restores)?;
         let report = tree.undo_what_effects_changed(effects, (true, false), watch)?;
