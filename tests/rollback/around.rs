@@ -1,7 +1,9 @@
 //! The tree around the effects: what undoing them does to it is kept, and taken back with the rest.
 
+use ic_testkit::wait_for;
 use serde_json::{Value, json};
 
+use crate::interrupted::start;
 use crate::world::{World, asked};
 
 /// A run at `c` that left `a` and `b`, in whose tree there is an unsaved file.
@@ -197,4 +199,140 @@ fn what_was_hidden_since_the_checkpoint_goes_back_and_comes_back() {
     assert_eq!(world.read("other").as_deref(), Some("as it was\n"));
     undo(&world, &report);
     assert_eq!(world.read("other").as_deref(), Some("hours of work\n"));
+}
+
+/// A rollback that stopped at an effect, after another had changed and removed files.
+fn stopped_after_an_effect() -> World {
+    let world = moved();
+    world.write("keep", "hours of work\n");
+    world.effect("fails", &["test -e keep || exit 3"]);
+    world.effect("ruins", &["rm keep; echo ruined > other"]);
+    world.write("other", "hours of work\n");
+    let stopped = world.cli.run(world.all("a", &["--yes"]));
+    assert_eq!(stopped.code, Some(4), "{stopped:?}");
+    assert_eq!((world.read("keep"), world.read("other").as_deref()), (None, Some("ruined\n")));
+    world
+}
+
+#[test]
+fn given_up_at_an_effect_what_others_did_to_files_comes_back_and_the_preview_says_so() {
+    let world = stopped_after_an_effect();
+    let (dump, before) = (world.cli.dump(), world.state());
+    let abandon = ["rollback", "abandon", &world.run, "--json"];
+    let preview = world.cli.json(abandon.iter().chain(&["--dry-run"]));
+    assert_eq!(world.cli.dump(), dump);
+    world.state().assert_is(&before, "previewed");
+    let given_up = world.cli.json(abandon.iter().chain(&["--yes"]));
+    let changes = |report: &Value| report["files"][0]["changes"].clone();
+    assert_eq!(changes(&preview), changes(&given_up));
+    assert_eq!(changes(&given_up).as_array().map(Vec::len), Some(2), "{given_up}");
+    assert_eq!(world.read("keep").as_deref(), Some("hours of work\n"));
+    assert_eq!(world.read("other").as_deref(), Some("hours of work\n"));
+    assert_eq!(world.status(), "active@b");
+}
+
+#[test]
+fn given_up_at_an_effect_what_somebody_changed_since_stands_against_it_and_the_preview_says_so() {
+    let world = stopped_after_an_effect();
+    world.write("other", "mine\n");
+    let call = |last: &str| world.cli.run(["rollback", "abandon", &world.run, last, "--json"]);
+    let (preview, refused) = (call("--dry-run"), call("--yes"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert_eq!((preview.code, &preview.stderr), (refused.code, &refused.stderr));
+    assert_eq!(
+        (world.read("other").as_deref(), world.status()),
+        (Some("mine\n"), "rolling_back@b".to_owned())
+    );
+}
+
+#[test]
+fn killed_in_an_effect_and_passed_over_what_others_did_to_files_comes_back() {
+    let world = moved();
+    let begun = world.cli.home().join("begun");
+    world.write("keep", "hours of work\n");
+    world.effect("slow", &[&format!("touch {}; sleep 20", begun.display())]);
+    world.effect("ruins", &["rm keep; echo ruined > other"]);
+    world.write("other", "hours of work\n");
+    let words = world.all("a", &["--yes"]);
+    let mut child = start(&world, &words);
+    wait_for("the effect is being undone", || begun.exists());
+    child.kill().expect("kill -9");
+    child.wait().expect("its end");
+    world.ic(&["rollback", "resume", &world.run, "--skip-step", "--reason", "enough", "--yes"]);
+    assert_eq!(world.read("other").as_deref(), Some("as it was\n"));
+    let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
+    undo(&world, &json!({ "rollback_id": list[0]["id"] }));
+    assert_eq!(world.read("keep").as_deref(), Some("hours of work\n"));
+    assert_eq!(world.read("other").as_deref(), Some("hours of work\n"));
+}
+
+#[test]
+fn what_somebody_writes_while_it_stands_stopped_is_not_taken_for_an_effects_work() {
+    let world = moved();
+    world.write("script", "exit 3\n");
+    world.effect("repaired", &["sh script || exit 3"]);
+    world.effect("first", &["echo by a script > other"]);
+    let layers = "--layer=workflow,effects,git";
+    let stopped =
+        world.cli.run(["run", "rollback", &world.run, "--to-phase", "a", layers, "--yes", "--json"]);
+    assert_eq!(stopped.code, Some(4), "{stopped:?}");
+    world.write("script", "echo by a script, too > settings\n");
+    world.write("mine", "mine\n");
+    world.ic(&["rollback", "resume", &world.run, "--yes"]);
+    undo(&world, &stopped.json());
+    // Both goes at the effects are taken back, and nothing else.
+    let read = |path: &str| world.read(path).expect("it is there");
+    assert_eq!((read("other"), read("settings")), ("as it was\n".to_owned(), "as it was\n".to_owned()));
+    assert_eq!(
+        (read("mine"), read("script")),
+        ("mine\n".to_owned(), "echo by a script, too > settings\n".to_owned())
+    );
+}
+
+#[test]
+fn a_hidden_file_that_an_effect_made_stands_in_nobodys_way() {
+    for is_stopped in [false, true] {
+        let world = moved();
+        std::fs::write(world.cli.root().join(".git/info/exclude"), "*.log\n").expect("hide them");
+        if is_stopped {
+            world.effect("fails", &["exit 3"]);
+        }
+        world.effect("logs", &["echo undone >> undo.log; echo S=1 > .env; echo by a script > other"]);
+        let rolled_back = world.cli.run(world.all("a", &["--yes"]));
+        assert_eq!(rolled_back.code, Some(if is_stopped { 4 } else { 0 }), "{rolled_back:?}");
+        if is_stopped {
+            world.ic(&["rollback", "abandon", &world.run, "--yes"]);
+        } else {
+            undo(&world, &rolled_back.json());
+        }
+        assert_eq!(
+            (world.read("other").as_deref(), world.status()),
+            (Some("as it was\n"), "active@b".to_owned())
+        );
+        assert!(world.read("undo.log").is_some() && world.read(".env").is_some(), "they are left alone");
+    }
+}
+
+#[test]
+fn the_preview_knows_directories_that_the_restores_bring_back() {
+    let world = World::new().begun();
+    world.write("od/o", "o\n");
+    world.advance();
+    world.remove("od/o");
+    std::fs::remove_dir(world.cli.root().join("od")).expect("empty");
+    world.write("od", "a file\n");
+    world.write("d/x", "1\n");
+    world.write("d/y", "1\n");
+    world.effect("into", &["echo more >> d/x", "rm od; mkdir od; echo q > od/q"]);
+    let before = world.state();
+    let report = world.roll_back("a", &[]);
+    let id = report["rollback_id"].as_str().expect("an id");
+    let preview = world.cli.json(["rollback", "undo", id, "--without-effects", "--dry-run", "--json"]);
+    let undone = undo(&world, &report);
+    let of = |report: &Value| -> Vec<Value> {
+        let reports = report["files"].as_array().expect("reports").iter();
+        reports.map(|one| json!([one["changes"], one["skipped"]])).collect()
+    };
+    assert_eq!(of(&preview), of(&undone));
+    world.state().assert_outside_is(&before, "undone");
 }

@@ -242,8 +242,12 @@ fn what_was_restored_in_two_goes_is_undone_in_two() {
     let done = go_on(&world, &report);
     assert_eq!(done.code, Some(0), "{done:?}");
     let id = report["rollback_id"].as_str().expect("an id");
+    let preview = world.cli.json(["rollback", "undo", id, "--dry-run", "--json"]);
     let undone = world.cli.json(["rollback", "undo", id, "--yes", "--json"]);
     assert_eq!(undone["files"].as_array().map(Vec::len), Some(2), "{undone}");
+    for go in 0..2 {
+        assert_eq!(preview["files"][go]["changes"], undone["files"][go]["changes"], "{preview}");
+    }
     assert_eq!((world.read("other").as_deref(), rows(&world)), (Some("new\n"), 2));
     assert_eq!(world.status(), "active@b");
 }

@@ -330,3 +330,21 @@ fn a_second_rollback_is_undone_by_what_it_restored_itself_and_nothing_else_is_to
     let again = world.cli.json(["checkpoint", "redo", "--dry-run", "--json"]);
     assert_eq!(again["changes"].as_array().map(Vec::is_empty), Some(false), "{again}");
 }
+
+#[test]
+fn what_is_at_work_in_the_tree_stands_against_it_and_the_hint_can_be_followed() {
+    let world = World::story();
+    let id = id_of(&world.roll_back("a", &[]));
+    let dispatch = crate::interrupted::other_at_work(&world);
+    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+    let line = refused(&world, &undo, "work_running");
+    assert!(line.contains("end it first; then call again"), "{line}");
+    world.ic(&["dispatch", "complete", &dispatch]);
+    let lock = world.cli.root().join(".git/index.lock");
+    std::fs::write(&lock, "").expect("a lock");
+    let line = refused(&world, &undo, "git_busy");
+    assert!(line.contains("wait until git is done"), "{line}");
+    std::fs::remove_file(&lock).expect("no lock");
+    world.ic(&undo);
+    assert_eq!(world.status(), "active@d");
+}

@@ -83,7 +83,9 @@ impl Way<'_, '_> {
             let begun = NewEvent { reason, ..self.event(tx, event_type)? };
             ic_events::append(tx, now, &begun)?;
             let before = steps::of_rollback(tx, id)?;
-            for step in before.iter().filter(|step| is_outside(step) && step.state != StepState::Pending) {
+            for step in
+                before.iter().filter(|step| is_outside(step) && steps::may_have_changed(step, &before))
+            {
                 // Whatever came of it, there may be something to be put back.
                 steps::set(tx, now, id, step.ord, StepState::Done, (None, None))?;
             }

@@ -122,11 +122,12 @@ fn undo_effects(
     let plan = saga.kernel.read(|snapshot| compensation::plan(snapshot, &run, &Scope::After(cut), force))?;
     let around = tree::keep_before_effects(saga, remembered, step, &plan)?;
     let undoing = saga.undo(&plan, FailurePolicy::Stop, sink)?;
-    let around = tree::keep_after_effects(saga, remembered, step, &plan, &around)?;
+    let around = tree::keep_after_effects(saga, remembered, step, &plan, around)?;
     let failed = undoing.results.iter().find(|result| result.state == ic_saga::State::Failed).cloned();
     let detail = json!({
         "before": around["before"],
         "after": around["after"],
+        "goes": around["goes"],
         "compensations": undoing.results.iter().map(|c| json!([c.id.as_str(), c.state.as_str()])).collect::<Vec<_>>(),
     });
     let left = saga.kernel.read(|snapshot| {

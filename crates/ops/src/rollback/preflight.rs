@@ -101,7 +101,7 @@ fn plan_tree(
     let keep = database.map(|database| files_of_database(&workspace.root, database)).unwrap_or_default();
     checkpoint::restore_into(&workspace, target.clone(), (keep, Seq::MAX), &restore, watch).map_err(|error| {
         match error.code() {
-            Code::GitUnsupported | Code::GitInProgress | Code::ForeignCommits
+            Code::GitUnsupported | Code::GitInProgress | Code::GitBusy | Code::ForeignCommits
                 if strategy == Strategy::Full =>
             {
                 let rest = layers_but(layers, Layer::Git);
@@ -117,7 +117,8 @@ fn plan_tree(
                     (_, true) => (" --keep-theirs", ""),
                     _ => ("", ""),
                 };
-                error.hint(format!("leave git as it is: --layer={rest}{theirs}{forced}"))
+                let wait = if error.code() == Code::GitBusy { "wait until git is done, or " } else { "" };
+                error.hint(format!("{wait}leave git as it is: --layer={rest}{theirs}{forced}"))
             }
             _ => error,
         }

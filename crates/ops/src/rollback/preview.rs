@@ -79,7 +79,7 @@ pub fn preview_abandon(
     let now = steps::course(&steps);
     let is_left = |step: &Step| match now {
         // What was passed over is decided anew by whoever turns round.
-        Course::Forward => step.state != StepState::Pending,
+        Course::Forward => steps::may_have_changed(step, &steps),
         Course::Abandon => !matches!(step.state, StepState::Pending | StepState::Skipped),
         Course::Undo => step.state != StepState::Done,
         Course::Stand => !step.state.is_over(),

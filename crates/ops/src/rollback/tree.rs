@@ -13,7 +13,7 @@ use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::Restore;
 use ic_phase::run;
 use ic_saga::Action;
-use ic_store::{Snapshot, path_bytes, path_from_bytes};
+use ic_store::{path_bytes, path_from_bytes};
 use serde_json::{Value, json};
 
 use super::preflight::{has_tree, require_project};
@@ -29,8 +29,8 @@ pub(super) struct TreeBack<'k> {
     workspace: Workspace<'k>,
     /// Oldest first.
     restores: Vec<Restore>,
-    /// What undoing the effects changed in it; `None`: nothing.
-    effects: Option<TreeChanges>,
+    /// What each go at the effects changed in it, oldest first.
+    effects: Vec<TreeChanges>,
 }
 
 /// Captures the tree before effects are undone, whose scripts may change any of it, and records that with the step; returns what is known
@@ -41,11 +41,15 @@ pub(super) fn keep_before_effects(
     step: &Step,
     plan: &UndoPlan,
 ) -> Result<Value> {
-    let known = json!({ "before": step.detail["before"], "after": step.detail["after"] });
-    if known["before"].is_string() || plan.undo().next().is_none() || !has_tree(&remembered.layers) {
-        return Ok(known);
+    if plan.undo().next().is_none() || !has_tree(&remembered.layers) {
+        return Ok(step.detail.clone());
     }
-    keep(saga, remembered, step, ("before", files_of_effects(plan)))
+    let keep = |id: &str| {
+        let mut goes = goes_of(step);
+        goes.push((id.to_owned(), None));
+        goes
+    };
+    keep_tree(saga, remembered, step, ("before", files_of_effects(plan)), keep)
 }
 
 /// Captures the tree after effects were undone, if it was captured before; returns what is known of it.
@@ -54,13 +58,31 @@ pub(super) fn keep_after_effects(
     remembered: &Remembered,
     step: &Step,
     plan: &UndoPlan,
-    known: &Value,
+    known: Value,
 ) -> Result<Value> {
-    if !known["before"].is_string() {
-        return Ok(known.clone());
+    let step = Step { detail: known, ..step.clone() };
+    if !goes_of(&step).last().is_some_and(|(_, after)| after.is_none()) {
+        return Ok(step.detail);
     }
-    let step = Step { detail: known.clone(), ..step.clone() };
-    keep(saga, remembered, &step, ("after", files_of_effects(plan)))
+    let keep = |id: &str| {
+        let mut goes = goes_of(&step);
+        if let Some((_, after)) = goes.last_mut() {
+            *after = Some(id.to_owned());
+        }
+        goes
+    };
+    keep_tree(saga, remembered, &step, ("after", files_of_effects(plan)), keep)
+}
+
+/// The checkpoints of the tree before and after each go at the effects, oldest first; a go whose process died has no second one.
+fn goes_of(step: &Step) -> Vec<(String, Option<String>)> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let goes: Vec<_> = match step.detail["goes"].as_array() {
+        Some(goes) => goes.iter().map(|go| (text(&go[0]), text(&go[1]))).collect(),
+        // As it was recorded before there were several.
+        None => vec![(text(&step.detail["before"]), text(&step.detail["after"]))],
+    };
+    goes.into_iter().filter_map(|(before, after)| Some((before?, after))).collect()
 }
 
 /// The files that undoing puts back by itself: they are captured whatever the rules hide.
@@ -72,11 +94,12 @@ fn files_of_effects(plan: &UndoPlan) -> BTreeSet<Vec<u8>> {
     files.flatten().map(|file| file.path.0.clone()).collect()
 }
 
-fn keep(
+fn keep_tree(
     saga: &Saga<'_>,
     remembered: &Remembered,
     step: &Step,
     (when, force): (&str, BTreeSet<Vec<u8>>),
+    keep: impl Fn(&str) -> Vec<(String, Option<String>)>,
 ) -> Result<Value> {
     let workspace = Workspace::of_run(saga.kernel, &saga.run()?, saga.settings)?;
     let _held = workspace.lock(Mode::Shared)?;
@@ -87,8 +110,10 @@ fn keep(
     };
     let purpose = Purpose { force, ..Purpose::new(Kind::Safety, link) };
     let shot = workspace.shoot(purpose, &Progress::default())?;
-    let mut known = json!({ "before": step.detail["before"], "after": step.detail["after"] });
-    known[when] = json!(shot.id().as_str());
+    let goes = keep(shot.id().as_str());
+    let (first, last) =
+        (goes.first().map(|(before, _)| before), goes.last().and_then(|(_, after)| after.as_ref()));
+    let known = json!({ "before": first, "after": last, "goes": goes });
     saga.write(|tx, now| {
         shot.record(tx, now, Some(remembered.epoch))?;
         steps::set(tx, now, &remembered.id, step.ord, StepState::Running, (Some(&known), None))
@@ -96,17 +121,24 @@ fn keep(
     Ok(known)
 }
 
-/// The checkpoints of the tree before the first effect of a rollback was undone and after the last.
-fn around_effects(
-    snapshot: &Snapshot<'_>,
+/// What each go at the effects of a rollback changed in the tree, oldest first. `restores`: those of the rollback, oldest first.
+fn changed_by_effects(
+    workspace: &Workspace<'_>,
     remembered: &Remembered,
-) -> Result<Option<(CheckpointId, CheckpointId)>> {
-    let all = steps::of_rollback(snapshot, &remembered.id)?;
-    let effects = all.iter().find(|step| step.kind == StepKind::Effects);
-    let id = |when: &str| {
-        effects.and_then(|step| step.detail[when].as_str()).map(|id| CheckpointId::from_ledger(id.to_owned()))
-    };
-    Ok(id("before").zip(id("after")))
+    restores: &[Restore],
+) -> Result<Vec<TreeChanges>> {
+    let all = workspace.kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
+    let goes = all.iter().find(|step| step.kind == StepKind::Effects).map(goes_of).unwrap_or_default();
+    let mut changes = Vec::new();
+    for (at, (before, after)) in goes.iter().enumerate() {
+        // Where the process died, all until the next look at the tree counts as the effects' work.
+        let next = goes.get(at + 1).map(|(next, _)| next);
+        let after = after.as_ref().or(next).map(|id| CheckpointId::from_ledger(id.to_owned()));
+        let after = after.or_else(|| restores.first().map(|restore| restore.safety_id.clone()));
+        let before = CheckpointId::from_ledger(before.to_owned());
+        changes.extend(checkpoint::changes_between(workspace, (&before, after.as_ref()))?);
+    }
+    Ok(changes)
 }
 
 /// The files of a database that lies in the tree, from the root. Where its rows are a layer of their own, its files stay.
@@ -157,26 +189,18 @@ pub(super) fn to_put_back<'k>(
     }
     let mut restores = checkpoint::restores_since(&workspace, &target.id, remembered.seq)?;
     restores.retain(|restore| restore.seq < look.until);
-    let around = kernel.read(|snapshot| around_effects(snapshot, remembered))?;
-    let effects = match &around {
-        Some((before, after)) => checkpoint::changes_between(&workspace, (before, after))?,
-        None => None,
-    };
+    let effects = changed_by_effects(&workspace, remembered, &restores)?;
     let tree = TreeBack { workspace, restores, effects };
     if look.force {
         return Ok(Some(tree));
     }
-    // What another run recorded comes first: the way around it is the way around what was changed, too.
-    for restore in &tree.restores {
-        let report = tree.take_back(restore, (true, false), watch)?;
-        refuse_conflict(&report, false)?;
-    }
-    require_untouched(&tree.workspace, &tree.restores)?;
-    if let Some(effects) = &tree.effects {
-        effects.require_untouched(&tree.workspace, &tree.restores)?;
-        let report = tree.undo_what_effects_changed(effects, (true, false), watch)?;
-        refuse_conflict(&report, true)?;
-    }
+    tree.require_own(watch).map_err(|error| match error.code() {
+        Code::WorkRunning => error.hint("end it first; then call again"),
+        Code::GitBusy => {
+            error.hint("wait until git is done, or remove the lock that a dead git left; then call again")
+        }
+        _ => error,
+    })?;
     Ok(Some(tree))
 }
 
@@ -191,27 +215,46 @@ fn require_settled(workspace: &Workspace<'_>) -> Result<()> {
 }
 
 impl TreeBack<'_> {
-    /// Puts back what undoing the effects changed in the tree, once the restores are taken back.
+    /// Errors: `conflict`, `foreign_commits`, `work_running` where putting back would take what is not the rollback's.
+    fn require_own(&self, watch: &Watch) -> Result<()> {
+        // What another run recorded comes first: the way around it is the way around what was changed, too.
+        for at in 0..self.restores.len() {
+            refuse_conflict(&self.take_back(at, (true, false), watch)?, false)?;
+        }
+        require_untouched(&self.workspace, &self.restores)?;
+        for at in 0..self.effects.len() {
+            self.effects[at].require_untouched(&self.workspace, (&self.restores, &self.effects[at + 1..]))?;
+            refuse_conflict(&self.undo_what_effects_changed(at, (true, false), watch)?, true)?;
+        }
+        Ok(())
+    }
+
+    /// Puts back what one go at the effects changed in the tree, once the restores and later goes are taken back.
     fn undo_what_effects_changed(
         &self,
-        effects: &TreeChanges,
+        at: usize,
         (dry_run, force): (bool, bool),
         watch: &Watch,
     ) -> Result<Report> {
+        let changes = &self.effects[at];
         let request =
-            RestoreRequest { dry_run, force, ..request(effects.before().as_str(), Strategy::FilesOnly) };
-        let restored = if dry_run { self.restores.as_slice() } else { &[] };
-        checkpoint::take_changes_back(&self.workspace, (effects, restored), &request, watch)
+            RestoreRequest { dry_run, force, ..request(changes.before().as_str(), Strategy::FilesOnly) };
+        let not_yet =
+            if dry_run { (&self.restores[..], &self.effects[at + 1..]) } else { (&[][..], &[][..]) };
+        checkpoint::take_changes_back(&self.workspace, (changes, not_yet), &request, watch)
     }
 
-    fn take_back(&self, restore: &Restore, (dry_run, force): (bool, bool), watch: &Watch) -> Result<Report> {
+    /// Takes one restore back, once the later ones are.
+    fn take_back(&self, at: usize, (dry_run, force): (bool, bool), watch: &Watch) -> Result<Report> {
+        let restore = &self.restores[at];
         let request =
             RestoreRequest { dry_run, force, ..request(restore.safety_id.as_str(), restore.strategy) };
-        checkpoint::take_restore_back(&self.workspace, restore, &request, watch).map_err(|error| match error
-            .code()
-        {
-            Code::Conflict | Code::ForeignCommits => by_hand(&restore.safety_id, "", error),
-            _ => error,
+        let not_yet = if dry_run { &self.restores[at + 1..] } else { &[] };
+        checkpoint::take_restore_back(&self.workspace, (restore, not_yet), &request, watch).map_err(|error| {
+            match error.code() {
+                Code::Conflict | Code::ForeignCommits => by_hand(&restore.safety_id, "", error),
+                _ => error,
+            }
         })
     }
 }
@@ -255,19 +298,19 @@ pub(super) fn put_back(
     reports: &mut Vec<Report>,
     watch: &Watch,
 ) -> Result<()> {
-    for restore in tree.restores.iter().rev() {
-        let report = tree.take_back(restore, (dry_run, force), watch)?;
+    for at in (0..tree.restores.len()).rev() {
+        let report = tree.take_back(at, (dry_run, force), watch)?;
         let is_whole = report.failed.is_empty();
         reports.push(report);
         if !is_whole {
             return Ok(());
         }
     }
-    if let Some(effects) = &tree.effects {
+    for at in (0..tree.effects.len()).rev() {
         if !dry_run && !force {
-            effects.require_untouched(&tree.workspace, &[])?;
+            tree.effects[at].require_untouched(&tree.workspace, (&[], &[]))?;
         }
-        reports.push(tree.undo_what_effects_changed(effects, (dry_run, force), watch)?);
+        reports.push(tree.undo_what_effects_changed(at, (dry_run, force), watch)?);
     }
     Ok(())
 }

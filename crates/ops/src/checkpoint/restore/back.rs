@@ -1,10 +1,10 @@
 //! Taking restores back that a rollback made, and saying what somebody changed since.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::capture::Progress;
-use ic_checkpoint::diff::{self, Difference};
+use ic_checkpoint::diff::{self, Difference, State};
 use ic_checkpoint::git::GitState;
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::manifest::{Manifest, PathText};
@@ -38,10 +38,11 @@ pub(crate) fn restores_since(
     Ok(finished)
 }
 
-/// Takes one restore of a workspace back: the tree is as it was before, where that restore changed it.
+/// Takes one restore of a workspace back: the tree is as it was before, where that restore changed it. `not_yet`: later restores that a
+/// dry run takes to be taken back already.
 pub(crate) fn take_restore_back(
     workspace: &Workspace<'_>,
-    restore: &Restore,
+    (restore, not_yet): (&Restore, &[Restore]),
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
@@ -52,31 +53,85 @@ pub(crate) fn take_restore_back(
     let only = run::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0).collect();
     let limits = Limits { only: Some(only), ..Limits::default() };
     let kind = if is_last { Kind::Undo } else { Kind::Restore };
-    run::run(workspace, run::Task::of(kind, target, limits), request, watch)
+    let as_if = match not_yet.first() {
+        Some(next) => {
+            let next = workspace.kernel.read(|snapshot| record::get(snapshot, &next.safety_id))?;
+            AsIf::of(workspace, paths_of(workspace, not_yet)?, (&next.tree, &target.tree))?
+        }
+        None => AsIf::default(),
+    };
+    run::run(workspace, run::Task { as_if, ..run::Task::of(kind, target, limits) }, request, watch)
+}
+
+/// What a dry run knows of a tree that others will have changed by then.
+#[derive(Default)]
+pub(super) struct AsIf {
+    /// These paths are not as they will be.
+    paths: BTreeSet<Vec<u8>>,
+    /// How the target will differ there.
+    differences: Vec<Difference>,
+}
+
+impl AsIf {
+    /// By then these paths are as the first tree has them; the target is the second.
+    fn of(
+        workspace: &Workspace<'_>,
+        paths: BTreeSet<Vec<u8>>,
+        (then, target): (&Hash, &Hash),
+    ) -> Result<Self> {
+        let mut differences = differences(workspace, (then, target))?;
+        differences.retain(|difference| paths.contains(&difference.path));
+        Ok(Self { paths, differences })
+    }
+
+    /// Differences as they will be; a directory comes before what is in it.
+    pub(super) fn instead_of(self, found: Vec<Difference>) -> Vec<Difference> {
+        if self.paths.is_empty() {
+            return found;
+        }
+        let as_now = found.into_iter().filter(|difference| !self.paths.contains(&difference.path));
+        let by_path = as_now.chain(self.differences).map(|difference| (difference.path.clone(), difference));
+        by_path.collect::<BTreeMap<_, _>>().into_values().collect()
+    }
+}
+
+/// How the second tree differs from the first.
+fn differences(workspace: &Workspace<'_>, (before, after): (&Hash, &Hash)) -> Result<Vec<Difference>> {
+    let mut differences = Vec::new();
+    diff::diff(&workspace.objects, Some(before), Some(after), &mut |difference| {
+        differences.push(difference);
+        Ok(())
+    })?;
+    Ok(differences)
 }
 
 /// What changed in the tree from one checkpoint to a newer one, to be put back.
 pub(crate) struct TreeChanges {
     before: Checkpoint,
-    after: Checkpoint,
+    /// The tree of the newer one.
+    after: Hash,
+    /// The newer one; `None`: the tree as it was looked at.
+    after_id: Option<CheckpointId>,
     /// How `before` differs from `after`.
     differences: Vec<Difference>,
 }
 
-/// What changed in the tree from one checkpoint to a newer one; `None`: nothing did. Errors: what tells that the older one is pruned.
+/// What changed in the tree from one checkpoint to a newer one, or to what there is now; `None`: nothing did. Errors: what tells that
+/// the older one is pruned.
 pub(crate) fn changes_between(
     workspace: &Workspace<'_>,
-    (before, after): (&CheckpointId, &CheckpointId),
+    (before, after): (&CheckpointId, Option<&CheckpointId>),
 ) -> Result<Option<TreeChanges>> {
     let get = |id| workspace.kernel.read(|snapshot| record::get(snapshot, id));
-    let (before, after) = (get(before)?, get(after)?);
+    let before = get(before)?;
     require_kept(&before)?;
-    let mut differences = Vec::new();
-    diff::diff(&workspace.objects, Some(&after.tree), Some(&before.tree), &mut |difference| {
-        differences.push(difference);
-        Ok(())
-    })?;
-    Ok((!differences.is_empty()).then_some(TreeChanges { before, after, differences }))
+    let tree = match after {
+        Some(after) => get(after)?.tree,
+        None => workspace.look(BTreeSet::new())?,
+    };
+    let differences = differences(workspace, (&tree, &before.tree))?;
+    let is_any = !differences.is_empty();
+    Ok(is_any.then(|| TreeChanges { before, after: tree, after_id: after.cloned(), differences }))
 }
 
 impl TreeChanges {
@@ -85,42 +140,61 @@ impl TreeChanges {
         &self.before.id
     }
 
-    /// Errors: `conflict`, naming a path that somebody changed since. `restored`: restores of a rollback that are not taken back yet;
-    /// what they changed is theirs.
-    pub(crate) fn require_untouched(&self, workspace: &Workspace<'_>, restored: &[Restore]) -> Result<()> {
-        let theirs = paths_of(workspace, restored)?;
-        let paths = self.differences.iter().map(|difference| difference.path.clone());
-        let paths = paths.filter(|path| !theirs.contains(path)).collect();
-        let changed = workspace.changed_from(&paths, &[self.before.tree, self.after.tree])?;
+    fn paths(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
+        self.differences.iter().map(|difference| difference.path.clone())
+    }
+
+    /// Errors: `conflict`, naming a path that somebody changed since. `not_yet`: restores and later changes that are not taken back yet;
+    /// what they changed is theirs. What no checkpoint holds is nobody's: it is left alone.
+    pub(crate) fn require_untouched(
+        &self,
+        workspace: &Workspace<'_>,
+        not_yet: (&[Restore], &[TreeChanges]),
+    ) -> Result<()> {
+        let theirs = paths_not_yet(workspace, not_yet)?;
+        let is_held = |state: &Option<State>| state.as_ref().is_none_or(State::is_content);
+        let held = self.differences.iter().filter(|one| is_held(&one.before) && is_held(&one.after));
+        let paths = held.map(|one| one.path.clone()).filter(|path| !theirs.contains(path)).collect();
+        let changed = workspace.changed_from(&paths, &[self.before.tree, self.after])?;
         let Some(path) = changed.first() else { return Ok(()) };
         let path = path_from_bytes(&path.0).display().to_string();
+        let hint = self.after_id.as_ref().map_or_else(String::new, |after| {
+            format!(
+                "this puts it as the effect left it (and keeps yours in a checkpoint): ic checkpoint restore {}{} --yes",
+                after.short(),
+                path_option(&path)
+            )
+        });
         Err(Diagnosis::new(
             Code::Conflict,
             format!("{path} was changed since an effect was undone, which had changed it too."),
         )
-        .hint(format!(
-            "this puts it as the effect left it (and keeps yours in a checkpoint): ic checkpoint restore {}{} --yes",
-            self.after.id.short(),
-            path_option(&path)
-        )))
+        .hint(hint))
     }
 }
 
-/// Puts changes back. `restored`: restores of a rollback that a dry run takes to be taken back already; what they changed is as the
+/// Puts changes back. `not_yet`: restores and later changes that a dry run takes to be taken back already; what they changed is as the
 /// newer checkpoint has it by then.
 pub(crate) fn take_changes_back(
     workspace: &Workspace<'_>,
-    (changes, restored): (&TreeChanges, &[Restore]),
+    (changes, not_yet): (&TreeChanges, (&[Restore], &[TreeChanges])),
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
-    let only = changes.differences.iter().map(|difference| difference.path.clone()).collect();
-    let limits = Limits { only: Some(only), ..Limits::default() };
-    let theirs = paths_of(workspace, restored)?;
-    let as_if = changes.differences.iter().filter(|difference| theirs.contains(&difference.path));
-    let as_if = as_if.cloned().collect();
+    let limits = Limits { only: Some(changes.paths().collect()), ..Limits::default() };
+    let theirs = paths_not_yet(workspace, not_yet)?;
+    let as_if = AsIf::of(workspace, theirs, (&changes.after, &changes.before.tree))?;
     let task = run::Task { as_if, ..run::Task::of(Kind::Restore, changes.before.clone(), limits) };
     run::run(workspace, task, request, watch)
+}
+
+fn paths_not_yet(
+    workspace: &Workspace<'_>,
+    (restores, changes): (&[Restore], &[TreeChanges]),
+) -> Result<BTreeSet<Vec<u8>>> {
+    let mut paths = paths_of(workspace, restores)?;
+    paths.extend(changes.iter().flat_map(TreeChanges::paths));
+    Ok(paths)
 }
 
 /// Names one path to `ic checkpoint restore`, for a shell.
@@ -180,10 +254,7 @@ fn is_same_place(a: Option<&GitState>, b: Option<&GitState>) -> bool {
 impl Workspace<'_> {
     /// Those of `paths` that are now as none of these trees has them.
     fn changed_from(&self, paths: &BTreeSet<Vec<u8>>, trees: &[Hash]) -> Result<Vec<PathText>> {
-        let _held = self.lock(Mode::Shared)?;
-        let force = paths.iter().filter(|path| !path.is_empty()).cloned().collect();
-        let look = Purpose::look(GitPart::Nothing, force);
-        let now = self.shoot(look, &Progress::default())?.captured.root;
+        let now = self.look(paths.iter().filter(|path| !path.is_empty()).cloned().collect())?;
         let mut changed = Vec::new();
         for path in paths.iter().filter(|path| !path.is_empty()) {
             let here = self.node(&now, path)?;
@@ -193,6 +264,13 @@ impl Workspace<'_> {
             }
         }
         Ok(changed)
+    }
+
+    /// The tree as it is now. `force`: these paths though a rule hides them.
+    fn look(&self, force: BTreeSet<Vec<u8>>) -> Result<Hash> {
+        let _held = self.lock(Mode::Shared)?;
+        let look = Purpose::look(GitPart::Nothing, force);
+        Ok(self.shoot(look, &Progress::default())?.captured.root)
     }
 
     fn known(&self, id: &CheckpointId) -> Result<Known> {

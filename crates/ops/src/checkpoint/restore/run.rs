@@ -1,6 +1,6 @@
 //! One restore, from the plan to the checkpoint that it leaves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result, Seq};
 use ic_checkpoint::capture::Progress;
@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use super::super::Workspace;
 use super::super::git::GitRestore;
 use super::super::shot::{GitPart, Purpose, Shot};
+use super::back::AsIf;
 use super::limits::Whose;
 use super::refusal::{plan_changed, refused};
 use super::{Conflict, Report, Request, Status, Watch};
@@ -31,14 +32,14 @@ pub(super) struct Task {
     pub(super) leaves_others: bool,
     /// Checkpoints since this event belong to the same deed: what they hold is not what was there before it.
     pub(super) until: Seq,
-    /// How the target differs from the tree as it will be by then, where that is known: a preview of what comes after other restores.
-    pub(super) as_if: Vec<Difference>,
+    /// The tree as it will be by then: a preview of what comes after other restores.
+    pub(super) as_if: AsIf,
 }
 
 impl Task {
     /// One of a rollback, or of its way back.
     pub(super) fn of(kind: Kind, target: Checkpoint, limits: Limits) -> Self {
-        Self { kind, target, limits, leaves_others: true, until: Seq::MAX, as_if: Vec::new() }
+        Self { kind, target, limits, leaves_others: true, until: Seq::MAX, as_if: AsIf::default() }
     }
 }
 
@@ -117,7 +118,7 @@ fn plan_report(
         (true, false) => GitPart::Nothing,
     };
     let (shot, differences) = workspace.compare((&target, git), &limits, watch)?;
-    let mut differences = replaced(differences, as_if);
+    let mut differences = as_if.instead_of(differences);
     let git = if strategy.has_git() {
         Some(workspace.plan_git(&target, &shot, (request.force, leaves_others))?)
     } else {
@@ -151,15 +152,6 @@ fn plan_report(
         target,
     };
     Ok((report, shot))
-}
-
-/// Differences, some of which are known better; a directory comes before what is in it.
-fn replaced(found: Vec<Difference>, better: Vec<Difference>) -> Vec<Difference> {
-    if better.is_empty() {
-        return found;
-    }
-    let by_path = found.into_iter().chain(better).map(|difference| (difference.path.clone(), difference));
-    by_path.collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
 impl Workspace<'_> {
