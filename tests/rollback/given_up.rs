@@ -41,6 +41,9 @@ fn the_preview_of_giving_a_rollback_up_is_giving_it_up() {
     let is_some = |report: &Value| report["changes"].as_array().is_some_and(|all| !all.is_empty());
     assert!(preview["files"].as_array().expect("reports").iter().any(is_some), "{preview}");
     assert_eq!(world.status(), "active@d");
+    let id = preview["id"].as_str().expect("an id");
+    let shown = world.ic(&["rollback", "show", id, "--format=text"]);
+    assert!(shown.contains("was to be taken back") && shown.contains("It was given up"), "{shown}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use ic_base::{AgentId, Diagnosis, DispatchId, RollbackId};
 use ic_ops::compensation::is_cut_off;
 use ic_ops::rollback::Undone;
 use ic_ops::rollback::steps::{self, Course, Step, StepKind, StepState, course, next_command};
-use ic_ops::rollback::table::Remembered;
+use ic_ops::rollback::table::{Remembered, RollbackStatus};
 use ic_saga::State;
 
 use super::status_of;
@@ -26,7 +26,11 @@ pub(crate) fn show(rollback: &Remembered, all: &[Step], is_at_work: bool) -> Str
     if let Some(reason) = &rollback.reason {
         out.push_str(&format!("because {}\n", plain(reason)));
     }
-    let stands = if rollback.status.stands() { "is" } else { "was" };
+    let (stands, way_back) = match rollback.status {
+        RollbackStatus::Abandoned => ("was to be", "It was given up: the run is where it was.\n"),
+        RollbackStatus::Undone => ("was", "It was taken back itself: what it had marked counts again.\n"),
+        RollbackStatus::InProgress | RollbackStatus::Stopped | RollbackStatus::Done => ("is", ""),
+    };
     out.push_str(&format!(
         "begun {}; what was recorded after event {} {stands} taken back\n\n",
         rollback.created_at, rollback.cut_seq
@@ -34,7 +38,7 @@ pub(crate) fn show(rollback: &Remembered, all: &[Step], is_at_work: bool) -> Str
     if rollback.status.stands() {
         out.push_str(&steps(all));
     } else {
-        out.push_str("It was taken back itself: what it had marked counts again.\n");
+        out.push_str(way_back);
         out.push_str(&not_put_back(rollback, all));
     }
     if is_at_work {
