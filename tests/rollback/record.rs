@@ -214,3 +214,22 @@ fn a_run_that_is_set_or_called_off_says_when() {
         assert_ne!(said, status["created_at"], "{words:?}");
     }
 }
+
+#[test]
+fn giving_up_is_on_record_with_the_steps_that_had_something_to_put_back() {
+    let world = World::story_with_rows();
+    world.effect("fails", &["exit 3"]);
+    world.effect("last", &[]);
+    let stopped = world.cli.run(world.all("a", &["--yes"]));
+    assert_eq!(stopped.code, Some(4), "{stopped:?}");
+    let since = newest(&world);
+    world.ic(&["rollback", "abandon", &world.run, "--yes"]);
+    let told: Vec<Value> = record(&world, since).iter().map(|event| json!([event[0], event[4]])).collect();
+    // Undoing effects may have changed the tree; no row was taken.
+    let expected = [
+        json!(["rollback_abandon_begun", null]),
+        json!(["rollback_step_done", "tree"]),
+        json!(["rollback_abandoned", null]),
+    ];
+    assert_eq!(told, expected);
+}

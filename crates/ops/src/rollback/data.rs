@@ -138,7 +138,9 @@ fn prepare(kernel: &Kernel, settings: &Settings, target: &Target, run: &Run, cut
                 "Nobody recorded where the state database was when the run left that phase (event {cut})."
             ),
         )
-        .hint(format!("advances record it from when `rewind` is configured, and warn where they cannot; {by_hand}"))
+        .hint(format!(
+            "advances record it from when `rewind` is configured, and warn where they cannot; {by_hand}"
+        ))
         .detail("cut_seq", cut));
     };
     if database != target.database {
