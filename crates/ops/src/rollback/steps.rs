@@ -127,7 +127,8 @@ pub fn not_put_back<'s>(remembered: &Remembered, all: &'s [Step]) -> Vec<&'s Ste
 /// Whether a step may have changed something that a way back puts back: it was begun, or it is the tree, which effects that were undone
 /// may have changed.
 pub(super) fn may_have_changed(step: &Step, all: &[Step]) -> bool {
-    let is_kept = |other: &Step| other.kind == StepKind::Effects && other.detail["before"].is_string();
+    // As effects keep it.
+    let is_kept = |other: &Step| other.detail["before"].is_string();
     step.state != StepState::Pending || step.kind == StepKind::Tree && all.iter().any(is_kept)
 }
 
