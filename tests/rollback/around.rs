@@ -20,6 +20,17 @@ fn undo(world: &World, report: &Value) -> Value {
     world.cli.json(["rollback", "undo", id, "--without-effects", "--yes", "--json"])
 }
 
+/// A call that is refused before it is begun, its preview likewise; returns the error line.
+fn refused(world: &World, words: &[&str]) -> String {
+    let events = asked(&world.cli, "SELECT count(*) FROM events");
+    let call = |last: &str| world.cli.run([words, &[last, "--json"]].concat());
+    let (preview, refused) = (call("--dry-run"), call("--yes"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert_eq!((preview.code, &preview.stderr), (refused.code, &refused.stderr));
+    assert_eq!(asked(&world.cli, "SELECT count(*) FROM events"), events, "it was begun");
+    refused.stderr
+}
+
 #[test]
 fn what_an_effect_overwrites_is_kept_and_comes_back() {
     let world = moved();
@@ -97,16 +108,11 @@ fn what_somebody_wrote_since_is_not_taken_for_an_effects_work() {
     world.write("other", "after the rollback\n");
     world.write("untouched", "after the rollback, too\n");
     let id = report["rollback_id"].as_str().expect("an id");
-    let events = asked(&world.cli, "SELECT count(*) FROM events");
-    let call = |last: &str| world.cli.run(["rollback", "undo", id, "--without-effects", last, "--json"]);
-    let (preview, refused) = (call("--dry-run"), call("--yes"));
-    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
-    assert_eq!((preview.code, &preview.stderr), (refused.code, &refused.stderr));
-    assert!(refused.stderr.contains("other was changed since an effect was undone"), "{refused:?}");
-    assert_eq!(asked(&world.cli, "SELECT count(*) FROM events"), events, "it was begun");
+    let line = refused(&world, &["rollback", "undo", id, "--without-effects"]);
+    assert!(line.contains("other was changed since an effect was undone"), "{line}");
     assert_eq!(world.read("other").as_deref(), Some("after the rollback\n"));
     // The hint leads on.
-    let restore = refused.stderr.split("ic checkpoint restore ").nth(1).expect("a command");
+    let restore = line.split("ic checkpoint restore ").nth(1).expect("a command");
     let after = restore.split(' ').next().expect("an id");
     assert!(restore.contains("--path 'other' --yes"), "{restore}");
     world.ic(&["checkpoint", "restore", after, "--path", "other", "--yes"]);
@@ -172,14 +178,9 @@ fn what_another_run_recorded_since_is_not_taken_for_an_effects_work() {
     let dispatch = world.ic(&["dispatch", "create", &other]);
     world.ic(&["dispatch", "record", &dispatch, "--file", "other"]);
     let id = report["rollback_id"].as_str().expect("an id");
-    let events = asked(&world.cli, "SELECT count(*) FROM events");
-    let call = |last: &str| world.cli.run(["rollback", "undo", id, "--without-effects", last, "--json"]);
-    let (preview, refused) = (call("--dry-run"), call("--yes"));
-    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
-    assert_eq!((preview.code, &preview.stderr), (refused.code, &refused.stderr));
-    assert_eq!(asked(&world.cli, "SELECT count(*) FROM events"), events, "it was begun");
+    let line = refused(&world, &["rollback", "undo", id, "--without-effects"]);
     // The hint leads on.
-    let restore = refused.stderr.split("ic checkpoint restore ").nth(1).expect("a command");
+    let restore = line.split("ic checkpoint restore ").nth(1).expect("a command");
     assert!(restore.contains("--path 'other' --force --yes"), "{restore}");
     let before = restore.split(' ').next().expect("an id");
     world.ic(&["checkpoint", "restore", before, "--path", "other", "--force", "--yes"]);
@@ -235,10 +236,7 @@ fn given_up_at_an_effect_what_others_did_to_files_comes_back_and_the_preview_say
 fn given_up_at_an_effect_what_somebody_changed_since_stands_against_it_and_the_preview_says_so() {
     let world = stopped_after_an_effect();
     world.write("other", "mine\n");
-    let call = |last: &str| world.cli.run(["rollback", "abandon", &world.run, last, "--json"]);
-    let (preview, refused) = (call("--dry-run"), call("--yes"));
-    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
-    assert_eq!((preview.code, &preview.stderr), (refused.code, &refused.stderr));
+    refused(&world, &["rollback", "abandon", &world.run]);
     assert_eq!(
         (world.read("other").as_deref(), world.status()),
         (Some("mine\n"), "rolling_back@b".to_owned())
