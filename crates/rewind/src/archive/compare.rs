@@ -60,15 +60,12 @@ pub(crate) fn is_applied(
 ) -> Result<ArchiveState> {
     if let Some(audit) = &plan.audit {
         let (event, payload) = (quote(&audit.event), quote(&audit.payload));
-        let sql = format!(
-            "SELECT count(*) FROM main.{} WHERE {event} = ?1 AND \
-             CASE WHEN json_valid({payload}) THEN json_extract({payload}, '$.rewind_id') END = ?2",
-            quote(&audit.table.name)
-        );
-        let count = |event: &str| {
-            session.query_one(&sql, &[event.into(), manifest.rewind_id.as_str().into()], |row| {
-                row.get::<_, i64>(0)
-            })
+        let sql = format!("SELECT {payload} FROM main.{} WHERE {event} = ?1", quote(&audit.table.name));
+        let count = |event: &str| -> Result<usize> {
+            let found = session.query_all(&sql, &[event.into()], |row| {
+                Ok(row.get_ref(0)?.as_str().is_ok_and(|payload| names(payload, &manifest.rewind_id)))
+            })?;
+            Ok(found.into_iter().filter(|names_it| *names_it).count())
         };
         return match (count(COMPLETED)?, count(UNDONE)?) {
             // It did not commit; or the application cleared its log.
@@ -87,6 +84,11 @@ pub(crate) fn is_applied(
         )
         .hint("the application has changed them since; nothing was done")),
     }
+}
+
+/// Whether a payload of the audit is that of a rewind. An application may have written anything there.
+fn names(payload: &str, rewind_id: &str) -> bool {
+    serde_json::from_str::<serde_json::Value>(payload).is_ok_and(|payload| payload["rewind_id"] == rewind_id)
 }
 
 /// How many rows of the attached archive are not in the database as they were.
