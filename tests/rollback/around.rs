@@ -114,7 +114,7 @@ fn what_somebody_wrote_since_is_not_taken_for_an_effects_work() {
     // The hint leads on.
     let restore = line.split("ic checkpoint restore ").nth(1).expect("a command");
     let after = restore.split(' ').next().expect("an id");
-    assert!(restore.contains("--path 'other' --yes"), "{restore}");
+    assert!(restore.contains("--path other --yes"), "{restore}");
     world.ic(&["checkpoint", "restore", after, "--path", "other", "--yes"]);
     undo(&world, &report);
     assert_eq!(world.read("other").as_deref(), Some("hours of work\n"));
@@ -181,7 +181,7 @@ fn what_another_run_recorded_since_is_not_taken_for_an_effects_work() {
     let line = refused(&world, &["rollback", "undo", id, "--without-effects"]);
     // The hint leads on.
     let restore = line.split("ic checkpoint restore ").nth(1).expect("a command");
-    assert!(restore.contains("--path 'other' --force --yes"), "{restore}");
+    assert!(restore.contains("--path other --force --yes"), "{restore}");
     let before = restore.split(' ').next().expect("an id");
     world.ic(&["checkpoint", "restore", before, "--path", "other", "--force", "--yes"]);
     undo(&world, &report);

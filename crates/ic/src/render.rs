@@ -78,14 +78,9 @@ pub(crate) fn to_do_it() -> String {
     styled(style::DIM, "nothing was changed; to do it: the same with --yes instead of --dry-run") + "\n"
 }
 
-/// A value as it is typed in a shell: quoted if it is more than a plain word.
+/// A value as it is typed in a shell, safe for a terminal.
 pub(crate) fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '@');
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", plain(text).replace('\'', r"'\''"))
-    }
+    ic_base::shell_word(&plain(text))
 }
 
 /// A path, safe for a terminal.

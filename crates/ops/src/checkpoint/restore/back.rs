@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, shell_word};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::diff::{self, Difference, State};
 use ic_checkpoint::git::GitState;
@@ -199,7 +199,7 @@ fn paths_not_yet(
 
 /// Names one path to `ic checkpoint restore`, for a shell.
 pub(crate) fn path_option(path: &str) -> String {
-    format!(" --path '{}'", path.replace('\'', r"'\''"))
+    format!(" --path {}", shell_word(path))
 }
 
 /// The paths that restores changed.
