@@ -109,3 +109,37 @@ fn rows_that_giving_up_passed_over_come_back_later_and_the_run_stays_where_it_is
     let told = world.cli.json(undo.iter().chain(&["json", "--yes"]));
     assert_eq!((&told["status"], &told["course"]), (&json!("abandoned"), &json!("undo")));
 }
+
+/// Gives up every checkpoint that nothing needs, and shows that one that is needed is not deleted.
+fn prune(world: &World, needed: &serde_json::Value) {
+    world.ic(&["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s"]);
+    let id = needed.as_str().expect("a checkpoint");
+    assert_eq!(world.cli.refused(["checkpoint", "delete", id]), (Some(1), "conflict".to_owned()));
+}
+
+#[test]
+fn the_checkpoints_of_a_way_back_are_kept_as_long_as_it_is_open() {
+    for is_stopped in [true, false] {
+        let world = World::story();
+        let before = world.state();
+        if is_stopped {
+            world.effect("fails", &["exit 3"]);
+        }
+        world.effect("ruins", &["rm kept/plan.md; echo ruined > README"]);
+        let rolled_back = world.cli.run(world.all("a", &["--yes"]));
+        assert_eq!(rolled_back.code, Some(if is_stopped { 4 } else { 0 }), "{rolled_back:?}");
+        let report = rolled_back.json();
+        let kept = if is_stopped { "failed" } else { "done" };
+        assert_eq!(report["steps"][0]["state"], kept);
+        let id = report["rollback_id"].as_str().expect("an id");
+        let shown = world.cli.json(["rollback", "show", id, "--json"]);
+        prune(&world, &shown["steps"][0]["detail"]["before"]);
+        if is_stopped {
+            world.ic(&["rollback", "abandon", id, "--yes"]);
+        } else {
+            world.ic(&["rollback", "undo", id, "--without-effects", "--yes"]);
+        }
+        world.state().assert_outside_is(&before, "after the others were given up");
+        assert_eq!(world.status(), "active@d");
+    }
+}

@@ -30,7 +30,7 @@ pub use leaving::LeavingCommit;
 pub use plan::{Plan, make as plan};
 pub use preview::{preview_abandon, preview_undo};
 pub use table::redact;
-pub(crate) use tree::files_of_database;
+pub(crate) use tree::{files_of_database, needed_checkpoints};
 pub use undo::{UndoRequest, abandon, undo};
 pub use whole::{
     Effects, Outcome, Parts, ResumeRequest, Whole, WholeRequest, WholeStatus, is_at_work, named, resume,

@@ -18,8 +18,8 @@ use ic_store::Snapshot;
 use serde_json::json;
 
 use super::{Settings, Warning, Which, Workspace, find};
-use crate::Kernel;
 use crate::config::Retention;
+use crate::{Kernel, rollback};
 
 /// How long content that nothing names is left alone all the same.
 pub const GRACE: Duration = Duration::from_mins(1);
@@ -210,10 +210,12 @@ fn prune_sometimes(workspace: &Workspace<'_>, retention: &Retention) -> Result<(
     Ok(())
 }
 
-/// What must not be given up: what unfinished runs took when they moved and before their steps, and what undo and redo go to next.
+/// What must not be given up: what unfinished runs took when they moved and before their steps, what ways back of rollbacks need, and
+/// what undo and redo go to next.
 fn pinned(snapshot: &Snapshot<'_>) -> Result<HashSet<CheckpointId>> {
     let mut pinned: HashSet<CheckpointId> = record::of_unfinished_runs(snapshot)?.into_iter().collect();
     pinned.extend(of_unfinished_workflows(snapshot)?);
+    pinned.extend(rollback::needed_checkpoints(snapshot)?);
     let mut of_root: BTreeMap<std::path::PathBuf, Vec<Restore>> = BTreeMap::new();
     for restore in journal::all(snapshot)? {
         of_root.entry(restore.root.clone()).or_default().push(restore);

@@ -172,6 +172,19 @@ pub fn of_rollback(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Vec<Step>
     )
 }
 
+/// The steps of all rollbacks that can be taken back, or given up, or of which something was passed over then.
+pub(super) fn of_ways_back(snapshot: &Snapshot<'_>) -> Result<Vec<Step>> {
+    snapshot.query_all(
+        "SELECT s.ord, s.layer, s.state, s.detail, s.error FROM rollback_steps s \
+         JOIN rollbacks b ON b.id = s.rollback_id JOIN runs r ON r.id = b.run_id \
+         WHERE b.status IN ('in_progress', 'stopped') OR (b.status = 'done' AND r.status IN ('active', 'rolling_back')) \
+         OR (b.status IN ('undone', 'abandoned') AND EXISTS (SELECT 1 FROM rollback_steps p \
+         WHERE p.rollback_id = b.id AND p.layer = 'tree' AND p.state = 'skipped'))",
+        &[],
+        from_row,
+    )
+}
+
 /// In the detail of a step that failed: `--force` decides it.
 pub(super) const BY_FORCE: &str = "by_force";
 

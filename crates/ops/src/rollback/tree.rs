@@ -13,7 +13,7 @@ use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::Restore;
 use ic_phase::run;
 use ic_saga::Action;
-use ic_store::{path_bytes, path_from_bytes};
+use ic_store::{Snapshot, path_bytes, path_from_bytes};
 use serde_json::{Value, json};
 
 use super::preflight::{has_tree, require_project};
@@ -83,6 +83,18 @@ fn goes_of(step: &Step) -> Vec<(String, Option<String>)> {
         None => vec![(text(&step.detail["before"]), text(&step.detail["after"]))],
     };
     goes.into_iter().filter_map(|(before, after)| Some((before?, after))).collect()
+}
+
+/// The checkpoints that ways back need: of rollbacks that are not finished, of those that are done in runs that are not, and of what was
+/// passed over on a way back.
+pub(crate) fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
+    let mut needed = Vec::new();
+    for step in steps::of_ways_back(snapshot)? {
+        let safety = step.detail["safety"].as_array().into_iter().flatten();
+        needed.extend(safety.filter_map(|id| id.as_str().map(str::to_owned)));
+        needed.extend(goes_of(&step).into_iter().flat_map(|(before, after)| [Some(before), after]).flatten());
+    }
+    Ok(needed.into_iter().map(CheckpointId::from_ledger).collect())
 }
 
 /// The files that undoing puts back by itself: they are captured whatever the rules hide.
