@@ -79,14 +79,50 @@ fn a_checkpoint_runs_nothing_of_the_repository() {
 fn no_hook_is_run_by_a_restore() {
     let (cli, ran_in) = prepared();
     let made = cli.ok(["checkpoint", "create"]);
-    // Filters are the user's to run: a restore is asked for, and must give what git would give.
-    git(cli.root(), &["config", "--remove-section", "filter.process"]);
-    write(cli.root(), ".gitattributes", "");
     git(cli.root(), &["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=", "branch", "other"]);
     write(cli.root(), "a", "four\n");
     cli.ok(["checkpoint", "restore", &made, "--yes"]);
-    let hooks: Vec<String> = ran(&ran_in).into_iter().filter(|name| !name.starts_with("filter-")).collect();
-    assert_eq!(hooks, Vec::<String>::new());
+    assert_eq!(ran(&ran_in), Vec::<String>::new());
+}
+
+/// The store of a partial clone, where the rules of what is ignored are to be had only by a command of the repository.
+#[test]
+fn what_a_partial_clone_lacks_is_not_fetched() {
+    let cli = bare();
+    let ran_in = cli.home().join("ran");
+    git(cli.root(), &["init", "-q"]);
+    write(cli.root(), ".gitignore", "*.log\n");
+    write(cli.root(), "a", "one\n");
+    write(cli.root(), "x.log", "one\n");
+    git(cli.root(), &["add", "-f", "."]);
+    git(cli.root(), &["commit", "-qm", "one"]);
+    cli.ok(["init"]);
+    let blob = git(cli.root(), &["rev-parse", ":.gitignore"]);
+    let upload = format!("touch {}; git-upload-pack", ran_in.display());
+    for (key, value) in [
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.url", &cli.root().join(".git").to_string_lossy()),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.uploadpack", &upload),
+    ] {
+        git(cli.root(), &["config", key, value]);
+    }
+    git(cli.root(), &["update-index", "--skip-worktree", ".gitignore"]);
+    std::fs::remove_file(cli.root().join(".gitignore")).expect("remove a file");
+    let object = cli.root().join(".git/objects").join(&blob[..2]).join(&blob[2..]);
+    std::fs::remove_file(object).expect("remove an object");
+    let made = cli.ok(["checkpoint", "create"]);
+    assert!(!ran_in.exists());
+    let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c"]);
+    cli.ok(["checkpoint", "diff", &made]);
+    let entry = format!("100644,{blob},b");
+    git(cli.root(), &["-c", "core.fsmonitor=", "update-index", "--add", "--cacheinfo", &entry]);
+    cli.ok(["run", "advance", &run]);
+    assert!(!ran_in.exists());
+    // Git itself would indeed have asked.
+    git(cli.root(), &["ls-files", "-c", "-i", "--exclude-standard"]);
+    assert!(ran_in.exists());
 }
 
 #[test]

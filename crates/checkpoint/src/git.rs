@@ -6,11 +6,11 @@
 //! taken to last.
 
 mod checkout;
-mod filters;
 mod index;
 mod log;
 mod pack;
 mod program;
+mod quiet;
 mod record;
 mod restore;
 
@@ -20,6 +20,7 @@ use crate::manifest::{PathText, hash_text};
 
 pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
 pub use log::{head, log_since};
+pub(crate) use program::Git;
 pub use record::{Asked, Found, ask};
 pub use restore::{GitPlan, Moved, apply_index, apply_refs, leaving_others, plan};
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use ic_base::{Code, Diagnosis, Result};
 
 use super::program::Git;
+use super::quiet::Filters;
 use super::record::operation;
 
 /// What is checked out.
@@ -148,5 +149,7 @@ pub fn keep(root: &Path, name: &[u8], commit: &str) -> Result<()> {
 ///
 /// No branch moves, and hooks do not run. Errors: `git_busy`, `git_failed`; the tree may then be changed in part.
 pub fn checkout(root: &Path, commit: &str) -> Result<()> {
-    Git::new(root).run(&["checkout", "--quiet", "--force", "--detach", commit, "--"]).map(|_| ())
+    // What is checked out is what git would give: filters are part of that, also of a repository that names its own.
+    let git = Git::with(root, Filters::Everybodys);
+    git.run(&["checkout", "--quiet", "--force", "--detach", commit, "--"]).map(|_| ())
 }

@@ -228,7 +228,7 @@ pub(super) fn with_objects<T>(
     std::fs::create_dir(&info).while_doing(doing)?;
     let own = std::path::absolute(common_dir.join("objects")).while_doing(doing)?;
     std::fs::write(info.join("alternates"), [path_bytes(&own), b"\n"].concat()).while_doing(doing)?;
-    let git = Git { objects: Some(place.path()), ..*git };
+    let git = Git { objects: Some(place.path()), ..git.clone() };
     unpack(&git, target, objects)?;
     then(&git)
 }

@@ -1,14 +1,18 @@
-//! Calling the `git` program so that it changes nothing by the way and says the same everywhere.
+//! Calling the `git` program: every call of the project goes through here, so that it changes nothing by the way, runs
+//! nothing that the repository names ([`super::quiet`]), and says the same everywhere.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, OnceLock};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 
+use super::quiet::{self, Filters, Override};
+
 /// The `git` program, in one work tree.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Git<'r> {
     pub(crate) root: &'r Path,
     /// Another index than the work tree's own.
@@ -17,18 +21,31 @@ pub(crate) struct Git<'r> {
     pub(crate) objects: Option<&'r Path>,
     /// The repository, where `root` is a work tree that it does not know.
     pub(crate) repository: Option<&'r Path>,
-    /// Filters of the repository's own that are not run: their names.
-    pub(crate) silenced: &'r [OsString],
+    pub(crate) filters: Filters,
+    /// What is switched off by its name; listed once, before the first command that needs it.
+    pub(crate) named: Arc<OnceLock<Vec<Override>>>,
 }
 
 impl<'r> Git<'r> {
+    /// Git that looks: it runs no filter.
     pub(crate) fn new(root: &'r Path) -> Self {
-        Self { root, index: None, objects: None, repository: None, silenced: &[] }
+        Self::with(root, Filters::Nobodys)
+    }
+
+    /// Git that may run these filters.
+    pub(crate) fn with(root: &'r Path, filters: Filters) -> Self {
+        Self { root, index: None, objects: None, repository: None, filters, named: Arc::default() }
+    }
+
+    /// Whether filters were switched off, of which git would run some.
+    pub(crate) fn is_without_filters(&self) -> Result<bool> {
+        let is_filter = |(key, _): &Override| key.as_encoded_bytes().starts_with(b"filter.");
+        Ok(self.named()?.iter().any(is_filter))
     }
 
     /// Runs a command and returns what it prints; `None` if there is no `git` on PATH.
     pub(crate) fn ask(&self, arguments: &[&str]) -> Result<Option<Vec<u8>>> {
-        match self.command(arguments).output() {
+        match self.command(arguments)?.output() {
             Ok(output) if output.status.success() => Ok(Some(output.stdout)),
             Ok(output) => Err(failed(arguments, &output.stderr)),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
@@ -95,7 +112,7 @@ impl<'r> Git<'r> {
     }
 
     fn start<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Child> {
-        self.command(arguments)
+        self.command(arguments)?
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -103,54 +120,38 @@ impl<'r> Git<'r> {
             .while_doing(|| running(arguments))
     }
 
-    fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
-        let mut command = Command::new("git");
-        // Somebody who calls from a hook of git's would make it work elsewhere.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_"))
-        {
-            command.env_remove(name);
+    fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Command> {
+        let mut command = self.call();
+        if quiet::runs_named(arguments) {
+            quiet::apply(&mut command, self.named()?);
         }
+        command.args(arguments);
+        Ok(command)
+    }
+
+    /// The program in its place, with what is switched off for every command.
+    fn call(&self) -> Command {
+        let mut command = quiet::command(self.filters);
         // Whatever the repository's own configuration says about where its work tree is.
         command.env("GIT_WORK_TREE", self.root);
-        if let Some(repository) = self.repository {
-            command.env("GIT_DIR", repository);
-        }
-        self.silence(&mut command);
-        let places = [("GIT_INDEX_FILE", self.index), ("GIT_OBJECT_DIRECTORY", self.objects)];
+        let places = [
+            ("GIT_DIR", self.repository),
+            ("GIT_INDEX_FILE", self.index),
+            ("GIT_OBJECT_DIRECTORY", self.objects),
+        ];
         command.envs(places.into_iter().filter_map(|(name, place)| Some((name, place?))));
-        command
-            .envs([("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")])
-            // Objects are meant as they are, and the network is no place to look for them.
-            .envs([("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_NO_LAZY_FETCH", "1")])
-            .arg("-C")
-            .arg(self.root)
-            .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
-            .args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"])
-            // Settings that would change what a command prints or does.
-            .args(["-c", "log.showSignature=false", "-c", "submodule.recurse=false"])
-            .args(["-c", "core.splitIndex=false", "-c", "core.ignoreStat=false"])
-            .args(arguments)
-            .stdin(Stdio::null());
+        command.arg("-C").arg(self.root).stdin(Stdio::null());
         command
     }
 
-    /// Takes the commands away from filters, in a form in which their names may hold anything.
-    fn silence(&self, command: &mut Command) {
-        let settings = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")];
-        let all = self.silenced.iter().flat_map(|name| settings.map(|setting| (name, setting)));
-        let mut count = 0;
-        for (name, (key, value)) in all {
-            let mut full = OsString::from("filter.");
-            full.push(name);
-            full.push(format!(".{key}"));
-            command
-                .env(format!("GIT_CONFIG_KEY_{count}"), full)
-                .env(format!("GIT_CONFIG_VALUE_{count}"), value);
-            count += 1;
+    fn named(&self) -> Result<&[Override]> {
+        if let Some(named) = self.named.get() {
+            return Ok(named);
         }
-        if count > 0 {
-            command.env("GIT_CONFIG_COUNT", count.to_string());
-        }
+        let listed = self.call().args(quiet::LIST).output();
+        let named = quiet::named(listed, self.filters, |said| failed(&quiet::LIST, said))?;
+        // Another thread may have listed the same meanwhile.
+        Ok(self.named.get_or_init(|| named))
     }
 }
 

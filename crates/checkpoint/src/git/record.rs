@@ -1,7 +1,6 @@
 //! Git's state: asked for, then kept. Nothing is written to the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_events::Hash;
 
 use super::program::Git;
-use super::{GitState, Index, Stash, filters, index, pack};
+use super::{GitState, Index, Stash, index, pack};
 use crate::manifest::PathText;
 use crate::objects::Writer;
 
@@ -30,16 +29,13 @@ pub struct Found {
     /// All but where its index and packs are kept.
     state: GitState,
     index: Vec<u8>,
-    silenced: Vec<OsString>,
 }
 
 /// Asks for the state of git in the work tree whose top is `root`. Nothing is written. Errors: `git_failed`.
 pub fn ask(root: &Path) -> Result<Asked> {
     const ATTEMPTS: usize = 3;
     let Some(dirs) = ic_store::git_dirs(root) else { return Ok(Asked::NotARepository) };
-    // A checkpoint is often taken by the way, in places that nobody has looked at: it runs nothing that the repository brought.
-    let silenced = filters::own(&Git::new(root), &dirs);
-    let git = Git { silenced: &silenced, ..Git::new(root) };
+    let git = Git::new(root);
     for _ in 0..ATTEMPTS {
         let before = index_stamp(&dirs.git_dir);
         let Some(texts) = texts(&git)? else { return Ok(Asked::NoGit) };
@@ -53,7 +49,7 @@ pub fn ask(root: &Path) -> Result<Asked> {
             let state = state(&git, &dirs.git_dir, &status, &refs)?;
             let intended = if status.may_have_intended { index::intended(&git)? } else { Vec::new() };
             let index = index::text(texts.index, &intended);
-            return Ok(Asked::State(Box::new(Found { state, index, silenced })));
+            return Ok(Asked::State(Box::new(Found { state, index })));
         }
     }
     Err(Diagnosis::new(Code::GitFailed, "Git's state did not hold still while it was recorded.")
@@ -70,7 +66,7 @@ impl Found {
         writer: &Writer<'_>,
         is_a_look: bool,
     ) -> Result<GitState> {
-        let git = Git { silenced: &self.silenced, ..Git::new(root) };
+        let git = Git::new(root);
         let mut state = self.state;
         state.index = index::keep(writer, self.index)?;
         state.packs = previous.map(|previous| previous.packs.clone()).unwrap_or_default();

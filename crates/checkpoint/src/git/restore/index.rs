@@ -13,6 +13,7 @@ use ic_store::path_from_bytes;
 use super::super::GitState;
 use super::super::index::{self, Line};
 use super::super::program::Git;
+use super::super::quiet::Filters;
 use super::{busy, dirs};
 use crate::objects::Objects;
 
@@ -54,8 +55,13 @@ pub fn apply_index(root: &Path, target: &GitState, current: &GitState, objects: 
         replace(&git, &git_dir, target, current, objects)?;
         drop(lock);
     }
-    // Files that differ are not a failure: they are what the index is for.
-    let _ = git.run(&["update-index", "-q", "--refresh"]);
+    let git = Git::with(root, Filters::Users);
+    // Without a filter that git would run, a file may seem to be what the index has though it is not. Git then finds out
+    // by itself when it is asked for its status.
+    if !git.is_without_filters()? {
+        // Files that differ are not a failure: they are what the index is for.
+        let _ = git.run(&["update-index", "-q", "--refresh"]);
+    }
     Ok(())
 }
 
@@ -84,7 +90,7 @@ fn replace(
         Err(e) if e.kind() == ErrorKind::NotFound => {}
         copied => copied.map(|_| ()).while_doing(|| "copying the index".to_owned())?,
     }
-    let copy = Git { index: Some(&path), ..*git };
+    let copy = Git { index: Some(&path), ..git.clone() };
     edit(&copy, git_dir, made.path(), &expected, &wanted)?;
     if !is_listed(&copy.run(&index::LIST)?, &wanted) {
         return Err(Diagnosis::new(
@@ -224,7 +230,7 @@ fn intend<'l>(
     if paths.is_empty() {
         return Ok(());
     }
-    let git = Git { root: tree, repository: Some(git_dir), ..*git };
+    let git = Git { root: tree, repository: Some(git_dir), ..git.clone() };
     let add = ["add", "-N", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"];
     let exact = ["--literal-pathspecs", "-c", "core.fileMode=true", "-c", "core.symlinks=true"];
     git.run_with(&[&exact[..], &add[..]].concat(), &paths).map(|_| ())

@@ -1,0 +1,178 @@
+//! What a call of git's runs besides git: nothing that a repository names.
+//!
+//! Settings that have one name are overridden at every call. Filters and hooks carry names that only the configuration
+//! knows: they are listed before a command that could run one, and each is switched off by its name.
+
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStringExt;
+use std::process::{Command, Output};
+
+use ic_base::{Diagnose, Diagnosis, Result};
+
+/// Which filters a call may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filters {
+    /// None: the call looks. Those of the user are no exception, because they obey settings of the repository too
+    /// (`lfs.extension.NAME.clean` names a program that git-lfs runs).
+    Nobodys,
+    /// Those that the user's own configuration defines, where the repository's does not say a word of them.
+    Users,
+    /// All: a person asked for what git would check out. What they need of the network is theirs to have.
+    Everybodys,
+}
+
+/// Settings that name a program, or that would change what a command prints or does. Those of a repository that are read
+/// from no more than the system's and the user's files (`uploadpack.packObjectsHook`, `trace2.*`) are not among them.
+const SETTINGS: [&str; 16] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.alternateRefsCommand=true",
+    "gpg.program=false",
+    "gpg.openpgp.program=false",
+    "gpg.x509.program=false",
+    "gpg.ssh.program=false",
+    "gpg.ssh.defaultKeyCommand=false",
+    "interactive.diffFilter=cat",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "log.showSignature=false",
+    "submodule.recurse=false",
+    "status.submoduleSummary=false",
+    "core.splitIndex=false",
+    "core.ignoreStat=false",
+];
+
+/// Settings of what reaches the network.
+const NO_NETWORK: [&str; 4] =
+    ["credential.helper=", "core.sshCommand=false", "core.gitProxy=none", "protocol.allow=never"];
+
+const ENVIRONMENT: [(&str, &str); 9] = [
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_SEQUENCE_EDITOR", "false"),
+    ("LC_ALL", "C"),
+    // Objects are meant as they are, and the network is no place to look for them.
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_PROTOCOL_FROM_USER", "0"),
+];
+
+/// A git that does not know `GIT_NO_LAZY_FETCH` (before 2.45) begins to fetch, and finds no protocol that it may use.
+const ENVIRONMENT_OFFLINE: [(&str, &str); 3] =
+    [("GIT_ALLOW_PROTOCOL", "none"), ("GIT_SSH_COMMAND", "false"), ("GIT_ASKPASS", "")];
+
+/// A setting that is overridden, and by what.
+pub(super) type Override = (OsString, &'static str);
+
+/// The program, as it is called for everything.
+pub(super) fn command(filters: Filters) -> Command {
+    let mut command = Command::new("git");
+    // Whoever calls from a hook of git's would make it work elsewhere.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
+        command.env_remove(name);
+    }
+    command.envs(ENVIRONMENT).arg("--no-pager");
+    let is_offline = filters != Filters::Everybodys;
+    if is_offline {
+        command.envs(ENVIRONMENT_OFFLINE);
+    }
+    let offline = NO_NETWORK.iter().filter(|_| is_offline);
+    for setting in SETTINGS.iter().chain(offline) {
+        command.args(["-c", setting]);
+    }
+    command
+}
+
+/// Commands that look at no file of the work tree and write nothing to the repository: no filter and no hook belongs to
+/// them. Whatever is not here is taken to run both.
+const READING: [&str; 10] = [
+    "cat-file",
+    "config",
+    "diff-tree",
+    "for-each-ref",
+    "log",
+    "ls-files",
+    "pack-objects",
+    "rev-list",
+    "rev-parse",
+    "worktree",
+];
+
+/// Whether a command could run filters or hooks.
+pub(super) fn runs_named<A: AsRef<OsStr>>(arguments: &[A]) -> bool {
+    let mut words = arguments.iter().map(AsRef::as_ref);
+    while let Some(word) = words.next() {
+        if word == "-c" {
+            words.next();
+        } else if !word.as_encoded_bytes().starts_with(b"-") {
+            return !READING.iter().any(|reading| word == *reading);
+        }
+    }
+    true
+}
+
+/// What lists the settings that [`named`] reads.
+pub(super) const LIST: [&str; 5] = ["config", "--list", "--name-only", "--show-scope", "-z"];
+
+/// The overrides of filters and hooks, by the names that the configuration has for them.
+///
+/// Errors: `git_failed` where git cannot list its settings: what it would run is not known then.
+pub(super) fn named(
+    listed: std::io::Result<Output>,
+    filters: Filters,
+    failed: impl FnOnce(&[u8]) -> Diagnosis,
+) -> Result<Vec<Override>> {
+    let output = match listed {
+        // The command itself will not be found either, and its caller knows what to make of that.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed.while_doing(|| "listing git's settings".to_owned())?,
+    };
+    if !output.status.success() {
+        return Err(failed(&output.stderr));
+    }
+    let mut overrides = Vec::new();
+    let mut words = output.stdout.split(|byte| *byte == 0);
+    while let (Some(scope), Some(key)) = (words.next(), words.next()) {
+        let is_repositorys = matches!(scope, b"local" | b"worktree");
+        let is_silenced = match filters {
+            Filters::Nobodys => true,
+            Filters::Users => is_repositorys,
+            Filters::Everybodys => false,
+        };
+        let mut add = |section: &str, name: &[u8], settings: &[(&str, &'static str)]| {
+            for (setting, value) in settings {
+                let key = [section.as_bytes(), b".", name, b".", setting.as_bytes()].concat();
+                overrides.push((OsString::from_vec(key), *value));
+            }
+        };
+        if let Some(name) = name_in(key, b"filter.").filter(|_| is_silenced) {
+            add("filter", name, &[("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")]);
+        } else if let Some(name) = name_in(key, b"hook.") {
+            add("hook", name, &[("enabled", "false")]);
+        }
+    }
+    overrides.sort();
+    overrides.dedup();
+    Ok(overrides)
+}
+
+/// `NAME` of `SECTION.NAME.KEY`; it may hold anything, dots too.
+fn name_in<'k>(key: &'k [u8], section: &[u8]) -> Option<&'k [u8]> {
+    let rest = key.strip_prefix(section)?;
+    let end = rest.iter().rposition(|byte| *byte == b'.')?;
+    Some(&rest[..end])
+}
+
+/// Adds overrides in the form in which their names may hold anything.
+pub(super) fn apply(command: &mut Command, overrides: &[Override]) {
+    if overrides.is_empty() {
+        return;
+    }
+    for (at, (key, value)) in overrides.iter().enumerate() {
+        command.env(format!("GIT_CONFIG_KEY_{at}"), key).env(format!("GIT_CONFIG_VALUE_{at}"), value);
+    }
+    command.env("GIT_CONFIG_COUNT", overrides.len().to_string());
+}
