@@ -15,6 +15,7 @@ use ic_store::{
 use rustix::fs::{Mode, OFlags, fstat, openat};
 
 use super::cache::Key;
+use super::look::is_ours;
 use crate::objects::Writer;
 
 /// How often a file that changes while it is read is read again.
@@ -68,13 +69,14 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP | rustix::io::Errno::NXIO) => {
                 return Ok(Outcome::Gone);
             }
-            Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => return Ok(Outcome::Unreadable),
+            Err(e) if !is_ours(e) => return Ok(Outcome::Unreadable),
             Err(e) => return Err(io::Error::from(e)).while_doing(|| reading(subject.name)),
         };
-        if !file.metadata().is_ok_and(|meta| meta.is_file()) {
+        let Ok(meta) = file.metadata() else { return Ok(Outcome::Unreadable) };
+        if !meta.is_file() {
             return Ok(Outcome::Gone);
         }
-        let before = state(&file, subject.name)?;
+        let Some(before) = state(&file) else { return Ok(Outcome::Unreadable) };
         let mut head = [0; 20];
         let is_one = file.read_exact_at(&mut head, 0).is_ok() && is_database(&head);
         // SQLite opens them by name, and would wait for a pipe.
@@ -102,7 +104,7 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
             return Ok(Outcome::Unreadable);
         }
         let (hash, size) = kept?;
-        let after = state(&file, subject.name)?;
+        let Some(after) = state(&file) else { return Ok(Outcome::Unreadable) };
         let stood_still = before == after;
         let key = (stood_still && !subject.in_use).then_some(after);
         last = Outcome::Kept(Kept { hash, size, key, mode: after.permissions() });
@@ -153,8 +155,9 @@ impl Read for Source<'_> {
     }
 }
 
-fn state(file: &File, name: &[u8]) -> Result<Key> {
-    fstat(file.as_fd()).map(|stat| Key::of(&stat)).map_err(io::Error::from).while_doing(|| reading(name))
+/// What tells this state of the file from another; `None` where its file system does not tell any more.
+fn state(file: &File) -> Option<Key> {
+    fstat(file.as_fd()).map(|stat| Key::of(&stat)).ok()
 }
 
 fn reading(name: &[u8]) -> String {

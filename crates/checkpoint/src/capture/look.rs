@@ -51,8 +51,7 @@ impl Looker<'_, '_> {
         let stat = match statat(&self.place.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(Todo::Drop),
-            Err(Errno::ACCESS | Errno::PERM) => return Ok(pass(Reason::Unreadable)),
-            Err(e) => return Err(io::Error::from(e)).while_doing(|| self.walk.reading(self.place, name)),
+            Err(e) => return self.unreadable(name, e),
         };
         let key = Key::of(&stat);
         let kind = FileType::from_raw_mode(stat.st_mode);
@@ -98,8 +97,16 @@ impl Looker<'_, '_> {
         match readlinkat(&self.place.fd, name, Vec::new()) {
             Ok(target) => Ok(Todo::Target(key, target.into_bytes())),
             Err(Errno::NOENT | Errno::INVAL) => Ok(Todo::Drop),
-            Err(e) => Err(io::Error::from(e)).while_doing(|| self.walk.reading(self.place, name)),
+            Err(e) => self.unreadable(name, e),
         }
+    }
+
+    /// A name that its file system does not let us look at is listed, and the capture continues.
+    fn unreadable<'c>(&self, name: &[u8], error: Errno) -> Result<Todo<'c>> {
+        if is_ours(error) {
+            return Err(io::Error::from(error)).while_doing(|| self.walk.reading(self.place, name));
+        }
+        Ok(pass(Reason::Unreadable))
     }
 
     fn file<'c>(&self, name: &[u8], key: Key, old: Option<&Line<'c>>) -> Todo<'c> {
@@ -147,6 +154,14 @@ impl Looker<'_, '_> {
             .and_then(|fd| rustix::io::read(fd, &mut head));
         read.is_ok() && is_database(&head)
     }
+}
+
+/// Whether an error says that this process lacks something, and nothing of the file that it was about.
+///
+/// Only these end a capture. Whatever else a file system answers (`EIO`, `ESTALE`, `EACCES`, what FUSE and `/proc` make up) is a
+/// property of the name: with every other call it would be the same, and the rest of the tree would be in no checkpoint.
+pub(crate) fn is_ours(error: Errno) -> bool {
+    matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR)
 }
 
 fn pass<'c>(reason: Reason) -> Todo<'c> {

@@ -201,3 +201,39 @@ fn very_deep_trees_are_captured() {
     }
     assert_eq!(project.capture().counts.directories, 701);
 }
+
+#[test]
+fn what_a_file_system_refuses_to_show_is_listed_and_the_capture_continues() {
+    // The links of another user's or a more privileged process can be listed, and not read.
+    let root = Path::new("/proc/1/ns");
+    let names = |readable: bool| {
+        let entries = fs::read_dir(root).into_iter().flatten().flatten();
+        let kept = entries.filter(|entry| fs::read_link(entry.path()).is_ok() == readable);
+        let mut names: Vec<_> = kept.map(|entry| entry.file_name().into_encoded_bytes()).collect();
+        names.sort();
+        names
+    };
+    let refused = names(false);
+    if refused.is_empty() {
+        println!("skipped: every link below /proc can be read here");
+        return;
+    }
+    let project = Project::new();
+    let captured =
+        capture(&project.objects, root, Timestamp(1), &project.options, &Progress::default()).unwrap();
+    assert_eq!(captured.unreadable().collect::<Vec<_>>(), refused);
+    assert_eq!(captured.counts.symlinks, names(true).len() as u64);
+}
+
+#[test]
+fn only_what_this_process_lacks_ends_a_capture() {
+    use rustix::io::Errno;
+    for error in
+        [Errno::ACCESS, Errno::PERM, Errno::IO, Errno::STALE, Errno::NOTCONN, Errno::SRCH, Errno::OVERFLOW]
+    {
+        assert!(!super::look::is_ours(error), "{error}");
+    }
+    for error in [Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
+        assert!(super::look::is_ours(error), "{error}");
+    }
+}

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use super::cache::{Cache, Key, Line, Maker, Old, Record, Seen};
 use super::file::{self, Outcome, Subject};
 use super::found::Found;
-use super::look::{IGNORE_FILE, Looker, ignore_file, own_files};
+use super::look::{IGNORE_FILE, Looker, ignore_file, is_ours, own_files};
 use super::rules::{Level, Rules};
 use super::{Options, Progress, pool};
 use crate::objects::{Objects, Writer};
@@ -120,7 +120,9 @@ impl<'w> Walk<'w> {
     pub(crate) fn root(&self, fd: OwnedFd, old: u64) -> Result<Visited> {
         let old = self.cache.map(|_| old);
         let place = Place { fd, path: Vec::new(), above: self.rules.top(), is_ignored: false, old };
-        pool::run(|| self.visit(&place))
+        pool::run(|| self.visit(&place))?
+            .ok_or_else(|| io::Error::from(Errno::IO))
+            .while_doing(|| format!("reading {}", self.root.display()))
     }
 
     /// What was found, sorted, and whether anything differs from the last cache.
@@ -135,9 +137,12 @@ impl<'w> Walk<'w> {
         format!("reading {}", self.root.join(path_from_bytes(&join(&place.path, name))).display())
     }
 
-    fn visit(&self, place: &Place) -> Result<Visited> {
-        let doing = || format!("reading {}", self.root.join(path_from_bytes(&place.path)).display());
-        let key = fstat(&place.fd).map(|s| Key::of(&s)).map_err(io::Error::from).while_doing(doing)?;
+    /// Walks a directory and all below it; `None` for one whose names cannot be read to their end: a list that breaks off would be
+    /// evidence for names that it lacks.
+    fn visit(&self, place: &Place) -> Result<Option<Visited>> {
+        let Some(key) = self.readable(place, fstat(&place.fd))?.map(|stat| Key::of(&stat)) else {
+            return Ok(None);
+        };
         let old = place.old.and_then(|at| self.cache?.record(at));
         let record = old.as_ref().map(|old| &old.record);
         let has_same_names = record.is_some_and(|record| record.trusted && record.key == key);
@@ -151,13 +156,14 @@ impl<'w> Walk<'w> {
         if let Some(old) = old.as_ref().filter(|_| is_as_it_was)
             && self.holds_only_what_it_held(place, &old.record)
         {
-            return self.stay(place, old);
+            return self.stay(place, old).map(Some);
         }
         let listed;
         let names: Vec<&[u8]> = if is_as_it_was {
             lines.iter().map(|line| line.name).collect()
         } else {
-            listed = list(&place.fd).while_doing(doing)?;
+            let Some(names) = self.readable(place, list(&place.fd))? else { return Ok(None) };
+            listed = names;
             listed.iter().map(Vec::as_slice).collect()
         };
         let has_side_files = names.iter().any(|n| DATABASE_SIDE_SUFFIXES.iter().any(|end| n.ends_with(end)));
@@ -184,7 +190,17 @@ impl<'w> Walk<'w> {
             hash: Hash::default(),
             lines,
         };
-        self.keep(place, old.as_ref(), new)
+        self.keep(place, old.as_ref(), new).map(Some)
+    }
+
+    /// What was read of a directory; `None` where its file system refuses. The root must be readable.
+    fn readable<T>(&self, place: &Place, read: std::result::Result<T, Errno>) -> Result<Option<T>> {
+        match read {
+            Err(e) if place.path.is_empty() || is_ours(e) => Err(io::Error::from(e)).while_doing(|| {
+                format!("reading {}", self.root.join(path_from_bytes(&place.path)).display())
+            }),
+            read => Ok(read.ok()),
+        }
     }
 
     /// Whether every name is a file or link that was trusted and did not change: then there is nothing to judge or to read.
@@ -242,12 +258,15 @@ impl<'w> Walk<'w> {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let fd = match openat(&place.fd, name, flags, Mode::empty()) {
                     Ok(fd) => fd,
-                    Err(Errno::ACCESS | Errno::PERM) => return Ok(Some(passed(Reason::Unreadable))),
                     Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+                    Err(e) if !is_ours(e) => return Ok(Some(passed(Reason::Unreadable))),
                     Err(e) => return Err(io::Error::from(e)).while_doing(|| self.reading(place, name)),
                 };
                 let below = Place { fd, path, above: level.clone(), is_ignored: *is_ignored, old: *old };
-                self.visit(&below).map(|Visited { hash, at }| Some((Seen::Directory { hash, at }, false)))
+                Ok(match self.visit(&below)? {
+                    Some(Visited { hash, at }) => Some((Seen::Directory { hash, at }, false)),
+                    None => Some(passed(Reason::Unreadable)),
+                })
             }
         }
     }
@@ -372,7 +391,7 @@ pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// The names in a directory, in byte order.
-fn list(fd: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
+fn list(fd: &OwnedFd) -> std::result::Result<Vec<Vec<u8>>, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(fd)? {
         let entry = entry?;
