@@ -7,6 +7,7 @@ pub mod diff;
 pub mod git;
 pub mod lock;
 pub mod manifest;
+mod names;
 pub mod objects;
 pub mod record;
 pub mod restore;

@@ -22,6 +22,7 @@ use rustix::process::geteuid;
 
 use self::access::{OpenedUp, Temporary, is_same};
 use self::found::{found, stat_of};
+use crate::names::is_like_git;
 
 mod access;
 mod found;
@@ -51,9 +52,8 @@ const LIST: u32 = 0o700;
 ///
 /// Errors: `corrupt`.
 pub fn check_path(path: &[u8]) -> Result<()> {
-    let is_possible = |part: &[u8]| {
-        !matches!(part, b"" | b"." | b"..") && !part.eq_ignore_ascii_case(b".git") && part.len() <= 255
-    };
+    let is_possible =
+        |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !is_like_git(part) && part.len() <= 255;
     if !path.contains(&0) && path.split(|b| *b == b'/').all(is_possible) {
         return Ok(());
     }

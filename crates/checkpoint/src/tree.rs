@@ -28,10 +28,12 @@ pub enum Reason {
     Git,
     /// The store itself, or a temporary file of a restore.
     Store,
+    /// A name that some file system takes for `.git`.
+    GitName,
 }
 
 impl Reason {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Ignored,
         Self::Secret,
         Self::Oversize,
@@ -40,6 +42,7 @@ impl Reason {
         Self::Database,
         Self::Git,
         Self::Store,
+        Self::GitName,
     ];
 
     /// The text in JSON.
@@ -53,12 +56,13 @@ impl Reason {
             Self::Database => "database",
             Self::Git => "git",
             Self::Store => "store",
+            Self::GitName => "git_name",
         }
     }
 
     /// Whether the checkpoint lacks something that its user may expect in it.
     pub fn is_a_gap(self) -> bool {
-        matches!(self, Self::Secret | Self::Oversize | Self::Special | Self::Unreadable)
+        matches!(self, Self::Secret | Self::Oversize | Self::Special | Self::Unreadable | Self::GitName)
     }
 
     pub(crate) fn byte(self) -> u8 {
@@ -319,7 +323,7 @@ mod tests {
             }),
             any::<Vec<u8>>().prop_map(Node::Symlink),
             any::<[u8; 32]>().prop_map(Node::Directory),
-            (0..8_u8).prop_map(|b| Node::Passed(Reason::of_byte(b).unwrap())),
+            (0..9_u8).prop_map(|b| Node::Passed(Reason::of_byte(b).unwrap())),
         ]
     }
 

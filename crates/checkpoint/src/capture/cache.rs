@@ -14,7 +14,7 @@ use rustix::fs::Stat;
 use super::rules::number_of;
 use crate::tree::{Encoded, Encoder, Node, Reader, Reason};
 
-const MAGIC: &[u8; 8] = b"icstat02";
+const MAGIC: &[u8; 8] = b"icstat03";
 
 /// How long something must have been left alone to be trusted, in nanoseconds.
 const SETTLED: i64 = 2_000_000_000;

@@ -16,6 +16,7 @@ use super::Options;
 use super::cache::{Key, Line, Seen};
 use super::rules::{Level, Verdict, looks_secret, rules_in};
 use super::walk::{Place, TEMPORARY, Todo, Walk, join};
+use crate::names::is_like_git;
 use crate::objects::Objects;
 use crate::tree::Reason;
 
@@ -39,6 +40,9 @@ impl Looker<'_, '_> {
         };
         if name == b".git" {
             return Ok(pass(Reason::Git));
+        }
+        if is_like_git(name) {
+            return Ok(pass(Reason::GitName));
         }
         if name.starts_with(TEMPORARY) {
             return Ok(pass(Reason::Store));

@@ -75,7 +75,7 @@ fn names(directory: &Path) -> Vec<Vec<u8>> {
 #[test]
 fn impossible_paths_are_refused_everywhere() {
     let long = vec![b'x'; 256];
-    let paths: [&[u8]; 16] = [
+    let paths: [&[u8]; 19] = [
         b"",
         b"/",
         b"/etc/passwd",
@@ -90,6 +90,9 @@ fn impossible_paths_are_refused_everywhere() {
         b".git",
         b"a/.GIT/config",
         b".gIt/hooks/pre-commit",
+        b"GIT~1/config",
+        b"a/.git./config",
+        b".g\xe2\x80\x8cit/config",
         b"nul\0here",
         &long,
     ];
