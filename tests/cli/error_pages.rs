@@ -64,6 +64,7 @@ const SCENES: &[Scene] = &[
     },
     Scene { code: "event_not_found", before: short, call: "events redact 99 --reason 'a token was pasted'" },
     Scene { code: "cursor_not_found", before: short, call: "events cursor reset notifier" },
+    Scene { code: "consumer_failed", before: short, call: "events tail --cursor notifier --each 'exit 7'" },
     Scene { code: "ambiguous_id", before: same_end, call: "run status abcdef01" },
     Scene { code: "ambiguous_run", before: two_runs, call: "run status @" },
     Scene { code: "rollback_not_found", before: rolled_back, call: "rollback show 7f3a9c21" },

@@ -8,6 +8,7 @@ mod bad_paths;
 mod compensation;
 mod completions;
 mod config;
+mod consumers;
 mod cursors;
 mod error_pages;
 mod forms;

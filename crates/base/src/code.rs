@@ -94,6 +94,8 @@ codes! {
     AgentFinished = "agent_finished", No;
     /// A hard gate does not hold.
     GateBlocked = "gate_blocked", No;
+    /// A consumer's command did not end well; its event is left.
+    ConsumerFailed = "consumer_failed", No;
     /// The run does not advance by itself.
     Paused = "paused", No;
     /// The run is completed, cancelled or failed.

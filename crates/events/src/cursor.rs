@@ -26,6 +26,66 @@ pub fn position(snapshot: &Snapshot<'_>, name: &Label, run_id: Option<&RunId>) -
     Ok(found.unwrap_or(0))
 }
 
+/// Makes a cursor that stands before the first event, unless it is there already.
+pub fn create(tx: &Transaction<'_>, now: Timestamp, name: &Label, run_id: Option<&RunId>) -> Result<()> {
+    tx.execute(
+        "INSERT INTO event_cursors (name, scope, seq, updated_at) VALUES ($1, $2, 0, $3) \
+         ON CONFLICT (name, scope) DO NOTHING",
+        &[&name.as_str(), &scope(run_id), &now.millis()],
+    )?;
+    Ok(())
+}
+
+/// Whether there is such a cursor.
+pub fn exists(snapshot: &Snapshot<'_>, name: &Label, run_id: Option<&RunId>) -> Result<bool> {
+    let sql = "SELECT 1 FROM event_cursors WHERE name = $1 AND scope = $2";
+    let found = snapshot.query_opt(sql, &[&name.as_str(), &scope(run_id)], |row| row.get::<i64>(0))?;
+    Ok(found.is_some())
+}
+
+/// Moves a cursor to `seq` because its consumer says that it has handled everything up to there, and returns it.
+///
+/// Errors: `cursor_not_found`; `invalid_value` if `seq` lies beyond the last event, or before the cursor and not `back`.
+pub fn commit(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    name: &Label,
+    run_id: Option<&RunId>,
+    (seq, back): (Seq, bool),
+) -> Result<Cursor> {
+    if !exists(tx, name, run_id)? {
+        return Err(not_found(name));
+    }
+    let (head, _) = crate::head(tx)?;
+    let at = position(tx, name, run_id)?;
+    if seq > head {
+        // A cursor beyond the head would pass over events that are yet to happen.
+        return Err(out_of_range(
+            seq,
+            &format!("The last event is {head}."),
+            "commit the last event that you handled",
+        ));
+    }
+    if seq < at && !back {
+        return Err(out_of_range(
+            seq,
+            &format!("The cursor {:?} is at {at} already.", name.as_str()),
+            "to handle events again: --back",
+        ));
+    }
+    tx.execute_one(
+        "UPDATE event_cursors SET seq = $1, updated_at = $2 WHERE name = $3 AND scope = $4",
+        &[&seq, &now.millis(), &name.as_str(), &scope(run_id)],
+    )?;
+    Ok(Cursor { name: name.as_str().to_owned(), run_id: run_id.cloned(), seq, updated_at: now })
+}
+
+fn out_of_range(seq: Seq, why: &str, hint: &str) -> Diagnosis {
+    Diagnosis::new(Code::InvalidValue, format!("{why} The cursor cannot move to {seq}."))
+        .hint(hint.to_owned())
+        .detail("value", seq)
+}
+
 /// Moves a cursor forward to `seq`; it never moves back here.
 pub fn advance_to(
     tx: &Transaction<'_>,
@@ -64,13 +124,14 @@ pub fn reset(tx: &Transaction<'_>, now: Timestamp, name: &Label) -> Result<Vec<C
         from_row,
     )?;
     if cursors.is_empty() {
-        return Err(Diagnosis::new(
-            Code::CursorNotFound,
-            format!("There is no cursor named {:?}.", name.as_str()),
-        )
-        .hint("see: ic events cursor list"));
+        return Err(not_found(name));
     }
     Ok(cursors)
+}
+
+fn not_found(name: &Label) -> Diagnosis {
+    Diagnosis::new(Code::CursorNotFound, format!("There is no cursor named {:?}.", name.as_str()))
+        .hint("see: ic events cursor list")
 }
 
 fn from_row(row: &Row<'_>) -> Result<Cursor> {

@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     Usage,
     /// Partly done: the report on stdout names what is left.
     Partly,
+    /// Ended by Ctrl-C or a request to end, in good order: what was left can be done by the same call.
+    Interrupted,
 }
 
 impl Exit {
@@ -26,6 +28,8 @@ impl Exit {
             Self::Failure => 2,
             Self::Usage => 3,
             Self::Partly => 4,
+            // 128 and the number of SIGINT, as shells report it.
+            Self::Interrupted => 130,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_ops::checkpoint::{self, Settings, Workspace};
@@ -63,6 +63,11 @@ impl Session {
     /// How the ledger is opened.
     pub(crate) fn options(&self) -> OpenOptions {
         self.options
+    }
+
+    /// How long what another process holds is waited for.
+    pub(crate) fn busy_timeout(&self) -> Duration {
+        self.options.busy_timeout
     }
 
     /// The configuration file that the environment names, from the working directory.

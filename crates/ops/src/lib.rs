@@ -9,6 +9,7 @@ pub mod checkpoint;
 mod closed;
 pub mod compensation;
 pub mod config;
+pub mod consume;
 pub mod dispatch;
 pub mod history;
 mod home;

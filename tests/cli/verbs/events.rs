@@ -30,6 +30,17 @@ fn cursor_list() {
 }
 
 #[test]
+fn cursor_commit() {
+    Page::of("ic events cursor commit", with_cursor)
+        .does("events cursor commit notifier 2")
+        .does("events cursor commit notifier 1 --back")
+        .refuses("events cursor commit notifier 0", 3, "invalid_value")
+        .refuses("events cursor commit notifier 99", 3, "invalid_value")
+        .refuses("events cursor commit nobody 1", 3, "cursor_not_found")
+        .ends();
+}
+
+#[test]
 fn cursor_reset() {
     Page::of("ic events cursor reset", with_cursor)
         .does("events cursor reset notifier")

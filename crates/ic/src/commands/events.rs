@@ -14,7 +14,7 @@ use crate::session::Session;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Tail(tail::Tail),
-    /// Durable positions of consumers: list, reset
+    /// Durable positions of consumers: list, commit, reset
     #[command(subcommand)]
     Cursor(cursor::Verb),
     Verify(verify::Verify),

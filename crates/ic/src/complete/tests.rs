@@ -192,6 +192,7 @@ const OWN: &[&str] = &[
     "metadata_merge",
     "model",
     "name",
+    "each",
     "older_than",
     "output",
     "phases",

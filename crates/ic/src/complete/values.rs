@@ -67,8 +67,10 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
         (_, "expect_phase") => Kind::ExpectedPhase,
         (_, "phase" | "to_phase") => Kind::Phase,
         (["compensation", "run"], "step" | "skip") | (["rollback", "resume"], "skip_effect") => Kind::Step,
-        (["events", "tail"], "cursor") | (["events", "cursor", "reset"], "name") => Kind::Cursor,
-        (["events", "tail"], "since") | (["events", "redact"], "seq") => Kind::Event,
+        (["events", "tail"], "cursor") | (["events", "cursor", _], "name") => Kind::Cursor,
+        (["events", "tail"], "since") | (["events", "redact"] | ["events", "cursor", _], "seq") => {
+            Kind::Event
+        }
         (["run", "create"], "gates") => Kind::InlineOrFile,
         (["compensation", "add"], "command") => Kind::File,
         _ if is_directory => Kind::Directory,

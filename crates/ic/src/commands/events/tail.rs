@@ -1,18 +1,21 @@
 //! `ic events tail`
 
+use std::io;
 use std::time::Duration;
 
 use clap::Args;
-use ic_base::{Label, Result, RunId, Seq};
-use ic_events::cursor;
+use ic_base::{Code, Diagnose, Diagnosis, Label, Result, RunId, Seq};
+use ic_events::{Event, cursor};
 use ic_ops::Kernel;
+use ic_ops::consume::{self, Delivery, End, Held};
 
 use crate::exit::Exit;
 use crate::format::Format;
 use crate::json::EventJson;
-use crate::output::{List, Written};
+use crate::output::{List, Written, escape_controls};
 use crate::render;
 use crate::session::Session;
+use crate::signals;
 
 /// How often a follower looks for news.
 const POLL: Duration = Duration::from_millis(100);
@@ -21,14 +24,21 @@ const STEP: i64 = 1_000;
 
 /// Print events, oldest first: the newest ones, or what follows a position.
 ///
-/// With --cursor the position is kept under a name: it moves only after what it covers was written, and never expires,
-/// so that a consumer loses nothing (it may see something again after a crash).
+/// With --cursor the position is kept under a name, for ever. Printed counts as seen: the cursor moves once the lines are
+/// written, and a reader that dies later has lost them. To lose no event, let --each run a command for each: the cursor moves
+/// past an event when its command ends with 0. A failure ends with exit 1; --follow tries again after 1 s, then 2 s, 4 s, up to
+/// a minute. Ctrl-C lets the running command end and leaves its event, so a command may see an event again. Or read with
+/// --peek, and say yourself what you have handled: ic events cursor commit.
+///
+/// The command is run by sh -c in the project, with the event as JSON on standard input, its number in `IC_EVENT_SEQ` and
+/// its type in `IC_EVENT_TYPE`. A cursor has one consumer at a time; a second one is busy.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic events tail                                   # the newest 100 of all runs
   ic events tail @ --limit 20
-  ic events tail --all --cursor notifier --format jsonl | ./notify.sh
-  ic events tail @ --follow")]
+  ic events tail @ --follow
+  ic events tail @ --cursor notifier --each ./notify.sh --follow
+  ic events tail --cursor loop --peek --format jsonl   # then: cursor commit")]
 pub(crate) struct Tail {
     /// The run [default: all runs]
     run: Option<String>,
@@ -47,6 +57,12 @@ pub(crate) struct Tail {
     /// What follows the position kept under this name
     #[arg(long, value_name = "NAME", conflicts_with = "since")]
     cursor: Option<String>,
+    /// Run CMD for each event; the cursor moves past it when CMD ends with 0
+    #[arg(long, value_name = "CMD", requires = "cursor", conflicts_with = "peek")]
+    each: Option<String>,
+    /// Leave the cursor where it is; see: ic events cursor commit
+    #[arg(long, requires = "cursor")]
+    peek: bool,
 }
 
 impl Tail {
@@ -57,12 +73,23 @@ impl Tail {
             Some(reference) => Some(kernel.read(|snapshot| kernel.run(snapshot, reference))?.id),
             None => None,
         };
+        if let (Some(name), Some(command)) = (&cursor, &self.each) {
+            return self.deliver(session, &kernel, (name.clone(), run_id), command);
+        }
         if self.follow && session.output.format == Format::Json {
             // A document that never ends is no document.
             session.output.format = Format::Jsonl;
         }
+        let held = match &cursor {
+            Some(name) if self.peek => {
+                consume::register(&kernel, name, run_id.as_ref())?;
+                None
+            }
+            Some(name) => Some(Held::take(&kernel, name.clone(), run_id.clone(), session.busy_timeout())?),
+            None => None,
+        };
         let mut tail =
-            Position { kernel: &kernel, run_id, cursor, left: self.limit.unwrap_or(i64::MAX), at: 0 };
+            Position { kernel: &kernel, run_id, cursor, held, left: self.limit.unwrap_or(i64::MAX), at: 0 };
         let mut list = session.output.begin_list();
         tail.at = kernel.read(|snapshot| match (&tail.cursor, self.since) {
             (Some(name), _) => cursor::position(snapshot, name, tail.run_id.as_ref()),
@@ -89,6 +116,42 @@ impl Tail {
         }
         Ok(Exit::Done)
     }
+
+    /// Prints nothing of its own: standard output belongs to the command.
+    fn deliver(
+        &self,
+        session: &Session,
+        kernel: &Kernel,
+        (name, run_id): (Label, Option<RunId>),
+        command: &str,
+    ) -> Result<Exit> {
+        if command.trim().is_empty() {
+            return Err(Diagnosis::new(Code::InvalidValue, "--each needs a command.")
+                .hint("as in: --each './notify.sh'")
+                .detail("value", "--each"));
+        }
+        let held = Held::take(kernel, name, run_id, session.busy_timeout())?;
+        let interrupted = signals::interrupted()?;
+        let delivery = Delivery { command, limit: self.limit, follow: self.follow, interrupted };
+        let end = consume::deliver(kernel, &held, &delivery, encode, |failure, delay| {
+            let delay = humantime::format_duration(delay);
+            session.output.warn(&format!("{} It is tried again in {delay}.", failure.message()));
+        })?;
+        Ok(match end {
+            End::Done => Exit::Done,
+            End::Interrupted => Exit::Interrupted,
+        })
+    }
+}
+
+/// An event as it stands on a command's standard input: one line, as `--format jsonl` prints it.
+fn encode(event: &Event) -> Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(&EventJson::new(event, false))
+        .map_err(io::Error::from)
+        .while_doing(|| format!("writing event {} as JSON", event.seq))?;
+    escape_controls(&mut line);
+    line.push(b'\n');
+    Ok(line)
 }
 
 /// How far a tail has printed.
@@ -96,6 +159,8 @@ struct Position<'k> {
     kernel: &'k Kernel,
     run_id: Option<RunId>,
     cursor: Option<Label>,
+    /// The right to move the cursor; without it, it stays where it is.
+    held: Option<Held>,
     left: i64,
     at: Seq,
 }
@@ -128,8 +193,6 @@ impl Position<'_> {
     }
 
     fn keep(&self) -> Result<()> {
-        let Some(name) = &self.cursor else { return Ok(()) };
-        let now = self.kernel.context.now();
-        self.kernel.ledger.write(|tx| cursor::advance_to(tx, now, name, self.run_id.as_ref(), self.at))
+        self.held.as_ref().map_or(Ok(()), |held| held.advance_to(self.kernel, self.at))
     }
 }

@@ -1,0 +1,259 @@
+//! Consumers of events: who holds a cursor, and the delivery of events to a command.
+//!
+//! ```text
+//!   next event ──► command ──► exit 0 ──► cursor moves past it ──► next event
+//!                     │
+//!                     └─ anything else, or the death of `ic` at any moment: the cursor stays before it
+//! ```
+//!
+//! The cursor moves after the command ended and in a transaction of its own, so every event is delivered at least once,
+//! in order; twice if `ic` dies between the two. A cursor has one consumer at a time: a lock that the operating system
+//! ends with its holder, so that a consumer that was killed never blocks the next.
+
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ic_base::{Code, Diagnose, Diagnosis, Label, Result, RunId, Seq};
+use ic_events::{Event, cursor};
+use ic_store::path_bytes;
+use rustix::fs::{MemfdFlags, memfd_create};
+use sha2::{Digest, Sha256};
+
+use crate::Kernel;
+
+/// How long a follower waits after a first failure; twice as long after each further one.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+/// A consumer that was mended hears of it within a minute.
+const LONGEST_DELAY: Duration = Duration::from_mins(1);
+/// How often a follower looks for news, and a waiting one whether it is interrupted.
+const POLL: Duration = Duration::from_millis(100);
+
+/// A cursor and the right to move it, until it is dropped.
+#[derive(Debug)]
+pub struct Held {
+    name: Label,
+    run_id: Option<RunId>,
+    _file: File,
+}
+
+impl Held {
+    /// Takes the cursor of this name and scope. Errors: `busy` while another consumer has it past the timeout.
+    pub fn take(kernel: &Kernel, name: Label, run_id: Option<RunId>, timeout: Duration) -> Result<Self> {
+        let directory = kernel.store().join("cursors");
+        let doing = || format!("locking the cursor {:?}", name.as_str());
+        DirBuilder::new().recursive(true).mode(0o700).create(&directory).while_doing(doing)?;
+        // Ledgers that share a directory have cursors of their own.
+        let mut digest = Sha256::new();
+        for part in [
+            path_bytes(kernel.ledger.path()),
+            name.as_str().as_bytes(),
+            run_id.as_ref().map_or("", RunId::as_str).as_bytes(),
+        ] {
+            digest.update(part);
+            digest.update([0]);
+        }
+        let path = directory.join(&ic_events::hex(&digest.finalize().into())[..32]);
+        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(path);
+        let file = file.while_doing(doing)?;
+        let started = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { name, run_id, _file: file }),
+                Err(TryLockError::WouldBlock) if started.elapsed() < timeout => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                Err(TryLockError::WouldBlock) => return Err(is_held(&name)),
+                Err(TryLockError::Error(e)) => return Err(e).while_doing(doing),
+            }
+        }
+    }
+
+    /// Where it stands.
+    pub fn position(&self, kernel: &Kernel) -> Result<Seq> {
+        kernel.read(|snapshot| cursor::position(snapshot, &self.name, self.run_id.as_ref()))
+    }
+
+    /// Moves it forward past `seq`. A dispatch that was rolled back may still consume: the record is nobody's work.
+    pub fn advance_to(&self, kernel: &Kernel, seq: Seq) -> Result<()> {
+        let now = kernel.context.now();
+        kernel.ledger.write(|tx| cursor::advance_to(tx, now, &self.name, self.run_id.as_ref(), seq))
+    }
+}
+
+fn is_held(name: &Label) -> Diagnosis {
+    Diagnosis::new(Code::Busy, format!("Another consumer reads with the cursor {:?}.", name.as_str()))
+        .hint("give each consumer a cursor of its own, or wait longer with --busy-timeout")
+        .detail("cursor", name.as_str())
+}
+
+/// What is to be delivered, and to what.
+#[derive(Debug, Clone)]
+pub struct Delivery<'a> {
+    /// Run by `sh -c` in the project, once for each event.
+    pub command: &'a str,
+    /// At most so many events; `None`: all.
+    pub limit: Option<i64>,
+    /// Wait for events to come, and try a failed delivery again.
+    pub follow: bool,
+    /// Set from elsewhere: the running command ends, its event is left, and no other begins.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// How a delivery ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Everything that was asked for was delivered.
+    Done,
+    /// It was interrupted; the next delivery begins with the event that was left.
+    Interrupted,
+}
+
+/// Delivers what follows a cursor to a command: the event, as `encode` writes it, on its standard input.
+///
+/// `failed` hears of each failure that is tried again, and after how long. Errors: `consumer_failed` if the command does not
+/// end with 0 and nothing is tried again: the cursor stays before that event.
+pub fn deliver(
+    kernel: &Kernel,
+    held: &Held,
+    delivery: &Delivery<'_>,
+    encode: impl Fn(&Event) -> Result<Vec<u8>>,
+    mut failed: impl FnMut(&Diagnosis, Duration),
+) -> Result<End> {
+    let is_interrupted = || delivery.interrupted.load(Ordering::SeqCst);
+    // From now on it is listed, and can be committed or reset by name.
+    register(kernel, &held.name, held.run_id.as_ref())?;
+    let mut at = held.position(kernel)?;
+    let mut left = delivery.limit.unwrap_or(i64::MAX);
+    let mut delay = FIRST_DELAY;
+    while left > 0 && !is_interrupted() {
+        // Read before the event is looked for: what is recorded in between changes it again.
+        let version = if delivery.follow { Some(kernel.ledger.data_version()?) } else { None };
+        let Some(event) = next(kernel, held.run_id.as_ref(), at)? else {
+            if !delivery.follow {
+                return Ok(End::Done);
+            }
+            wait_for_news(kernel, version, &is_interrupted)?;
+            continue;
+        };
+        let status = hand_over(kernel, delivery.command, &event, &encode(&event)?)?;
+        if is_interrupted() {
+            break;
+        }
+        if status.success() {
+            held.advance_to(kernel, event.seq)?;
+            (at, left, delay) = (event.seq, left - 1, FIRST_DELAY);
+            continue;
+        }
+        let failure = failure(&held.name, &event, status);
+        if !delivery.follow {
+            return Err(failure);
+        }
+        failed(&failure, delay);
+        pause(delay, &is_interrupted);
+        delay = LONGEST_DELAY.min(delay * 2);
+    }
+    Ok(if left == 0 { End::Done } else { End::Interrupted })
+}
+
+fn next(kernel: &Kernel, run_id: Option<&RunId>, at: Seq) -> Result<Option<Event>> {
+    let mut found = None;
+    kernel.read(|snapshot| {
+        ic_events::each_since(snapshot, run_id, at, 1, |event| {
+            found = Some(event);
+            Ok(std::ops::ControlFlow::Continue(()))
+        })
+    })?;
+    Ok(found)
+}
+
+/// Runs the command with the event on its standard input, and waits for its end.
+fn hand_over(kernel: &Kernel, command: &str, event: &Event, text: &[u8]) -> Result<ExitStatus> {
+    let doing = || "running the command of --each".to_owned();
+    // In memory, and whole before the command begins: it may read all of it, a part or nothing without holding anybody up.
+    let memory = memfd_create("ic-event", MemfdFlags::CLOEXEC).map_err(io::Error::from).while_doing(doing)?;
+    let mut input = File::from(memory);
+    input.write_all(text).and_then(|()| input.rewind()).while_doing(doing)?;
+    Command::new("sh")
+        .arg("-c")
+        .arg(command)
+        .current_dir(&kernel.project.root)
+        .env("IC_EVENT_SEQ", event.seq.to_string())
+        .env("IC_EVENT_TYPE", &event.event_type)
+        .stdin(input)
+        // A group of its own, so that Ctrl-C at the terminal reaches `ic` alone: the command ends as it would have.
+        .process_group(0)
+        .status()
+        .while_doing(doing)
+}
+
+fn failure(name: &Label, event: &Event, status: ExitStatus) -> Diagnosis {
+    let how = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit status {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "did not end well".to_owned(),
+    };
+    Diagnosis::new(
+        Code::ConsumerFailed,
+        format!("The command {how} on event {}; the cursor stays before it.", event.seq),
+    )
+    .hint(format!(
+        "run it again once the command works; to pass over the event: ic events cursor commit {} {}",
+        ic_base::shell_word(name.as_str()),
+        event.seq
+    ))
+    .detail("seq", event.seq)
+    .detail("exit_status", status.code())
+    .detail("signal", status.signal())
+}
+
+/// Sleeps until the ledger is no longer at `version`, or the interruption.
+fn wait_for_news(kernel: &Kernel, version: Option<i64>, is_interrupted: &impl Fn() -> bool) -> Result<()> {
+    while !is_interrupted() && Some(kernel.ledger.data_version()?) == version {
+        std::thread::sleep(POLL);
+    }
+    Ok(())
+}
+
+fn pause(delay: Duration, is_interrupted: &impl Fn() -> bool) {
+    let started = Instant::now();
+    while !is_interrupted() && started.elapsed() < delay {
+        std::thread::sleep(POLL.min(delay));
+    }
+}
+
+/// Says that everything up to `seq` was handled by a consumer with a loop of its own, and returns the cursor.
+///
+/// Errors: those of [`cursor::commit`], and `busy` while another consumer has the cursor.
+pub fn commit(kernel: &Kernel, held: &Held, seq: Seq, back: bool) -> Result<cursor::Cursor> {
+    let now = kernel.context.now();
+    kernel.ledger.write(|tx| cursor::commit(tx, now, &held.name, held.run_id.as_ref(), (seq, back)))
+}
+
+/// Resets every cursor of this name to before the first event, and returns them.
+///
+/// Errors: `cursor_not_found`, and `busy` while a consumer has one of them: it would move it forward again.
+pub fn reset(kernel: &Kernel, name: &Label, timeout: Duration) -> Result<Vec<cursor::Cursor>> {
+    let cursors = kernel.read(cursor::list)?;
+    // In the order of the list, so that two resets never wait for each other.
+    let of_name = cursors.into_iter().filter(|cursor| cursor.name == name.as_str());
+    let _held: Vec<Held> = of_name
+        .map(|cursor| Held::take(kernel, name.clone(), cursor.run_id, timeout))
+        .collect::<Result<_>>()?;
+    kernel.write(|tx, now| cursor::reset(tx, now, name))
+}
+
+/// Makes a cursor that a consumer only peeks with, so that it can be committed; one that is there is left as it is.
+pub fn register(kernel: &Kernel, name: &Label, run_id: Option<&RunId>) -> Result<()> {
+    // Asked first: a ledger that may only be read can still be peeked at.
+    if kernel.read(|snapshot| cursor::exists(snapshot, name, run_id))? {
+        return Ok(());
+    }
+    let now = kernel.context.now();
+    kernel.ledger.write(|tx| cursor::create(tx, now, name, run_id))
+}
