@@ -30,6 +30,11 @@ fn names(skipped: &[(String, String)]) -> Vec<&str> {
     skipped.iter().map(|(path, _)| path.as_str()).collect()
 }
 
+/// The paths of which something does not come back.
+fn not_kept(report: &serde_json::Value) -> Vec<String> {
+    told(report, "not_kept", "reason").into_iter().map(|(path, _)| path).collect()
+}
+
 fn fifo(path: &Path) {
     let made = rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0);
     made.expect("a fifo");
@@ -218,8 +223,9 @@ fn a_nested_repository_keeps_its_git_directory_in_every_direction() {
     fs::remove_dir_all(cli.root().join("tool/.git")).expect("no repository any more");
     write(&cli, "tool/main.c", "two");
     let without = create(&cli);
-    restore(&cli, &with);
+    let report = restore(&cli, &with);
     assert!(!cli.root().join("tool/.git").exists(), "what was not kept is not made up");
+    assert_eq!(not_kept(&report), ["tool"], "{report}");
     write(&cli, "tool/.git/HEAD", "ref: refs/heads/other");
     let report = restore(&cli, &without);
     assert_eq!(text(&cli.root().join("tool/.git/HEAD")), "ref: refs/heads/other", "{report}");
@@ -241,4 +247,34 @@ fn what_comes_into_being_after_the_plan_is_not_deleted_with_its_directory() {
     assert!(!late.exists());
     step(&cli, "undo");
     assert_eq!(text(&late), "made after the plan", "after the undo");
+}
+
+#[test]
+fn a_repository_inside_that_is_gone_comes_back_without_its_history_and_that_is_said() {
+    let cli = project();
+    for name in ["inner", "mod"] {
+        write(&cli, &format!("{name}/file"), "content");
+        write(&cli, &format!("{name}/.git/HEAD"), "ref: refs/heads/main");
+    }
+    let warned = |outcome: &ic_testkit::Outcome| outcome.stderr.contains("repository of its own");
+    let first = cli.run(["checkpoint", "create", "--format", "text"]);
+    assert!(warned(&first), "the first capture warns: {first:?}");
+    let id = create(&cli);
+    assert!(!warned(&cli.run(["checkpoint", "create", "--format", "text"])), "and no other one");
+    assert_eq!(not_kept(&restore(&cli, &id)), Vec::<String>::new());
+    for name in ["inner", "mod"] {
+        fs::remove_dir_all(cli.root().join(name)).expect("it goes");
+    }
+    let preview = cli.json(["checkpoint", "restore", &id, "--dry-run", "--json"]);
+    assert_eq!(not_kept(&preview), ["inner", "mod"], "{preview}");
+    let only = cli.json(["checkpoint", "restore", &id, "--path", "inner", "--dry-run", "--json"]);
+    assert_eq!(not_kept(&only), ["inner"], "{only}");
+    let text_of = cli.ok(["checkpoint", "restore", &id, "--dry-run", "--format", "text"]);
+    assert!(text_of.contains("Not kept (2)"), "{text_of}");
+    let done = cli.ok(["checkpoint", "restore", &id, "--yes", "--format", "text"]);
+    assert!(done.contains(", but not all that it was.") && done.contains("Not kept (2)"), "{done}");
+    assert!(cli.root().join("mod/file").exists() && !cli.root().join("mod/.git").exists());
+    // The files are as they were, the repository is not: there is nothing to do, and that is not all.
+    let again = cli.ok(["checkpoint", "restore", &id, "--yes", "--format", "text"]);
+    assert!(again.contains("Not kept (2)"), "{again}");
 }

@@ -1,5 +1,7 @@
 //! What a walk found.
 
+use ic_events::Hash;
+
 use super::Counts;
 use super::cache::{Cache, Maker, Record, Seen};
 use super::walk::join;
@@ -57,4 +59,17 @@ impl Found {
         self.skipped.append(&mut left.skipped);
         self.nested_git.append(&mut left.nested_git);
     }
+}
+
+/// Adds a directory and all below it to what was found, as a cache has them; `None` where a record is missing.
+pub(crate) fn leave(cache: &Cache, path: &[u8], at: u64, found: &mut Found) -> Option<Hash> {
+    let old = cache.record(at)?;
+    found.count(path, &old.record);
+    found.maker.keep(&old);
+    for line in &old.record.lines {
+        if let Seen::Directory { at, .. } = line.seen {
+            leave(cache, &join(path, line.name), at, found)?;
+        }
+    }
+    Some(old.record.hash)
 }

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::cache::{Cache, Key, Line, Maker, Old, Record, Seen};
 use super::file::{self, Outcome, Subject};
-use super::found::Found;
+use super::found::{Found, leave};
 use super::look::{IGNORE_FILE, Looker, ignore_file, is_ours, own_files};
 use super::rules::{Level, Rules};
 use super::{Options, Progress, pool};
@@ -357,19 +357,6 @@ impl<'w> Walk<'w> {
     fn found(&self) -> MutexGuard<'_, Found> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Adds a directory and all below it to what was found, as a cache has them; `None` where a record is missing.
-fn leave(cache: &Cache, path: &[u8], at: u64, found: &mut Found) -> Option<Hash> {
-    let old = cache.record(at)?;
-    found.count(path, &old.record);
-    found.maker.keep(&old);
-    for line in &old.record.lines {
-        if let Seen::Directory { at, .. } = line.seen {
-            leave(cache, &join(path, line.name), at, found)?;
-        }
-    }
-    Some(old.record.hash)
 }
 
 /// Whether a path, what lies below it or what it lies in is among the touched.

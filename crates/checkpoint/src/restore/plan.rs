@@ -95,6 +95,9 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Paths that differ and are left alone, and why.
     pub skipped: Vec<(PathText, String)>,
+    /// What the target had at a path and does not come back with it, because no checkpoint holds it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_kept: Vec<(PathText, String)>,
     /// Directories that stay, hold a change and may not be written into, with their permission bits: they are opened up
     /// for a moment, and a restore that was killed in that moment gives them back what they had.
     #[serde(default)]
@@ -178,6 +181,9 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
             stuck = Some(path);
             continue;
         }
+        if let Some(repository) = lost_repository(difference) {
+            plan.not_kept.push((PathText(repository.to_vec()), NO_HISTORY.to_owned()));
+        }
         // Older checkpoints hold such names. None is ever written: the preview says so, not the failure of the real call.
         if after.as_ref().is_some_and(State::is_content) && goes_through_one_like_git(path) {
             skip(Reason::GitName.as_str());
@@ -212,6 +218,15 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
         }
     }
     plan
+}
+
+const NO_HISTORY: &str = "it was a repository of its own: its .git is in no checkpoint, so its history and branches do not come back";
+
+/// The directory that was a repository of its own when the target was taken, and is none now.
+fn lost_repository(difference: &Difference) -> Option<&[u8]> {
+    let is_git = |state: &Option<State>| matches!(state, Some(State::Passed(Reason::Git)));
+    let is_lost = is_git(&difference.after) && !is_git(&difference.before);
+    difference.path.strip_suffix(b"/.git").filter(|_| is_lost)
 }
 
 fn is_directory(state: &State) -> bool {

@@ -28,6 +28,8 @@ pub(crate) struct RestoreJson {
     changes: Vec<RestoreChangeJson>,
     conflicts: Vec<SkippedJson>,
     skipped: Vec<SkippedJson>,
+    /// What the checkpoint's tree had at a path and does not come back with it.
+    not_kept: Vec<SkippedJson>,
     failed: Vec<FailedJson>,
     git: Option<GitRestoreJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -80,6 +82,7 @@ impl From<&Report> for RestoreJson {
                 .collect(),
             conflicts: report.conflicts.iter().map(|c| because((&c.path, &c.reason))).collect(),
             skipped: report.plan.skipped.iter().map(|(path, reason)| because((path, reason))).collect(),
+            not_kept: report.plan.not_kept.iter().map(|(path, reason)| because((path, reason))).collect(),
             failed: report
                 .failed
                 .iter()

@@ -233,15 +233,26 @@ fn node(shown: &Shown) -> String {
     line
 }
 
+fn headline(report: &Report) -> String {
+    let target = styled(style::STRONG, report.target.id.short());
+    let but = if report.plan.not_kept.is_empty() { "" } else { ", but not all that it was" };
+    match report.status {
+        Status::UpToDate if but.is_empty() => {
+            format!("The tree is as checkpoint {target} has it; nothing to do.\n")
+        }
+        Status::UpToDate => format!("The tree is as checkpoint {target} has it{but}.\n"),
+        Status::Planned => format!("Restoring checkpoint {target} ({}) would:\n", report.strategy),
+        Status::Restored => format!("Restored checkpoint {target} ({}){but}.\n", report.strategy),
+        Status::Partial => format!("Restored checkpoint {target} ({}) in part.\n", report.strategy),
+    }
+}
+
 /// What a restore did, or would do.
 pub(crate) fn report(report: &Report) -> String {
-    let target = styled(style::STRONG, report.target.id.short());
-    let mut out = match report.status {
-        Status::UpToDate => return format!("The tree is as checkpoint {target} has it; nothing to do.\n"),
-        Status::Planned => format!("Restoring checkpoint {target} ({}) would:\n", report.strategy),
-        Status::Restored => format!("Restored checkpoint {target} ({}).\n", report.strategy),
-        Status::Partial => format!("Restored checkpoint {target} ({}) in part.\n", report.strategy),
-    };
+    let mut out = headline(report);
+    if report.status == Status::UpToDate && report.plan.not_kept.is_empty() {
+        return out;
+    }
     let steps = &report.plan.steps;
     let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
     if steps.is_empty() && !moves_git {
@@ -269,6 +280,7 @@ pub(crate) fn report(report: &Report) -> String {
     let conflicts: Vec<String> = report.conflicts.iter().map(|c| because((&c.path, &c.reason))).collect();
     section(&mut out, "Changed by somebody else", &conflicts);
     section(&mut out, "Left alone", &list(&report.plan.skipped));
+    section(&mut out, "Not kept", &list(&report.plan.not_kept));
     section(&mut out, "Failed", &list(&report.failed));
     let uncaptured = steps.iter().filter(|step| step.uncaptured).count();
     match (&report.safety_id, report.status) {

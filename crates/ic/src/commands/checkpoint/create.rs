@@ -16,7 +16,8 @@ use crate::session::Session;
 /// Capture the working tree as it is, and print the checkpoint's id.
 ///
 /// The whole tree is captured, whatever changed it; ignored files and likely secrets are left out. Exit 4 when a file
-/// could not be read: the checkpoint holds the rest, and names it.
+/// could not be read: the checkpoint holds the rest, and names it. Of repositories inside (submodules too) it holds the files, and
+/// not their `.git`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint create --name before-refactor

@@ -20,7 +20,8 @@ use crate::session::Session;
 /// Put the working tree back to a checkpoint.
 ///
 /// What is about to change is captured first, so that `ic checkpoint undo` brings it back. Only what differs is written;
-/// ignored files, and whatever the checkpoint left out, are never touched.
+/// ignored files, and whatever the checkpoint left out, are never touched. What was there and is in no checkpoint (the `.git` of
+/// repositories inside) is named as not kept.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint restore 3f9a12c4 --dry-run

@@ -184,6 +184,7 @@ fn files(tree: &Report) -> String {
     };
     list("CLASH", style::BAD, &mut tree.conflicts.iter().map(|c| (&c.path, &c.reason)));
     list("stays", style::DIM, &mut tree.plan.skipped.iter().map(|(path, why)| (path, why)));
+    list("is lost", style::BAD, &mut tree.plan.not_kept.iter().map(|(path, what)| (path, what)));
     list("failed", style::BAD, &mut tree.failed.iter().map(|(path, why)| (path, why)));
     match &tree.safety_id {
         Some(safety) => {
