@@ -7,4 +7,5 @@ mod limits;
 mod secrets;
 mod steps;
 mod terminal;
+mod tripwires;
 mod world;
