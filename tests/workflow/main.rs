@@ -9,4 +9,5 @@ mod order;
 mod output;
 mod pivot;
 mod statements;
+mod target;
 mod world;

@@ -82,14 +82,14 @@ impl Flow<'_> {
                 let first = table::first_dispatch(tx, owner, &step.id)?;
                 first.as_ref().unwrap_or(&dispatch.id).as_str().to_owned()
             };
-            let row = StepRow {
+            let mut row = StepRow {
                 step: step.id.clone(),
                 dispatch_id: Some(dispatch.id),
                 compensation_id,
                 log: Some(log.clone()),
                 ..self.running(old.as_ref(), checkpoint.as_ref())
             };
-            table::put_step(tx, now, owner, &row)?;
+            row.started = table::put_step(tx, now, owner, &row)?;
             Ok((row, key))
         })?;
         let job = self.job(at, &step, &row, key, log);
@@ -228,7 +228,7 @@ impl Flow<'_> {
             if let Some(id) = &row.dispatch_id {
                 dispatch::set_pid(tx, id, Some(identity.pid))?;
             }
-            table::put_step(tx, now, (&self.run.id, self.run.epoch), &row)
+            table::put_step(tx, now, (&self.run.id, self.run.epoch), &row).map(|_| ())
         })
     }
 }

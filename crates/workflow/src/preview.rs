@@ -56,7 +56,8 @@ pub fn preview(
     if !force && !is_being_taken_back(&run, &workflow) {
         refuse_to_overwrite(kernel, settings, &workflow, (&rows, true), strategy)?;
     }
-    let tree = match target(&workflow, &rows, strategy) {
+    let target = kernel.read(|snapshot| target(snapshot, &workflow, &rows, strategy))?;
+    let tree = match target {
         Some(target) if force && kernel.read(|s| record::get(s, &target))?.pruned_at.is_some() => None,
         Some(target) => {
             let request = RestoreRequest { dry_run: true, ..request(kernel, &target, strategy, force) };

@@ -95,9 +95,9 @@ impl Flow<'_> {
             })
             .collect();
         self.saga.write(|tx, now| {
-            passed
-                .iter()
-                .try_for_each(|(_, row)| table::put_step(tx, now, (&self.run.id, self.run.epoch), row))
+            passed.iter().try_for_each(|(_, row)| {
+                table::put_step(tx, now, (&self.run.id, self.run.epoch), row).map(|_| ())
+            })
         })?;
         self.rows.extend(passed);
         Ok(())

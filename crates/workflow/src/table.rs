@@ -315,13 +315,13 @@ pub(crate) fn last_epoch(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<
     Ok(snapshot.query_opt(sql, &[&run.as_str()], |row| row.get::<Option<i64>>(0))?.flatten())
 }
 
-/// Writes the row of a step, whole.
+/// Writes the row of a step, whole, and returns its place in the order of beginning, which its first writing gave it.
 pub(crate) fn put_step(
     tx: &Transaction<'_>,
     now: Timestamp,
     (run, epoch): (&RunId, i64),
     row: &StepRow,
-) -> Result<()> {
+) -> Result<i64> {
     let child = row.child.as_ref().map(to_text).transpose()?;
     let error = mask_optional(row.error.as_deref());
     tx.execute_one(
@@ -350,7 +350,10 @@ pub(crate) fn put_step(
             &child,
             &now.millis(),
         ],
-    )
+    )?;
+    let sql = "SELECT started FROM workflow_steps WHERE run_id = $1 AND epoch = $2 AND step = $3";
+    let started = tx.query_opt(sql, &[&run.as_str(), &epoch, &row.step], |row| row.get(0))?;
+    started.ok_or_else(|| Diagnosis::new(Code::Internal, "A step that was written is not there."))
 }
 
 fn to_text(value: &impl Serialize) -> Result<String> {

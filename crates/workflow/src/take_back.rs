@@ -82,7 +82,8 @@ impl Flow<'_> {
     /// Puts the tree and git's state back. `None`: there is no checkpoint to restore.
     fn restore(&mut self, strategy: Strategy, force: bool, ui: &mut dyn Ui) -> Result<Option<Restored>> {
         let rows: Vec<&StepRow> = self.rows.values().collect();
-        let Some(target) = target(&self.workflow, &rows, strategy) else {
+        let target = self.kernel.read(|snapshot| target(snapshot, &self.workflow, &rows, strategy))?;
+        let Some(target) = target else {
             let message = "no checkpoint was taken before the steps: files and git stay as they are";
             ui.warn(&Warning { code: "no_checkpoint", message: message.to_owned() });
             return Ok(None);
@@ -168,7 +169,8 @@ pub(crate) fn refuse_to_overwrite(
     (rows, is_ours): (&[&StepRow], bool),
     strategy: Strategy,
 ) -> Result<()> {
-    let Some(target) = target(workflow, rows, strategy) else { return Ok(()) };
+    let target = kernel.read(|snapshot| target(snapshot, workflow, rows, strategy))?;
+    let Some(target) = target else { return Ok(()) };
     let request = RestoreRequest { dry_run: true, ..request(kernel, &target, strategy, !is_ours) };
     let report = checkpoint::restore(kernel, settings, &request, &Watch::default()).map_err(|error| {
         match error.code() {
@@ -203,11 +205,25 @@ pub(crate) fn refuse_to_overwrite(
 }
 
 /// The checkpoint before the first step; with [`Strategy::Partial`], before the one that failed.
-pub(crate) fn target(workflow: &Workflow, rows: &[&StepRow], strategy: Strategy) -> Option<CheckpointId> {
+///
+/// The ledger's order decides which was first: a resumed executor knows only the steps that it began itself in the order in
+/// which it began them, and a file may list its steps in any order.
+pub(crate) fn target(
+    snapshot: &Snapshot<'_>,
+    workflow: &Workflow,
+    rows: &[&StepRow],
+    strategy: Strategy,
+) -> Result<Option<CheckpointId>> {
     let failed = workflow.failed_step.as_deref().filter(|_| strategy == Strategy::Partial);
-    let is_meant = |row: &&&StepRow| failed.is_none_or(|step| row.step == step);
-    let begun = rows.iter().filter(|row| row.checkpoint_id.is_some());
-    begun.filter(is_meant).min_by_key(|row| row.started).and_then(|row| row.checkpoint_id.clone())
+    let meant = rows.iter().filter(|row| failed.is_none_or(|step| row.step == step));
+    let mut first: Option<record::Checkpoint> = None;
+    for id in meant.filter_map(|row| row.checkpoint_id.as_ref()) {
+        let checkpoint = record::get(snapshot, id)?;
+        if first.as_ref().is_none_or(|first| checkpoint.seq < first.seq) {
+            first = Some(checkpoint);
+        }
+    }
+    Ok(first.map(|checkpoint| checkpoint.id))
 }
 
 pub(crate) fn request<'r>(
