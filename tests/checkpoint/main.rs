@@ -9,6 +9,7 @@ mod evidence;
 mod exact;
 mod failures;
 mod forest;
+mod ignored;
 mod kill;
 mod outside;
 mod snapshot;

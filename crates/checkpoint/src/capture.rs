@@ -10,6 +10,7 @@ mod found;
 mod look;
 mod pool;
 mod rules;
+mod sources;
 mod tracked;
 mod walk;
 
@@ -148,7 +149,8 @@ pub fn capture_with(
     } else {
         old.tracked
     };
-    let rules = rules::Rules::new(root, git.as_ref(), &options.rules, &[tracked, options.max_file_size])?;
+    let sources = sources::Sources::read(git.as_ref());
+    let rules = rules::Rules::new(root, &sources, &options.rules, &[tracked, options.max_file_size])?;
     let directory = open_root(root)?;
     // What is written anew is all that is left then.
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());

@@ -1,7 +1,12 @@
 //! Which names a capture passes over: ignore rules, unless git tracks the file or the configuration opts it in; secrets.
 //!
-//! Rules are those of git: `.gitignore` of the directory and of those above it, then `info/exclude`, then the user's own
-//! excludes file; the deepest rule that says anything decides, and inside an ignored directory everything is ignored.
+//! Rules are those of git, read by ourselves ([`patterns`]): `.gitignore` of the directory and of those above it, then
+//! `info/exclude`, then the user's own excludes file; the deepest rule that says anything decides, and inside an ignored
+//! directory everything is ignored.
+
+mod configured;
+mod patterns;
+mod wildmatch;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -9,11 +14,11 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use ic_base::{Code, Diagnosis, Result};
-use ic_store::trust::open_regular;
-use ic_store::{GitDirs, path_from_bytes};
-use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
+use ic_base::Result;
 
+use self::configured::Configured;
+use self::patterns::Patterns;
+use super::sources::Sources;
 use crate::objects::hash_of;
 
 /// What the configuration and the caller say.
@@ -26,6 +31,9 @@ pub struct RuleOptions {
     /// Paths that are captured whatever any rule or limit says.
     pub force: BTreeSet<Vec<u8>>,
 }
+
+/// Changes when the same rules are read otherwise: what an older program judged by them is then judged anew.
+const READING: u8 = 1;
 
 /// What becomes of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +50,11 @@ pub(crate) enum Verdict {
 pub(crate) struct Rules<'a> {
     root: &'a Path,
     options: &'a RuleOptions,
-    include_ignored: Gitignore,
-    include_secrets: Gitignore,
-    everywhere: Vec<Gitignore>,
+    include_ignored: Configured,
+    include_secrets: Configured,
+    everywhere: Vec<Patterns>,
+    /// Capital and small letters are equal in rules.
+    fold: bool,
     is_git: bool,
     tracked: OnceLock<Vec<Vec<u8>>>,
     fingerprint: u64,
@@ -54,7 +64,8 @@ pub(crate) struct Rules<'a> {
 #[derive(Debug)]
 pub(crate) struct Level {
     parent: Option<Arc<Level>>,
-    matcher: Option<Gitignore>,
+    /// The rules of its own, and the length of the path that theirs begin after.
+    own: Option<(Patterns, usize)>,
     /// The directory itself is ignored.
     is_ignored: bool,
     /// Equal for equal rules.
@@ -67,18 +78,14 @@ impl<'a> Rules<'a> {
     /// Errors: `invalid_config` if a pattern of the configuration is not one.
     pub(crate) fn new(
         root: &'a Path,
-        git: Option<&GitDirs>,
+        sources: &Sources,
         options: &'a RuleOptions,
         extra: &[u64],
     ) -> Result<Self> {
-        let mut everywhere = Vec::new();
-        let mut seen = Vec::new();
-        if let Some(git) = git {
-            let files = [Some(git.common_dir.join("info/exclude")), gitconfig_excludes_path()];
-            for text in files.into_iter().flatten().filter_map(|path| rules_in(open_regular(&path).ok()?)) {
-                everywhere.push(matcher(Path::new(""), &text));
-                seen.extend_from_slice(&hash_of(&text));
-            }
+        let fold = sources.ignores_case;
+        let mut seen = vec![READING, u8::from(fold)];
+        for text in &sources.texts {
+            seen.extend_from_slice(&hash_of(text));
         }
         for pattern in options.include_ignored.iter().chain([&"/".to_owned()]).chain(&options.include_secrets)
         {
@@ -90,10 +97,17 @@ impl<'a> Rules<'a> {
         Ok(Self {
             root,
             options,
-            include_ignored: patterns("rollback.checkpointing.include-ignored", &options.include_ignored)?,
-            include_secrets: patterns("rollback.checkpointing.include-secrets", &options.include_secrets)?,
-            everywhere,
-            is_git: git.is_some(),
+            include_ignored: Configured::new(
+                "rollback.checkpointing.include-ignored",
+                &options.include_ignored,
+            )?,
+            include_secrets: Configured::new(
+                "rollback.checkpointing.include-secrets",
+                &options.include_secrets,
+            )?,
+            everywhere: sources.texts.iter().map(|text| Patterns::parse(text, fold)).collect(),
+            fold,
+            is_git: sources.is_git,
             tracked: OnceLock::new(),
             fingerprint: number_of(&seen),
         })
@@ -101,11 +115,12 @@ impl<'a> Rules<'a> {
 
     /// The rules above the root's own directory.
     pub(crate) fn top(&self) -> Arc<Level> {
-        Arc::new(Level { parent: None, matcher: None, is_ignored: false, fingerprint: self.fingerprint })
+        Arc::new(Level { parent: None, own: None, is_ignored: false, fingerprint: self.fingerprint })
     }
 
     /// The rules in the directory `path`, whose `.gitignore` is `text`.
     pub(crate) fn enter(
+        &self,
         above: &Arc<Level>,
         path: &[u8],
         text: Option<&[u8]>,
@@ -115,9 +130,10 @@ impl<'a> Rules<'a> {
         let mut seen = above.fingerprint.to_le_bytes().to_vec();
         seen.push(u8::from(is_ignored));
         seen.extend_from_slice(text.unwrap_or_default());
+        let start = if path.is_empty() { 0 } else { path.len() + 1 };
         Arc::new(Level {
             parent: Some(above.clone()),
-            matcher: text.map(|text| matcher(&path_from_bytes(path), text)),
+            own: text.map(|text| (Patterns::parse(text, self.fold), start)),
             is_ignored,
             fingerprint: number_of(&seen),
         })
@@ -125,12 +141,11 @@ impl<'a> Rules<'a> {
 
     /// What becomes of the name at `path` in a directory with these rules.
     pub(crate) fn judge(&self, level: &Arc<Level>, path: &[u8], is_directory: bool) -> Verdict {
-        let as_path = path_from_bytes(path);
-        if !level.is_ignored && !self.is_ignored(level, &as_path, is_directory) {
+        if !level.is_ignored && !self.is_ignored(level, path, is_directory) {
             return Verdict::Capture;
         }
         let tracked = self.tracked();
-        let included = self.include_ignored.matched_path_or_any_parents(&as_path, is_directory).is_ignore();
+        let included = self.include_ignored.holds(path, is_directory);
         if is_directory {
             let forced = has_below(self.options.force.range(path.to_vec()..).map(Vec::as_slice), path);
             let kept = has_below(
@@ -153,7 +168,7 @@ impl<'a> Rules<'a> {
     pub(crate) fn is_secret(&self, path: &[u8], name: &[u8]) -> bool {
         looks_secret(name)
             && !self.is_forced(path)
-            && !self.include_secrets.matched_path_or_any_parents(path_from_bytes(path), false).is_ignore()
+            && !self.include_secrets.holds(path, false)
             && !self.is_tracked(path)
     }
 
@@ -185,24 +200,22 @@ impl<'a> Rules<'a> {
         })
     }
 
-    fn is_ignored(&self, level: &Arc<Level>, path: &Path, is_directory: bool) -> bool {
+    fn is_ignored(&self, level: &Arc<Level>, path: &[u8], is_directory: bool) -> bool {
         let mut next = Some(level);
         while let Some(level) = next {
-            if let Some(matcher) = &level.matcher {
-                let found = matcher.matched(path, is_directory);
-                if !found.is_none() {
-                    return found.is_ignore();
-                }
+            if let Some((own, start)) = &level.own
+                && let Some(verdict) = own.verdict(&path[*start..], is_directory)
+            {
+                return verdict;
             }
             next = level.parent.as_ref();
         }
-        let found = self.everywhere.iter().map(|m| m.matched(path, is_directory)).find(|m| !m.is_none());
-        found.is_some_and(|m| m.is_ignore())
+        self.everywhere.iter().find_map(|patterns| patterns.verdict(path, is_directory)).unwrap_or(false)
     }
 
     /// Whether an opted-in path may lie below this ignored directory.
     fn may_include_below(&self, path: &[u8]) -> bool {
-        self.options.include_ignored.iter().any(|pattern| {
+        self.include_ignored.lines.iter().any(|pattern| {
             let pattern = pattern.trim_end_matches('/');
             let anchored = pattern.trim_start_matches('/');
             if !pattern.contains('/') {
@@ -236,34 +249,14 @@ pub(crate) fn looks_secret(name: &[u8]) -> bool {
         || (name.starts_with(b"id_") && !name.contains(&b'.'))
 }
 
-/// The rules in an open file; none if it is no regular one. What is beyond 4 MiB is no rule.
+/// The rules in an open file; none if it is no regular one, or longer than git reads.
 pub(crate) fn rules_in(file: File) -> Option<Vec<u8>> {
-    const LONGEST: u64 = 4 << 20;
+    // Git takes a longer file for a mistake, and heeds none of it.
+    const LONGEST: u64 = 100 << 20;
     let mut text = Vec::new();
-    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= LONGEST)?;
     file.take(LONGEST).read_to_end(&mut text).ok()?;
     Some(text)
-}
-
-fn matcher(directory: &Path, text: &[u8]) -> Gitignore {
-    let mut builder = GitignoreBuilder::new(directory);
-    for line in String::from_utf8_lossy(text).lines() {
-        // A line that is no pattern matches nothing, as for git.
-        let _ = builder.add_line(None, line);
-    }
-    builder.build().unwrap_or_else(|_| Gitignore::empty())
-}
-
-fn patterns(key: &str, patterns: &[String]) -> Result<Gitignore> {
-    let invalid = |pattern: &str, error: &ignore::Error| {
-        Diagnosis::new(Code::InvalidConfig, format!("{key}: {pattern:?} is not a pattern: {error}."))
-            .hint("write it as a line of a .gitignore")
-    };
-    let mut builder = GitignoreBuilder::new("");
-    for pattern in patterns {
-        builder.add_line(None, pattern).map_err(|e| invalid(pattern, &e))?;
-    }
-    builder.build().map_err(|e| invalid(&patterns.join(", "), &e))
 }
 
 /// A number that is equal for equal bytes.
@@ -273,17 +266,21 @@ pub(crate) fn number_of(bytes: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
+mod campaign;
+#[cfg(test)]
+mod kept;
+#[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::{RuleOptions, Rules, Verdict, looks_secret};
+    use super::{RuleOptions, Rules, Sources, Verdict, looks_secret};
 
     #[test]
     fn the_deepest_rule_decides() {
         let options = RuleOptions::default();
-        let rules = Rules::new(Path::new("/nowhere"), None, &options, &[]).unwrap();
-        let top = Rules::enter(&rules.top(), b"", Some(b"*.log\n/build/\n!keep.log\nsub/x\n"), false);
-        let sub = Rules::enter(&top, b"sub", Some(b"!a.log\n"), false);
+        let rules = Rules::new(Path::new("/nowhere"), &Sources::default(), &options, &[]).unwrap();
+        let top = rules.enter(&rules.top(), b"", Some(b"*.log\n/build/\n!keep.log\nsub/x\n"), false);
+        let sub = rules.enter(&top, b"sub", Some(b"!a.log\n"), false);
         let judge = |level, path: &str, dir| rules.judge(level, path.as_bytes(), dir);
         assert_eq!(judge(&top, "a.log", false), Verdict::Ignored);
         assert_eq!(judge(&top, "keep.log", false), Verdict::Capture);
@@ -302,18 +299,18 @@ mod tests {
             force: [b"forced/a/b".to_vec()].into(),
             ..RuleOptions::default()
         };
-        let rules = Rules::new(Path::new("/nowhere"), None, &options, &[]).unwrap();
-        let top = Rules::enter(&rules.top(), b"", Some(b"/build/\nforced\nother\ndeep\n"), false);
+        let rules = Rules::new(Path::new("/nowhere"), &Sources::default(), &options, &[]).unwrap();
+        let top = rules.enter(&rules.top(), b"", Some(b"/build/\nforced\nother\ndeep\n"), false);
         let judge = |level, path: &str, dir| rules.judge(level, path.as_bytes(), dir);
         assert_eq!(judge(&top, "build", true), Verdict::Descend);
         assert_eq!(judge(&top, "other", true), Verdict::Ignored);
         assert_eq!(judge(&top, "forced", true), Verdict::Descend);
         assert_eq!(judge(&top, "deep", true), Verdict::Descend);
-        let build = Rules::enter(&top, b"build", None, true);
+        let build = rules.enter(&top, b"build", None, true);
         assert_eq!(judge(&build, "build/x", false), Verdict::Ignored);
         assert_eq!(judge(&build, "build/keep", true), Verdict::Descend);
         assert_eq!(judge(&build, "build/keep/x", false), Verdict::Capture);
-        let forced = Rules::enter(&top, b"forced", None, true);
+        let forced = rules.enter(&top, b"forced", None, true);
         assert_eq!(judge(&forced, "forced/a", true), Verdict::Descend);
         assert_eq!(judge(&forced, "forced/c", false), Verdict::Ignored);
         assert_eq!(judge(&forced, "forced/a/b", false), Verdict::Capture);

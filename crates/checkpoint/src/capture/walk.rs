@@ -149,7 +149,7 @@ impl<'w> Walk<'w> {
         let lines = record.map_or(&[][..], |record| &record.lines);
         let has_rules = !has_same_names || lines.iter().any(|line| line.name == IGNORE_FILE);
         let text = if has_rules { ignore_file(&place.fd) } else { None };
-        let level = Rules::enter(&place.above, &place.path, text.as_deref(), place.is_ignored);
+        let level = self.rules.enter(&place.above, &place.path, text.as_deref(), place.is_ignored);
         let is_as_it_was = has_same_names
             && record.is_some_and(|record| record.rules == level.fingerprint)
             && !self.rules.forces_below(&place.path);
