@@ -7,6 +7,7 @@ mod database;
 mod disk;
 mod evidence;
 mod exact;
+mod extremes;
 mod failures;
 mod forest;
 mod ignored;

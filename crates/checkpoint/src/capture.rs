@@ -5,6 +5,7 @@
 
 mod cache;
 mod cache_file;
+mod carry;
 mod file;
 mod found;
 mod look;

@@ -218,23 +218,51 @@ fn state(node: Option<&Node>, tree: Option<&Tree>) -> Option<State> {
 
 /// What stands at a path in a tree; `None`: nothing, and the tree saw it so.
 pub fn find(objects: &Objects, root: &Hash, path: &[u8]) -> Result<Option<State>> {
-    let mut tree = objects.tree(root)?;
-    let mut parts = path.split(|b| *b == b'/').peekable();
-    while let Some(part) = parts.next() {
-        let node = tree.get(part).cloned();
-        let next = match &node {
-            Some(Node::Directory(hash)) => Some(objects.tree(hash)?),
-            _ => None,
-        };
-        if parts.peek().is_none() {
-            return Ok(state(node.as_ref(), next.as_ref()));
-        }
-        match (next, node) {
-            (Some(below), _) => tree = below,
-            // What lies inside of a name that was passed over is not known.
-            (None, Some(Node::Passed(reason))) => return Ok(Some(State::Passed(reason))),
-            _ => return Ok(None),
-        }
+    Finder::new(objects, root)?.find(path)
+}
+
+/// Looks at many paths of a tree. In their order each directory is read once, however deep it lies.
+pub struct Finder<'o> {
+    objects: &'o Objects,
+    root: Tree,
+    /// The directories on the way to the last path, and their names.
+    way: Vec<(Vec<u8>, Tree)>,
+}
+
+impl<'o> Finder<'o> {
+    /// One for this tree. Errors: `corrupt`.
+    pub fn new(objects: &'o Objects, root: &Hash) -> Result<Self> {
+        Ok(Self { objects, root: objects.tree(root)?, way: Vec::new() })
     }
-    Ok(None)
+
+    /// What stands at a path; `None`: nothing, and the tree saw it so. Errors: `corrupt`.
+    pub fn find(&mut self, path: &[u8]) -> Result<Option<State>> {
+        let mut parts = path.split(|b| *b == b'/').enumerate().peekable();
+        while let Some((depth, part)) = parts.next() {
+            let is_last = parts.peek().is_none();
+            if !is_last && self.way.get(depth).is_some_and(|(name, _)| name == part) {
+                continue;
+            }
+            self.way.truncate(depth);
+            let tree = self.way.last().map_or(&self.root, |(_, tree)| tree);
+            let node = tree.get(part).cloned();
+            let below = match &node {
+                Some(Node::Directory(hash)) => Some(self.objects.tree(hash)?),
+                _ => None,
+            };
+            match (below, &node) {
+                (below, node) if is_last => {
+                    let state = state(node.as_ref(), below.as_ref());
+                    // What comes next lies in it, most likely.
+                    self.way.extend(below.map(|below| (part.to_vec(), below)));
+                    return Ok(state);
+                }
+                (Some(below), _) => self.way.push((part.to_vec(), below)),
+                // What lies inside of a name that was passed over is not known.
+                (None, Some(Node::Passed(reason))) => return Ok(Some(State::Passed(*reason))),
+                (None, _) => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
 }

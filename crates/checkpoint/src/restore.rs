@@ -8,6 +8,7 @@
 pub mod apply;
 pub mod journal;
 pub mod plan;
+pub(crate) mod sparse;
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The only way in which a restore writes into a working tree: nothing outside of the root is ever touched.
 //!
-//! Every operation starts at a handle of the root and opens each directory on the way by itself, without following links,
-//! so no link in the tree and no path in a database leads elsewhere. Nothing is kept open between operations: a directory
+//! Every operation starts at a handle of the root and walks each directory on the way without following links (`way`), so no
+//! link in the tree and no path in a database leads elsewhere. Nothing is kept open between operations: a directory
 //! that somebody moves away meanwhile is not written into where it lies now. What is written may take long, so the way
 //! is walked once more just before it gets its name. That costs some microseconds a level, little beside the write itself.
 //!
@@ -28,6 +28,7 @@ mod access;
 mod found;
 #[cfg(test)]
 mod tests;
+mod way;
 
 pub use self::found::{Found, Stat};
 
@@ -260,13 +261,9 @@ impl RootDir {
         worked.and(closed)
     }
 
-    /// Opens a directory, level by level, without following links.
+    /// Opens a directory without following links.
     fn directory(&self, path: &[u8]) -> std::result::Result<OwnedFd, Errno> {
-        let mut directory = rustix::io::fcntl_dupfd_cloexec(&self.fd, 0)?;
-        for name in path.split(|b| *b == b'/').filter(|name| !name.is_empty()) {
-            directory = openat(&directory, name, HANDLE | OFlags::DIRECTORY, Mode::empty())?;
-        }
-        Ok(directory)
+        way::walk(&self.fd, path)
     }
 }
 

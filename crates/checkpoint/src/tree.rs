@@ -30,10 +30,12 @@ pub enum Reason {
     Store,
     /// A name that some file system takes for `.git`.
     GitName,
+    /// A directory in thousands of others.
+    Deep,
 }
 
 impl Reason {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Ignored,
         Self::Secret,
         Self::Oversize,
@@ -43,6 +45,7 @@ impl Reason {
         Self::Git,
         Self::Store,
         Self::GitName,
+        Self::Deep,
     ];
 
     /// The text in JSON.
@@ -57,12 +60,16 @@ impl Reason {
             Self::Git => "git",
             Self::Store => "store",
             Self::GitName => "git_name",
+            Self::Deep => "deep",
         }
     }
 
     /// Whether the checkpoint lacks something that its user may expect in it.
     pub fn is_a_gap(self) -> bool {
-        matches!(self, Self::Secret | Self::Oversize | Self::Special | Self::Unreadable | Self::GitName)
+        matches!(
+            self,
+            Self::Secret | Self::Oversize | Self::Special | Self::Unreadable | Self::GitName | Self::Deep
+        )
     }
 
     pub(crate) fn byte(self) -> u8 {
@@ -323,7 +330,7 @@ mod tests {
             }),
             any::<Vec<u8>>().prop_map(Node::Symlink),
             any::<[u8; 32]>().prop_map(Node::Directory),
-            (0..9_u8).prop_map(|b| Node::Passed(Reason::of_byte(b).unwrap())),
+            (0..10_u8).prop_map(|b| Node::Passed(Reason::of_byte(b).unwrap())),
         ]
     }
 

@@ -108,7 +108,7 @@ impl Looker<'_, '_> {
     /// A name that its file system does not let us look at is listed, and the capture continues.
     fn unreadable<'c>(&self, name: &[u8], error: Errno) -> Result<Todo<'c>> {
         if is_ours(error) {
-            return Err(io::Error::from(error)).while_doing(|| self.walk.reading(self.place, name));
+            return Err(io::Error::from(error)).while_doing(|| self.walk.reading(&self.place.path, name));
         }
         Ok(pass(Reason::Unreadable))
     }

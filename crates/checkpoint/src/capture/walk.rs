@@ -9,25 +9,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ic_base::{Diagnose, Result};
 use ic_events::Hash;
 use ic_store::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
-use rayon::prelude::*;
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstat, openat, statat};
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Dir, fstat, statat};
 use rustix::io::Errno;
 
 use super::cache::{Cache, Key, Line, Maker, Old, Record, Seen};
-use super::file::{self, Outcome, Subject};
+use super::carry::HELD;
+use super::file;
 use super::found::{Found, leave};
 use super::look::{IGNORE_FILE, Looker, ignore_file, is_ours, own_files};
 use super::rules::{Level, Rules};
 use super::{Options, Progress, pool};
 use crate::objects::{Objects, Writer};
-use crate::tree::Reason;
 
 /// The beginning of the names of a restore's temporary files.
 pub(crate) const TEMPORARY: &[u8] = b".ic-restore-";
-
-/// Below this many, files are read one after the other.
-const WORTH_SHARING: usize = 8;
 
 /// What a walk needs to know.
 pub(crate) struct Walk<'w> {
@@ -62,9 +58,11 @@ pub(crate) struct Visited {
 pub(crate) struct Place {
     pub(crate) fd: OwnedFd,
     pub(crate) path: Vec<u8>,
-    above: Arc<Level>,
-    is_ignored: bool,
-    old: Option<u64>,
+    /// How many directories it lies in.
+    pub(super) depth: usize,
+    pub(super) above: Arc<Level>,
+    pub(super) is_ignored: bool,
+    pub(super) old: Option<u64>,
 }
 
 /// What is to be done about a name.
@@ -119,8 +117,9 @@ impl<'w> Walk<'w> {
     /// Walks everything; `old` is where the root's record lies in the last cache.
     pub(crate) fn root(&self, fd: OwnedFd, old: u64) -> Result<Visited> {
         let old = self.cache.map(|_| old);
-        let place = Place { fd, path: Vec::new(), above: self.rules.top(), is_ignored: false, old };
-        pool::run(|| self.visit(&place))?
+        let place = Place { fd, path: Vec::new(), depth: 0, above: self.rules.top(), is_ignored: false, old };
+        pool::run(|| self.visit(place))?
+            .0
             .ok_or_else(|| io::Error::from(Errno::IO))
             .while_doing(|| format!("reading {}", self.root.display()))
     }
@@ -133,15 +132,17 @@ impl<'w> Walk<'w> {
         (found, self.is_changed.into_inner())
     }
 
-    pub(crate) fn reading(&self, place: &Place, name: &[u8]) -> String {
-        format!("reading {}", self.root.join(path_from_bytes(&join(&place.path, name))).display())
+    pub(crate) fn reading(&self, directory: &[u8], name: &[u8]) -> String {
+        format!("reading {}", self.root.join(path_from_bytes(&join(directory, name))).display())
     }
 
     /// Walks a directory and all below it; `None` for one whose names cannot be read to their end: a list that breaks off would be
     /// evidence for names that it lacks.
-    fn visit(&self, place: &Place) -> Result<Option<Visited>> {
-        let Some(key) = self.readable(place, fstat(&place.fd))?.map(|stat| Key::of(&stat)) else {
-            return Ok(None);
+    ///
+    /// Its handle is returned too: through it its parent finds back, which may have closed its own (see [`HELD`]).
+    pub(super) fn visit(&self, place: Place) -> Result<(Option<Visited>, OwnedFd)> {
+        let Some(key) = self.readable(&place, fstat(&place.fd))?.map(|stat| Key::of(&stat)) else {
+            return Ok((None, place.fd));
         };
         let old = place.old.and_then(|at| self.cache?.record(at));
         let record = old.as_ref().map(|old| &old.record);
@@ -154,20 +155,21 @@ impl<'w> Walk<'w> {
             && record.is_some_and(|record| record.rules == level.fingerprint)
             && !self.rules.forces_below(&place.path);
         if let Some(old) = old.as_ref().filter(|_| is_as_it_was)
-            && self.holds_only_what_it_held(place, &old.record)
+            && self.holds_only_what_it_held(&place, &old.record)
         {
-            return self.stay(place, old).map(Some);
+            return Ok((Some(self.stay(&place, old)?), place.fd));
         }
         let listed;
         let names: Vec<&[u8]> = if is_as_it_was {
             lines.iter().map(|line| line.name).collect()
         } else {
-            let Some(names) = self.readable(place, list(&place.fd))? else { return Ok(None) };
+            let Some(names) = self.readable(&place, list(&place.fd))? else { return Ok((None, place.fd)) };
             listed = names;
             listed.iter().map(Vec::as_slice).collect()
         };
         let has_side_files = names.iter().any(|n| DATABASE_SIDE_SUFFIXES.iter().any(|end| n.ends_with(end)));
-        let looker = Looker { walk: self, place, level: &level, names: &names, is_as_it_was, has_side_files };
+        let looker =
+            Looker { walk: self, place: &place, level: &level, names: &names, is_as_it_was, has_side_files };
         let mut known = lines.iter().peekable();
         let todo: Result<Vec<Todo<'_>>> = names
             .iter()
@@ -177,7 +179,15 @@ impl<'w> Walk<'w> {
             })
             .collect();
         let todo = todo?;
-        let seen = self.carry_out(place, &level, &names, &todo)?;
+        let (seen, place) = if place.depth < HELD {
+            (self.carry_out(&place, &level, &names, &todo)?, place)
+        } else {
+            let (seen, place) = self.carry_out_deep(place, &level, &names, &todo)?;
+            match seen {
+                Some(seen) => (seen, place),
+                None => return Ok((None, place.fd)),
+            }
+        };
         let lines = names
             .iter()
             .zip(seen)
@@ -190,11 +200,15 @@ impl<'w> Walk<'w> {
             hash: Hash::default(),
             lines,
         };
-        self.keep(place, old.as_ref(), new).map(Some)
+        Ok((Some(self.keep(&place, old.as_ref(), new)?), place.fd))
     }
 
     /// What was read of a directory; `None` where its file system refuses. The root must be readable.
-    fn readable<T>(&self, place: &Place, read: std::result::Result<T, Errno>) -> Result<Option<T>> {
+    pub(super) fn readable<T>(
+        &self,
+        place: &Place,
+        read: std::result::Result<T, Errno>,
+    ) -> Result<Option<T>> {
         match read {
             Err(e) if place.path.is_empty() || is_ours(e) => Err(io::Error::from(e)).while_doing(|| {
                 format!("reading {}", self.root.join(path_from_bytes(&place.path)).display())
@@ -215,90 +229,6 @@ impl<'w> Walk<'w> {
             statat(&place.fd, line.name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| Key::of(&stat) == key)
         };
         self.index_is_same && record.lines.iter().all(is_plain) && record.lines.iter().all(is_same)
-    }
-
-    /// Reads files and walks directories; `None` for what is gone.
-    fn carry_out<'s>(
-        &self,
-        place: &Place,
-        level: &Arc<Level>,
-        names: &[&[u8]],
-        todo: &'s [Todo<'_>],
-    ) -> Result<Vec<Option<(Seen<'s>, bool)>>> {
-        let work = |(name, todo): (&&[u8], &'s Todo<'_>)| self.carry_out_one(place, level, name, todo);
-        let work_load = todo.iter().filter(|t| matches!(t, Todo::Read(_))).count() / WORTH_SHARING
-            + todo.iter().filter(|t| matches!(t, Todo::Enter { .. })).count() / 2;
-        if work_load == 0 {
-            names.iter().zip(todo).map(work).collect()
-        } else {
-            names.par_iter().zip(todo).with_max_len(64).map(work).collect()
-        }
-    }
-
-    fn carry_out_one<'s>(
-        &self,
-        place: &Place,
-        level: &Arc<Level>,
-        name: &[u8],
-        todo: &'s Todo<'_>,
-    ) -> Result<Option<(Seen<'s>, bool)>> {
-        match todo {
-            Todo::Drop => Ok(None),
-            Todo::Nothing(seen, trusted) => Ok(Some((*seen, *trusted))),
-            Todo::Target(key, target) => {
-                Ok(Some((Seen::Symlink { key: *key, target }, key.is_settled(self.now))))
-            }
-            Todo::Read(key) => self.read(place, name, key, false),
-            Todo::Database(key) => self.read(place, name, key, true),
-            Todo::Enter { old, is_ignored } => {
-                let path = join(&place.path, name);
-                if let Some(Visited { hash, at }) = old.and_then(|at| self.untouched(&path, at)) {
-                    return Ok(Some((Seen::Directory { hash, at }, false)));
-                }
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let fd = match openat(&place.fd, name, flags, Mode::empty()) {
-                    Ok(fd) => fd,
-                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
-                    Err(e) if !is_ours(e) => return Ok(Some(passed(Reason::Unreadable))),
-                    Err(e) => return Err(io::Error::from(e)).while_doing(|| self.reading(place, name)),
-                };
-                let below = Place { fd, path, above: level.clone(), is_ignored: *is_ignored, old: *old };
-                Ok(match self.visit(&below)? {
-                    Some(Visited { hash, at }) => Some((Seen::Directory { hash, at }, false)),
-                    None => Some(passed(Reason::Unreadable)),
-                })
-            }
-        }
-    }
-
-    fn read(
-        &self,
-        place: &Place,
-        name: &[u8],
-        key: &Key,
-        in_use: bool,
-    ) -> Result<Option<(Seen<'static>, bool)>> {
-        let path = self.root.join(path_from_bytes(&place.path)).join(path_from_bytes(name));
-        let subject = Subject {
-            directory: place.fd.as_fd(),
-            name,
-            path: &path,
-            now: self.now,
-            space: self.space,
-            in_use,
-        };
-        let kept = match file::keep(self.writer, &subject)? {
-            Outcome::Gone => return Ok(None),
-            Outcome::Unreadable => return Ok(Some(passed(Reason::Unreadable))),
-            Outcome::Kept(kept) => Some(kept),
-        };
-        Ok(kept.map(|kept| {
-            self.progress.read.fetch_add(kept.size, Relaxed);
-            let stored = kept.key.unwrap_or(*key);
-            let key = Key { mode: stored.mode & !0o7777 | kept.mode, ..stored };
-            let trusted = kept.key.is_some_and(|key| key.is_settled(self.now));
-            (Seen::File { key, hash: kept.hash, size: kept.size }, trusted)
-        }))
     }
 
     /// Stores the directory, unless it is what it was, and its record.
@@ -327,7 +257,7 @@ impl<'w> Walk<'w> {
     }
 
     /// A directory in which nothing can have changed, and all below it, as the last capture found them.
-    fn untouched(&self, path: &[u8], at: u64) -> Option<Visited> {
+    pub(super) fn untouched(&self, path: &[u8], at: u64) -> Option<Visited> {
         let cache = self.base?;
         if is_touched(self.options.touched.as_ref()?, path) {
             return None;
@@ -366,11 +296,6 @@ fn is_touched(touched: &BTreeSet<Vec<u8>>, path: &[u8]) -> bool {
     touched.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below))
         || touched.contains(path)
         || ends.any(|end| touched.contains(&path[..end]))
-}
-
-/// What a name that cannot be read turns out to be.
-fn passed<'s>(reason: Reason) -> (Seen<'s>, bool) {
-    (Seen::Passed(reason), false)
 }
 
 pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {

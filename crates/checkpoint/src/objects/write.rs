@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use ic_base::{Diagnose, Result, Timestamp};
 use ic_events::Hash;
@@ -12,10 +12,14 @@ use sha2::{Digest, Sha256};
 
 use super::pack::{Builder, Pack};
 use super::{Form, Objects, PIECE, hash_of};
+use crate::restore::sparse::is_zero;
 use crate::tree::Encoded;
 
 /// A directory whose byte form is no longer than this is one object.
 const SMALL_DIRECTORY: usize = 1024;
+
+/// The name of a piece of zeros.
+static NOTHING: LazyLock<Hash> = LazyLock::new(|| hash_of(&vec![0; PIECE]));
 
 /// Packs are written when they hold this many bytes together.
 const BATCH: usize = 4 << 20;
@@ -122,7 +126,13 @@ impl Writer<'_> {
         let (mut whole, mut pieces, mut length) = (Sha256::new(), Vec::new(), 0);
         while !buffer.is_empty() {
             whole.update(&buffer);
-            pieces.extend_from_slice(&self.put_small(&buffer)?);
+            // A hole is many times the same piece: it is hashed once.
+            let piece = if buffer.len() == PIECE && is_zero(&buffer) {
+                self.put(&self.contents, *NOTHING, Form::Whole, &buffer)?
+            } else {
+                self.put_small(&buffer)?
+            };
+            pieces.extend_from_slice(&piece);
             length += buffer.len() as u64;
             fill(&mut buffer)?;
         }

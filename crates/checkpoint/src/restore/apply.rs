@@ -11,6 +11,7 @@ use ic_store::is_database;
 use sha2::{Digest, Sha256};
 
 use super::plan::{Node, Plan, Step};
+use super::sparse::Sparse;
 use crate::manifest::PathText;
 use crate::objects::Objects;
 use crate::rootfs::{Found, RootDir};
@@ -161,7 +162,9 @@ impl Applier<'_> {
             (_, Node::File { hash, mode, .. }) => {
                 let temporary = self.temporary(hash);
                 self.root.write_file(path, *mode, &temporary, &still, &mut |file: &mut File| {
-                    self.objects.read_to(hash, file).map(|_| ())
+                    let mut sparse = Sparse::new(file);
+                    self.objects.read_to(hash, &mut sparse)?;
+                    sparse.finish().while_doing(|| format!("writing {}", String::from_utf8_lossy(path)))
                 })
             }
             (_, Node::Symlink(target)) => {

@@ -123,7 +123,7 @@ impl Limits {
             difference.before.is_none() && matches!(difference.after, Some(State::Directory { .. }));
         let fits = |base: &Vec<u8>| is_at_or_below(path, base) || (makes_directory && is_below(base, path));
         (self.paths.is_empty() || self.paths.iter().any(fits))
-            && self.only.as_ref().is_none_or(|only| only.iter().any(|o| o == path || is_below(o, path)))
+            && self.only.as_ref().is_none_or(|only| is_or_holds_one(path, only))
             && !self.keep.iter().any(|base| is_at_or_below(path, base))
     }
 }
@@ -137,14 +137,20 @@ fn is_below(path: &[u8], base: &[u8]) -> bool {
     base.is_empty() || path.strip_prefix(base).is_some_and(|rest| rest.first() == Some(&b'/'))
 }
 
+/// Whether `path` is one of them, or one of them lies below it.
+fn is_or_holds_one(path: &[u8], all: &BTreeSet<Vec<u8>>) -> bool {
+    // What lies below stands together in their order, at the first that is not less than the path with a slash.
+    let first = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
+    all.contains(path) || all.range(first..).next().is_some_and(|next| is_below(next, path))
+}
+
 /// Paths that the target holds and that the capture of the tree as it is passed over: they must be captured too before
 /// they can be changed.
 pub fn must_be_saved(differences: &[Difference], limits: &Limits) -> BTreeSet<Vec<u8>> {
     let mut passed: Option<&[u8]> = None;
     let mut paths = BTreeSet::new();
     for difference @ Difference { path, before, after } in differences {
-        if matches!(before, Some(State::Passed(reason)) if !matches!(reason, Reason::Git | Reason::GitName | Reason::Store))
-        {
+        if matches!(before, Some(State::Passed(reason)) if can_be_saved(*reason)) {
             passed = Some(path);
         }
         let is_hidden = passed.is_some_and(|base| is_at_or_below(path, base));
@@ -153,6 +159,11 @@ pub fn must_be_saved(differences: &[Difference], limits: &Limits) -> BTreeSet<Ve
         }
     }
     paths
+}
+
+/// Whether a capture that must holds what an ordinary one passes over for this reason.
+fn can_be_saved(reason: Reason) -> bool {
+    !matches!(reason, Reason::Git | Reason::GitName | Reason::Store | Reason::Deep)
 }
 
 /// The plan that makes the tree, which differs from the target so (`before`: as it is, `after`: the target), the target.

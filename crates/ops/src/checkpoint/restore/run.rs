@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result, Seq};
 use ic_checkpoint::capture::Progress;
-use ic_checkpoint::diff::{self, Difference, State};
+use ic_checkpoint::diff::{self, Difference, Finder, State};
 use ic_checkpoint::git::{self, GitState};
 use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::{self, Checkpoint, Kind as CheckpointKind, Link};
@@ -242,8 +242,9 @@ impl Workspace<'_> {
             .filter(|parent| !steps.contains(parent))
             .collect();
         let mut closed = Vec::new();
+        let mut finder = Finder::new(&self.objects, now)?;
         for parent in parents {
-            if let Some(State::Directory { mode, .. }) = diff::find(&self.objects, now, parent)?
+            if let Some(State::Directory { mode, .. }) = finder.find(parent)?
                 && mode & 0o300 != 0o300
             {
                 closed.push((PathText(parent.to_vec()), mode));
@@ -339,8 +340,9 @@ impl Workspace<'_> {
     /// Paths that the plan wrote and that the picture passed over.
     fn hidden(&self, plan: &Plan, shot: &Shot) -> Result<BTreeSet<Vec<u8>>> {
         let mut hidden = BTreeSet::new();
+        let mut finder = Finder::new(&self.objects, &shot.captured.root)?;
         for step in plan.steps.iter().filter(|step| step.after.is_some() && !step.path.0.is_empty()) {
-            let found = diff::find(&self.objects, &shot.captured.root, &step.path.0)?;
+            let found = finder.find(&step.path.0)?;
             if found.is_some_and(|state| !state.is_content()) {
                 hidden.insert(step.path.0.clone());
             }
@@ -350,11 +352,12 @@ impl Workspace<'_> {
 
     /// Adds to the failures what does not stand in the tree as the plan has it.
     fn verify(&self, plan: &Plan, shot: &Shot, outcome: &mut apply::Outcome) -> Result<()> {
+        let mut finder = Finder::new(&self.objects, &shot.captured.root)?;
         for step in &plan.steps {
             if outcome.failed.iter().any(|(path, _)| *path == step.path) || step.path.0.is_empty() {
                 continue;
             }
-            let found = diff::find(&self.objects, &shot.captured.root, &step.path.0)?;
+            let found = finder.find(&step.path.0)?;
             let is_hidden = found.as_ref().is_some_and(|state| !state.is_content());
             if !is_hidden && found.as_ref().and_then(Node::of) != step.after {
                 outcome.done = outcome.done.saturating_sub(1);

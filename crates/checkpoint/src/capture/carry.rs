@@ -1,0 +1,187 @@
+//! Doing what the look at a directory's names asks for: reading files, walking directories.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use ic_base::{Diagnose, Result};
+use ic_store::path_from_bytes;
+use rayon::prelude::*;
+use rustix::fd::AsFd;
+use rustix::fs::{Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+
+use super::cache::{Key, Seen};
+use super::file::{self, Outcome, Subject};
+use super::look::is_ours;
+use super::rules::Level;
+use super::walk::{Place, Todo, Visited, Walk, join};
+use crate::tree::Reason;
+
+/// Below this many, files are read one after the other.
+const WORTH_SHARING: usize = 8;
+
+/// So many directories that lie in each other are held open, by each thread at most: a process is often allowed 1,024 handles.
+pub(super) const HELD: usize = 64;
+
+/// Directories further below are passed over. A system call takes paths half as deep; what is deeper was made by a loop that
+/// somebody forgot, and each of its paths is as long as the tree is deep.
+const DEEPEST: usize = 4096;
+
+/// What became of entering a directory.
+enum Entered<'s> {
+    /// What it is, without looking into it.
+    Known(Option<(Seen<'s>, bool)>),
+    /// It is to be walked.
+    Open(Place),
+}
+
+impl Walk<'_> {
+    /// Reads files and walks directories; `None` for what is gone.
+    pub(super) fn carry_out<'s>(
+        &self,
+        place: &Place,
+        level: &Arc<Level>,
+        names: &[&[u8]],
+        todo: &'s [Todo<'_>],
+    ) -> Result<Vec<Option<(Seen<'s>, bool)>>> {
+        let work = |(name, todo): (&&[u8], &'s Todo<'_>)| self.carry_out_one(place, level, name, todo);
+        let work_load = todo.iter().filter(|t| matches!(t, Todo::Read(_))).count() / WORTH_SHARING
+            + todo.iter().filter(|t| matches!(t, Todo::Enter { .. })).count() / 2;
+        if work_load == 0 {
+            names.iter().zip(todo).map(work).collect()
+        } else {
+            names.par_iter().zip(todo).with_max_len(64).map(work).collect()
+        }
+    }
+
+    /// The same far below, where a directory is closed while those in it are walked: one after the other, for it is found again
+    /// from the last one. Nothing was seen (`None`) if that is not in it any more.
+    #[allow(clippy::type_complexity, reason = "what carry_out returns, and the place")]
+    pub(super) fn carry_out_deep<'s>(
+        &self,
+        mut place: Place,
+        level: &Arc<Level>,
+        names: &[&[u8]],
+        todo: &'s [Todo<'_>],
+    ) -> Result<(Option<Vec<Option<(Seen<'s>, bool)>>>, Place)> {
+        let mut seen = Vec::with_capacity(names.len());
+        for (name, todo) in names.iter().zip(todo) {
+            let Todo::Enter { old, is_ignored } = todo else {
+                seen.push(self.carry_out_one(&place, level, name, todo)?);
+                continue;
+            };
+            let below = match self.enter(&place, level, name, (*old, *is_ignored))? {
+                Entered::Known(known) => {
+                    seen.push(known);
+                    continue;
+                }
+                Entered::Open(below) => below,
+            };
+            let here = self.readable(&place, fstat(&place.fd))?.map(|stat| (stat.st_dev, stat.st_ino));
+            drop(place.fd);
+            let (visited, fd) = self.visit(below)?;
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            place.fd = openat(&fd, "..", flags, Mode::empty())
+                .map_err(io::Error::from)
+                .while_doing(|| self.reading(&place.path, b".."))?;
+            let back = fstat(&place.fd).ok().map(|stat| (stat.st_dev, stat.st_ino));
+            if here != back {
+                // It was moved while it was walked: what its names are now is not known.
+                return Ok((None, place));
+            }
+            seen.push(Some(entered(visited)));
+        }
+        Ok((Some(seen), place))
+    }
+
+    fn carry_out_one<'s>(
+        &self,
+        place: &Place,
+        level: &Arc<Level>,
+        name: &[u8],
+        todo: &'s Todo<'_>,
+    ) -> Result<Option<(Seen<'s>, bool)>> {
+        match todo {
+            Todo::Drop => Ok(None),
+            Todo::Nothing(seen, trusted) => Ok(Some((*seen, *trusted))),
+            Todo::Target(key, target) => {
+                Ok(Some((Seen::Symlink { key: *key, target }, key.is_settled(self.now))))
+            }
+            Todo::Read(key) => self.read(place, name, key, false),
+            Todo::Database(key) => self.read(place, name, key, true),
+            Todo::Enter { old, is_ignored } => match self.enter(place, level, name, (*old, *is_ignored))? {
+                Entered::Known(known) => Ok(known),
+                Entered::Open(below) => Ok(Some(entered(self.visit(below)?.0))),
+            },
+        }
+    }
+
+    /// Opens a directory, unless what is in it is known.
+    fn enter<'s>(
+        &self,
+        place: &Place,
+        level: &Arc<Level>,
+        name: &[u8],
+        (old, is_ignored): (Option<u64>, bool),
+    ) -> Result<Entered<'s>> {
+        let path = join(&place.path, name);
+        if place.depth >= DEEPEST {
+            return Ok(Entered::Known(Some(passed(Reason::Deep))));
+        }
+        if let Some(visited) = old.and_then(|at| self.untouched(&path, at)) {
+            return Ok(Entered::Known(Some(entered(Some(visited)))));
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = match openat(&place.fd, name, flags, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Entered::Known(None)),
+            Err(e) if !is_ours(e) => return Ok(Entered::Known(Some(passed(Reason::Unreadable)))),
+            Err(e) => return Err(io::Error::from(e)).while_doing(|| self.reading(&place.path, name)),
+        };
+        Ok(Entered::Open(Place { fd, path, depth: place.depth + 1, above: level.clone(), is_ignored, old }))
+    }
+
+    fn read(
+        &self,
+        place: &Place,
+        name: &[u8],
+        key: &Key,
+        in_use: bool,
+    ) -> Result<Option<(Seen<'static>, bool)>> {
+        let path = self.root.join(path_from_bytes(&place.path)).join(path_from_bytes(name));
+        let subject = Subject {
+            directory: place.fd.as_fd(),
+            name,
+            path: &path,
+            now: self.now,
+            space: self.space,
+            in_use,
+        };
+        let kept = match file::keep(self.writer, &subject)? {
+            Outcome::Gone => return Ok(None),
+            Outcome::Unreadable => return Ok(Some(passed(Reason::Unreadable))),
+            Outcome::Kept(kept) => Some(kept),
+        };
+        Ok(kept.map(|kept| {
+            self.progress.read.fetch_add(kept.size, Relaxed);
+            let stored = kept.key.unwrap_or(*key);
+            let key = Key { mode: stored.mode & !0o7777 | kept.mode, ..stored };
+            let trusted = kept.key.is_some_and(|key| key.is_settled(self.now));
+            (Seen::File { key, hash: kept.hash, size: kept.size }, trusted)
+        }))
+    }
+}
+
+/// What a directory that was walked is in the one that holds it.
+fn entered<'s>(visited: Option<Visited>) -> (Seen<'s>, bool) {
+    match visited {
+        Some(Visited { hash, at }) => (Seen::Directory { hash, at }, false),
+        None => passed(Reason::Unreadable),
+    }
+}
+
+/// What a name that cannot be read turns out to be.
+fn passed<'s>(reason: Reason) -> (Seen<'s>, bool) {
+    (Seen::Passed(reason), false)
+}
