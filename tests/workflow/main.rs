@@ -8,6 +8,7 @@ mod matrix;
 mod order;
 mod output;
 mod pivot;
+mod shell;
 mod statements;
 mod target;
 mod world;

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use ic_base::Code;
 use ic_workflow::Definition;
-use ic_workflow::definition::{Action, Compensate, LAST_PHASE, OnFailure, Retries, Run, Step, Strategy};
+use ic_workflow::definition::{
+    Action, Compensate, LAST_PHASE, OnFailure, Retries, Run, Shell, Step, Strategy,
+};
 use serde_json::{Map, Value, json};
 
 /// A sentence about a file is never longer, whatever stands in it.
@@ -73,11 +75,16 @@ fn written(definition: &Definition) -> Value {
 
 fn written_step(step: &Step, steps: &[Step]) -> Value {
     let needs: Vec<&str> = step.needs.iter().map(|need| steps[*need].id.as_str()).collect();
-    let run = match &step.run {
-        Run::Shell(text) => json!(text),
-        Run::Argv(words) => json!(words),
+    let (run, shell) = match &step.run {
+        Run::Script { text, shell: Shell::Sh } => (json!(text), json!("sh")),
+        Run::Script { text, shell: Shell::Bash } => (json!(text), json!("bash")),
+        Run::Script { text, shell: Shell::Own(argv) } => (json!(text), json!(argv)),
+        Run::Argv(words) => (json!(words), Value::Null),
     };
     let mut written = json!({"id": step.id, "phase": step.phase, "run": run, "needs": needs});
+    if !shell.is_null() {
+        written["shell"] = shell;
+    }
     add_common(&mut written, step.directory.as_deref(), &step.environment, step.timeout, step.retries);
     if let Some(compensate) = &step.compensate {
         written["compensate"] = written_compensation(compensate);

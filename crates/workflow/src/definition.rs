@@ -73,10 +73,41 @@ pub struct Step {
 /// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Run {
-    /// Text for `sh -c`, not blank.
-    Shell(String),
+    /// Text for a shell.
+    Script {
+        /// It is not blank.
+        text: String,
+        /// Which one.
+        shell: Shell,
+    },
     /// A program and its arguments; the program is not empty.
     Argv(Vec<String>),
+}
+
+/// What runs the text of a step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Shell {
+    /// `sh`, which ends at the first line that fails and at a variable that is not set.
+    #[default]
+    Sh,
+    /// `bash`, likewise; a pipe fails where any part of it does.
+    Bash,
+    /// A program and its arguments, before the text; the program is not empty.
+    Own(Vec<String>),
+}
+
+impl Shell {
+    /// The program and its arguments that run `text`. A workflow that began when a shell went past failing lines
+    /// (not `strict`) is resumed as it began.
+    pub fn argv(&self, text: &str, strict: bool) -> Vec<String> {
+        let before: &[&str] = match self {
+            Self::Sh if strict => &["sh", "-eu", "-c"],
+            Self::Sh => &["sh", "-c"],
+            Self::Bash => &["bash", "-euo", "pipefail", "-c"],
+            Self::Own(argv) => return argv.iter().cloned().chain([text.to_owned()]).collect(),
+        };
+        before.iter().copied().chain([text]).map(str::to_owned).collect()
+    }
 }
 
 /// How often, and after what pause, something that failed is tried again.

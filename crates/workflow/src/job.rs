@@ -181,7 +181,10 @@ impl Flow<'_> {
         Job {
             at,
             program: match &step.run {
-                Run::Shell(line) => Program::Shell(line.clone()),
+                Run::Script { text, shell } => {
+                    let argv = shell.argv(text, self.workflow.options.strict);
+                    Program::Argv(argv.into_iter().map(OsString::from).collect())
+                }
                 Run::Argv(argv) => Program::Argv(argv.iter().map(OsString::from).collect()),
             },
             directory: self.run.project_dir.join(step.directory.as_deref().unwrap_or(Path::new(""))),

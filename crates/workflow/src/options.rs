@@ -39,6 +39,7 @@ pub(crate) fn options(definition: &Definition, overrides: &Overrides, before: Op
         strategy: strategy.as_str().to_owned(),
         jobs: overrides.jobs.or(before.map(|before| before.jobs)).unwrap_or(1).max(1),
         force: overrides.force,
+        strict: before.is_none_or(|before| before.strict),
     }
 }
 

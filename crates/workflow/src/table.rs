@@ -98,6 +98,10 @@ pub struct Options {
     /// Whether a rollback that was begun passes over what cannot be undone.
     #[serde(default)]
     pub force: bool,
+    /// Whether the shells of its steps end at the first line that fails. Workflows that began before they did have no such field,
+    /// and are resumed as they began.
+    #[serde(default)]
+    pub strict: bool,
 }
 
 /// A workflow that was started.

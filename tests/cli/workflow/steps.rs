@@ -67,7 +67,7 @@ steps:
       } >> \"$IC_OUTPUTS\"
     compensate: {shell: 'printf \"%s|\" \"$QUEUE\" \"$EMPTY\" \"$QUEUE_2\" \"$LAST\" \"$IC_STEP\" >> ../undone'}
   - id: other
-    run: 'echo $QUEUE > ../other'
+    run: 'echo ${QUEUE-} > ../other'
     compensate: {shell: 'echo \"other has $QUEUE\" >> ../undone'}
 ",
     );

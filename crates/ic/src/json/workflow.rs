@@ -228,7 +228,7 @@ impl WorkflowPlanJson {
                     phase: step.phase.clone(),
                     needs: step.needs.iter().map(|need| definition.steps[*need].id.clone()).collect(),
                     run: match &step.run {
-                        Run::Shell(line) => vec!["sh".to_owned(), "-c".to_owned(), line.clone()],
+                        Run::Script { text, shell } => shell.argv(text, true),
                         Run::Argv(argv) => argv.clone(),
                     },
                     timeout_ms: step.timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok()),

@@ -23,7 +23,7 @@ pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> Stri
         let step = &definition.steps[at];
         let needs: Vec<&str> = step.needs.iter().map(|need| definition.steps[*need].id.as_str()).collect();
         let run = match &step.run {
-            Run::Shell(line) => line.lines().next().unwrap_or_default().to_owned(),
+            Run::Script { text, .. } => text.lines().next().unwrap_or_default().to_owned(),
             Run::Argv(argv) => argv.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
         };
         let undo = report.steps.get(at).map_or(Coverage::Undeclared, |step| step.1);

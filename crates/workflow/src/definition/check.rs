@@ -13,7 +13,7 @@ use super::compensate::compensate;
 use super::explain::{did_you_mean, invalid};
 use super::file::{self, File, Loose, MAX_STEPS, Text};
 use super::value::{At, argv, choice, directory, environment, label, prose, retries, script, timeout};
-use super::{Definition, LAST_PHASE, OnFailure, Run, Step, Strategy};
+use super::{Definition, LAST_PHASE, OnFailure, Run, Shell, Step, Strategy};
 use crate::graph;
 
 /// More phases than the ledger takes in a chain.
@@ -34,7 +34,10 @@ pub(super) fn definition(path: &Path, file: File, text: &str) -> Result<Definiti
     let strategy = file.strategy.0.map(|text| choice(path, &text, &Strategy::ALL, Strategy::as_str));
     let (on_failure, strategy) = (on_failure.transpose()?, strategy.transpose()?);
     let (steps, phases) = match file.steps.0 {
-        Some(steps) if !steps.value.0.is_empty() => all_steps(path, steps.value.0)?,
+        Some(steps) if !steps.value.0.is_empty() => {
+            let shell = file.shell.0.map(|value| shell(path, value)).transpose()?;
+            all_steps(path, steps.value.0, &shell.unwrap_or_default())?
+        }
         Some(steps) => return Err(At::new(path, &steps).wrong("the workflow has no steps")),
         None => {
             return Err(invalid(path, Some((1, 1)), "the workflow has no steps")
@@ -46,7 +49,7 @@ pub(super) fn definition(path: &Path, file: File, text: &str) -> Result<Definiti
 }
 
 /// The steps with their needs, and the chain of phases.
-fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>) -> Result<(Vec<Step>, Vec<String>)> {
+fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>, shell: &Shell) -> Result<(Vec<Step>, Vec<String>)> {
     if let Some(beyond) = list.get(MAX_STEPS) {
         return Err(At::new(path, beyond).wrong(&format!("more than {MAX_STEPS} steps")));
     }
@@ -70,7 +73,7 @@ fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>) -> Result<(Vec<Step>, 
         }
         let phase = chain.phase_of(at, raw.phase.0.take())?;
         wants.push(raw.needs.0.take().unwrap_or_default());
-        steps.push(step(path, at, id, phase, raw)?);
+        steps.push(step(path, at, (id, phase), raw, shell)?);
     }
     for (index, wanted) in wants.iter().enumerate() {
         steps[index].needs = needs(path, &steps[index].id, wanted, &places)?;
@@ -82,7 +85,13 @@ fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>) -> Result<(Vec<Step>, 
 }
 
 /// The step without what it needs.
-fn step(path: &Path, at: At<'_>, id: String, phase: String, raw: file::Step) -> Result<Step> {
+fn step(
+    path: &Path,
+    at: At<'_>,
+    (id, phase): (String, String),
+    raw: file::Step,
+    usual: &Shell,
+) -> Result<Step> {
     let Some(command) = raw.run.0 else {
         return Err(at
             .wrong(&format!("the step {} has no command", quoted(&id)))
@@ -91,7 +100,7 @@ fn step(path: &Path, at: At<'_>, id: String, phase: String, raw: file::Step) -> 
     Ok(Step {
         id,
         phase,
-        run: run(path, command)?,
+        run: run(path, command, raw.shell.0, usual)?,
         needs: Vec::new(),
         timeout: timeout(path, raw.timeout)?,
         retries: retries(path, raw.retries)?,
@@ -102,16 +111,48 @@ fn step(path: &Path, at: At<'_>, id: String, phase: String, raw: file::Step) -> 
     })
 }
 
-fn run(path: &Path, command: Spanned<Loose<IgnoredAny>>) -> Result<Run> {
+/// A command; `own` is the step's shell, else it has the `usual` one.
+fn run(
+    path: &Path,
+    command: Spanned<Loose<IgnoredAny>>,
+    own: Option<Spanned<Loose<IgnoredAny>>>,
+    usual: &Shell,
+) -> Result<Run> {
     let at = At::new(path, &command);
     let other = |found: &Scalar| Err(at.wrong(&found.instead_of("a command, as text or as a list,")));
-    match command.value {
-        Loose::Scalar(Scalar::Text(text)) => script(at, text).map(Run::Shell),
+    let text = match command.value {
+        Loose::Scalar(Scalar::Text(text)) => script(at, text)?,
         // Both are programs too.
-        Loose::Scalar(Scalar::Flag(flag)) => Ok(Run::Shell(flag.to_string())),
-        Loose::Scalar(found) => other(&found),
-        Loose::Mapping(_) => other(&Scalar::Mapping),
-        Loose::List(words) => argv(path, at, words).map(Run::Argv),
+        Loose::Scalar(Scalar::Flag(flag)) => flag.to_string(),
+        Loose::Scalar(found) => return other(&found),
+        Loose::Mapping(_) => return other(&Scalar::Mapping),
+        Loose::List(words) => {
+            return match own {
+                None => argv(path, at, words).map(Run::Argv),
+                Some(shell) => Err(At::new(path, &shell)
+                    .wrong("the step runs a program without a shell")
+                    .hint("take out `shell`, or write the command as text: run: \"./plan.sh argument\"")),
+            };
+        }
+    };
+    let shell = own.map_or_else(|| Ok(usual.clone()), |value| shell(path, value))?;
+    Ok(Run::Script { text, shell })
+}
+
+fn shell(path: &Path, value: Spanned<Loose<IgnoredAny>>) -> Result<Shell> {
+    let at = At::new(path, &value);
+    let other = |found: &str| {
+        Err(at
+            .wrong(&format!("{found} is no shell"))
+            .hint("sh, bash, or a program and its arguments, as in: [sh, -c]"))
+    };
+    match value.value {
+        Loose::Scalar(Scalar::Text(text)) if text == "sh" => Ok(Shell::Sh),
+        Loose::Scalar(Scalar::Text(text)) if text == "bash" => Ok(Shell::Bash),
+        Loose::Scalar(Scalar::Text(text)) => other(&quoted(&text)),
+        Loose::Scalar(found) => Err(at.wrong(&found.instead_of("a shell,"))),
+        Loose::Mapping(_) => Err(at.wrong(&Scalar::Mapping.instead_of("a shell,"))),
+        Loose::List(words) => argv(path, at, words).map(Shell::Own),
     }
 }
 

@@ -23,6 +23,7 @@ pub(super) struct File {
     pub(super) goal: Given<Text>,
     pub(super) on_failure: Given<Text>,
     pub(super) strategy: Given<Text>,
+    pub(super) shell: Given<Spanned<Loose<IgnoredAny>>>,
     pub(super) steps: Given<Spanned<Steps>>,
 }
 
@@ -33,6 +34,7 @@ pub(super) struct Step {
     pub(super) phase: Given<Text>,
     pub(super) needs: Given<Vec<Text>>,
     pub(super) run: Given<Spanned<Loose<IgnoredAny>>>,
+    pub(super) shell: Given<Spanned<Loose<IgnoredAny>>>,
     pub(super) cwd: Given<Text>,
     pub(super) env: Given<Pairs>,
     pub(super) timeout: Given<Spanned<Scalar>>,

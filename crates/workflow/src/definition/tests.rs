@@ -7,7 +7,7 @@ use ic_base::{Code, Result};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Action, Compensate, Definition, OnFailure, Retries, Run, Step, Strategy as Restored};
+use super::{Action, Compensate, Definition, OnFailure, Retries, Run, Shell, Step, Strategy as Restored};
 
 fn parse(text: impl AsRef<[u8]>) -> Result<Definition> {
     Definition::parse(text.as_ref(), Path::new("flow.yaml"))
@@ -52,10 +52,7 @@ fn a_workflow_says_what_runs_where_and_what_undoes_it() {
     );
     let [plan, implement, review] = definition.steps.as_slice() else { panic!("{definition:?}") };
     assert_eq!((plan.id.as_str(), plan.phase.as_str(), plan.line), ("plan", "planned", 6));
-    assert_eq!(
-        (&plan.run, plan.timeout),
-        (&Run::Shell("./agents/plan.sh".into()), Some(Duration::from_mins(10)))
-    );
+    assert_eq!((&plan.run, plan.timeout), (&sh("./agents/plan.sh"), Some(Duration::from_mins(10))));
     assert_eq!((plan.retries, &plan.compensate, &plan.directory), (Retries::default(), &None, &None));
     assert!(plan.needs.is_empty() && plan.environment.is_empty());
     assert_eq!((implement.phase.as_str(), implement.needs.as_slice()), ("executing", &[0][..]));
@@ -133,12 +130,34 @@ fn every_kind_of_compensation_can_be_written() {
     );
 }
 
+fn sh(text: &str) -> Run {
+    Run::Script { text: text.to_owned(), shell: Shell::Sh }
+}
+
+#[test]
+fn a_step_has_its_own_shell_or_that_of_the_file() {
+    let text = "name: n\nshell: bash\nsteps:\n  - {id: a, phase: p, run: x}\n  - {id: b, run: x, shell: sh}\n  \
+         - {id: c, run: x, shell: [sh, -c]}\n  - {id: d, run: [x]}\n";
+    let runs: Vec<Run> = good(text).steps.into_iter().map(|step| step.run).collect();
+    let script = |shell| Run::Script { text: "x".to_owned(), shell };
+    let own = Shell::Own(words(&["sh", "-c"]));
+    assert_eq!(runs, [script(Shell::Bash), script(Shell::Sh), script(own), Run::Argv(words(&["x"]))]);
+    for (shell, strict, argv) in [
+        (Shell::Sh, true, &["sh", "-eu", "-c", "x"][..]),
+        (Shell::Sh, false, &["sh", "-c", "x"]),
+        (Shell::Bash, true, &["bash", "-euo", "pipefail", "-c", "x"]),
+        (Shell::Own(words(&["python3", "-c"])), true, &["python3", "-c", "x"]),
+    ] {
+        assert_eq!(shell.argv("x", strict), argv);
+    }
+}
+
 #[test]
 fn commands_are_what_is_written() {
     for (text, run) in [
-        ("run: true", Run::Shell("true".into())),
-        ("run: '5'", Run::Shell("5".into())),
-        ("run: |\n      a\n      b", Run::Shell("a\nb\n".into())),
+        ("run: true", sh("true")),
+        ("run: '5'", sh("5")),
+        ("run: |\n      a\n      b", sh("a\nb\n")),
         ("run: [sleep, 5]", Run::Argv(words(&["sleep", "5"]))),
         ("run: [echo, true, 1.10, '', 計劃]", Run::Argv(words(&["echo", "true", "1.10", "", "計劃"]))),
     ] {
@@ -231,7 +250,7 @@ proptest! {
         prop_assert_eq!(definition.steps.len(), written.len());
         for (step, written) in definition.steps.iter().zip(&written) {
             let run = match &step.run {
-                Run::Shell(text) => json!(text),
+                Run::Script { text, .. } => json!(text),
                 Run::Argv(argv) => json!(argv),
             };
             let seconds = step.timeout.unwrap().as_secs();

@@ -15,7 +15,7 @@ fn workflow(steps: &[(usize, Vec<usize>)]) -> Definition {
     let step = |(index, (phase, needs)): (usize, &(usize, Vec<usize>))| Step {
         id: format!("s{index}"),
         phase: format!("p{phase}"),
-        run: Run::Shell("true".into()),
+        run: Run::Argv(vec!["true".into()]),
         needs: needs.clone(),
         timeout: None,
         retries: Retries::default(),

@@ -70,7 +70,12 @@ fn what_is_no_workflow_is_refused() {
 fn unknown_keys_are_refused_with_what_was_meant() {
     for (text, place, key, hint) in [
         ("on_failure: stop\n".to_owned(), (1, 1), "on_failure", "did you mean `on-failure`?"),
-        ("jobs: 2\n".to_owned(), (1, 1), "jobs", "known here: name, goal, on-failure, strategy, steps"),
+        (
+            "jobs: 2\n".to_owned(),
+            (1, 1),
+            "jobs",
+            "known here: name, goal, on-failure, strategy, shell, steps",
+        ),
         (line("timeuot: 5s"), (6, 5), "timeuot", "did you mean `timeout`?"),
         (line("depends_on: [b]"), (6, 5), "depends_on", "did you mean `needs`?"),
         (line("script: x"), (6, 5), "script", "did you mean `run`?"),
@@ -80,7 +85,7 @@ fn unknown_keys_are_refused_with_what_was_meant() {
             line("image: x"),
             (6, 5),
             "image",
-            "known here: id, phase, needs, run, cwd, env, timeout, retries, compensate",
+            "known here: id, phase, needs, run, shell, cwd, env, timeout, retries, compensate",
         ),
         (line("retries: {count: 2}"), (6, 15), "count", "did you mean `max`?"),
         (line("retries: {times: 2}"), (6, 15), "times", "known here: max, backoff"),
