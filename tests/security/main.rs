@@ -4,6 +4,7 @@ mod files;
 mod git;
 mod ledgers;
 mod limits;
+mod purge;
 mod secrets;
 mod steps;
 mod terminal;

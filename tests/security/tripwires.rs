@@ -9,7 +9,7 @@ use ic_testkit::Outcome;
 use traps::Trapped;
 
 /// What is called, in this order: `NAME=` keeps the id that it prints, `{NAME}` stands for it; `!` before a call that is refused.
-const CALLS: [&str; 89] = [
+const CALLS: [&str; 90] = [
     "init",
     "version",
     "where",
@@ -68,6 +68,7 @@ const CALLS: [&str; 89] = [
     "run set {run} --complexity 4",
     "events tail --limit 3",
     "events cursor list",
+    "!events cursor commit nobody 1",
     "!events cursor reset nobody",
     "events verify",
     "events redact 2 --reason r",

@@ -10,6 +10,7 @@ mod index;
 mod log;
 mod pack;
 mod program;
+mod purge;
 mod quiet;
 mod record;
 mod restore;
@@ -21,6 +22,7 @@ use crate::manifest::{PathText, hash_text};
 pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
 pub use log::{head, log_since};
 pub(crate) use program::Git;
+pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left, remember};
 pub use record::{Asked, Found, ask};
 pub use restore::{GitPlan, Moved, apply_index, apply_refs, leaving_others, plan};
 
@@ -49,6 +51,9 @@ pub struct GitState {
     pub index: Index,
     /// Objects of the store, each a pack of git's with content that the repository may lose, oldest first.
     pub packs: Vec<Pack>,
+    /// Whether a purge took something out of the packs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub purged: bool,
 }
 
 /// A stash entry.
@@ -92,6 +97,18 @@ impl GitState {
     /// Every commit that it names.
     fn tips(&self) -> impl Iterator<Item = &str> {
         self.own_tips().chain(self.other_tips())
+    }
+
+    /// The same with packs in the place of those that were written anew.
+    #[must_use]
+    pub fn without(mut self, gone: &Gone) -> Self {
+        let replaced = |pack: Pack| match gone.packs.get(&pack.0) {
+            Some(new) => *new,
+            None => Some(pack),
+        };
+        self.purged |= self.packs.iter().any(|pack| gone.packs.contains_key(&pack.0));
+        self.packs = std::mem::take(&mut self.packs).into_iter().filter_map(replaced).collect();
+        self
     }
 
     /// The objects of the store that it needs.

@@ -260,6 +260,11 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq
     get(tx, new.id)
 }
 
+/// Gives a checkpoint another manifest: a purge took out what the one before it named.
+pub fn set_manifest(tx: &Transaction<'_>, id: &CheckpointId, manifest: &Hash) -> Result<()> {
+    tx.execute_one("UPDATE checkpoints SET manifest = $1 WHERE id = $2", &[manifest, &id.as_str()])
+}
+
 /// The checkpoint with this id. Errors: `checkpoint_not_found`.
 pub fn get(snapshot: &Snapshot<'_>, id: &CheckpointId) -> Result<Checkpoint> {
     let sql = format!("SELECT {} FROM checkpoints WHERE id = $1", Checkpoint::COLUMNS);

@@ -3,6 +3,7 @@
 pub(crate) mod auto;
 mod create;
 mod git;
+pub mod purge;
 mod read;
 mod restore;
 pub mod retention;

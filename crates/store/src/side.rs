@@ -128,15 +128,16 @@ impl Side {
             .map_err(|e| diagnose(e, "shrinking the object store"))
     }
 
-    /// Rebuilds the file, so that nothing of what was deleted is left in it.
-    pub fn rebuild(&self) -> Result<()> {
+    /// Rebuilds the file, so that nothing of what was deleted is left in it. Returns whether that is so: while another process reads
+    /// the file, its log keeps what that process sees.
+    pub fn rebuild(&self) -> Result<bool> {
         faults::statement("VACUUM");
         self.connection
             .execute_batch("VACUUM")
             .and_then(|()| {
                 self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
             })
-            .map(|_| ())
+            .map(|busy| busy == 0)
             .map_err(|e| diagnose(e, "rebuilding the object store"))
     }
 

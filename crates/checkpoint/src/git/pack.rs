@@ -146,6 +146,20 @@ fn pack(
     Ok((size > empty).then_some(Pack(hash)))
 }
 
+/// A pack of these objects and no others; `None` if there are none. Deltas against others are resolved.
+pub(super) fn of_objects(git: &Git<'_>, oids: &[&str], writer: &Writer<'_>) -> Result<Option<Pack>> {
+    if oids.is_empty() {
+        return Ok(None);
+    }
+    let input: String = oids.iter().map(|oid| format!("{oid}\n")).collect();
+    let give = move |mut stdin: std::process::ChildStdin| {
+        // A command that reads no more of it says why by its status.
+        let _ = stdin.write_all(input.as_bytes());
+    };
+    let plain = ["-c", "pack.compression=0", "pack-objects", "--stdout", "-q", "--window=0"];
+    git.converse(&plain, give, |mut stdout| writer.put_reader(&mut stdout)).map(|(hash, _)| Some(Pack(hash)))
+}
+
 /// A stream that fails when it gives more than it may.
 struct Bounded<'b, R> {
     inner: R,

@@ -70,6 +70,7 @@ impl Found {
         let mut state = self.state;
         state.index = index::keep(writer, self.index)?;
         state.packs = previous.map(|previous| previous.packs.clone()).unwrap_or_default();
+        state.purged = previous.is_some_and(|previous| previous.purged);
         if !is_a_look {
             let packs = pack::keep(&git, previous, &state, writer)?;
             state.packs.extend(packs);
@@ -146,6 +147,7 @@ fn state(
         staged: status.staged.iter().map(|oid| (*oid).to_owned()).collect(),
         index: Index(Hash::default()),
         packs: Vec::new(),
+        purged: false,
     })
 }
 

@@ -63,7 +63,7 @@ impl GitPlan {
 ///
 /// Errors: `git_in_progress`, `git_busy` (a lock of the index or of HEAD), `git_unsupported` (a branch that would move, or
 /// that HEAD would go to, is in use in another work tree; a sparse checkout; skip-worktree flags, symbolic branches or
-/// submodules that differ), `git_failed` (objects are lost).
+/// submodules that differ; content that was purged would come back), `git_failed` (objects are lost).
 pub fn plan(root: &Path, target: &GitState, current: &GitState, objects: &Objects) -> Result<GitPlan> {
     let dirs = dirs(root)?;
     let git = Git::new(root);
@@ -99,6 +99,7 @@ pub fn plan(root: &Path, target: &GitState, current: &GitState, objects: &Object
     if !plan.refs.is_empty() || plan.head {
         refuse::branches_elsewhere(&git, root, &dirs, &plan, target)?;
     }
+    refuse::purged(&git, &dirs, target, objects)?;
     plan.new_commits = new_commits(&git, &dirs, &plan, target, current, objects)?;
     Ok(plan)
 }

@@ -76,12 +76,7 @@ impl Objects {
             let pack = pack.unwrap_or(Replacement { created_at: Timestamp(0), pack: None });
             self.side().write(Durability::Synced, |tx| {
                 replace(tx, id, &objects.iter().collect::<Vec<_>>(), &pack)?;
-                out.iter().try_for_each(|object| {
-                    tx.execute_one(
-                        "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, 0, 0, 0)",
-                        &[&object.hash.as_slice(), &Form::Purged.number()],
-                    )
-                })
+                out.iter().try_for_each(|object| mark_purged(tx, &object.hash))
             })?;
         }
         self.forget_recent();
@@ -89,6 +84,56 @@ impl Objects {
             self.side().rebuild()?;
         }
         Ok(purged)
+    }
+
+    /// Takes the content of the objects in `gone` out for good, and all that is not in `live`, also what lies in a pack without
+    /// a name; then rebuilds the file, so that nothing of it is left. Returns how many of `gone` there were, and whether the
+    /// file is free of it: another process that reads the store keeps what it sees until it ends.
+    pub fn purge_all_but(&self, gone: &HashSet<Hash>, live: &HashSet<Hash>) -> Result<(u64, bool)> {
+        let mut packs = self.listed(Timestamp(i64::MAX))?;
+        let mut purged = 0;
+        for (id, size) in self.pack_sizes()? {
+            let objects = packs.remove(&id).unwrap_or_default();
+            let (kept, rest): (Vec<&Listed>, Vec<&Listed>) =
+                objects.iter().partition(|o| live.contains(&o.hash) && !gone.contains(&o.hash));
+            let out: Vec<&Listed> = rest.iter().copied().filter(|o| gone.contains(&o.hash)).collect();
+            // An object that was forgotten leaves its bytes in a pack that keeps most of the others.
+            let bytes = kept.iter().fold(0_usize, |sum, object| sum.saturating_add(object.size));
+            if rest.is_empty() && bytes == size {
+                continue;
+            }
+            purged += out.len() as u64;
+            let pack = match self.without(id, &kept)? {
+                Some(pack) => pack,
+                // What cannot be read is left for `verify` to name, unless something that is to go stands in it.
+                None if out.is_empty() => continue,
+                None => Replacement { created_at: Timestamp(0), pack: None },
+            };
+            self.side().write(Durability::Synced, |tx| {
+                replace(tx, id, &objects.iter().collect::<Vec<_>>(), &pack)?;
+                out.iter().try_for_each(|object| mark_purged(tx, &object.hash))
+            })?;
+        }
+        self.forget_recent();
+        Ok((purged, self.side().rebuild()?))
+    }
+
+    fn pack_sizes(&self) -> Result<Vec<(i64, usize)>> {
+        self.side().read(|snapshot| {
+            snapshot.query_all("SELECT id, size FROM packs ORDER BY id", &[], |row| {
+                Ok((row.get::<i64>(0)?, row.get::<i64>(1).map(|n| usize::try_from(n).unwrap_or(usize::MAX))?))
+            })
+        })
+    }
+
+    /// Remembers names of which nothing is kept, as those of purged objects are.
+    pub(crate) fn remember_purged(&self, names: &[Hash]) -> Result<()> {
+        self.side().write(Durability::Synced, |tx| {
+            names.iter().try_for_each(|name| {
+                tx.execute("DELETE FROM objects WHERE hash = $1 AND form = 2", &[&name.as_slice()])?;
+                mark_purged(tx, name)
+            })
+        })
     }
 
     /// Every object by its pack, of packs from `before` or earlier.
@@ -190,4 +235,11 @@ fn forget(tx: &Transaction<'_>, objects: &[&Listed]) -> Result<()> {
     objects.iter().try_for_each(|object| {
         tx.execute_one("DELETE FROM objects WHERE hash = $1", &[&object.hash.as_slice()])
     })
+}
+
+fn mark_purged(tx: &Transaction<'_>, name: &Hash) -> Result<()> {
+    tx.execute_one(
+        "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, 0, 0, 0)",
+        &[&name.as_slice(), &Form::Purged.number()],
+    )
 }

@@ -1,7 +1,8 @@
 //! What pruning gave up, what a purge took out, and what verifying found.
 
 use ic_events::hex;
-use ic_ops::checkpoint::retention::{Pruned, Purged, Verified};
+use ic_ops::checkpoint::purge::Purged;
+use ic_ops::checkpoint::retention::{Pruned, Verified};
 use ic_store::path_from_bytes;
 use serde::Serialize;
 
@@ -46,6 +47,26 @@ pub(crate) struct PurgeJson {
     checkpoints: Vec<String>,
     /// Other paths with the same content: it was left.
     shared: Vec<PathJson>,
+    /// Objects of git's that were taken out of what checkpoints keep.
+    git_objects: Vec<String>,
+    /// How many packs of git's objects were written anew without them.
+    git_packs: u64,
+    /// Refs below refs/ic/ that reached them; they were removed.
+    removed_refs: Vec<String>,
+    /// Where the content still is, out of reach of a purge.
+    left: Vec<LeftJson>,
+}
+
+/// Content that a purge does not reach.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct LeftJson {
+    /// What has it.
+    #[cfg_attr(test, schemars(extend("enum" = ["work_tree", "index", "refs", "reflog", "objects", "remote", "other_paths", "copies", "store"])))]
+    place: &'static str,
+    message: String,
+    /// What shows it.
+    command: String,
 }
 
 impl From<&Purged> for PurgeJson {
@@ -55,6 +76,18 @@ impl From<&Purged> for PurgeJson {
             purged_objects: purged.objects,
             checkpoints: purged.checkpoints.iter().map(ToString::to_string).collect(),
             shared: purged.shared.iter().map(|path| path_from_bytes(path).as_path().into()).collect(),
+            git_objects: purged.git_objects.clone(),
+            git_packs: purged.packs as u64,
+            removed_refs: purged.refs.clone(),
+            left: purged
+                .left
+                .iter()
+                .map(|left| LeftJson {
+                    place: left.place,
+                    message: left.message.clone(),
+                    command: left.command.clone(),
+                })
+                .collect(),
         }
     }
 }

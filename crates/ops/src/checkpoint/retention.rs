@@ -1,21 +1,20 @@
 //! Giving checkpoints up, giving their space back, and looking whether what is kept can be read.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
 use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, Result, Timestamp};
+use ic_checkpoint::capture;
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::objects::Swept;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal::{self, Progress, Restore};
 use ic_checkpoint::retention::{self, Damage, Policy};
-use ic_checkpoint::{capture, diff};
-use ic_events::{EventType, Hash, NewEvent, parse_hex};
+use ic_events::{Hash, parse_hex};
 use ic_runtrack::artifact;
 use ic_saga::compensation;
 use ic_store::Snapshot;
-use serde_json::json;
 
 use super::{Settings, Warning, Which, Workspace, find};
 use crate::config::Retention;
@@ -62,19 +61,6 @@ pub struct Verified {
     pub damaged: Vec<Damage>,
     /// What SQLite finds wrong with the store's file.
     pub file: Vec<String>,
-}
-
-/// What a purge took out.
-#[derive(Debug)]
-pub struct Purged {
-    /// From the root.
-    pub path: Vec<u8>,
-    /// How many contents it had, over all checkpoints.
-    pub objects: u64,
-    /// The checkpoints that held it.
-    pub checkpoints: Vec<CheckpointId>,
-    /// Other paths with the same content: it was left where it is.
-    pub shared: Vec<Vec<u8>>,
 }
 
 impl Retention {
@@ -134,42 +120,6 @@ pub fn verify(workspace: &Workspace<'_>, read_data: bool) -> Result<Verified> {
     let file = workspace.objects.file_damage()?;
     let (damaged, objects) = retention::verify(&workspace.objects, &all, read_data)?;
     Ok(Verified { checkpoints: all.len(), objects, damaged, file })
-}
-
-/// Takes the content that a path ever had out of every checkpoint of this root, for good: a secret that leaked.
-///
-/// The checkpoints stay; a restore leaves the path alone. Content that other paths have too is left, and they are named.
-pub fn purge(workspace: &Workspace<'_>, path: &std::path::Path) -> Result<Purged> {
-    let path = super::read::path_in_root(workspace, path)?;
-    let _lock = workspace.lock_store(false)?;
-    let all = workspace.kernel.read(record::all_kept)?;
-    let (mut wanted, mut holders) = (HashSet::new(), Vec::new());
-    for checkpoint in all.iter().filter(|checkpoint| checkpoint.root == workspace.root) {
-        if let Some(diff::State::File { hash, .. }) = diff::find(&workspace.objects, &checkpoint.tree, &path)?
-        {
-            wanted.insert(hash);
-            holders.push(checkpoint.id.clone());
-        }
-    }
-    let shared = workspace.other_paths(&all, &path, &wanted)?;
-    let kept: BTreeSet<&Hash> = shared.values().collect();
-    let mut gone: HashSet<Hash> = HashSet::new();
-    for hash in wanted.iter().filter(|hash| !kept.contains(hash)) {
-        retention::mark_one(&workspace.objects, hash, &mut gone)?;
-    }
-    let objects = workspace.objects.purge(&gone)?;
-    // Where the file still stands, the next checkpoint keeps it again: what cannot be saved could not be changed.
-    capture::forget_caches(&workspace.objects)?;
-    let run_id = None;
-    workspace.kernel.write(|tx, now| {
-        let event = NewEvent {
-            run_id,
-            payload: Some(json!({ "path": String::from_utf8_lossy(&path), "objects": objects })),
-            ..NewEvent::without_run(EventType::ContentPurged)
-        };
-        ic_events::append(tx, now, &event).map(|_| ())
-    })?;
-    Ok(Purged { path, objects, checkpoints: holders, shared: shared.into_keys().collect() })
 }
 
 /// Applies the configured retention after an automatic checkpoint is committed; what goes wrong is a warning.
@@ -245,7 +195,7 @@ fn of_unfinished_workflows(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>>
 }
 
 impl Workspace<'_> {
-    fn lock_store(&self, dry_run: bool) -> Result<lock::Lock> {
+    pub(super) fn lock_store(&self, dry_run: bool) -> Result<lock::Lock> {
         let mode = if dry_run { Mode::Shared } else { Mode::Exclusive };
         lock::store(self.objects.path(), mode, self.settings.busy_timeout)
     }
@@ -260,11 +210,19 @@ impl Workspace<'_> {
             }
             record::all_kept(tx)
         })?;
-        let mut live = HashSet::new();
-        retention::mark(&self.objects, &left, &mut live)?;
+        let mut live = self.named(&left)?;
         for tree in capture::cached_trees(&self.objects) {
             retention::mark_tree(&self.objects, &tree, &mut live)?;
         }
+        let grace = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
+        let before = Timestamp(self.kernel.context.now().millis().saturating_sub(grace));
+        self.objects.sweep(&live, before)
+    }
+
+    /// Every object that the ledger names: by these checkpoints, by plans of restores, artifacts and compensations.
+    pub(super) fn named(&self, checkpoints: &[Checkpoint]) -> Result<HashSet<Hash>> {
+        let mut live = HashSet::new();
+        retention::mark(&self.objects, checkpoints, &mut live)?;
         let named = self.kernel.read(|snapshot| {
             let plans = journal::all(snapshot)?.into_iter().map(|restore| restore.plan);
             let artifacts = artifact::content_hashes(snapshot)?;
@@ -275,32 +233,6 @@ impl Workspace<'_> {
         for hash in named {
             retention::mark_one(&self.objects, &hash, &mut live)?;
         }
-        let grace = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
-        let before = Timestamp(self.kernel.context.now().millis().saturating_sub(grace));
-        self.objects.sweep(&live, before)
-    }
-
-    /// Other paths than this one, in any checkpoint, that have one of these contents.
-    fn other_paths(
-        &self,
-        all: &[Checkpoint],
-        path: &[u8],
-        wanted: &HashSet<Hash>,
-    ) -> Result<BTreeMap<Vec<u8>, Hash>> {
-        let mut shared = BTreeMap::new();
-        let mut trees = HashSet::new();
-        for checkpoint in all.iter().filter(|checkpoint| trees.insert(checkpoint.tree)) {
-            let is_here = checkpoint.root == self.root;
-            diff::diff(&self.objects, None, Some(&checkpoint.tree), &mut |difference| {
-                if let Some(diff::State::File { hash, .. }) = difference.after
-                    && wanted.contains(&hash)
-                    && !(is_here && difference.path == path)
-                {
-                    shared.insert(difference.path, hash);
-                }
-                Ok(())
-            })?;
-        }
-        Ok(shared)
+        Ok(live)
     }
 }

@@ -10,6 +10,7 @@ use super::super::GitState;
 use super::super::index::{self, Line};
 use super::super::program::Git;
 use super::super::record::operation;
+use super::super::{pack, purge};
 use super::index::is_left_behind;
 use super::{GitPlan, busy};
 use crate::objects::Objects;
@@ -89,6 +90,18 @@ pub(super) fn special_entries(
         return Err(unsupported("a submodule changed"));
     }
     Ok(())
+}
+
+/// What was purged does not come back, though git itself may still have it.
+pub(super) fn purged(git: &Git<'_>, dirs: &GitDirs, target: &GitState, objects: &Objects) -> Result<()> {
+    let found = pack::with_objects(git, &dirs.common_dir, target, objects, |git| {
+        purge::purged_in(git, target, objects)
+    })?;
+    let Some(oid) = found else { return Ok(()) };
+    Err(unsupported(
+        "content was purged from the checkpoint, and a commit, stash entry or index of it has that content",
+    )
+    .detail("object", oid))
 }
 
 /// A branch that would move, or that HEAD would go to, and that another work tree of the repository has checked out or

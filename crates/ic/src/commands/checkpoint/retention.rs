@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use ic_base::Result;
 use ic_ops::checkpoint::retention::{self, GRACE, Request};
-use ic_ops::checkpoint::{Which, Workspace};
+use ic_ops::checkpoint::{Which, Workspace, purge};
 
 use crate::exit::Exit;
 use crate::json::{PruneJson, PurgeJson, VerifyObjectsJson};
@@ -56,7 +56,10 @@ pub(crate) struct Delete {
 
 /// Take the content that a path ever had out of every checkpoint, for good: a secret that leaked.
 ///
-/// The checkpoints stay. Content that other paths have too is left, and they are named. This cannot be undone.
+/// Packs of git's that checkpoints keep are written anew without it, refs below refs/ic/ that lead to it are removed, and no restore
+/// of git's state brings it back. The checkpoints stay. Content that other paths have too is left, and they are named. So is what a
+/// purge does not reach, with the command that shows it: the repository's own objects, refs and reflogs, its remotes, the file itself.
+/// Backups and copies of the store are not known here. It cannot be undone; one that was killed is made again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint purge config/token.txt --yes")]
@@ -120,7 +123,7 @@ impl Purge {
                 return Ok(Exit::No);
             }
         }
-        let purged = retention::purge(&Workspace::here(&kernel, &settings)?, &self.path)?;
+        let purged = purge::purge(&Workspace::here(&kernel, &settings)?, &self.path)?;
         session.output.record(&PurgeJson::from(&purged), || render::checkpoint::purged(&purged))?;
         Ok(Exit::Done)
     }

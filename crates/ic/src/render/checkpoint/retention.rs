@@ -1,6 +1,7 @@
 //! What pruning gave up, what a purge took out, and what verifying found.
 
-use ic_ops::checkpoint::retention::{Pruned, Purged, Verified};
+use ic_ops::checkpoint::purge::Purged;
+use ic_ops::checkpoint::retention::{Pruned, Verified};
 use ic_store::path_from_bytes;
 
 use super::bytes;
@@ -26,19 +27,34 @@ pub(crate) fn pruned(pruned: &Pruned) -> String {
 /// What a purge took out.
 pub(crate) fn purged(purged: &Purged) -> String {
     let name = path_text(&path_from_bytes(&purged.path));
-    if purged.checkpoints.is_empty() {
-        return format!("No checkpoint holds {name}; nothing was taken out.\n");
-    }
     let held = counted(purged.checkpoints.len(), "checkpoint");
-    let mut out = format!(
-        "{name} was in {held}; its content ({}) is gone for good.\n",
-        counted(count(purged.objects), "object")
-    );
+    let mut out = if purged.checkpoints.is_empty() && purged.packs == 0 && purged.refs.is_empty() {
+        format!("No checkpoint holds {name}; nothing was taken out.\n")
+    } else {
+        let objects = counted(count(purged.objects), "object");
+        let packs = match purged.packs {
+            0 => String::new(),
+            packs => format!(", also from {} of git's objects", counted(packs, "pack")),
+        };
+        format!("{name} was in {held}; its content ({objects}) is gone from the store{packs}.\n")
+    };
+    for name in &purged.refs {
+        let name = plain(name);
+        out.push_str(&format!("  {}  {name} led to it\n", styled(style::BAD, "removed")));
+    }
     for path in &purged.shared {
         let path = path_text(&path_from_bytes(path));
         out.push_str(&format!(
             "  {}  {path} has the same content, which was left\n",
             styled(style::WARN, "shared")
+        ));
+    }
+    for left in &purged.left {
+        out.push_str(&format!(
+            "  {}  {}; see: {}\n",
+            styled(style::WARN, "not reached"),
+            plain(&left.message),
+            plain(&left.command)
         ));
     }
     out

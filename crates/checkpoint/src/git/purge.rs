@@ -1,0 +1,158 @@
+//! Taking a path's content out of what checkpoints keep of git's: the packs are written anew without it.
+//!
+//! Which objects of git's are meant is asked by path, in every commit that a pack or a state names, in every index and in
+//! the repository's history: filters and line endings may make them other than the file was. They are remembered by name, so
+//! that no restore makes them reachable again, wherever git may still have them.
+
+mod left;
+mod room;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_events::Hash;
+
+pub use left::{Left, drop_refs, left};
+
+use self::room::Room;
+use super::program::Git;
+use super::{GitState, Pack, index, pack};
+use crate::objects::{Objects, Writer, hash_of};
+
+/// What is to be taken out.
+pub struct Wanted<'a> {
+    /// The work tree.
+    pub root: &'a Path,
+    /// What its checkpoints have of git's.
+    pub states: &'a [GitState],
+    /// The packs of all checkpoints.
+    pub packs: &'a BTreeSet<Hash>,
+    /// From the root.
+    pub path: &'a [u8],
+    /// What the path held in checkpoints.
+    pub contents: &'a [Hash],
+    /// Contents that other paths hold too: they are left.
+    pub kept: &'a [Hash],
+}
+
+/// What is not to be kept of git's any more.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Gone {
+    /// Objects of git's, by their names there.
+    pub blobs: BTreeSet<String>,
+    /// Packs, and what takes their places; `None`: nothing was left of it.
+    pub packs: BTreeMap<Hash, Option<Pack>>,
+    /// Objects that the path had and that another path has too: they are left.
+    pub shared: BTreeSet<String>,
+}
+
+/// Writes the packs anew that hold what is wanted, with `writer`; the old ones are still there.
+///
+/// Errors: `git_failed` without the `git` program, where there are packs to look into; `corrupt`; `disk_full`.
+pub fn find(wanted: &Wanted<'_>, objects: &Objects, writer: &Writer<'_>) -> Result<Gone> {
+    let is_sha256 = wanted.states.iter().flat_map(GitState::tips).any(|oid| oid.len() == 64);
+    let own = ic_store::git_dirs(wanted.root);
+    if own.is_none() && wanted.packs.is_empty() {
+        return Ok(Gone::default());
+    }
+    if Git::new(wanted.root).ask(&["version"])?.is_none() {
+        if wanted.packs.is_empty() {
+            return Ok(Gone::default());
+        }
+        return Err(Diagnosis::new(
+            Code::GitFailed,
+            "There is no git on PATH, and checkpoints keep packs of git's that may hold the content. Nothing was purged.",
+        )
+        .hint("make git available, and purge again"));
+    }
+    let room = Room::make(objects, own.as_ref().map(|dirs| dirs.common_dir.as_path()), is_sha256)?;
+    let git = room.git();
+    let packs = room.unpack(objects, wanted.packs)?;
+    let listed: BTreeSet<&str> = packs.values().flatten().map(String::as_str).collect();
+    let commits =
+        room::commits(&git, listed.iter().copied().chain(wanted.states.iter().flat_map(GitState::tips)))?;
+    let mut blobs = at_path(&git, &commits, wanted.path)?;
+    for state in wanted.states {
+        blobs.extend(in_index(&index::read(objects, state.index)?, wanted.path));
+    }
+    if own.is_some() {
+        blobs.extend(left::in_history(wanted.root, wanted.path)?);
+    }
+    blobs.extend(room::blobs_of(&git, objects, wanted.contents)?);
+    let blobs = room::only_blobs(&git, blobs)?;
+    let elsewhere = room::elsewhere(&git, &commits, wanted.path, &blobs)?;
+    let kept = room::blobs_of(&git, objects, wanted.kept)?;
+    let (shared, blobs) = blobs.into_iter().partition(|oid| elsewhere.contains(oid) || kept.contains(oid));
+    let mut gone = Gone { blobs, packs: BTreeMap::new(), shared };
+    for (hash, objects_in) in packs {
+        if objects_in.iter().any(|oid| gone.blobs.contains(oid)) {
+            let left: Vec<&str> =
+                objects_in.iter().map(String::as_str).filter(|oid| !gone.blobs.contains(*oid)).collect();
+            gone.packs.insert(hash, pack::of_objects(&git, &left, writer)?);
+        }
+    }
+    Ok(gone)
+}
+
+/// What the commits have at a path.
+fn at_path(git: &Git<'_>, commits: &[String], path: &[u8]) -> Result<BTreeSet<String>> {
+    // A newline would end the question; such a path is found in trees by the names of its content alone.
+    if commits.is_empty() || path.contains(&b'\n') {
+        return Ok(BTreeSet::new());
+    }
+    let input: Vec<u8> =
+        commits.iter().flat_map(|commit| [commit.as_bytes(), b":", path, b"\n"].concat()).collect();
+    let said = git.run_with(&["cat-file", "--batch-check=%(objectname)"], &input)?;
+    // Where there is nothing, the question comes back with a word after it.
+    let is_name = |line: &&str| !line.contains(' ') && !line.contains(':');
+    Ok(String::from_utf8_lossy(&said).lines().filter(is_name).map(str::to_owned).collect())
+}
+
+/// What an index has at a path.
+fn in_index(text: &[u8], path: &[u8]) -> BTreeSet<String> {
+    let (lines, _) = index::parse(text);
+    let at = lines.iter().filter(|line| line.path == path && !line.is_submodule());
+    at.filter_map(|line| line.meta.split(' ').nth(1)).map(str::to_owned).collect()
+}
+
+/// The name under which the store remembers that an object of git's was purged.
+fn mark(oid: &str) -> Hash {
+    hash_of(format!("an object of git's: {oid}").as_bytes())
+}
+
+/// The mark that there are others: who restores looks for it first.
+const ANY: &str = "any";
+
+/// Remembers objects of git's: no restore is to make them reachable again.
+pub fn remember(objects: &Objects, blobs: &BTreeSet<String>) -> Result<()> {
+    if blobs.is_empty() {
+        return Ok(());
+    }
+    let marks: Vec<Hash> = blobs.iter().map(String::as_str).chain([ANY]).map(mark).collect();
+    objects.remember_purged(&marks)
+}
+
+/// An object that was purged, among what restoring a state would make reachable again; `None` if there is none.
+///
+/// `git` must have the objects of the state, wherever they are kept.
+pub(super) fn purged_in(git: &Git<'_>, target: &GitState, objects: &Objects) -> Result<Option<String>> {
+    if !objects.is_purged(&mark(ANY))? {
+        return Ok(None);
+    }
+    let tips = target.own_tips().chain(target.staged.iter().map(String::as_str));
+    let there = pack::existing(git, &tips.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>())?;
+    let input: String = there.iter().map(|oid| format!("{oid}\n")).collect();
+    // What a ref of the user's reaches is there already, and is not brought back by us.
+    let walk = ["rev-list", "--objects", "--missing=print", "--stdin", "--not", "--all"];
+    let listed = git.run_with(&walk, input.as_bytes())?;
+    let lines = String::from_utf8_lossy(&listed).into_owned();
+    // What is missing has a question mark before its name.
+    let walked = lines.lines().filter_map(|line| line.trim_start_matches('?').split(' ').next());
+    for oid in walked.chain(target.staged.iter().map(String::as_str)) {
+        if objects.is_purged(&mark(oid))? {
+            return Ok(Some(oid.to_owned()));
+        }
+    }
+    Ok(None)
+}

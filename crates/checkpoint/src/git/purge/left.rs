@@ -1,0 +1,126 @@
+//! What a purge cannot reach of a repository, and the refs of ours that it drops.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+use ic_base::Result;
+
+use super::super::program::Git;
+
+/// Content that is still somewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// What has it: `work_tree`, `index`, `refs`, `reflog`, `objects`, `remote`, `other_paths`, `copies`, `store`.
+    pub place: &'static str,
+    /// For people.
+    pub message: String,
+    /// What shows it.
+    pub command: String,
+}
+
+/// Every object that git ever had at a path, as far as refs, reflogs and the stash go back.
+pub(super) fn in_history(root: &Path, path: &[u8]) -> Result<BTreeSet<String>> {
+    let pathspec = OsString::from_vec([b":(top,literal)", path].concat());
+    let list = ["rev-list", "--objects", "--missing=print", "--full-history", "--all", "--reflog", "--"];
+    let arguments: Vec<OsString> = list.map(OsString::from).into_iter().chain([pathspec]).collect();
+    let listed = Git::new(root).run(&arguments)?;
+    let entry = |line: &[u8]| {
+        let space = line.iter().position(|b| *b == b' ')?;
+        (&line[space + 1..] == path).then(|| String::from_utf8_lossy(&line[..space]).into_owned())
+    };
+    Ok(listed.split(|b| *b == b'\n').filter_map(entry).collect())
+}
+
+/// Removes the refs of ours that reach one of these objects, which no other ref reaches, and names them.
+pub fn drop_refs(root: &Path, blobs: &BTreeSet<String>) -> Result<Vec<String>> {
+    if blobs.is_empty() || ic_store::git_dirs(root).is_none() {
+        return Ok(Vec::new());
+    }
+    let git = Git::new(root);
+    let Some(listed) = git.ask(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/ic/"])? else {
+        return Ok(Vec::new());
+    };
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    let mut by_commit: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (commit, name) in listed.lines().filter_map(|line| line.split_once(' ')) {
+        by_commit.entry(commit).or_default().push(name);
+    }
+    let tips: Vec<&str> = by_commit.keys().copied().collect();
+    // Mostly none of them reaches it: all are asked at once before each by itself.
+    if !reaches(&git, &tips, blobs)? {
+        return Ok(Vec::new());
+    }
+    let mut dropped = Vec::new();
+    for (commit, names) in &by_commit {
+        if reaches(&git, &[*commit], blobs)? {
+            dropped.extend(names.iter().map(|name| (*name).to_owned()));
+        }
+    }
+    let input: String = dropped.iter().map(|name| format!("delete {name}\n")).collect();
+    git.run_with(&["update-ref", "--stdin"], input.as_bytes())?;
+    Ok(dropped)
+}
+
+/// Whether one of these commits, and no ref but ours, reaches one of the objects.
+fn reaches(git: &Git<'_>, tips: &[&str], blobs: &BTreeSet<String>) -> Result<bool> {
+    let input: String = tips.iter().map(|tip| format!("{tip}\n")).collect();
+    let walk =
+        ["rev-list", "--objects", "--missing=print", "--stdin", "--not", "--exclude=refs/ic/*", "--all"];
+    let listed = git.run_with(&walk, input.as_bytes())?;
+    Ok(has_one(&listed, blobs))
+}
+
+fn has_one(listed: &[u8], blobs: &BTreeSet<String>) -> bool {
+    let text = String::from_utf8_lossy(listed).into_owned();
+    text.lines().filter_map(|line| line.split(' ').next()).any(|oid| blobs.contains(oid))
+}
+
+/// Where the repository still has these objects, each with the command that shows it.
+pub fn left(root: &Path, path: &[u8], blobs: &BTreeSet<String>) -> Result<Vec<Left>> {
+    let name = String::from_utf8_lossy(path).into_owned();
+    let quoted = ic_base::shell_word(&name);
+    let mut left = Vec::new();
+    let mut add = |place, message: String, command: String| left.push(Left { place, message, command });
+    if root.join(ic_store::path_from_bytes(path)).symlink_metadata().is_ok() {
+        add(
+            "work_tree",
+            "the file is in the working tree: the next checkpoint keeps it again".to_owned(),
+            format!("ls -l -- {quoted}"),
+        );
+    }
+    if blobs.is_empty() || ic_store::git_dirs(root).is_none() {
+        return Ok(left);
+    }
+    let git = Git::new(root);
+    let oids: Vec<&str> = blobs.iter().map(String::as_str).collect();
+    let there = super::pack::existing(&git, &oids)?;
+    let Some(first) = there.first() else { return Ok(left) };
+    let indexed = git.run(&super::index::LIST)?;
+    if !super::in_index(&indexed, path).is_disjoint(blobs) {
+        add("index", "git's index has it".to_owned(), format!("git ls-files -s -- {quoted}"));
+    }
+    let walk = |which: &[&str]| {
+        let walk = [&["rev-list", "--objects", "--missing=print"], which].concat();
+        git.run(&walk).map(|listed| has_one(&listed, blobs))
+    };
+    let shows = |which: &str| format!("git log {which} --oneline --find-object={first}");
+    if walk(&["--all"])? {
+        add("refs", "branches, tags or the stash of the repository reach it".to_owned(), shows("--all"));
+    }
+    if walk(&["--reflog", "--not", "--all"])? {
+        add("reflog", "the repository's reflogs reach it".to_owned(), shows("--reflog"));
+    }
+    add(
+        "objects",
+        "git has it among its objects, until it collects what nothing reaches: git gc --prune=now".to_owned(),
+        format!("git cat-file -t {first}"),
+    );
+    let remotes = git.run(&["remote"])?;
+    for remote in String::from_utf8_lossy(&remotes).lines() {
+        let which = format!("--remotes={remote}");
+        add("remote", format!("{remote} may have it: what was pushed is not asked for here"), shows(&which));
+    }
+    Ok(left)
+}

@@ -1,0 +1,192 @@
+//! A repository for the time being, which has the objects of packs and of the work tree's repository, and no settings.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::Path;
+
+use ic_base::{Diagnose, Result};
+use ic_events::Hash;
+use ic_store::path_bytes;
+
+use super::super::program::Git;
+use crate::capture::cache_directory;
+use crate::objects::Objects;
+
+/// It lies beside the store, where only its user reads, and where what a killed process left is cleared.
+pub(super) struct Room(tempfile::TempDir);
+
+impl Room {
+    pub(super) fn make(objects: &Objects, common_dir: Option<&Path>, is_sha256: bool) -> Result<Self> {
+        let doing = || "making room for git's objects".to_owned();
+        let room = tempfile::tempdir_in(cache_directory(objects.path())?).while_doing(doing)?;
+        let at = |name: &str| room.path().join(name);
+        std::fs::create_dir_all(at("objects/info")).while_doing(doing)?;
+        std::fs::create_dir_all(at("refs/heads")).while_doing(doing)?;
+        let format = if is_sha256 { "1\n[extensions]\n\tobjectFormat = sha256" } else { "0" };
+        std::fs::write(at("config"), format!("[core]\n\trepositoryFormatVersion = {format}\n"))
+            .while_doing(doing)?;
+        std::fs::write(at("HEAD"), "ref: refs/heads/none\n").while_doing(doing)?;
+        if let Some(common_dir) = common_dir {
+            let own = std::path::absolute(common_dir.join("objects")).while_doing(doing)?;
+            std::fs::write(at("objects/info/alternates"), [path_bytes(&own), b"\n"].concat())
+                .while_doing(doing)?;
+        }
+        Ok(Self(room))
+    }
+
+    pub(super) fn git(&self) -> Git<'_> {
+        Git { repository: Some(self.0.path()), ..Git::new(self.0.path()) }
+    }
+
+    /// Unpacks what the store still has of these packs, and names the objects in each.
+    pub(super) fn unpack(
+        &self,
+        objects: &Objects,
+        packs: &BTreeSet<Hash>,
+    ) -> Result<BTreeMap<Hash, Vec<String>>> {
+        let git = self.git();
+        let mut unpacked = BTreeMap::new();
+        for pack in packs {
+            if !objects.has(pack)? {
+                continue;
+            }
+            // What cannot be read leaves a pack that ends early, and git says so.
+            let give = |mut stdin| drop(objects.read_to(pack, &mut stdin));
+            let said = git.converse(&["index-pack", "--stdin"], give, |mut stdout| {
+                let mut said = String::new();
+                stdout.read_to_string(&mut said).while_doing(|| "reading from git".to_owned())?;
+                Ok(said)
+            })?;
+            let name = said.split_whitespace().last().unwrap_or_default();
+            let index = self.0.path().join(format!("objects/pack/pack-{name}.idx"));
+            let index = std::fs::read(&index).while_doing(|| format!("reading {}", index.display()))?;
+            let listed = git.run_with(&["show-index"], &index)?;
+            let listed = String::from_utf8_lossy(&listed).into_owned();
+            let oids = listed.lines().filter_map(|line| line.split(' ').nth(1)).map(str::to_owned);
+            unpacked.insert(*pack, oids.collect());
+        }
+        Ok(unpacked)
+    }
+}
+
+/// Objects and their kinds; what is not there is not in it.
+fn kinds<'o>(git: &Git<'_>, oids: impl IntoIterator<Item = &'o str>) -> Result<Vec<(String, String)>> {
+    let input: BTreeSet<&str> = oids.into_iter().collect();
+    if input.is_empty() {
+        return Ok(Vec::new());
+    }
+    let input: String = input.into_iter().map(|oid| format!("{oid}\n")).collect();
+    let said = git.run_with(&["cat-file", "--batch-check=%(objectname) %(objecttype)"], input.as_bytes())?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let pair = |line: &str| line.split_once(' ').map(|(oid, kind)| (oid.to_owned(), kind.to_owned()));
+    Ok(said.lines().filter_map(pair).collect())
+}
+
+/// The commits among these objects.
+pub(super) fn commits<'o>(git: &Git<'_>, oids: impl Iterator<Item = &'o str>) -> Result<Vec<String>> {
+    let kinds = kinds(git, oids)?.into_iter();
+    Ok(kinds.filter(|(_, kind)| kind == "commit").map(|(oid, _)| oid).collect())
+}
+
+/// Those of these objects that are no commits and no directories: what is missing may well be content.
+pub(super) fn only_blobs(git: &Git<'_>, oids: BTreeSet<String>) -> Result<BTreeSet<String>> {
+    let others: BTreeSet<String> = kinds(git, oids.iter().map(String::as_str))?
+        .into_iter()
+        .filter(|(_, kind)| matches!(kind.as_str(), "commit" | "tree" | "tag"))
+        .map(|(oid, _)| oid)
+        .collect();
+    Ok(oids.into_iter().filter(|oid| !others.contains(oid)).collect())
+}
+
+/// What git would call these contents; those that the store has lost are not in it.
+pub(super) fn blobs_of(git: &Git<'_>, objects: &Objects, contents: &[Hash]) -> Result<BTreeSet<String>> {
+    let mut oids = BTreeSet::new();
+    for content in contents {
+        if !objects.has(content)? {
+            continue;
+        }
+        let give = |mut stdin| drop(objects.read_to(content, &mut stdin));
+        let said = git.converse(&["hash-object", "--stdin", "--no-filters"], give, |mut stdout| {
+            let mut said = String::new();
+            stdout.read_to_string(&mut said).while_doing(|| "reading from git".to_owned())?;
+            Ok(said)
+        })?;
+        oids.insert(said.trim().to_owned());
+    }
+    Ok(oids)
+}
+
+/// How far a directory is on the way to the path: so many of its names lead to it; `None`: it is beside the way.
+type OnTheWay = Option<usize>;
+
+/// Those of `blobs` that some of the commits have at another place too.
+pub(super) fn elsewhere(
+    git: &Git<'_>,
+    commits: &[String],
+    path: &[u8],
+    blobs: &BTreeSet<String>,
+) -> Result<BTreeSet<String>> {
+    let names: Vec<&[u8]> = path.split(|b| *b == b'/').collect();
+    let mut found = BTreeSet::new();
+    if blobs.is_empty() {
+        return Ok(found);
+    }
+    let mut seen: BTreeSet<(String, OnTheWay)> = BTreeSet::new();
+    let mut level: Vec<(String, OnTheWay)> =
+        commits.iter().map(|commit| (format!("{commit}^{{tree}}"), Some(0))).collect();
+    // Level by level: a process each, however many directories there are.
+    while !level.is_empty() {
+        let input: String = level.iter().map(|(name, _)| format!("{name}\n")).collect();
+        let said = git.run_with(&["cat-file", "--batch"], input.as_bytes())?;
+        let mut rest = said.as_slice();
+        let mut next = BTreeSet::new();
+        for (_, way) in &level {
+            let Some((id_length, entries)) = directory(&mut rest) else { continue };
+            for (name, is_directory, oid) in (Entries { rest: entries, id_length }) {
+                let is_next = way.is_some_and(|at| names.get(at) == Some(&name));
+                let below = way.filter(|_| is_next).map(|at| at + 1);
+                if is_directory {
+                    next.insert((oid, below));
+                } else if below != Some(names.len()) && blobs.contains(&oid) {
+                    found.insert(oid);
+                }
+            }
+        }
+        level = next.into_iter().filter(|one| seen.insert(one.clone())).collect();
+    }
+    Ok(found)
+}
+
+/// The next directory of what `git cat-file --batch` says, and how long its names of objects are; `None` if it is missing.
+fn directory<'s>(rest: &mut &'s [u8]) -> Option<(usize, &'s [u8])> {
+    let end = rest.iter().position(|b| *b == b'\n')?;
+    let (line, after) = (&rest[..end], &rest[end + 1..]);
+    *rest = after;
+    let line = std::str::from_utf8(line).ok()?;
+    let mut words = line.split(' ');
+    let (oid, kind, size) = (words.next()?, words.next()?, words.next());
+    let size: usize = size?.parse().ok()?;
+    let content = after.get(..size)?;
+    *rest = after.get(size + 1..).unwrap_or_default();
+    (kind == "tree").then_some((oid.len() / 2, content))
+}
+
+/// `MODE NAME`, NUL, the name of the object in bytes; one after the other.
+struct Entries<'t> {
+    rest: &'t [u8],
+    id_length: usize,
+}
+
+impl<'t> Iterator for Entries<'t> {
+    type Item = (&'t [u8], bool, String);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let space = self.rest.iter().position(|b| *b == b' ')?;
+        let end = self.rest.iter().position(|b| *b == 0)?;
+        let name = self.rest.get(space + 1..end)?;
+        let id = self.rest.get(end + 1..end + 1 + self.id_length)?;
+        let is_directory = &self.rest[..space] == b"40000";
+        self.rest = &self.rest[end + 1 + self.id_length..];
+        Some((name, is_directory, id.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+}

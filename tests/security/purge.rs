@@ -1,0 +1,241 @@
+//! After a purge the content is in no file of the store, in no ref of ours, and no verb brings it back.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use ic_checkpoint::objects::Objects;
+use ic_testkit::Cli;
+
+use crate::world::{bare, below, git, write};
+
+/// It has no letters in a row that compression would take for others.
+const SECRET: &str = "hunter2-9f3Kq7Zx-very-secret-w8Lm2Vt5-0Rb6Yc4N";
+
+/// A repository of two commits, of which the second is in a checkpoint of its own.
+fn repository() -> Cli {
+    let cli = bare();
+    git(cli.root(), &["init", "-q"]);
+    write(cli.root(), "a", "one\n");
+    git(cli.root(), &["add", "."]);
+    git(cli.root(), &["commit", "-qm", "one"]);
+    cli.ok(["init"]);
+    cli.ok(["checkpoint", "create"]);
+    cli
+}
+
+fn forget(cli: &Cli) {
+    git(cli.root(), &["reflog", "expire", "--expire=now", "--all"]);
+    git(cli.root(), &["gc", "-q", "--prune=now"]);
+}
+
+/// Where the secret still is below a directory: in a file as it lies there, in a pack of the store, or in a pack of git's
+/// that an object of the store is.
+fn holders(cli: &Cli) -> Vec<String> {
+    let store = cli.root().join(".git/ic");
+    let holds = |bytes: &[u8]| bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+    let mut found = Vec::new();
+    for path in below(&store).into_iter().filter(|path| path.is_file()) {
+        if holds(&std::fs::read(&path).expect("a file")) {
+            found.push(path.display().to_string());
+        }
+    }
+    let file = store.join("objects.db");
+    let db = rusqlite::Connection::open(&file).expect("the store");
+    let mut packs = db.prepare("SELECT id, size, data FROM packs").expect("its packs");
+    let mut rows = packs.query([]).expect("its packs");
+    while let Some(row) = rows.next().expect("a pack") {
+        let (id, size): (i64, i64) = (row.get(0).expect("its id"), row.get(1).expect("its size"));
+        let size = usize::try_from(size).expect("a size");
+        let data: Vec<u8> = row.get(2).expect("its data");
+        if holds(&zstd::bulk::decompress(&data, size).expect("its content")) {
+            found.push(format!("pack {id}"));
+        }
+    }
+    let objects = Objects::open(&file, ic_store::OpenOptions::default()).expect("the store");
+    let mut hashes = db.prepare("SELECT hash FROM objects WHERE form <> 2").expect("its objects");
+    let hashes = hashes.query_map([], |row| row.get::<_, [u8; 32]>(0)).expect("its objects");
+    for hash in hashes {
+        let content = objects.read(&hash.expect("a hash")).expect("an object");
+        if holds(&content) || (content.starts_with(b"PACK") && holds(&unpacked(cli, &content))) {
+            found.push("an object".to_owned());
+        }
+    }
+    found
+}
+
+/// All that a pack of git's has, one after the other.
+fn unpacked(cli: &Cli, pack: &[u8]) -> Vec<u8> {
+    let place = tempfile::tempdir_in(cli.home()).expect("a directory");
+    git(place.path(), &["init", "-q", "--bare"]);
+    piped(place.path(), &["index-pack", "--stdin"], pack);
+    piped(place.path(), &["cat-file", "--batch", "--batch-all-objects"], b"")
+}
+
+fn piped(directory: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+    let mut command = Command::new("git");
+    command.args(arguments).current_dir(directory).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::null()).spawn().expect("run git");
+    let mut stdin = child.stdin.take().expect("its input");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().expect("its output");
+    writer.join().expect("the writer");
+    assert!(output.status.success(), "git {arguments:?}");
+    output.stdout
+}
+
+fn places(purged: &serde_json::Value) -> Vec<&str> {
+    purged["left"]
+        .as_array()
+        .expect("what is left")
+        .iter()
+        .filter_map(|left| left["place"].as_str())
+        .collect()
+}
+
+fn purge(cli: &Cli, path: &str) -> serde_json::Value {
+    cli.json(["checkpoint", "purge", path, "--yes", "--json"])
+}
+
+/// No state of git's that had it is restored any more; one that never had it is.
+fn stays_away(cli: &Cli, had_it: &str) {
+    for strategy in ["git-only", "full"] {
+        let call = ["checkpoint", "restore", had_it, "--strategy", strategy, "--yes"];
+        assert_eq!(cli.refused(call), (Some(1), "git_unsupported".to_owned()), "{strategy}");
+    }
+    // The rest of the tree comes back, and the report names what does not.
+    let files = cli.run(["checkpoint", "restore", had_it, "--strategy", "files-only", "--yes"]);
+    let failed = files.json()["failed"].clone();
+    if files.code == Some(4) {
+        assert_eq!(failed[0]["path"], "config/token", "{files:?}");
+        assert!(failed[0]["error"].to_string().contains("was purged"), "{files:?}");
+    } else {
+        assert_eq!((files.code, failed), (Some(0), serde_json::json!([])));
+    }
+    assert!(holders(cli).is_empty(), "{:?}", holders(cli));
+    assert!(!cli.root().join("config/token").exists());
+}
+
+#[test]
+fn what_was_committed_is_gone_and_does_not_come_back() {
+    let cli = repository();
+    write(cli.root(), "config/token", format!("{SECRET}\n"));
+    git(cli.root(), &["add", "."]);
+    git(cli.root(), &["commit", "-qm", "token"]);
+    let leaked = cli.ok(["checkpoint", "create"]);
+    git(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
+    forget(&cli);
+    // The checkpoint can indeed bring it back, and what it moves away lies below our own refs.
+    cli.ok(["checkpoint", "restore", &leaked, "--strategy", "git-only", "--yes"]);
+    assert_eq!(git(cli.root(), &["show", "HEAD:config/token"]), SECRET);
+    cli.ok(["checkpoint", "undo", "--yes"]);
+    assert_ne!(git(cli.root(), &["for-each-ref", "refs/ic/"]), "");
+    assert_ne!(holders(&cli), Vec::<String>::new());
+    let purged = purge(&cli, "config/token");
+    assert_ne!(purged["git_packs"], 0, "{purged}");
+    assert_ne!(purged["removed_refs"].as_array().map(Vec::len), Some(0), "{purged}");
+    assert_eq!(holders(&cli), Vec::<String>::new());
+    forget(&cli);
+    let all = piped(cli.root(), &["cat-file", "--batch", "--batch-all-objects"], b"");
+    assert!(!String::from_utf8_lossy(&all).contains(SECRET), "git still has it");
+    stays_away(&cli, &leaked);
+    let events = cli.ok(["events", "tail", "--format", "json"]);
+    assert!(events.contains("content_purged"), "{events}");
+    cli.ok(["checkpoint", "verify", "--read-data"]);
+    cli.ok(["events", "verify"]);
+}
+
+#[test]
+fn a_commit_that_git_still_has_is_not_brought_back_either() {
+    let cli = repository();
+    write(cli.root(), "config/token", format!("{SECRET}\n"));
+    git(cli.root(), &["add", "."]);
+    git(cli.root(), &["commit", "-qm", "token"]);
+    let leaked = cli.ok(["checkpoint", "create"]);
+    git(cli.root(), &["remote", "add", "upstream", "/nowhere"]);
+    let purged = purge(&cli, "config/token");
+    assert_eq!(places(&purged), ["work_tree", "index", "refs", "objects", "remote"], "{purged}");
+    for left in purged["left"].as_array().expect("what is left") {
+        let command = left["command"].as_str().expect("a command");
+        let shown =
+            Command::new("sh").args(["-c", command]).current_dir(cli.root()).output().expect("run it");
+        assert!(shown.status.success(), "{command}: {shown:?}");
+    }
+    git(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
+    let again = purge(&cli, "config/token");
+    assert_eq!(places(&again), ["reflog", "objects", "remote"], "{again}");
+    stays_away(&cli, &leaked);
+    assert_eq!(git(cli.root(), &["ls-files", "config"]), "");
+}
+
+#[test]
+fn what_was_stashed_or_staged_is_gone_too() {
+    for is_staged in [false, true] {
+        let cli = repository();
+        write(cli.root(), "config/token", format!("{SECRET}\n"));
+        let leaked = if is_staged {
+            git(cli.root(), &["add", "."]);
+            let leaked = cli.ok(["checkpoint", "create"]);
+            git(cli.root(), &["rm", "-q", "-f", "config/token"]);
+            leaked
+        } else {
+            git(cli.root(), &["stash", "-u", "-q"]);
+            let leaked = cli.ok(["checkpoint", "create"]);
+            git(cli.root(), &["stash", "drop", "-q"]);
+            leaked
+        };
+        forget(&cli);
+        assert_ne!(holders(&cli), Vec::<String>::new());
+        let purged = purge(&cli, "config/token");
+        assert_eq!(places(&purged), Vec::<&str>::new(), "{purged}");
+        assert_eq!(holders(&cli), Vec::<String>::new(), "staged: {is_staged}");
+        stays_away(&cli, &leaked);
+    }
+}
+
+#[test]
+fn content_that_another_path_has_is_left_whole() {
+    let cli = repository();
+    for path in ["config/token", "kept/token"] {
+        write(cli.root(), path, format!("{SECRET}\n"));
+    }
+    git(cli.root(), &["add", "."]);
+    git(cli.root(), &["commit", "-qm", "token"]);
+    let made = cli.ok(["checkpoint", "create"]);
+    git(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
+    forget(&cli);
+    let purged = purge(&cli, "config/token");
+    assert_eq!(purged["shared"][0]["path"], "kept/token", "{purged}");
+    assert_eq!(places(&purged), ["other_paths"], "{purged}");
+    cli.ok(["checkpoint", "restore", &made, "--strategy", "git-only", "--yes"]);
+    assert_eq!(git(cli.root(), &["show", "HEAD:kept/token"]), SECRET);
+}
+
+#[test]
+fn what_only_a_checkpoint_had_that_was_given_up_is_cleared() {
+    let cli = repository();
+    write(cli.root(), "config/token", format!("{SECRET}\n"));
+    // Enough beside it that a sweep only takes its name out of the pack.
+    write(cli.root(), "other", "0123456789abcdef".repeat(4000));
+    let leaked = cli.ok(["checkpoint", "create"]);
+    std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
+    cli.ok(["checkpoint", "create"]);
+    cli.ok(["checkpoint", "delete", &leaked, "--grace", "0s"]);
+    purge(&cli, "config/token");
+    assert_eq!(holders(&cli), Vec::<String>::new());
+}
+
+#[test]
+fn a_purge_is_recorded_whatever_it_meets() {
+    let cli = repository();
+    write(cli.root(), "config/token", format!("{SECRET}\n"));
+    cli.ok(["checkpoint", "create"]);
+    std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
+    let copies = cli.root().join(".git/ic/objects.cache/.tmpABCDEF");
+    write(&copies, "copy.db", "a copy");
+    let purged = purge(&cli, "config/token");
+    assert!(!copies.exists() || places(&purged).contains(&"copies"), "{purged}");
+    let events = cli.ok(["events", "tail", "--format", "json"]);
+    assert!(events.contains("content_purged"), "{events}");
+}
