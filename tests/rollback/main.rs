@@ -15,6 +15,7 @@ mod kept;
 mod kill;
 mod neighbours;
 mod preflight;
+mod previews;
 mod record;
 mod rows;
 mod statements;

@@ -68,7 +68,9 @@ fn conflicts_are_refused_forced_or_kept() {
     let words = world.all("a", &["--yes"]);
     let line = refused(&world, &words, "conflict");
     assert!(line.contains("src/a.rs") && line.contains("--keep-theirs"), "{line}");
-    let listed = world.cli.json(world.all("a", &["--dry-run"]));
+    let looked = world.cli.run(world.all("a", &["--dry-run"]));
+    let listed = looked.json();
+    assert_eq!((looked.code, listed["refusal"]["code"].as_str()), (Some(1), Some("conflict")));
     assert_eq!(listed["files"]["conflicts"][0]["path"], "src/a.rs");
     world.roll_back("a", &["--force"]);
     assert_eq!(world.read("src/a.rs"), None);

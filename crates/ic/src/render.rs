@@ -19,7 +19,10 @@ pub(crate) mod workflow;
 use std::fmt::Write;
 use std::path::Path;
 
+use ic_base::Diagnosis;
 pub(crate) use table::{Cell, Table};
+
+use crate::exit::Exit;
 
 /// The few styles that there are.
 pub(crate) mod style {
@@ -71,6 +74,14 @@ pub(crate) fn visible(content: &[u8]) -> String {
             None => plain(part),
         })
         .collect()
+}
+
+/// What a preview ends with whose real call would be refused: why, with the exit that both have, and the way out.
+pub(crate) fn refused(refusal: &Diagnosis) -> String {
+    let (code, exit) = (refusal.code().as_str(), Exit::from(refusal.kind()).code());
+    let head = styled(style::BAD, &format!("as it is, the real call is refused ({code}, exit {exit})"));
+    let hint = refusal.get_hint().map(|hint| format!("{}: {}\n", styled(style::GOOD, "hint"), plain(hint)));
+    format!("{head}: {}\n{}", plain(refusal.message()), hint.unwrap_or_default())
 }
 
 /// What a preview ends with.

@@ -222,6 +222,8 @@ pub struct Report {
     pub pivot: Option<String>,
     /// Whether the run is closed because something failed, until it is undone.
     pub is_closed: bool,
+    /// What the real call would answer instead of undoing, with the same flags; only of a dry run.
+    pub refusal: Option<Diagnosis>,
 }
 
 /// Undoes the effects of a run, in reverse.
@@ -242,18 +244,11 @@ pub fn run(
             plan(snapshot, &run, &request.scope, request.force)
         })
     };
-    // What is refused is refused before anything is written.
-    let plan = make()?;
+    // What is refused is refused before anything is written: a run that was closed for nothing would have to be opened again.
+    make()?;
+    Workspace::of_run(kernel, &run, settings)?;
     if request.dry_run {
-        kernel.read(|snapshot| kernel.calling_dispatch(snapshot))?;
-        return Ok(Report {
-            run_id: run.id,
-            status: Status::Planned,
-            results: plan.undo().cloned().collect(),
-            left: plan.left().cloned().collect(),
-            pivot: plan.pivot,
-            is_closed: false,
-        });
+        return preview(kernel, &run, request);
     }
     let mut saga = Saga::take(kernel, settings, &run.id)?;
     saga.interrupted = request.interrupted.clone();
@@ -276,7 +271,57 @@ pub fn run(
         _ => Status::Stopped,
     };
     let left = undoing.left.iter().map(|id| as_it_is(id, &undoing.results, &plan)).collect::<Result<_>>()?;
-    Ok(Report { run_id: run.id, status, results: undoing.results, left, pivot: plan.pivot, is_closed })
+    Ok(Report {
+        run_id: run.id,
+        status,
+        results: undoing.results,
+        left,
+        pivot: plan.pivot,
+        is_closed,
+        refusal: None,
+    })
+}
+
+/// What [`run`] would undo now, refused where it would be: in the same order, without the lock.
+fn preview(kernel: &Kernel, run: &Run, request: &Request<'_>) -> Result<Report> {
+    let refusal = Saga::require_takeable(kernel, &run.id).err();
+    let planned = kernel.read(|snapshot| {
+        let run = ic_phase::run::get(snapshot, &run.id)?;
+        let mut all = compensation::list(snapshot, &run.id)?;
+        require_open(&all, &run.id, request.skip.0, &|one| one.state.is_open())?;
+        for one in all.iter_mut().filter(|one| one.state.is_open() && request.skip.0.contains(&one.step)) {
+            one.state = State::Skipped;
+        }
+        plan::plan_of(all, snapshot, &run, &request.scope, request.force)
+    });
+    let (plan, refusal) = match (planned, refusal) {
+        (Ok(plan), refusal) => (plan, refusal),
+        // The real call would not come to what is wrong with the plan.
+        (Err(_), Some(refusal)) | (Err(refusal), None) => return Err(refusal),
+    };
+    Ok(Report {
+        run_id: run.id.clone(),
+        status: Status::Planned,
+        results: plan.undo().cloned().collect(),
+        left: plan.left().cloned().collect(),
+        pivot: plan.pivot,
+        is_closed: false,
+        refusal,
+    })
+}
+
+/// Errors: `compensation_not_found` for a step none of whose compensations `is_meant`.
+fn require_open(
+    all: &[Compensation],
+    run_id: &RunId,
+    steps: &[String],
+    is_meant: &dyn Fn(&Compensation) -> bool,
+) -> Result<()> {
+    let named = |step: &String| all.iter().any(|one| one.step == *step && is_meant(one));
+    let Some(step) = steps.iter().find(|step| !named(step)) else { return Ok(()) };
+    let is_known = all.iter().any(|one| one.step == *step);
+    let refuse = if is_known { plan::nothing_left_of } else { plan::no_such_step };
+    Err(refuse(run_id, step))
 }
 
 /// Records that the effects of these steps stay as they are, by decision: what could not be undone is over. With the cut of a
@@ -299,12 +344,7 @@ pub(crate) fn leave(
     };
     saga.write(|tx, now| {
         let all = compensation::list(tx, &saga.run_id)?;
-        let named = |step: &String| all.iter().any(|one| one.step == *step && is_meant(one));
-        if let Some(step) = steps.iter().find(|step| !named(step)) {
-            let is_known = all.iter().any(|one| one.step == *step);
-            let refuse = if is_known { plan::nothing_left_of } else { plan::no_such_step };
-            return Err(refuse(&saga.run_id, step));
-        }
+        require_open(&all, &saga.run_id, steps, &is_meant)?;
         for one in all.iter().filter(|one| steps.contains(&one.step) && is_meant(one)) {
             let left = compensation::finish(tx, now, one, State::Skipped, Some(reason))?;
             if let Some((_, id)) = rollback {

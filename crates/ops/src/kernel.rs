@@ -79,6 +79,11 @@ impl Kernel {
         Ok(Some(dispatch))
     }
 
+    /// Errors: `stale_dispatch`, `dispatch_not_found` for a caller that may not write.
+    pub fn require_current_caller(&self) -> Result<()> {
+        self.read(|snapshot| self.calling_dispatch(snapshot).map(|_| ()))
+    }
+
     /// Lets the calling dispatch finish the rollback that took it back, as the call that began it may.
     pub(crate) fn accept_late_of(&self, rollback: &RollbackId) -> Result<()> {
         let Some(caller) = &self.caller else { return Ok(()) };

@@ -137,19 +137,21 @@ fn rewind_that_moved(kernel: &Kernel, root: &Path) -> Result<Option<Entry>> {
 /// What [`rewind`] would do now. Nothing is changed.
 ///
 /// Errors: `unknown_task`, `ambiguous_id`; `conflict`, which names what stands in the way, in the tree or among the rows;
-/// `git_in_progress`, `invalid_config`, `busy`.
+/// `git_in_progress`, `invalid_config`, `stale_dispatch`, `busy`.
 pub fn preview(
     kernel: &Kernel,
     settings: &Settings,
     setup: &Setup,
     request: &Request<'_>,
 ) -> Result<Preview> {
+    lock::require_free(kernel.store(), &setup.target.database, settings.busy_timeout)?;
+    refuse_unfinished(kernel, &setup.target)?;
     plan::plan(kernel, settings, setup, request, true).map(|planned| planned.preview)
 }
 
 /// Takes the tree, the database and vectors back to a task.
 ///
-/// Errors: those of [`preview`], also `conflict` while another rewind of the database is unfinished: nothing was begun.
+/// Errors: those of [`preview`]: nothing was begun.
 /// A failure later on, before anything was changed, is an error too; afterwards the entry says that it stopped, and where.
 pub fn rewind(
     kernel: &Kernel,

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::{Code, Diagnosis, Kind, Result, RunId};
 use ic_ops::Kernel;
-use ic_ops::checkpoint::Settings;
+use ic_ops::checkpoint::{Settings, Workspace};
 use ic_ops::config::OnFailure as Configured;
 use ic_ops::run::create_with;
 use ic_phase::gate::Gates;
@@ -15,7 +15,7 @@ use ic_store::Snapshot;
 
 use crate::definition::{Action, Definition, OnFailure, Strategy};
 use crate::executor::Ended;
-use crate::flow::{Flow, Ui};
+use crate::flow::{Flow, Ui, workspace_here};
 use crate::options::{Overrides, check, check_strategy, on_failure_of, options};
 use crate::report::{Report, Status, TakenBack};
 use crate::table::{self, State, StepRow, StepState, Workflow};
@@ -48,6 +48,20 @@ pub fn plan(definition: &Definition) -> CompensationReport {
     }))
 }
 
+/// Whether [`run`] would begin now: it is refused before its run is created. Errors: those of `run`.
+pub fn require_startable(
+    kernel: &Kernel,
+    settings: &Settings,
+    definition: &Definition,
+    overrides: &Overrides,
+) -> Result<()> {
+    check(definition, overrides)?;
+    Chain::parse(&definition.phases.join(","))?;
+    kernel.require_current_caller()?;
+    // A run whose steps could not be executed would stay behind.
+    Workspace::here(kernel, settings).map(|_| ())
+}
+
 /// Starts a workflow and runs it to its end, or to where it stops.
 ///
 /// Errors: `invalid_value` for a strategy that its parallel steps do not allow, and what opening the ledger can give. What a
@@ -61,7 +75,7 @@ pub fn run(
     ui: &mut dyn Ui,
 ) -> Result<Report> {
     let place = Place { kernel, settings, checkpoints, configured };
-    check(definition, overrides)?;
+    require_startable(kernel, settings, definition, overrides)?;
     let options = options(definition, overrides, None);
     let new = NewRun {
         id: RunId::from_ledger(String::new()),
@@ -261,6 +275,7 @@ impl<'k> Place<'k> {
             let rows = table::steps(snapshot, &run.id, run.epoch)?;
             Ok((run, workflow, rows))
         })?;
+        workspace_here(self.kernel, self.settings, &run)?;
         if overrides.force || is_being_taken_back(&run, &workflow) {
             return Ok(());
         }

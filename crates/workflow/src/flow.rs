@@ -51,6 +51,21 @@ pub(crate) struct Flow<'k> {
     pub(crate) head: Option<String>,
 }
 
+/// The working tree of a workflow's run. Errors: `foreign_root` when the caller stands in another one.
+pub(crate) fn workspace_here<'k>(
+    kernel: &'k Kernel,
+    settings: &'k Settings,
+    run: &Run,
+) -> Result<Workspace<'k>> {
+    let workspace = Workspace::of_run(kernel, run, settings)?;
+    if workspace.root == kernel.project.root {
+        return Ok(workspace);
+    }
+    let root = workspace.root.display();
+    Err(Diagnosis::new(Code::ForeignRoot, format!("The workflow works in {root}, not here."))
+        .hint(format!("go there: ic -C {root} ...")))
+}
+
 impl<'k> Flow<'k> {
     /// Takes a workflow over, where it is.
     ///
@@ -62,14 +77,7 @@ impl<'k> Flow<'k> {
         run_id: &RunId,
     ) -> Result<Self> {
         let run = kernel.read(|snapshot| ic_phase::run::get(snapshot, run_id))?;
-        let workspace = Workspace::of_run(kernel, &run, settings)?;
-        if workspace.root != kernel.project.root {
-            return Err(Diagnosis::new(
-                Code::ForeignRoot,
-                format!("The workflow works in {}, not here.", workspace.root.display()),
-            )
-            .hint(format!("go there: ic -C {} ...", workspace.root.display())));
-        }
+        let workspace = workspace_here(kernel, settings, &run)?;
         let saga = Saga::take(kernel, settings, run_id)?;
         saga.end_children()?;
         // Whoever had it until now may have changed it.

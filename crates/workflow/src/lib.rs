@@ -18,7 +18,7 @@ pub mod table;
 mod take_back;
 pub mod task;
 
-pub use begin::{is_rolling_back, last, plan, resume, rollback, run, show};
+pub use begin::{is_rolling_back, last, plan, require_startable, resume, rollback, run, show};
 pub use definition::Definition;
 pub use flow::Ui;
 pub use options::{Overrides, check};

@@ -1,17 +1,17 @@
 //! What taking a workflow back would do.
 
 use ic_base::{Result, RunId};
-use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy;
 use ic_ops::Kernel;
-use ic_ops::checkpoint::{self, RestoreRequest, Settings, Watch};
+use ic_ops::checkpoint::{self, Settings};
 use ic_ops::compensation::Saga;
 use ic_ops::rollback::Effects;
 
 use crate::begin::{may_roll_back, strategy_for};
+use crate::flow::workspace_here;
 use crate::options::{Overrides, check_strategy, options};
 use crate::table::{self, StepRow};
-use crate::take_back::{is_being_taken_back, refuse_to_overwrite, request, target, undo_plan};
+use crate::take_back::{is_being_taken_back, look_at_tree, refuse_to_overwrite, undo_plan};
 
 /// What [`crate::rollback`] would do now.
 #[derive(Debug)]
@@ -50,21 +50,14 @@ pub fn preview(
         let plan = undo_plan(snapshot, &run, &workflow, strategy_for(&workflow, overrides), force)?;
         Ok((run, workflow, rows, plan, definition))
     })?;
-    Saga::require_free(kernel, &run.id)?;
+    workspace_here(kernel, settings, &run)?;
+    Saga::require_takeable(kernel, &run.id)?;
     let strategy = strategy_for(&workflow, overrides);
     let rows: Vec<&StepRow> = rows.iter().collect();
     if !force && !is_being_taken_back(&run, &workflow) {
         refuse_to_overwrite(kernel, settings, &workflow, (&rows, true), strategy)?;
     }
-    let target = kernel.read(|snapshot| target(snapshot, &workflow, &rows, strategy))?;
-    let tree = match target {
-        Some(target) if force && kernel.read(|s| record::get(s, &target))?.pruned_at.is_some() => None,
-        Some(target) => {
-            let request = RestoreRequest { dry_run: true, ..request(kernel, &target, strategy, force) };
-            Some(checkpoint::restore(kernel, settings, &request, &Watch::default())?)
-        }
-        None => None,
-    };
+    let tree = look_at_tree(kernel, settings, &workflow, &rows, (strategy, force))?;
     let is_whole = strategy != Strategy::Partial || workflow.failed_step.is_none();
     let first = definition.steps.first().map(|step| step.phase.clone()).filter(|_| is_whole);
     Ok(Preview {

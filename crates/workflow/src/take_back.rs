@@ -28,8 +28,11 @@ impl Flow<'_> {
     pub(crate) fn take_back(&mut self, strategy: Strategy, force: bool, ui: &mut dyn Ui) -> Result<Report> {
         let plan =
             self.kernel.read(|snapshot| undo_plan(snapshot, &self.run, &self.workflow, strategy, force))?;
-        if !self.is_rolling_back() && !force {
-            let rows: Vec<&StepRow> = self.rows.values().collect();
+        let rows: Vec<&StepRow> = self.rows.values().collect();
+        // Effects cannot be made again: what the tree would refuse after them is refused before them, by force too.
+        if self.is_rolling_back() || force {
+            look_at_tree(self.kernel, self.settings, &self.workflow, &rows, (strategy, force))?;
+        } else {
             refuse_to_overwrite(self.kernel, self.settings, &self.workflow, (&rows, true), strategy)?;
         }
         self.saga.close()?;
@@ -156,6 +159,27 @@ impl Flow<'_> {
         let row = steps.iter().filter_map(|at| self.rows.get(at)).find(|row| is_bad(row.state))?;
         Some((row.step.clone(), row.error.clone().unwrap_or_else(|| "it was interrupted".to_owned())))
     }
+}
+
+/// What the restore of a rollback would do to the tree as it is now; `None`: there is nothing to restore. Errors: all for which the
+/// restore would be refused but conflicts.
+pub(crate) fn look_at_tree(
+    kernel: &Kernel,
+    settings: &Settings,
+    workflow: &Workflow,
+    rows: &[&StepRow],
+    (strategy, force): (Strategy, bool),
+) -> Result<Option<checkpoint::Report>> {
+    let target = kernel.read(|snapshot| target(snapshot, workflow, rows, strategy))?;
+    let Some(target) = target else { return Ok(None) };
+    if force && kernel.read(|snapshot| record::get(snapshot, &target))?.pruned_at.is_some() {
+        return Ok(None);
+    }
+    let request = RestoreRequest { dry_run: true, ..request(kernel, &target, strategy, force) };
+    let mut report = checkpoint::restore(kernel, settings, &request, &Watch::default())?;
+    // What others changed was weighed before a rollback began; since then the undos themselves may have changed it.
+    report.refusal = None;
+    Ok(Some(report))
 }
 
 /// Refuses a rollback that would overwrite what somebody else changed. It must not have begun: what an undo changes counts too.

@@ -44,7 +44,9 @@ fn one_process_undoes_at_a_time() {
     let (child, pids) = hanging(&project);
     assert_eq!(project.refused("compensation run @ --yes"), (1, "work_running".to_owned()));
     assert_eq!(project.refused("compensation run @ --yes --step first"), (1, "work_running".to_owned()));
-    let planned = project.json("compensation run @ --dry-run");
+    let looked = project.run("compensation run @ --dry-run");
+    let planned = looked.json();
+    assert_eq!((looked.code, planned["refusal"]["code"].as_str()), (Some(1), Some("work_running")));
     assert_eq!(results(&planned), pairs(&[("second", "running"), ("first", "armed")]), "looking is free");
     assert!(!has_ended(&pids), "nobody was disturbed");
     // The shell first: it would go on when its child ends.

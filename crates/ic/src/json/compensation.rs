@@ -12,7 +12,7 @@ use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_saga::{Action, Compensation, State};
 use serde::Serialize;
 
-use super::{PathJson, WarningJson};
+use super::{PathJson, RefusalJson, WarningJson};
 use crate::render::counted;
 
 /// How the effect of a step is undone, and how far that is.
@@ -210,6 +210,9 @@ pub(crate) struct UndoneJson {
     closed: bool,
     /// The call that goes on with what is left.
     resume: Option<String>,
+    /// Of a dry run: why the real call would be refused; left out if it would not be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<RefusalJson>,
 }
 
 /// What became of one compensation.
@@ -256,6 +259,7 @@ impl UndoneJson {
             held_by: report.pivot.clone(),
             closed: report.is_closed,
             resume: resume.map(str::to_owned),
+            refusal: report.refusal.as_ref().map(RefusalJson::from),
         }
     }
 }

@@ -5,7 +5,7 @@ use ic_ops::checkpoint::{GitRestore, Report};
 use serde::Serialize;
 
 use super::checkpoint::SkippedJson;
-use super::{PathJson, WarningJson};
+use super::{PathJson, RefusalJson, WarningJson};
 
 /// What a restore did, or would do.
 #[derive(Serialize)]
@@ -31,6 +31,9 @@ pub(crate) struct RestoreJson {
     /// What the checkpoint's tree had at a path and does not come back with it.
     not_kept: Vec<SkippedJson>,
     failed: Vec<FailedJson>,
+    /// Of a dry run: why the real call would be refused; left out if it would not be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<RefusalJson>,
     git: Option<GitRestoreJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<WarningJson>,
@@ -88,6 +91,7 @@ impl From<&Report> for RestoreJson {
                 .iter()
                 .map(|(path, error)| FailedJson { path: path.into(), error: error.clone() })
                 .collect(),
+            refusal: report.refusal.as_ref().map(RefusalJson::from),
             git: report.git.as_ref().map(GitRestoreJson::from),
             warnings: report.warnings.iter().map(WarningJson::from).collect(),
         }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::compensation::UndoneStepJson;
 use super::restore::RestoreJson;
-use super::{PathJson, WarningJson};
+use super::{PathJson, RefusalJson, WarningJson};
 
 pub(crate) use remembered::{RememberedJson, RollbackShowJson, RollbackUndoneJson};
 
@@ -61,6 +61,9 @@ pub(crate) struct RollbackJson {
     /// How far each layer is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     steps: Vec<StepJson>,
+    /// Of a dry run: why the real call would be refused; left out if it would not be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<RefusalJson>,
     /// The command that goes on, when a step failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     resume: Option<String>,
@@ -181,6 +184,7 @@ impl From<&Rollback> for RollbackJson {
             commits: None,
             data: None,
             steps: Vec::new(),
+            refusal: None,
             resume: None,
             warnings: Vec::new(),
             status: if rollback.done.is_some() { "rolled_back" } else { "planned" },
@@ -304,6 +308,7 @@ impl From<&Whole> for RollbackJson {
             commits: whole.parts.commits.as_ref().map(|all| all.iter().map(CommitJson::from).collect()),
             data: whole.parts.data.as_ref().map(DataJson::from),
             steps: whole.steps.iter().map(StepJson::from).collect(),
+            refusal: whole.refusal.as_ref().map(RefusalJson::from),
             resume: id.filter(|_| is_stopped).map(|id| steps::next_command(id, &whole.steps)),
             status: match whole.status {
                 WholeStatus::Planned => "planned",

@@ -13,7 +13,7 @@ use ic_checkpoint::restore::plan::Action;
 use ic_ops::checkpoint::{GitRestore, Report, Shown, Status, Watch};
 use ic_store::path_from_bytes;
 
-use super::{Cell, Table, counted, git, minute, path_text, plain, style, styled};
+use super::{Cell, Table, counted, git, minute, path_text, plain, refused, style, styled};
 use crate::json::FileJson;
 
 pub(crate) use retention::{pruned, purged, verified};
@@ -299,13 +299,7 @@ pub(crate) fn report(report: &Report) -> String {
         )),
         _ => {}
     }
-    if !report.conflicts.is_empty() && report.dry_run {
-        out.push_str(&format!(
-            "{} stand against it: --force takes the checkpoint's state, --keep-theirs leaves them.\n",
-            counted(report.conflicts.len(), "conflict")
-        ));
-    }
-    out
+    out + &report.refusal.as_ref().map(refused).unwrap_or_default()
 }
 
 /// The command that puts back what a restore replaced. An undo restores a safety checkpoint, and is not itself undone by another.

@@ -9,7 +9,7 @@ use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_saga::{Action, Compensation, State};
 use ic_store::path_from_bytes;
 
-use super::{Cell, Table, counted, path_text, plain, shell_word, style, styled};
+use super::{Cell, Table, counted, path_text, plain, refused, shell_word, style, styled};
 use crate::json::coverage_text;
 
 /// Compensations, one a line, and what is to be known about those that failed.
@@ -123,7 +123,7 @@ fn row(one: &Compensation, word: &str, what: &str) -> Vec<Cell> {
 pub(crate) fn report(report: &Report, resume: Option<&str>) -> String {
     let run = styled(style::STRONG, report.run_id.short());
     if report.status == Status::Planned {
-        return planned(report, &run);
+        return planned(report, &run) + &report.refusal.as_ref().map(refused).unwrap_or_default();
     }
     let others = if report.is_closed {
         let rest = format!("ic compensation run {}", report.run_id.short());

@@ -26,6 +26,10 @@ the JSON are in [schemas/](schemas/README.md), the error codes in [errors/](erro
 In JSON form an error is one line on stderr: `{\"error\": {\"code\", \"message\", \"hint\", \"details\"}}`; in text form it is
 `error: ...` and `hint: ...`.
 
+A `--dry-run` ends as the real call with `--yes` and the same flags would be refused or accepted: 0 if it would begin, else 1, 2 or 3,
+never 4. A plan that would be refused is printed all the same, with `refusal` (`{code, message, hint, details}`) in JSON and
+with its reason in text; where there is no plan, the error is that of the real call.
+
 ## References
 
 A run, dispatch, agent, artifact, checkpoint, rollback or rewind is named by its id, or by the last six or more hex digits of it. A run is also `@` (the only

@@ -2,6 +2,7 @@
 
 mod back;
 mod limits;
+mod planned;
 mod refusal;
 mod run;
 mod safety;
@@ -121,6 +122,8 @@ pub struct Report {
     pub plan_hash: String,
     /// What somebody else changed.
     pub conflicts: Vec<Conflict>,
+    /// What the real call would answer instead of restoring, with the same flags; only of a dry run.
+    pub refusal: Option<Diagnosis>,
     /// Paths that could not be changed, and why.
     pub failed: Vec<(PathText, String)>,
     /// What went less well.
@@ -190,7 +193,11 @@ fn step(
         workspace.settle(watch)?
     };
     let (target, last) = kernel.read(|snapshot| {
-        let finished = journal::finished(snapshot, &workspace.root)?;
+        let mut finished = journal::finished(snapshot, &workspace.root)?;
+        if request.dry_run {
+            // The real call finishes what was interrupted, and then finds it here.
+            finished.extend(journal::unfinished(snapshot, &workspace.root)?);
+        }
         let (undo, redo) = journal::stacks(&finished);
         let (last, target) = match kind {
             Kind::Redo => (redo.last(), redo.last().and_then(|r| r.restored_id.as_ref())),
@@ -202,7 +209,7 @@ fn step(
         }
     })?;
     require_kept(&target)?;
-    let plan = run::read_plan(&workspace, &last)?;
+    let plan = planned::read_plan(&workspace, &last)?;
     let only = plan.steps.into_iter().map(|step| step.path.0).collect();
     let limits = Limits { only: Some(only), ..Limits::default() };
     let request = Request { strategy: Some(last.strategy), ..*request };
@@ -242,7 +249,7 @@ impl Workspace<'_> {
             return Ok(None);
         };
         let target = self.kernel.read(|s| record::get(s, &restore.target_id))?;
-        let plan = run::read_plan(self, &restore)?;
+        let plan = planned::read_plan(self, &restore)?;
         let git = self.settle_git(&restore, &target)?;
         let outcome = self.carry_out(&restore.id, &target, &plan, git.as_ref(), None, watch)?;
         Ok(Some(Warning {

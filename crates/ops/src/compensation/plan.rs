@@ -50,7 +50,17 @@ impl UndoPlan {
 /// Plans the undo of a run's effects. Errors: `unknown_phase`, `phase_ahead`, `compensation_not_found` for a step that has
 /// none.
 pub fn plan(snapshot: &Snapshot<'_>, run: &Run, scope: &Scope, force: bool) -> Result<UndoPlan> {
-    let mut compensations = compensation::list(snapshot, &run.id)?;
+    plan_of(compensation::list(snapshot, &run.id)?, snapshot, run, scope, force)
+}
+
+/// As [`plan`], over the compensations as a caller has them.
+pub(super) fn plan_of(
+    mut compensations: Vec<Compensation>,
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    scope: &Scope,
+    force: bool,
+) -> Result<UndoPlan> {
     if let Scope::Dependents(step) = scope
         && !compensations.iter().any(|compensation| compensation.step == *step)
     {

@@ -98,6 +98,12 @@ impl<'k> Saga<'k> {
         kernel.read(|snapshot| kernel.calling_dispatch(snapshot).map(|_| ()))
     }
 
+    /// Whether [`Saga::take`] would take a run over now. Nothing is made or kept.
+    pub fn require_takeable(kernel: &Kernel, run_id: &RunId) -> Result<()> {
+        Self::require_free(kernel, run_id)?;
+        kernel.read(|snapshot| crate::rollback::table::require_finished(snapshot, run_id))
+    }
+
     /// Writes in one transaction, if the run still is ours.
     pub fn write<T>(&self, write: impl Fn(&Transaction<'_>, Timestamp) -> Result<T>) -> Result<T> {
         self.kernel.write_late_too(|tx, now| {

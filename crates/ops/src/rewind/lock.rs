@@ -28,9 +28,7 @@ pub(crate) fn directory(store: &Path) -> Result<PathBuf> {
 
 /// Keeps every other rewind of this database waiting. Errors: `busy` past the timeout.
 pub(crate) fn database(store: &Path, database: &Path, timeout: Duration) -> Result<Lock> {
-    let started = Instant::now();
-    let name = ic_events::hex(&Sha256::digest(path_bytes(database)).into());
-    let path = directory(store)?.join(format!("{}.lock", &name[..16]));
+    let path = directory(store)?.join(name_of(database));
     let doing = || format!("locking {}", path.display());
     let file = File::options()
         .create(true)
@@ -39,9 +37,36 @@ pub(crate) fn database(store: &Path, database: &Path, timeout: Duration) -> Resu
         .mode(0o600)
         .open(&path)
         .while_doing(doing)?;
+    wait(|| file.try_lock(), (&path, database), timeout)?;
+    Ok(Lock { _file: file })
+}
+
+/// Whether the lock of a database could be taken, waiting as [`database`] does; nothing is made or kept. Errors: `busy`.
+pub(crate) fn require_free(store: &Path, database: &Path, timeout: Duration) -> Result<()> {
+    let path = store.join("rewinds").join(name_of(database));
+    let file = match File::open(&path) {
+        // Nobody ever locked it.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        file => file.while_doing(|| format!("looking at {}", path.display()))?,
+    };
+    // Shared: two looks are no hindrance to each other.
+    wait(|| file.try_lock_shared(), (&path, database), timeout)
+}
+
+fn name_of(database: &Path) -> String {
+    let name = ic_events::hex(&Sha256::digest(path_bytes(database)).into());
+    format!("{}.lock", &name[..16])
+}
+
+fn wait(
+    lock: impl Fn() -> std::result::Result<(), TryLockError>,
+    (path, database): (&Path, &Path),
+    timeout: Duration,
+) -> Result<()> {
+    let started = Instant::now();
     loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(Lock { _file: file }),
+        match lock() {
+            Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if started.elapsed() < timeout => {
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -55,7 +80,9 @@ pub(crate) fn database(store: &Path, database: &Path, timeout: Duration) -> Resu
                 )
                 .hint("see: ic rewind status; or give --busy-timeout more time"));
             }
-            Err(TryLockError::Error(e)) => return Err(e).while_doing(doing),
+            Err(TryLockError::Error(e)) => {
+                return Err(e).while_doing(|| format!("locking {}", path.display()));
+            }
         }
     }
 }

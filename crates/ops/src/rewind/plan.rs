@@ -21,6 +21,8 @@ pub(super) fn plan(
     request: &Request<'_>,
     is_preview: bool,
 ) -> Result<Planned> {
+    // Where nothing is to be done nothing is written, and who calls would not be asked.
+    kernel.require_current_caller()?;
     let engine = RelationalRollbackEngine::open(&setup.target, options(settings))?;
     let task = engine.task(request.task_ref())?;
     let snapshot = if is_preview {

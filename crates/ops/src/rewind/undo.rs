@@ -45,6 +45,7 @@ pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<
 /// Errors: those of `undo`, but for what the application's triggers do and its constraints over expressions.
 pub fn preview_undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
     let entry = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
+    lock::require_free(kernel.store(), &entry.database, busy_timeout)?;
     require_undoable(kernel, &entry)?;
     let restored = put_back(busy_timeout, &entry, |engine, archive| engine.preview_undo(archive))?;
     Ok(Undone { entry, restored, is_dry_run: true })

@@ -253,7 +253,7 @@ fn restore_tree(
     };
     let failed =
         report.failed.first().map(|(path, why)| (String::from_utf8_lossy(&path.0).into_owned(), why.clone()));
-    let restores = checkpoint::restores_since(&goal.workspace, &goal.target.id, remembered.seq)?;
+    let restores = checkpoint::restores_since(&goal.workspace, &goal.target.id, remembered.seq, false)?;
     let detail = json!({
         "target": goal.target.id.as_str(),
         "safety": restores.iter().map(|restore| restore.safety_id.as_str()).collect::<Vec<_>>(),

@@ -39,7 +39,9 @@ pub(super) fn plan(
         parts.effects = Some(kernel.read(|snapshot| plan_effects(snapshot, plan, request.force))?);
     }
     if has_tree(layers) {
-        let tree = plan_tree(kernel, settings, request, layers, plan, watch)?;
+        let mut tree = plan_tree(kernel, settings, request, layers, plan, watch)?;
+        // The rollback is refused as a whole, and says so in one place.
+        tree.refusal = None;
         parts.commits = match &tree.git {
             Some(git) => Some(kernel.read(|snapshot| leaving::commits(snapshot, &plan.run, &git.plan))?),
             None => None,
@@ -70,7 +72,7 @@ pub(super) fn plan(
         parts,
         status: WholeStatus::Planned,
         steps: Vec::new(),
-        is_forced: request.force,
+        refusal: None,
     })
 }
 

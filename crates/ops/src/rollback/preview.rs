@@ -21,7 +21,7 @@ type Outside = (Option<Data>, Vec<Report>);
 
 /// What [`super::undo`] would do now.
 ///
-/// Errors: those of `undo`; `conflict`, too, while a restore of the tree was interrupted, which `undo` finishes first.
+/// Errors: those of `undo`. A restore of the tree that was interrupted is taken to be finished, as `undo` does first.
 pub fn preview_undo(
     kernel: &Kernel,
     settings: &Settings,
@@ -61,8 +61,8 @@ pub fn preview_undo(
 
 /// What [`super::abandon`] would do now: put back what an unfinished rollback took, or make a rollback again whose undo is not finished.
 ///
-/// Errors: those of `abandon`; what would stop it in its midst; `conflict`, too, while a restore of the tree was interrupted that
-/// would be put back.
+/// Errors: those of `abandon`, and what would stop it in its midst. A restore of the tree that was interrupted is taken to be
+/// finished, as `abandon` does first.
 pub fn preview_abandon(
     kernel: &Kernel,
     settings: &Settings,

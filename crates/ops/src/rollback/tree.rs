@@ -193,13 +193,11 @@ pub(super) fn to_put_back<'k>(
     let kept = safety.map_or_else(|| target.id.clone(), |id| CheckpointId::from_ledger(id.to_owned()));
     require_project(&run, &kept, "put it back there, then call again")?;
     let workspace = Workspace::of_run(kernel, &run, settings)?;
-    // One that was interrupted is taken back like the others, once it is finished.
-    if look.dry_run {
-        require_settled(&workspace)?;
-    } else {
+    // One that was interrupted is taken back like the others, once it is finished; a dry run takes it to be.
+    if !look.dry_run {
         checkpoint::settle(&workspace, watch)?;
     }
-    let mut restores = checkpoint::restores_since(&workspace, &target.id, remembered.seq)?;
+    let mut restores = checkpoint::restores_since(&workspace, &target.id, remembered.seq, look.dry_run)?;
     restores.retain(|restore| restore.seq < look.until);
     let effects = changed_by_effects(&workspace, remembered, &restores)?;
     let tree = TreeBack { workspace, restores, effects };
@@ -214,16 +212,6 @@ pub(super) fn to_put_back<'k>(
         _ => error,
     })?;
     Ok(Some(tree))
-}
-
-/// Errors: `conflict` while a restore of the tree was interrupted: what is there is neither as it was nor as it will be.
-fn require_settled(workspace: &Workspace<'_>) -> Result<()> {
-    let Some(note) = checkpoint::settle_note(workspace)? else { return Ok(()) };
-    Err(Diagnosis::new(
-        Code::Conflict,
-        format!("Nobody can say yet what would be put back: {}.", note.message),
-    )
-    .hint("leave --dry-run out: the real call finishes that first"))
 }
 
 impl TreeBack<'_> {

@@ -90,8 +90,8 @@ pub struct Whole {
     pub status: WholeStatus,
     /// Its steps; empty for a dry run.
     pub steps: Vec<Step>,
-    /// Whether conflicts stand against it no more: `--force` was given.
-    pub is_forced: bool,
+    /// What the real call would answer instead of rolling back, with the same flags; only of a dry run.
+    pub refusal: Option<Diagnosis>,
 }
 
 /// How far a rollback that was begun came.
@@ -118,10 +118,14 @@ pub fn roll_back(
 ) -> Result<Whole> {
     let layers = layer::checked(request.layers)?;
     let planned = plan(kernel, settings, request, &layers, watch)?;
+    // Asked once for both: a preview must not end otherwise than the deed.
+    let refusal = refuse_conflicts(&planned.parts, request).err();
     if request.base.dry_run {
-        return Ok(planned);
+        return Ok(Whole { refusal, ..planned });
     }
-    refuse_conflicts(&planned.parts, request)?;
+    if let Some(refusal) = refusal {
+        return Err(refusal);
+    }
     let mut saga = Saga::take_for_rollback(kernel, settings, &planned.rollback.plan.run.id)?;
     saga.interrupted = watch.interrupted.clone();
     require_undisturbed(&saga)?;
@@ -140,7 +144,7 @@ pub fn roll_back(
         parts: Parts { commits: outcome.parts.commits.or(begun.parts.commits), ..outcome.parts },
         status: if is_done { WholeStatus::RolledBack } else { WholeStatus::RollingBack },
         steps: outcome.steps,
-        is_forced: request.force,
+        refusal: None,
     })
 }
 
@@ -283,7 +287,7 @@ pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &s
 /// A rollback never loses to an advance: what the run recorded while the tree was looked at is taken back too. Errors: `plan_changed`
 /// if the caller insists on a plan, or if the run was rolled back meanwhile; `conflict` as before.
 fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeRequest<'_>) -> Result<Whole> {
-    let Whole { rollback: before, layers, mut parts, status, steps, is_forced } = planned;
+    let Whole { rollback: before, layers, mut parts, status, steps, .. } = planned;
     let (rollback, effects) = saga.write(|tx, now| {
         let again = super::apply::planned(saga.kernel, tx, &Request { expect_plan: None, ..request.base })?;
         let effects = match parts.effects {
@@ -325,7 +329,7 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
         Ok((whole, fresh.effects))
     })?;
     parts.effects = effects;
-    Ok(Whole { rollback, layers, parts, status, steps, is_forced })
+    Ok(Whole { rollback, layers, parts, status, steps, refusal: None })
 }
 
 fn kinds(layers: &[Layer]) -> Vec<StepKind> {

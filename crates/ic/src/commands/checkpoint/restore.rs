@@ -31,7 +31,8 @@ use crate::session::Session;
   ic checkpoint undo                                       # and it is as before
 
 Exit 1 when somebody else changed a path that would be restored: nothing is written, unless --force (the checkpoint's
-state) or --keep-theirs (those paths stay). Exit 4 when some paths could not be restored: they are named.")]
+state) or --keep-theirs (those paths stay). Exit 4 when some paths could not be restored: they are named. --dry-run ends as the
+real call with --yes would be refused or accepted, with the same flags.")]
 pub(crate) struct Restore {
     /// The checkpoint: an id, or the end of one
     ///
@@ -198,10 +199,9 @@ impl Common {
             "look first: --dry-run; then: --yes",
         )?;
         let preview = deed(&RestoreRequest { dry_run: true, ..*request })?;
-        let refused = !preview.conflicts.is_empty() && !request.force;
         let moves_git = preview.git.as_ref().is_some_and(|git| !git.plan.is_empty());
         let nothing = preview.plan.steps.is_empty() && !moves_git;
-        if refused || nothing {
+        if preview.refusal.is_some() || nothing {
             return finish(session, &preview);
         }
         if !Session::ask(&render::checkpoint::report(&preview), "Restore?")? {
@@ -242,9 +242,8 @@ fn finish(session: &mut Session, report: &Report) -> Result<Exit> {
         session.output.warn(&warning.message);
     }
     session.output.record(&RestoreJson::from(report), || render::checkpoint::report(report))?;
-    Ok(match report.status {
-        Status::Partial => Exit::Partly,
-        Status::Planned if !report.conflicts.is_empty() => Exit::No,
-        _ => Exit::Done,
-    })
+    if let Some(refusal) = &report.refusal {
+        return Ok(Exit::from(refusal.kind()));
+    }
+    Ok(if report.status == Status::Partial { Exit::Partly } else { Exit::Done })
 }

@@ -52,7 +52,7 @@ pub(crate) struct Undo {
     #[arg(long)]
     force: bool,
     /// Leave the effect of this step as it is, by decision; needs --reason. May be given several times
-    #[arg(long, value_name = "S", requires = "reason", conflicts_with = "dry_run")]
+    #[arg(long, value_name = "S", requires = "reason")]
     skip: Vec<String>,
     /// Why something is left
     #[arg(long, value_name = "TEXT", requires = "skip")]
@@ -109,6 +109,9 @@ impl Undo {
                 &Request { dry_run: true, ..request.clone() },
                 &mut lines,
             )?;
+            if preview.refusal.is_some() {
+                return self.finish(session, &preview);
+            }
             let text = render::compensation::report(&preview, None);
             if !preview.results.is_empty() && !Session::ask(&text, "Undo?")? {
                 return Ok(Exit::No);
@@ -132,6 +135,9 @@ impl Undo {
         session.output.record(&UndoneJson::new(report, resume.as_deref()), || {
             render::compensation::report(report, resume.as_deref())
         })?;
+        if let Some(refusal) = &report.refusal {
+            return Ok(Exit::from(refusal.kind()));
+        }
         Ok(if report.status == Status::Planned || report.left.is_empty() { Exit::Done } else { Exit::Partly })
     }
 

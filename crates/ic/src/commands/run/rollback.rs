@@ -33,7 +33,8 @@ use crate::signals;
 
 --layer=all takes back the run's outside effects, git's state, files and rows of the state database with it, each to what it was
 when the run last left that phase; what somebody else changed is named and refused. `ic rollback undo` brings back what can be brought back.
-Exit 4 when a step failed: the run stays closed, and ic rollback resume goes on.
+Exit 4 when a step failed: the run stays closed, and ic rollback resume goes on. --dry-run ends as the real call with --yes
+would be refused or accepted, with the same flags; a plan that would be refused names why.
 
 --layer=code only reads: it answers which commits and files came from where. git is never run. Revert before you
 advance again: an advance past the phase moves the cut, and what came before it then stands only in the report of the
@@ -149,6 +150,9 @@ impl Rollback {
             )?;
             let dry = WholeRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
             let preview = rollback::roll_back(&kernel, &settings, &dry, &mut progress, &watch)?;
+            if preview.refusal.is_some() {
+                return self.finish(session, &kernel, &preview);
+            }
             if !Session::ask(&render::rollback::plan(&preview), "Roll back?")? {
                 return Ok(Exit::No);
             }
@@ -183,6 +187,9 @@ impl Rollback {
         }
         let record = RollbackJson::from(whole).warned(warning.as_ref());
         session.output.record(&record, || render::rollback::whole(whole))?;
+        if let Some(refusal) = &whole.refusal {
+            return Ok(Exit::from(refusal.kind()));
+        }
         Ok(match whole.status {
             WholeStatus::Planned | WholeStatus::RolledBack => Exit::Done,
             WholeStatus::RollingBack => Exit::Partly,

@@ -166,17 +166,19 @@ impl Start {
         let definition = Definition::load(&session.directory.join(&self.file))?;
         let coverage = ic_workflow::plan(&definition);
         let kernel = session.kernel()?;
+        let config = session.config(&kernel.project.root)?.config;
+        let settings = session.checkpoint_settings(&kernel)?;
         if self.dry_run {
-            ic_workflow::check(&definition, &self.choices.overrides(Arc::default()))?;
+            let overrides = self.choices.overrides(Arc::default());
+            ic_workflow::require_startable(&kernel, &settings, &definition, &overrides)?;
             let record = WorkflowPlanJson::new(&definition, &coverage);
             session.output.record(&record, || render::workflow::plan(&definition, &coverage))?;
             return Ok(Exit::Done);
         }
-        let config = session.config(&kernel.project.root)?.config;
-        let settings = session.checkpoint_settings(&kernel)?;
         let how = (&settings, config.enabled && config.checkpointing.auto);
         let overrides = self.choices.overrides(signals::interrupted()?);
-        ic_workflow::check(&definition, &overrides)?;
+        // Before anything is printed: what is refused says nothing of what it would do.
+        ic_workflow::require_startable(&kernel, &settings, &definition, &overrides)?;
         let mut watch = Watch::new(session);
         if !coverage.is_complete() {
             let message = render::workflow::undeclared(&coverage);

@@ -9,7 +9,7 @@ use ic_store::path_from_bytes;
 
 use super::way::{steps, ways_on};
 use super::{head, next};
-use crate::render::{Cell, Table, compensation, counted, git, path_text, plain, style, styled};
+use crate::render::{Cell, Table, compensation, git, path_text, plain, refused, style, styled};
 
 /// More paths and commits than these are counted only.
 const SHOWN: usize = 40;
@@ -18,7 +18,9 @@ const SHOWN: usize = 40;
 pub(crate) fn whole(whole: &Whole) -> String {
     let mut out = plan(whole);
     out.push_str(&match whole.status {
-        WholeStatus::Planned => refusal(whole).unwrap_or_else(|| next(&whole.rollback)),
+        WholeStatus::Planned => {
+            whole.refusal.as_ref().map(refused).unwrap_or_default() + &next(&whole.rollback)
+        }
         WholeStatus::RolledBack => {
             let id = whole.rollback.done.as_ref().map_or("", |(id, _)| id.short());
             styled(style::DIM, &format!("to take the rollback back: ic rollback undo {id}")) + "\n"
@@ -231,24 +233,4 @@ pub(super) fn rows(data: &Data, note: &str) -> String {
         out.push_str(&format!("  {note}\n"));
     }
     out
-}
-
-/// Why the real call would be refused as the plan stands.
-fn refusal(whole: &Whole) -> Option<String> {
-    let clashes = whole.parts.tree.as_ref().map_or(0, |tree| tree.conflicts.len());
-    let held = whole.parts.effects.as_ref().map_or(0, |effects| effects.left.len());
-    let mut reasons = Vec::new();
-    if held > 0 {
-        reasons.push(format!("{} would stay: --force undoes the rest", counted(held, "effect")));
-    }
-    if clashes > 0 {
-        reasons.push(format!(
-            "{} of somebody else would change: --force takes the checkpoint's state, --keep-theirs leaves them",
-            counted(clashes, "path")
-        ));
-    }
-    (!reasons.is_empty() && !whole.is_forced).then(|| {
-        let text = format!("As it is, the real call is refused. {}.", reasons.join("; "));
-        styled(style::BAD, &text) + "\n" + &next(&whole.rollback)
-    })
 }

@@ -16,7 +16,7 @@ use ic_store::path_from_bytes;
 
 use super::super::shot::{GitPart, Purpose};
 use super::super::{Workspace, require_kept};
-use super::{Report, Request, Watch, run};
+use super::{Report, Request, Watch, planned, run};
 
 /// Finishes a restore of the workspace that was interrupted, forward.
 pub(crate) fn settle(workspace: &Workspace<'_>, watch: &Watch) -> Result<()> {
@@ -27,13 +27,21 @@ pub(crate) fn settle(workspace: &Workspace<'_>, watch: &Watch) -> Result<()> {
     workspace.settle(watch).map(|_| ())
 }
 
-/// The finished restores of a checkpoint in a workspace that were begun after `since`, oldest first.
+/// The restores of a checkpoint in a workspace that were begun after `since`, oldest first: those that are finished, and with
+/// `and_interrupted` the one that is not.
 pub(crate) fn restores_since(
     workspace: &Workspace<'_>,
     target: &CheckpointId,
     since: Seq,
+    and_interrupted: bool,
 ) -> Result<Vec<Restore>> {
-    let mut finished = workspace.kernel.read(|snapshot| journal::finished(snapshot, &workspace.root))?;
+    let mut finished = workspace.kernel.read(|snapshot| {
+        let mut all = journal::finished(snapshot, &workspace.root)?;
+        if and_interrupted {
+            all.extend(journal::unfinished(snapshot, &workspace.root)?);
+        }
+        Ok(all)
+    })?;
     finished.retain(|restore| restore.seq > since && restore.target_id == *target);
     Ok(finished)
 }
@@ -50,7 +58,7 @@ pub(crate) fn take_restore_back(
     let is_last = journal::stacks(&finished).0.last().is_some_and(|last| last.id == restore.id);
     let target = workspace.kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
     require_kept(&target)?;
-    let only = run::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0).collect();
+    let only = planned::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0).collect();
     let limits = Limits { only: Some(only), ..Limits::default() };
     let kind = if is_last { Kind::Undo } else { Kind::Restore };
     let as_if = match not_yet.first() {
@@ -82,6 +90,15 @@ impl AsIf {
         let mut differences = differences(workspace, (then, target))?;
         differences.retain(|difference| paths.contains(&difference.path));
         Ok(Self { paths, differences })
+    }
+
+    /// The same; where nothing else was to be taken for granted, what an interrupted restore will leave once it is finished.
+    pub(super) fn or_settled(self, workspace: &Workspace<'_>, target: &Checkpoint) -> Result<Self> {
+        let unfinished = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
+        let Some(unfinished) = unfinished.filter(|_| self.paths.is_empty()) else { return Ok(self) };
+        let then = workspace.kernel.read(|snapshot| record::get(snapshot, &unfinished.target_id))?;
+        let paths = paths_of(workspace, std::slice::from_ref(&unfinished))?;
+        Self::of(workspace, paths, (&then.tree, &target.tree))
     }
 
     /// Differences as they will be; a directory comes before what is in it.
@@ -206,7 +223,7 @@ pub(crate) fn path_option(path: &str) -> String {
 fn paths_of(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<BTreeSet<Vec<u8>>> {
     let mut paths = BTreeSet::new();
     for restore in restores {
-        paths.extend(run::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0));
+        paths.extend(planned::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0));
     }
     Ok(paths)
 }
@@ -221,10 +238,16 @@ struct Known {
 /// since. Git's state is named `.git`.
 pub(crate) fn changed_since(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<Vec<PathText>> {
     let Some(last) = restores.last() else { return Ok(Vec::new()) };
-    let paths = paths_of(workspace, restores)?;
+    let mut paths = paths_of(workspace, restores)?;
+    // Between what it found and what it will leave nobody can tell its work from another's; its end is what counts.
+    let interrupted = restores.iter().filter(|restore| restore.restored_id.is_none());
+    for restore in interrupted.clone() {
+        let open = paths_of(workspace, std::slice::from_ref(restore))?;
+        paths.retain(|path| !open.contains(path));
+    }
     let _held = workspace.lock(Mode::Shared)?;
     let force = paths.iter().filter(|path| !path.is_empty()).cloned().collect();
-    let has_git = restores.iter().any(|restore| restore.strategy.has_git());
+    let has_git = interrupted.count() == 0 && restores.iter().any(|restore| restore.strategy.has_git());
     let git = if has_git { GitPart::Look } else { GitPart::Nothing };
     let now = workspace.shoot(Purpose::look(git, force), &Progress::default())?;
     let ids = restores.iter().map(|restore| &restore.safety_id).chain(&last.restored_id);

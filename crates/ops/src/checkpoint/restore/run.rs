@@ -13,13 +13,13 @@ use ic_checkpoint::restore::apply;
 use ic_checkpoint::restore::journal::{self, Kind, NewRestore, Restore};
 use ic_checkpoint::restore::plan::{self, Limits, Node, Plan};
 use ic_checkpoint::rootfs::RootDir;
-use sha2::{Digest, Sha256};
 
 use super::super::Workspace;
 use super::super::git::GitRestore;
 use super::super::shot::{GitPart, Purpose, Shot};
 use super::back::AsIf;
 use super::limits::Whose;
+use super::planned::{hash_of, touched};
 use super::refusal::{plan_changed, refused};
 use super::{Conflict, Report, Request, Status, Watch};
 
@@ -52,7 +52,7 @@ pub(super) struct Done {
 /// Plans a restore and, unless it is a dry run, carries it out.
 pub(super) fn run(
     workspace: &Workspace<'_>,
-    task: Task,
+    mut task: Task,
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
@@ -60,18 +60,27 @@ pub(super) fn run(
         workspace.require_no_workers()?;
     }
     let _held = workspace.lock_for(request.dry_run)?;
-    let warning = if request.dry_run { super::settle_note(workspace)? } else { workspace.settle(watch)? };
+    let warning = if request.dry_run {
+        // The real call finishes first what was interrupted: the plan is of the tree that it will find then.
+        task.as_if = task.as_if.or_settled(workspace, &task.target)?;
+        super::settle_note(workspace)?
+    } else {
+        workspace.settle(watch)?
+    };
     let kind = task.kind;
     let (mut report, shot) = plan_report(workspace, task, request, watch)?;
     report.warnings.extend(warning);
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
         return Err(plan_changed(&report));
     }
+    // Asked once for both: a preview must not end otherwise than the deed.
+    let refusal = (!report.conflicts.is_empty() && !request.force).then(|| refused(&report));
     if request.dry_run {
+        report.refusal = refusal;
         return Ok(report);
     }
-    if !report.conflicts.is_empty() && !request.force {
-        return Err(refused(&report));
+    if let Some(refusal) = refusal {
+        return Err(refusal);
     }
     let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
     if report.plan.steps.is_empty() && !moves_git {
@@ -147,6 +156,7 @@ fn plan_report(
         plan,
         git,
         conflicts,
+        refusal: None,
         failed: Vec::new(),
         warnings: shot.warnings.clone(),
         target,
@@ -368,26 +378,4 @@ impl Workspace<'_> {
         }
         Ok(())
     }
-}
-
-/// The paths that a plan changes; `None` if what else is captured depends on them.
-fn touched(plan: &Plan) -> Option<BTreeSet<Vec<u8>>> {
-    let paths: BTreeSet<Vec<u8>> = plan.steps.iter().map(|step| step.path.0.clone()).collect();
-    let has_rules = paths.iter().any(|path| path.ends_with(b".gitignore"));
-    (!has_rules).then_some(paths)
-}
-
-/// The plan of a restore. Errors: `corrupt`.
-pub(super) fn read_plan(workspace: &Workspace<'_>, restore: &Restore) -> Result<Plan> {
-    serde_json::from_slice(&workspace.objects.read(&restore.plan)?)
-        .map_err(|e| Diagnosis::new(Code::Corrupt, format!("The plan of a restore cannot be read: {e}.")))
-}
-
-fn hash_of(plan: &Plan, git: Option<&GitRestore>, target: &CheckpointId) -> String {
-    let mut digest = Sha256::new();
-    digest.update(target.as_str());
-    digest.update(format!("{:?}", git.map(|git| &git.plan)));
-    // A plan is plain data: it can always be written.
-    digest.update(serde_json::to_vec(plan).unwrap_or_default());
-    ic_events::hex(&digest.finalize().into())
 }

@@ -1,0 +1,197 @@
+//! A dry run ends as the real call with the same flags would be refused or accepted: for every verb that has one, both are called
+//! on copies of one world.
+
+mod checkpoints;
+mod layers;
+mod others;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::world::World;
+
+/// One call in one world.
+pub(crate) struct Row {
+    /// The verb and its flags, without `--dry-run` and `--yes`; `RUN`, `CHECKPOINT`, `ROLLBACK` and `REWIND` stand for ids.
+    call: &'static str,
+    /// What makes the scene's world what it is like, one after another.
+    world: &'static [fn(&World)],
+    /// The exit of both, and the code of the refusal.
+    ends: End,
+    /// Locks that another process holds while it is called.
+    held: fn(&World) -> Vec<File>,
+}
+
+/// How both calls end.
+pub(crate) type End = (i32, &'static str);
+
+/// Both are accepted.
+pub(crate) const FINE: End = (0, "");
+
+pub(crate) fn row(call: &'static str, world: &'static [fn(&World)], ends: End) -> Row {
+    Row { call, world, ends, held: |_| Vec::new() }
+}
+
+/// A row whose call meets another process that holds these locks.
+pub(crate) fn held(row: &Row, held: fn(&World) -> Vec<File>) -> Row {
+    Row { held, ..*row }
+}
+
+pub(crate) fn locked(path: &Path) -> File {
+    std::fs::create_dir_all(path.parent().expect("a directory")).expect("make it");
+    let file = File::options().create(true).append(true).open(path).expect("a lock");
+    file.lock().expect("lock it");
+    file
+}
+
+/// A world from which each row sets out.
+struct Scene<'w> {
+    world: &'w World,
+}
+
+impl<'w> Scene<'w> {
+    fn of(world: &'w World) -> Self {
+        copy(world, "project", "scene");
+        for outside in ["keys", "effects", "calls"] {
+            copy(world, outside, &format!("scene-{outside}"));
+        }
+        Self { world }
+    }
+
+    fn begin(&self) {
+        copy(self.world, "scene", "project");
+        for outside in ["keys", "effects", "calls"] {
+            copy(self.world, &format!("scene-{outside}"), outside);
+        }
+    }
+}
+
+fn copy(world: &World, from: &str, to: &str) {
+    let (from, to) = (world.cli.home().join(from), world.cli.home().join(to));
+    let _ = std::fs::remove_dir_all(&to).or_else(|_| std::fs::remove_file(&to));
+    if from.exists() {
+        let copied = Command::new("cp").arg("-a").arg(&from).arg(&to).status().expect("start cp");
+        assert!(copied.success(), "copy {}", from.display());
+    }
+}
+
+/// Calls every row twice, and tells what does not agree.
+pub(crate) fn compare(world: &World, rows: &[Row]) {
+    let scene = Scene::of(world);
+    let wrong: Vec<String> = rows
+        .iter()
+        .filter_map(|row| {
+            scene.begin();
+            row.world.iter().for_each(|prepare| prepare(world));
+            disagreement(world, row)
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+fn disagreement(world: &World, row: &Row) -> Option<String> {
+    let words = words(world, row.call);
+    let call = |flags: [&str; 2]| {
+        // A lock belongs to a file, and a copy of the world has files of its own.
+        let _held = (row.held)(world);
+        world.cli.run(words.iter().map(String::as_str).chain(flags).filter(|word| !word.is_empty()))
+    };
+    world.save();
+    let before = world.state();
+    let dry = call(["--dry-run", "--json"]);
+    let shown = call(["--dry-run", "--format=text"]);
+    let is_unchanged = world.state() == before;
+    world.reset();
+    let real = call([if asks(row.call) { "--yes" } else { "" }, "--json"]);
+    let dry_code = code_of(&dry.stdout).or_else(|| code_of(&dry.stderr)).unwrap_or_default();
+    let real_code = code_of(&real.stderr).unwrap_or_default();
+    // What the real call begins and cannot finish was accepted.
+    let real_end = if real.code == Some(4) { Some(0) } else { real.code };
+    let (exit, code) = row.ends;
+    let is_one = dry.code == Some(exit) && real_end == Some(exit) && dry_code == code && real_code == code;
+    // A plan that is shown says itself whether it can be done.
+    let is_refused_plan = !dry.stdout.is_empty() && exit != 0;
+    let is_said = shown.stdout.contains(&format!("the real call is refused ({code}, exit {exit})"));
+    let is_said_so = shown.code == dry.code && is_said == is_refused_plan;
+    (!is_one || !is_said_so || !is_unchanged).then(|| {
+        let call = words.join(" ");
+        format!(
+            "{call}: wanted {exit} {code}; changed nothing: {is_unchanged}; said so: {is_said_so}\n  \
+             dry run: {dry:?}\n  real call: {real:?}\n{}",
+            shown.stdout
+        )
+    })
+}
+
+/// The code of the refusal in a report, or in an error line.
+fn code_of(text: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(text.trim()).ok()?;
+    let body = value.get("refusal").or(value.get("error"))?;
+    body["code"].as_str().map(str::to_owned)
+}
+
+/// Whether the verb has `--yes`.
+fn asks(call: &str) -> bool {
+    !["checkpoint prune", "workflow run"].iter().any(|verb| call.starts_with(verb))
+}
+
+fn words(world: &World, call: &str) -> Vec<String> {
+    let newest = |words: &[&str], first: bool| {
+        let listed = world.cli.json(words);
+        let all = listed.as_array().expect("a list").clone();
+        let one = if first { all.first() } else { all.last() };
+        one.and_then(|one| one["id"].as_str().or(one["rewind_id"].as_str())).unwrap_or("none").to_owned()
+    };
+    let id = |word: &str| match word {
+        "RUN" => world.run.clone(),
+        "CHECKPOINT" => newest(&["checkpoint", "list", "--run", &world.run, "--json"], true),
+        "ROLLBACK" => newest(&["rollback", "list", "--json"], false),
+        "REWIND" => newest(&["rewind", "list", "--json"], true),
+        other => other.to_owned(),
+    };
+    call.split(' ').map(id).collect()
+}
+
+/// The verbs whose help names `--dry-run`, as they are typed.
+fn verbs_with_dry_run(world: &World) -> BTreeSet<String> {
+    fn walk(world: &World, path: &[&str], found: &mut BTreeSet<String>) {
+        let help = world.cli.ok(path.iter().chain(&["--help"]));
+        if help.lines().any(|line| line.trim() == "--dry-run") {
+            found.insert(path.join(" "));
+        }
+        // A command's line has two spaces before its name; what it is explained with has more, and a flag a dash.
+        let commands =
+            help.lines().take_while(|line| *line != "Options:").filter_map(|line| line.strip_prefix("  "));
+        let names = commands.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
+        let names = names.filter_map(|line| line.split_whitespace().next());
+        for name in names.filter(|name| *name != "help") {
+            walk(world, &[path, &[name]].concat(), found);
+        }
+    }
+    let mut found = BTreeSet::new();
+    walk(world, &[], &mut found);
+    found
+}
+
+#[test]
+fn every_verb_with_a_dry_run_has_rows_and_one_of_them_is_refused() {
+    let world = World::without_git();
+    let verbs = verbs_with_dry_run(&world);
+    assert!(verbs.len() >= 12, "{verbs:?}");
+    let rows: Vec<Row> = [layers::rows(), checkpoints::rows(), others::rows(), others::workflow_rows()]
+        .into_iter()
+        .flatten()
+        .collect();
+    let of = |verb: &str| {
+        rows.iter().filter(|row| row.call.starts_with(verb)).map(|row| row.ends.0).collect::<Vec<_>>()
+    };
+    for verb in &verbs {
+        let ends = of(verb);
+        assert!(ends.contains(&0), "{verb} has no row in which it is accepted");
+        assert!(ends.iter().any(|end| *end != 0), "{verb} has no row in which it is refused");
+    }
+}

@@ -1,0 +1,90 @@
+//! Restores, their undo and redo, and retention.
+
+use super::layers::{
+    bad_configuration, foreign_commits, foreign_file, index_locked, interrupted, living_worker, merging,
+};
+use super::{FINE, Row, compare, row};
+use crate::world::World;
+
+pub(super) fn rows() -> Vec<Row> {
+    [restore(), undo_and_redo(), prune()].into_iter().flatten().collect()
+}
+
+fn restore() -> Vec<Row> {
+    vec![
+        row("checkpoint restore CHECKPOINT", &[], FINE),
+        row("checkpoint restore --latest", &[captured], FINE),
+        row("checkpoint restore CHECKPOINT --path src", &[], FINE),
+        row("checkpoint restore CHECKPOINT", &[foreign_file], (1, "conflict")),
+        row("checkpoint restore CHECKPOINT --force", &[foreign_file], FINE),
+        row("checkpoint restore CHECKPOINT --keep-theirs", &[foreign_file], FINE),
+        row("checkpoint restore CHECKPOINT --strategy git-only", &[foreign_file], FINE),
+        row("checkpoint restore CHECKPOINT", &[foreign_commits], (1, "foreign_commits")),
+        row("checkpoint restore CHECKPOINT --force", &[foreign_commits], FINE),
+        row("checkpoint restore CHECKPOINT --strategy files-only", &[foreign_commits], FINE),
+        row("checkpoint restore CHECKPOINT", &[merging], (1, "git_in_progress")),
+        row("checkpoint restore CHECKPOINT --force", &[merging], (1, "git_in_progress")),
+        row("checkpoint restore CHECKPOINT", &[index_locked], (1, "git_busy")),
+        row("checkpoint restore CHECKPOINT", &[living_worker], (1, "work_running")),
+        row("checkpoint restore CHECKPOINT --force", &[living_worker], FINE),
+        row("checkpoint restore CHECKPOINT --expect-plan 00", &[], (1, "plan_changed")),
+        row("checkpoint restore 000000", &[], (3, "checkpoint_not_found")),
+        row("checkpoint restore ?", &[], (3, "invalid_reference")),
+        row("checkpoint restore", &[], (3, "usage")),
+        row("checkpoint restore --name nothing", &[], (3, "checkpoint_not_found")),
+        row("checkpoint restore CHECKPOINT --strategy most", &[], (3, "invalid_value")),
+        row("checkpoint restore CHECKPOINT --force --keep-theirs", &[], (3, "usage")),
+        row("checkpoint restore CHECKPOINT --path ../beside", &[], (3, "path_not_found")),
+        row("checkpoint restore --latest", &[bad_configuration], (3, "invalid_config")),
+        row("checkpoint restore CHECKPOINT --dispatch 000000", &[], (3, "dispatch_not_found")),
+        row("checkpoint restore CHECKPOINT", &[restored, interrupted], FINE),
+    ]
+}
+
+fn undo_and_redo() -> Vec<Row> {
+    vec![
+        row("checkpoint undo", &[], (1, "nothing_to_undo")),
+        row("checkpoint undo", &[restored], FINE),
+        row("checkpoint undo", &[restored, foreign_file], (1, "conflict")),
+        row("checkpoint undo --force", &[restored, foreign_file], FINE),
+        row("checkpoint undo", &[restored, merging], (1, "git_in_progress")),
+        row("checkpoint undo", &[restored, living_worker], (1, "work_running")),
+        row("checkpoint undo --expect-plan 00", &[restored], (1, "plan_changed")),
+        row("checkpoint undo", &[restored, interrupted], FINE),
+        row("checkpoint redo", &[], (1, "nothing_to_undo")),
+        row("checkpoint redo", &[restored], (1, "nothing_to_undo")),
+        row("checkpoint redo", &[undone], FINE),
+        row("checkpoint redo", &[undone, living_worker], (1, "work_running")),
+        row("checkpoint redo", &[undone, interrupted], FINE),
+        row("checkpoint redo", &[restored, interrupted], (1, "nothing_to_undo")),
+    ]
+}
+
+fn prune() -> Vec<Row> {
+    vec![
+        row("checkpoint prune", &[], FINE),
+        row("checkpoint prune --older-than 0s --keep-last 0 --grace 0s", &[], FINE),
+        row("checkpoint prune --older-than soon", &[], (3, "invalid_value")),
+        row("checkpoint prune --keep-last -1", &[], (3, "usage")),
+        row("checkpoint prune", &[bad_configuration], (3, "invalid_config")),
+    ]
+}
+
+fn captured(world: &World) {
+    world.ic(&["checkpoint", "create"]);
+}
+
+fn restored(world: &World) {
+    let listed = world.cli.json(["checkpoint", "list", "--run", &world.run, "--json"]);
+    world.ic(&["checkpoint", "restore", listed[0]["id"].as_str().expect("an id"), "--yes"]);
+}
+
+fn undone(world: &World) {
+    restored(world);
+    world.ic(&["checkpoint", "undo", "--yes"]);
+}
+
+#[test]
+fn a_preview_of_a_restore_ends_as_the_restore() {
+    compare(&World::story(), &rows());
+}

@@ -1,0 +1,211 @@
+//! Rollbacks of a run, and their ways back.
+
+use std::fs::File;
+use std::process::Stdio;
+
+use super::{FINE, Row, compare, held, locked, row};
+use crate::world::World;
+
+pub(super) fn rows() -> Vec<Row> {
+    [workflow_layer(), all_layers(), undo(), abandon()].into_iter().flatten().collect()
+}
+
+fn workflow_layer() -> Vec<Row> {
+    vec![
+        row("run rollback RUN --to-phase a", &[], FINE),
+        row("run rollback RUN --to-phase d --include-target", &[], FINE),
+        row("run rollback RUN --to-phase nowhere", &[], (1, "unknown_phase")),
+        row("run rollback RUN --to-phase f", &[], (1, "phase_ahead")),
+        row("run rollback RUN --to-phase d", &[], (1, "already_at_phase")),
+        row("run rollback 00000000 --to-phase a", &[], (3, "run_not_found")),
+        row("run rollback ? --to-phase a", &[], (3, "invalid_reference")),
+        row("run rollback RUN --to-phase a --expect-plan 00", &[], (1, "plan_changed")),
+        row("run rollback RUN --to-phase a --force", &[], (3, "usage")),
+        row("run rollback RUN --to-phase a --dispatch 000000", &[], (3, "dispatch_not_found")),
+        row("run rollback RUN --to-phase a", &[stopped], (1, "rolling_back")),
+        row("run rollback RUN --to-phase a", &[cancelled], (1, "run_not_active")),
+    ]
+}
+
+fn all_layers() -> Vec<Row> {
+    vec![
+        row("run rollback RUN --to-phase a --layer=all", &[], FINE),
+        row("run rollback RUN --to-phase a --layer=all", &[foreign_file], (1, "conflict")),
+        row("run rollback RUN --to-phase a --layer=all --force", &[foreign_file], FINE),
+        row("run rollback RUN --to-phase a --layer=all --keep-theirs", &[foreign_file], FINE),
+        row("run rollback RUN --to-phase a --layer=workflow,files", &[foreign_file], (1, "conflict")),
+        row("run rollback RUN --to-phase a --layer=workflow,files --force", &[foreign_file], FINE),
+        row("run rollback RUN --to-phase a --layer=all", &[pivot], (1, "conflict")),
+        row("run rollback RUN --to-phase a --layer=all --force", &[pivot], FINE),
+        row("run rollback RUN --to-phase a --layer=all --keep-theirs", &[pivot], (1, "conflict")),
+        row("run rollback RUN --to-phase a --layer=all", &[foreign_commits], (1, "foreign_commits")),
+        row("run rollback RUN --to-phase a --layer=all --force", &[foreign_commits], FINE),
+        row("run rollback RUN --to-phase a --layer=all", &[merging], (1, "git_in_progress")),
+        row("run rollback RUN --to-phase a --layer=all --force", &[merging], (1, "git_in_progress")),
+        row("run rollback RUN --to-phase a --layer=all", &[index_locked], (1, "git_busy")),
+        row("run rollback RUN --to-phase a --layer=all", &[living_worker], (1, "work_running")),
+        row("run rollback RUN --to-phase a --layer=all --force", &[living_worker], FINE),
+        row("run rollback RUN --to-phase a --layer=all --expect-plan 00", &[], (1, "plan_changed")),
+        row("run rollback RUN --to-phase d --layer=all", &[without_checkpoint], (1, "no_checkpoint")),
+        row("run rollback RUN --to-phase a --layer=all", &[bad_configuration], (3, "invalid_config")),
+        row("run rollback RUN --to-phase a --layer=all", &[stopped], (1, "rolling_back")),
+        held(&row("run rollback RUN --to-phase a --layer=all", &[], (1, "work_running")), owned),
+        row("run rollback RUN --to-phase a --layer=data", &[], (3, "usage")),
+        row("run rollback RUN --to-phase a --layer=everything", &[], (3, "invalid_value")),
+        row("run rollback RUN --to-phase a --layer=all --dispatch 000000", &[], (3, "dispatch_not_found")),
+        // An effect that cannot be undone stops the real call in its middle, which no plan can know.
+        row("run rollback RUN --to-phase a --layer=all", &[failing_effect], FINE),
+    ]
+}
+
+fn undo() -> Vec<Row> {
+    vec![
+        row("rollback undo ROLLBACK --without-effects", &[rolled_back], FINE),
+        row("rollback undo ROLLBACK", &[rolled_back], (1, "conflict")),
+        row("rollback undo ROLLBACK --without-effects", &[changed_since], (1, "conflict")),
+        row("rollback undo ROLLBACK --without-effects", &[went_on], (1, "conflict")),
+        row("rollback undo ROLLBACK --without-effects", &[undone], (1, "conflict")),
+        row("rollback undo ROLLBACK", &[stopped], (1, "conflict")),
+        row("rollback undo 000000", &[], (3, "rollback_not_found")),
+        row("rollback undo ?", &[], (3, "invalid_reference")),
+        held(&row("rollback undo ROLLBACK --without-effects", &[rolled_back], (1, "work_running")), owned),
+        row("rollback undo ROLLBACK --without-effects", &[rolled_back, merging], (1, "git_in_progress")),
+        row("rollback undo ROLLBACK --without-effects", &[rolled_back, index_locked], (1, "git_busy")),
+        row("rollback undo ROLLBACK --without-effects", &[rolled_back, living_worker], (1, "work_running")),
+        row("rollback undo ROLLBACK --without-effects", &[rolled_back, interrupted], FINE),
+    ]
+}
+
+fn abandon() -> Vec<Row> {
+    vec![
+        row("rollback abandon RUN", &[stopped], FINE),
+        row("rollback abandon ROLLBACK", &[stopped], FINE),
+        row("rollback abandon RUN", &[], (1, "conflict")),
+        row("rollback abandon ROLLBACK", &[rolled_back], (1, "conflict")),
+        row("rollback abandon 000000", &[], (3, "rollback_not_found")),
+        held(&row("rollback abandon RUN", &[stopped], (1, "work_running")), owned),
+    ]
+}
+
+/// A file that would be restored was recorded by another run.
+pub(super) fn foreign_file(world: &World) {
+    let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
+    let dispatch = world.cli.ok(["dispatch", "create", &other]);
+    world.ic(&["dispatch", "record", &dispatch, "--file", "src/a.rs"]);
+}
+
+/// A commit on the branch was recorded by another run.
+pub(super) fn foreign_commits(world: &World) {
+    world.write("theirs.rs", "theirs\n");
+    let sha = world.commit("theirs");
+    let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
+    let dispatch = world.cli.ok(["dispatch", "create", &other]);
+    world.ic(&["dispatch", "record", &dispatch, "--commit", &sha]);
+}
+
+/// What cannot be undone came after what could be.
+fn pivot(world: &World) {
+    world.ic(&["compensation", "add", &world.run, "--step", "sent", "--pivot", "--reason", "sent"]);
+}
+
+fn failing_effect(world: &World) {
+    world.ic(&["compensation", "add", &world.run, "--step", "stuck", "--shell", "exit 1"]);
+}
+
+/// A rollback whose first step failed.
+pub(super) fn stopped(world: &World) {
+    failing_effect(world);
+    let outcome = world.cli.run(world.all("a", &["--yes"]));
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+}
+
+pub(super) fn rolled_back(world: &World) {
+    world.roll_back("a", &[]);
+}
+
+fn changed_since(world: &World) {
+    rolled_back(world);
+    world.write("README", "changed since\n");
+}
+
+fn went_on(world: &World) {
+    rolled_back(world);
+    world.ic(&["run", "advance", &world.run]);
+}
+
+fn undone(world: &World) {
+    rolled_back(world);
+    let id = world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
+    world.ic(&["rollback", "undo", &id, "--without-effects", "--yes"]);
+}
+
+fn cancelled(world: &World) {
+    world.ic(&["run", "cancel", &world.run]);
+}
+
+/// A merge that nobody finished.
+pub(super) fn merging(world: &World) {
+    let head = world.git(&["rev-parse", "HEAD"]);
+    world.write(".git/MERGE_HEAD", &format!("{head}\n"));
+}
+
+pub(super) fn index_locked(world: &World) {
+    world.write(".git/index.lock", "");
+}
+
+/// A dispatch of the tree whose process lives until the test ends.
+pub(super) fn living_worker(world: &World) {
+    let child =
+        std::process::Command::new("sleep").arg("600").stdout(Stdio::null()).spawn().expect("start sleep");
+    let other = world.cli.ok(["run", "create", "--goal", "working", "--phases", "x,y"]);
+    let dispatch = world.cli.ok(["dispatch", "create", &other]);
+    world.ic(&["dispatch", "start", &dispatch, "--pid", &child.id().to_string()]);
+    WORKERS.with_borrow_mut(|workers| workers.0.push(child));
+}
+
+/// Another process is at work on the run.
+pub(super) fn owned(world: &World) -> Vec<File> {
+    vec![locked(&world.cli.db().with_file_name("owners").join(&world.run))]
+}
+
+/// The last restore as a process leaves it that dies in its middle.
+pub(super) fn interrupted(world: &World) {
+    let ledger = rusqlite::Connection::open(world.cli.db()).expect("the ledger");
+    let sql = "UPDATE restores SET state = 'applying', restored_id = NULL WHERE seq = (SELECT max(seq) FROM restores)";
+    assert_eq!(ledger.execute(sql, []).expect("interrupt it"), 1);
+}
+
+/// The advance that left the phase took no checkpoint.
+fn without_checkpoint(world: &World) {
+    world.ic(&["run", "advance", &world.run, "--no-checkpoint"]);
+}
+
+pub(super) fn bad_configuration(world: &World) {
+    world.write(".ic.yaml", "rollback: {nonsense: 1}\n");
+}
+
+/// Ends what the rows of a test started.
+struct Workers(Vec<std::process::Child>);
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        for worker in &mut self.0 {
+            let _ = worker.kill();
+            let _ = worker.wait();
+        }
+    }
+}
+
+thread_local! {
+    static WORKERS: std::cell::RefCell<Workers> = const { std::cell::RefCell::new(Workers(Vec::new())) };
+}
+
+#[test]
+fn a_preview_of_a_rollback_ends_as_the_rollback() {
+    compare(&World::story(), &[workflow_layer(), all_layers()].into_iter().flatten().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_preview_of_the_way_back_ends_as_the_way_back() {
+    compare(&World::story(), &[undo(), abandon()].into_iter().flatten().collect::<Vec<_>>());
+}
