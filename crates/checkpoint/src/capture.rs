@@ -6,6 +6,7 @@
 mod cache;
 mod cache_file;
 mod carry;
+mod compare;
 mod file;
 mod found;
 mod look;
@@ -34,6 +35,7 @@ pub use rules::RuleOptions;
 use self::cache::{Cache, Header, Update};
 use self::cache_file::CacheFile;
 pub(crate) use self::cache_file::cache_directory;
+use self::sources::Sources;
 pub(crate) use self::walk::{TEMPORARY, join};
 use crate::objects::{Objects, Stored, Writer};
 use crate::tree::Reason;
@@ -89,6 +91,8 @@ pub struct Captured {
     pub skipped: Vec<(Vec<u8>, Reason)>,
     /// Directories that are git repositories of their own, by path.
     pub nested_git: Vec<Vec<u8>>,
+    /// What git may ignore, or show, otherwise than it was judged here: sentences for the person.
+    pub doubts: Vec<String>,
     /// What it added to the store.
     pub stored: Stored,
 }
@@ -143,15 +147,14 @@ pub fn capture_with(
     let space = CacheFile::new(objects, root)?;
     let cache = space.load(objects);
     let old = cache.as_ref().map(Cache::header).unwrap_or_default();
-    let index = git.as_ref().map_or(0, index_state);
-    let tracked = if git.is_some() && (cache.is_none() || index != old.index) {
-        let paths = tracked::tracked(root, &["-i", "--exclude-standard"]);
-        rules::number_of(&paths.join(&0))
-    } else {
-        old.tracked
-    };
-    let sources = sources::Sources::read(git.as_ref());
-    let rules = rules::Rules::new(root, &sources, &options.rules, &[tracked, options.max_file_size])?;
+    let now = space.moment()?;
+    let mut sources = Sources::read(root, git.as_ref(), &space.rule_settings(), now);
+    let mut index = git.as_ref().map_or(0, index_state);
+    let index_is_same = index == old.index;
+    let asks = git.is_some() && (cache.is_none() || !index_is_same);
+    let tracked = if asks { tracked_though_ignored(root) } else { Some(old.tracked) };
+    let numbers = [tracked.unwrap_or(UNKNOWN), options.max_file_size];
+    let rules = rules::Rules::new(root, &sources, &options.rules, &numbers)?;
     let directory = open_root(root)?;
     // What is written anew is all that is left then.
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
@@ -164,20 +167,27 @@ pub fn capture_with(
         progress,
         cache: cache.as_ref(),
         base,
-        now: space.moment()?,
-        index_is_same: index == old.index,
+        now,
+        index_is_same,
         space: &space.directory,
     });
     let root_record = walk.root(directory, old.root)?;
     let (found, is_changed) = walk.finish();
+    if index > NO_INDEX && (tracked.is_none() || rules.lacks_tracked()) {
+        // The next capture asks again: what it would ask for depends on more than the index now.
+        index = UNKNOWN;
+        sources.doubts.push(UNASKED.to_owned());
+    }
+    sources.doubts.extend(compare::differences(root, &rules.judged()));
     let is_news = options.rules.force.is_empty() && (is_changed || index != old.index);
-    let header = Header { root: root_record.at, index, tracked, ..Header::default() };
+    let header = Header { root: root_record.at, index, tracked: numbers[0], ..Header::default() };
     let seen = Seen(is_news.then(|| (space, found.maker.finish(base, header))));
     let captured = Captured {
         root: root_record.hash,
         counts: found.counts,
         skipped: found.skipped,
         nested_git: found.nested_git,
+        doubts: sources.doubts,
         stored: Stored::default(),
     };
     Ok((captured, seen))
@@ -190,9 +200,24 @@ fn open_root(root: &Path) -> Result<rustix::fd::OwnedFd> {
         .while_doing(|| format!("reading {}", root.display()))
 }
 
+/// The state of an index that is not there.
+const NO_INDEX: u64 = 1;
+
+/// No state of an index: git was not asked about it, or did not answer.
+const UNKNOWN: u64 = 2;
+
+const UNASKED: &str =
+    "git cannot be asked what it tracks: tracked files that a rule ignores are not captured";
+
+/// A number for what git tracks though a rule ignores it; `None` when git cannot be asked.
+fn tracked_though_ignored(root: &Path) -> Option<u64> {
+    let paths = tracked::tracked(root, &["-i", "--exclude-standard"])?;
+    Some(rules::number_of(&paths.join(&0)))
+}
+
 /// A number that changes whenever git's index does.
 fn index_state(git: &GitDirs) -> u64 {
-    let Ok(meta) = std::fs::metadata(git.git_dir.join("index")) else { return 1 };
+    let Ok(meta) = std::fs::metadata(git.git_dir.join("index")) else { return NO_INDEX };
     let numbers = [
         meta.ino(),
         meta.size(),

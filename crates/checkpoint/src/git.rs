@@ -14,6 +14,7 @@ mod purge;
 mod quiet;
 mod record;
 mod restore;
+pub(crate) mod rule_settings;
 
 use serde::{Deserialize, Serialize};
 

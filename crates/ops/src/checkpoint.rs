@@ -110,6 +110,7 @@ impl<'k> Workspace<'k> {
                 include_ignored: self.settings.checkpointing.include_ignored.clone(),
                 include_secrets: self.settings.checkpointing.include_secrets.clone(),
                 force: std::collections::BTreeSet::new(),
+                compare: false,
             },
             max_file_size: self.settings.checkpointing.max_file_size,
             max_files: self.settings.checkpointing.max_files,

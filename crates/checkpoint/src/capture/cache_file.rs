@@ -32,6 +32,12 @@ impl CacheFile {
         Ok(Self { path, directory, next })
     }
 
+    /// Where git's settings of ignore rules are kept for this root.
+    pub(super) fn rule_settings(&self) -> PathBuf {
+        // With an ending, as locks have one: it is no cache of a tree.
+        self.path.with_extension("rules")
+    }
+
     /// The last cache, if it can be believed: whole, and about content that the store still has.
     pub(super) fn load(&self, objects: &Objects) -> Option<Cache> {
         read(&self.path, objects)

@@ -69,7 +69,7 @@ impl Looker<'_, '_> {
         }
         if needs_judging {
             let path = join(&self.place.path, name);
-            if self.walk.rules.judge(self.level, &path, false) == Verdict::Ignored {
+            if self.walk.rules.judge(self.level, &path, false, true) == Verdict::Ignored {
                 return Ok(pass(Reason::Ignored));
             }
         }
@@ -85,7 +85,8 @@ impl Looker<'_, '_> {
             Some(Line { seen: Seen::Directory { at, .. }, .. }) => Some(*at),
             _ => None,
         };
-        match self.walk.rules.judge(self.level, &join(&self.place.path, name), true) {
+        let is_new = !self.is_as_it_was || at.is_none();
+        match self.walk.rules.judge(self.level, &join(&self.place.path, name), true, is_new) {
             Verdict::Ignored => pass(Reason::Ignored),
             Verdict::Capture => Todo::Enter { old: at, is_ignored: false },
             Verdict::Descend => Todo::Enter { old: at, is_ignored: true },

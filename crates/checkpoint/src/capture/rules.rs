@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ic_base::Result;
 
@@ -30,6 +30,8 @@ pub struct RuleOptions {
     pub include_secrets: Vec<String>,
     /// Paths that are captured whatever any rule or limit says.
     pub force: BTreeSet<Vec<u8>>,
+    /// What the rules say of new names is compared with what git says.
+    pub compare: bool,
 }
 
 /// Changes when the same rules are read otherwise: what an older program judged by them is then judged anew.
@@ -56,8 +58,17 @@ pub(crate) struct Rules<'a> {
     /// Capital and small letters are equal in rules.
     fold: bool,
     is_git: bool,
-    tracked: OnceLock<Vec<Vec<u8>>>,
+    tracked: OnceLock<Option<Vec<Vec<u8>>>>,
     fingerprint: u64,
+    /// What the rules said of names that had not been judged before; `None` if nobody asks.
+    judged: Option<Mutex<Vec<Judged>>>,
+}
+
+/// A name, and whether a rule ignores it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Judged {
+    pub(crate) path: Vec<u8>,
+    pub(crate) is_ignored: bool,
 }
 
 /// The rules that hold in one directory.
@@ -110,6 +121,7 @@ impl<'a> Rules<'a> {
             is_git: sources.is_git,
             tracked: OnceLock::new(),
             fingerprint: number_of(&seen),
+            judged: (options.compare && sources.is_git).then(Mutex::default),
         })
     }
 
@@ -139,10 +151,17 @@ impl<'a> Rules<'a> {
         })
     }
 
-    /// What becomes of the name at `path` in a directory with these rules.
-    pub(crate) fn judge(&self, level: &Arc<Level>, path: &[u8], is_directory: bool) -> Verdict {
-        if !level.is_ignored && !self.is_ignored(level, path, is_directory) {
-            return Verdict::Capture;
+    /// What becomes of the name at `path` in a directory with these rules; `is_new` if the last capture did not judge it by them.
+    pub(crate) fn judge(&self, level: &Arc<Level>, path: &[u8], is_directory: bool, is_new: bool) -> Verdict {
+        if !level.is_ignored {
+            let is_ignored = self.is_ignored(level, path, is_directory);
+            if let Some(judged) = self.judged.as_ref().filter(|_| is_new) {
+                let mut judged = judged.lock().unwrap_or_else(PoisonError::into_inner);
+                judged.push(Judged { path: path.to_vec(), is_ignored });
+            }
+            if !is_ignored {
+                return Verdict::Capture;
+            }
         }
         let tracked = self.tracked();
         let included = self.include_ignored.holds(path, is_directory);
@@ -190,14 +209,36 @@ impl<'a> Rules<'a> {
 
     /// What git tracks, in byte order; asked for once, when the first name is in question.
     fn tracked(&self) -> &[Vec<u8>] {
-        self.tracked.get_or_init(|| {
+        let tracked = self.tracked.get_or_init(|| {
             if !self.is_git {
-                return Vec::new();
+                return Some(Vec::new());
             }
-            let mut paths = super::tracked::tracked(self.root, &[]);
+            let mut paths = super::tracked::tracked(self.root, &[])?;
             paths.sort_unstable();
-            paths
-        })
+            Some(paths)
+        });
+        tracked.as_deref().unwrap_or_default()
+    }
+
+    /// What was judged that matters to git, sorted: of what it tracks, no rule is asked.
+    pub(crate) fn judged(&self) -> Vec<Judged> {
+        /// Fewer are not worth asking what git tracks.
+        const WORTH_ASKING: usize = 500;
+        let judged = self
+            .judged
+            .as_ref()
+            .map(|judged| std::mem::take(&mut *judged.lock().unwrap_or_else(PoisonError::into_inner)));
+        let mut judged = judged.unwrap_or_default();
+        if judged.len() > WORTH_ASKING {
+            judged.retain(|one| one.is_ignored || !self.is_tracked(&one.path));
+        }
+        judged.sort_unstable();
+        judged
+    }
+
+    /// Whether git was asked what it tracks, and could not say.
+    pub(crate) fn lacks_tracked(&self) -> bool {
+        self.tracked.get().is_some_and(Option::is_none)
     }
 
     fn is_ignored(&self, level: &Arc<Level>, path: &[u8], is_directory: bool) -> bool {
@@ -281,7 +322,7 @@ mod tests {
         let rules = Rules::new(Path::new("/nowhere"), &Sources::default(), &options, &[]).unwrap();
         let top = rules.enter(&rules.top(), b"", Some(b"*.log\n/build/\n!keep.log\nsub/x\n"), false);
         let sub = rules.enter(&top, b"sub", Some(b"!a.log\n"), false);
-        let judge = |level, path: &str, dir| rules.judge(level, path.as_bytes(), dir);
+        let judge = |level, path: &str, dir| rules.judge(level, path.as_bytes(), dir, true);
         assert_eq!(judge(&top, "a.log", false), Verdict::Ignored);
         assert_eq!(judge(&top, "keep.log", false), Verdict::Capture);
         assert_eq!(judge(&top, "build", true), Verdict::Ignored);
@@ -301,7 +342,7 @@ mod tests {
         };
         let rules = Rules::new(Path::new("/nowhere"), &Sources::default(), &options, &[]).unwrap();
         let top = rules.enter(&rules.top(), b"", Some(b"/build/\nforced\nother\ndeep\n"), false);
-        let judge = |level, path: &str, dir| rules.judge(level, path.as_bytes(), dir);
+        let judge = |level, path: &str, dir| rules.judge(level, path.as_bytes(), dir, true);
         assert_eq!(judge(&top, "build", true), Verdict::Descend);
         assert_eq!(judge(&top, "other", true), Verdict::Ignored);
         assert_eq!(judge(&top, "forced", true), Verdict::Descend);

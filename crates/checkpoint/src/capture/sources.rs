@@ -1,10 +1,21 @@
 //! Where ignore rules come from besides the `.gitignore` files of the tree.
+//!
+//! Which files those are, git's settings decide. They are asked for once and kept beside the stat cache, with the state of every
+//! file that git read for them: where none of these changed, no process is started.
 
-use ic_store::GitDirs;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
 use ic_store::trust::open_regular;
-use ignore::gitignore::gitconfig_excludes_path;
+use ic_store::{GitDirs, path_bytes, path_from_bytes};
+use rustix::fs::stat;
+use serde::{Deserialize, Serialize};
 
-use super::rules::rules_in;
+use super::cache::Key;
+use super::rules::{number_of, rules_in};
+use crate::git::rule_settings::{self, RuleSettings};
+use crate::manifest::PathText;
+use crate::tree::put_bytes;
 
 /// What git heeds everywhere in a work tree.
 #[derive(Debug, Default)]
@@ -15,15 +26,168 @@ pub(crate) struct Sources {
     pub(crate) ignores_case: bool,
     /// Files with rules, the first of which that says anything decides.
     pub(crate) texts: Vec<Vec<u8>>,
+    /// What git may heed and we do not know, for the person.
+    pub(crate) doubts: Vec<String>,
+}
+
+/// Settings as they are kept.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    /// What else they depend on: environment and directories.
+    place: u64,
+    excludes_file: Option<PathText>,
+    ignores_case: bool,
+    files: Vec<(PathText, u64)>,
 }
 
 impl Sources {
-    /// Reads them.
-    pub(crate) fn read(git: Option<&GitDirs>) -> Self {
+    /// Reads them. Settings are kept in the file `kept`; `now` is the moment by the file system's clock, in nanoseconds.
+    pub(crate) fn read(root: &Path, git: Option<&GitDirs>, kept: &Path, now: i64) -> Self {
         let Some(git) = git else { return Self::default() };
-        let files = [Some(git.common_dir.join("info/exclude")), gitconfig_excludes_path()];
-        let texts =
-            files.into_iter().flatten().filter_map(|path| rules_in(open_regular(&path).ok()?)).collect();
-        Self { is_git: true, ignores_case: false, texts }
+        let mut sources = Self { is_git: true, ..Self::default() };
+        let settings = sources.settings(root, git, kept, now);
+        sources.ignores_case = settings.ignores_case;
+        sources.add(&git.common_dir.join("info/exclude"));
+        if let Some(file) = &settings.excludes_file {
+            sources.add(file);
+        }
+        sources
+    }
+
+    fn settings(&mut self, root: &Path, git: &GitDirs, kept: &Path, now: i64) -> RuleSettings {
+        let place = place(root, git);
+        if let Some(known) = Kept::read(kept).filter(|known| known.place == place && known.holds()) {
+            return known.settings();
+        }
+        match rule_settings::ask(root, git) {
+            Ok(Some(known)) => {
+                if let Some(new) = Kept::new(place, &known, now) {
+                    new.write(kept);
+                }
+                known.settings
+            }
+            Ok(None) => {
+                if rule_settings::usual_files(git).any(|file| may_decide(&file)) {
+                    self.doubts.push(
+                        "there is no git on PATH to read its settings: core.excludesFile and core.ignoreCase are not heeded"
+                            .to_owned(),
+                    );
+                }
+                RuleSettings::usual()
+            }
+            Err(error) => {
+                self.doubts.push(format!(
+                    "git cannot read its settings, so core.excludesFile and core.ignoreCase are not heeded: {}",
+                    error.message()
+                ));
+                RuleSettings::usual()
+            }
+        }
+    }
+
+    /// Adds the rules of a file, if there is one.
+    fn add(&mut self, path: &Path) {
+        let error = match open_regular(path) {
+            Ok(file) => return self.texts.extend(rules_in(file)),
+            Err(error) => error,
+        };
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => {}
+            // A device, as /dev/null, holds no rules for git either.
+            ErrorKind::InvalidInput if !path.is_dir() => {}
+            _ => {
+                self.doubts.push(format!("{} cannot be read for what git ignores: {error}", path.display()));
+            }
+        }
     }
 }
+
+/// A number for all that settings depend on but the content of files: git finds files by these.
+fn place(root: &Path, git: &GitDirs) -> u64 {
+    const NAMES: [&str; 5] =
+        ["HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
+    let mut bytes = Vec::new();
+    for path in [root, &git.git_dir, &git.common_dir] {
+        put_bytes(&mut bytes, path_bytes(path));
+    }
+    for name in NAMES {
+        let value = std::env::var_os(name);
+        bytes.push(u8::from(value.is_some()));
+        put_bytes(&mut bytes, value.unwrap_or_default().as_encoded_bytes());
+    }
+    number_of(&bytes)
+}
+
+/// The state of a file; `None` if it is not there.
+fn state_of(path: &Path) -> Option<Key> {
+    stat(path).ok().map(|stat| Key::of(&stat))
+}
+
+/// A number for the state of a file.
+fn number_of_state(key: Option<Key>) -> u64 {
+    key.map_or(0, |key| {
+        let numbers = [key.dev, key.ino, key.size, key.mtime.cast_unsigned(), key.ctime.cast_unsigned()];
+        number_of(&numbers.map(u64::to_le_bytes).concat()).max(1)
+    })
+}
+
+/// Whether a configuration could name rules: it says one of the words that this takes.
+fn may_decide(path: &Path) -> bool {
+    // Longer ones are taken to say it.
+    const LONGEST: u64 = 1 << 20;
+    let mut text = Vec::new();
+    let read = open_regular(path).and_then(|file| file.take(LONGEST).read_to_end(&mut text));
+    text.make_ascii_lowercase();
+    let says = |word: &[u8]| text.windows(word.len()).any(|window| window == word);
+    let cannot_tell = read.is_err_and(|error| error.kind() != ErrorKind::NotFound);
+    let says_ignorecase = says(b"ignorecase") && !says(b"ignorecase = false");
+    cannot_tell
+        || text.len() as u64 == LONGEST
+        || says(b"excludesfile")
+        || says(b"include")
+        || says_ignorecase
+}
+
+impl Kept {
+    /// What can be kept of settings that were just asked for; `now` is a moment before that.
+    fn new(place: u64, known: &rule_settings::Known, now: i64) -> Option<Self> {
+        let text = |path: &PathBuf| PathText(path_bytes(path).to_vec());
+        let files: Vec<_> = known.files.iter().map(|path| (path, state_of(path))).collect();
+        // What was written within the clock's tick may be written again without a trace.
+        let is_settled = files.iter().all(|(_, key)| key.is_none_or(|key| key.is_settled(now)));
+        (known.is_whole && is_settled).then(|| Self {
+            place,
+            excludes_file: known.settings.excludes_file.as_ref().map(text),
+            ignores_case: known.settings.ignores_case,
+            files: files.into_iter().map(|(path, key)| (text(path), number_of_state(key))).collect(),
+        })
+    }
+
+    fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    }
+
+    /// Whether every file is as it was.
+    fn holds(&self) -> bool {
+        self.files.iter().all(|(path, state)| number_of_state(state_of(&path_from_bytes(&path.0))) == *state)
+    }
+
+    fn settings(&self) -> RuleSettings {
+        RuleSettings {
+            excludes_file: self.excludes_file.as_ref().map(|path| path_from_bytes(&path.0)),
+            ignores_case: self.ignores_case,
+        }
+    }
+
+    /// Replaces the file whole, so that nobody reads half of it. Where that fails, git is asked again.
+    fn write(&self, path: &Path) {
+        let Some((text, directory)) = serde_json::to_vec(self).ok().zip(path.parent()) else { return };
+        let Ok(mut file) = tempfile::NamedTempFile::new_in(directory) else { return };
+        if io::Write::write_all(&mut file, &text).is_ok() {
+            let _ = file.persist(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

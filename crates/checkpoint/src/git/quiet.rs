@@ -67,11 +67,17 @@ const ENVIRONMENT_OFFLINE: [(&str, &str); 3] =
 /// A setting that is overridden, and by what.
 pub(super) type Override = (OsString, &'static str);
 
+/// Where the user has files of settings: with others, git would ignore other files than it does for them.
+const USERS_FILES: [&str; 3] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
+
 /// The program, as it is called for everything.
 pub(super) fn command(filters: Filters) -> Command {
     let mut command = Command::new("git");
     // Whoever calls from a hook of git's would make it work elsewhere.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
+    let is_dropped = |name: &OsStr| {
+        name.as_encoded_bytes().starts_with(b"GIT_") && !USERS_FILES.iter().any(|kept| name == *kept)
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_dropped(name)) {
         command.env_remove(name);
     }
     command.envs(ENVIRONMENT).arg("--no-pager");
@@ -88,8 +94,9 @@ pub(super) fn command(filters: Filters) -> Command {
 
 /// Commands that look at no file of the work tree and write nothing to the repository: no filter and no hook belongs to
 /// them. Whatever is not here is taken to run both.
-const READING: [&str; 10] = [
+const READING: [&str; 12] = [
     "cat-file",
+    "check-ignore",
     "config",
     "diff-tree",
     "for-each-ref",
@@ -98,6 +105,7 @@ const READING: [&str; 10] = [
     "pack-objects",
     "rev-list",
     "rev-parse",
+    "var",
     "worktree",
 ];
 

@@ -99,10 +99,10 @@ impl Workspace<'_> {
             None => self.kernel.read(|s| record::latest_of_lineage(s, &self.root, &purpose.link))?,
         };
         let options = self.options();
-        let rules = RuleOptions { force: purpose.force, ..options.rules };
+        let asks = purpose.git != GitPart::Nothing && self.has_git();
+        let rules = RuleOptions { force: purpose.force, compare: asks, ..options.rules };
         let writer = self.objects.writer(now)?;
         let options = capture::Options { rules, touched: purpose.touched, ..options };
-        let asks = purpose.git != GitPart::Nothing && self.has_git();
         // Git looks at as many files as the capture does, and neither needs the other.
         let root = self.root.as_path();
         let (captured, asked) = std::thread::scope(|scope| {
@@ -118,12 +118,12 @@ impl Workspace<'_> {
             link: purpose.link,
             parent: parent.as_ref().map(|parent| parent.id.clone()),
             manifest: self.manifest(&captured, parent.as_ref())?,
+            warnings: captured.doubts.iter().map(|message| doubt(message)).collect(),
             captured,
             manifest_hash: ic_events::Hash::default(),
             settled: purpose.settled,
             duration_ms: 0,
             id: self.kernel.context.new_id(),
-            warnings: Vec::new(),
         };
         let is_work = matches!(shot.kind, Kind::Manual | Kind::Auto);
         if is_work && let Some(warning) = self.new_repositories(&shot.captured.nested_git)? {
@@ -189,6 +189,11 @@ impl Workspace<'_> {
             git: None,
         })
     }
+}
+
+/// What is not known about ignored files, as a warning: nothing is captured or left out by a wrong rule in silence.
+fn doubt(message: &str) -> Warning {
+    Warning { code: "rules_uncertain", message: message.to_owned() }
 }
 
 impl Shot {

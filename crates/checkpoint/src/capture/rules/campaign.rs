@@ -307,7 +307,7 @@ impl World {
         let root = rules.enter(&rules.top(), b"", None, false);
         let name = format!("{case:04}").into_bytes();
         let mut levels: BTreeMap<Vec<u8>, Arc<Level>> = BTreeMap::new();
-        if rules.judge(&root, &name, true) == Verdict::Capture {
+        if rules.judge(&root, &name, true, true) == Verdict::Capture {
             let text = ignore_files.get(&Vec::new()).map(Vec::as_slice);
             levels.insert(Vec::new(), rules.enter(&root, &name, text, false));
         }
@@ -315,7 +315,7 @@ impl World {
         for directory in tree.directories.iter().filter(|path| !path.is_empty()) {
             let path = joined(&name, directory);
             let Some(above) = levels.get(parent(directory)) else { continue };
-            if rules.judge(above, &path, true) == Verdict::Capture {
+            if rules.judge(above, &path, true, true) == Verdict::Capture {
                 let text = ignore_files.get(directory).map(Vec::as_slice);
                 levels.insert(directory.clone(), rules.enter(above, &path, text, false));
             }
@@ -323,7 +323,9 @@ impl World {
         let ignore_files = ignore_files.keys().map(|directory| joined(directory, b".gitignore"));
         let is_shown = |file: &Vec<u8>| {
             let level = levels.get(parent(file));
-            level.is_some_and(|level| rules.judge(level, &joined(&name, file), false) == Verdict::Capture)
+            level.is_some_and(|level| {
+                rules.judge(level, &joined(&name, file), false, true) == Verdict::Capture
+            })
         };
         tree.files.iter().cloned().chain(ignore_files).filter(is_shown).collect()
     }
