@@ -15,4 +15,5 @@ mod kill;
 mod outside;
 mod snapshot;
 mod times;
+mod workers;
 mod world;

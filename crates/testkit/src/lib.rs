@@ -6,6 +6,7 @@ mod dump;
 mod kernel;
 mod older;
 mod terminal;
+mod worker;
 
 pub use campaign::{Random, Rounds, cases, long, rounds, tell, time};
 pub use cli::{Cli, Outcome};
@@ -13,3 +14,4 @@ pub use dump::dump;
 pub use kernel::{kernel, new_run};
 pub use older::older_ledger;
 pub use terminal::{Terminal, wait_for};
+pub use worker::{end_living_processes, living_process};
