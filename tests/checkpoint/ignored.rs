@@ -326,3 +326,22 @@ fn without_git_what_it_tracks_although_a_rule_ignores_it_is_named_and_is_capture
         BTreeSet::from([".gitignore".to_owned(), "out/kept".to_owned()])
     );
 }
+
+#[test]
+fn rules_that_a_sparse_checkout_leaves_out_are_named() {
+    let cli = repository();
+    write(cli.root(), "sub/.gitignore", "*.log\n");
+    git(&cli, &["add", "sub/.gitignore"]);
+    git(&cli, &["commit", "-qm", "one"]);
+    assert_eq!(doubts(&cli), Vec::<String>::new());
+    git(&cli, &["update-index", "--skip-worktree", "sub/.gitignore"]);
+    assert_eq!(doubts(&cli), Vec::<String>::new(), "it is there");
+    fs::remove_file(cli.root().join("sub/.gitignore")).expect("removed");
+    write(cli.root(), "sub/x.log", "x");
+    assert!(
+        !git(&cli, &["ls-files", "-o", "--exclude-standard"]).contains("x.log"),
+        "git reads it from the index"
+    );
+    let said = doubts(&cli);
+    assert!(said.len() == 1 && said[0].contains("sub/.gitignore"), "{said:?}");
+}

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_events::Hash;
+use ic_store::path_from_bytes;
 
 use super::program::Git;
 use super::{GitState, Index, Stash, index, pack};
@@ -57,6 +58,16 @@ pub fn ask(root: &Path) -> Result<Asked> {
 }
 
 impl Found {
+    /// Files with ignore rules that are in the index and, by a sparse checkout, not in the work tree: git reads those of the index.
+    pub fn rules_left_out(&self, root: &Path) -> Vec<Vec<u8>> {
+        let is_left_out = |line: &index::Line<'_>| {
+            line.is_skipped()
+                && line.path.rsplit(|byte| *byte == b'/').next() == Some(b".gitignore")
+                && !root.join(path_from_bytes(line.path)).exists()
+        };
+        index::parse(&self.index).0.into_iter().filter(is_left_out).map(|line| line.path.to_vec()).collect()
+    }
+
     /// Keeps the state with `writer`, and what git may lose of it, unless it `is_a_look`: nobody goes back to that. `previous` is what
     /// was recorded before, if anything. Errors: `git_failed`.
     pub fn keep(

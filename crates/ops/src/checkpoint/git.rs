@@ -23,6 +23,17 @@ pub struct GitRestore {
     pub kept_below: Option<String>,
 }
 
+/// A warning of files with ignore rules that only git has.
+fn rules_left_out(paths: &[Vec<u8>]) -> Option<Warning> {
+    let first = paths.first()?;
+    let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
+    let message = format!(
+        "a sparse checkout leaves out {}{more}: git reads ignore rules of it, the checkpoint does not",
+        String::from_utf8_lossy(first)
+    );
+    Some(Warning { code: "rules_uncertain", message })
+}
+
 impl Workspace<'_> {
     /// Adds what git said to a picture. That there is no `git`, or that it fails, costs a warning and not the checkpoint.
     pub(crate) fn record_git(
@@ -38,7 +49,10 @@ impl Workspace<'_> {
         };
         let warn = |message| Warning { code: "git_not_recorded", message };
         let state = match asked {
-            Ok(Asked::State(found)) => found.keep(&self.root, previous.as_ref(), writer, is_a_look),
+            Ok(Asked::State(found)) => {
+                shot.warnings.extend(rules_left_out(&found.rules_left_out(&self.root)));
+                found.keep(&self.root, previous.as_ref(), writer, is_a_look)
+            }
             Ok(Asked::NotARepository) => return Ok(()),
             Ok(Asked::NoGit) => {
                 shot.warnings
