@@ -15,5 +15,4 @@ mod kill;
 mod outside;
 mod snapshot;
 mod times;
-mod workers;
 mod world;

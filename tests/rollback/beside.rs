@@ -1,10 +1,10 @@
 //! Other runs beside the one that is rolled back: in the same tree, and in another work tree of the same repository.
 
-use ic_testkit::{Cli, wait_for};
+use ic_testkit::{Cli, git_in, git_state, ledger, tree, wait_for};
 use serde_json::{Value, json};
 
 use crate::interrupted::start;
-use crate::world::{World, git_in, git_state, ledger, tree};
+use crate::world::World;
 
 fn rows_of(cli: &Cli, run: &str) -> Vec<String> {
     let dump = cli.dump();

@@ -1,15 +1,12 @@
 //! A run that did something in every layer, and what its project looks like before and after.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicI64;
 
-use ic_testkit::{Cli, Outcome};
+pub(crate) use ic_testkit::State;
+use ic_testkit::{Cli, git_in, git_state, ledger, tree};
 use rusqlite::Connection;
-use rusqlite::types::ValueRef;
 use serde_json::Value;
 
 /// A project with one run whose work reaches every layer.
@@ -18,17 +15,6 @@ pub(crate) struct World {
     pub(crate) run: String,
     /// The time of the application's next row.
     pub(crate) clock: AtomicI64,
-}
-
-/// Runs git in a directory and returns what it says.
-pub(crate) fn git_in(directory: &Path, arguments: &[&str]) -> String {
-    let identity = ["-c", "user.name=n", "-c", "user.email=e@x", "-c", "init.defaultBranch=main"];
-    let mut git = Command::new("git");
-    git.args(identity).args(arguments).current_dir(directory);
-    git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
-    let outcome = Outcome::of(&mut git);
-    assert_eq!(outcome.code, Some(0), "git {arguments:?}: {outcome:?}");
-    outcome.stdout.trim_end().to_owned()
 }
 
 impl World {
@@ -216,114 +202,6 @@ impl World {
             assert!(status.success(), "copy {}", self.cli.home().display());
         }
     }
-}
-
-/// What a rollback is about.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct State {
-    pub(crate) tree: BTreeMap<PathBuf, String>,
-    pub(crate) git: String,
-    pub(crate) rows: String,
-    pub(crate) ledger: String,
-}
-
-impl State {
-    /// Asserts that both are the same, and shows what is not.
-    pub(crate) fn assert_is(&self, wanted: &Self, when: &str) {
-        self.assert_outside_is(wanted, when);
-        assert_eq!(self.ledger, wanted.ledger, "{when}: the ledger");
-    }
-
-    /// As [`State::assert_is`], the ledger aside.
-    pub(crate) fn assert_outside_is(&self, wanted: &Self, when: &str) {
-        let differ = |path: &&PathBuf| self.tree.get(*path) != wanted.tree.get(*path);
-        let paths: Vec<_> = self.tree.keys().chain(wanted.tree.keys()).filter(differ).collect();
-        assert!(paths.is_empty(), "{when}: the tree differs at {paths:?}");
-        assert_eq!(self.git, wanted.git, "{when}: git");
-        assert_eq!(self.rows, wanted.rows, "{when}: rows");
-    }
-}
-
-/// Every path of a tree with its kind, mode and content; the store, the state database and git's own files aside.
-pub(crate) fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
-    let mut all = BTreeMap::new();
-    add(root, Path::new(""), &mut all);
-    all
-}
-
-fn add(root: &Path, below: &Path, all: &mut BTreeMap<PathBuf, String>) {
-    for entry in std::fs::read_dir(root.join(below)).expect("list a directory") {
-        let name = entry.expect("an entry").file_name();
-        let path = below.join(&name);
-        if name == ".git" || path == Path::new(".ic") || path == Path::new("data") {
-            continue;
-        }
-        let at = root.join(&path);
-        let meta = std::fs::symlink_metadata(&at).expect("look at a path");
-        let mode = meta.mode() & 0o7777;
-        let shown = if meta.is_dir() {
-            add(root, &path, all);
-            format!("directory {mode:o}")
-        } else if meta.is_symlink() {
-            format!("link to {}", std::fs::read_link(&at).expect("a link").display())
-        } else {
-            format!("file {mode:o}: {}", String::from_utf8_lossy(&std::fs::read(&at).expect("a file")))
-        };
-        all.insert(path, shown);
-    }
-}
-
-/// HEAD, branches, index and stash, for comparing.
-pub(crate) fn git_state(root: &Path) -> String {
-    if !root.join(".git").exists() {
-        return String::new();
-    }
-    let mut text = String::new();
-    let head = ["rev-parse", "HEAD"];
-    let branch = ["rev-parse", "--abbrev-ref", "HEAD"];
-    let refs = ["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags"];
-    let index = ["ls-files", "--stage"];
-    let status = ["status", "--porcelain=v1", "-uall"];
-    let stash = ["stash", "list", "--format=%H"];
-    for arguments in [&head[..], &branch, &refs, &index, &status, &stash] {
-        writeln!(text, "{}: {}", arguments[0], git_in(root, arguments)).expect("a line");
-    }
-    text
-}
-
-/// The rows that say where runs are and what counts, without ids, events and times.
-pub(crate) fn ledger(db: &Path) -> String {
-    let connection = Connection::open(db).expect("open the ledger");
-    let mut text = String::new();
-    for (table, columns) in [
-        ("runs", "goal, status, phase, scope_id, complexity, metadata, completed_at IS NULL"),
-        ("run_skips", "phase, reason, rolled_back_by IS NULL"),
-        ("run_artifacts", "phase, path, type, content_hash, status, rolled_back_by IS NULL"),
-        ("run_agents", "phase, type, name, status, rolled_back_by IS NULL"),
-        ("dispatches", "phase, name, status, verdict, rolled_back_by IS NULL"),
-        ("compensations", "step, phase, ord, state, rolled_back_by IS NULL, child IS NULL"),
-        ("rollbacks", "status, layers, from_phase, to_phase, include_target, reason, finished_at IS NULL"),
-    ] {
-        let filter = if table == "rollbacks" { "WHERE status NOT IN ('undone', 'abandoned')" } else { "" };
-        let sql = format!("SELECT {columns} FROM {table} {filter} ORDER BY seq");
-        let mut statement = connection.prepare(&sql).expect("read a table");
-        let width = statement.column_count();
-        let mut rows = statement.query([]).expect("read a table");
-        while let Some(row) = rows.next().expect("a row") {
-            write!(text, "{table}").expect("a table");
-            for i in 0..width {
-                let shown = match row.get_ref(i).expect("a column") {
-                    ValueRef::Null => "NULL".to_owned(),
-                    ValueRef::Integer(n) => n.to_string(),
-                    ValueRef::Real(r) => r.to_string(),
-                    ValueRef::Text(t) | ValueRef::Blob(t) => String::from_utf8_lossy(t).into_owned(),
-                };
-                write!(text, "|{shown}").expect("a column");
-            }
-            text.push('\n');
-        }
-    }
-    text
 }
 
 /// The only value of a query over the ledger.

@@ -83,6 +83,15 @@ impl Cli {
         Self { binary: PathBuf::from(binary), home, root, env: Vec::new() }
     }
 
+    /// The project that lies in `home/project`, as it is.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn around(binary: &str, home: TempDir) -> Self {
+        let root = std::fs::canonicalize(home.path().join("project")).expect("the project's directory");
+        Self { binary: PathBuf::from(binary), home, root, env: Vec::new() }
+    }
+
     /// The same project with checkpoints along the way, as projects are by default.
     ///
     /// # Panics
@@ -91,6 +100,12 @@ impl Cli {
     pub fn with_checkpoints(self) -> Self {
         std::fs::remove_file(self.root.join(".ic.yaml")).expect("the project's configuration");
         self
+    }
+
+    /// The same project, driven by another build of the program.
+    #[must_use]
+    pub fn with_binary(self, binary: &str) -> Self {
+        Self { binary: PathBuf::from(binary), ..self }
     }
 
     /// The same project with one more variable in the environment of every call.

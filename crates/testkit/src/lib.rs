@@ -5,13 +5,13 @@ mod cli;
 mod dump;
 mod kernel;
 mod older;
+mod state;
 mod terminal;
-mod worker;
 
 pub use campaign::{Random, Rounds, cases, long, rounds, tell, time};
 pub use cli::{Cli, Outcome};
 pub use dump::dump;
 pub use kernel::{kernel, new_run};
 pub use older::older_ledger;
+pub use state::{State, git_in, git_state, ledger, tree};
 pub use terminal::{Terminal, wait_for};
-pub use worker::{end_living_processes, living_process};

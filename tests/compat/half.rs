@@ -1,0 +1,117 @@
+//! What an older version left when it was killed in the midst of an operation, at each moment that its ledger committed.
+
+use ic_testkit::{Random, State, long, tell};
+
+use crate::fixture::{Fixture, fixtures};
+use crate::world::World;
+
+/// How many of the moments of an operation are tried when it is not at length: the first, the last, and some between.
+const FEW: usize = 5;
+
+/// A world that an operation left half done, and how it is before and after.
+pub(crate) struct Half {
+    pub(crate) world: World,
+    /// The call that was killed.
+    pub(crate) words: Vec<String>,
+    /// For messages: the version, the operation and the moment.
+    pub(crate) when: String,
+    before: Reference,
+    after: Reference,
+}
+
+/// A world that nothing interrupted.
+#[derive(Clone)]
+pub(crate) struct Reference {
+    pub(crate) state: State,
+    pub(crate) stands: Option<(String, String)>,
+    pub(crate) undone: String,
+}
+
+impl Reference {
+    fn of(world: &World) -> Self {
+        Self { state: world.state(), stands: world.stands(), undone: world.outside("undone") }
+    }
+}
+
+/// Leads every half of an operation to an end, in every version's stores.
+pub(crate) fn every_half(operation: &str, end: impl Fn(&Half)) {
+    for fixture in fixtures(operation) {
+        let before = Reference::of(&fixture.world(&format!("{operation}/before")));
+        let after = Reference::of(&fixture.world(&format!("{operation}/after")));
+        let moments = moments(&fixture, operation);
+        tell(&format!("{} halves of {operation} of {}", moments.len(), fixture.name));
+        for moment in moments {
+            let half = Half {
+                world: fixture.world(&format!("{operation}/{moment}")),
+                words: fixture.words(operation),
+                when: format!("{}, {operation}/{moment}", fixture.name),
+                before: before.clone(),
+                after: after.clone(),
+            };
+            half.world.call(&["events", "verify"], &[0], &half.when);
+            end(&half);
+            half.world.assert_sound(&half.when);
+        }
+    }
+}
+
+fn moments(fixture: &Fixture, operation: &str) -> Vec<String> {
+    let mut all = fixture.names(operation);
+    all.retain(|name| name.bytes().all(|b| b.is_ascii_digit()));
+    assert!(all.len() >= 3, "{operation} was interrupted {} times", all.len());
+    let mut random = Random::seeded();
+    while !long() && all.len() > FEW {
+        // The first and the last stay: nothing was written yet, and everything but the end.
+        all.remove(1 + random.place_in(all.len() - 2));
+    }
+    all
+}
+
+/// The world after an operation that an older version finished, in every version's stores.
+pub(crate) fn every_finished(operation: &str, undo: impl Fn(&World, &Reference, &str)) {
+    for fixture in fixtures(operation) {
+        let before = Reference::of(&fixture.world(&format!("{operation}/before")));
+        let world = fixture.world(&format!("{operation}/after"));
+        let when = format!("{}, {operation}/after", fixture.name);
+        undo(&world, &before, &when);
+        world.assert_sound(&when);
+    }
+}
+
+impl Half {
+    /// Makes the call that was killed once more, which must end with one of these exit codes.
+    pub(crate) fn again(&self, exits: &[i32]) {
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        self.world.call(&words, exits, &self.when);
+    }
+
+    /// Asserts that everything is as after an operation that nothing interrupted.
+    pub(crate) fn assert_is_after(&self) {
+        self.assert_outside_is_after();
+        self.world.state().assert_is(&self.after.state, &self.when);
+    }
+
+    /// As [`Half::assert_is_after`], but for what the ledger says of the interruption.
+    pub(crate) fn assert_outside_is_after(&self) {
+        self.world.state().assert_outside_is(&self.after.state, &self.when);
+        assert_eq!(self.world.stands(), self.after.stands, "{}", self.when);
+        assert_eq!(self.world.outside("undone"), self.after.undone, "{}: effects", self.when);
+    }
+
+    /// Asserts that tree, git and rows are as before the operation, and the run is where it was.
+    pub(crate) fn assert_outside_is_before(&self) {
+        self.world.state().assert_outside_is(&self.before.state, &self.when);
+        assert_eq!(self.world.stands(), self.before.stands, "{}", self.when);
+    }
+
+    /// Asserts that the tree and git are as before the operation.
+    pub(crate) fn assert_tree_is_before(&self) {
+        assert_tree_is(&self.world, &self.before, &self.when);
+    }
+}
+
+/// Asserts that the tree and git are as in a world that nothing interrupted.
+pub(crate) fn assert_tree_is(world: &World, wanted: &Reference, when: &str) {
+    let state = State { rows: wanted.state.rows.clone(), ..world.state() };
+    state.assert_outside_is(&wanted.state, when);
+}

@@ -1,0 +1,92 @@
+//! The first opening: one process migrates however many come, and a kill is finished by the next.
+
+use std::process::Stdio;
+
+use ic_testkit::{Random, dump, long, tell};
+use rusqlite::Connection;
+
+use crate::fixture::{Fixture, fixtures, newest_schema};
+use crate::world::World;
+
+fn version(world: &World) -> i64 {
+    let connection = Connection::open(world.db()).expect("open the ledger");
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0)).expect("the version of the schema")
+}
+
+/// The copies that were laid beside the ledger before it was migrated.
+fn backups(world: &World) -> usize {
+    let store = world.db().with_file_name("");
+    let names = std::fs::read_dir(store).expect("the store").map(|entry| entry.expect("an entry").path());
+    names.filter(|path| path.extension().is_some_and(|end| end == "backup")).count()
+}
+
+/// The rows that an older version recorded: events and what they are about, under their own columns.
+fn recorded(world: &World) -> Vec<String> {
+    let tables = ["events|", "event_head|", "event_cursors|", "dispatch_files|", "run_skips|"];
+    let dump = dump(&world.db());
+    dump.lines().filter(|row| tables.iter().any(|table| row.starts_with(table))).map(str::to_owned).collect()
+}
+
+/// Asserts that the ledger is migrated, once, and nothing of what was recorded is lost.
+fn assert_migrated(fixture: &Fixture, world: &World, wanted: &[String], when: &str) {
+    world.assert_sound(when);
+    assert_eq!(version(world), newest_schema(world), "{when}");
+    assert_eq!(recorded(world), wanted, "{when}");
+    let history: Vec<i64> = Connection::open(world.db())
+        .and_then(|ledger| {
+            let mut statement =
+                ledger.prepare("SELECT version FROM refinery_schema_history ORDER BY version")?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })
+        .expect("the history of the schema");
+    let all: Vec<i64> = (1..=newest_schema(world)).collect();
+    assert_eq!(history, all, "{when}");
+    assert!(backups(world) >= usize::from(is_older(fixture, world)), "{when}: no copy was made");
+}
+
+fn is_older(fixture: &Fixture, world: &World) -> bool {
+    fixture.schema < newest_schema(world)
+}
+
+#[test]
+fn eight_processes_open_it_first_and_one_migrates() {
+    for fixture in fixtures("life") {
+        let world = fixture.world("life");
+        assert_eq!(version(&world), fixture.schema);
+        let wanted = recorded(&world);
+        let mut children: Vec<_> = (0..8)
+            .map(|_| world.cli.command(["run", "list"]).stdout(Stdio::null()).spawn().expect("start ic"))
+            .collect();
+        for child in &mut children {
+            assert!(child.wait().expect("its end").success(), "{}", fixture.name);
+        }
+        assert_migrated(&fixture, &world, &wanted, &fixture.name);
+        assert_eq!(backups(&world), usize::from(is_older(&fixture, &world)), "one of them migrated");
+    }
+}
+
+#[test]
+fn a_killed_migration_is_finished_by_the_next() {
+    for fixture in fixtures("life") {
+        let (mut n, mut aborted) = (1, 0);
+        let mut random = Random::seeded();
+        loop {
+            let world = fixture.world("life");
+            let wanted = recorded(&world);
+            let mut command = world.cli.command(["run", "list"]);
+            command.env("IC_TEST_ABORT_BEFORE", n.to_string()).stdout(Stdio::null()).stderr(Stdio::null());
+            let ended = command.status().expect("start ic").success();
+            let when = format!("{} before statement {n}", fixture.name);
+            let left = version(&world);
+            assert!(left == fixture.schema || left == newest_schema(&world), "{when}: half migrated: {left}");
+            assert_migrated(&fixture, &world, &wanted, &when);
+            if ended {
+                break;
+            }
+            aborted += 1;
+            n += if long() { 1 } else { 1 + random.below(5) };
+        }
+        tell(&format!("{aborted} of {n} statements of the first opening"));
+        assert!(aborted > 0, "{}", fixture.name);
+    }
+}

@@ -1,0 +1,109 @@
+//! Workflows, and their rollbacks.
+
+use crate::half::{Half, assert_tree_is, every_finished, every_half};
+use crate::world::{World, text};
+
+/// The run of the workflow that began last, and its state; `None` where none had begun.
+fn newest(world: &World) -> Option<(String, String)> {
+    let run = world.run()?;
+    Some((run.clone(), text(&world.ask(&["workflow", "show", &run]), "status")))
+}
+
+/// Makes the call again if the workflow had not begun; else gives its run and its state.
+fn begun(half: &Half, exit: i32) -> Option<(String, String)> {
+    let found = newest(&half.world);
+    if found.is_none() {
+        half.again(&[exit]);
+    }
+    found
+}
+
+#[test]
+fn a_workflow_is_resumed() {
+    every_half("workflow", |half| {
+        if let Some((run, state)) = begun(half, 0)
+            && state != "completed"
+        {
+            half.world.call(&["workflow", "resume", &run], &[0], &half.when);
+        }
+        half.assert_outside_is_after();
+    });
+}
+
+#[test]
+fn a_workflow_is_aborted() {
+    every_half("workflow", |half| {
+        if let Some((run, _)) = newest(&half.world) {
+            half.world.call(&["workflow", "rollback", &run, "--yes"], &[0], &half.when);
+        }
+        half.assert_tree_is_before();
+    });
+}
+
+#[test]
+fn a_rollback_of_a_workflow_is_resumed() {
+    every_half("workflow-rollback", |half| {
+        let (run, state) = newest(&half.world).expect("a workflow");
+        match state.as_str() {
+            "completed" => half.again(&[0]),
+            "rolled_back" => {}
+            _ => {
+                half.world.call(&["workflow", "resume", &run, "--yes"], &[0, 1], &half.when);
+            }
+        }
+        half.assert_outside_is_after();
+    });
+}
+
+#[test]
+fn after_a_rollback_that_was_resumed_the_workflow_runs_again() {
+    every_half("workflow-rollback", |half| {
+        let (run, state) = newest(&half.world).expect("a workflow");
+        if state == "rolling_back" {
+            half.world.call(&["workflow", "resume", &run, "--yes"], &[0, 1], &half.when);
+        }
+        if state != "completed" {
+            half.world.call(&["workflow", "resume", &run], &[0], &half.when);
+        }
+        half.assert_tree_is_before();
+    });
+}
+
+#[test]
+fn a_workflow_that_failed_is_rolled_back() {
+    every_half("workflow-failed", |half| {
+        if let Some((run, state)) = begun(half, 1)
+            && state != "rolled_back"
+        {
+            let words = ["workflow", "resume", &run, "--on-failure", "rollback", "--yes"];
+            half.world.call(&words, &[1], &half.when);
+        }
+        half.assert_outside_is_after();
+    });
+}
+
+#[test]
+fn a_workflow_that_failed_is_repaired_and_completes() {
+    every_half("workflow-failed", |half| {
+        std::fs::remove_file(half.world.cli.home().join("outside/fail")).expect("repair it");
+        if let Some((run, state)) = begun(half, 0) {
+            if state == "rolling_back" {
+                half.world.call(&["workflow", "resume", &run, "--yes"], &[1], &half.when);
+            }
+            half.world.call(&["workflow", "resume", &run], &[0], &half.when);
+        }
+        let three = std::fs::read_to_string(half.world.cli.root().join("three.txt"));
+        assert_eq!(three.expect("what the last step writes"), "three\n", "{}", half.when);
+        assert_eq!(newest(&half.world).map(|found| found.1).as_deref(), Some("completed"), "{}", half.when);
+    });
+}
+
+#[test]
+fn a_finished_workflow_is_rolled_back() {
+    every_finished("workflow", |world, before, when| {
+        let (run, _) = newest(world).expect("a workflow");
+        world.call(&["workflow", "rollback", &run, "--yes"], &[0], when);
+        assert_tree_is(world, before, when);
+        assert_eq!(world.outside("undone"), "three\ntwo\none\n", "{when}");
+    });
+}
