@@ -27,11 +27,16 @@ pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left, rememb
 pub use record::{Asked, Found, ask};
 pub use restore::{GitPlan, Moved, apply_index, apply_refs, leaving_others, plan};
 
+const BRANCHES: &[u8] = b"refs/heads/";
+
 /// The state of git in a work tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitState {
-    /// The branch that HEAD is on; `None` when it is detached.
+    /// The branch that HEAD is on; `None` when it is detached, or on another ref.
     pub branch: Option<PathText>,
+    /// The ref outside of `refs/heads/` that HEAD is on, with its whole name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_ref: Option<PathText>,
     /// The commit that HEAD is at; `None` before the first one.
     pub head: Option<String>,
     /// Whether tracked files or the index differ from HEAD.
@@ -62,8 +67,8 @@ pub struct GitState {
 pub struct Stash {
     /// Its commit.
     pub commit: String,
-    /// Its message.
-    pub message: String,
+    /// Its message, which need not be text.
+    pub message: PathText,
 }
 
 /// The name of an index's object.
@@ -81,6 +86,18 @@ impl GitState {
             .iter()
             .filter(|(name, _)| name.0.starts_with(b"refs/heads/"))
             .map(|(name, commit)| (name.0.as_slice(), commit.as_str()))
+    }
+
+    /// The whole name of the ref that HEAD is on; `None` when it is detached.
+    fn head_name(&self) -> Option<Vec<u8>> {
+        let of_branch = self.branch.as_ref().map(|branch| [BRANCHES, &branch.0].concat());
+        of_branch.or_else(|| self.head_ref.as_ref().map(|name| name.0.clone()))
+    }
+
+    /// What HEAD is on, for people: a branch by its short name, another ref by its whole one; `None` when it is detached.
+    pub fn standing_on(&self) -> Option<String> {
+        let name = self.branch.as_ref().or(self.head_ref.as_ref())?;
+        Some(String::from_utf8_lossy(&name.0).into_owned())
     }
 
     /// What only this repository has: branches, HEAD and stash.

@@ -46,7 +46,8 @@ pub fn check_file(path: &Path) -> Result<()> {
 
 /// Reads a report: JSON Lines `{"commit": SHA, "files": [...]}`, oldest first (a line without `commit` names files
 /// alone), or the output of `git log --name-only --format=%H`, newest first. With `--format=%H%x09` a file whose name
-/// looks like a commit id is no riddle: git quotes names with tabs, so only commits end in one.
+/// looks like a commit id is no riddle: git quotes names with tabs, so only commits end in one. Without it such a file is known by
+/// its place, unless it is the last of a commit's files and not the only one.
 ///
 /// Errors: `invalid_value`, with the number of the line.
 pub fn parse(bytes: &[u8]) -> Result<Report> {
@@ -91,15 +92,23 @@ fn parse_json_lines(bytes: &[u8]) -> Result<Report> {
 fn parse_git_log(bytes: &[u8]) -> Result<Report> {
     let mut report = Report::default();
     let mut tabbed = None;
-    for (number, line) in lines(bytes) {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let lines: Vec<(usize, &[u8])> =
+        lines(bytes).map(|(number, line)| (number, line.strip_suffix(b"\r").unwrap_or(line))).collect();
+    // Git puts an empty line between a commit and its files: from then on lines are files until another commit.
+    let mut is_in_files = false;
+    let files = files_by_their_place(&lines);
+    for (at, (number, line)) in lines.iter().copied().enumerate() {
         if line.is_empty() {
+            let before = at.checked_sub(1).and_then(|before| lines.get(before));
+            is_in_files = before.is_some_and(|(_, line)| whole_sha(line.trim_ascii_end()).is_some());
             continue;
         }
         let tabbed = *tabbed.get_or_insert(line.ends_with(b"\t"));
         let commit = if tabbed { line.strip_suffix(b"\t").unwrap_or_default() } else { line };
-        if let Some(sha) = whole_sha(commit) {
+        let is_file = !tabbed && is_in_files && files[at];
+        if let Some(sha) = whole_sha(commit).filter(|_| !is_file) {
             report.commits.push(Commit { sha, files: Vec::new() });
+            is_in_files = false;
             continue;
         }
         let Some(commit) = report.commits.last_mut() else {
@@ -114,6 +123,21 @@ fn parse_git_log(bytes: &[u8]) -> Result<Report> {
     }
     report.commits.reverse();
     Ok(report)
+}
+
+/// Of each line, whether it can only be a file when it stands among files, though it may look like a commit: one stands before an empty line,
+/// another commit or the end, and a commit has files where it is followed by an empty line.
+fn files_by_their_place(lines: &[(usize, &[u8])]) -> Vec<bool> {
+    let mut leads_to_a_file = false;
+    let mut files = vec![false; lines.len()];
+    for (at, (_, line)) in lines.iter().enumerate().rev() {
+        if whole_sha(line).is_none() {
+            leads_to_a_file = !line.is_empty();
+        }
+        let is_first = at.checked_sub(1).is_some_and(|before| lines[before].1.is_empty());
+        files[at] = leads_to_a_file || is_first;
+    }
+    files
 }
 
 /// A line that is a whole commit id (SHA-1 or SHA-256).
@@ -241,6 +265,32 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
             let _ = parse(&bytes);
+        }
+    }
+
+    #[test]
+    fn files_that_look_like_commits_are_files() {
+        let (one, two, hex) = ("1".repeat(40), "2".repeat(40), "a".repeat(40));
+        for (text, wanted) in [
+            (format!("{one}\n\n{hex}\n"), vec![(&one, vec![hex.as_str()])]),
+            (format!("{one}\n\nA\n{hex}\nb\n"), vec![(&one, vec!["A", &hex, "b"])]),
+            (format!("{one}\n\n{hex}\n{two}\n\nb\n"), vec![(&two, vec!["b"]), (&one, vec![&hex])]),
+            // Commits without files, as merges are.
+            (
+                format!("{one}\n\na\n{two}\n{hex}\n\nb\n"),
+                vec![(&hex, vec!["b"]), (&two, vec![]), (&one, vec!["a"])],
+            ),
+            (format!("{one}\n{two}\n"), vec![(&two, vec![]), (&one, vec![])]),
+            // With a mark at each commit there is nothing to guess.
+            (format!("{one}\t\n\nA\n{hex}\n"), vec![(&one, vec!["A", &hex])]),
+        ] {
+            let report = parse(text.as_bytes()).unwrap();
+            let found: Vec<(&String, Vec<&str>)> = report
+                .commits
+                .iter()
+                .map(|commit| (&commit.sha, commit.files.iter().map(|file| file.to_str().unwrap()).collect()))
+                .collect();
+            assert_eq!(found, wanted, "{text}");
         }
     }
 }

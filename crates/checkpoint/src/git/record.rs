@@ -9,7 +9,7 @@ use ic_events::Hash;
 use ic_store::path_from_bytes;
 
 use super::program::Git;
-use super::{GitState, Index, Stash, index, pack};
+use super::{BRANCHES, GitState, Index, Stash, index, pack};
 use crate::manifest::PathText;
 use crate::objects::Writer;
 
@@ -42,12 +42,13 @@ pub fn ask(root: &Path) -> Result<Asked> {
         let Some(texts) = texts(&git)? else { return Ok(Asked::NoGit) };
         let status = Status::parse(&texts.status);
         let refs = parse_refs(&texts.refs);
-        let at_branch = status.branch.and_then(|name| refs.get(&[b"refs/heads/", name].concat()[..]));
+        let name = head_name(&git, status.branch);
+        let at = name.as_ref().and_then(|name| refs.get(&name[..]));
         // What was asked apart may be of different moments.
-        let is_of_one_moment = (status.branch.is_none() || at_branch.map(|at| at.oid) == status.head)
-            && before == index_stamp(&dirs.git_dir);
+        let is_of_one_moment =
+            (name.is_none() || at.map(|at| at.oid) == status.head) && before == index_stamp(&dirs.git_dir);
         if is_of_one_moment {
-            let state = state(&git, &dirs.git_dir, &status, &refs)?;
+            let state = state(&git, &dirs.git_dir, (&status, name.as_deref()), &refs)?;
             let intended = if status.may_have_intended { index::intended(&git)? } else { Vec::new() };
             let index = index::text(texts.index, &intended);
             return Ok(Asked::State(Box::new(Found { state, index })));
@@ -88,6 +89,19 @@ impl Found {
         }
         Ok(state)
     }
+}
+
+/// The whole name of the ref that HEAD is on; `None` when it is detached.
+///
+/// What `git status` calls it may be the name of a branch, or a word for another state: then git is asked once more.
+fn head_name(git: &Git<'_>, said: Option<&[u8]>) -> Option<Vec<u8>> {
+    let said = said?;
+    if !said.starts_with(b"(") && !said.starts_with(b"refs/") {
+        return Some([BRANCHES, said].concat());
+    }
+    // It ends with 1 where HEAD is detached.
+    let name = git.run(&["symbolic-ref", "--quiet", "HEAD"]).ok()?;
+    Some(name.strip_suffix(b"\n").unwrap_or(&name).to_vec())
 }
 
 /// What git says of itself.
@@ -132,15 +146,18 @@ fn index_stamp(git_dir: &Path) -> Option<(u64, u64, i64, i64)> {
 fn state(
     git: &Git<'_>,
     git_dir: &Path,
-    status: &Status<'_>,
+    (status, head_name): (&Status<'_>, Option<&[u8]>),
     refs: &BTreeMap<&[u8], RefAt<'_>>,
 ) -> Result<GitState> {
     let stash = if refs.contains_key(&b"refs/stash"[..]) { stash(git)? } else { Vec::new() };
     let is_symbolic = |name: &[u8], at: &RefAt<'_>| at.symbolic.is_some() && name.starts_with(b"refs/heads/");
     let is_kept = |name: &[u8]| !name.starts_with(b"refs/ic/") && name != b"refs/stash";
     let path = |name: &[u8]| PathText(name.to_vec());
+    let branch = head_name.and_then(|name| name.strip_prefix(BRANCHES));
     Ok(GitState {
-        branch: status.branch.map(path),
+        branch: branch.map(path),
+        // Refs that no checkpoint keeps are none that HEAD can be put on again.
+        head_ref: head_name.filter(|name| branch.is_none() && is_kept(name)).map(path),
         head: status.head.map(str::to_owned),
         dirty: status.dirty,
         stash,
@@ -165,6 +182,7 @@ fn state(
 /// What `git status --porcelain=v2 -z --branch` says.
 #[derive(Default)]
 struct Status<'s> {
+    /// What HEAD is on, as `git status` calls it.
     branch: Option<&'s [u8]>,
     head: Option<&'s str>,
     dirty: bool,
@@ -179,7 +197,7 @@ impl<'s> Status<'s> {
         let mut status = Self::default();
         for line in text.split(|b| *b == 0).filter(|line| !line.is_empty()) {
             if let Some(name) = line.strip_prefix(b"# branch.head ") {
-                status.branch = (name != b"(detached)").then_some(name);
+                status.branch = Some(name);
             } else if let Some(oid) = line.strip_prefix(b"# branch.oid ") {
                 status.head = std::str::from_utf8(oid).ok().filter(|oid| *oid != "(initial)");
             } else if matches!(line[0], b'1' | b'u') {
@@ -243,9 +261,9 @@ fn parse_refs(text: &[u8]) -> BTreeMap<&[u8], RefAt<'_>> {
 pub(super) fn stash(git: &Git<'_>) -> Result<Vec<Stash>> {
     let text = git.run(&["log", "-g", "-z", "--encoding=UTF-8", "--format=%H %gs", "refs/stash", "--"])?;
     let entry = |line: &[u8]| {
-        let line = String::from_utf8_lossy(line);
-        let (commit, message) = line.split_once(' ')?;
-        Some(Stash { commit: commit.to_owned(), message: message.to_owned() })
+        let space = line.iter().position(|b| *b == b' ')?;
+        let commit = std::str::from_utf8(&line[..space]).ok()?;
+        Some(Stash { commit: commit.to_owned(), message: PathText(line[space + 1..].to_vec()) })
     };
     Ok(text.split(|b| *b == 0).filter_map(entry).collect())
 }

@@ -16,7 +16,7 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_store::GitDirs;
 
 use super::program::Git;
-use super::{GitState, pack};
+use super::{BRANCHES, GitState, pack};
 use crate::manifest::PathText;
 use crate::objects::Objects;
 
@@ -67,22 +67,25 @@ impl GitPlan {
 pub fn plan(root: &Path, target: &GitState, current: &GitState, objects: &Objects) -> Result<GitPlan> {
     let dirs = dirs(root)?;
     let git = Git::new(root);
-    let (old, new): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        (current.branches().collect(), target.branches().collect());
-    let names: BTreeSet<&[u8]> = old.keys().chain(new.keys()).copied().collect();
+    let restored = |state: &GitState| {
+        let is_restored = |name: &[u8]| {
+            let heads = [target, current].map(|state| state.head_ref.as_ref());
+            name.starts_with(BRANCHES) || heads.iter().flatten().any(|head| head.0 == name)
+        };
+        let refs = state.refs.iter().filter(|(name, _)| is_restored(&name.0));
+        refs.map(|(name, oid)| (name.0.clone(), oid.clone())).collect::<BTreeMap<_, _>>()
+    };
+    let (old, new) = (restored(current), restored(target));
+    let names: BTreeSet<&Vec<u8>> = old.keys().chain(new.keys()).collect();
     let refs: Vec<Moved> = names
         .into_iter()
-        .filter(|name| old.get(name) != new.get(name))
-        .map(|name| Moved {
-            name: name.to_vec(),
-            from: old.get(name).map(|oid| (*oid).to_owned()),
-            to: new.get(name).map(|oid| (*oid).to_owned()),
-        })
+        .filter(|name| old.get(*name) != new.get(*name))
+        .map(|name| Moved { name: name.clone(), from: old.get(name).cloned(), to: new.get(name).cloned() })
         .collect();
-    let is_elsewhere = target.branch.is_none() && target.head != current.head;
+    let is_elsewhere = target.head_name().is_none() && target.head != current.head;
     let mut plan = GitPlan {
         refs,
-        head: target.branch != current.branch || is_elsewhere,
+        head: target.head_name() != current.head_name() || is_elsewhere,
         index: target.index != current.index,
         stash: target.stash != current.stash,
         new_commits: Vec::new(),
@@ -106,7 +109,7 @@ pub fn plan(root: &Path, target: &GitState, current: &GitState, objects: &Object
 
 /// The state to restore, with the branches that other work trees use left where they are; the one that HEAD goes to is not left.
 pub fn leaving_others(root: &Path, target: GitState, current: &GitState) -> Result<GitState> {
-    let head = target.branch.as_ref().map(|branch| [b"refs/heads/", &branch.0[..]].concat());
+    let head = target.head_name();
     let mut taken = refuse::in_use_elsewhere(&Git::new(root), root, &dirs(root)?)?;
     taken.retain(|(branch, _)| head.as_ref() != Some(branch));
     let is_taken = |name: &PathText| taken.iter().any(|(branch, _)| *branch == name.0);
@@ -179,7 +182,7 @@ fn new_commits(
     current: &GitState,
     objects: &Objects,
 ) -> Result<Vec<String>> {
-    let detached = current.head.as_deref().filter(|_| plan.head && current.branch.is_none());
+    let detached = current.head.as_deref().filter(|_| plan.head && current.head_name().is_none());
     let gone: Vec<&str> =
         plan.refs.iter().filter_map(|moved| moved.from.as_deref()).chain(detached).collect();
     if gone.is_empty() {

@@ -9,6 +9,7 @@ use crate::objects::Objects;
 
 mod campaign;
 mod hard;
+mod heads;
 
 struct Repository {
     dir: tempfile::TempDir,

@@ -63,8 +63,11 @@ pub(crate) struct CheckpointJson {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct GitJson {
-    /// The branch that HEAD was on; null when it was detached.
+    /// The branch that HEAD was on; null when it was detached, or on another ref.
     branch: Option<String>,
+    /// The ref outside of refs/heads/ that HEAD was on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head_ref: Option<String>,
     /// The commit that HEAD was at; null before the first one.
     head: Option<String>,
     /// Whether tracked files or the index differed from HEAD.
@@ -81,6 +84,7 @@ impl From<&GitState> for GitJson {
     fn from(state: &GitState) -> Self {
         Self {
             branch: state.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned()),
+            head_ref: state.head_ref.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned()),
             head: state.head.clone(),
             dirty: state.dirty,
             stash: (!state.stash.is_empty()).then_some("stash@{0}"),

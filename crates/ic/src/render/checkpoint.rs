@@ -113,7 +113,7 @@ pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>) -> Stri
         ),
     );
     if let Some(git) = manifest.and_then(|m| m.git.as_ref()) {
-        let branch = git.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned());
+        let branch = git.standing_on();
         let head = git.head.as_deref().map_or("no commit yet", |oid| &oid[..oid.len().min(12)]);
         let dirty = if git.dirty { ", with changes" } else { "" };
         row("git", &plain(&format!("{} at {head}{dirty}", branch.as_deref().unwrap_or("detached"))));

@@ -20,7 +20,7 @@ pub(crate) fn moves(git: &GitRestore) -> Vec<(String, String)> {
         moves.push((name, how));
     }
     if git.plan.head {
-        let branch = git.target.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned());
+        let branch = git.target.standing_on();
         moves.push(("HEAD".to_owned(), format!("→ {}", branch.unwrap_or_else(|| short(&git.target.head)))));
     }
     for (name, is_moved) in [("index", git.plan.index), ("stash", git.plan.stash)] {

@@ -15,7 +15,9 @@ pub(super) fn pending<'p>(git: &Git<'_>, plan: &'p GitPlan) -> Result<Vec<&'p Mo
     if plan.refs.is_empty() {
         return Ok(Vec::new());
     }
-    let text = git.run(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads"])?;
+    let list = ["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads"].map(OsStr::new);
+    let others = plan.refs.iter().map(|moved| OsStr::from_bytes(&moved.name));
+    let text = git.run(&list.into_iter().chain(others).collect::<Vec<_>>())?;
     let at: BTreeMap<&[u8], &str> = text
         .split(|b| *b == b'\n')
         .filter_map(|line| {
@@ -102,8 +104,8 @@ fn are_nested(a: &[u8], b: &[u8]) -> bool {
 
 /// Where HEAD goes.
 pub(super) enum Head<'s> {
-    /// On a branch.
-    Branch(&'s [u8]),
+    /// On a ref, by its whole name.
+    On(Vec<u8>),
     /// At a commit, from one that it is still at.
     Detached { to: &'s str, from: Option<&'s str> },
 }
@@ -119,8 +121,8 @@ pub(super) fn pending_head<'s>(
     let found = symbolic.as_deref().map(|name| name.strip_suffix(b"\n").unwrap_or(name));
     let at = git.run(&["rev-parse", "-q", "--verify", "HEAD"]).ok();
     let at = at.as_deref().and_then(|at| std::str::from_utf8(at).ok()).map(str::trim_end);
-    let is_at = |state: &GitState| match (&state.branch, found) {
-        (Some(branch), Some(found)) => found.strip_prefix(b"refs/heads/") == Some(&branch.0),
+    let is_at = |state: &GitState| match (state.head_name(), found) {
+        (Some(name), Some(found)) => found == name,
         (None, None) => at == state.head.as_deref(),
         _ => false,
     };
@@ -130,10 +132,10 @@ pub(super) fn pending_head<'s>(
     if !is_at(current) {
         return Err(busy("HEAD was moved meanwhile").detail("ref", "HEAD"));
     }
-    Ok(match (&target.branch, &target.head) {
-        (Some(branch), _) => Some(Head::Branch(&branch.0)),
+    Ok(match (target.head_name(), &target.head) {
+        (Some(name), _) => Some(Head::On(name)),
         (None, Some(to)) => {
-            let from = current.head.as_deref().filter(|_| current.branch.is_none());
+            let from = current.head.as_deref().filter(|_| current.head_name().is_none());
             Some(Head::Detached { to, from })
         }
         (None, None) => None,
@@ -143,10 +145,9 @@ pub(super) fn pending_head<'s>(
 impl Head<'_> {
     pub(super) fn apply(&self, git: &Git<'_>) -> Result<()> {
         match self {
-            Self::Branch(name) => {
-                let name = [b"refs/heads/", *name].concat();
+            Self::On(name) => {
                 let arguments = ["symbolic-ref", "-m", REFLOG, "HEAD"].map(OsStr::new);
-                git.run(&[&arguments[..], &[OsStr::from_bytes(&name)]].concat())
+                git.run(&[&arguments[..], &[OsStr::from_bytes(name)]].concat())
             }
             Self::Detached { to, from } => {
                 let mut arguments = vec!["update-ref", "--no-deref", "-m", REFLOG, "HEAD", to];

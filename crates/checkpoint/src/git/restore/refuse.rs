@@ -113,8 +113,7 @@ pub(super) fn branches_elsewhere(
     plan: &GitPlan,
     target: &GitState,
 ) -> Result<()> {
-    let head = target.branch.as_ref().filter(|_| plan.head);
-    let head = head.map(|branch| [b"refs/heads/", &branch.0[..]].concat());
+    let head = target.head_name().filter(|_| plan.head);
     let is_touched =
         |branch: &[u8]| head.as_deref() == Some(branch) || plan.refs.iter().any(|moved| moved.name == branch);
     let taken = in_use_elsewhere(git, root, dirs)?;

@@ -1,5 +1,8 @@
 //! The stash: a ref whose reflog is its list of entries.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use ic_base::Result;
 
 use super::super::Stash;
@@ -58,12 +61,12 @@ impl Pending<'_> {
         let mut below = self.below.as_deref();
         for Stash { commit, message } in self.stored.iter().rev() {
             // `git stash store` asks more of a commit than some versions of git once asked when they made it.
-            let mut arguments = vec!["update-ref", "--create-reflog"];
-            if !message.is_empty() {
-                arguments.extend(["-m", message]);
+            let mut arguments = vec![OsStr::new("update-ref"), OsStr::new("--create-reflog")];
+            if !message.0.is_empty() {
+                arguments.extend([OsStr::new("-m"), OsStr::from_bytes(&message.0)]);
             }
-            arguments.extend(["refs/stash", commit]);
-            arguments.extend(below);
+            arguments.extend(["refs/stash", commit].map(OsStr::new));
+            arguments.extend(below.map(OsStr::new));
             git.run(&arguments)?;
             below = Some(commit);
         }

@@ -20,7 +20,7 @@ use crate::session::Session;
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 #[command(after_help = "Examples:
-  git log --name-only --format=%H \"$base..HEAD\" | ic dispatch record \"$d\" --stdin
+  git log --name-only --format=%H%x09 \"$base..HEAD\" | ic dispatch record \"$d\" --stdin
   ic dispatch record \"$d\" --commit 1a2b3c4 --commit 5d6e7f8 --file src/login.rs
   echo '{\"commit\": \"1a2b3c4\", \"files\": [\"src/login.rs\"]}' | ic dispatch record \"$d\" --stdin
 
@@ -34,7 +34,7 @@ pub(crate) struct Record {
     /// A changed file; repeat it
     #[arg(long = "file", value_name = "PATH", group = "what")]
     files: Vec<PathBuf>,
-    /// Read `git log --name-only --format=%H`, or JSON Lines {commit, files}
+    /// Read `git log --name-only --format=%H%x09`, or JSON Lines {commit, files}
     #[arg(long, group = "what", conflicts_with_all = ["commits", "files"])]
     stdin: bool,
 }

@@ -271,7 +271,8 @@ pub(crate) fn changed_since(workspace: &Workspace<'_>, restores: &[Restore]) -> 
 
 /// Whether HEAD, its branch and the stash are the same: what work after a restore moves.
 fn is_same_place(a: Option<&GitState>, b: Option<&GitState>) -> bool {
-    a.zip(b).is_some_and(|(a, b)| a.head == b.head && a.branch == b.branch && a.stash == b.stash)
+    a.zip(b)
+        .is_some_and(|(a, b)| a.head == b.head && a.standing_on() == b.standing_on() && a.stash == b.stash)
 }
 
 impl Workspace<'_> {
