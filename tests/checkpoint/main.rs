@@ -13,6 +13,7 @@ mod forest;
 mod ignored;
 mod kill;
 mod outside;
+mod refs;
 mod snapshot;
 mod times;
 mod world;

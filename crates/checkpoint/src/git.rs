@@ -8,6 +8,7 @@
 mod checkout;
 mod index;
 mod log;
+mod own_refs;
 mod pack;
 mod program;
 mod purge;
@@ -22,6 +23,7 @@ use crate::manifest::{PathText, hash_text};
 
 pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
 pub use log::{head, log_since};
+pub use own_refs::forget as forget_refs;
 pub(crate) use program::Git;
 pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left, remember};
 pub use record::{Asked, Found, ask};

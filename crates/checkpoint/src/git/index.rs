@@ -1,5 +1,8 @@
 //! The index as text: what `git ls-files -s -v -z` prints, and the paths that are only intended to be added.
 
+use std::path::Path;
+use std::time::Duration;
+
 use ic_base::Result;
 use ic_events::Hash;
 
@@ -31,6 +34,39 @@ impl Line<'_> {
 
     pub(crate) fn is_submodule(&self) -> bool {
         self.meta.starts_with("160000")
+    }
+}
+
+/// How directories begin in which a restore edits a copy of the index.
+pub(crate) const SCRATCH: &str = "ic-index-";
+
+/// The file in such a directory that its restore holds a lock of.
+pub(crate) const OWNER: &str = "owner";
+
+/// A directory without an owner's file is younger than this while its restore makes one, in which nothing is waited for. Programs that wrote
+/// none left only dead ones.
+const OWNED_AFTER: Duration = Duration::from_mins(1);
+
+/// Removes what killed restores left in a git directory: who is alive holds a lock of the owner's file.
+pub(crate) fn clear_left_behind(git_dir: &Path) {
+    for entry in std::fs::read_dir(git_dir).into_iter().flatten().flatten() {
+        if !entry.file_name().as_encoded_bytes().starts_with(SCRATCH.as_bytes())
+            || !entry.file_type().is_ok_and(|kind| kind.is_dir())
+        {
+            continue;
+        }
+        let owner = std::fs::File::open(entry.path().join(OWNER));
+        let is_dead = owner.map_or_else(
+            |_| {
+                let made = entry.metadata().and_then(|meta| meta.modified()).ok();
+                made.and_then(|made| made.elapsed().ok()).is_some_and(|age| age >= OWNED_AFTER)
+            },
+            |owner| owner.try_lock().is_ok(),
+        );
+        if is_dead {
+            // What cannot be removed is tried again by the next one.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 

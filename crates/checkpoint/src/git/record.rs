@@ -9,7 +9,7 @@ use ic_events::Hash;
 use ic_store::path_from_bytes;
 
 use super::program::Git;
-use super::{BRANCHES, GitState, Index, Stash, index, pack};
+use super::{BRANCHES, GitState, Index, Stash, index, own_refs, pack};
 use crate::manifest::PathText;
 use crate::objects::Writer;
 
@@ -37,9 +37,11 @@ pub fn ask(root: &Path) -> Result<Asked> {
     const ATTEMPTS: usize = 3;
     let Some(dirs) = ic_store::git_dirs(root) else { return Ok(Asked::NotARepository) };
     let git = Git::new(root);
+    // A capture is the next thing that happens to a tree whose restore was killed.
+    index::clear_left_behind(&dirs.git_dir);
     for _ in 0..ATTEMPTS {
         let before = index_stamp(&dirs.git_dir);
-        let Some(texts) = texts(&git)? else { return Ok(Asked::NoGit) };
+        let Some(texts) = texts(&git, &own_refs::patterns_of_others(&dirs))? else { return Ok(Asked::NoGit) };
         let status = Status::parse(&texts.status);
         let refs = parse_refs(&texts.refs);
         let name = head_name(&git, status.branch);
@@ -112,7 +114,7 @@ struct Texts {
 }
 
 /// `None` if there is no `git`.
-fn texts(git: &Git<'_>) -> Result<Option<Texts>> {
+fn texts(git: &Git<'_>, refs: &[String]) -> Result<Option<Texts>> {
     // How far a branch is ahead of another, and what is in submodules, costs time and is not recorded.
     const STATUS: [&str; 8] = [
         "status",
@@ -126,7 +128,9 @@ fn texts(git: &Git<'_>) -> Result<Option<Texts>> {
     ];
     let (status, refs, index) = std::thread::scope(|scope| {
         let status = scope.spawn(|| git.ask(&STATUS));
-        let refs = scope.spawn(|| git.ask(&["for-each-ref", "--format=%(objectname) %(refname) %(symref)"]));
+        let list = ["for-each-ref", "--format=%(objectname) %(refname) %(symref)"].into_iter();
+        let list: Vec<&str> = list.chain(refs.iter().map(String::as_str)).collect();
+        let refs = scope.spawn(move || git.ask(&list));
         let index = git.ask(&index::LIST);
         (status.join(), refs.join(), index)
     });

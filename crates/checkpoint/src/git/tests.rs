@@ -10,6 +10,7 @@ use crate::objects::Objects;
 mod campaign;
 mod hard;
 mod heads;
+mod own;
 
 struct Repository {
     dir: tempfile::TempDir,

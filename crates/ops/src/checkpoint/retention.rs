@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, Result, Timestamp};
-use ic_checkpoint::capture;
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::objects::Swept;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal::{self, Progress, Restore};
 use ic_checkpoint::retention::{self, Damage, Policy};
+use ic_checkpoint::{capture, git};
 use ic_events::{Hash, parse_hex};
 use ic_runtrack::artifact;
 use ic_saga::compensation;
@@ -210,6 +211,7 @@ impl Workspace<'_> {
             }
             record::all_kept(tx)
         })?;
+        self.forget_refs(&left)?;
         let mut live = self.named(&left)?;
         for tree in capture::cached_trees(&self.objects) {
             retention::mark_tree(&self.objects, &tree, &mut live)?;
@@ -217,6 +219,32 @@ impl Workspace<'_> {
         let grace = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
         let before = Timestamp(self.kernel.context.now().millis().saturating_sub(grace));
         self.objects.sweep(&live, before)
+    }
+
+    /// Removes the refs below `refs/ic/` of restores and rewinds whose safety checkpoint is not kept any more: nothing undoes them.
+    fn forget_refs(&self, kept: &[Checkpoint]) -> Result<()> {
+        let kept: HashSet<&CheckpointId> = kept.iter().map(|checkpoint| &checkpoint.id).collect();
+        let mut of_root: BTreeMap<PathBuf, HashSet<String>> = BTreeMap::new();
+        let moved = self.kernel.read(|snapshot| {
+            let restores = journal::all(snapshot)?.into_iter();
+            let restores = restores.filter(|restore| restore.progress == Progress::Applied);
+            let restores = restores.map(|restore| (restore.root, restore.id.to_string(), restore.safety_id));
+            let rewinds =
+                ic_rewind::journal::list(snapshot)?.into_iter().filter(|entry| !entry.is_unfinished());
+            let rewinds =
+                rewinds.filter_map(|entry| Some((entry.root, entry.id.to_string(), entry.safety_id?)));
+            Ok(restores.chain(rewinds).collect::<Vec<_>>())
+        })?;
+        for (root, id, safety_id) in moved {
+            if !kept.contains(&safety_id) {
+                of_root.entry(root).or_default().insert(id);
+            }
+        }
+        for (root, ids) in of_root {
+            // Refs that another command holds, or a repository that is gone, hold nothing up: there will be another time.
+            let _ = git::forget_refs(&root, &ids);
+        }
+        Ok(())
     }
 
     /// Every object that the ledger names: by these checkpoints, by plans of restores, artifacts and compensations.

@@ -81,10 +81,12 @@ fn replace(
     if !is_listed(&found, &expected) {
         return Err(busy("another git command changed the index meanwhile"));
     }
-    let made = tempfile::Builder::new()
-        .prefix("ic-index-")
-        .tempdir_in(git_dir)
-        .while_doing(|| format!("making an index in {}", git_dir.display()))?;
+    index::clear_left_behind(git_dir);
+    let doing = || format!("making an index in {}", git_dir.display());
+    let made = tempfile::Builder::new().prefix(index::SCRATCH).tempdir_in(git_dir).while_doing(doing)?;
+    // Held until this ends, however it ends: whoever finds the directory without it may remove it.
+    let owner = File::create_new(made.path().join(index::OWNER)).while_doing(doing)?;
+    owner.lock().while_doing(doing)?;
     let path = made.path().join("index");
     match fs::copy(git_dir.join("index"), &path) {
         Err(e) if e.kind() == ErrorKind::NotFound => {}

@@ -1,0 +1,47 @@
+//! Refs of ours in a repository go when nothing that can be undone needs them.
+
+use std::process::Command;
+
+use ic_testkit::{Cli, Outcome};
+
+use crate::world::{create, restore};
+
+fn git(cli: &Cli, arguments: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.args(["-c", "user.name=n", "-c", "user.email=e@x", "-c", "init.defaultBranch=main"]).args(arguments);
+    let outcome = Outcome::of(git.current_dir(cli.root()));
+    assert_eq!(outcome.code, Some(0), "git {arguments:?}: {outcome:?}");
+    outcome.stdout.trim_end().to_owned()
+}
+
+fn commit(cli: &Cli, text: &str) {
+    std::fs::write(cli.root().join("a"), text).expect("a file");
+    git(cli, &["add", "a"]);
+    git(cli, &["commit", "-qm", text]);
+}
+
+#[test]
+fn refs_of_restores_go_when_they_cannot_be_undone_any_more() {
+    let path = std::env::var_os("PATH").expect("a PATH");
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path);
+    git(&cli, &["init", "-q"]);
+    commit(&cli, "one");
+    cli.ok(["init"]);
+    let first = create(&cli);
+    let mut kept = Vec::new();
+    for text in ["two", "three", "four"] {
+        commit(&cli, text);
+        let report = restore(&cli, &first);
+        kept.push(report["git"]["kept_below"].as_str().expect("where it is kept").to_owned());
+    }
+    // Whatever is not of this ledger is not ours to judge.
+    git(&cli, &["update-ref", "refs/ic/rolled-back/other/heads/main", "HEAD"]);
+    let refs = |below: &str| git(&cli, &["for-each-ref", "--format=%(refname)", below]);
+    assert!(kept.iter().all(|below| !refs(below).is_empty()), "{kept:?}");
+    cli.ok(["checkpoint", "prune", "--older-than", "0s", "--keep-last", "0", "--grace", "0s"]);
+    assert_eq!([refs(&kept[0]), refs(&kept[1])], ["", ""]);
+    assert_ne!(refs(&kept[2]), "", "it can be undone");
+    assert_ne!(refs("refs/ic/rolled-back/other"), "");
+    cli.ok(["checkpoint", "undo", "--yes"]);
+    assert_eq!(git(&cli, &["log", "-1", "--format=%s"]), "four");
+}
