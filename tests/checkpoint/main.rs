@@ -16,4 +16,5 @@ mod outside;
 mod refs;
 mod snapshot;
 mod times;
+mod workers;
 mod world;

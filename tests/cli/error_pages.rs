@@ -130,8 +130,7 @@ fn misnamed(project: &Project) {
 fn working(project: &Project) {
     with_history(project);
     let dispatch = project.ok("dispatch create @ --name build");
-    // Somebody who lives as long as the machine.
-    project.ok(&format!("dispatch start {dispatch} --pid 1"));
+    project.ok(&format!("dispatch start {dispatch} --pid {}", ic_testkit::living_process()));
 }
 
 fn small(project: &Project) {
@@ -236,6 +235,12 @@ fn call(project: &Project, scene: &Scene, form: &str) -> Outcome {
     }
 }
 
+/// The number of the worker that an error names.
+fn script_pid(line: &str) -> Option<String> {
+    let error: serde_json::Value = serde_json::from_str(line).ok()?;
+    error["error"]["details"]["dispatches"][0]["pid"].as_i64().map(|pid| pid.to_string())
+}
+
 /// What the page of a scene shows.
 fn shown(scene: &Scene, code: Code) -> String {
     let project = Project::new();
@@ -260,6 +265,9 @@ fn shown(scene: &Scene, code: Code) -> String {
         let _ = write!(text, "$ ic {} --json{arrow}\n{}", scene.call, script.stderr);
     }
     text.push_str("```");
+    // The worker of a page has another number each time.
+    let pid = script_pid(&script.stderr);
+    let text = pid.map_or(text.clone(), |pid| text.replace(&pid, "4321"));
     project.plain(&text)
 }
 

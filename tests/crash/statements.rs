@@ -65,7 +65,7 @@ fn verbs_of_work() {
             case(&["run", "agent", "add", run, "--type", "claude", "--dispatch", running]),
             case(&["run", "agent", "update", &ledger.agent, "--status", "failed"]),
             case(&["dispatch", "create", run, "--phase", "b"]),
-            case(&["dispatch", "start", pending, "--pid", "7"]),
+            case(&["dispatch", "start", pending, "--pid", "1"]),
             case(&["dispatch", "complete", running, "--verdict", "fail", "--summary", "done"]),
             case(&["dispatch", "fail", running, "--error", "broken"]),
             case(&["dispatch", "cancel", pending]),

@@ -188,7 +188,7 @@ pub(crate) fn undo_stopped_between(world: &World, happens: impl FnOnce(&Child)) 
 pub(crate) fn other_at_work(world: &World) -> String {
     let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
     let dispatch = world.ic(&["dispatch", "create", &other]);
-    world.ic(&["dispatch", "start", &dispatch, "--pid", &std::process::id().to_string()]);
+    world.ic(&["dispatch", "start", &dispatch, "--pid", &ic_testkit::living_process().to_string()]);
     dispatch
 }
 

@@ -287,7 +287,7 @@ fn a_dispatch_can_roll_back_the_run_that_it_belongs_to() {
 fn while_work_is_running_in_the_tree_it_is_refused() {
     let world = World::story();
     let own = world.cli.ok(["dispatch", "create", &world.run, "--name", "own"]);
-    world.ic(&["dispatch", "start", &own, "--pid", &std::process::id().to_string()]);
+    world.ic(&["dispatch", "start", &own, "--pid", &ic_testkit::living_process().to_string()]);
     refused_all(&world, "a", &[], "work_running");
     world.roll_back("a", &["--force"]);
 }

@@ -143,7 +143,7 @@ fn what_stopped_an_undo_and_what_was_put_back_later_are_on_record() {
     let (id, _) = undo_stopped_between(&world, |_| {
         let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
         dispatch = world.ic(&["dispatch", "create", &other]);
-        world.ic(&["dispatch", "start", &dispatch, "--pid", &std::process::id().to_string()]);
+        world.ic(&["dispatch", "start", &dispatch, "--pid", &ic_testkit::living_process().to_string()]);
     });
     let stopped = record(&world, 0).pop().expect("an event");
     assert_eq!((&stopped[0], code_of(&stopped)), (&json!("rollback_stopped"), "work_running"), "{stopped}");

@@ -40,7 +40,7 @@ pub struct Dispatch {
     /// What it was made of.
     pub work: Work,
     /// The process that works on it, as reported.
-    pub pid: Option<i64>,
+    pub process: Option<Process>,
     /// What its worker says was done.
     pub summary: Option<String>,
     /// What its reviewer said.
@@ -57,6 +57,15 @@ pub struct Dispatch {
     pub finished_at: Option<Timestamp>,
     /// The rollback that took it back.
     pub rolled_back_by: Option<RollbackId>,
+}
+
+/// The process of a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its number, which another process may have later.
+    pub pid: i64,
+    /// When it started, and in which boot; `None` in a row that was written before this was recorded.
+    pub start: Option<(u64, String)>,
 }
 
 /// What a dispatch is made of.
@@ -113,7 +122,7 @@ pub enum Ending<'a> {
 impl Dispatch {
     pub(crate) const COLUMNS: &'static str = "id, seq, run_id, phase, epoch, status, agent_type, name, model, \
         prompt_file, pid, summary, verdict, error, tokens_in, tokens_out, tokens_cache, created_at, started_at, \
-        finished_at, rolled_back_by";
+        finished_at, rolled_back_by, pid_start_time, pid_boot_id";
 
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
         let verdict = match row.get::<Option<String>>(12)? {
@@ -133,7 +142,7 @@ impl Dispatch {
                 model: row.get(8)?,
                 prompt_file: row.optional_path(9)?,
             },
-            pid: row.get(10)?,
+            process: Process::from_row(row)?,
             summary: row.get(11)?,
             verdict,
             error: row.get(13)?,
@@ -143,6 +152,11 @@ impl Dispatch {
             finished_at: row.get::<Option<i64>>(19)?.map(Timestamp),
             rolled_back_by: row.get::<Option<String>>(20)?.map(RollbackId::from_ledger),
         })
+    }
+
+    /// The number of its process.
+    pub fn pid(&self) -> Option<i64> {
+        self.process.as_ref().map(|process| process.pid)
     }
 
     /// Errors: `stale_dispatch` if the dispatch was rolled back.
@@ -158,6 +172,27 @@ impl Dispatch {
         ))
         .detail("dispatch_id", self.id.as_str())
         .detail("rollback_id", rollback.as_str()))
+    }
+}
+
+impl Process {
+    fn from_row(row: &Row<'_>) -> Result<Option<Self>> {
+        let Some(pid) = row.get::<Option<i64>>(10)? else { return Ok(None) };
+        let start = match row.get::<Option<String>>(21)? {
+            Some(_) => Some(row.parse(21, "dispatches", |text| text.parse::<u64>().ok())?),
+            None => None,
+        };
+        Ok(Some(Self { pid, start: start.zip(row.get::<Option<String>>(22)?) }))
+    }
+
+    /// Number, start time and boot, as columns. A start time is text: without `/proc` it fills all 64 bits.
+    fn columns(process: Option<&Self>) -> (Option<i64>, Option<String>, Option<&str>) {
+        let start = process.and_then(|process| process.start.as_ref());
+        (
+            process.map(|process| process.pid),
+            start.map(|(at, _)| at.to_string()),
+            start.map(|(_, boot)| boot.as_str()),
+        )
     }
 }
 
@@ -219,24 +254,29 @@ pub fn start(
     tx: &Transaction<'_>,
     now: Timestamp,
     dispatch: &Dispatch,
-    pid: Option<i64>,
+    process: Option<&Process>,
 ) -> Result<Dispatch> {
     dispatch.require_current()?;
     dispatch.status.check_move_to(DispatchStatus::Running, dispatch.id.short())?;
+    let (pid, start_time, boot_id) = Process::columns(process);
     let payload = pid.map(|pid| json!({ "pid": pid }));
     append_change(tx, now, dispatch, DispatchStatus::Running, EventType::DispatchStarted, None, payload)?;
     tx.execute_one(
-        "UPDATE dispatches SET status = 'running', pid = $1, started_at = $2 WHERE id = $3",
-        &[&pid, &now.millis(), &dispatch.id.as_str()],
+        "UPDATE dispatches SET status = 'running', pid = $1, pid_start_time = $2, pid_boot_id = $3, started_at = $4 \
+         WHERE id = $5",
+        &[&pid, &start_time, &boot_id, &now.millis(), &dispatch.id.as_str()],
     )?;
     get(tx, &dispatch.id)
 }
 
 /// Records the process that running work now is, or that it is none at the moment.
-pub fn set_pid(tx: &Transaction<'_>, id: &DispatchId, pid: Option<u32>) -> Result<()> {
-    let pid = pid.map(i64::from);
-    tx.execute("UPDATE dispatches SET pid = $1 WHERE id = $2 AND status = 'running'", &[&pid, &id.as_str()])
-        .map(|_| ())
+pub fn set_process(tx: &Transaction<'_>, id: &DispatchId, process: Option<&Process>) -> Result<()> {
+    let (pid, start_time, boot_id) = Process::columns(process);
+    tx.execute(
+        "UPDATE dispatches SET pid = $1, pid_start_time = $2, pid_boot_id = $3 WHERE id = $4 AND status = 'running'",
+        &[&pid, &start_time, &boot_id, &id.as_str()],
+    )
+    .map(|_| ())
 }
 
 /// Ends work. Errors: `stale_dispatch`, `dispatch_finished`.

@@ -108,7 +108,8 @@ pub fn remember_files(
     Ok(files)
 }
 
-fn living(pid: u32) -> Result<ProcessIdentity> {
+/// The process that has this number now. Errors: `invalid_value` if none has.
+pub(crate) fn living(pid: u32) -> Result<ProcessIdentity> {
     ProcessIdentity::of(pid)?.ok_or_else(|| {
         Diagnosis::new(Code::InvalidValue, format!("There is no process {pid}."))
             .hint("give the number of a process that runs now")

@@ -68,6 +68,21 @@ impl ProcessIdentity {
         self.entry().map_or(true, |entry| entry.is_some_and(|entry| entry.alive))
     }
 
+    /// Whether it is this program itself or a process that it descends from. What cannot be looked up is none.
+    pub fn is_caller_or_ancestor(&self) -> bool {
+        /// No process descends from more; a table that changes while it is read might show a circle.
+        const DEEPEST: usize = 4096;
+        let mut pid = std::process::id();
+        for _ in 0..DEEPEST {
+            let Ok(Some(entry)) = table::entry(pid) else { return false };
+            if pid == self.pid {
+                return entry.start_time == self.start_time && self.boot_id == table::boot_id();
+            }
+            pid = entry.parent;
+        }
+        false
+    }
+
     /// The entry of this process, be it a zombie; none when it is gone or the number belongs to another.
     fn entry(&self) -> Result<Option<Entry>> {
         if self.boot_id != table::boot_id() {

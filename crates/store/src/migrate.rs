@@ -24,7 +24,7 @@ mod embedded {
 }
 
 /// The schema version that this program reads and writes.
-pub const LATEST: i32 = 10;
+pub const LATEST: i32 = 11;
 
 /// Marks a file as a ledger: `icLG`.
 const APPLICATION_ID: i32 = 0x6963_4c47;

@@ -7,6 +7,7 @@ mod kernel;
 mod older;
 mod state;
 mod terminal;
+mod worker;
 
 pub use campaign::{Random, Rounds, cases, long, rounds, tell, time};
 pub use cli::{Cli, Outcome};
@@ -15,3 +16,4 @@ pub use kernel::{kernel, new_run};
 pub use older::older_ledger;
 pub use state::{State, git_in, git_state, ledger, tree};
 pub use terminal::{Terminal, wait_for};
+pub use worker::{end_living_processes, living_process};

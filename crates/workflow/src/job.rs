@@ -229,7 +229,7 @@ impl Flow<'_> {
         let row = row.clone();
         self.saga.write(|tx, now| {
             if let Some(id) = &row.dispatch_id {
-                dispatch::set_pid(tx, id, Some(identity.pid))?;
+                dispatch::set_process(tx, id, Some(&ic_ops::dispatch::process_of(identity)))?;
             }
             table::put_step(tx, now, (&self.run.id, self.run.epoch), &row).map(|_| ())
         })

@@ -171,7 +171,7 @@ fn end_dispatch(
         StepState::Failed => Ending::Failed { error },
         // It goes on, or can be taken up again.
         StepState::Running | StepState::Interrupted | StepState::Pending | StepState::Skipped => {
-            return dispatch::set_pid(tx, &dispatch.id, None);
+            return dispatch::set_process(tx, &dispatch.id, None);
         }
     };
     dispatch::finish(tx, now, dispatch, &ending).map(|_| ())

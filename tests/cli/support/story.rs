@@ -34,7 +34,7 @@ pub(crate) fn story(project: &Project) -> Story {
     project.ok(&format!("dispatch complete {planner} --summary 'a plan'"));
     project.ok("run advance @");
     let builder = project.ok("dispatch create @ --name form --agent-type codex --model large");
-    project.ok(&format!("dispatch start {builder} --pid 42"));
+    project.ok(&format!("dispatch start {builder} --pid 1"));
     project.ok(&format!("dispatch record {builder} --commit bbbbbbb2 --file src/login.rs"));
     let agent = project.ok(&format!("run agent add @ --type codex --name builder --dispatch {builder}"));
     project.write("src/login.rs", "fn login() {}\n");

@@ -32,7 +32,7 @@ fn start() {
         story(project);
         project.ok("dispatch create @ --name check");
     })
-    .does("dispatch start 0a000015 --pid 4321")
+    .does("dispatch start 0a000015 --pid 1")
     .refuses("dispatch start 0a000015", 1, "dispatch_running")
     .ends();
 }

@@ -1,7 +1,6 @@
 //! Rollbacks of a run, and their ways back.
 
 use std::fs::File;
-use std::process::Stdio;
 
 use super::{FINE, Row, compare, held, locked, row};
 use crate::world::World;
@@ -155,12 +154,9 @@ pub(super) fn index_locked(world: &World) {
 
 /// A dispatch of the tree whose process lives until the test ends.
 pub(super) fn living_worker(world: &World) {
-    let child =
-        std::process::Command::new("sleep").arg("600").stdout(Stdio::null()).spawn().expect("start sleep");
     let other = world.cli.ok(["run", "create", "--goal", "working", "--phases", "x,y"]);
     let dispatch = world.cli.ok(["dispatch", "create", &other]);
-    world.ic(&["dispatch", "start", &dispatch, "--pid", &child.id().to_string()]);
-    WORKERS.with_borrow_mut(|workers| workers.0.push(child));
+    world.ic(&["dispatch", "start", &dispatch, "--pid", &ic_testkit::living_process().to_string()]);
 }
 
 /// Another process is at work on the run.
@@ -182,22 +178,6 @@ fn without_checkpoint(world: &World) {
 
 pub(super) fn bad_configuration(world: &World) {
     world.write(".ic.yaml", "rollback: {nonsense: 1}\n");
-}
-
-/// Ends what the rows of a test started.
-struct Workers(Vec<std::process::Child>);
-
-impl Drop for Workers {
-    fn drop(&mut self) {
-        for worker in &mut self.0 {
-            let _ = worker.kill();
-            let _ = worker.wait();
-        }
-    }
-}
-
-thread_local! {
-    static WORKERS: std::cell::RefCell<Workers> = const { std::cell::RefCell::new(Workers(Vec::new())) };
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use ic_dispatch::Dispatch;
 use ic_dispatch::code::{Recorded, RecordedCommit, RecordedFile};
+use ic_ops::dispatch::{Life, life};
 use serde::Serialize;
 
 use super::{PathJson, exact};
@@ -26,6 +27,9 @@ pub(crate) struct DispatchJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_file_b64: Option<String>,
     pid: Option<i64>,
+    /// Whether that very process lives: true or false, or `unknown` where only its number is on record; null without one.
+    #[cfg_attr(test, schemars(extend("enum" = [true, false, "unknown", null])))]
+    alive: Option<AliveJson>,
     summary: Option<String>,
     /// pass or fail.
     #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail", null])))]
@@ -39,6 +43,25 @@ pub(crate) struct DispatchJson {
     created_at: String,
     started_at: Option<String>,
     finished_at: Option<String>,
+}
+
+/// Whether a process lives.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+enum AliveJson {
+    Known(bool),
+    Unknown(&'static str),
+}
+
+impl From<Life> for AliveJson {
+    fn from(life: Life) -> Self {
+        match life {
+            Life::Alive => Self::Known(true),
+            Life::Gone => Self::Known(false),
+            Life::Unknown => Self::Unknown("unknown"),
+        }
+    }
 }
 
 /// Tokens used so far.
@@ -66,7 +89,8 @@ impl From<&Dispatch> for DispatchJson {
             model: dispatch.work.model.clone(),
             prompt_file: prompt.map(|p| p.to_string_lossy().into_owned()),
             prompt_file_b64: prompt.and_then(exact),
-            pid: dispatch.pid,
+            pid: dispatch.pid(),
+            alive: life(dispatch).map(AliveJson::from),
             summary: dispatch.summary.clone(),
             verdict: dispatch.verdict.map(ic_dispatch::Verdict::as_str),
             error: dispatch.error.clone(),

@@ -2,6 +2,7 @@
 
 use ic_dispatch::Dispatch;
 use ic_dispatch::code::{Recorded, RecordedCommit, RecordedFile};
+use ic_ops::dispatch::{Life, life};
 
 use super::{Cell, Table, counted, path_text, plain, status_style, style, styled};
 
@@ -47,6 +48,7 @@ pub(crate) fn card(dispatch: &Dispatch, commits: &[RecordedCommit], files: &[Rec
     line("verdict", dispatch.verdict.map(|v| v.as_str().to_owned()));
     line("summary", dispatch.summary.as_deref().map(plain));
     line("error", dispatch.error.as_deref().map(plain));
+    line("process", dispatch.pid().map(|pid| format!("{pid}{}", life(dispatch).map_or("", alive))));
     let tokens = dispatch.tokens;
     if tokens.input + tokens.output + tokens.cache > 0 {
         line("tokens", Some(format!("{} in, {} out, {} cached", tokens.input, tokens.output, tokens.cache)));
@@ -71,6 +73,14 @@ pub(crate) fn recorded(dispatch: &Dispatch, recorded: &Recorded) -> String {
         dispatch.id.short(),
         late(recorded.late),
     )
+}
+
+fn alive(life: Life) -> &'static str {
+    match life {
+        Life::Alive => ", alive",
+        Life::Gone => ", gone",
+        Life::Unknown => ", nobody knows whether it lives",
+    }
 }
 
 fn late(late: bool) -> String {

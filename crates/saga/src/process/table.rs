@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) group: u32,
+    pub(super) parent: u32,
     pub(super) start_time: u64,
     /// Not a zombie.
     pub(super) alive: bool,
@@ -106,12 +107,13 @@ fn parse_stat(stat: &[u8]) -> Option<Entry> {
     let fields: Vec<&[u8]> =
         stat[close + 1..].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect();
     // A process that is just being taken out of the table has the group -1.
+    let parent = number(fields.get(1)?).and_then(|parent| u32::try_from(parent).ok())?;
     let group = fields.get(2).filter(|group| **group != b"-1");
     // Field 22 of proc(5) is the twentieth after the name.
     let start_time = number(fields.get(19)?)?;
     let alive = group.is_some() && !matches!(*fields.first()?, b"Z" | b"X" | b"x");
     let group = group.map_or(Some(0), |group| number(group)).and_then(|group| u32::try_from(group).ok())?;
-    Some(Entry { group, start_time, alive, name })
+    Some(Entry { group, parent, start_time, alive, name })
 }
 
 fn number(text: &[u8]) -> Option<u64> {
@@ -120,7 +122,7 @@ fn number(text: &[u8]) -> Option<u64> {
 
 fn ps_entries(selection: &[&str]) -> Result<Vec<Entry>> {
     let output = Command::new("ps")
-        .args(["-o", "pgid=,stat=,lstart="])
+        .args(["-o", "pgid=,ppid=,stat=,lstart="])
         .args(selection)
         // The start time is only ever compared with itself, so its form must not follow the user's settings.
         .env("LC_ALL", "C")
@@ -130,15 +132,16 @@ fn ps_entries(selection: &[&str]) -> Result<Vec<Entry>> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(parse_ps).collect())
 }
 
-/// `PGID STATE Mon Jan 2 15:04:05 2006`.
+/// `PGID PPID STATE Mon Jan 2 15:04:05 2006`.
 fn parse_ps(line: &str) -> Option<Entry> {
     let mut fields = line.split_whitespace();
     let group = fields.next()?.parse().ok()?;
+    let parent = fields.next()?.parse().ok()?;
     let alive = !fields.next()?.starts_with('Z');
     let started = fields.collect::<Vec<_>>().join(" ");
     let hash = Sha256::digest(started.as_bytes());
     let start_time = hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
-    Some(Entry { group, start_time, alive, name: Vec::new() })
+    Some(Entry { group, parent, start_time, alive, name: Vec::new() })
 }
 
 #[cfg(test)]
@@ -150,7 +153,8 @@ mod tests {
         let tail = " S 1 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 1";
         for name in ["sh", "a b", "x) S 1 2 3 (y", ") R", "(", "a\nb", ""] {
             let entry = parse_stat(format!("5 ({name}){tail}").as_bytes()).unwrap();
-            assert_eq!((entry.group, entry.start_time, entry.alive), (77, 987_654, true), "{name}");
+            assert_eq!((entry.parent, entry.group, entry.start_time), (1, 77, 987_654), "{name}");
+            assert!(entry.alive, "{name}");
             assert_eq!(entry.name, name.as_bytes());
         }
         assert!(!parse_stat(format!("5 (z){}", tail.replace('S', "Z")).as_bytes()).unwrap().alive);
@@ -170,11 +174,11 @@ mod tests {
 
     #[test]
     fn ps_shows_the_same_start_again() {
-        let line = " 4242 Ss   Fri Nov 21 10:03:00 2025";
+        let line = " 4242 1 Ss   Fri Nov 21 10:03:00 2025";
         let entry = parse_ps(line).unwrap();
-        assert_eq!((entry.group, entry.alive), (4242, true));
-        assert_eq!(parse_ps("4242 Z  Fri Nov 21  10:03:00 2025").unwrap().start_time, entry.start_time);
-        assert_ne!(parse_ps("4242 S  Fri Nov 21  10:03:01 2025").unwrap().start_time, entry.start_time);
+        assert_eq!((entry.group, entry.parent, entry.alive), (4242, 1, true));
+        assert_eq!(parse_ps("4242 1 Z  Fri Nov 21  10:03:00 2025").unwrap().start_time, entry.start_time);
+        assert_ne!(parse_ps("4242 1 S  Fri Nov 21  10:03:01 2025").unwrap().start_time, entry.start_time);
     }
 
     #[test]

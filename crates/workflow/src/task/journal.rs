@@ -16,6 +16,7 @@ use ic_phase::run::NewRun;
 use ic_phase::{Chain, Run};
 use ic_saga::compensation::{self as rows, Compensation, State, StepEnd};
 use ic_saga::order::FailurePolicy;
+use ic_saga::process::ProcessIdentity;
 
 use super::{TaskContext, TaskError, TaskId, TaskResult};
 
@@ -68,9 +69,10 @@ impl<'k> Journal<'k> {
         self.run.require_active()?;
         let work = Work { name: Some(task.to_string()), ..Work::default() };
         let owner = (&self.run.id, self.run.epoch);
+        let own = ProcessIdentity::of(std::process::id())?.map(|own| ic_ops::dispatch::process_of(&own));
         self.saga.write(|tx, now| {
             let made = dispatch::create(tx, now, &id, owner, &self.run.phase, &work)?;
-            dispatch::start(tx, now, &made, Some(i64::from(std::process::id())))
+            dispatch::start(tx, now, &made, own.as_ref())
         })
     }
 

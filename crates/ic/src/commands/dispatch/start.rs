@@ -17,9 +17,9 @@ use crate::session::Session;
 pub(crate) struct Start {
     /// The dispatch: an id, or the end of one
     id: String,
-    /// The process that works on it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=4_194_304))]
-    pid: Option<i64>,
+    /// The process that works on it; while it lives, restores of the tree are refused
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
+    pid: Option<u32>,
     #[command(flatten)]
     door: Door,
 }

@@ -14,9 +14,11 @@ use serde_json::json;
 
 use super::super::{Workspace, root_of};
 use super::Conflict;
+use crate::dispatch::is_living_other;
 
 impl Workspace<'_> {
-    /// Errors: `work_running`, naming the running dispatches of this root whose processes live. The caller's own is none.
+    /// Errors: `work_running`, naming the running dispatches of this root whose processes live. The caller's own is none, and
+    /// neither is one whose process the caller descends from.
     pub(crate) fn require_no_workers(&self) -> Result<()> {
         let working = self.kernel.read(|snapshot| {
             let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.id);
@@ -31,7 +33,7 @@ impl Workspace<'_> {
                 let run = ic_phase::run::get(snapshot, &dispatch.run_id)?;
                 if caller.as_ref() != Some(&dispatch.id)
                     && root_of(&run.project_dir) == self.root
-                    && is_alive(&dispatch)
+                    && is_living_other(&dispatch)
                 {
                     working.push(dispatch);
                 }
@@ -39,13 +41,13 @@ impl Workspace<'_> {
             Ok(working)
         })?;
         let Some(first) = working.first() else { return Ok(()) };
-        let named = |d: &Dispatch| json!({ "id": d.id.as_str(), "name": d.work.name, "pid": d.pid });
+        let named = |d: &Dispatch| json!({ "id": d.id.as_str(), "name": d.work.name, "pid": d.pid() });
         Err(Diagnosis::new(
             Code::WorkRunning,
             format!(
                 "Dispatch {} still works here (process {}), and would write into what is restored.",
                 first.id.short(),
-                first.pid.unwrap_or(0)
+                first.pid().unwrap_or(0)
             ),
         )
         .hint("end it first, or give --force")
@@ -99,12 +101,4 @@ impl Workspace<'_> {
             Ok(reasons)
         })
     }
-}
-
-/// Whether the process that a dispatch reported lives.
-fn is_alive(dispatch: &Dispatch) -> bool {
-    use rustix::process::{Pid, test_kill_process};
-    let pid = dispatch.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-    // A process that belongs to somebody else lives too.
-    pid.is_some_and(|pid| !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)))
 }
