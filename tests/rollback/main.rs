@@ -6,6 +6,7 @@ mod beside;
 mod closed;
 mod crowd;
 mod data;
+mod exactly;
 mod failures;
 mod given_up;
 mod guarantees;

@@ -2,6 +2,7 @@
 //! undone once, in reverse, and what is not undone is said.
 
 mod crowd;
+mod databases;
 mod files;
 mod living;
 mod matrix;

@@ -89,6 +89,8 @@ pub struct Captured {
     pub counts: Counts,
     /// What a user may miss in it, by path.
     pub skipped: Vec<(Vec<u8>, Reason)>,
+    /// Files that changed whenever they were read, by path: what is kept of them may be a state that they never had.
+    pub unsettled: Vec<Vec<u8>>,
     /// Directories that are git repositories of their own, by path.
     pub nested_git: Vec<Vec<u8>>,
     /// What git may ignore, or show, otherwise than it was judged here: sentences for the person.
@@ -98,6 +100,11 @@ pub struct Captured {
 }
 
 impl Captured {
+    /// Whether it holds all that its user may expect, each as it was at one moment.
+    pub fn is_complete(&self) -> bool {
+        self.skipped.is_empty() && self.unsettled.is_empty()
+    }
+
     /// Paths that could not be read, though they should be in it.
     pub fn unreadable(&self) -> impl Iterator<Item = &[u8]> {
         self.skipped
@@ -186,6 +193,7 @@ pub fn capture_with(
         root: root_record.hash,
         counts: found.counts,
         skipped: found.skipped,
+        unsettled: found.unsettled,
         nested_git: found.nested_git,
         doubts: sources.doubts,
         stored: Stored::default(),

@@ -71,6 +71,9 @@ pub struct Skipped {
 pub struct Manifest {
     /// What a user may miss in it.
     pub skipped: Vec<Skipped>,
+    /// Files that changed whenever they were read: what is kept of them may be a state that they never had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsettled: Vec<PathText>,
     /// Directories that are git repositories of their own.
     pub nested_git: Vec<PathText>,
     /// What changed since its parent; `None` for the first of a line, where everything was added.

@@ -205,7 +205,7 @@ pub fn announce(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -
             "root": new.root.to_string_lossy(),
             "tree": hex(&new.captured.root),
             "parent_id": new.parent_id.map(CheckpointId::as_str),
-            "complete": new.captured.skipped.is_empty(),
+            "complete": new.captured.is_complete(),
         })),
         ..NewEvent::without_run(EventType::CheckpointCreated)
     };
@@ -217,7 +217,7 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq
     let Link { name, message, conversation, workflow, run_id, phase, step, step_name, dispatch_id } =
         new.link;
     let message = mask_optional(message.as_deref());
-    let complete = new.captured.skipped.is_empty();
+    let complete = new.captured.is_complete();
     let Counts { files, directories, symlinks, bytes } = new.captured.counts;
     let Stored { new_objects, stored_bytes } = new.captured.stored;
     tx.execute_one(

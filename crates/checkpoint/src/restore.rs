@@ -6,6 +6,7 @@
 //! that somebody else overwrote meanwhile is left alone and named.
 
 pub mod apply;
+pub mod database;
 pub mod journal;
 pub mod plan;
 pub(crate) mod sparse;

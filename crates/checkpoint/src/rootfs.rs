@@ -25,6 +25,8 @@ use self::found::{found, stat_of};
 use crate::names::is_like_git;
 
 mod access;
+#[cfg(test)]
+pub(crate) mod death;
 mod found;
 #[cfg(test)]
 mod tests;
@@ -99,11 +101,25 @@ impl RootDir {
         }
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Opens a regular file for reading.
     pub fn open_file(&self, path: &[u8]) -> io::Result<File> {
+        self.open_regular(path, OFlags::RDONLY)
+    }
+
+    /// Opens a regular file to lock it: nothing is read or written. A lock against readers needs the right to write.
+    pub fn open_to_lock(&self, path: &[u8], against_readers: bool) -> io::Result<File> {
+        self.open_regular(path, if against_readers { OFlags::RDWR } else { OFlags::RDONLY })
+    }
+
+    fn open_regular(&self, path: &[u8], access: OFlags) -> io::Result<File> {
         check_path(path).map_err(io::Error::other)?;
         let (parent, name) = split(path);
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat(&self.directory(parent)?, name, flags, Mode::empty())?);
         if file.metadata()?.is_file() { Ok(file) } else { Err(Errno::INVAL.into()) }
     }
@@ -255,7 +271,11 @@ impl RootDir {
         let (parent, name) = split(path);
         let directory = self.directory(parent).at(path)?;
         let opened = OpenedUp::new(&directory, needed).at(parent)?;
+        #[cfg(test)]
+        death::may_come();
         let worked = work(&directory, name);
+        #[cfg(test)]
+        death::may_come();
         let closed = opened.close().at(parent);
         // The first thing that went wrong is what the person must know.
         worked.and(closed)

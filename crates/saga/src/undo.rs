@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::objects::{Objects, Writer};
+use ic_checkpoint::restore::database;
 use ic_checkpoint::rootfs::{Found, RootDir};
 use ic_store::path_from_bytes;
 
@@ -218,6 +219,12 @@ fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) 
     if matches!(found, Found::Directory(_)) {
         return Err(Diagnosis::new(Code::Conflict, "A directory stands there now."));
     }
+    let comes = match &file.before {
+        Before::File { hash, .. } => Some(hash),
+        Before::Absent | Before::Symlink { .. } => None,
+    };
+    // A file alone is put back: beside the log of another state of it, SQLite would destroy a database.
+    let _unused = database::require_alone(&root, ground.objects, (path, comes))?;
     match &file.before {
         Before::Absent if found == Found::Absent => Ok(()),
         Before::Absent => root.remove_file(path, &still),

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
 use super::cache::{Key, Seen};
-use super::file::{self, Outcome, Subject};
+use super::file::{self, Outcome, Subject, Way};
 use super::look::is_ours;
 use super::rules::Level;
 use super::walk::{Place, Todo, Visited, Walk, join};
@@ -108,8 +108,9 @@ impl Walk<'_> {
             Todo::Target(key, target) => {
                 Ok(Some((Seen::Symlink { key: *key, target }, key.is_settled(self.now))))
             }
-            Todo::Read(key) => self.read(place, name, key, false),
-            Todo::Database(key) => self.read(place, name, key, true),
+            Todo::Read(key) => self.read(place, name, key, Way::Usual),
+            Todo::Database(key) => self.read(place, name, key, Way::InUse),
+            Todo::Raw(key) => self.read(place, name, key, Way::Raw),
             Todo::Enter { old, is_ignored } => match self.enter(place, level, name, (*old, *is_ignored))? {
                 Entered::Known(known) => Ok(known),
                 Entered::Open(below) => Ok(Some(entered(self.visit(below)?.0))),
@@ -142,34 +143,23 @@ impl Walk<'_> {
         Ok(Entered::Open(Place { fd, path, depth: place.depth + 1, above: level.clone(), is_ignored, old }))
     }
 
-    fn read(
-        &self,
-        place: &Place,
-        name: &[u8],
-        key: &Key,
-        in_use: bool,
-    ) -> Result<Option<(Seen<'static>, bool)>> {
+    fn read(&self, place: &Place, name: &[u8], key: &Key, way: Way) -> Result<Option<(Seen<'static>, bool)>> {
         let path = self.root.join(path_from_bytes(&place.path)).join(path_from_bytes(name));
-        let subject = Subject {
-            directory: place.fd.as_fd(),
-            name,
-            path: &path,
-            now: self.now,
-            space: self.space,
-            in_use,
-        };
+        let subject =
+            Subject { directory: place.fd.as_fd(), name, path: &path, now: self.now, space: self.space, way };
         let kept = match file::keep(self.writer, &subject)? {
             Outcome::Gone => return Ok(None),
             Outcome::Unreadable => return Ok(Some(passed(Reason::Unreadable))),
-            Outcome::Kept(kept) => Some(kept),
+            Outcome::Kept(kept) => kept,
         };
-        Ok(kept.map(|kept| {
-            self.progress.read.fetch_add(kept.size, Relaxed);
-            let stored = kept.key.unwrap_or(*key);
-            let key = Key { mode: stored.mode & !0o7777 | kept.mode, ..stored };
-            let trusted = kept.key.is_some_and(|key| key.is_settled(self.now));
-            (Seen::File { key, hash: kept.hash, size: kept.size }, trusted)
-        }))
+        if kept.is_unsettled {
+            self.found().unsettled.push(join(&place.path, name));
+        }
+        self.progress.read.fetch_add(kept.size, Relaxed);
+        let stored = kept.key.unwrap_or(*key);
+        let key = Key { mode: stored.mode & !0o7777 | kept.mode, ..stored };
+        let trusted = kept.key.is_some_and(|key| key.is_settled(self.now));
+        Ok(Some((Seen::File { key, hash: kept.hash, size: kept.size }, trusted)))
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Kept {
     /// The file's state when it was read; `None` if it never stood still.
     pub(crate) key: Option<Key>,
     pub(crate) mode: u32,
+    /// It changed whenever it was read: this may be a state that it never had.
+    pub(crate) is_unsettled: bool,
 }
 
 /// What became of reading a file.
@@ -55,8 +57,18 @@ pub(crate) struct Subject<'s> {
     pub(crate) now: i64,
     /// A directory for copies.
     pub(crate) space: &'s Path,
+    pub(crate) way: Way,
+}
+
+/// How a file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Between transactions, if it is a database.
+    Usual,
     /// There is a log or journal beside it.
-    pub(crate) in_use: bool,
+    InUse,
+    /// Byte by byte: what lies beside it is kept, too, and no program uses it.
+    Raw,
 }
 
 /// Reads a regular file and keeps its content; of an SQLite database, the content at one moment between transactions.
@@ -78,17 +90,19 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
         }
         let Some(before) = state(&file) else { return Ok(Outcome::Unreadable) };
         let mut head = [0; 20];
-        let is_one = file.read_exact_at(&mut head, 0).is_ok() && is_database(&head);
+        let in_use = subject.way == Way::InUse;
+        let is_one =
+            subject.way != Way::Raw && file.read_exact_at(&mut head, 0).is_ok() && is_database(&head);
         // SQLite opens them by name, and would wait for a pipe.
         if is_one && !has_usual_side_files(subject.path) {
             return Ok(Outcome::Unreadable);
         }
-        if is_one && subject.in_use && has_write_ahead_log(&head) {
+        if is_one && in_use && has_write_ahead_log(&head) {
             return keep_copy(writer, subject, &before);
         }
         // A writer's transactions can fall into one tick of the file system's clock: only SQLite's own lock tells.
         let may_be_written =
-            is_one && !has_write_ahead_log(&head) && (subject.in_use || !before.is_settled(subject.now));
+            is_one && !has_write_ahead_log(&head) && (in_use || !before.is_settled(subject.now));
         let mut source = Source { file: &file, failed: None };
         let read = || writer.put_reader(&mut source);
         let kept = if may_be_written {
@@ -106,8 +120,10 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
         let (hash, size) = kept?;
         let Some(after) = state(&file) else { return Ok(Outcome::Unreadable) };
         let stood_still = before == after;
-        let key = (stood_still && !subject.in_use).then_some(after);
-        last = Outcome::Kept(Kept { hash, size, key, mode: after.permissions() });
+        let key = (stood_still && !in_use).then_some(after);
+        // A lock on a database keeps its writers out; nothing keeps those of other files out.
+        let is_unsettled = !stood_still && !may_be_written;
+        last = Outcome::Kept(Kept { hash, size, key, mode: after.permissions(), is_unsettled });
         if stood_still || may_be_written {
             break;
         }
@@ -134,7 +150,7 @@ fn keep_copy(writer: &Writer<'_>, subject: &Subject<'_>, key: &Key) -> Result<Ou
     }
     let mut file = File::open(&copy).while_doing(doing)?;
     let (hash, size) = writer.put_reader(&mut file)?;
-    Ok(Outcome::Kept(Kept { hash, size, key: None, mode: key.permissions() }))
+    Ok(Outcome::Kept(Kept { hash, size, key: None, mode: key.permissions(), is_unsettled: false }))
 }
 
 /// A file whose read errors are told apart from the store's.

@@ -13,6 +13,8 @@ pub(crate) struct Found {
     pub(crate) counts: Counts,
     pub(crate) skipped: Vec<(Vec<u8>, Reason)>,
     pub(crate) nested_git: Vec<Vec<u8>>,
+    /// Files that changed whenever they were read.
+    pub(crate) unsettled: Vec<Vec<u8>>,
 }
 
 impl Found {
@@ -23,6 +25,7 @@ impl Found {
             counts: Counts::default(),
             skipped: Vec::new(),
             nested_git: Vec::new(),
+            unsettled: Vec::new(),
         }
     }
 
@@ -58,6 +61,7 @@ impl Found {
         self.counts.bytes += left.counts.bytes;
         self.skipped.append(&mut left.skipped);
         self.nested_git.append(&mut left.nested_git);
+        self.unsettled.append(&mut left.unsettled);
     }
 }
 

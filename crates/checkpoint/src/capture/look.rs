@@ -127,14 +127,23 @@ impl Looker<'_, '_> {
         if is_secret {
             return pass(Reason::Secret);
         }
-        if key.size > self.walk.options.max_file_size && !rules.is_forced(&path()) {
+        let is_forced = |name: &[u8]| rules.is_forced(&join(&self.place.path, name));
+        let is_side = |end: &&[u8]| self.is_side_file(name, end);
+        // Whatever its size: what it holds is in the copy of its database.
+        if self.has_side_files && !is_forced(name) && DATABASE_SIDE_SUFFIXES.iter().any(is_side) {
+            return pass(Reason::Database);
+        }
+        if key.size > self.walk.options.max_file_size && !is_forced(name) {
             return pass(Reason::Oversize);
         }
         if self.has_side_files {
-            if DATABASE_SIDE_SUFFIXES.iter().any(|end| self.is_side_file(name, end)) {
-                return pass(Reason::Database);
+            let beside = DATABASE_SIDE_SUFFIXES.map(|end| [name, end].concat());
+            let beside: Vec<&Vec<u8>> = beside.iter().filter(|side| self.has(side)).collect();
+            // Whoever asks for a log asks for the database that it belongs to: both as they are, or the log would fit neither.
+            if beside.iter().any(|side| is_forced(side)) {
+                return Todo::Raw(key);
             }
-            if [&b"-wal"[..], b"-journal"].iter().any(|end| self.has(&[name, end].concat())) {
+            if beside.iter().any(|side| !side.ends_with(b"-shm")) {
                 return Todo::Database(key);
             }
         }

@@ -70,7 +70,10 @@ pub(crate) enum Todo<'c> {
     Nothing(Seen<'c>, bool),
     Target(Key, Vec<u8>),
     Read(Key),
+    /// A database with a log or journal beside it.
     Database(Key),
+    /// A database as its file is, whatever lies beside it.
+    Raw(Key),
     Enter {
         old: Option<u64>,
         is_ignored: bool,
@@ -129,6 +132,7 @@ impl<'w> Walk<'w> {
         let mut found = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.skipped.sort_unstable();
         found.nested_git.sort_unstable();
+        found.unsettled.sort_unstable();
         (found, self.is_changed.into_inner())
     }
 
@@ -284,7 +288,7 @@ impl<'w> Walk<'w> {
         Ok(Visited { hash: record.hash, at: enter(&mut found.maker) })
     }
 
-    fn found(&self) -> MutexGuard<'_, Found> {
+    pub(super) fn found(&self) -> MutexGuard<'_, Found> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

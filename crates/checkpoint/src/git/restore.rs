@@ -119,6 +119,19 @@ pub fn leaving_others(root: &Path, target: GitState, current: &GitState) -> Resu
     Ok(GitState { refs, ..target })
 }
 
+/// Those of `commits` that no branch, stash entry or HEAD of a state leads to, in their order. Of a tip that git has lost nothing is known.
+pub fn not_in(root: &Path, commits: &[String], state: &GitState) -> Result<Vec<String>> {
+    if commits.is_empty() {
+        return Ok(Vec::new());
+    }
+    let asked = commits.iter().map(|oid| format!("{oid}\n"));
+    let lines: String = asked.chain(state.tips().map(|oid| format!("^{oid}\n"))).collect();
+    let output = Git::new(root).run_with(&["rev-list", "--ignore-missing", "--stdin"], lines.as_bytes())?;
+    let text = String::from_utf8_lossy(&output);
+    let beyond: BTreeSet<&str> = text.lines().collect();
+    Ok(commits.iter().filter(|oid| beyond.contains(oid.as_str())).cloned().collect())
+}
+
 /// Moves branches, HEAD and stash as planned; what goes is kept below `refs/ic/rolled-back/<id>/`.
 ///
 /// Errors: `git_busy` if a ref, HEAD, the index or the stash is not any more where the plan found it, `git_failed` if

@@ -1,20 +1,25 @@
 //! Carrying a plan out. Every write goes through [`RootDir`], every file is looked at just before it is replaced, and one
 //! that fails does not stop the rest.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ic_base::{Code, Diagnose, Diagnosis, RestoreId, Result};
 use ic_events::Hash;
-use ic_store::is_database;
 use sha2::{Digest, Sha256};
 
+use super::database::{self, Unused};
 use super::plan::{Node, Plan, Step};
 use super::sparse::Sparse;
 use crate::manifest::PathText;
 use crate::objects::Objects;
 use crate::rootfs::{Found, RootDir};
+
+mod group;
+
+use self::group::Group;
 
 /// What became of a plan.
 #[derive(Debug, Default)]
@@ -41,27 +46,29 @@ fn temporary_prefix(id: &RestoreId) -> Vec<u8> {
 ///
 /// A path that is neither as the plan found it nor as it leaves it is left alone and reported, as is one that fails.
 pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, progress: &Progress) -> Outcome {
-    let applier = Applier { objects, root, prefix: temporary_prefix(id) };
+    let groups: Vec<Group<'_>> = plan.databases.iter().map(|database| Group::of(database, plan)).collect();
+    let grouped = groups.iter().flat_map(Group::steps).map(|(_, step)| step.path.0.as_slice()).collect();
+    let applier = Applier { objects, root, prefix: temporary_prefix(id), grouped };
     let mut failed: Vec<Option<Diagnosis>> = plan.steps.iter().map(|_| None).collect();
-    let mut pass = |reverse: bool, work: &dyn Fn(&Step) -> Result<()>| {
-        let mut one = |(step, failed): (&Step, &mut Option<Diagnosis>)| {
-            if failed.is_none() {
-                *failed = work(step).err();
-            }
-        };
-        let steps = plan.steps.iter().zip(&mut failed);
-        if reverse { steps.rev().for_each(&mut one) } else { steps.for_each(&mut one) }
-    };
+    // Before anything is made: what a group needs gone must be gone on the disk, too, when its database comes.
+    for group in &groups {
+        group.note(applier.clear(group), &mut failed);
+    }
     // What goes, from the bottom up; then directories from the top down; then files; then the modes of directories,
     // from the bottom up again, because a directory without write permission takes no new files.
-    pass(true, &|step| applier.remove(step));
-    pass(false, &|step| applier.make_directory(step));
-    pass(false, &|step| {
+    pass(plan, &mut failed, true, &|step| applier.remove(step));
+    pass(plan, &mut failed, false, &|step| applier.make_directory(step));
+    for group in &groups {
+        if group.steps().iter().all(|(at, _)| failed[*at].is_none()) {
+            group.note(applier.fill(group), &mut failed);
+        }
+    }
+    pass(plan, &mut failed, false, &|step| {
         let result = applier.write(step);
         progress.done.fetch_add(1, Relaxed);
         result
     });
-    pass(true, &|step| applier.set_directory_mode(step));
+    pass(plan, &mut failed, true, &|step| applier.set_directory_mode(step));
     for (path, mode) in &plan.closed {
         // A directory that somebody removed meanwhile needs nothing back.
         let _ = applier.set_mode_of_directory(&path.0, *mode);
@@ -74,6 +81,17 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
         }
     }
     outcome
+}
+
+/// Does some work for each step that did not fail before.
+fn pass(plan: &Plan, failed: &mut [Option<Diagnosis>], reverse: bool, work: &dyn Fn(&Step) -> Result<()>) {
+    let mut one = |(step, failed): (&Step, &mut Option<Diagnosis>)| {
+        if failed.is_none() {
+            *failed = work(step).err();
+        }
+    };
+    let steps = plan.steps.iter().zip(failed);
+    if reverse { steps.rev().for_each(&mut one) } else { steps.for_each(&mut one) }
 }
 
 /// Removes the temporary files that a killed restore left beside the paths of its plan.
@@ -94,6 +112,8 @@ struct Applier<'a> {
     objects: &'a Objects,
     root: &'a RootDir,
     prefix: Vec<u8>,
+    /// Paths of databases that change together with their side files, and of those.
+    grouped: BTreeSet<&'a [u8]>,
 }
 
 impl Applier<'_> {
@@ -113,10 +133,12 @@ impl Applier<'_> {
             Found::Directory(_) if is_directory(before) => self.root.remove_directory(path),
             found if step.after.as_ref().is_some_and(|after| self.is(path, &found, after)) => Ok(()),
             found => {
-                self.require_unused(path)?;
+                // What a program uses is not as it was looked at, which would be said of it then.
+                self.require_alone(path, None)?;
                 if !self.is(path, &found, before) {
                     return Err(changed(path));
                 }
+                let _unused = self.require_alone(path, None)?;
                 self.root.remove_file(path, &|now| same(now, &found))
             }
         }
@@ -138,14 +160,14 @@ impl Applier<'_> {
     fn write(&self, step: &Step) -> Result<()> {
         let path = &step.path.0;
         let (Some(after), before) = (&step.after, &step.before) else { return Ok(()) };
-        if matches!(after, Node::Directory { .. }) {
+        if matches!(after, Node::Directory { .. }) || self.grouped.contains(path.as_slice()) {
             return Ok(());
         }
         let found = self.state(path)?;
         if self.is(path, &found, after) {
             return Ok(());
         }
-        self.require_unused(path)?;
+        self.require_alone(path, Some(after))?;
         let is_expected = match before {
             // What stood in its place was removed before.
             None | Some(Node::Directory { .. }) => matches!(found, Found::Absent),
@@ -154,12 +176,24 @@ impl Applier<'_> {
         if !is_expected {
             return Err(changed(path));
         }
-        let still = |now: &Found| same(now, &found);
+        // Once more: to close the file, as comparing it does, ended the locks on it.
+        let _unused = self.require_alone(path, Some(after))?;
         match (before, after) {
-            (Some(Node::File { hash, .. }), Node::File { hash: same, mode, .. }) if hash == same => {
-                self.root.set_mode(path, *mode, &still)
+            (Some(Node::File { hash, .. }), Node::File { hash: same_hash, mode, .. })
+                if hash == same_hash =>
+            {
+                self.root.set_mode(path, *mode, &|now| same(now, &found))
             }
-            (_, Node::File { hash, mode, .. }) => {
+            _ => self.place(step, &found),
+        }
+    }
+
+    /// Puts what a step leaves in its place, where `found` stands.
+    fn place(&self, step: &Step, found: &Found) -> Result<()> {
+        let path = &step.path.0;
+        let still = |now: &Found| same(now, found);
+        match &step.after {
+            Some(Node::File { hash, mode, .. }) => {
                 let temporary = self.temporary(hash);
                 self.root.write_file(path, *mode, &temporary, &still, &mut |file: &mut File| {
                     let mut sparse = Sparse::new(file);
@@ -167,11 +201,11 @@ impl Applier<'_> {
                     sparse.finish().while_doing(|| format!("writing {}", String::from_utf8_lossy(path)))
                 })
             }
-            (_, Node::Symlink(target)) => {
+            Some(Node::Symlink(target)) => {
                 let temporary = self.temporary(&crate::objects::hash_of(path));
                 self.root.make_symlink(path, &target.0, &temporary, &still)
             }
-            (_, Node::Directory { .. }) => Ok(()),
+            Some(Node::Directory { .. }) | None => Ok(()),
         }
     }
 
@@ -220,24 +254,13 @@ impl Applier<'_> {
         }
     }
 
-    /// Errors: `busy` for an SQLite database with a live log: replaced under its writer, it would be torn.
-    fn require_unused(&self, path: &[u8]) -> Result<()> {
-        let is_there = |end: &[u8]| {
-            self.root.state(&[path, end].concat()).is_ok_and(|found| matches!(found, Found::File(_)))
+    /// Errors: those of [`database::require_alone`].
+    fn require_alone(&self, path: &[u8], after: Option<&Node>) -> Result<Option<Unused>> {
+        let comes = match after {
+            Some(Node::File { hash, .. }) => Some(hash),
+            _ => None,
         };
-        if !is_there(b"-wal") && !is_there(b"-journal") {
-            return Ok(());
-        }
-        let mut head = [0; 16];
-        let is_one = self.root.open_file(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
-            && is_database(&head);
-        if is_one {
-            return Err(Diagnosis::new(
-                Code::Busy,
-                "database_in_use: it is an SQLite database with a live log; end the program that uses it.",
-            ));
-        }
-        Ok(())
+        database::require_alone(self.root, self.objects, (path, comes))
     }
 
     fn temporary(&self, what: &Hash) -> Vec<u8> {
@@ -253,3 +276,6 @@ fn same(now: &Found, before: &Found) -> bool {
 fn changed(path: &[u8]) -> Diagnosis {
     Diagnosis::new(Code::Conflict, format!("{} was changed meanwhile.", String::from_utf8_lossy(path)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -102,6 +102,18 @@ pub struct Plan {
     /// for a moment, and a restore that was killed in that moment gives them back what they had.
     #[serde(default)]
     pub closed: Vec<(PathText, u32)>,
+    /// SQLite databases that change together with the files beside them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub databases: Vec<Database>,
+}
+
+/// An SQLite database, and the names of its log, index and journal that stand beside it before the restore or after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Database {
+    /// The database.
+    pub path: PathText,
+    /// What stands beside it, from the root.
+    pub sides: Vec<PathText>,
 }
 
 /// What the restore is limited to.
@@ -113,18 +125,54 @@ pub struct Limits {
     pub only: Option<BTreeSet<Vec<u8>>>,
     /// Not these paths.
     pub keep: BTreeSet<Vec<u8>>,
+    /// Side files of databases that are restored: they go where their database goes. What the target passed over was in its copy of the
+    /// database, so there it is as good as absent.
+    pub sides: BTreeSet<Vec<u8>>,
+    /// These paths stay, and why.
+    pub held: BTreeMap<Vec<u8>, String>,
 }
 
 impl Limits {
-    fn allow(&self, difference: &Difference) -> bool {
+    /// Whether nothing is left out.
+    pub fn is_everything(&self) -> bool {
+        self.paths.is_empty() && self.only.is_none() && self.keep.is_empty()
+    }
+
+    /// Keeps databases and what lies beside them together: where one of them is kept, all are.
+    pub fn keep_together(&mut self, databases: &mut Vec<Database>) {
+        databases.retain(|one| {
+            let mut all = one.sides.iter().chain([&one.path]);
+            let is_kept = all.any(|path| self.keep.iter().any(|base| is_at_or_below(&path.0, base)));
+            if is_kept {
+                self.keep.extend(one.sides.iter().chain([&one.path]).map(|path| path.0.clone()));
+            }
+            !is_kept
+        });
+    }
+
+    /// Whether a path is none of those that the restore is kept from.
+    pub fn covers(&self, path: &[u8]) -> bool {
+        self.reaches(path, |base| is_at_or_below(path, base))
+    }
+
+    /// What is to stand at a path: where the target passed over a side file that goes with its database, nothing.
+    fn wanted<'s>(&self, path: &[u8], after: Option<&'s State>) -> Option<&'s State> {
+        after.filter(|after| after.is_content() || !self.sides.contains(path))
+    }
+
+    fn reaches(&self, path: &[u8], fits: impl Fn(&Vec<u8>) -> bool) -> bool {
+        let is_named = (self.paths.is_empty() || self.paths.iter().any(fits))
+            && self.only.as_ref().is_none_or(|only| is_or_holds_one(path, only));
+        (is_named || self.sides.contains(path)) && !self.keep.iter().any(|base| is_at_or_below(path, base))
+    }
+
+    pub(super) fn allow(&self, difference: &Difference) -> bool {
         let path = &difference.path;
         // What is made below a directory needs the directory.
         let makes_directory =
             difference.before.is_none() && matches!(difference.after, Some(State::Directory { .. }));
         let fits = |base: &Vec<u8>| is_at_or_below(path, base) || (makes_directory && is_below(base, path));
-        (self.paths.is_empty() || self.paths.iter().any(fits))
-            && self.only.as_ref().is_none_or(|only| is_or_holds_one(path, only))
-            && !self.keep.iter().any(|base| is_at_or_below(path, base))
+        self.reaches(path, fits)
     }
 }
 
@@ -187,26 +235,28 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
             continue;
         }
         let mut skip = |reason: &str| plan.skipped.push((PathText(path.clone()), reason.to_owned()));
-        if let Some((_, what)) = in_the_way.filter(|(base, _)| is_at_or_below(path, base)) {
-            skip(what);
+        let hindered = || in_the_way.filter(|(base, _)| is_at_or_below(path, base)).map(|(_, what)| what);
+        if let Some(why) = limits.held.get(path).map(String::as_str).or_else(hindered) {
+            skip(why);
             stuck = Some(path);
             continue;
         }
+        let after = limits.wanted(path, after.as_ref());
         if let Some(repository) = lost_repository(difference) {
             plan.not_kept.push((PathText(repository.to_vec()), NO_HISTORY.to_owned()));
         }
         // Older checkpoints hold such names. None is ever written: the preview says so, not the failure of the real call.
-        if after.as_ref().is_some_and(State::is_content) && goes_through_one_like_git(path) {
+        if after.is_some_and(State::is_content) && goes_through_one_like_git(path) {
             skip(Reason::GitName.as_str());
             stuck = Some(path);
             continue;
         }
-        let hidden = [before, after].into_iter().flatten().find_map(|state| match state {
+        let hidden = [before.as_ref(), after].into_iter().flatten().find_map(|state| match state {
             State::Passed(reason) => Some(*reason),
             _ => None,
         });
         if let Some(reason) = hidden {
-            if [before, after].into_iter().flatten().any(State::is_content) {
+            if [before.as_ref(), after].into_iter().flatten().any(State::is_content) {
                 skip(reason.as_str());
             }
             // Whether what lies below was there when the target was taken is not known.
@@ -214,7 +264,7 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
             continue;
         }
         if before.as_ref().is_some_and(is_directory)
-            && !after.as_ref().is_some_and(is_directory)
+            && !after.is_some_and(is_directory)
             && let Some(reason) = blocked.get(path)
         {
             skip(&format!("holds {reason} content"));
@@ -222,7 +272,7 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
             stuck = after.is_some().then_some(path);
             continue;
         }
-        let (before, after) = (before.as_ref().and_then(Node::of), after.as_ref().and_then(Node::of));
+        let (before, after) = (before.as_ref().and_then(Node::of), after.and_then(Node::of));
         if let Some(action) = action(before.as_ref(), after.as_ref()) {
             let uncaptured = before.is_some() && uncaptured(path);
             plan.steps.push(Step { path: PathText(path.clone()), action, before, after, uncaptured });

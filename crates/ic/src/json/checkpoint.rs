@@ -39,7 +39,7 @@ pub(crate) struct CheckpointJson {
     root_sha256: String,
     created_at: String,
     seq: i64,
-    /// Whether nothing is in `skipped`.
+    /// Whether nothing is in `skipped` or `unsettled`.
     complete: bool,
     /// Whether the work before it had ended.
     settled: bool,
@@ -48,6 +48,9 @@ pub(crate) struct CheckpointJson {
     pruned_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<Vec<SkippedJson>>,
+    /// Files that changed whenever they were read: what is kept of them may be a state that they never had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unsettled: Option<Vec<PathJson>>,
     nested_git: Vec<PathJson>,
     counts: CountsJson,
     /// What changed since its parent; empty for the first of a line.
@@ -179,6 +182,7 @@ impl CheckpointJson {
             retainable: checkpoint.pruned_at.is_none(),
             pruned_at: checkpoint.pruned_at.map(|at| at.to_string()),
             skipped: None,
+            unsettled: None,
             nested_git: manifest.map_or_else(Vec::new, |m| m.nested_git.iter().map(PathJson::from).collect()),
             counts: CountsJson {
                 files: counts.files,
@@ -208,6 +212,9 @@ impl CheckpointJson {
                     .iter()
                     .map(|s| SkippedJson { path: (&s.path).into(), reason: s.reason.clone() })
                     .collect(),
+            ),
+            unsettled: Some(
+                manifest.map_or_else(Vec::new, |m| m.unsettled.iter().map(PathJson::from).collect()),
             ),
             warnings: warnings.iter().map(WarningJson::from).collect(),
             ..Self::brief(checkpoint, manifest)

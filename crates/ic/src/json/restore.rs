@@ -20,13 +20,14 @@ pub(crate) struct RestoreJson {
     /// full, partial, files-only or git-only.
     #[cfg_attr(test, schemars(extend("enum" = ["full", "partial", "files-only", "git-only"])))]
     strategy: &'static str,
-    /// restored, partial, planned or `up_to_date`.
+    /// restored, partial (a path could not be changed, or one that the checkpoint holds stays as it is), planned or `up_to_date`.
     #[cfg_attr(test, schemars(extend("enum" = ["restored", "partial", "planned", "up_to_date"])))]
     status: &'static str,
     /// Names the plan: give it to --expect-plan.
     plan_hash: String,
     changes: Vec<RestoreChangeJson>,
     conflicts: Vec<SkippedJson>,
+    /// Paths that are left alone, and paths that nobody can compare with the checkpoint.
     skipped: Vec<SkippedJson>,
     /// What the checkpoint's tree had at a path and does not come back with it.
     not_kept: Vec<SkippedJson>,
@@ -84,7 +85,13 @@ impl From<&Report> for RestoreJson {
                 })
                 .collect(),
             conflicts: report.conflicts.iter().map(|c| because((&c.path, &c.reason))).collect(),
-            skipped: report.plan.skipped.iter().map(|(path, reason)| because((path, reason))).collect(),
+            skipped: report
+                .plan
+                .skipped
+                .iter()
+                .chain(&report.not_compared)
+                .map(|(path, reason)| because((path, reason)))
+                .collect(),
             not_kept: report.plan.not_kept.iter().map(|(path, reason)| because((path, reason))).collect(),
             failed: report
                 .failed

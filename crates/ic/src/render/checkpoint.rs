@@ -152,6 +152,8 @@ fn details(manifest: &Manifest) -> String {
         .map(|s| format!("{}  {}", text(&s.path), styled(style::DIM, &s.reason)))
         .collect();
     section(&mut out, "Left out", &skipped);
+    let unsettled: Vec<String> = manifest.unsettled.iter().map(text).collect();
+    section(&mut out, "Changed whenever it was read", &unsettled);
     section(&mut out, "Repositories inside", &manifest.nested_git.iter().map(text).collect::<Vec<_>>());
     out
 }
@@ -236,11 +238,23 @@ fn node(shown: &Shown) -> String {
 fn headline(report: &Report) -> String {
     let target = styled(style::STRONG, report.target.id.short());
     let but = if report.plan.not_kept.is_empty() { "" } else { ", but not all that it was" };
+    let what = match (report.is_whole, report.strategy.has_files()) {
+        (_, false) => "Git's state",
+        (true, true) => "The tree",
+        (false, true) => "What was to be restored",
+    };
+    let is_compared = report.plan.skipped.is_empty() && report.not_compared.is_empty();
     match report.status {
-        Status::UpToDate if but.is_empty() => {
-            format!("The tree is as checkpoint {target} has it; nothing to do.\n")
+        Status::UpToDate if !is_compared => {
+            format!("Nothing to do: all that can be restored is as checkpoint {target} has it{but}.\n")
         }
-        Status::UpToDate => format!("The tree is as checkpoint {target} has it{but}.\n"),
+        Status::UpToDate if but.is_empty() => {
+            format!("{what} is as checkpoint {target} has it; nothing to do.\n")
+        }
+        Status::UpToDate => format!("{what} is as checkpoint {target} has it{but}.\n"),
+        Status::Partial if report.safety_id.is_none() => {
+            format!("Nothing was changed: what checkpoint {target} holds could not be put in its place.\n")
+        }
         Status::Planned => format!("Restoring checkpoint {target} ({}) would:\n", report.strategy),
         Status::Restored => format!("Restored checkpoint {target} ({}){but}.\n", report.strategy),
         Status::Partial => format!("Restored checkpoint {target} ({}) in part.\n", report.strategy),
@@ -250,12 +264,9 @@ fn headline(report: &Report) -> String {
 /// What a restore did, or would do.
 pub(crate) fn report(report: &Report) -> String {
     let mut out = headline(report);
-    if report.status == Status::UpToDate && report.plan.not_kept.is_empty() {
-        return out;
-    }
     let steps = &report.plan.steps;
     let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
-    if steps.is_empty() && !moves_git {
+    if steps.is_empty() && !moves_git && report.status == Status::Planned {
         out.push_str("  change nothing\n");
     }
     let unsaved = match report.status {
@@ -280,6 +291,7 @@ pub(crate) fn report(report: &Report) -> String {
     let conflicts: Vec<String> = report.conflicts.iter().map(|c| because((&c.path, &c.reason))).collect();
     section(&mut out, "Changed by somebody else", &conflicts);
     section(&mut out, "Left alone", &list(&report.plan.skipped));
+    section(&mut out, "Not compared", &list(&report.not_compared));
     section(&mut out, "Not kept", &list(&report.plan.not_kept));
     section(&mut out, "Failed", &list(&report.failed));
     let uncaptured = steps.iter().filter(|step| step.uncaptured).count();

@@ -1,6 +1,6 @@
 //! Git's state in checkpoints and restores.
 
-use ic_base::{Code, Diagnosis, Result, RunId};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId};
 use ic_checkpoint::git::{self, Asked, GitPlan, GitState};
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::objects::Writer;
@@ -74,13 +74,14 @@ impl Workspace<'_> {
 
     /// What restoring the git state of `target` over that of the picture would do.
     ///
-    /// With `leaves_others`, branches that other work trees use stay where they are. Errors: those of [`git::plan`];
-    /// `foreign_commits` unless forced.
+    /// With `leaves_others`, branches that other work trees use stay where they are. `brought`: the checkpoint of what an earlier restore
+    /// left, which this one takes back. Errors: those of [`git::plan`]; `foreign_commits` unless forced.
     pub(super) fn plan_git(
         &self,
         target: &Checkpoint,
         shot: &Shot,
         (force, leaves_others): (bool, bool),
+        brought: Option<&CheckpointId>,
     ) -> Result<GitRestore> {
         let nothing = |whose: &str| {
             Diagnosis::new(Code::GitUnsupported, format!("{whose} holds no state of git."))
@@ -94,19 +95,31 @@ impl Workspace<'_> {
         }
         let plan = git::plan(&self.root, &wanted, &current, &self.objects)?;
         if !force {
-            self.refuse_foreign_commits(target, &plan)?;
+            self.refuse_foreign_commits(target, &plan, brought)?;
         }
         Ok(GitRestore { plan, target: wanted, current, kept_below: None })
     }
 
-    fn refuse_foreign_commits(&self, target: &Checkpoint, plan: &GitPlan) -> Result<()> {
+    fn refuse_foreign_commits(
+        &self,
+        target: &Checkpoint,
+        plan: &GitPlan,
+        brought: Option<&CheckpointId>,
+    ) -> Result<()> {
+        let left = brought.map(|id| self.kernel.read(|snapshot| record::get(snapshot, id))).transpose()?;
+        let left = left.map(|left| Manifest::read(&self.objects, &left.manifest)).transpose()?;
+        // Who restored them may take them off their branches again: they were not there before.
+        let new_commits = match left.and_then(|left| left.git) {
+            Some(left) => git::not_in(&self.root, &plan.new_commits, &left)?,
+            None => plan.new_commits.clone(),
+        };
         let foreign = self.kernel.read(|snapshot| {
             let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.run_id);
             let own: Vec<RunId> = target.link.run_id.iter().cloned().chain(caller).collect();
             if own.is_empty() {
                 Ok(Vec::new())
             } else {
-                code::commits_of_others(snapshot, &own, &plan.new_commits)
+                code::commits_of_others(snapshot, &own, &new_commits)
             }
         })?;
         let Some((commit, run)) = foreign.first() else { return Ok(()) };

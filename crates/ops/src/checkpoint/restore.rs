@@ -2,6 +2,7 @@
 
 mod back;
 mod limits;
+mod look;
 mod planned;
 mod refusal;
 mod run;
@@ -126,6 +127,12 @@ pub struct Report {
     pub refusal: Option<Diagnosis>,
     /// Paths that could not be changed, and why.
     pub failed: Vec<(PathText, String)>,
+    /// Paths that nobody can compare with the checkpoint, because it or the tree as it was looked at has no content of them; and why.
+    pub not_compared: Vec<(PathText, String)>,
+    /// The checkpoint holds a path that stays as it is: `plan.skipped` names it.
+    pub lacks_any: bool,
+    /// Nothing was left out by paths, by owner or by what an earlier restore changed.
+    pub is_whole: bool,
     /// What went less well.
     pub warnings: Vec<Warning>,
 }
@@ -210,12 +217,17 @@ fn step(
     })?;
     require_kept(&target)?;
     let plan = planned::read_plan(&workspace, &last)?;
-    let only = plan.steps.into_iter().map(|step| step.path.0).collect();
-    let limits = Limits { only: Some(only), ..Limits::default() };
+    let own: BTreeSet<Vec<u8>> = plan.steps.into_iter().map(|step| step.path.0).collect();
+    let limits = Limits { only: Some(own.clone()), ..Limits::default() };
     let request = Request { strategy: Some(last.strategy), ..*request };
     let mut report = run::run(
         &workspace,
-        run::Task { leaves_others: false, ..run::Task::of(kind, target, limits) },
+        run::Task {
+            leaves_others: false,
+            own,
+            brought: last.restored_id.clone(),
+            ..run::Task::of(kind, target, limits)
+        },
         &request,
         watch,
     )?;

@@ -125,6 +125,7 @@ impl Workspace<'_> {
             duration_ms: 0,
             id: self.kernel.context.new_id(),
         };
+        shot.warnings.extend(unsettled(&shot.captured.unsettled));
         let is_work = matches!(shot.kind, Kind::Manual | Kind::Auto);
         if is_work && let Some(warning) = self.new_repositories(&shot.captured.nested_git)? {
             shot.warnings.push(warning);
@@ -184,6 +185,7 @@ impl Workspace<'_> {
         };
         Ok(Manifest {
             skipped: captured.skipped.iter().map(skipped).collect(),
+            unsettled: captured.unsettled.iter().cloned().map(PathText).collect(),
             nested_git: captured.nested_git.iter().cloned().map(PathText).collect(),
             changes,
             git: None,
@@ -194,6 +196,20 @@ impl Workspace<'_> {
 /// What is not known about ignored files, as a warning: nothing is captured or left out by a wrong rule in silence.
 fn doubt(message: &str) -> Warning {
     Warning { code: "rules_uncertain", message: message.to_owned() }
+}
+
+/// A warning about files that never stood still.
+fn unsettled(paths: &[Vec<u8>]) -> Option<Warning> {
+    let first = paths.first()?;
+    let others = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
+    Some(Warning {
+        code: "unsettled",
+        message: format!(
+            "{}{others} changed whenever it was read: the checkpoint may hold a state that it never had; stop what writes it, or have \
+             it ignored",
+            String::from_utf8_lossy(first)
+        ),
+    })
 }
 
 impl Shot {

@@ -184,7 +184,7 @@ proptest! {
         keep in paths(),
     ) {
         let only = only.map(BTreeSet::from_iter);
-        let limits = Limits { paths, only, keep: keep.into_iter().collect() };
+        let limits = Limits { paths, only, keep: keep.into_iter().collect(), ..Limits::default() };
         let plan = plan(&differences(&before, &after), &limits, &|_| true);
         let (before, after) = (flat(&before), flat(&after));
         let now = carried_out(&plan, &before);

@@ -31,7 +31,8 @@ use crate::session::Session;
   ic checkpoint undo                                       # and it is as before
 
 Exit 1 when somebody else changed a path that would be restored: nothing is written, unless --force (the checkpoint's
-state) or --keep-theirs (those paths stay). Exit 4 when some paths could not be restored: they are named. --dry-run ends as the
+state) or --keep-theirs (those paths stay). Exit 4 when some paths could not be restored: they are named. Paths that
+nobody can compare with the checkpoint, because it or the tree now has no content of them, are named too. --dry-run ends as the
 real call with --yes would be refused or accepted, with the same flags.")]
 pub(crate) struct Restore {
     /// The checkpoint: an id, or the end of one

@@ -3,6 +3,7 @@
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::Action as FileAction;
 use ic_ops::checkpoint::{GitRestore, Report, Status};
+use ic_ops::compensation::is_cut_off;
 use ic_ops::rollback::{Data, Effects, LeavingCommit, Whole, WholeStatus};
 use ic_saga::{Compensation, State};
 use ic_store::path_from_bytes;
@@ -23,7 +24,7 @@ pub(crate) fn whole(whole: &Whole) -> String {
         }
         WholeStatus::RolledBack => {
             let id = whole.rollback.done.as_ref().map_or("", |(id, _)| id.short());
-            styled(style::DIM, &format!("to take the rollback back: ic rollback undo {id}")) + "\n"
+            styled(style::DIM, &way_back(id, whole.parts.effects.as_ref())) + "\n"
         }
         WholeStatus::RollingBack => format!(
             "{}\n{}\n{}",
@@ -33,6 +34,14 @@ pub(crate) fn whole(whole: &Whole) -> String {
         ),
     });
     out
+}
+
+/// The command that undoes a rollback now. Without the flag it would be refused where effects were undone: nobody makes them again.
+fn way_back(id: &str, effects: Option<&Effects>) -> String {
+    let is_gone = |one: &Compensation| one.state == State::Done || is_cut_off(one);
+    let effects = effects.is_some_and(|effects| effects.compensations.iter().any(is_gone));
+    let flag = if effects { " --without-effects" } else { "" };
+    format!("to take the rollback back: ic rollback undo {id}{flag}")
 }
 
 /// What a rollback over several layers takes back, or took.
@@ -161,10 +170,13 @@ fn files(tree: &Report) -> String {
     let steps = &tree.plan.steps;
     let id = tree.target.id.short();
     let is_planned = tree.status == Status::Planned;
+    let is_exact = [&tree.plan.skipped, &tree.not_compared, &tree.failed].into_iter().all(Vec::is_empty);
+    let but = if is_exact { "" } else { ", but for what is named below" };
     let mut out = match steps.len() {
-        0 => format!(": as checkpoint {id} has them\n"),
-        _ if is_planned => format!(", as checkpoint {id} has them: {}\n", tally(tree)),
-        _ => format!(", as checkpoint {id} has them\n"),
+        0 if is_exact => format!(": as checkpoint {id} has them\n"),
+        0 => format!(": nothing to restore from checkpoint {id}{but}\n"),
+        _ if is_planned => format!(", as checkpoint {id} has them{but}: {}\n", tally(tree)),
+        _ => format!(", as checkpoint {id} has them{but}\n"),
     };
     let width = 7;
     for step in steps.iter().take(SHOWN) {
@@ -186,6 +198,7 @@ fn files(tree: &Report) -> String {
     };
     list("CLASH", style::BAD, &mut tree.conflicts.iter().map(|c| (&c.path, &c.reason)));
     list("stays", style::DIM, &mut tree.plan.skipped.iter().map(|(path, why)| (path, why)));
+    list("unknown", style::DIM, &mut tree.not_compared.iter().map(|(path, why)| (path, why)));
     list("is lost", style::BAD, &mut tree.plan.not_kept.iter().map(|(path, what)| (path, what)));
     list("failed", style::BAD, &mut tree.failed.iter().map(|(path, why)| (path, why)));
     match &tree.safety_id {

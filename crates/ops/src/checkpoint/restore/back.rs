@@ -58,8 +58,9 @@ pub(crate) fn take_restore_back(
     let is_last = journal::stacks(&finished).0.last().is_some_and(|last| last.id == restore.id);
     let target = workspace.kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
     require_kept(&target)?;
-    let only = planned::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0).collect();
-    let limits = Limits { only: Some(only), ..Limits::default() };
+    let own: BTreeSet<Vec<u8>> =
+        planned::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0).collect();
+    let limits = Limits { only: Some(own.clone()), ..Limits::default() };
     let kind = if is_last { Kind::Undo } else { Kind::Restore };
     let as_if = match not_yet.first() {
         Some(next) => {
@@ -68,7 +69,12 @@ pub(crate) fn take_restore_back(
         }
         None => AsIf::default(),
     };
-    run::run(workspace, run::Task { as_if, ..run::Task::of(kind, target, limits) }, request, watch)
+    run::run(
+        workspace,
+        run::Task { as_if, own, brought: restore.restored_id.clone(), ..run::Task::of(kind, target, limits) },
+        request,
+        watch,
+    )
 }
 
 /// What a dry run knows of a tree that others will have changed by then.

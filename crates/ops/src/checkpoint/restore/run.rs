@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result, Seq};
 use ic_checkpoint::capture::Progress;
-use ic_checkpoint::diff::{self, Difference, Finder, State};
+use ic_checkpoint::diff::Finder;
 use ic_checkpoint::git::{self, GitState};
 use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::{self, Checkpoint, Kind as CheckpointKind, Link};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::apply;
 use ic_checkpoint::restore::journal::{self, Kind, NewRestore, Restore};
-use ic_checkpoint::restore::plan::{self, Limits, Node, Plan};
+use ic_checkpoint::restore::plan::{Limits, Node, Plan};
 use ic_checkpoint::rootfs::RootDir;
 
 use super::super::Workspace;
@@ -19,6 +19,7 @@ use super::super::git::GitRestore;
 use super::super::shot::{GitPart, Purpose, Shot};
 use super::back::AsIf;
 use super::limits::Whose;
+use super::look::Compared;
 use super::planned::{hash_of, touched};
 use super::refusal::{plan_changed, refused};
 use super::{Conflict, Report, Request, Status, Watch};
@@ -34,12 +35,25 @@ pub(super) struct Task {
     pub(super) until: Seq,
     /// The tree as it will be by then: a preview of what comes after other restores.
     pub(super) as_if: AsIf,
+    /// Paths that the restore which is taken back wrote, as its journal has them: they go again though a rule hides them.
+    pub(super) own: BTreeSet<Vec<u8>>,
+    /// What the restore that is taken back left: commits that it brought are no work of others that came since.
+    pub(super) brought: Option<CheckpointId>,
 }
 
 impl Task {
     /// One of a rollback, or of its way back.
     pub(super) fn of(kind: Kind, target: Checkpoint, limits: Limits) -> Self {
-        Self { kind, target, limits, leaves_others: true, until: Seq::MAX, as_if: AsIf::default() }
+        Self {
+            kind,
+            target,
+            limits,
+            leaves_others: true,
+            until: Seq::MAX,
+            as_if: AsIf::default(),
+            own: BTreeSet::new(),
+            brought: None,
+        }
     }
 }
 
@@ -84,14 +98,15 @@ pub(super) fn run(
     }
     let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
     if report.plan.steps.is_empty() && !moves_git {
-        report.status = Status::UpToDate;
+        report.status = if report.lacks_any { Status::Partial } else { Status::UpToDate };
         return Ok(report);
     }
     let restore_id = workspace.prepare(kind, &report, &shot)?;
     if let Some(git) = &mut report.git {
         git.kept_below = Some(format!("refs/ic/rolled-back/{restore_id}/"));
     }
-    let touched = touched(&report.plan);
+    // What never stood still is read again, or what the restore leaves would pass for settled.
+    let touched = touched(&report.plan).filter(|_| shot.captured.unsettled.is_empty());
     let done = workspace.carry_out(
         &restore_id,
         &report.target,
@@ -102,7 +117,8 @@ pub(super) fn run(
     )?;
     report.safety_id = Some(shot.id().clone());
     report.restored_id = Some(done.restored_id);
-    report.status = if done.failed.is_empty() { Status::Restored } else { Status::Partial };
+    let is_exact = done.failed.is_empty() && !report.lacks_any;
+    report.status = if is_exact { Status::Restored } else { Status::Partial };
     report.failed = done.failed;
     Ok(report)
 }
@@ -114,7 +130,8 @@ fn plan_report(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<(Report, Shot)> {
-    let Task { target, mut limits, leaves_others, until, as_if, .. } = task;
+    let Task { target, mut limits, leaves_others, until, as_if, own, brought, .. } = task;
+    let is_whole = limits.is_everything() && !request.mine;
     let strategy = match request.strategy {
         Some(strategy) => strategy,
         None => workspace.usual_strategy(&target, request)?,
@@ -126,26 +143,32 @@ fn plan_report(
         (true, true) => GitPart::Look,
         (true, false) => GitPart::Nothing,
     };
-    let (shot, differences) = workspace.compare((&target, git), &limits, watch)?;
+    let compared = workspace.compare((&target, git), &mut limits, &own, watch)?;
+    let Compared { shot, usual, differences, mut databases } = compared;
     let mut differences = as_if.instead_of(differences);
     let git = if strategy.has_git() {
-        Some(workspace.plan_git(&target, &shot, (request.force, leaves_others))?)
+        Some(workspace.plan_git(&target, &shot, (request.force, leaves_others), brought.as_ref())?)
     } else {
         None
     };
     if !strategy.has_files() {
         differences.clear();
+        databases.clear();
     }
-    let conflicts = workspace.conflicts(&target, &differences, (&shot.captured.root, until))?;
+    let conflicts = workspace.conflicts(&target, &differences, (&usual, until))?;
     if request.keep_theirs {
         limits.keep.extend(conflicts.iter().map(|conflict| conflict.path.0.clone()));
+        limits.keep_together(&mut databases);
     }
-    let mut plan = workspace.plan(&differences, &limits, (&shot, until))?;
+    let mut plan = workspace.plan(&differences, (&limits, databases), (&shot, until))?;
+    let not_compared = workspace.not_compared((&target, strategy), &shot, (&limits, &plan))?;
+    let lacks_any = workspace.lacks_any(&target, &plan)?;
     if request.keep_theirs {
         plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
     }
     let touched = |conflict: &Conflict| plan.steps.iter().any(|step| step.path == conflict.path);
     let conflicts: Vec<Conflict> = conflicts.into_iter().filter(touched).collect();
+    let torn = workspace.unsettled_in(&target, &plan)?;
     let report = Report {
         safety_id: None,
         restored_id: None,
@@ -158,7 +181,10 @@ fn plan_report(
         conflicts,
         refusal: None,
         failed: Vec::new(),
-        warnings: shot.warnings.clone(),
+        not_compared,
+        lacks_any,
+        is_whole: is_whole && strategy != Strategy::Partial,
+        warnings: shot.warnings.iter().cloned().chain(torn).collect(),
         target,
     };
     Ok((report, shot))
@@ -185,7 +211,7 @@ impl Workspace<'_> {
         let before = Manifest::read(&self.objects, &safety.manifest)?.git;
         let look = Purpose::look(GitPart::Look, BTreeSet::new());
         let shot = self.shoot(look, &Progress::default())?;
-        let git = self.plan_git(target, &shot, (true, true))?;
+        let git = self.plan_git(target, &shot, (true, true), None)?;
         let known = |state: &GitState, name: &[u8]| {
             state.refs.iter().find(|(known, _)| known.0 == name).map(|(_, commit)| commit.clone())
         };
@@ -195,72 +221,6 @@ impl Workspace<'_> {
             .iter()
             .any(|moved| before.as_ref().is_none_or(|before| known(before, &moved.name) != moved.from));
         Ok(if was_moved { None } else { Some(git) })
-    }
-
-    /// Captures the tree as it is, and what the target holds of it though a rule hides it now; how it differs.
-    fn compare(
-        &self,
-        (target, git): (&Checkpoint, GitPart),
-        limits: &Limits,
-        watch: &Watch,
-    ) -> Result<(Shot, Vec<Difference>)> {
-        let link = Link {
-            name: None,
-            message: Some(format!("before the restore of {}", target.id.short())),
-            ..target.link.clone()
-        };
-        let purpose = Purpose { git, ..Purpose::new(CheckpointKind::Safety, link) };
-        let mut shot = self.shoot(purpose.clone(), &watch.capture)?;
-        let mut differences = self.differences(&shot, target)?;
-        let hidden = plan::must_be_saved(&differences, limits);
-        if !hidden.is_empty() {
-            shot = self.shoot(Purpose { force: hidden, ..purpose }, &watch.capture)?;
-            differences = self.differences(&shot, target)?;
-        }
-        Ok((shot, differences))
-    }
-
-    fn differences(&self, shot: &Shot, target: &Checkpoint) -> Result<Vec<Difference>> {
-        let mut differences = Vec::new();
-        diff::diff_into_hidden(&self.objects, &shot.captured.root, &target.tree, &mut |difference| {
-            differences.push(difference);
-            Ok(())
-        })?;
-        Ok(differences)
-    }
-
-    fn plan(&self, differences: &[Difference], limits: &Limits, (shot, until): (&Shot, Seq)) -> Result<Plan> {
-        let mut uncaptured = BTreeSet::new();
-        let newest =
-            self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
-        let newest = newest.map(|checkpoint| checkpoint.tree);
-        diff::diff(&self.objects, newest.as_ref(), Some(&shot.captured.root), &mut |difference| {
-            uncaptured.insert(difference.path);
-            Ok(())
-        })?;
-        let mut plan = plan::plan(differences, limits, &|path| uncaptured.contains(path));
-        plan.closed = self.closed(&plan, &shot.captured.root)?;
-        Ok(plan)
-    }
-
-    /// The directories above the steps that their owner may not write into, and that are no steps themselves.
-    fn closed(&self, plan: &Plan, now: &ic_events::Hash) -> Result<Vec<(PathText, u32)>> {
-        let steps: BTreeSet<&[u8]> = plan.steps.iter().map(|step| step.path.0.as_slice()).collect();
-        let parents: BTreeSet<&[u8]> = steps
-            .iter()
-            .filter_map(|path| path.iter().rposition(|b| *b == b'/').map(|at| &path[..at]))
-            .filter(|parent| !steps.contains(parent))
-            .collect();
-        let mut closed = Vec::new();
-        let mut finder = Finder::new(&self.objects, now)?;
-        for parent in parents {
-            if let Some(State::Directory { mode, .. }) = finder.find(parent)?
-                && mode & 0o300 != 0o300
-            {
-                closed.push((PathText(parent.to_vec()), mode));
-            }
-        }
-        Ok(closed)
     }
 
     /// Makes the safety checkpoint and the plan durable, and says so in the ledger.

@@ -1,0 +1,106 @@
+//! Databases that change together with the files beside them.
+//!
+//! A program that opens a database in the midst of this must find one state or the other, or nothing at all, and so must whoever
+//! finds the tree after a crash. So the database goes first and comes last: while it is away, what lies beside it is only files.
+//! The other way round, a database would lack its log for a moment, or meet one of another state, and SQLite would destroy it.
+
+use ic_base::{Diagnosis, Result};
+
+use super::super::database;
+use super::super::plan::{Database, Node, Plan, Step};
+use super::{Applier, changed};
+use crate::rootfs::Found;
+
+/// A database and the steps that change it and what lies beside it.
+pub(super) struct Group<'p> {
+    database: &'p Database,
+    /// The database's own step first; each with its place in the plan.
+    steps: Vec<(usize, &'p Step)>,
+}
+
+impl<'p> Group<'p> {
+    pub(super) fn of(database: &'p Database, plan: &'p Plan) -> Self {
+        let own = |step: &Step| step.path == database.path;
+        let mut steps: Vec<(usize, &Step)> = plan
+            .steps
+            .iter()
+            .enumerate()
+            .filter(|(_, step)| own(step) || database.sides.contains(&step.path))
+            .collect();
+        steps.sort_by_key(|(at, step)| (!own(step), *at));
+        Self { database, steps }
+    }
+
+    pub(super) fn steps(&self) -> &[(usize, &'p Step)] {
+        &self.steps
+    }
+
+    /// Records what became of the group: one that fails, fails as a whole.
+    pub(super) fn note(&self, result: Result<()>, failed: &mut [Option<Diagnosis>]) {
+        let Err(error) = result else { return };
+        for (at, _) in &self.steps {
+            failed[*at].get_or_insert_with(|| Diagnosis::new(error.code(), error.message()));
+        }
+    }
+}
+
+impl Applier<'_> {
+    /// Removes what the group's plan found and does not leave as it is, the database first.
+    ///
+    /// A path that is gone is as good as removed: it was saved, and a restore that was killed here goes this way again. Errors:
+    /// `conflict` for a path that is neither as the plan found it nor as it leaves it, `busy` for a database in use: nothing is removed.
+    pub(super) fn clear(&self, group: &Group<'_>) -> Result<()> {
+        let path = &group.database.path.0;
+        // First: what a program uses is not as it was looked at, which would be said of it then.
+        drop(database::require_unused(self.root, path)?);
+        let mut goes = Vec::new();
+        for (_, step) in group.steps() {
+            let found = self.state(&step.path.0)?;
+            let is =
+                |node: &Option<Node>| node.as_ref().is_some_and(|node| self.is(&step.path.0, &found, node));
+            match &found {
+                Found::Absent | Found::Directory(_) => {}
+                _ if is(&step.after) => {}
+                _ if is(&step.before) => goes.push((step, found)),
+                _ => return Err(changed(&step.path.0)),
+            }
+        }
+        for side in database::sides_of(path) {
+            let is_known = group.database.sides.iter().any(|known| known.0 == side);
+            if !is_known && !matches!(self.state(&side)?, Found::Absent) {
+                return Err(database::beside_a_stranger(&side));
+            }
+        }
+        // Once more: to close a file, as comparing it does, ended the locks on it.
+        let _unused = database::require_unused(self.root, path)?;
+        for (step, found) in &goes {
+            self.root.remove_file(&step.path.0, &|now| now == found)?;
+        }
+        // A crash of the machine may keep a later change and lose an earlier one.
+        if goes.is_empty() { Ok(()) } else { self.root.sync() }
+    }
+
+    /// Makes what the group's plan leaves, the database last. Errors: `conflict` where something else stands by now.
+    pub(super) fn fill(&self, group: &Group<'_>) -> Result<()> {
+        let mut is_any = false;
+        for (_, step) in group.steps().iter().rev() {
+            let Some(after) = &step.after else { continue };
+            if matches!(after, Node::Directory { .. }) {
+                continue;
+            }
+            let found = self.state(&step.path.0)?;
+            if self.is(&step.path.0, &found, after) {
+                continue;
+            }
+            if !matches!(found, Found::Absent) {
+                return Err(changed(&step.path.0));
+            }
+            if is_any && step.path == group.database.path {
+                self.root.sync()?;
+            }
+            self.place(step, &found)?;
+            is_any = true;
+        }
+        Ok(())
+    }
+}

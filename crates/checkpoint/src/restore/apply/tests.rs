@@ -1,0 +1,163 @@
+//! A restore that dies at any of its changes leaves no database beside a log that is not its own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use ic_base::{RestoreId, Timestamp};
+use ic_store::OpenOptions;
+use rusqlite::Connection;
+
+use super::{Progress, apply};
+use crate::manifest::PathText;
+use crate::objects::Objects;
+use crate::restore::plan::{Action, Database, Node, Plan, Step};
+use crate::rootfs::{RootDir, death};
+
+/// The files of a database, by their names.
+type Files = BTreeMap<String, Vec<u8>>;
+
+const NAMES: [&str; 4] = ["app.db", "app.db-wal", "app.db-shm", "app.db-journal"];
+
+fn files_in(directory: &Path) -> Files {
+    let file = |name: &&str| Some(((*name).to_owned(), fs::read(directory.join(name)).ok()?));
+    NAMES.iter().filter_map(file).collect()
+}
+
+/// A database whose writer died: `journal` says what it left, and `turn` what is in it.
+fn left_behind(journal: &str, turn: i64) -> Files {
+    let place = tempfile::tempdir().unwrap();
+    let connection = Connection::open(place.path().join("app.db")).unwrap();
+    let set_up = format!(
+        "PRAGMA journal_mode={journal}; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=5;
+         CREATE TABLE t (id INTEGER PRIMARY KEY, turn INTEGER, filler TEXT);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+         INSERT INTO t SELECT i, {turn}, hex(zeroblob(300)) FROM n;",
+        rows = 40 + turn * 20
+    );
+    connection.execute_batch(&set_up).unwrap();
+    if journal == "WAL" {
+        connection.execute_batch("PRAGMA wal_checkpoint(RESTART); UPDATE t SET turn = turn + 100;").unwrap();
+    } else {
+        connection
+            .execute_batch("BEGIN IMMEDIATE; UPDATE t SET turn = -1, filler = hex(zeroblob(301));")
+            .unwrap();
+    }
+    files_in(place.path())
+}
+
+fn closed(turn: i64) -> Files {
+    let place = tempfile::tempdir().unwrap();
+    for (name, content) in left_behind("WAL", turn) {
+        fs::write(place.path().join(name), content).unwrap();
+    }
+    drop(rows(place.path()));
+    files_in(place.path())
+}
+
+/// What a program reads that opens the database; `None` where there is none.
+fn rows(directory: &Path) -> Option<String> {
+    let path = directory.join("app.db");
+    if !path.exists() {
+        return None;
+    }
+    let connection = Connection::open(path).unwrap();
+    let check: String = connection
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .unwrap_or_else(|e| e.to_string());
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(format!("{} rows, sum {}", row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+    };
+    let sum = connection.query_row("SELECT count(*), sum(turn) FROM t", [], read);
+    Some(format!("{check}: {}", sum.unwrap_or_else(|e| e.to_string())))
+}
+
+fn plant(directory: &Path, files: &Files) {
+    for name in NAMES {
+        let _ = fs::remove_file(directory.join(name));
+    }
+    for (name, content) in files {
+        fs::write(directory.join(name), content).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        fs::set_permissions(directory.join(name), mode).unwrap();
+    }
+}
+
+fn rows_of(files: &Files) -> Option<String> {
+    let place = tempfile::tempdir().unwrap();
+    plant(place.path(), files);
+    rows(place.path())
+}
+
+fn plan_between(objects: &Objects, before: &Files, after: &Files) -> Plan {
+    let writer = objects.writer(Timestamp(1)).unwrap();
+    let node = |files: &Files, name: &str| {
+        files.get(name).map(|content| {
+            let (hash, size) = writer.put_reader(&mut content.as_slice()).unwrap();
+            Node::File { hash, size, mode: 0o644 }
+        })
+    };
+    let mut plan = Plan::default();
+    for name in ["app.db", "app.db-journal", "app.db-shm", "app.db-wal"] {
+        let (before, after) = (node(before, name), node(after, name));
+        if before != after {
+            let path = PathText(name.into());
+            plan.steps.push(Step { path, action: Action::Modify, before, after, uncaptured: false });
+        }
+    }
+    writer.finish().unwrap();
+    let sides = NAMES[1..].iter().map(|name| PathText((*name).into())).collect();
+    plan.databases.push(Database { path: PathText(b"app.db".to_vec()), sides });
+    plan
+}
+
+#[test]
+fn a_restore_that_dies_at_any_step_leaves_no_database_beside_a_foreign_log() {
+    let mut orphan = left_behind("WAL", 4);
+    orphan.remove("app.db");
+    let states = [
+        ("a log", left_behind("WAL", 1)),
+        ("another log", left_behind("WAL", 2)),
+        ("a journal", left_behind("DELETE", 3)),
+        ("closed", closed(5)),
+        ("a log alone", orphan),
+        ("nothing", Files::new()),
+    ];
+    let home = tempfile::tempdir().unwrap();
+    let objects = Objects::open(&home.path().join("objects.db"), OpenOptions::default()).unwrap();
+    let tree = home.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    let root = RootDir::open(&tree).unwrap();
+    let id = RestoreId::from_ledger("r1".to_owned());
+    let carry_out = |plan: &Plan| apply(&objects, &root, plan, &id, &Progress::default());
+    let mut deaths = 0;
+    for (from, before) in &states {
+        for (to, after) in states.iter().filter(|(to, _)| to != from) {
+            let plan = plan_between(&objects, before, after);
+            let allowed = [rows_of(before), rows_of(after)];
+            for moment in 0.. {
+                plant(&tree, before);
+                death::after(Some(moment));
+                let died = catch_unwind(AssertUnwindSafe(|| carry_out(&plan))).is_err();
+                death::after(None);
+                let found = files_in(&tree);
+                let when = format!("from {from} to {to}, moment {moment}: {:?}", found.keys());
+                let seen = rows_of(&found);
+                assert!(
+                    seen.is_none() || allowed.contains(&seen),
+                    "{when}: {seen:?}, not one of {allowed:?}"
+                );
+                let outcome = carry_out(&plan);
+                assert_eq!(outcome.failed, [], "{when}: the restore is finished");
+                assert!(files_in(&tree) == *after, "{when}: finished, it is not as it should be");
+                if !died {
+                    break;
+                }
+                deaths += 1;
+            }
+        }
+    }
+    println!("{deaths} deaths");
+    assert!(deaths > 60, "{deaths} deaths");
+}

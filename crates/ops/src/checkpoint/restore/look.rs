@@ -1,0 +1,225 @@
+//! Looking at the tree before a restore: what it differs in, what must be saved of it, and what cannot be compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ic_base::{Result, Seq};
+use ic_checkpoint::diff::{self, Difference, Finder, State};
+use ic_checkpoint::manifest::{Manifest, PathText};
+use ic_checkpoint::record::{self, Checkpoint, Kind as CheckpointKind, Link};
+use ic_checkpoint::restore::plan::{self, Limits, Node, Plan, is_at_or_below};
+use ic_checkpoint::restore::{Strategy, database};
+use ic_checkpoint::rootfs::RootDir;
+use ic_checkpoint::tree::Reason;
+use ic_events::Hash;
+
+use super::super::shot::{GitPart, Purpose, Shot};
+use super::super::{Warning, Workspace};
+use super::Watch;
+
+/// The tree as it is, and how it differs from a target.
+pub(super) struct Compared {
+    /// The picture: all that a restore may change is in it.
+    pub(super) shot: Shot,
+    /// The tree as a checkpoint of it would have it, with what rules hide left out.
+    pub(super) usual: Hash,
+    pub(super) differences: Vec<Difference>,
+    /// Databases that change together with what lies beside them.
+    pub(super) databases: Vec<plan::Database>,
+}
+
+impl Workspace<'_> {
+    /// Captures the tree as it is, and what a restore changes in it though a rule hides it. `own`: paths that the restore which is
+    /// taken back wrote.
+    pub(super) fn compare(
+        &self,
+        (target, git): (&Checkpoint, GitPart),
+        limits: &mut Limits,
+        own: &BTreeSet<Vec<u8>>,
+        watch: &Watch,
+    ) -> Result<Compared> {
+        let link = Link {
+            name: None,
+            message: Some(format!("before the restore of {}", target.id.short())),
+            ..target.link.clone()
+        };
+        let purpose = Purpose { git, ..Purpose::new(CheckpointKind::Safety, link) };
+        let mut shot = self.shoot(purpose.clone(), &watch.capture)?;
+        let usual = shot.captured.root;
+        let mut differences = self.differences(&shot, target)?;
+        let mut hidden = plan::must_be_saved(&differences, limits);
+        hidden.extend(self.hidden_of(own.iter(), &shot)?);
+        let root = RootDir::open(&self.root)?;
+        let trees = (&usual, &target.tree);
+        let found = database::touched(&self.objects, &root, trees, &differences, limits)?;
+        for stranger in found.strangers {
+            limits.held.insert(stranger, Reason::Database.as_str().to_owned());
+        }
+        // The content of one in use is at no moment in its files: it is captured by SQLite, and refused when it comes to writing.
+        let unused: Vec<_> =
+            found.databases.iter().filter(|one| !database::is_in_use(&root, &one.path.0)).cloned().collect();
+        for one in &unused {
+            // A database is read as its file is only where its log is asked for.
+            hidden.extend(one.sides.iter().map(|side| side.0.clone()));
+            hidden.insert(one.path.0.clone());
+        }
+        if !hidden.is_empty() {
+            shot = self.shoot(Purpose { force: hidden, ..purpose }, &watch.capture)?;
+            differences = self.differences(&shot, target)?;
+        }
+        for one in &unused {
+            self.take_along(one, &shot, limits)?;
+        }
+        Ok(Compared { shot, usual, differences, databases: found.databases })
+    }
+
+    /// Lets a database's side files change with it. One that cannot be saved holds them all: what cannot be saved is not changed.
+    fn take_along(&self, one: &plan::Database, shot: &Shot, limits: &mut Limits) -> Result<()> {
+        for side in &one.sides {
+            if let Some(State::Passed(reason)) = diff::find(&self.objects, &shot.captured.root, &side.0)? {
+                let name = String::from_utf8_lossy(&side.0).into_owned();
+                let why = format!("{name} beside it is {}", reason.as_str());
+                let all = one.sides.iter().chain([&one.path]);
+                limits.held.extend(all.map(|path| (path.0.clone(), why.clone())));
+                return Ok(());
+            }
+        }
+        limits.sides.extend(one.sides.iter().map(|side| side.0.clone()));
+        Ok(())
+    }
+
+    /// Those of the paths that a picture passed over, what lies in git's own directories and in the store excepted.
+    fn hidden_of<'p>(
+        &self,
+        paths: impl Iterator<Item = &'p Vec<u8>>,
+        shot: &Shot,
+    ) -> Result<BTreeSet<Vec<u8>>> {
+        let mut hidden = BTreeSet::new();
+        let mut finder = Finder::new(&self.objects, &shot.captured.root)?;
+        for path in paths.filter(|path| !path.is_empty()) {
+            let found = finder.find(path)?;
+            if matches!(found, Some(State::Passed(reason)) if !matches!(reason, Reason::Git | Reason::Store))
+            {
+                hidden.insert(path.clone());
+            }
+        }
+        Ok(hidden)
+    }
+
+    fn differences(&self, shot: &Shot, target: &Checkpoint) -> Result<Vec<Difference>> {
+        let mut differences = Vec::new();
+        diff::diff_into_hidden(&self.objects, &shot.captured.root, &target.tree, &mut |difference| {
+            differences.push(difference);
+            Ok(())
+        })?;
+        Ok(differences)
+    }
+
+    pub(super) fn plan(
+        &self,
+        differences: &[Difference],
+        (limits, mut databases): (&Limits, Vec<plan::Database>),
+        (shot, until): (&Shot, Seq),
+    ) -> Result<Plan> {
+        let mut uncaptured = BTreeSet::new();
+        let newest =
+            self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
+        let newest = newest.map(|checkpoint| checkpoint.tree);
+        diff::diff(&self.objects, newest.as_ref(), Some(&shot.captured.root), &mut |difference| {
+            uncaptured.insert(difference.path);
+            Ok(())
+        })?;
+        let mut plan = plan::plan(differences, limits, &|path| uncaptured.contains(path));
+        let has_step = |path: &PathText| plan.steps.iter().any(|step| step.path == *path);
+        databases.retain(|one| has_step(&one.path) || one.sides.iter().any(has_step));
+        plan.databases = databases;
+        plan.closed = self.closed(&plan, &shot.captured.root)?;
+        Ok(plan)
+    }
+
+    /// The directories above the steps that their owner may not write into, and that are no steps themselves.
+    fn closed(&self, plan: &Plan, now: &ic_events::Hash) -> Result<Vec<(PathText, u32)>> {
+        let steps: BTreeSet<&[u8]> = plan.steps.iter().map(|step| step.path.0.as_slice()).collect();
+        let parents: BTreeSet<&[u8]> = steps
+            .iter()
+            .filter_map(|path| path.iter().rposition(|b| *b == b'/').map(|at| &path[..at]))
+            .filter(|parent| !steps.contains(parent))
+            .collect();
+        let mut closed = Vec::new();
+        let mut finder = Finder::new(&self.objects, now)?;
+        for parent in parents {
+            if let Some(State::Directory { mode, .. }) = finder.find(parent)?
+                && mode & 0o300 != 0o300
+            {
+                closed.push((PathText(parent.to_vec()), mode));
+            }
+        }
+        Ok(closed)
+    }
+
+    /// Paths that nobody can compare with the target, because it or the picture has no content of them, and why; what the plan names
+    /// itself is not among them.
+    pub(super) fn not_compared(
+        &self,
+        (target, strategy): (&Checkpoint, Strategy),
+        shot: &Shot,
+        (limits, plan): (&Limits, &Plan),
+    ) -> Result<Vec<(PathText, String)>> {
+        if !strategy.has_files() {
+            return Ok(Vec::new());
+        }
+        let then = Manifest::read(&self.objects, &target.manifest)?.skipped;
+        let now =
+            shot.captured.skipped.iter().map(|(path, reason)| (path.clone(), reason.as_str().to_owned()));
+        let gaps: BTreeMap<Vec<u8>, String> =
+            then.into_iter().map(|gap| (gap.path.0, gap.reason)).chain(now).collect();
+        let steps: BTreeSet<&[u8]> = plan.steps.iter().map(|step| step.path.0.as_slice()).collect();
+        let is_named = |path: &[u8]| {
+            steps.contains(path) || plan.skipped.iter().any(|(skipped, _)| is_at_or_below(path, &skipped.0))
+        };
+        let mut open: Vec<(PathText, String)> = Vec::new();
+        let mut here = Finder::new(&self.objects, &shot.captured.root)?;
+        let mut there = Finder::new(&self.objects, &target.tree)?;
+        for (path, reason) in gaps {
+            if !limits.covers(&path) || is_named(&path) {
+                continue;
+            }
+            let (here, there) = (here.find(&path)?, there.find(&path)?);
+            // A gap of then that both hold by now was compared: it was read for this restore.
+            if [&here, &there].into_iter().flatten().any(|state| !state.is_content()) {
+                open.push((PathText(path), reason));
+            }
+        }
+        Ok(open)
+    }
+
+    /// A warning where the plan writes what never stood still when the target was taken.
+    pub(super) fn unsettled_in(&self, target: &Checkpoint, plan: &Plan) -> Result<Option<Warning>> {
+        let unsettled = Manifest::read(&self.objects, &target.manifest)?.unsettled;
+        let is_written = |path: &&PathText| {
+            plan.steps.iter().any(|step| step.path == **path && matches!(step.after, Some(Node::File { .. })))
+        };
+        let written: Vec<String> = unsettled
+            .iter()
+            .filter(is_written)
+            .map(|path| String::from_utf8_lossy(&path.0).into_owned())
+            .collect();
+        Ok((!written.is_empty()).then(|| Warning {
+            code: "unsettled",
+            message: format!(
+                "checkpoint {} may hold a state that never was of what changed while it was taken: {}",
+                target.id.short(),
+                written.join(", ")
+            ),
+        }))
+    }
+
+    /// Whether the target holds a path that the plan leaves as it is.
+    pub(super) fn lacks_any(&self, target: &Checkpoint, plan: &Plan) -> Result<bool> {
+        for (path, _) in &plan.skipped {
+            if diff::find(&self.objects, &target.tree, &path.0)?.is_some_and(|state| state.is_content()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,182 @@
+//! What a restore says of the tree is so: "nothing to do" only where the tree was compared, and what stays is named.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ic_testkit::Cli;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::world::{Ending, create, project, restore, step, told, tree};
+
+fn git(cli: &Cli, arguments: &[&str]) {
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@x"];
+    let done =
+        Command::new("git").current_dir(cli.root()).args(identity).args(arguments).output().expect("run git");
+    assert!(done.status.success(), "{arguments:?}: {done:?}");
+}
+
+fn write(cli: &Cli, path: &str, content: &str) {
+    let path = cli.root().join(path);
+    fs::create_dir_all(path.parent().expect("a directory above")).expect("its directory");
+    fs::write(path, content).expect("a file");
+}
+
+fn fifo(cli: &Cli, path: &str) {
+    let mode = Mode::from_raw_mode(0o600);
+    mknodat(CWD, cli.root().join(path), FileType::Fifo, mode, 0).expect("a fifo");
+}
+
+/// A tree whose files git tracked when the checkpoint was taken, and that a rule or their names hide now.
+fn hidden_by_now() -> (Cli, String) {
+    let cli = project();
+    git(&cli, &["init", "-q"]);
+    write(&cli, "certs/server.pem", "a key");
+    write(&cli, "gen/out", "made");
+    write(&cli, "gen/deep/out", "made");
+    git(&cli, &["add", "."]);
+    git(&cli, &["commit", "-qm", "one"]);
+    write(&cli, ".git/info/exclude", "gen/\n");
+    let id = create(&cli);
+    git(&cli, &["rm", "-qr", "--cached", "certs", "gen"]);
+    fs::remove_dir_all(cli.root().join("certs")).expect("remove it");
+    fs::remove_dir_all(cli.root().join("gen")).expect("remove it");
+    (cli, id)
+}
+
+#[test]
+fn an_undo_takes_away_what_its_restore_brought_though_rules_hide_it_now() {
+    let (cli, id) = hidden_by_now();
+    let before = tree(&cli);
+    cli.ok(["checkpoint", "restore", &id, "--strategy", "files-only", "--yes"]);
+    let restored = tree(&cli);
+    assert!(cli.root().join("certs/server.pem").exists() && cli.root().join("gen/deep/out").exists());
+    let report = step(&cli, "undo");
+    tree(&cli).assert_is(&before, "the undo");
+    assert_eq!(report["status"], "restored", "{report}");
+    step(&cli, "redo");
+    tree(&cli).assert_is(&restored, "the redo");
+}
+
+#[test]
+fn an_undo_saves_what_was_changed_since_and_leaves_and_names_what_it_did_not_bring() {
+    let (cli, id) = hidden_by_now();
+    cli.ok(["checkpoint", "restore", &id, "--strategy", "files-only", "--yes"]);
+    write(&cli, "certs/server.pem", "another key");
+    write(&cli, "gen/mine", "not the restore's");
+    let report = cli.run(["checkpoint", "undo", "--yes", "--json"]).json();
+    assert_eq!(
+        fs::read_to_string(cli.root().join("gen/mine")).expect("it stays"),
+        "not the restore's",
+        "{report}"
+    );
+    let named = told(&report, "skipped", "reason");
+    assert_eq!(named, [("gen".to_owned(), "holds ignored content".to_owned())], "{report}");
+    assert!(!cli.root().join("certs").exists(), "{report}");
+    let safety = report["safety_id"].as_str().expect("a safety checkpoint");
+    assert_eq!(cli.ok(["checkpoint", "cat", safety, "certs/server.pem"]), "another key");
+}
+
+#[test]
+fn a_tree_that_differs_only_where_nothing_is_touched_is_not_called_restored() {
+    let cli = project();
+    write(&cli, "a", "important");
+    let id = create(&cli);
+    fs::remove_file(cli.root().join("a")).expect("make room");
+    fifo(&cli, "a");
+    let outcome = cli.run(["checkpoint", "restore", &id, "--yes", "--json"]);
+    let report = outcome.json();
+    assert_eq!((outcome.code, &report["status"]), (Some(4), &"partial".into()), "{report}");
+    assert_eq!(told(&report, "skipped", "reason"), [("a".to_owned(), "special".to_owned())], "{report}");
+    assert!(report["safety_id"].is_null(), "{report}");
+    let text = cli.run(["checkpoint", "restore", &id, "--yes", "--format", "text"]).stdout;
+    assert!(!text.contains("nothing to do") && !text.contains("The tree is as"), "{text}");
+    assert!(text.contains("  a  special"), "{text}");
+}
+
+#[test]
+fn nothing_to_do_names_what_was_not_compared() {
+    let cli = project();
+    write(&cli, "a", "a");
+    write(&cli, ".env", "A=1");
+    write(&cli, "gone.pem", "a key");
+    let id = create(&cli);
+    write(&cli, ".env", "A=2");
+    write(&cli, "new.pem", "a key");
+    fs::remove_file(cli.root().join("gone.pem")).expect("remove it");
+    let report = restore(&cli, &id);
+    assert_eq!(report["status"], "up_to_date", "{report}");
+    let secret = |name: &str| (name.to_owned(), "secret".to_owned());
+    let named = told(&report, "skipped", "reason");
+    assert_eq!(named, [secret(".env"), secret("gone.pem"), secret("new.pem")], "{report}");
+    let text = cli.run(["checkpoint", "restore", &id, "--yes", "--format", "text"]).stdout;
+    assert!(!text.contains("The tree is as"), "{text}");
+    assert!([".env", "gone.pem", "new.pem"].iter().all(|name| text.contains(name)), "{text}");
+}
+
+#[test]
+fn nothing_to_do_is_said_of_no_more_than_was_compared() {
+    let cli = project();
+    write(&cli, "a", "a");
+    write(&cli, "b", "b");
+    let id = create(&cli);
+    let whole = cli.ok(["checkpoint", "restore", &id, "--yes", "--format", "text"]);
+    assert!(whole.starts_with("The tree is as checkpoint"), "{whole}");
+    write(&cli, "b", "changed");
+    let part = cli.ok(["checkpoint", "restore", &id, "--path", "a", "--yes", "--format", "text"]);
+    assert!(part.contains("nothing to do") && !part.contains("The tree is as"), "{part}");
+}
+
+#[test]
+fn a_file_that_never_stands_still_is_named_when_it_is_captured_and_when_it_is_restored() {
+    const LENGTH: usize = 4_000_000;
+    let cli = project();
+    let path = cli.root().join("data.bin");
+    fs::write(&path, vec![b'A'; LENGTH]).expect("a file");
+    let file = fs::File::options().write(true).open(&path).expect("open it");
+    let is_over = AtomicBool::new(false);
+    // A state that the file had has one letter up to some place, and the one before it from there on.
+    let is_torn = |content: &[u8]| content.chunk_by(|a, b| a == b).count() > 2;
+    let id = std::thread::scope(|scope| {
+        let is_over = &is_over;
+        scope.spawn(move || {
+            for letter in (b'A'..=b'Z').cycle() {
+                for at in (0..LENGTH).step_by(100_000) {
+                    file.write_all_at(&vec![letter; 100_000], at as u64).expect("write");
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            }
+        });
+        let end = Ending(is_over);
+        // Who writes may get no turn for a while: then the file stood still.
+        let torn = (0..100).find_map(|_| {
+            let outcome = cli.run(["checkpoint", "create", "--json"]);
+            let record = outcome.json();
+            assert_eq!(outcome.code, Some(0), "{record}");
+            let id = record["id"].as_str().expect("an id").to_owned();
+            let is_named = record["unsettled"][0]["path"] == "data.bin";
+            let mut cat = cli.command(["checkpoint", "cat", &id, "data.bin"]);
+            let is_torn = is_torn(&cat.output().expect("its content").stdout);
+            assert!(is_named || !is_torn, "it is torn, and not named: {record}");
+            assert_eq!(record["complete"], !is_named, "{record}");
+            assert_eq!(record["warnings"][0]["code"] == "unsettled", is_named, "{record}");
+            (is_named && is_torn).then_some(id)
+        });
+        drop(end);
+        torn.expect("it was never torn")
+    });
+    let shown = cli.json(["checkpoint", "show", &id, "--json"]);
+    assert_eq!(
+        (&shown["complete"], &shown["unsettled"][0]["path"]),
+        (&false.into(), &"data.bin".into()),
+        "{shown}"
+    );
+    fs::write(&path, "other").expect("a file");
+    let report = restore(&cli, &id);
+    assert_eq!(report["warnings"][0]["code"], "unsettled", "{report}");
+    let still = cli.json(["checkpoint", "create", "--json"]);
+    assert_eq!((&still["complete"], &still["unsettled"]), (&true.into(), &serde_json::json!([])), "{still}");
+}
