@@ -10,11 +10,11 @@ use crate::disk::Tmpfs;
 use crate::world::{create, project, restore, told, tree};
 
 /// A path that nobody can change, as long as it lives.
-struct Immutable(PathBuf);
+pub(crate) struct Immutable(PathBuf);
 
 impl Immutable {
     /// `None` where the file system or the user may not do this.
-    fn new(path: &Path) -> Option<Self> {
+    pub(crate) fn new(path: &Path) -> Option<Self> {
         let changed = Command::new("chattr").arg("+i").arg(path).output().is_ok_and(|o| o.status.success());
         if !changed {
             println!("skipped: no file can be made immutable here");

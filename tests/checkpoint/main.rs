@@ -12,6 +12,8 @@ mod failures;
 mod forest;
 mod ignored;
 mod kill;
+mod leftovers;
+mod locks;
 mod logs;
 mod outside;
 mod refs;

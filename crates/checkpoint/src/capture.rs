@@ -176,7 +176,7 @@ pub fn capture_with(
         base,
         now,
         index_is_same,
-        space: &space.directory,
+        space: space.scratch.path(),
     });
     let root_record = walk.root(directory, old.root)?;
     let (found, is_changed) = walk.finish();
@@ -237,9 +237,12 @@ fn index_state(git: &GitDirs) -> u64 {
     rules::number_of(&numbers.map(u64::to_le_bytes).concat())
 }
 
+/// How long [`root_key`] is.
+const ROOT_KEY: usize = 32;
+
 /// The name under which the store keeps what belongs to a root.
 pub(crate) fn root_key(root: &Path) -> String {
-    ic_events::hex(&crate::objects::hash_of(ic_store::path_bytes(root)))[..32].to_owned()
+    ic_events::hex(&crate::objects::hash_of(ic_store::path_bytes(root)))[..ROOT_KEY].to_owned()
 }
 
 /// Refuses roots that are no projects. Errors: `unsafe_root`.

@@ -13,5 +13,6 @@ pub mod record;
 pub mod restore;
 pub mod retention;
 pub mod rootfs;
+pub mod scratch;
 pub mod tree;
 pub mod unified;

@@ -1,85 +1,101 @@
-//! Locks that the operating system ends with their holder.
+//! The locks, and the one order in which they are taken.
 //!
-//! Two of them, always taken in this order:
-//! - of a root: exclusively by a restore, shared by a capture, so that no capture sees a tree half restored;
-//! - of the store: shared by whoever keeps content until its ledger row is committed, exclusively by a sweep, so that no
-//!   content goes that a row is about to name.
+//! ```text
+//!   schema      ic.db.lock               alone: makes or migrates the ledger
+//!     |
+//!   owner       owners/RUN               alone: executes or compensates a run; looked at, hardly waited for
+//!     |
+//!   database    rewinds/HASH.lock        alone: rewinds a state database
+//!     |
+//!   root        objects.cache/ROOT.lock  alone: restores a tree; shared: captures it, so that none sees it half restored
+//!     |
+//!   store       objects.db.lock          alone: sweeps; shared: keeps content until the row is committed that names it
+//!     |
+//!   cache       objects.cache/ROOT       alone: continues a stat cache; shared: reads it
+//!     |
+//!   content     objects.db               a write transaction, SQLite's own lock
+//!     |
+//!   ledger      ic.db                    a write transaction, SQLite's own lock
+//! ```
+//!
+//! A thread that holds one of them waits only for those below it, so no two processes wait for each other. Every wait ends
+//! with the busy timeout; what is done along the way (retention) does not wait at all. The widest come first: a restore
+//! has the root for as long as it takes, a sweep must never wait for it. So whoever holds the store alone opens no file of
+//! a root's lock, and needs none of the caches': who uses a cache holds the store shared. The ledger comes last, because
+//! everybody needs it: under its write lock nothing is waited for.
+//!
+//! Debug builds stop a thread that waits in another order ([`ic_store::lock::Held`]).
 
-use std::fs::{File, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_store::lock::{FileLock, Held, Rank, open, wait};
+
+pub use ic_store::lock::{FileLock as Lock, Mode};
 
 use crate::capture::root_key;
 
-/// How a lock is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Beside others that share it.
-    Shared,
-    /// Alone.
-    Exclusive,
-}
+/// For how long a sweep keeps others from the store while it waits for it, at first; twice as long each time.
+const FIRST_TURN: Duration = Duration::from_millis(50);
 
-/// A lock that is held until it is dropped.
-#[derive(Debug)]
-pub struct Lock {
-    _file: File,
-}
+/// For how long at most. A restore holds the store for minutes: nobody else may wait as long because a sweep waits for it.
+const LONGEST_TURN: Duration = Duration::from_secs(1);
 
 /// The lock of a root, beside the object store `objects`. Errors: `busy` past the timeout.
 pub fn root(objects: &Path, root: &Path, mode: Mode, timeout: Duration) -> Result<Lock> {
     let name = format!("{}.lock", root_key(root));
     let directory = crate::capture::cache_directory(objects)?;
-    take(&directory.join(name), mode, timeout, || {
-        format!("Somebody else restores or captures {}", root.display())
+    take((&directory.join(name), Rank::Root), mode, timeout, timeout, || {
+        format!("Another process restores or captures {}", root.display())
     })
 }
 
 /// The lock of the object store in `objects`. Errors: `busy` past the timeout.
 pub fn store(objects: &Path, mode: Mode, timeout: Duration) -> Result<Lock> {
+    let turn = if mode == Mode::Exclusive { FIRST_TURN } else { timeout };
+    take((&store_path(objects), Rank::Store), mode, timeout, turn, || {
+        "Another process prunes or captures".to_owned()
+    })
+}
+
+/// The file of the store's lock.
+pub(crate) fn store_path(objects: &Path) -> PathBuf {
     let mut name = objects.as_os_str().to_owned();
     name.push(".lock");
-    take(&PathBuf::from(name), mode, timeout, || "Somebody else prunes or captures".to_owned())
+    PathBuf::from(name)
 }
 
 /// Takes a lock. Whoever waits for it holds the turnstile before it, so that one who wants it alone is not passed for ever
-/// by others who share it.
-fn take(path: &Path, mode: Mode, timeout: Duration, who: impl Fn() -> String) -> Result<Lock> {
+/// by others who share it; after each `turn` it lets them pass for as long.
+fn take(
+    (path, rank): (&Path, Rank),
+    mode: Mode,
+    timeout: Duration,
+    mut turn: Duration,
+    who: impl Fn() -> String,
+) -> Result<Lock> {
     let started = Instant::now();
+    let left = || timeout.saturating_sub(started.elapsed());
+    let doing = || format!("locking {}", path.display());
+    let held = Held::new(rank);
     let mut turnstile = path.as_os_str().to_owned();
     turnstile.push(".turn");
-    let _turn = wait(&PathBuf::from(turnstile), Mode::Exclusive, started, timeout, &who)?;
-    wait(path, mode, started, timeout, &who)
-}
-
-fn wait(
-    path: &Path,
-    mode: Mode,
-    started: Instant,
-    timeout: Duration,
-    who: &impl Fn() -> String,
-) -> Result<Lock> {
-    let doing = || format!("locking {}", path.display());
-    let file =
-        File::options().create(true).truncate(false).write(true).mode(0o600).open(path).while_doing(doing)?;
+    let file = open(path).while_doing(doing)?;
+    let turnstile = open(&PathBuf::from(turnstile)).while_doing(doing)?;
     loop {
-        let taken = match mode {
-            Mode::Shared => file.try_lock_shared(),
-            Mode::Exclusive => file.try_lock(),
-        };
-        match taken {
-            Ok(()) => return Ok(Lock { _file: file }),
-            Err(TryLockError::WouldBlock) if started.elapsed() < timeout => {
-                std::thread::sleep(Duration::from_millis(2));
+        if wait(&turnstile, Mode::Exclusive, left()).while_doing(doing)? {
+            let taken = wait(&file, mode, turn.min(left())).while_doing(doing)?;
+            turnstile.unlock().while_doing(doing)?;
+            if taken {
+                return Ok(FileLock::of(file, held));
             }
-            Err(TryLockError::WouldBlock) => {
-                return Err(Diagnosis::new(Code::Busy, format!("{}, and did not end in time.", who()))
-                    .hint("try again, or give --busy-timeout more time"));
-            }
-            Err(TryLockError::Error(e)) => return Err(e).while_doing(doing),
         }
+        if left().is_zero() {
+            return Err(Diagnosis::new(Code::Busy, format!("{}, and did not end in time.", who()))
+                .hint("try again, or give --busy-timeout more time"));
+        }
+        std::thread::sleep(turn.min(left()));
+        turn = (turn * 2).min(LONGEST_TURN);
     }
 }

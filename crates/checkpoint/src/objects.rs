@@ -15,6 +15,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ic_base::Result;
 use ic_events::Hash;
@@ -80,18 +81,29 @@ pub struct Objects {
     side: Mutex<Side>,
     recent: Mutex<Recent>,
     path: PathBuf,
+    patience: Duration,
 }
 
 impl Objects {
     /// Opens the store in the file `path`, and makes it if there is none.
     pub fn open(path: &Path, options: OpenOptions) -> Result<Self> {
         let side = Side::open(path, &SCHEMA, options)?;
-        Ok(Self { side: Mutex::new(side), recent: Mutex::default(), path: path.to_owned() })
+        Ok(Self {
+            side: Mutex::new(side),
+            recent: Mutex::default(),
+            path: path.to_owned(),
+            patience: options.busy_timeout,
+        })
     }
 
     /// The store's file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// How long locks are waited for.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
     }
 
     pub(crate) fn side(&self) -> MutexGuard<'_, Side> {

@@ -3,6 +3,7 @@
 pub(crate) mod auto;
 mod create;
 mod git;
+pub mod health;
 pub mod purge;
 mod read;
 mod restore;

@@ -3,12 +3,13 @@
 //!
 //! The lock says whether the owner lives; the token stops one that was thought dead and was not.
 
-use std::fs::{File, TryLockError};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::File;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, RunId, Timestamp};
+use ic_store::lock::{self, FileLock, Mode, Rank};
 use ic_store::{Snapshot, Transaction};
 
 use crate::process::ProcessIdentity;
@@ -16,7 +17,7 @@ use crate::process::ProcessIdentity;
 /// A run's lock, held until it is dropped.
 #[derive(Debug)]
 pub struct OwnerLock {
-    _file: File,
+    _lock: FileLock,
 }
 
 impl OwnerLock {
@@ -30,21 +31,10 @@ impl OwnerLock {
             Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return Err(e).while_doing(doing),
             _ => {}
         }
+        // Whoever only looks has it for a moment; an owner keeps it for hours, so more is not waited for.
         let path = directory.join(run.as_str());
-        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(path);
-        let file = file.while_doing(doing)?;
-        // Whoever only looks has it for a moment.
-        for _ in 0..LOOKS {
-            match file.try_lock() {
-                Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
-                _ => break,
-            }
-        }
-        match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(is_held(run)),
-            Err(TryLockError::Error(e)) => Err(e).while_doing(doing),
-        }
+        let taken = FileLock::take(&path, Rank::Owner, Mode::Exclusive, LOOK).while_doing(doing)?;
+        taken.map(|lock| Self { _lock: lock }).ok_or_else(|| is_held(run))
     }
 
     /// Whether a run's lock could be taken now; nothing is made or kept. Errors: `work_running` while another process holds it.
@@ -54,17 +44,13 @@ impl OwnerLock {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             file => file.while_doing(doing)?,
         };
-        match file.try_lock_shared() {
-            Ok(()) => Ok(()),
-            Err(TryLockError::WouldBlock) => Err(is_held(run)),
-            Err(TryLockError::Error(e)) => Err(e).while_doing(doing),
-        }
+        let is_free = lock::wait(&file, Mode::Shared, Duration::ZERO).while_doing(doing)?;
+        if is_free { Ok(()) } else { Err(is_held(run)) }
     }
 }
 
-/// How often, and how long, a lock is waited for that somebody only looks at.
-const LOOKS: usize = 4;
-const LOOK: Duration = Duration::from_millis(5);
+/// How long a lock is waited for that another process only looks at.
+const LOOK: Duration = Duration::from_millis(20);
 
 fn is_held(run: &RunId) -> Diagnosis {
     Diagnosis::new(

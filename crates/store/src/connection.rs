@@ -1,6 +1,9 @@
 //! One connection to the ledger's file: how it is opened, how it waits, how it is configured.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnosis, Result};
@@ -23,17 +26,22 @@ impl Default for OpenOptions {
 }
 
 /// Opens and configures a connection; waits out other processes' start and end.
-pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<Connection> {
+pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<(Connection, InAHurry)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let doing = format!("opening the ledger {}", path.display());
     let mut connection = Connection::open_with_flags(path, flags).map_err(|e| diagnose(e, &doing))?;
-    wait_politely(&mut connection, options.busy_timeout)?;
+    let in_a_hurry = wait_politely(&mut connection, options.busy_timeout)?;
     configure(&connection)?;
-    Ok(connection)
+    Ok((connection, in_a_hurry))
 }
 
+/// Set while a connection is not to wait for any lock.
+pub(crate) type InAHurry = Arc<AtomicBool>;
+
 /// Waits for locks by polling every 0.2 to 3 ms, and the more often the longer it has waited: see [`pause`].
-pub(crate) fn wait_politely(connection: &mut Connection, timeout: Duration) -> Result<()> {
+pub(crate) fn wait_politely(connection: &mut Connection, timeout: Duration) -> Result<InAHurry> {
+    let in_a_hurry = InAHurry::default();
+    let hurries = in_a_hurry.clone();
     let mut started = Instant::now();
     let mut state = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     connection
@@ -46,13 +54,14 @@ pub(crate) fn wait_politely(connection: &mut Connection, timeout: Duration) -> R
             state ^= state << 17;
             let waited = started.elapsed();
             let pause = pause(waited, timeout, state);
-            if waited + pause > timeout {
+            if waited + pause > timeout || hurries.load(Relaxed) {
                 return false;
             }
             std::thread::sleep(pause);
             true
         }))
-        .map_err(|e| diagnose(e, "configuring the ledger"))
+        .map_err(|e| diagnose(e, "configuring the ledger"))?;
+    Ok(in_a_hurry)
 }
 
 /// How long to wait before the next look at a lock.

@@ -6,18 +6,21 @@
 //! Durability: `synchronous=FULL`, so that what was acknowledged survives a loss of power.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::{Code, Context, Diagnosis, Result};
 use rusqlite::Connection;
 
-use crate::connection::{OpenOptions, configure, connect};
+use crate::connection::{InAHurry, OpenOptions, configure, connect};
 use crate::error::{diagnose, no_ledger};
+use crate::lock::{Held, Rank};
 use crate::transaction::{Snapshot, Transaction};
 use crate::{faults, migrate};
 
 /// An open ledger of the newest schema.
 pub struct Ledger {
     connection: Connection,
+    in_a_hurry: InAHurry,
     path: PathBuf,
 }
 
@@ -27,11 +30,11 @@ impl Ledger {
     /// Errors: `no_ledger`, `newer_schema`, `foreign_database`, `busy`, `corrupt`, `permission_denied`, `migration_failed`.
     pub fn open(path: &Path, options: OpenOptions, context: &Context) -> Result<Self> {
         require_file(path)?;
-        let mut connection = connect(path, options)?;
+        let (mut connection, in_a_hurry) = connect(path, options)?;
         if migrate::version_of(&connection, path)? != migrate::LATEST {
             migrate::bring_up_to_date(&mut connection, path, options, context.now())?;
         }
-        Ok(Self { connection, path: path.to_owned() })
+        Ok(Self { connection, in_a_hurry, path: path.to_owned() })
     }
 
     /// Opens the ledger at `path` as it is, to look at it: it is never migrated, and refuses to be written.
@@ -39,12 +42,12 @@ impl Ledger {
     /// `None` if it is of an older schema. Errors: as of [`Ledger::open`].
     pub fn open_to_look(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
         require_file(path)?;
-        let connection = connect(path, options)?;
+        let (connection, in_a_hurry) = connect(path, options)?;
         connection
             .execute_batch("PRAGMA query_only=ON")
             .map_err(|e| diagnose(e, "configuring the ledger"))?;
         let is_latest = migrate::version_of(&connection, path)? == migrate::LATEST;
-        Ok(is_latest.then(|| Self { connection, path: path.to_owned() }))
+        Ok(is_latest.then(|| Self { connection, in_a_hurry, path: path.to_owned() }))
     }
 
     /// A ledger in memory, for tests of the crates above.
@@ -53,7 +56,7 @@ impl Ledger {
             Connection::open_in_memory().map_err(|e| diagnose(e, "opening a ledger in memory"))?;
         configure(&connection)?;
         migrate::create_schema(&mut connection)?;
-        Ok(Self { connection, path: PathBuf::from(":memory:") })
+        Ok(Self { connection, in_a_hurry: InAHurry::default(), path: PathBuf::from(":memory:") })
     }
 
     /// The ledger's file.
@@ -75,6 +78,7 @@ impl Ledger {
     /// The closure may be run again by other back ends, so it has no effects outside the transaction.
     /// Errors: `busy` when other writers held the ledger past the timeout.
     pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
+        let _held = Held::new(Rank::Ledger);
         self.statement("BEGIN IMMEDIATE", "waiting for the ledger")?;
         match write(&Transaction::new(&self.connection)) {
             Ok(value) => match self.statement("COMMIT", "committing to the ledger") {
@@ -92,6 +96,14 @@ impl Ledger {
                 Err(error)
             }
         }
+    }
+
+    /// Runs `work` without waiting for other writers: a write that would have to wait is `busy` at once.
+    pub fn at_once<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = self.in_a_hurry.swap(true, Relaxed);
+        let result = work();
+        self.in_a_hurry.store(before, Relaxed);
+        result
     }
 
     /// Rebuilds the file and empties its log, so that nothing of what was overwritten is left in them.

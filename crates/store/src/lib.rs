@@ -14,6 +14,7 @@ mod git_index;
 pub mod health;
 mod ledger;
 mod locate;
+pub mod lock;
 mod migrate;
 pub mod reference;
 mod side;

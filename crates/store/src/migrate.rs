@@ -5,10 +5,10 @@
 //! start compares one integer and never runs the migrator. Before existing data is migrated, a consistent copy of
 //! the ledger (mode 0600) is laid beside it.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
 use refinery_core::traits::sync as refinery_sync;
@@ -18,6 +18,7 @@ use rusqlite::Connection;
 use crate::connection::{OpenOptions, connect, use_wal};
 use crate::error::{busy, diagnose, no_ledger};
 use crate::faults;
+use crate::lock::{FileLock, Mode, Rank};
 
 mod embedded {
     refinery::embed_migrations!("../../migrations/sqlite");
@@ -109,7 +110,7 @@ pub(crate) fn create(path: &Path, options: OpenOptions, now: Timestamp) -> Resul
         faults::statement("-- making the file");
         private_file(path).while_doing(|| format!("creating {}", path.display()))?;
     }
-    let mut connection = connect(path, options)?;
+    let (mut connection, _) = connect(path, options)?;
     if is_blank(&connection)? {
         use_wal(&connection, options.busy_timeout)?;
         create_schema(&mut connection)?;
@@ -243,27 +244,11 @@ fn copy(from: &Path, to: &Path, options: OpenOptions) -> rusqlite::Result<()> {
 /// The lock that one creating or migrating process holds; the operating system ends it with the process.
 ///
 /// Errors: `busy` when another one held it past the timeout.
-fn lock(path: &Path, timeout: Duration) -> Result<File> {
+fn lock(path: &Path, timeout: Duration) -> Result<FileLock> {
     let lock_path = sibling(path, ".lock");
     let doing = || format!("locking {}", lock_path.display());
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&lock_path)
-        .while_doing(doing)?;
-    let started = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if started.elapsed() < timeout => {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            Err(TryLockError::WouldBlock) => return Err(busy(&doing())),
-            Err(TryLockError::Error(e)) => return Err(e).while_doing(doing),
-        }
-    }
+    let taken = FileLock::take(&lock_path, Rank::Schema, Mode::Exclusive, timeout).while_doing(doing)?;
+    taken.ok_or_else(|| busy(&doing()))
 }
 
 fn sibling(path: &Path, suffix: &str) -> PathBuf {

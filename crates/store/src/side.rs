@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::connection::{OpenOptions, configure, use_wal, wait_politely};
 use crate::error::diagnose;
 use crate::faults;
+use crate::lock::{Held, Rank};
 use crate::transaction::{Snapshot, Transaction};
 
 /// What a side database is made of.
@@ -99,6 +100,7 @@ impl Side {
         self.connection
             .execute_batch(&format!("PRAGMA synchronous={synchronous}"))
             .map_err(|e| diagnose(e, "configuring the object store"))?;
+        let _held = Held::new(Rank::Content);
         self.execute("BEGIN IMMEDIATE")?;
         let result = write(&Transaction::new(&self.connection)).and_then(|value| {
             self.execute("COMMIT")?;

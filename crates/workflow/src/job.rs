@@ -49,7 +49,14 @@ impl Flow<'_> {
             (None, false) => self.shoot(at, format!("before the step {}", step.id))?,
             _ => None,
         };
-        let _lock = lock::store(self.workspace.objects.path(), Mode::Shared, self.settings.busy_timeout)?;
+        // A shot holds the store already. Asked for twice, it would be waited for by its own holder, behind a sweep that waits
+        // for this very process.
+        let _lock = match &shot {
+            Some(_) => None,
+            None => {
+                Some(lock::store(self.workspace.objects.path(), Mode::Shared, self.settings.busy_timeout)?)
+            }
+        };
         let kept = self.open_compensation(old.as_ref())?;
         let action = match (&step.compensate, &kept) {
             (Some(declared), None) => Some(self.action(declared)?),

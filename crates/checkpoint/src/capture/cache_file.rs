@@ -1,35 +1,45 @@
-//! The stat caches' files: read whole, gone on after in place, replaced when they are sparse.
+//! The stat caches' files: read whole, continued in place, replaced when they are sparse.
 //!
-//! Who goes on after a file holds its lock alone, who reads it shares it. Nothing waits for the disk: what a loss of power
-//! tears is seen, and read from the tree again.
+//! Who continues a file holds its lock alone, who reads it shares it ([`crate::lock`]). Nothing waits for the disk: what a
+//! loss of power tears is seen, and read from the tree again.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ic_base::{Diagnose, Result};
 use ic_events::Hash;
+use ic_store::lock::{FileLock, Held, Mode, Rank, wait};
 
 use super::cache::{Cache, Key, Update};
-use super::root_key;
+use super::{ROOT_KEY, root_key};
 use crate::objects::Objects;
+use crate::scratch::Scratch;
 
-/// The stat cache's file, and a new one that will take its place.
+/// The stat cache's file, and room for one that will take its place.
 pub(super) struct CacheFile {
     path: PathBuf,
-    /// Where it lies, and where copies may be made.
-    pub(super) directory: PathBuf,
-    next: tempfile::NamedTempFile,
+    /// Where copies may be made.
+    pub(super) scratch: Scratch,
+    /// Made when the capture begins: its times are the file system's clock.
+    next: File,
+    patience: Duration,
 }
+
+/// The name of the next stat cache among the copies.
+const NEXT: &str = "cache";
 
 impl CacheFile {
     pub(super) fn new(objects: &Objects, root: &Path) -> Result<Self> {
-        let directory = cache_directory(objects.path())?;
-        let doing = || format!("using the stat cache in {}", directory.display());
-        let next = tempfile::NamedTempFile::new_in(&directory).while_doing(doing)?;
-        let path = directory.join(root_key(root));
-        Ok(Self { path, directory, next })
+        let scratch = Scratch::new(objects.path())?;
+        let next = scratch.path().join(NEXT);
+        let doing = || format!("writing {}", next.display());
+        let next = File::options().create_new(true).write(true).mode(0o600).open(&next).while_doing(doing)?;
+        let path = cache_directory(objects.path())?.join(root_key(root));
+        Ok(Self { path, scratch, next, patience: objects.patience() })
     }
 
     /// Where git's settings of ignore rules are kept for this root.
@@ -39,37 +49,46 @@ impl CacheFile {
     }
 
     /// The last cache, if it can be believed: whole, and about content that the store still has.
+    ///
+    /// None either while another process keeps it locked past the timeout: the tree is read again, which takes longer.
     pub(super) fn load(&self, objects: &Objects) -> Option<Cache> {
-        read(&self.path, objects)
+        let _held = Held::new(Rank::Cache);
+        let file = File::open(&self.path).ok()?;
+        wait(&file, Mode::Shared, self.patience).ok()?.then_some(())?;
+        read(file, objects)
     }
 
     /// The moment at which the capture began, by the clock of the file system, in nanoseconds.
     pub(super) fn moment(&self) -> Result<i64> {
-        let stat = rustix::fs::fstat(self.next.as_file()).map_err(io::Error::from);
+        let stat = rustix::fs::fstat(&self.next).map_err(io::Error::from);
         stat.map(|stat| Key::of(&stat).mtime).while_doing(|| "reading the file system's clock".to_owned())
     }
 
-    /// Writes what becomes of the file. Where somebody else went on after it meanwhile, what they saw is as good.
-    pub(super) fn save(mut self, update: &Update) -> Result<()> {
+    /// Writes what becomes of the file. Where another capture continued it meanwhile, what that one saw is as good.
+    pub(super) fn save(self, update: &Update) -> Result<()> {
         let doing = || format!("writing the stat cache {}", self.path.display());
         match update {
             Update::Whole(bytes) => {
-                self.next.write_all(bytes).while_doing(doing)?;
-                self.next.persist(&self.path).map_err(|e| e.error).while_doing(doing).map(|_: File| ())
+                self.next.write_all_at(bytes, 0).while_doing(doing)?;
+                std::fs::rename(self.scratch.path().join(NEXT), &self.path).while_doing(doing)
             }
             Update::After { before, records, header } => {
-                go_on(&self.path, before, records, header).while_doing(doing)
+                append(&self.path, self.patience, before, records, header).while_doing(doing)
             }
         }
     }
 }
 
-fn go_on(path: &Path, before: &[u8], records: &[u8], header: &[u8]) -> io::Result<()> {
+fn append(path: &Path, patience: Duration, before: &[u8], records: &[u8], header: &[u8]) -> io::Result<()> {
+    let held = Held::new(Rank::Cache);
     let file = match File::options().read(true).write(true).open(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
     };
-    file.lock()?;
+    // The next capture does without what this one saw, and reads it again.
+    if !wait(&file, Mode::Exclusive, patience)? {
+        return Ok(());
+    }
     let mut now = vec![0; before.len()];
     file.read_exact_at(&mut now, 0)?;
     if now != before {
@@ -77,13 +96,13 @@ fn go_on(path: &Path, before: &[u8], records: &[u8], header: &[u8]) -> io::Resul
     }
     // The header last: until then the file is what it was.
     file.write_all_at(records, Cache::length_in(before))?;
-    file.write_all_at(header, 0)
+    file.write_all_at(header, 0)?;
+    drop(FileLock::of(file, held));
+    Ok(())
 }
 
 /// A cache that can be believed: whole, and about content that the store still has.
-fn read(path: &Path, objects: &Objects) -> Option<Cache> {
-    let mut file = File::open(path).ok()?;
-    file.lock_shared().ok()?;
+fn read(mut file: File, objects: &Objects) -> Option<Cache> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
     let cache = Cache::parse(bytes)?;
@@ -92,26 +111,31 @@ fn read(path: &Path, objects: &Objects) -> Option<Cache> {
 }
 
 /// The trees that stat caches stand for: a capture may name them again without reading them.
+///
+/// The caller holds the store's lock alone. Who uses a cache holds it shared, so no file needs to be locked here: waiting
+/// for one would be waiting for a root, while every capture waits for the store.
 pub fn cached_trees(objects: &Objects) -> Vec<Hash> {
-    let entries = std::fs::read_dir(objects.path().with_extension("cache")).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| {
-            let cache = read(&entry.path(), objects)?;
-            cache.record(cache.header().root).map(|root| root.record.hash)
-        })
-        .collect()
+    let tree = |path: PathBuf| {
+        let cache = read(File::open(path).ok()?, objects)?;
+        cache.record(cache.header().root).map(|root| root.record.hash)
+    };
+    caches(objects).filter_map(tree).collect()
 }
 
-/// Forgets what captures saw: the next ones read everything again.
+/// Forgets what captures saw: the next ones read everything again. The caller holds the store's lock alone.
 pub fn forget_caches(objects: &Objects) -> Result<()> {
-    for entry in std::fs::read_dir(objects.path().with_extension("cache")).into_iter().flatten().flatten() {
-        let path = entry.path();
-        // Locks have an ending, caches have none.
-        if path.extension().is_none() {
-            std::fs::remove_file(&path).while_doing(|| format!("removing {}", path.display()))?;
-        }
-    }
-    Ok(())
+    caches(objects).try_for_each(|path| {
+        std::fs::remove_file(&path).while_doing(|| format!("removing {}", path.display()))
+    })
+}
+
+/// The files of stat caches. Locks, and copies of captures, lie beside them.
+fn caches(objects: &Objects) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(objects.path().with_extension("cache")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().map(OsStrExt::as_bytes).unwrap_or_default();
+        name.len() == ROOT_KEY && name.iter().all(u8::is_ascii_hexdigit)
+    })
 }
 
 /// The directory beside the object store for what belongs to roots: stat caches and locks.

@@ -5,7 +5,6 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_events::Hash;
@@ -20,9 +19,6 @@ use crate::objects::Writer;
 
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: usize = 4;
-
-/// How long a database's writer is waited for.
-const DATABASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A file's content as it was kept.
 #[derive(Debug, Clone, Copy)]
@@ -106,7 +102,7 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
         let mut source = Source { file: &file, failed: None };
         let read = || writer.put_reader(&mut source);
         let kept = if may_be_written {
-            match while_nobody_writes(subject.path, DATABASE_TIMEOUT, read) {
+            match while_nobody_writes(subject.path, writer.patience(), read) {
                 Some(kept) => kept,
                 None => return keep_copy(writer, subject, &before),
             }
@@ -141,7 +137,7 @@ fn keep_copy(writer: &Writer<'_>, subject: &Subject<'_>, key: &Key) -> Result<Ou
     shared.push("-shm");
     let is_live = Path::new(&shared).exists();
     let copied = if is_live {
-        copy_database(subject.path, &copy, DATABASE_TIMEOUT)
+        copy_database(subject.path, &copy, writer.patience())
     } else {
         recover_copy(subject.path, &copy)
     };

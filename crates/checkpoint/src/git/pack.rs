@@ -10,6 +10,7 @@ use ic_store::path_bytes;
 use super::program::Git;
 use super::{GitState, Pack};
 use crate::objects::{Objects, Writer};
+use crate::scratch::Scratch;
 
 /// How many commits before the first checkpoint are kept, so that amending one of them loses nothing.
 const EARLIER_COMMITS: usize = 50;
@@ -237,7 +238,7 @@ pub(super) fn with_objects<T>(
         return then(git);
     }
     let doing = || "making room for objects".to_owned();
-    let place = tempfile::tempdir().while_doing(doing)?;
+    let place = Scratch::new(objects.path())?;
     let info = place.path().join("info");
     std::fs::create_dir(&info).while_doing(doing)?;
     let own = std::path::absolute(common_dir.join("objects")).while_doing(doing)?;

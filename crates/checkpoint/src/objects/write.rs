@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ic_base::{Diagnose, Result, Timestamp};
 use ic_events::Hash;
@@ -79,6 +80,11 @@ impl Objects {
 }
 
 impl Writer<'_> {
+    /// How long locks are waited for.
+    pub(crate) fn patience(&self) -> Duration {
+        self.objects.patience()
+    }
+
     /// Adds a small object: at most [`PIECE`] bytes.
     pub(crate) fn put_small(&self, bytes: &[u8]) -> Result<Hash> {
         self.put(&self.contents, hash_of(bytes), Form::Whole, bytes)

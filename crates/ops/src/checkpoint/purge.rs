@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
-use ic_base::{CheckpointId, Result};
+use ic_base::{CheckpointId, Result, shell_word};
 use ic_checkpoint::git::{self, GitState, Left};
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::record::{self, Checkpoint};
-use ic_checkpoint::{capture, diff, retention};
+use ic_checkpoint::{capture, diff, retention, scratch};
 use ic_events::{EventType, Hash, NewEvent};
 use serde_json::json;
 
@@ -154,15 +154,17 @@ impl Workspace<'_> {
     fn clear(&self, gone: &HashSet<Hash>) -> Result<(u64, Vec<Left>)> {
         let mut left = Vec::new();
         let live = self.named(&self.kernel.read(record::all_kept)?)?;
-        // Where the file still stands, the next checkpoint keeps it again: what cannot be saved could not be changed.
-        if let Err(error) = capture::forget_caches(&self.objects) {
+        // Where the file still stands, the next checkpoint keeps it again: what cannot be saved could not be changed. The
+        // caches go first: if one cannot, nothing was taken out, and none ever names content that is gone.
+        capture::forget_caches(&self.objects)?;
+        // Killed captures left copies, perhaps of this very content. One that stays is named, and stops nothing.
+        for (path, error) in scratch::clear_alone(self.objects.path()).failed {
             left.push(Left {
                 place: "copies",
                 message: format!(
-                    "copies that a capture left beside the store may have it: {}",
-                    error.message()
+                    "a copy that a killed capture left may have it, and cannot be removed: {error}"
                 ),
-                command: format!("ls -la {}", self.objects.path().with_extension("cache").display()),
+                command: format!("rm -r {}", shell_word(&path.display().to_string())),
             });
         }
         let (objects, is_clear) = self.objects.purge_all_but(gone, &live)?;

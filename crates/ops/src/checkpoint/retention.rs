@@ -11,7 +11,7 @@ use ic_checkpoint::objects::Swept;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal::{self, Progress, Restore};
 use ic_checkpoint::retention::{self, Damage, Policy};
-use ic_checkpoint::{capture, git};
+use ic_checkpoint::{capture, git, scratch};
 use ic_events::{Hash, parse_hex};
 use ic_runtrack::artifact;
 use ic_saga::compensation;
@@ -77,6 +77,7 @@ impl Retention {
 
 /// Gives up the checkpoints that the policy does not keep, and the space that nothing needs any more.
 pub fn prune(workspace: &Workspace<'_>, request: &Request) -> Result<Pruned> {
+    let live = if request.dry_run { HashSet::new() } else { workspace.mark_ahead(request)? };
     let _lock = workspace.lock_store(request.dry_run)?;
     let now = workspace.kernel.context.now();
     let (all, pinned) =
@@ -87,7 +88,7 @@ pub fn prune(workspace: &Workspace<'_>, request: &Request) -> Result<Pruned> {
     if request.dry_run {
         return Ok(Pruned { dry_run: true, checkpoints: chosen, kept, swept: Swept::default() });
     }
-    let swept = workspace.give_up(&chosen, "retention", request.grace)?;
+    let swept = workspace.give_up((&chosen, "retention"), request.grace, live)?;
     Ok(Pruned { dry_run: false, checkpoints: chosen, kept, swept })
 }
 
@@ -110,7 +111,7 @@ pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: D
         .hint("finish or cancel the run first, or give --force")
         .detail("checkpoint_id", checkpoint.id.as_str()));
     }
-    let swept = workspace.give_up(std::slice::from_ref(&checkpoint), "deleted", grace)?;
+    let swept = workspace.give_up((std::slice::from_ref(&checkpoint), "deleted"), grace, HashSet::new())?;
     Ok(Pruned { dry_run: false, checkpoints: vec![checkpoint], kept: all.len() - 1, swept })
 }
 
@@ -125,10 +126,12 @@ pub fn verify(workspace: &Workspace<'_>, read_data: bool) -> Result<Verified> {
 
 /// Applies the configured retention after an automatic checkpoint is committed; what goes wrong is a warning.
 pub(crate) fn tidy(kernel: &Kernel, settings: &Settings, project_dir: &std::path::Path) -> Option<Warning> {
-    // Whoever captures now comes first: there will be another time.
+    // Whoever captures or writes now comes first: there will be another time.
     let settings = Settings { busy_timeout: Duration::ZERO, ..settings.clone() };
-    let tidied = Workspace::open(kernel, super::root_of(project_dir), &settings)
-        .and_then(|workspace| prune_sometimes(&workspace, &settings.retention));
+    let tidied = kernel.ledger.at_once(|| {
+        Workspace::open(kernel, super::root_of(project_dir), &settings)
+            .and_then(|workspace| prune_sometimes(&workspace, &settings.retention))
+    });
     match tidied {
         Err(error) if error.code() != Code::Busy => Some(Warning {
             code: "retention_failed",
@@ -201,8 +204,36 @@ impl Workspace<'_> {
         lock::store(self.objects.path(), mode, self.settings.busy_timeout)
     }
 
-    /// Marks checkpoints as given up and sweeps what nothing names any more.
-    fn give_up(&self, chosen: &[Checkpoint], reason: &str, grace: Duration) -> Result<Swept> {
+    /// Every object that the checkpoints need which the policy keeps, read while others capture.
+    ///
+    /// Reading whole trees takes long, and the store is held alone only for what is left to do then: what was added since.
+    /// What is marked here and needed by nothing any more is found by the next sweep.
+    fn mark_ahead(&self, request: &Request) -> Result<HashSet<Hash>> {
+        let mut live = HashSet::new();
+        // Who does not wait would read all of it for nothing whenever the store is in use.
+        if !self.settings.busy_timeout.is_zero() {
+            let _lock = lock::store(self.objects.path(), Mode::Shared, self.settings.busy_timeout)?;
+            let (mut all, pinned) =
+                self.kernel.read(|snapshot| Ok((record::all_kept(snapshot)?, pinned(snapshot)?)))?;
+            let now = self.kernel.context.now();
+            let goes = retention::given_up(&all, request.policy, now, &pinned);
+            let goes: HashSet<CheckpointId> = goes.into_iter().map(|one| one.id.clone()).collect();
+            all.retain(|checkpoint| !goes.contains(&checkpoint.id));
+            retention::mark(&self.objects, &all, &mut live)?;
+        }
+        Ok(live)
+    }
+
+    /// Marks checkpoints as given up and sweeps what nothing names any more; `live` is what is known to be needed. The
+    /// caller holds the store's lock alone.
+    fn give_up(
+        &self,
+        (chosen, reason): (&[Checkpoint], &str),
+        grace: Duration,
+        mut live: HashSet<Hash>,
+    ) -> Result<Swept> {
+        // The first thing: on a full disk it makes the room that the rest needs.
+        let copies = scratch::clear_alone(self.objects.path());
         let left = self.kernel.write(|tx, now| {
             for checkpoint in chosen {
                 // The one before it in this very list may have changed whom it follows.
@@ -212,13 +243,15 @@ impl Workspace<'_> {
             record::all_kept(tx)
         })?;
         self.forget_refs(&left)?;
-        let mut live = self.named(&left)?;
+        self.mark_named(&left, &mut live)?;
         for tree in capture::cached_trees(&self.objects) {
             retention::mark_tree(&self.objects, &tree, &mut live)?;
         }
         let grace = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
         let before = Timestamp(self.kernel.context.now().millis().saturating_sub(grace));
-        self.objects.sweep(&live, before)
+        let mut swept = self.objects.sweep(&live, before)?;
+        swept.bytes += copies.bytes;
+        Ok(swept)
     }
 
     /// Removes the refs below `refs/ic/` of restores and rewinds whose safety checkpoint is not kept any more: nothing undoes them.
@@ -250,7 +283,13 @@ impl Workspace<'_> {
     /// Every object that the ledger names: by these checkpoints, by plans of restores, artifacts and compensations.
     pub(super) fn named(&self, checkpoints: &[Checkpoint]) -> Result<HashSet<Hash>> {
         let mut live = HashSet::new();
-        retention::mark(&self.objects, checkpoints, &mut live)?;
+        self.mark_named(checkpoints, &mut live)?;
+        Ok(live)
+    }
+
+    /// As [`Workspace::named`], added to what is known to be needed.
+    fn mark_named(&self, checkpoints: &[Checkpoint], live: &mut HashSet<Hash>) -> Result<()> {
+        retention::mark(&self.objects, checkpoints, live)?;
         let named = self.kernel.read(|snapshot| {
             let plans = journal::all(snapshot)?.into_iter().map(|restore| restore.plan);
             let artifacts = artifact::content_hashes(snapshot)?;
@@ -259,8 +298,8 @@ impl Workspace<'_> {
             Ok(plans.chain(artifacts).chain(files).collect::<Vec<Hash>>())
         })?;
         for hash in named {
-            retention::mark_one(&self.objects, &hash, &mut live)?;
+            retention::mark_one(&self.objects, &hash, live)?;
         }
-        Ok(live)
+        Ok(())
     }
 }

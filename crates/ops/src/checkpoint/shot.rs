@@ -12,6 +12,7 @@ use ic_checkpoint::git;
 use ic_checkpoint::lock::{self, Lock, Mode};
 use ic_checkpoint::manifest::{Changed, Manifest, PathText, Skipped};
 use ic_checkpoint::record::{self, Checkpoint, Kind, Link, NewCheckpoint};
+use ic_checkpoint::scratch;
 use ic_store::Transaction;
 
 use super::auto::Occasion;
@@ -83,6 +84,9 @@ impl Workspace<'_> {
     /// Waits for its turn: `root` says how the root is held. Errors: `busy`.
     pub(crate) fn lock(&self, root: Mode) -> Result<Held> {
         let timeout = self.settings.busy_timeout;
+        // A capture that was killed left whole copies of databases. They are private, and large: the next call removes
+        // them, before it holds a lock that removing them might wait for. What fails here `prune` tries again, and says so.
+        scratch::clear(self.objects.path());
         Ok(Held {
             _root: lock::root(self.objects.path(), &self.root, root, timeout)?,
             _store: lock::store(self.objects.path(), Mode::Shared, timeout)?,

@@ -1,19 +1,14 @@
 //! The lock of a state database, and the directory of what rewinds keep.
 
-use std::fs::{DirBuilder, File, TryLockError};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_store::lock::{FileLock, Held, Mode, Rank, wait};
 use ic_store::path_bytes;
 use sha2::{Digest, Sha256};
-
-/// A lock that is held until it is dropped, or its process dies.
-#[derive(Debug)]
-pub(crate) struct Lock {
-    _file: File,
-}
 
 /// The directory beside the ledger that has archives, logs and locks. It is made if it is not there.
 pub(crate) fn directory(store: &Path) -> Result<PathBuf> {
@@ -27,30 +22,26 @@ pub(crate) fn directory(store: &Path) -> Result<PathBuf> {
 }
 
 /// Keeps every other rewind of this database waiting. Errors: `busy` past the timeout.
-pub(crate) fn database(store: &Path, database: &Path, timeout: Duration) -> Result<Lock> {
+pub(crate) fn database(store: &Path, database: &Path, timeout: Duration) -> Result<FileLock> {
     let path = directory(store)?.join(name_of(database));
-    let doing = || format!("locking {}", path.display());
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&path)
-        .while_doing(doing)?;
-    wait(|| file.try_lock(), (&path, database), timeout)?;
-    Ok(Lock { _file: file })
+    FileLock::take(&path, Rank::Database, Mode::Exclusive, timeout)
+        .while_doing(|| format!("locking {}", path.display()))?
+        .ok_or_else(|| under_way(database))
 }
 
 /// Whether the lock of a database could be taken, waiting as [`database`] does; nothing is made or kept. Errors: `busy`.
 pub(crate) fn require_free(store: &Path, database: &Path, timeout: Duration) -> Result<()> {
     let path = store.join("rewinds").join(name_of(database));
+    let doing = || format!("looking at {}", path.display());
+    let _held = Held::new(Rank::Database);
     let file = match File::open(&path) {
         // Nobody ever locked it.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        file => file.while_doing(|| format!("looking at {}", path.display()))?,
+        file => file.while_doing(doing)?,
     };
     // Shared: two looks are no hindrance to each other.
-    wait(|| file.try_lock_shared(), (&path, database), timeout)
+    let is_free = wait(&file, Mode::Shared, timeout).while_doing(doing)?;
+    if is_free { Ok(()) } else { Err(under_way(database)) }
 }
 
 fn name_of(database: &Path) -> String {
@@ -58,31 +49,10 @@ fn name_of(database: &Path) -> String {
     format!("{}.lock", &name[..16])
 }
 
-fn wait(
-    lock: impl Fn() -> std::result::Result<(), TryLockError>,
-    (path, database): (&Path, &Path),
-    timeout: Duration,
-) -> Result<()> {
-    let started = Instant::now();
-    loop {
-        match lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if started.elapsed() < timeout => {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            Err(TryLockError::WouldBlock) => {
-                return Err(Diagnosis::new(
-                    Code::Busy,
-                    format!(
-                        "Another rewind of {} is under way, and did not end in time.",
-                        database.display()
-                    ),
-                )
-                .hint("see: ic rewind status; or give --busy-timeout more time"));
-            }
-            Err(TryLockError::Error(e)) => {
-                return Err(e).while_doing(|| format!("locking {}", path.display()));
-            }
-        }
-    }
+fn under_way(database: &Path) -> Diagnosis {
+    Diagnosis::new(
+        Code::Busy,
+        format!("Another rewind of {} is under way, and did not end in time.", database.display()),
+    )
+    .hint("see: ic rewind status; or give --busy-timeout more time")
 }

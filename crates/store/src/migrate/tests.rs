@@ -162,7 +162,8 @@ fn a_failing_migration_changes_nothing() {
 fn whoever_holds_the_lock_is_waited_for_no_longer_than_asked() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ic.db");
-    let held = super::lock(&path, std::time::Duration::ZERO).unwrap();
+    let held = crate::lock::open(&super::sibling(&path, ".lock")).unwrap();
+    held.lock().unwrap();
     let options = OpenOptions { busy_timeout: std::time::Duration::from_millis(50) };
     assert_eq!(create(&path, options, NOW).unwrap_err().code(), Code::Busy);
     drop(held);

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use ic_base::Result;
+use ic_ops::checkpoint;
 use ic_store::health;
 
 use crate::exit::Exit;
@@ -12,7 +13,7 @@ use crate::session::Session;
 /// Check that the ledger is sound and can go on being so.
 ///
 /// Integrity of the file, foreign keys, schema, journal mode, file system, permissions, disk space. Exit 2 when something
-/// is wrong. The chain of events has its own check: ic events verify.
+/// is wrong. What killed captures and restores left is named too, with what ends it. The chain of events has its own check: ic events verify.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic health
@@ -23,7 +24,8 @@ impl Health {
     #[allow(clippy::unused_self, reason = "verbs share one shape")]
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let checks = health::examine(&kernel.ledger)?;
+        let mut checks = health::examine(&kernel.ledger)?;
+        checks.extend(checkpoint::health::examine(&kernel)?);
         let ok = checks.iter().all(|check| check.ok);
         let record = HealthJson {
             ok,
