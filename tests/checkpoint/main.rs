@@ -15,6 +15,7 @@ mod kill;
 mod leftovers;
 mod locks;
 mod logs;
+mod mapped;
 mod outside;
 mod refs;
 mod said;

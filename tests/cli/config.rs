@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Project, assert_shape};
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "rollback.enabled",
     "rollback.checkpointing.auto",
     "rollback.checkpointing.include-git",
@@ -15,6 +15,7 @@ const KEYS: [&str; 17] = [
     "rollback.checkpointing.max-files",
     "rollback.checkpointing.include-ignored",
     "rollback.checkpointing.include-secrets",
+    "rollback.checkpointing.flush",
     "rollback.retention.max-age",
     "rollback.retention.keep-last",
     "rollback.retention.keep-manual",

@@ -10,6 +10,7 @@ mod compare;
 mod file;
 mod found;
 mod look;
+mod mapped;
 mod pool;
 mod rules;
 mod sources;
@@ -30,6 +31,7 @@ use rustix::fs::{Mode, OFlags, open};
 #[cfg(fuzzing)]
 pub use cache::fuzz;
 pub use cache_file::{cached_trees, forget_caches};
+pub use mapped::Flush;
 pub use rules::RuleOptions;
 
 use self::cache::{Cache, Header, Update};
@@ -49,6 +51,8 @@ pub struct Options {
     pub max_file_size: u64,
     /// More files are refused.
     pub max_files: u64,
+    /// How stores through memory maps are noticed.
+    pub flush: Flush,
     /// Only these paths, what is below them and what they lie in can have changed since the last capture of this root, as
     /// its caller knows; `None`: anything.
     pub touched: Option<BTreeSet<Vec<u8>>>,
@@ -151,7 +155,7 @@ pub fn capture_with(
     progress: &Progress,
 ) -> Result<(Captured, Seen)> {
     let git = ic_store::git_dirs(root);
-    let space = CacheFile::new(objects, root)?;
+    let space = CacheFile::new(objects, root, options.flush)?;
     let cache = space.load(objects);
     let old = cache.as_ref().map(Cache::header).unwrap_or_default();
     let now = space.moment()?;
@@ -165,6 +169,8 @@ pub fn capture_with(
     let directory = open_root(root)?;
     // What is written anew is all that is left then.
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
+    let maps = directory.try_clone().map(|root| mapped::Maps::new(root, options.flush));
+    let maps = maps.while_doing(|| format!("reading {}", root.display()))?;
     let walk = walk::Walk::new(&walk::Inputs {
         root,
         writer,
@@ -177,6 +183,7 @@ pub fn capture_with(
         now,
         index_is_same,
         space: space.scratch.path(),
+        maps: &maps,
     });
     let root_record = walk.root(directory, old.root)?;
     let (found, is_changed) = walk.finish();

@@ -115,6 +115,7 @@ impl<'k> Workspace<'k> {
             },
             max_file_size: self.settings.checkpointing.max_file_size,
             max_files: self.settings.checkpointing.max_files,
+            flush: self.settings.checkpointing.flush,
             touched: None,
             store: ledger.parent().unwrap_or(Path::new("/")).to_owned(),
             ledger: ledger.to_owned(),

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::{Diagnose, Diagnosis, Result};
+use ic_checkpoint::capture::Flush;
 use serde_json::{Value, json};
 
 use crate::Kernel;
@@ -60,6 +61,8 @@ pub struct Checkpointing {
     pub include_ignored: Vec<String>,
     /// Patterns of likely secrets that are captured all the same.
     pub include_secrets: Vec<String>,
+    /// How stores through memory maps are noticed.
+    pub flush: Flush,
 }
 
 /// How long checkpoints are kept.
@@ -95,6 +98,7 @@ impl Default for Config {
                 max_files: 1_000_000,
                 include_ignored: Vec::new(),
                 include_secrets: Vec::new(),
+                flush: Flush::Auto,
             },
             retention: Retention {
                 max_age: Duration::from_hours(168),
@@ -128,6 +132,8 @@ pub struct Setting {
     pub value: Value,
     /// Whether the file sets it.
     pub from_file: bool,
+    /// What it does not do, where that may surprise.
+    pub note: Option<&'static str>,
 }
 
 /// The root that holds a project's directory, where its configuration is: the top of its git work tree; without git the caller's
@@ -198,6 +204,7 @@ impl Loaded {
             ("rollback.checkpointing.max-files", json!(c.max_files)),
             ("rollback.checkpointing.include-ignored", json!(c.include_ignored)),
             ("rollback.checkpointing.include-secrets", json!(c.include_secrets)),
+            ("rollback.checkpointing.flush", json!(c.flush.as_str())),
             ("rollback.retention.max-age", json!(units::written(r.max_age))),
             ("rollback.retention.keep-last", json!(r.keep_last)),
             ("rollback.retention.keep-manual", json!(r.keep_manual)),
@@ -207,8 +214,20 @@ impl Loaded {
         ];
         all.into_iter()
             .chain(Rewinding::settings(rewind.as_ref()))
-            .map(|(key, value)| Setting { key, value, from_file: self.set.contains(key) })
+            .map(|(key, value)| {
+                let note = (key == "rollback.checkpointing.flush").then(|| unseen(c.flush));
+                Setting { key, value, from_file: self.set.contains(key), note }
+            })
             .collect()
+    }
+}
+
+/// The stores through memory maps that a checkpoint may miss.
+fn unseen(flush: Flush) -> &'static str {
+    match flush {
+        Flush::Auto => "misses what processes store through memory maps that /proc does not show",
+        Flush::Always => "misses on tmpfs what processes store through memory maps that /proc does not show",
+        Flush::Never => "misses what processes store through memory maps",
     }
 }
 

@@ -13,9 +13,11 @@ use std::time::Duration;
 use ic_base::{Diagnose, Result};
 use ic_events::Hash;
 use ic_store::lock::{FileLock, Held, Mode, Rank, wait};
+use ic_store::path_bytes;
+use ic_store::path_from_bytes;
 
 use super::cache::{Cache, Key, Update};
-use super::{ROOT_KEY, root_key};
+use super::{Flush, ROOT_KEY, root_key};
 use crate::objects::Objects;
 use crate::scratch::Scratch;
 
@@ -33,12 +35,17 @@ pub(super) struct CacheFile {
 const NEXT: &str = "cache";
 
 impl CacheFile {
-    pub(super) fn new(objects: &Objects, root: &Path) -> Result<Self> {
+    pub(super) fn new(objects: &Objects, root: &Path, flush: Flush) -> Result<Self> {
         let scratch = Scratch::new(objects.path())?;
         let next = scratch.path().join(NEXT);
         let doing = || format!("writing {}", next.display());
         let next = File::options().create_new(true).write(true).mode(0o600).open(&next).while_doing(doing)?;
-        let path = cache_directory(objects.path())?.join(root_key(root));
+        // What was trusted without a look at memory maps is not believed where they are looked at.
+        let key = match flush {
+            Flush::Never => root_key(&path_from_bytes(&[path_bytes(root), b"\0never"].concat())),
+            Flush::Auto | Flush::Always => root_key(root),
+        };
+        let path = cache_directory(objects.path())?.join(key);
         Ok(Self { path, scratch, next, patience: objects.patience() })
     }
 

@@ -147,6 +147,8 @@ impl Walk<'_> {
         let path = self.root.join(path_from_bytes(&place.path)).join(path_from_bytes(name));
         let subject =
             Subject { directory: place.fd.as_fd(), name, path: &path, now: self.now, space: self.space, way };
+        // Before it is read: a map that is made from now on leaves its trace.
+        self.maps.look();
         let kept = match file::keep(self.writer, &subject)? {
             Outcome::Gone => return Ok(None),
             Outcome::Unreadable => return Ok(Some(passed(Reason::Unreadable))),
@@ -158,7 +160,7 @@ impl Walk<'_> {
         self.progress.read.fetch_add(kept.size, Relaxed);
         let stored = kept.key.unwrap_or(*key);
         let key = Key { mode: stored.mode & !0o7777 | kept.mode, ..stored };
-        let trusted = kept.key.is_some_and(|key| key.is_settled(self.now));
+        let trusted = kept.key.is_some_and(|key| key.is_settled(self.now) && !self.maps.has(&key));
         Ok(Some((Seen::File { key, hash: kept.hash, size: kept.size }, trusted)))
     }
 }

@@ -148,7 +148,9 @@ impl Looker<'_, '_> {
             }
         }
         match old {
-            Some(Line { seen: seen @ Seen::File { key: known, .. }, trusted: true, .. }) if *known == key => {
+            Some(Line { seen: seen @ Seen::File { key: known, .. }, trusted: true, .. })
+                if *known == key && !self.walk.maps.may_hide_changes(&key) =>
+            {
                 Todo::Nothing(*seen, true)
             }
             _ => Todo::Read(key),

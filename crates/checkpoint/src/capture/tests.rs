@@ -4,7 +4,7 @@ use std::path::Path;
 use ic_base::Timestamp;
 use ic_store::OpenOptions;
 
-use super::{Captured, Options, Progress, RuleOptions, capture};
+use super::{Captured, Flush, Options, Progress, RuleOptions, capture};
 use crate::objects::Objects;
 
 struct Project {
@@ -24,6 +24,7 @@ impl Project {
             rules: RuleOptions::default(),
             max_file_size: 10_000_000,
             max_files: 1_000_000,
+            flush: Flush::Auto,
             touched: None,
             ledger: store.join("ic.db"),
             store,

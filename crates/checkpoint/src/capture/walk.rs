@@ -18,6 +18,7 @@ use super::carry::HELD;
 use super::file;
 use super::found::{Found, leave};
 use super::look::{IGNORE_FILE, Looker, ignore_file, is_ours, own_files};
+use super::mapped::Maps;
 use super::rules::{Level, Rules};
 use super::{Options, Progress, pool};
 use crate::objects::{Objects, Writer};
@@ -41,6 +42,8 @@ pub(crate) struct Walk<'w> {
     pub(crate) index_is_same: bool,
     /// A directory for copies of databases.
     pub(crate) space: &'w Path,
+    /// What processes have mapped.
+    pub(crate) maps: &'w Maps,
     pub(crate) own: HashSet<(u64, u64)>,
     found: Mutex<Found>,
     is_changed: AtomicBool,
@@ -95,6 +98,7 @@ pub(crate) struct Inputs<'w> {
     pub(crate) now: i64,
     pub(crate) index_is_same: bool,
     pub(crate) space: &'w Path,
+    pub(crate) maps: &'w Maps,
 }
 
 impl<'w> Walk<'w> {
@@ -111,6 +115,7 @@ impl<'w> Walk<'w> {
             now: inputs.now,
             index_is_same: inputs.index_is_same,
             space: inputs.space,
+            maps: inputs.maps,
             own: own_files(inputs.root, inputs.options, inputs.objects),
             found: Mutex::new(Found::new(inputs.base)),
             is_changed: AtomicBool::new(inputs.cache.is_none()),
@@ -230,6 +235,9 @@ impl<'w> Walk<'w> {
         };
         let is_same = |line: &Line<'_>| {
             let (Seen::File { key, .. } | Seen::Symlink { key, .. }) = line.seen else { return false };
+            if matches!(line.seen, Seen::File { .. }) && self.maps.may_hide_changes(&key) {
+                return false;
+            }
             statat(&place.fd, line.name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| Key::of(&stat) == key)
         };
         self.index_is_same && record.lines.iter().all(is_plain) && record.lines.iter().all(is_same)

@@ -18,6 +18,9 @@ struct SettingJson {
     /// Sizes in bytes, durations as text (`7d`), null where there is no limit.
     value: Value,
     source: Source,
+    /// What it does not do, where that may surprise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
 }
 
 /// Where a setting comes from.
@@ -33,7 +36,7 @@ impl From<&Loaded> for ConfigJson {
     fn from(loaded: &Loaded) -> Self {
         let entry = |setting: Setting| {
             let source = if setting.from_file { Source::File } else { Source::Default };
-            (setting.key, SettingJson { value: setting.value, source })
+            (setting.key, SettingJson { value: setting.value, source, note: setting.note })
         };
         Self(loaded.settings().into_iter().map(entry).collect())
     }

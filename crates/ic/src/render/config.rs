@@ -15,8 +15,9 @@ pub(crate) fn table(loaded: &Loaded) -> String {
             Value::Null => "none".to_owned(),
             other => other.to_string(),
         };
-        let from =
-            if setting.from_file { Cell::from(file.as_str()) } else { Cell::new(style::DIM, "default") };
+        let place = if setting.from_file { &file } else { "default" };
+        let place = setting.note.map_or_else(|| place.to_owned(), |note| format!("{place}; {note}"));
+        let from = if setting.from_file { Cell::from(place.as_str()) } else { Cell::new(style::DIM, &place) };
         table.row(vec![Cell::new(style::STRONG, setting.key), value.as_str().into(), from]);
     }
     table.render("No settings.")

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::explain::{explain, invalid};
-use super::units::{Flag, Given, Size, Span, Whole};
+use super::units::{Flag, Given, Size, Span, When, Whole};
 use super::{Config, Rewinding};
 
 #[derive(Deserialize, Default)]
@@ -39,6 +39,7 @@ struct Checkpointing {
     max_files: Given<Whole<u64, 1>>,
     include_ignored: Given<Vec<String>>,
     include_secrets: Given<Vec<String>>,
+    flush: Given<When>,
 }
 
 #[derive(Deserialize, Default)]
@@ -115,6 +116,7 @@ fn apply(file: File) -> (Config, BTreeSet<&'static str>) {
         "rollback.checkpointing.max-files", checkpointing.max_files => |Whole(files)| c.max_files = files;
         "rollback.checkpointing.include-ignored", checkpointing.include_ignored => |list| c.include_ignored = list;
         "rollback.checkpointing.include-secrets", checkpointing.include_secrets => |list| c.include_secrets = list;
+        "rollback.checkpointing.flush", checkpointing.flush => |When(flush)| c.flush = flush;
         "rollback.retention.max-age", retention.max_age => |Span(age)| r.max_age = age;
         "rollback.retention.keep-last", retention.keep_last => |Whole(last)| r.keep_last = last;
         "rollback.retention.keep-manual", retention.keep_manual => |Flag(on)| r.keep_manual = on;

@@ -50,6 +50,7 @@ fn without_a_file_the_defaults_are_in_force() {
             ("rollback.checkpointing.max-files", json!(1_000_000), false),
             ("rollback.checkpointing.include-ignored", json!([]), false),
             ("rollback.checkpointing.include-secrets", json!([]), false),
+            ("rollback.checkpointing.flush", json!("auto"), false),
             ("rollback.retention.max-age", json!("7d"), false),
             ("rollback.retention.keep-last", json!(5), false),
             ("rollback.retention.keep-manual", json!(true), false),
@@ -82,7 +83,7 @@ fn a_file_that_says_nothing_changes_nothing() {
 fn every_key_of_the_seed_can_be_set() {
     let loaded = read(
         "rollback:\n  enabled: false\n  checkpointing:\n    auto: false\n    include-git: false\n    \
-         max-file-size: 64KiB\n    max-files: 10\n    include-ignored: [dist/, '*.log']\n    include-secrets: [.env]\n  \
+         max-file-size: 64KiB\n    max-files: 10\n    include-ignored: [dist/, '*.log']\n    include-secrets: [.env]\n    flush: always\n  \
          retention:\n    max-age: 14d\n    keep-last: 2\n    keep-manual: false\n    max-size: 1GB\n  \
          on-failure:\n    prompt: false\n    auto-rollback: true\n",
     )
@@ -98,6 +99,7 @@ fn every_key_of_the_seed_can_be_set() {
     assert_eq!((config.checkpointing.max_file_size, config.checkpointing.max_files), (65_536, 10));
     assert_eq!(config.checkpointing.include_ignored, ["dist/", "*.log"]);
     assert_eq!(config.checkpointing.include_secrets, [".env"]);
+    assert_eq!(config.checkpointing.flush.as_str(), "always");
     assert_eq!(config.retention.max_age, Duration::from_hours(14 * 24));
     assert_eq!((config.retention.keep_last, config.retention.max_size), (2, Some(1_000_000_000)));
     assert!(config.on_failure.auto_rollback && !config.on_failure.prompt && !config.retention.keep_manual);

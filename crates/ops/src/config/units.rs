@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ic_checkpoint::capture::Flush;
 use serde::de::{Deserialize, Deserializer};
 
 use super::scalar::{Scalar, brief, read};
@@ -29,6 +30,23 @@ impl<'de> Deserialize<'de> for Flag {
         read(deserializer, |scalar| match scalar {
             Scalar::Flag(flag) => Ok(Self(flag)),
             other => Err(other.instead_of("true or false")),
+        })
+    }
+}
+
+/// `auto`, `always` or `never`.
+pub(super) struct When(pub(super) Flush);
+
+impl<'de> Deserialize<'de> for When {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const FORM: &str = "auto, always or never";
+        read(deserializer, |scalar| match scalar {
+            Scalar::Text(text) => [Flush::Auto, Flush::Always, Flush::Never]
+                .into_iter()
+                .find(|flush| flush.as_str() == text)
+                .map(Self)
+                .ok_or_else(|| format!("{} is not one of {FORM}", brief(&text))),
+            other => Err(other.instead_of(FORM)),
         })
     }
 }

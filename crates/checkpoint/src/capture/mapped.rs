@@ -1,0 +1,191 @@
+//! Files that processes have mapped into memory.
+//!
+//! A store through a shared map moves a file's times once, when its page becomes writable, and not again before the page was
+//! written to disk: up to half a minute in which the file changes and its stat says nothing. So what a process has mapped
+//! when it is read is not trusted: the next capture reads it again, whether that process lives or not. That is enough where
+//! the file system makes a new map's first store move the times. Who maps a file after the look moves them with the first
+//! store, which is then too young to be trusted. What is in the page cache is what `read` sees, so nothing needs the disk.
+//! docs/adr/0018-memory-maps.md has the figures.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use ic_store::path_from_bytes;
+use rustix::fd::OwnedFd;
+use rustix::fs::{fstat, fstatfs, makedev, stat, syncfs};
+
+use super::cache::Key;
+
+/// How captures learn of stores through memory maps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Flush {
+    /// By the maps of the processes that can be seen; where there are none to be read, by writing the file system to disk.
+    #[default]
+    Auto,
+    /// By both.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+impl Flush {
+    /// The text in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Always => "always",
+            Self::Never => "never",
+        }
+    }
+}
+
+/// File systems on which the first store through a new map always moves a file's times: ext4, XFS, Btrfs, F2FS.
+///
+/// On others (tmpfs is one) a page that was read through the map first may be stored to without any trace.
+const NOTICING: [u64; 4] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010];
+
+/// What is known of memory maps in one capture.
+pub(crate) struct Maps {
+    flush: Flush,
+    root: OwnedFd,
+    /// The root's device, if its file system notices stores.
+    noticing: Option<u64>,
+    /// Looked for when it is needed first: where nothing is read, nothing needs to be known.
+    files: OnceLock<HashSet<(u64, u64)>>,
+}
+
+impl Maps {
+    pub(crate) fn new(root: OwnedFd, flush: Flush) -> Self {
+        let kind = fstatfs(&root).ok().and_then(|fs| u64::try_from(fs.f_type).ok());
+        let device = fstat(&root).ok().map(|stat| Key::of(&stat).dev);
+        let noticing = device.filter(|_| kind.is_some_and(|kind| NOTICING.contains(&kind)));
+        Self { flush, root, noticing, files: OnceLock::new() }
+    }
+
+    /// Before a file is read: whoever maps one from now on moves its times to after the capture's beginning.
+    pub(crate) fn look(&self) {
+        self.files();
+    }
+
+    /// Whether a process has this file mapped, so that it may change without a trace from now on.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.files().contains(&(key.dev, key.ino))
+    }
+
+    /// Whether this file, with the same stat as when it was trusted, may have changed all the same.
+    pub(crate) fn may_hide_changes(&self, key: &Key) -> bool {
+        self.noticing != Some(key.dev) && self.has(key)
+    }
+
+    fn files(&self) -> &HashSet<(u64, u64)> {
+        self.files.get_or_init(|| {
+            if self.flush == Flush::Never {
+                return HashSet::new();
+            }
+            let found = mapped(Path::new("/proc"));
+            if found.is_none() || self.flush == Flush::Always {
+                // What is written to disk is write-protected, so the next store moves the times. It fails on a broken disk,
+                // where the capture goes wrong by itself.
+                let _ = syncfs(&self.root);
+            }
+            found.unwrap_or_default()
+        })
+    }
+}
+
+/// Device and inode of every file that a process has mapped shared; `None` where no process can be seen at all.
+///
+/// Maps that cannot be written now count too: they may have been, with their pages still writable in all but name.
+fn mapped(proc: &Path) -> Option<HashSet<(u64, u64)>> {
+    let own = proc.join("self/maps");
+    File::open(own).ok()?;
+    let mut files = HashSet::new();
+    let mut maps = Vec::new();
+    for entry in std::fs::read_dir(proc).ok()?.flatten() {
+        if !entry.file_name().as_bytes().iter().all(u8::is_ascii_digit) {
+            continue;
+        }
+        maps.clear();
+        // A process that ended meanwhile stores nothing any more; one of another user does not let us look.
+        let read = File::open(entry.path().join("maps")).and_then(|mut file| file.read_to_end(&mut maps));
+        if read.is_ok() {
+            maps.split(|byte| *byte == b'\n').filter_map(shared).for_each(|found| add(found, &mut files));
+        }
+    }
+    Some(files)
+}
+
+/// A shared map of a file, as a line says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Shared<'l> {
+    device: u64,
+    inode: u64,
+    path: &'l [u8],
+}
+
+/// `7f8f63a48000-7f8f63a58000 rw-s 00000000 fe:00 10010742                   /tmp/x.mm`
+fn shared(line: &[u8]) -> Option<Shared<'_>> {
+    let mut fields = line.splitn(6, |byte| *byte == b' ');
+    if fields.nth(1)?.get(3) != Some(&b's') {
+        return None;
+    }
+    let mut text = || std::str::from_utf8(fields.next()?).ok();
+    let (_offset, device, inode) = (text()?, text()?, text()?);
+    let (major, minor) = device.split_once(':')?;
+    let number = |hex| u32::from_str_radix(hex, 16).ok();
+    let path = fields.next().unwrap_or_default().trim_ascii_start();
+    Some(Shared { device: makedev(number(major)?, number(minor)?), inode: inode.parse().ok()?, path })
+}
+
+fn add(found: Shared<'_>, files: &mut HashSet<(u64, u64)>) {
+    if found.inode == 0 || !files.insert((found.device, found.inode)) || !found.path.starts_with(b"/") {
+        return;
+    }
+    // On Btrfs and overlays a map's device is not the one that stat says, so the path is asked too.
+    if let Ok(stat) = stat(path_from_bytes(found.path)) {
+        let key = Key::of(&stat);
+        files.insert((key.dev, key.ino));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn shared_maps_of_files_are_read_from_their_lines() {
+        let line =
+            b"7f8f63a48000-7f8f63a58000 rw-s 00000000 fe:0a 10010742                   /tmp/a b (deleted)";
+        let found = Shared { device: makedev(0xfe, 10), inode: 10_010_742, path: b"/tmp/a b (deleted)" };
+        assert_eq!(shared(line), Some(found));
+        let private = b"7f8f63a48000-7f8f63a58000 rw-p 00000000 fe:0a 10010742                   /tmp/a";
+        for other in [&private[..], b"", b"x", b"0-1 rw-s", b"0-1 rw-s 0 zz:1 1 /a", b"0-1 rw-s 0 1:1 x /a"] {
+            assert_eq!(shared(other), None, "{}", String::from_utf8_lossy(other));
+        }
+    }
+
+    #[test]
+    fn processes_that_cannot_be_seen_are_told_from_none_that_map() {
+        let place = tempfile::tempdir().unwrap();
+        assert_eq!(mapped(place.path()), None);
+        let file = place.path().join("mapped");
+        std::fs::write(&file, "content").unwrap();
+        let meta = std::fs::metadata(&file).unwrap();
+        for process in ["self", "17", "18"] {
+            std::fs::create_dir(place.path().join(process)).unwrap();
+            std::fs::write(place.path().join(process).join("maps"), "0-1 rw-p 00 00:00 0\n").unwrap();
+        }
+        assert_eq!(mapped(place.path()), Some(HashSet::new()));
+        // The device that stat says is found by the path, whatever the map's own.
+        let line = format!("0-1 r--s 00000000 00:07 {}          {}\n", meta.ino(), file.display());
+        std::fs::write(place.path().join("18/maps"), line).unwrap();
+        let found = mapped(place.path()).unwrap();
+        assert!(found.contains(&(meta.dev(), meta.ino())) && found.contains(&(7, meta.ino())), "{found:?}");
+    }
+}
