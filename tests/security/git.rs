@@ -194,3 +194,25 @@ fn variables_of_git_lead_it_nowhere_else() {
     assert_eq!(made["git"]["head"], git(cli.root(), &["rev-parse", "HEAD"]));
     assert_eq!(ran(&ran_in), Vec::<String>::new());
 }
+
+#[test]
+fn every_call_of_git_goes_through_one_door() {
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut callers = Vec::new();
+    for path in crate::world::below(&crates) {
+        let name = path.strip_prefix(&crates).expect("a path below").to_string_lossy().into_owned();
+        // Tests, and what only they use, call it as anybody does.
+        let is_shipped = !["testkit/", "fuzzing/"].iter().any(|place| name.starts_with(place))
+            && !name.contains("tests")
+            && !name.ends_with("campaign.rs");
+        if !is_shipped || path.extension().is_none_or(|ending| ending != "rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source file");
+        let shipped = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        if shipped.contains("Command::new(\"git\")") {
+            callers.push(name);
+        }
+    }
+    assert_eq!(callers, ["checkpoint/src/git/quiet.rs"]);
+}
