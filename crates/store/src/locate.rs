@@ -191,6 +191,11 @@ pub struct GitDirs {
 
 /// The git directories of the work tree whose top is `level`; `None` if it is not one. No process is started.
 pub fn git_dirs(level: &Path) -> Option<GitDirs> {
+    dirs_of(level).filter(|dirs| dirs.git_dir.join("HEAD").exists())
+}
+
+/// Where the git directories of a work tree would be, whatever is left in them.
+fn dirs_of(level: &Path) -> Option<GitDirs> {
     let dot_git = level.join(".git");
     let meta = fs::metadata(&dot_git).ok()?;
     let git_dir = if meta.is_dir() {
@@ -199,9 +204,6 @@ pub fn git_dirs(level: &Path) -> Option<GitDirs> {
         let line = read_line(&dot_git).ok()?;
         level.join(path_from_bytes(trim(line.strip_prefix(b"gitdir: ")?)))
     };
-    if !git_dir.join("HEAD").exists() {
-        return None;
-    }
     let common = match read_line(&git_dir.join("commondir")) {
         Ok(line) => git_dir.join(path_from_bytes(trim(&line))),
         Err(_) => git_dir.clone(),
@@ -210,8 +212,14 @@ pub fn git_dirs(level: &Path) -> Option<GitDirs> {
     Some(GitDirs { git_dir, common_dir })
 }
 
+/// The directory of a repository that holds its store: of one that git itself does not know any more, too, if a store is there. A
+/// repository that lost its HEAD must not lose its record and its undo with it.
 fn common_dir(level: &Path) -> Option<PathBuf> {
-    git_dirs(level).map(|dirs| dirs.common_dir)
+    if let Some(dirs) = git_dirs(level) {
+        return Some(dirs.common_dir);
+    }
+    let common_dir = dirs_of(level)?.common_dir;
+    common_dir.join("ic").exists().then_some(common_dir)
 }
 
 /// The store itself, or where the pointer file in its place leads; `None` if nothing is there.
