@@ -5,6 +5,7 @@
 mod artifacts;
 mod bad_input;
 mod bad_paths;
+mod bounds;
 mod compensation;
 mod completions;
 mod config;

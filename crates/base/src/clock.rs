@@ -1,6 +1,7 @@
 //! Time as the ledger keeps it: Unix milliseconds, UTC, given by the program and never by SQL.
 
 use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
@@ -38,8 +39,20 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
     fn now(&self) -> Timestamp {
-        Timestamp(Utc::now().timestamp_millis())
+        of_machine(SystemTime::now())
     }
+}
+
+/// A moment of the machine's clock. One that is set before 1970, or beyond what the calendar can name, is no reason to end: it is
+/// the nearest moment that can be printed.
+fn of_machine(time: SystemTime) -> Timestamp {
+    let millis = |length: Duration| i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
+    let since_epoch = match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => millis(after),
+        Err(before) => -millis(before.duration()),
+    };
+    let ends = (DateTime::<Utc>::MIN_UTC.timestamp_millis(), DateTime::<Utc>::MAX_UTC.timestamp_millis());
+    Timestamp(since_epoch.clamp(ends.0, ends.1))
 }
 
 /// A clock that stands still, for tests.
@@ -54,7 +67,21 @@ impl Clock for FixedClock {
 
 #[cfg(test)]
 mod tests {
-    use super::Timestamp;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::{Timestamp, of_machine};
+
+    #[test]
+    fn a_clock_before_1970_or_beyond_the_calendar_is_read() {
+        let day = Duration::from_hours(24);
+        assert_eq!(of_machine(UNIX_EPOCH - day), Timestamp(-86_400_000));
+        assert_eq!(of_machine(UNIX_EPOCH + day), Timestamp(86_400_000));
+        let far = Duration::from_hours(2_500_000_000_000);
+        for beyond in [of_machine(UNIX_EPOCH - far), of_machine(UNIX_EPOCH + far)] {
+            let printed = beyond.to_string();
+            assert!(printed.ends_with('Z') && printed.len() > 16, "{printed}");
+        }
+    }
 
     #[test]
     fn prints_milliseconds_in_utc() {

@@ -1,10 +1,12 @@
 //! The one error type: a stable code, a sentence, what to do next, and facts for a script.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
 use serde_json::{Map, Value};
 
+use crate::text::shortened;
 use crate::{Code, Kind};
 
 /// The result of everything that can fail.
@@ -23,23 +25,41 @@ struct Inner {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
+/// No sentence of ours is longer; with what it repeats it may be.
+const MAX_TEXT: usize = 4 * 1024;
+/// A script gets a path whole, whatever its name: Linux allows 4,096 bytes.
+const MAX_DETAIL: usize = 8 * 1024;
+
+/// A text that stands in an error, cut where what it repeats is too long.
+fn bounded(text: String, max_bytes: usize) -> String {
+    match shortened(&text, max_bytes) {
+        Cow::Owned(short) => short,
+        Cow::Borrowed(_) => text,
+    }
+}
+
 impl Diagnosis {
     /// A diagnosis with its code and a sentence that says what was asked and what is so.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { code, message: message.into(), hint: None, details: Map::new(), source: None }))
+        let message = bounded(message.into(), MAX_TEXT);
+        Self(Box::new(Inner { code, message, hint: None, details: Map::new(), source: None }))
     }
 
     /// Adds what to do next: a sentence or a command.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.0.hint = Some(hint.into());
+        self.0.hint = Some(bounded(hint.into(), MAX_TEXT));
         self
     }
 
     /// Adds a fact under a stable key, for scripts.
     #[must_use]
     pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.0.details.insert(key.to_owned(), value.into());
+        let value = match value.into() {
+            Value::String(text) => Value::String(bounded(text, MAX_DETAIL)),
+            other => other,
+        };
+        self.0.details.insert(key.to_owned(), value);
         self
     }
 

@@ -21,7 +21,8 @@ impl IdSource for RandomIds {
     #[allow(clippy::disallowed_methods, reason = "the one place that makes random ids")]
     fn next(&self, now: Timestamp) -> Uuid {
         let mut random = [0; 10];
-        random.copy_from_slice(&Uuid::now_v7().as_bytes()[6..]);
+        // Wholly random ones: those made of the time read the machine's clock, and end the program where that is before 1970.
+        random.copy_from_slice(&Uuid::new_v4().as_bytes()[6..]);
         uuid::Builder::from_unix_timestamp_millis(unix_millis(now), &random).into_uuid()
     }
 }

@@ -63,6 +63,31 @@ impl fmt::Display for Label {
     }
 }
 
+/// Whether a character would steer a terminal, or hide or reorder what stands around it: controls, and all of Unicode's format
+/// characters that do so.
+pub fn is_unsafe_to_show(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// A text of at most so many bytes as it is; a longer one with its beginning, how much was left out, and its end.
+///
+/// An argument may have 130 kB and a file far more: a message that repeats it whole hides what it says.
+pub(crate) fn shortened(text: &str, max_bytes: usize) -> std::borrow::Cow<'_, str> {
+    if text.len() <= max_bytes {
+        return text.into();
+    }
+    // The end has the sentence's own words: what is allowed, what to do.
+    let head = &text[..text.floor_char_boundary(max_bytes / 2)];
+    let tail = &text[text.ceil_char_boundary(text.len() - max_bytes / 4)..];
+    let left_out = text.len() - head.len() - tail.len();
+    format!("{head} [{left_out} bytes left out] {tail}").into()
+}
+
 /// A value as it is typed in a shell: quoted if it is more than a plain word.
 pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '@');
@@ -75,7 +100,24 @@ pub fn shell_word(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Label, check_text};
+    use super::{Label, check_text, is_unsafe_to_show, shortened};
+
+    #[test]
+    fn what_steers_or_hides_is_not_shown() {
+        let bad =
+            "\u{0}\u{1b}\u{7f}\u{9b}\u{61c}\u{200e}\u{200f}\u{202a}\u{202e}\u{2066}\u{2069}\u{feff}\u{e0041}";
+        assert!(bad.chars().all(is_unsafe_to_show));
+        assert!(!"a é 計 → 🙂".chars().any(is_unsafe_to_show));
+    }
+
+    #[test]
+    fn a_long_text_keeps_its_beginning_and_its_end() {
+        assert_eq!(shortened("short", 10), "short");
+        let long = format!("begin {} end", "é".repeat(100_000));
+        let short = shortened(&long, 1000);
+        assert!(short.len() < 1000 && short.starts_with("begin ") && short.ends_with(" end"), "{short}");
+        assert!(short.contains("bytes left out"), "{short}");
+    }
 
     #[test]
     fn labels_are_one_bounded_line() {

@@ -58,6 +58,9 @@ pub fn parse(bytes: &[u8]) -> Result<Report> {
     }
 }
 
+/// The longest line of JSON. A line is taken apart as a whole, which takes twenty times its length in memory.
+const MAX_LINE: usize = 4 * 1024 * 1024;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -73,6 +76,10 @@ fn parse_json_lines(bytes: &[u8]) -> Result<Report> {
             continue;
         }
         let at = |why: String| invalid(format!("Line {number}: {why}"));
+        if line.len() > MAX_LINE {
+            let why = format!("it is {} bytes long; at most {MAX_LINE} are allowed.", line.len());
+            return Err(at(why).hint("give the files of a commit in several lines that name the same commit"));
+        }
         let line: Line = serde_json::from_slice(line).map_err(|e| at(format!("{e}.")))?;
         let files: Vec<PathBuf> = line.files.iter().map(PathBuf::from).collect();
         for file in &files {

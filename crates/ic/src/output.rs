@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
 use ic_base::{Diagnose, Result};
 use serde::Serialize;
 
 use crate::format::{Format, FormatChoice};
-use crate::render::{plain, style};
+use crate::render::{path_text, plain, style};
 
 /// Standard output in the form that was asked for.
 pub(crate) struct Output {
@@ -95,6 +96,16 @@ impl Output {
             self.raw(format!("{value}\n").as_bytes())?;
         }
         self.flush()
+    }
+
+    /// Prints just a path, or its record if JSON was asked for. A script gets the exact bytes of the name, a person what is safe to show.
+    pub(crate) fn path(&mut self, path: &Path, record: &impl Serialize) -> Result<Written> {
+        if self.json_asked || Self::is_terminal() {
+            return self.scalar(&path_text(path), record);
+        }
+        let line = [ic_store::path_bytes(path), b"\n"].concat();
+        // A writer for text would take out what is not UTF-8.
+        self.exact(|writer| writer.write_all(&line).while_doing(|| "writing to standard output".to_owned()))
     }
 
     /// Begins a list whose records come one by one; memory stays flat.

@@ -53,10 +53,7 @@ pub(crate) fn plain(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\n' | '\t' => out.push(' '),
-            // Controls, and the characters that reorder or hide what stands around them.
-            c if c.is_control()
-                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
-            {
+            c if ic_base::is_unsafe_to_show(c) => {
                 let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
             }
             c => out.push(c),
@@ -140,7 +137,7 @@ mod tests {
     #[test]
     fn text_from_outside_cannot_steer_a_terminal() {
         assert_eq!(plain("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb c");
-        assert_eq!(plain("x\u{202e}y"), "x\\u{202e}y");
+        assert_eq!(plain("x\u{202e}y\u{61c}"), "x\\u{202e}y\\u{61c}");
         assert_eq!(plain("計劃 é"), "計劃 é");
     }
 }

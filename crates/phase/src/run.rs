@@ -17,6 +17,9 @@ mod list;
 pub use closed::{close_for_rollback, fence, reopen, settle_rollback, undo_rollback};
 pub use list::{Filter, list};
 
+/// The most bytes of JSON that a run's metadata may have, however many merges made them.
+pub const MAX_METADATA: usize = 1024 * 1024;
+
 /// How runs are referred to.
 pub const REFERENT: Referent =
     Referent { table: "runs", noun: "run", not_found: Code::RunNotFound, listed_by: "ic run list" };
@@ -312,16 +315,26 @@ pub fn rollback_phase(tx: &Transaction<'_>, now: Timestamp, id: &RunId, to: &str
 pub fn set(tx: &Transaction<'_>, now: Timestamp, run: &Run, settings: &Settings) -> Result<Run> {
     run.require_settled()?;
     let mut metadata = run.metadata()?;
+    let before = run.metadata.len();
     for (key, value) in settings.metadata_merge.iter().flatten() {
         match value {
             serde_json::Value::Null => metadata.remove(key),
             value => metadata.insert(key.clone(), value.clone()),
         };
     }
+    let merged = serde_json::Value::Object(metadata).to_string();
+    // A run that has more already, from before there was a bound, may still shrink.
+    if merged.len() > MAX_METADATA.max(before) {
+        return Err(Diagnosis::new(
+            Code::InvalidValue,
+            format!("The metadata would be {} bytes long; at most {MAX_METADATA} are allowed.", merged.len()),
+        )
+        .hint("remove keys first: --metadata-merge '{\"key\": null}'; keep what is long in a file, as an artifact"));
+    }
     let changed = Run {
         complexity: settings.complexity.or(run.complexity),
         auto_advance: settings.auto_advance.unwrap_or(run.auto_advance),
-        metadata: serde_json::Value::Object(metadata).to_string(),
+        metadata: merged,
         updated_at: now,
         ..run.clone()
     };

@@ -26,10 +26,8 @@ impl Where {
             )
             .hint("make it with: ic init"));
         }
-        session.output.scalar(
-            &place.db.to_string_lossy(),
-            &WhereJson::new(&place, session.named_config().as_deref()),
-        )?;
+        let record = WhereJson::new(&place, session.named_config().as_deref());
+        session.output.path(&place.db, &record)?;
         Ok(Exit::Done)
     }
 }

@@ -51,7 +51,8 @@ impl Inspect {
             _ => None,
         };
         let record = RewindInspectJson::new(&database, &inspection, written.as_deref());
-        session.output.record(&record, || text)?;
+        // Names of tables and columns are whatever their database says.
+        session.output.record(&record, || crate::render::visible(text.as_bytes()))?;
         // What cannot be written because nothing can be proposed is a no.
         Ok(if self.write && written.is_none() { Exit::No } else { Exit::Done })
     }
