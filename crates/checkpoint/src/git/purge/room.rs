@@ -9,16 +9,16 @@ use ic_events::Hash;
 use ic_store::path_bytes;
 
 use super::super::program::Git;
-use crate::capture::cache_directory;
 use crate::objects::Objects;
+use crate::scratch::Scratch;
 
 /// It lies beside the store, where only its user reads, and where what a killed process left is cleared.
-pub(super) struct Room(tempfile::TempDir);
+pub(super) struct Room(Scratch);
 
 impl Room {
     pub(super) fn make(objects: &Objects, common_dir: Option<&Path>, is_sha256: bool) -> Result<Self> {
         let doing = || "making room for git's objects".to_owned();
-        let room = tempfile::tempdir_in(cache_directory(objects.path())?).while_doing(doing)?;
+        let room = Scratch::new(objects.path())?;
         let at = |name: &str| room.path().join(name);
         std::fs::create_dir_all(at("objects/info")).while_doing(doing)?;
         std::fs::create_dir_all(at("refs/heads")).while_doing(doing)?;
