@@ -223,7 +223,7 @@ fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) 
         Before::File { hash, .. } => Some(hash),
         Before::Absent | Before::Symlink { .. } => None,
     };
-    // A file alone is put back: beside the log of another state of it, SQLite would destroy a database.
+    // A file alone is restored: beside the log of another state of it, SQLite would destroy a database.
     let _unused = database::require_alone(&root, ground.objects, (path, comes))?;
     match &file.before {
         Before::Absent if found == Found::Absent => Ok(()),

@@ -75,7 +75,7 @@ impl Workspace<'_> {
     /// What restoring the git state of `target` over that of the picture would do.
     ///
     /// With `leaves_others`, branches that other work trees use stay where they are. `brought`: the checkpoint of what an earlier restore
-    /// left, which this one takes back. Errors: those of [`git::plan`]; `foreign_commits` unless forced.
+    /// left, which this one undoes. Errors: those of [`git::plan`]; `foreign_commits` unless forced.
     pub(super) fn plan_git(
         &self,
         target: &Checkpoint,

@@ -29,7 +29,7 @@ pub(super) struct Compared {
 
 impl Workspace<'_> {
     /// Captures the tree as it is, and what a restore changes in it though a rule hides it. `own`: paths that the restore which is
-    /// taken back wrote.
+    /// undone wrote.
     pub(super) fn compare(
         &self,
         (target, git): (&Checkpoint, GitPart),

@@ -35,9 +35,9 @@ pub(super) struct Task {
     pub(super) until: Seq,
     /// The tree as it will be by then: a preview of what comes after other restores.
     pub(super) as_if: AsIf,
-    /// Paths that the restore which is taken back wrote, as its journal has them: they go again though a rule hides them.
+    /// Paths that the restore which is undone wrote, as its journal has them: they go again though a rule hides them.
     pub(super) own: BTreeSet<Vec<u8>>,
-    /// What the restore that is taken back left: commits that it brought are no work of others that came since.
+    /// What the restore that is undone left: commits that it brought are no work of others that came since.
     pub(super) brought: Option<CheckpointId>,
 }
 
