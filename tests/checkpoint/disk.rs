@@ -107,6 +107,123 @@ fn a_full_disk_makes_no_checkpoint_and_the_next_works() {
     cli.ok(["events", "verify"]);
 }
 
+/// The bytes that are free on the disk.
+fn free(point: &Path) -> u64 {
+    let stat = rustix::fs::statvfs(point).expect("its state");
+    stat.f_bavail * stat.f_frsize
+}
+
+/// The bytes that the object store takes, with its log.
+fn store_size(point: &Path) -> u64 {
+    let size = |name: &str| fs::metadata(point.join(name)).map_or(0, |meta| meta.len());
+    size("objects.db") + size("objects.db-wal")
+}
+
+#[test]
+fn a_capture_that_does_not_fit_gives_back_what_it_wrote_and_says_how_much_is_missing() {
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
+    let point = cli.home().join("small");
+    let Some(disk) = Tmpfs::mount(&point, 24) else { return };
+    let cli = cli.with_db(point.join("ic.db"));
+    cli.ok(["init"]);
+    let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c"]);
+    create(&cli);
+    for i in 0..24 {
+        fs::write(cli.root().join(format!("noise{i}")), noise(1_000_000, i + 1)).expect("a file");
+    }
+    let (before, store) = (free(&point), store_size(&point));
+    let outcome = cli.run(["checkpoint", "create", "--json"]);
+    assert_full(&outcome, "24 MB on 24 MB");
+    assert_eq!((free(&point), store_size(&point)), (before, store), "what was written is given back");
+    let error: Value = serde_json::from_str(&outcome.stderr).expect("an error line");
+    let detail = |name: &str| error["error"]["details"][name].as_u64().expect("a number");
+    assert_eq!(detail("needed_bytes") - detail("free_bytes"), detail("missing_bytes"), "{error}");
+    assert!(detail("needed_bytes") >= 24_000_000, "{error}");
+    // Everything else works on.
+    let moved = cli.json(["run", "advance", &run, "--json"]);
+    assert!(moved["checkpoint_id"].is_null(), "{moved}");
+    assert!(moved["warnings"][0]["message"].as_str().is_some_and(|m| m.contains("missing")), "{moved}");
+    assert_eq!(cli.json(["checkpoint", "prune", "--grace", "0s", "--json"])["swept_objects"], 0);
+    // So much more, and it fits.
+    let more = detail("missing_bytes").div_ceil(1 << 20) + 1;
+    disk.remount(&format!("size={}m", 24 + more));
+    let id = create(&cli);
+    restored_elsewhere(&cli, &id).assert_is(&tree(&cli), "the capture with room");
+}
+
+#[test]
+fn a_killed_capture_is_given_back_by_the_next_capture_or_prune() {
+    let cli = crate::world::project();
+    let point = cli.root().join(".ic");
+    let first = create(&cli);
+    let wanted = tree(&cli);
+    let empty = store_size(&point);
+    for i in 0..10 {
+        fs::write(cli.root().join(format!("noise{i}")), noise(1_000_000, i + 1)).expect("a file");
+    }
+    let mut killed = 0;
+    for n in 1..400 {
+        let mut command = cli.command(["checkpoint", "create"]);
+        let status = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic").status;
+        if status.success() {
+            break;
+        }
+        if store_size(&point) < empty + 3_000_000 {
+            continue;
+        }
+        killed += 1;
+        if killed % 2 == 0 {
+            cli.ok(["checkpoint", "prune", "--grace", "0s"]);
+        } else {
+            // A capture of another tree, which has nothing of what was left.
+            let other = tempfile::tempdir_in(cli.home()).expect("a directory");
+            let mut command = cli.command(["checkpoint", "create"]);
+            let outcome = Outcome::of(command.current_dir(other.path()).env("IC_DB", cli.db()));
+            assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        }
+        let left = store_size(&point);
+        assert!(left < empty + 200_000, "killed before {n}: {left} bytes of {empty}");
+        if killed == 6 {
+            break;
+        }
+    }
+    assert!(killed > 2, "only {killed} were killed with content in the store");
+    for i in 0..10 {
+        fs::remove_file(cli.root().join(format!("noise{i}"))).expect("a file");
+    }
+    restored_elsewhere(&cli, &first).assert_is(&wanted, "the checkpoint before");
+    cli.ok(["checkpoint", "verify", "--read-data"]);
+}
+
+#[test]
+fn prune_works_on_a_disk_that_is_full() {
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
+    let point = cli.home().join("small");
+    let Some(_disk) = Tmpfs::mount(&point, 24) else { return };
+    let cli = cli.with_db(point.join("ic.db"));
+    cli.ok(["init"]);
+    let mut last = String::new();
+    for i in 0..10 {
+        fs::write(cli.root().join("noise"), noise(900_000, i + 1)).expect("a file");
+        last = cli.ok(["checkpoint", "create", "--auto"]);
+    }
+    let wanted = tree(&cli);
+    for round in 0..3 {
+        let ballast = fill(&point, 0);
+        assert_eq!(free(&point), 0, "the disk is full");
+        let arguments =
+            ["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s", "--json"];
+        let pruned = cli.json(arguments);
+        let freed = pruned["freed_bytes"].as_u64().expect("a number");
+        assert!(if round == 0 { freed > 7_000_000 } else { freed == 0 }, "round {round}: {pruned}");
+        assert!(round > 0 || free(&point) > 6_000_000, "{} free after {pruned}", free(&point));
+        fs::remove_file(ballast).expect("the ballast");
+        restored_elsewhere(&cli, &last).assert_is(&wanted, "the one that is kept");
+    }
+    cli.ok(["checkpoint", "verify", "--read-data"]);
+    cli.ok(["events", "verify"]);
+}
+
 #[test]
 fn a_tree_larger_than_the_disk_is_refused_and_leaves_the_next_capture_possible() {
     let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();

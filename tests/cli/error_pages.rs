@@ -110,6 +110,7 @@ const SCENES: &[Scene] = &[
     },
     Scene { code: "newer_schema", before: newer, call: "run list" },
     Scene { code: "foreign_database", before: foreign, call: "run list --db app.db" },
+    Scene { code: "foreign_store", before: anothers, call: "checkpoint create" },
     Scene { code: "busy", before: nothing, call: "run create --goal Port --busy-timeout 50ms" },
     Scene { code: "corrupt", before: headless, call: "run create --goal Port" },
     Scene { code: "chain_broken", before: tampered, call: "events verify" },
@@ -189,6 +190,16 @@ fn foreign(project: &Project) {
 
 fn headless(project: &Project) {
     sql(project, "DROP TRIGGER event_head_is_not_deleted; DELETE FROM event_head;");
+}
+
+fn anothers(project: &Project) {
+    project.ok("checkpoint create --allow-unsafe-root");
+    let store = project.database().path().expect("its path").replace("ic.db", "objects.db");
+    rusqlite::Connection::open(store)
+        .and_then(|store| {
+            store.execute("UPDATE store SET ledger = '00000000-0000-7000-8000-0000000000b0'", [])
+        })
+        .expect("another owner");
 }
 
 fn tampered(project: &Project) {

@@ -31,7 +31,8 @@ pub(crate) const GROWING: &[&str] = &[
 ];
 
 /// Verbs that look at every checkpoint, or at every object.
-const WHOLE: &[&str] = &["checkpoint prune", "checkpoint delete", "checkpoint purge", "checkpoint verify"];
+const WHOLE: &[&str] =
+    &["health", "checkpoint prune", "checkpoint delete", "checkpoint purge", "checkpoint verify"];
 
 /// Every verb with the calls that run all of its statements, in an order that lets each succeed.
 const CALLS: &[&str] = &[
@@ -252,7 +253,8 @@ fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMa
 pub(crate) fn plan(db: &Connection, sql: &str) -> Vec<String> {
     // Content lies in a database of its own.
     let beside;
-    let is_content = sql.split([' ', '(']).any(|word| word == "objects" || word == "packs");
+    let is_content =
+        sql.split([' ', '(']).any(|word| ["objects", "packs", "store", "writing"].contains(&word));
     let db = if is_content {
         let ledger = Path::new(db.path().expect("a file"));
         beside = Connection::open(ledger.with_file_name("objects.db")).expect("the object store");

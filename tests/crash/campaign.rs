@@ -77,11 +77,16 @@ pub(crate) fn assert_sound(cli: &Cli) {
     cli.ok(["events", "verify"]);
 }
 
-/// Copies a directory of files.
+/// Copies a directory.
 pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir(to).expect("make a directory");
     for entry in std::fs::read_dir(from).expect("read a directory") {
         let path = entry.expect("an entry").path();
-        std::fs::copy(&path, to.join(path.file_name().expect("a name"))).expect("copy a file");
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, target).expect("copy a file");
+        }
     }
 }

@@ -9,4 +9,5 @@ mod secrets;
 mod steps;
 mod terminal;
 mod tripwires;
+mod umask;
 mod world;

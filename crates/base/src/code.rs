@@ -141,6 +141,8 @@ codes! {
     NewerSchema = "newer_schema", Failure;
     /// The file is a database, but not a ledger.
     ForeignDatabase = "foreign_database", Failure;
+    /// The object store belongs to another ledger.
+    ForeignStore = "foreign_store", Failure;
     /// The file system cannot hold a ledger safely.
     UnsupportedFs = "unsupported_fs", Failure;
     /// Another process held the ledger past the timeout.

@@ -15,8 +15,8 @@ pub use clock::{Clock, FixedClock, SystemClock, Timestamp};
 pub use code::{Code, Kind};
 pub use diagnosis::{Diagnose, Diagnosis, Result};
 pub use id::{
-    AgentId, ArtifactId, CheckpointId, CompensationId, DispatchId, IdSource, RandomIds, RestoreId, RewindId,
-    RollbackId, RunId, SeededIds, reversed_digits,
+    AgentId, ArtifactId, CheckpointId, CompensationId, DispatchId, IdSource, LedgerId, RandomIds, RestoreId,
+    RewindId, RollbackId, RunId, SeededIds, reversed_digits,
 };
 pub use text::{Label, check_text, is_unsafe_to_show, shell_word};
 
@@ -50,5 +50,12 @@ impl Context {
     /// A new id of the wanted kind, made from the clock's time.
     pub fn new_id<T: From<uuid::Uuid>>(&self) -> T {
         T::from(self.ids.next(self.now()))
+    }
+
+    /// A new id for a ledger.
+    pub fn new_ledger_id(&self) -> LedgerId {
+        // Nothing but chance: two ledgers that one script makes in one millisecond must not look related, and an id that says
+        // when its ledger was migrated would differ between copies of one ledger for a reason that means nothing.
+        LedgerId::from(self.ids.next(Timestamp(0)))
     }
 }

@@ -94,7 +94,7 @@ impl Manifest {
     pub fn read(objects: &Objects, hash: &Hash) -> Result<Self> {
         serde_json::from_slice(&objects.read(hash)?).map_err(|e| {
             Diagnosis::new(Code::Corrupt, format!("The manifest {} cannot be read: {e}.", &hex(hash)[..12]))
-                .hint("see: ic checkpoint verify --read-data")
+                .hint("see what is damaged: ic checkpoint verify --read-data; remove what is lost: ic checkpoint verify --repair")
         })
     }
 }

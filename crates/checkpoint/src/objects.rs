@@ -8,11 +8,16 @@
 //! Locking: short transactions of SQLite. Who captures holds the store's file lock shared until its ledger row is
 //! committed; who sweeps holds it exclusively ([`crate::lock`]). What is read is verified against its name.
 
+mod lost;
+mod owner;
 mod pack;
 mod read;
+mod room;
 mod sweep;
+mod unfinished;
 mod write;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,19 +27,38 @@ use ic_events::Hash;
 use ic_store::{OpenOptions, Side, SideSchema};
 use sha2::{Digest, Sha256};
 
+pub use room::{free_bytes, require_room};
 pub use sweep::Swept;
 pub use write::{Stored, Writer};
 
-use self::read::Recent;
+use self::read::{Place, Recent};
 
 /// The longest content that is one object, in bytes; also the size of a piece.
 pub(crate) const PIECE: usize = 1 << 20;
 
+/// `store`: the ledger whose content this is; no row: no ledger has claimed it yet. `writing`: packs whose objects are not in the
+/// index yet, because their writer is not done, or died.
+macro_rules! second_version {
+    () => {
+        "
+CREATE TABLE store (
+    one    INTEGER PRIMARY KEY CHECK (one = 1),
+    ledger TEXT NOT NULL
+) STRICT;
+CREATE TABLE writing (
+    pack INTEGER PRIMARY KEY
+) STRICT;
+"
+    };
+}
+
 const SCHEMA: SideSchema = SideSchema {
     application_id: 0x6963_4f62,
-    version: 1,
+    version: 2,
     page_size: 4096,
-    sql: "
+    upgrades: &[second_version!()],
+    sql: concat!(
+        "
 CREATE TABLE packs (
     id         INTEGER PRIMARY KEY,
     size       INTEGER NOT NULL,
@@ -49,6 +73,8 @@ CREATE TABLE objects (
     size  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 ",
+        second_version!()
+    ),
 };
 
 /// How an object is kept.
@@ -80,6 +106,8 @@ impl Form {
 pub struct Objects {
     side: Mutex<Side>,
     recent: Mutex<Recent>,
+    /// Directories that a writer has added and not finished: it reads them, and nobody else does.
+    unfinished: Mutex<HashMap<Hash, Place>>,
     path: PathBuf,
     patience: Duration,
 }
@@ -87,12 +115,20 @@ pub struct Objects {
 impl Objects {
     /// Opens the store in the file `path`, and makes it if there is none.
     pub fn open(path: &Path, options: OpenOptions) -> Result<Self> {
+        let objects = Self::open_as_it_is(path, options)?;
+        objects.side().upgrade()?;
+        Ok(objects)
+    }
+
+    /// Opens the store in the file `path`, and makes it if there is none; one of an older version stays what it is.
+    pub fn open_as_it_is(path: &Path, options: OpenOptions) -> Result<Self> {
         let side = Side::open(path, &SCHEMA, options)?;
         Ok(Self {
             side: Mutex::new(side),
             recent: Mutex::default(),
             path: path.to_owned(),
             patience: options.busy_timeout,
+            unfinished: Mutex::default(),
         })
     }
 

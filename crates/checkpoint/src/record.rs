@@ -282,9 +282,14 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Checkpoint> {
     get(snapshot, &CheckpointId::from_ledger(id))
 }
 
+/// Records that some of a checkpoint's content is lost: it does not hold everything any more.
+pub fn lose_some(tx: &Transaction<'_>, id: &CheckpointId) -> Result<()> {
+    tx.execute_one("UPDATE checkpoints SET complete = 0 WHERE id = $1", &[&id.as_str()])
+}
+
 /// Marks a checkpoint as given up, with its event; those that followed it follow its own parent from now on.
 ///
-/// `reason` says by what: `retention`, `deleted`, `purged`.
+/// `reason` says by what: `retention`, `deleted`, `purged`, `lost`.
 pub fn prune(tx: &Transaction<'_>, now: Timestamp, checkpoint: &Checkpoint, reason: &str) -> Result<()> {
     let event = NewEvent {
         run_id: checkpoint.link.run_id.as_ref(),

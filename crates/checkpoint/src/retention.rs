@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use ic_base::{CheckpointId, Result, Timestamp};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Timestamp};
 use ic_events::Hash;
 
 use crate::manifest::Manifest;
@@ -70,6 +70,48 @@ pub fn mark(objects: &Objects, checkpoints: &[Checkpoint], live: &mut HashSet<Ha
     Ok(())
 }
 
+/// As [`mark`], of what can be read: what cannot is passed over, and with it what only it names. `named`: single objects.
+pub fn mark_readable(
+    objects: &Objects,
+    checkpoints: &[Checkpoint],
+    named: &[Hash],
+    live: &mut HashSet<Hash>,
+) -> Result<()> {
+    for hash in named {
+        readable(mark_one(objects, hash, live))?;
+    }
+    for checkpoint in checkpoints {
+        readable(mark_one(objects, &checkpoint.manifest, live))?;
+        let manifest = readable(Manifest::read(objects, &checkpoint.manifest))?;
+        for hash in manifest.iter().flat_map(|m| &m.git).flat_map(crate::git::GitState::objects) {
+            readable(mark_one(objects, &hash, live))?;
+        }
+        let mut waiting = vec![checkpoint.tree];
+        while let Some(hash) = waiting.pop() {
+            if live.contains(&hash) {
+                continue;
+            }
+            readable(mark_one(objects, &hash, live))?;
+            for entry in readable(objects.tree(&hash))?.into_iter().flat_map(|tree| tree.entries) {
+                match entry.node {
+                    Node::Directory(below) => waiting.push(below),
+                    Node::File { hash, .. } => drop(readable(mark_one(objects, &hash, live))?),
+                    _ => {}
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `None` for what is damaged or lost.
+pub fn readable<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(error) if error.code() == Code::Corrupt => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 /// An object and its pieces.
 pub fn mark_one(objects: &Objects, hash: &Hash, live: &mut HashSet<Hash>) -> Result<()> {
     if live.insert(*hash) && objects.has(hash)? {
@@ -111,13 +153,17 @@ pub struct Damage {
     pub problem: String,
     /// The checkpoints that need it.
     pub checkpoints: Vec<CheckpointId>,
+    /// Whether a checkpoint cannot be read without it: a directory, or what its row does not hold.
+    pub is_structure: bool,
+    /// Whether it is lost for certain, rather than out of reach at this moment.
+    pub is_lost: bool,
 }
 
 /// Looks for objects that checkpoints need and that are missing or, with `read_data`, damaged.
 ///
 /// Returns them with the number of objects that were looked at.
 pub fn verify(objects: &Objects, checkpoints: &[Checkpoint], read_data: bool) -> Result<(Vec<Damage>, u64)> {
-    let mut checked: BTreeMap<Hash, Option<String>> = BTreeMap::new();
+    let mut checked: BTreeMap<Hash, Option<Diagnosis>> = BTreeMap::new();
     let mut sound = HashSet::new();
     let mut damage: BTreeMap<Hash, Damage> = BTreeMap::new();
     for checkpoint in checkpoints {
@@ -149,14 +195,16 @@ pub fn verify(objects: &Objects, checkpoints: &[Checkpoint], read_data: bool) ->
                     objects.read(&hash).map(|_| ())
                 }
             };
-            let problem =
-                checked.entry(hash).or_insert_with(|| check().err().map(|e| e.message().to_owned()));
-            if let Some(problem) = problem {
+            let is_structure = is_tree || hash == checkpoint.manifest;
+            if let Some(problem) = checked.entry(hash).or_insert_with(|| check().err()) {
                 let entry = damage.entry(hash).or_insert_with(|| Damage {
                     object: hash,
-                    problem: problem.clone(),
+                    problem: problem.message().to_owned(),
                     checkpoints: Vec::new(),
+                    is_structure,
+                    is_lost: problem.code() == Code::Corrupt,
                 });
+                entry.is_structure |= is_structure;
                 entry.checkpoints.push(checkpoint.id.clone());
             } else if is_tree {
                 for entry in objects.tree(&hash)?.entries {

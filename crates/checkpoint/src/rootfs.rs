@@ -164,7 +164,10 @@ impl RootDir {
     pub fn make_directory(&self, path: &[u8]) -> Result<()> {
         self.inside(path, MAKE, &mut |directory, name| {
             mkdirat(directory, name, Mode::from_raw_mode(0o700)).at(path)
-        })
+        })?;
+        // An umask can take its owner's bits away, and nothing could be written into it.
+        let is_own = |found: &Found| matches!(found, Found::Directory(_));
+        self.set_mode(path, 0o700, &is_own)
     }
 
     /// Gives a file or directory these permission bits; the empty path is the root itself.

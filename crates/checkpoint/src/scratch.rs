@@ -39,6 +39,8 @@ impl Scratch {
         loop {
             let place =
                 tempfile::Builder::new().prefix("").suffix(ENDING).tempdir_in(&above).while_doing(doing)?;
+            // One that was taken for a dead owner's is gone by now: the lock tells.
+            let _ = ic_store::private::mend(place.path());
             if let Some(owner) = own(place.path()).while_doing(doing)? {
                 return Ok(Self { place, _owner: owner });
             }

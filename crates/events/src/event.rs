@@ -140,6 +140,8 @@ event_types! {
     CheckpointPruned = Checkpoint, "checkpoint_pruned";
     /// The content of a path was taken out everywhere.
     ContentPurged = Checkpoint, "content_purged";
+    /// Content of checkpoints was found to be lost.
+    ContentLost = Checkpoint, "content_lost";
     /// What would undo an outside effect was declared.
     CompensationRegistered = Compensation, "compensation_registered";
     /// The effect is about to be made.

@@ -37,6 +37,7 @@ const FILES: &[(&str, &str)] = &[
     (".git/ic/ic.db", "The ledger of a git repository; its linked work trees share it."),
     (".ic/ic.db", "The ledger of a directory that is in no git repository."),
     ("objects.db", "The content of checkpoints, beside the ledger."),
+    ("ic.db.reserve", "Room for a prune on a full disk, beside the ledger; it holds nothing."),
     ("rewinds/", "The rows that rewinds and rollbacks took away, beside the ledger."),
     ("logs/", "What undo commands and steps of workflows printed, beside the ledger."),
     (".ic.yaml", "The project's configuration, in its root."),

@@ -4,8 +4,11 @@ pub(crate) mod auto;
 mod create;
 mod git;
 pub mod health;
+mod needs;
+mod place;
 pub mod purge;
 mod read;
+pub mod repair;
 mod restore;
 pub mod retention;
 pub(crate) mod shot;
@@ -32,6 +35,7 @@ pub(crate) use restore::{
     take_changes_back, take_restore_back,
 };
 
+pub use place::objects_path;
 pub use step::StepShot;
 
 use crate::Kernel;
@@ -87,7 +91,7 @@ impl<'k> Workspace<'k> {
     /// Opens the content beside the ledger for the working tree of `root`.
     pub fn open(kernel: &'k Kernel, root: PathBuf, settings: &'k Settings) -> Result<Self> {
         let options = OpenOptions { busy_timeout: settings.busy_timeout };
-        let objects = Objects::open(&objects_path(kernel.ledger.path()), options)?;
+        let objects = place::open(kernel, options)?;
         Ok(Self { kernel, settings, root, objects })
     }
 
@@ -105,7 +109,8 @@ impl<'k> Workspace<'k> {
     }
 
     pub(crate) fn options(&self) -> capture::Options {
-        let ledger = self.kernel.ledger.path();
+        // Where it lies in truth: what is ours is left out by it, though the ledger was named through a link.
+        let ledger = place::real(self.kernel.ledger.path());
         capture::Options {
             rules: RuleOptions {
                 include_ignored: self.settings.checkpointing.include_ignored.clone(),
@@ -118,7 +123,7 @@ impl<'k> Workspace<'k> {
             flush: self.settings.checkpointing.flush,
             touched: None,
             store: ledger.parent().unwrap_or(Path::new("/")).to_owned(),
-            ledger: ledger.to_owned(),
+            ledger,
         }
     }
 
@@ -138,18 +143,6 @@ impl<'k> Workspace<'k> {
 /// The root of the working tree that holds a project's directory.
 pub fn root_of(project_dir: &Path) -> PathBuf {
     ic_store::project_root(project_dir)
-}
-
-/// The object store beside a ledger; ledgers that share a directory do not share content.
-pub fn objects_path(ledger: &Path) -> PathBuf {
-    match ledger.file_stem() {
-        Some(stem) if stem != "ic" => {
-            let mut name = stem.to_owned();
-            name.push(".objects.db");
-            ledger.with_file_name(name)
-        }
-        _ => ledger.with_file_name("objects.db"),
-    }
 }
 
 /// Which checkpoint is meant.

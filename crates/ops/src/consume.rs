@@ -10,9 +10,8 @@
 //! in order; twice if `ic` dies between the two. A cursor has one consumer at a time: a lock that the operating system
 //! ends with its holder, so that a consumer that was killed never blocks the next.
 
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Label, Result, RunId, Seq};
 use ic_events::{Event, cursor};
-use ic_store::path_bytes;
+use ic_store::{path_bytes, private};
 use rustix::fs::{MemfdFlags, memfd_create};
 use sha2::{Digest, Sha256};
 
@@ -47,7 +46,7 @@ impl Held {
     pub fn take(kernel: &Kernel, name: Label, run_id: Option<RunId>, timeout: Duration) -> Result<Self> {
         let directory = kernel.store().join("cursors");
         let doing = || format!("locking the cursor {:?}", name.as_str());
-        DirBuilder::new().recursive(true).mode(0o700).create(&directory).while_doing(doing)?;
+        private::directories(&directory).while_doing(doing)?;
         // Ledgers that share a directory have cursors of their own.
         let mut digest = Sha256::new();
         for part in [
@@ -59,7 +58,7 @@ impl Held {
             digest.update([0]);
         }
         let path = directory.join(&ic_events::hex(&digest.finalize().into())[..32]);
-        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(path);
+        let file = private::open(&path, File::options().create(true).truncate(false).write(true));
         let file = file.while_doing(doing)?;
         let started = Instant::now();
         loop {

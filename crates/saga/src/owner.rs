@@ -4,13 +4,12 @@
 //! The lock says whether the owner lives; the token stops one that was thought dead and was not.
 
 use std::fs::File;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, RunId, Timestamp};
 use ic_store::lock::{self, FileLock, Mode, Rank};
-use ic_store::{Snapshot, Transaction};
+use ic_store::{Snapshot, Transaction, private};
 
 use crate::process::ProcessIdentity;
 
@@ -27,10 +26,7 @@ impl OwnerLock {
     pub fn take(store: &Path, run: &RunId) -> Result<Self> {
         let directory = store.join("owners");
         let doing = || format!("locking the run {}", run.short());
-        match std::fs::DirBuilder::new().mode(0o700).create(&directory) {
-            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return Err(e).while_doing(doing),
-            _ => {}
-        }
+        private::directory(&directory).while_doing(doing)?;
         // Whoever only looks has it for a moment; an owner keeps it for hours, so more is not waited for.
         let path = directory.join(run.as_str());
         let taken = FileLock::take(&path, Rank::Owner, Mode::Exclusive, LOOK).while_doing(doing)?;

@@ -51,6 +51,12 @@ pub fn log_to(file: std::fs::File) {
     drop(file);
 }
 
+/// As [`statement`], for the crates above: before each step that changes files.
+#[inline]
+pub fn step(what: &str) {
+    statement(what);
+}
+
 /// Called before each statement, once more after each commit, and before each step of making a ledger.
 #[inline]
 pub(crate) fn statement(sql: &str) {

@@ -1,7 +1,5 @@
 //! SQLite databases of other programs: told apart from other files, and copied while they are in use.
 
-use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -12,7 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::error::diagnose;
 use crate::trust::open_regular_itself;
-use crate::{path_bytes, path_from_bytes};
+use crate::{path_bytes, path_from_bytes, private};
 
 /// What the side files of a database are called, after its name: <https://sqlite.org/tempfiles.html>.
 pub const DATABASE_SIDE_SUFFIXES: [&[u8]; 3] = [b"-wal", b"-shm", b"-journal"];
@@ -87,7 +85,7 @@ pub fn recover_copy(from: &Path, to: &Path) -> Result<()> {
 /// Copies a regular file. A link is not followed: it may lead out of the tree.
 fn copy_file(from: &Path, to: &Path) -> std::io::Result<()> {
     let mut file = open_regular_itself(from)?;
-    let mut copy = File::options().write(true).create_new(true).mode(0o600).open(to)?;
+    let mut copy = private::create_new(to)?;
     std::io::copy(&mut file, &mut copy).map(|_| ())
 }
 

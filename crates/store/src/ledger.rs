@@ -32,7 +32,7 @@ impl Ledger {
         require_file(path)?;
         let (mut connection, in_a_hurry) = connect(path, options)?;
         if migrate::version_of(&connection, path)? != migrate::LATEST {
-            migrate::bring_up_to_date(&mut connection, path, options, context.now())?;
+            migrate::bring_up_to_date(&mut connection, path, options, context)?;
         }
         Ok(Self { connection, in_a_hurry, path: path.to_owned() })
     }
@@ -55,7 +55,7 @@ impl Ledger {
         let mut connection =
             Connection::open_in_memory().map_err(|e| diagnose(e, "opening a ledger in memory"))?;
         configure(&connection)?;
-        migrate::create_schema(&mut connection)?;
+        migrate::create_schema(&mut connection, &Context::system())?;
         Ok(Self { connection, in_a_hurry: InAHurry::default(), path: PathBuf::from(":memory:") })
     }
 
@@ -192,7 +192,7 @@ mod tests {
         let options = crate::OpenOptions::default();
         assert!(Ledger::open_to_look(&path, options).is_err());
         assert!(!path.exists());
-        crate::migrate::create(&path, options, ic_base::Timestamp(1)).unwrap();
+        crate::migrate::create(&path, options, &ic_base::Context::system()).unwrap();
         let ledger = Ledger::open_to_look(&path, options).unwrap().expect("of the newest schema");
         let write = ledger.write(|tx| {
             tx.execute("INSERT INTO event_cursors(name, scope, seq, updated_at) VALUES ('a', '', 1, 1)", &[])

@@ -12,11 +12,14 @@ mod filesystem;
 mod foreign;
 mod git_index;
 pub mod health;
+mod identity;
 mod ledger;
 mod locate;
 pub mod lock;
 mod migrate;
+pub mod private;
 pub mod reference;
+pub mod reserve;
 mod side;
 mod transaction;
 pub mod trust;
@@ -27,10 +30,11 @@ pub use foreign::{
     DATABASE_SIDE_SUFFIXES, copy_database, has_usual_side_files, has_write_ahead_log, is_database,
     recover_copy, while_nobody_writes,
 };
+pub use identity::{Identity, is_ledger};
 pub use ledger::Ledger;
 pub use locate::{FoundBy, GitDirs, Lookup, Place, create, git_dirs, initial_place, locate, project_root};
 pub use migrate::LATEST;
-pub use side::{Durability, Side, SideSchema};
+pub use side::{Durability, Side, SideSchema, remove_side};
 pub use transaction::{Snapshot, Transaction};
 pub use values::{Param, Row, path_bytes, path_from_bytes};
 

@@ -6,13 +6,12 @@
 
 use std::fs;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use ic_base::{Code, Context, Diagnose, Diagnosis, Result};
+use ic_base::{Code, Context, Diagnose, Diagnosis, Result, shell_word};
 
 use crate::trust::{self, read_line};
-use crate::{Ledger, OpenOptions, faults, filesystem, migrate, path_bytes, path_from_bytes};
+use crate::{Ledger, OpenOptions, faults, filesystem, migrate, path_bytes, path_from_bytes, private};
 
 const FILE_NAME: &str = "ic.db";
 
@@ -134,20 +133,22 @@ pub fn create(
     }
     let existing = place.store.ancestors().find(|p| p.exists()).unwrap_or(Path::new("/"));
     filesystem::check(existing)?;
-    if !place.store.exists() {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&place.store)
-            .while_doing(|| format!("creating {}", place.store.display()))?;
+    if place.store.exists() {
+        // What was made under an umask that takes its owner's bits away is of no use to anybody until it has them.
+        private::mend(&place.store).while_doing(|| format!("using {}", place.store.display()))?;
+        if place.db.exists() {
+            private::mend(&place.db).while_doing(|| format!("using {}", place.db.display()))?;
+        } else {
+            trust::require_closed(&place.store)?;
+        }
+    } else {
+        private::directories(&place.store).while_doing(|| format!("creating {}", place.store.display()))?;
         if place.store.ends_with(".ic") {
             // A repository made here later must not take the ledger for a source file.
             write_private(&place.store.join(".gitignore"), b"*\n")?;
         }
-    } else if !place.db.exists() {
-        trust::require_closed(&place.store)?;
     }
-    let created = migrate::create(&place.db, options, context.now())?;
+    let created = migrate::create(&place.db, options, context)?;
     if pointed && !same_file(&default, &place.store) && !default.exists() {
         faults::statement("-- pointing to the store");
         let mut line = path_bytes(&place.store).to_vec();
@@ -240,7 +241,14 @@ fn follow_pointer(store: &Path) -> Result<Option<PathBuf>> {
 /// there (an unmounted disk), is an error: going on upwards would write to somebody else's ledger.
 fn has_ledger(usual: &Path, store: &Path) -> Result<bool> {
     let db = store.join(FILE_NAME);
-    let found = db.try_exists().while_doing(|| format!("looking for {}", db.display()))?;
+    let found = db.try_exists().while_doing(|| format!("looking for {}", db.display()));
+    let found = found.map_err(|error| {
+        if !private::lacks_bits(store) {
+            return error;
+        }
+        let path = shell_word(&store.display().to_string());
+        error.hint(format!("give its owner the directory back: chmod 700 {path}"))
+    })?;
     if !found && usual != store {
         return Err(Diagnosis::new(
             Code::NoLedger,
@@ -279,8 +287,7 @@ fn write_private(path: &Path, content: &[u8]) -> Result<()> {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     };
-    let made =
-        cleared.and_then(|()| fs::File::options().create_new(true).write(true).mode(0o600).open(&temporary));
+    let made = cleared.and_then(|()| private::create_new(&temporary));
     made.and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&temporary, path))
         .while_doing(|| format!("writing {}", path.display()))

@@ -7,9 +7,10 @@ use std::cell::RefCell;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::marker::PhantomData;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use crate::private;
 
 /// What a lock guards, in the order in which locks are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,7 +113,7 @@ impl FileLock {
 
 /// Opens the file of a lock, and makes it (mode 0600) if it is not there. What is in it stays.
 pub fn open(path: &Path) -> io::Result<File> {
-    File::options().create(true).truncate(false).write(true).mode(0o600).open(path)
+    private::open(path, File::options().create(true).truncate(false).write(true))
 }
 
 /// Waits for the lock on an open file; `false` if others held it past the timeout. With no timeout it looks once.

@@ -5,30 +5,28 @@
 //! start compares one integer and never runs the migrator. Before existing data is migrated, a consistent copy of
 //! the ledger (mode 0600) is laid beside it.
 
-use std::fs::File;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
+use ic_base::{Code, Context, Diagnose, Diagnosis, Result, Timestamp};
 use refinery_core::traits::sync as refinery_sync;
 use refinery_core::{Migration, Runner};
 use rusqlite::Connection;
 
 use crate::connection::{OpenOptions, connect, use_wal};
 use crate::error::{busy, diagnose, no_ledger};
-use crate::faults;
 use crate::lock::{FileLock, Mode, Rank};
+use crate::{faults, identity, private};
 
 mod embedded {
     refinery::embed_migrations!("../../migrations/sqlite");
 }
 
 /// The schema version that this program reads and writes.
-pub const LATEST: i32 = 11;
+pub const LATEST: i32 = 13;
 
 /// Marks a file as a ledger: `icLG`.
-const APPLICATION_ID: i32 = 0x6963_4c47;
+pub(crate) const APPLICATION_ID: i32 = 0x6963_4c47;
 
 /// The schema version of the file, 0 for a ledger restored from a dump.
 ///
@@ -86,7 +84,7 @@ pub(crate) fn bring_up_to_date(
     connection: &mut Connection,
     path: &Path,
     options: OpenOptions,
-    now: Timestamp,
+    context: &Context,
 ) -> Result<()> {
     let _lock = lock(path, options.busy_timeout)?;
     use_wal(connection, options.busy_timeout)?;
@@ -97,35 +95,35 @@ pub(crate) fn bring_up_to_date(
             return Ok(());
         }
         if version > 0 {
-            back_up(path, options, version, now)?;
+            back_up(path, options, version, context.now())?;
         }
-        apply(connection)
+        apply(connection, context)
     })
 }
 
 /// Makes a new ledger at `path`, or finishes one that a crash left empty. An existing ledger is opened and kept.
-pub(crate) fn create(path: &Path, options: OpenOptions, now: Timestamp) -> Result<bool> {
+pub(crate) fn create(path: &Path, options: OpenOptions, context: &Context) -> Result<bool> {
     let lock = lock(path, options.busy_timeout)?;
     if !path.exists() {
         faults::statement("-- making the file");
-        private_file(path).while_doing(|| format!("creating {}", path.display()))?;
+        private::create_new(path).map(drop).while_doing(|| format!("creating {}", path.display()))?;
     }
     let (mut connection, _) = connect(path, options)?;
     if is_blank(&connection)? {
         use_wal(&connection, options.busy_timeout)?;
-        create_schema(&mut connection)?;
+        create_schema(&mut connection, context)?;
         return Ok(true);
     }
     if version_of(&connection, path)? != LATEST {
         drop(lock);
-        bring_up_to_date(&mut connection, path, options, now)?;
+        bring_up_to_date(&mut connection, path, options, context)?;
     }
     Ok(false)
 }
 
 /// Applies every migration to an empty database.
-pub(crate) fn create_schema(connection: &mut Connection) -> Result<()> {
-    immediate(connection, apply)
+pub(crate) fn create_schema(connection: &mut Connection, context: &Context) -> Result<()> {
+    immediate(connection, |connection| apply(connection, context))
 }
 
 fn immediate(connection: &mut Connection, work: impl FnOnce(&Connection) -> Result<()>) -> Result<()> {
@@ -140,7 +138,7 @@ fn immediate(connection: &mut Connection, work: impl FnOnce(&Connection) -> Resu
     Ok(())
 }
 
-fn apply(connection: &Connection) -> Result<()> {
+fn apply(connection: &Connection, context: &Context) -> Result<()> {
     runner().run(&mut InTransaction(connection)).map_err(|e| {
         Diagnosis::new(
             Code::MigrationFailed,
@@ -152,6 +150,8 @@ fn apply(connection: &Connection) -> Result<()> {
         .hint("the copy beside the ledger, if there is one, is from before this attempt")
         .caused_by(e)
     })?;
+    // In the transaction of the migration and under its lock: no process ever sees a ledger of this schema without an id, nor two ids.
+    identity::give(connection, &context.new_ledger_id())?;
     faults::statement("PRAGMA application_id");
     connection
         .execute_batch(&format!("PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={LATEST};"))
@@ -224,7 +224,7 @@ fn back_up(path: &Path, options: OpenOptions, version: i32, now: Timestamp) -> R
         _ => {}
     }
     faults::statement("-- copying");
-    private_file(&partial).while_doing(doing)?;
+    private::create_new(&partial).map(drop).while_doing(doing)?;
     copy(path, &partial, options).map_err(|e| diagnose(e, &doing()))?;
     faults::statement("-- naming the copy");
     std::fs::rename(&partial, &target).while_doing(doing)
@@ -255,12 +255,6 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
-}
-
-/// A new empty file of mode 0600, whatever the umask.
-fn private_file(path: &Path) -> std::io::Result<()> {
-    let file = File::options().create_new(true).write(true).mode(0o600).open(path)?;
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))
 }
 
 #[cfg(test)]

@@ -4,17 +4,17 @@
 //! Cost: content is appended in short transactions that do not wait for the disk; [`Durability::Synced`] on the last one
 //! makes them all durable, because the log is one file that is written in order.
 
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::connection::{OpenOptions, configure, use_wal, wait_politely};
 use crate::error::diagnose;
-use crate::faults;
 use crate::lock::{Held, Rank};
 use crate::transaction::{Snapshot, Transaction};
+use crate::{faults, private};
 
 /// What a side database is made of.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +27,8 @@ pub struct SideSchema {
     pub page_size: u32,
     /// Its tables.
     pub sql: &'static str,
+    /// What brings a database of version 1, 2, ... to the one after it.
+    pub upgrades: &'static [&'static str],
 }
 
 /// Whether a commit waits for the disk.
@@ -38,34 +40,95 @@ pub enum Durability {
     Synced,
 }
 
+/// A log of more bytes is emptied between the steps of what gives space back: with one step more it stays well below what is kept in reserve for a full disk.
+const LONG_LOG: u64 = 128 << 10;
+
 /// An open side database.
 pub struct Side {
     connection: Connection,
     path: PathBuf,
+    schema: SideSchema,
+    options: OpenOptions,
+    /// Its log held something before it was opened.
+    had_log: bool,
 }
 
 impl Side {
-    /// Opens the database at `path`, and makes it (mode 0600) if there is none.
+    /// Opens the database at `path`, and makes it (mode 0600) if there is none. One of an older version stays what it is.
     ///
     /// Errors: `foreign_database`, `newer_schema`, `busy`, `corrupt`, `disk_full`, `permission_denied`.
     pub fn open(path: &Path, schema: &SideSchema, options: OpenOptions) -> Result<Self> {
         let doing = || format!("opening {}", path.display());
-        let file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(path);
-        match file {
-            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return Err(e).while_doing(doing),
-            _ => {}
+        match private::create_new(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                private::mend(path).while_doing(doing)?;
+            }
+            made => made.map(drop).while_doing(doing)?,
         }
+        let had_log = std::fs::metadata(sibling(path, "-wal")).is_ok_and(|meta| meta.len() > 0);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags).map_err(|e| diagnose(e, &doing()))?;
         wait_politely(&mut connection, options.busy_timeout)?;
-        let side = Self { connection, path: path.to_owned() };
-        let found = side.pragma("user_version")?;
-        if found == 0 {
-            side.create(schema, options)?;
+        let side = Self { connection, path: path.to_owned(), schema: *schema, options, had_log };
+        if side.pragma("user_version")? == 0 {
+            side.create()?;
         }
         configure(&side.connection)?;
-        side.check(schema)?;
+        side.check()?;
         Ok(side)
+    }
+
+    /// Brings it to the newest version of its schema, in one transaction.
+    pub fn upgrade(&self) -> Result<()> {
+        if self.is_newest()? {
+            return Ok(());
+        }
+        self.write(Durability::Synced, |_| {
+            // Another process may have been here meanwhile.
+            let version = usize::try_from(self.pragma("user_version")?).unwrap_or(usize::MAX);
+            for upgrade in self.schema.upgrades.iter().skip(version.saturating_sub(1)) {
+                self.batch(upgrade)?;
+            }
+            self.batch(&format!("PRAGMA user_version={}", self.schema.version))
+        })
+    }
+
+    /// Whether it has the newest version of its schema.
+    pub fn is_newest(&self) -> Result<bool> {
+        Ok(self.pragma("user_version")? >= self.schema.version)
+    }
+
+    /// Makes sure that it has a write-ahead log: a database that was moved into its place has none.
+    pub fn use_log(&self) -> Result<()> {
+        use_wal(&self.connection, self.options.busy_timeout)
+    }
+
+    /// Closes it without a trace: what is not ours stays as it was found, to the byte.
+    pub fn leave(self) {
+        if self.had_log {
+            // Whoever closes a database last writes its log into it. A log that is made by looking is removed by closing.
+            let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
+    }
+
+    /// Closes it and gives its file another name in the same directory. Nobody else may have it open.
+    ///
+    /// Errors: `busy` if another process has: then it is whole where it is.
+    pub fn rename(self, to: &Path) -> Result<()> {
+        // A log belongs to the name of its file: without it the database is one file, and one rename moves it whole.
+        faults::statement("PRAGMA journal_mode=DELETE");
+        self.connection
+            .query_row("PRAGMA journal_mode=DELETE", [], |row| row.get::<_, String>(0))
+            .map_err(|e| diagnose(e, "moving the object store"))?;
+        let from = self.path.clone();
+        drop(self);
+        faults::statement("-- renaming the object store");
+        let doing = || format!("moving {} to {}", from.display(), to.display());
+        std::fs::File::open(&from).and_then(|file| file.sync_all()).while_doing(doing)?;
+        std::fs::rename(&from, to).while_doing(doing)?;
+        sync_directory(to).while_doing(doing)?;
+        faults::statement("-- renamed");
+        Ok(())
     }
 
     /// Whether there is a database at `path`, perhaps unfinished.
@@ -84,7 +147,7 @@ impl Side {
         let result = read(&Snapshot::new(&self.connection));
         // A failure to end a read loses nothing, and must not hide what was read.
         let _ = self.connection.execute_batch("ROLLBACK");
-        result
+        result.map_err(|error| self.damaged(error))
     }
 
     /// Runs `write` in one transaction and commits it if it returns `Ok`; else nothing is changed.
@@ -110,22 +173,38 @@ impl Side {
             // When this fails too, closing the connection takes the transaction back.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
-        result
+        result.map_err(|error| self.damaged(error))
     }
 
     /// Gives free pages back to the operating system and empties the log, so that the file is as small as its content.
     pub fn shrink(&self) -> Result<()> {
-        faults::statement("PRAGMA incremental_vacuum");
+        // In small steps: each moves pages through the log, and on a full disk there is little room for that.
+        while self.pragma("freelist_count")? > 0 {
+            faults::statement("PRAGMA incremental_vacuum");
+            self.connection
+                .prepare("PRAGMA incremental_vacuum(64)")
+                .and_then(|mut statement| {
+                    let mut rows = statement.query([])?;
+                    while rows.next()?.is_some() {}
+                    Ok(())
+                })
+                .map_err(|e| diagnose(e, "shrinking the object store"))?;
+            self.empty_long_log()?;
+        }
+        self.empty_log()
+    }
+
+    /// Empties the log if it is long: what is deleted takes room in it, before it gives any back.
+    pub fn empty_long_log(&self) -> Result<()> {
+        let length = std::fs::metadata(sibling(&self.path, "-wal")).map_or(0, |meta| meta.len());
+        if length > LONG_LOG { self.empty_log() } else { Ok(()) }
+    }
+
+    fn empty_log(&self) -> Result<()> {
+        faults::statement("PRAGMA wal_checkpoint(TRUNCATE)");
         self.connection
-            .prepare("PRAGMA incremental_vacuum")
-            .and_then(|mut statement| {
-                let mut rows = statement.query([])?;
-                while rows.next()?.is_some() {}
-                Ok(())
-            })
-            .and_then(|()| {
-                self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
-            })
+            // Who reads meanwhile keeps it long: that is no error, it is emptied another time.
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
             .map(|_| ())
             .map_err(|e| diagnose(e, "shrinking the object store"))
     }
@@ -156,12 +235,13 @@ impl Side {
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
 
-    fn create(&self, schema: &SideSchema, options: OpenOptions) -> Result<()> {
+    fn create(&self) -> Result<()> {
+        let schema = &self.schema;
         // Both only take effect on a file without pages.
         self.connection
             .execute_batch(&format!("PRAGMA page_size={}; PRAGMA auto_vacuum=INCREMENTAL;", schema.page_size))
             .map_err(|e| diagnose(e, "making the object store"))?;
-        use_wal(&self.connection, options.busy_timeout)?;
+        self.use_log()?;
         self.write(Durability::Synced, |_| {
             // Another process may have been here meanwhile.
             if self.pragma("user_version")? != 0 {
@@ -177,7 +257,8 @@ impl Side {
         })
     }
 
-    fn check(&self, schema: &SideSchema) -> Result<()> {
+    fn check(&self) -> Result<()> {
+        let schema = &self.schema;
         let (application_id, version) = (self.pragma("application_id")?, self.pragma("user_version")?);
         let path = self.path.display();
         if application_id != schema.application_id {
@@ -200,11 +281,57 @@ impl Side {
     fn pragma(&self, name: &str) -> Result<i32> {
         self.connection
             .query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
-            .map_err(|e| diagnose(e, &format!("reading {}", self.path.display())))
+            .map_err(|e| self.damaged(diagnose(e, &format!("reading {}", self.path.display()))))
+    }
+
+    /// What SQLite says of a file that it cannot read, in the words of what the file is: a damaged ledger is another matter.
+    fn damaged(&self, error: Diagnosis) -> Diagnosis {
+        let is_of_the_file = std::error::Error::source(&error).is_some();
+        match error.code() {
+            Code::Corrupt | Code::ForeignDatabase if is_of_the_file => Diagnosis::new(
+                Code::Corrupt,
+                format!("The object store {} is damaged: {}", self.path.display(), error.message()),
+            )
+            .hint("see what is lost, and remove it: ic checkpoint verify --repair")
+            .caused_by(error),
+            _ => error,
+        }
+    }
+
+    fn batch(&self, sql: &str) -> Result<()> {
+        faults::statement(sql);
+        self.connection.execute_batch(sql).map_err(|e| diagnose(e, "changing the object store"))
     }
 
     fn execute(&self, sql: &str) -> Result<()> {
         faults::statement(sql);
-        self.connection.execute_batch(sql).map_err(|e| diagnose(e, "using the object store"))
+        self.connection.execute_batch(sql).map_err(|e| self.damaged(diagnose(e, "using the object store")))
     }
+}
+
+/// Removes the database at `path` with its log; that it is not there is no error. Nobody may have it open.
+pub fn remove_side(path: &Path) -> Result<()> {
+    // The database last: a log that outlived it would be played into the next database of that name.
+    for suffix in ["-wal", "-shm", "-journal", ""] {
+        faults::statement("-- removing a part of an object store");
+        let part = sibling(path, suffix);
+        match std::fs::remove_file(&part) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(e).while_doing(|| format!("removing {}", part.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The path with something after its name.
+fn sibling(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn sync_directory(of: &Path) -> std::io::Result<()> {
+    std::fs::File::open(of.parent().unwrap_or(Path::new("/")))?.sync_all()
 }

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use ic_saga::child::Program;
 use ic_saga::compensation::{self, NewCompensation};
 use ic_saga::process::ProcessIdentity;
 use ic_saga::undo::written;
-use ic_store::Transaction;
+use ic_store::{Transaction, private};
 
 use crate::definition::{self, Run};
 use crate::flow::Flow;
@@ -251,8 +250,7 @@ pub(crate) fn outputs_of(log: &Path) -> PathBuf {
 /// Makes the file of outputs, empty. `keeps`: what earlier attempts said stays, for the undo that they share.
 fn make_outputs(path: &Path, keeps: bool) -> Result<()> {
     let make = || {
-        let private = File::options().create(true).read(true).append(true).mode(0o600).open(path);
-        let mut file = private?;
+        let mut file = private::open(path, File::options().create(true).read(true).append(true))?;
         if !keeps {
             return file.set_len(0);
         }

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use ic_events::Hash;
 use ic_store::lock::{FileLock, Held, Mode, Rank, wait};
 use ic_store::path_bytes;
 use ic_store::path_from_bytes;
+use ic_store::private;
 
 use super::cache::{Cache, Key, Update};
 use super::{Flush, ROOT_KEY, root_key};
@@ -39,7 +40,7 @@ impl CacheFile {
         let scratch = Scratch::new(objects.path())?;
         let next = scratch.path().join(NEXT);
         let doing = || format!("writing {}", next.display());
-        let next = File::options().create_new(true).write(true).mode(0o600).open(&next).while_doing(doing)?;
+        let next = private::create_new(&next).while_doing(doing)?;
         // What was trusted without a look at memory maps is not believed where they are looked at.
         let key = match flush {
             Flush::Never => root_key(&path_from_bytes(&[path_bytes(root), b"\0never"].concat())),
@@ -88,7 +89,7 @@ impl CacheFile {
 
 fn append(path: &Path, patience: Duration, before: &[u8], records: &[u8], header: &[u8]) -> io::Result<()> {
     let held = Held::new(Rank::Cache);
-    let file = match File::options().read(true).write(true).open(path) {
+    let file = match private::open(path, File::options().read(true).write(true)) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
     };
@@ -147,12 +148,7 @@ fn caches(objects: &Objects) -> impl Iterator<Item = PathBuf> {
 
 /// The directory beside the object store for what belongs to roots: stat caches and locks.
 pub(crate) fn cache_directory(objects: &Path) -> Result<PathBuf> {
-    use std::os::unix::fs::DirBuilderExt;
     let directory = objects.with_extension("cache");
-    match std::fs::DirBuilder::new().mode(0o700).create(&directory) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
-            Err(e).while_doing(|| format!("making {}", directory.display()))
-        }
-        _ => Ok(directory),
-    }
+    private::directory(&directory).while_doing(|| format!("making {}", directory.display()))?;
+    Ok(directory)
 }

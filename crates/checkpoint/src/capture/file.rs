@@ -9,7 +9,8 @@ use std::path::Path;
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_events::Hash;
 use ic_store::{
-    copy_database, has_usual_side_files, has_write_ahead_log, is_database, recover_copy, while_nobody_writes,
+    copy_database, has_usual_side_files, has_write_ahead_log, is_database, private, recover_copy,
+    while_nobody_writes,
 };
 use rustix::fs::{Mode, OFlags, fstat, openat};
 
@@ -132,6 +133,7 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
 fn keep_copy(writer: &Writer<'_>, subject: &Subject<'_>, key: &Key) -> Result<Outcome> {
     let doing = || format!("copying {}", subject.path.display());
     let space = tempfile::tempdir_in(subject.space).while_doing(doing)?;
+    private::mend(space.path()).while_doing(doing)?;
     let copy = space.path().join("copy.db");
     let mut shared = subject.path.as_os_str().to_owned();
     shared.push("-shm");

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_store::path_bytes;
+use ic_store::{path_bytes, private};
 
 use super::program::Git;
 use super::{GitState, Pack};
@@ -240,7 +240,7 @@ pub(super) fn with_objects<T>(
     let doing = || "making room for objects".to_owned();
     let place = Scratch::new(objects.path())?;
     let info = place.path().join("info");
-    std::fs::create_dir(&info).while_doing(doing)?;
+    private::directory(&info).while_doing(doing)?;
     let own = std::path::absolute(common_dir.join("objects")).while_doing(doing)?;
     std::fs::write(info.join("alternates"), [path_bytes(&own), b"\n"].concat()).while_doing(doing)?;
     let git = Git { objects: Some(place.path()), ..git.clone() };

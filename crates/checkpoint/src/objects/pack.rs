@@ -33,6 +33,7 @@ pub(crate) struct Builder {
     raw: Vec<u8>,
     objects: Vec<Placed>,
     compressor: Option<Compressor<'static>>,
+    has_trees: bool,
 }
 
 /// A pack ready to be kept.
@@ -40,6 +41,8 @@ pub(crate) struct Pack {
     pub(crate) objects: Vec<Placed>,
     pub(crate) size: usize,
     pub(crate) data: Vec<u8>,
+    /// Whether some of its objects are directories.
+    pub(crate) has_trees: bool,
 }
 
 impl Builder {
@@ -48,8 +51,14 @@ impl Builder {
         self.raw.extend_from_slice(bytes);
     }
 
+    /// Says that what is added are directories.
+    pub(crate) fn of_trees() -> Self {
+        Self { has_trees: true, ..Self::default() }
+    }
+
     /// Takes what another builder holds.
     pub(crate) fn absorb(&mut self, other: &mut Self) {
+        self.has_trees |= other.has_trees;
         let start = self.raw.len();
         self.objects
             .extend(other.objects.drain(..).map(|placed| Placed { start: placed.start + start, ..placed }));
@@ -72,7 +81,12 @@ impl Builder {
         };
         compressor.set_compression_level(level).map_err(|e| failed(&e))?;
         let data = compressor.compress(&self.raw).map_err(|e| failed(&e))?;
-        let pack = Pack { objects: std::mem::take(&mut self.objects), size: self.raw.len(), data };
+        let pack = Pack {
+            objects: std::mem::take(&mut self.objects),
+            size: self.raw.len(),
+            data,
+            has_trees: self.has_trees,
+        };
         self.raw.clear();
         Ok(Some(pack))
     }

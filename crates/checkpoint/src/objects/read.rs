@@ -27,11 +27,11 @@ const REMEMBERED: usize = 8 << 20;
 
 /// Where the index says that an object lies.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    form: Form,
-    pack: i64,
-    start: i64,
-    size: i64,
+pub(crate) struct Place {
+    pub(super) form: Form,
+    pub(super) pack: i64,
+    pub(super) start: i64,
+    pub(super) size: i64,
 }
 
 impl Objects {
@@ -133,12 +133,20 @@ impl Objects {
         Ok(self.place(hash)?.is_some_and(|place| place.form != Form::Purged))
     }
 
+    /// Whether the index has this object, purged or not.
+    pub fn knows(&self, hash: &Hash) -> Result<bool> {
+        Ok(self.place(hash)?.is_some())
+    }
+
     /// Whether the content of this object was taken out on purpose.
     pub(crate) fn is_purged(&self, hash: &Hash) -> Result<bool> {
         Ok(self.place(hash)?.is_some_and(|place| place.form == Form::Purged))
     }
 
     fn place(&self, hash: &Hash) -> Result<Option<Place>> {
+        if let Some(place) = self.unfinished().get(hash) {
+            return Ok(Some(*place));
+        }
         let found = self.side().read(|snapshot| {
             snapshot.query_opt(
                 "SELECT form, pack, start, size FROM objects WHERE hash = $1",
@@ -189,6 +197,10 @@ impl Objects {
         Ok(Some(raw))
     }
 
+    pub(super) fn unfinished(&self) -> std::sync::MutexGuard<'_, HashMap<Hash, Place>> {
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn recent(&self) -> std::sync::MutexGuard<'_, Recent> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -204,12 +216,12 @@ fn damaged(hash: &Hash) -> Diagnosis {
 
 /// Its content was taken out on purpose.
 fn purged(hash: &Hash) -> Diagnosis {
-    about(hash, "was purged")
+    about(hash, "is gone: it was purged, or lost")
 }
 
 fn about(hash: &Hash, what: &str) -> Diagnosis {
     let name = hex(hash);
     Diagnosis::new(Code::Corrupt, format!("The object {} {what}.", &name[..12]))
-        .hint("see which checkpoints need it: ic checkpoint verify --read-data")
+        .hint("see which checkpoints need it: ic checkpoint verify --read-data; remove what is lost: ic checkpoint verify --repair")
         .detail("object", name)
 }

@@ -23,8 +23,8 @@ pub struct Swept {
 }
 
 /// An object as the index has it.
-struct Listed {
-    hash: Hash,
+pub(super) struct Listed {
+    pub(super) hash: Hash,
     form: Form,
     start: usize,
     size: usize,
@@ -37,10 +37,13 @@ impl Objects {
     /// Removes every object that is not in `live` and was kept at `before` or earlier. The caller holds the store's lock alone.
     pub fn sweep(&self, live: &HashSet<Hash>, before: Timestamp) -> Result<Swept> {
         let old_size = self.file_size();
+        self.clear_unfinished()?;
         let packs = self.listed(before)?;
         let mut swept = Swept::default();
         let mut ids: Vec<i64> = packs.keys().copied().collect();
-        ids.sort_unstable();
+        // Those that go whole come first: on a full disk they make the room that the others need to be written anew.
+        ids.sort_unstable_by_key(|id| (packs[id].iter().any(|o| live.contains(&o.hash)), *id));
+        let mut is_shrunk = false;
         for id in ids {
             let objects = &packs[&id];
             let (kept, gone): (Vec<&Listed>, Vec<&Listed>) =
@@ -48,14 +51,17 @@ impl Objects {
             if gone.is_empty() {
                 continue;
             }
+            if !is_shrunk && !kept.is_empty() {
+                self.side().shrink()?;
+                is_shrunk = true;
+            }
             swept.objects += gone.len() as u64;
             self.rewrite(id, &kept, &gone)?;
+            self.side().empty_long_log()?;
         }
         self.drop_empty_packs(before)?;
         self.forget_recent();
-        if swept.objects > 0 {
-            self.side().shrink()?;
-        }
+        self.side().shrink()?;
         swept.bytes = old_size.saturating_sub(self.file_size());
         Ok(swept)
     }
@@ -137,7 +143,7 @@ impl Objects {
     }
 
     /// Every object by its pack, of packs from `before` or earlier.
-    fn listed(&self, before: Timestamp) -> Result<HashMap<i64, Vec<Listed>>> {
+    pub(super) fn listed(&self, before: Timestamp) -> Result<HashMap<i64, Vec<Listed>>> {
         let mut packs: HashMap<i64, Vec<Listed>> = HashMap::new();
         let rows = self.side().read(|snapshot| {
             snapshot.query_all(
@@ -175,7 +181,7 @@ impl Objects {
     }
 
     /// What a pack becomes that holds `kept` and nothing else; `None` if not all of them can be read.
-    fn without(&self, id: i64, kept: &[&Listed]) -> Result<Option<Replacement>> {
+    pub(super) fn without(&self, id: i64, kept: &[&Listed]) -> Result<Option<Replacement>> {
         let row = self.side().read(|snapshot| {
             snapshot.query_opt("SELECT data, size, created_at FROM packs WHERE id = $1", &[&id], |row| {
                 Ok((row.get::<Vec<u8>>(0)?, row.get::<i64>(1)?, Timestamp(row.get(2)?)))
@@ -218,10 +224,10 @@ impl Objects {
 }
 
 /// What takes the place of a pack.
-struct Replacement {
-    created_at: Timestamp,
+pub(super) struct Replacement {
+    pub(super) created_at: Timestamp,
     /// `None` if nothing is left of it.
-    pack: Option<Pack>,
+    pub(super) pack: Option<Pack>,
 }
 
 /// Replaces a pack and the index of all that lay in it.

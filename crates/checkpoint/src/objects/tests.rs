@@ -159,3 +159,61 @@ fn many_threads_add_at_once() {
         assert!(objects.read(&hash_of(&content)).unwrap() == content);
     }
 }
+
+#[test]
+fn what_a_writer_has_not_finished_is_nobody_elses_and_is_given_back() {
+    let (dir, objects) = store();
+    let size = |dir: &tempfile::TempDir| std::fs::metadata(dir.path().join("objects.db")).unwrap().len();
+    objects.writer(Timestamp(1)).unwrap().finish().unwrap();
+    objects.side().shrink().unwrap();
+    let before = size(&dir);
+    let content: Vec<Vec<u8>> = (0..12).map(|i| noise(1_000_000, i + 1)).collect();
+    let put = |writer: &super::Writer<'_>| -> Vec<_> {
+        content.iter().map(|bytes| writer.put_reader(&mut bytes.as_slice()).unwrap().0).collect()
+    };
+    // One that fails.
+    let writer = objects.writer(Timestamp(1)).unwrap();
+    let names = put(&writer);
+    assert!(objects.has_unfinished().unwrap());
+    assert!(names.iter().all(|name| !objects.has(name).unwrap()), "nobody may rely on them");
+    drop(writer);
+    objects.side().shrink().unwrap();
+    assert!(!objects.has_unfinished().unwrap());
+    assert_eq!(size(&dir), before);
+    // One that dies, beside one that works: what that one kept stays, though it is the same.
+    let dies = objects.writer(Timestamp(1)).unwrap();
+    put(&dies);
+    std::mem::forget(dies);
+    let works = objects.writer(Timestamp(1)).unwrap();
+    assert_eq!(put(&works), names);
+    assert_eq!(works.finish().unwrap().new_objects, 12);
+    let both = size(&dir);
+    objects.clear_unfinished().unwrap();
+    assert!(size(&dir) < both - 7_000_000, "{} of {both}", size(&dir));
+    for (name, bytes) in names.iter().zip(&content) {
+        assert!(objects.read(name).unwrap() == *bytes);
+    }
+}
+
+#[test]
+fn a_store_of_the_first_version_is_upgraded_when_a_ledger_claims_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("objects.db");
+    let options = OpenOptions::default();
+    let objects = Objects::open(&path, options).unwrap();
+    let writer = objects.writer(Timestamp(1)).unwrap();
+    let (name, _) = writer.put_reader(&mut &b"kept"[..]).unwrap();
+    writer.finish().unwrap();
+    let side = objects.side();
+    let change = |sql| side.write(ic_store::Durability::Synced, |tx| tx.execute(sql, &[])).unwrap();
+    let _ = ["DROP TABLE store", "DROP TABLE writing", "PRAGMA user_version = 1"].map(change);
+    drop(side);
+    drop(objects);
+    let [one, two] = ["one", "two"].map(|id| ic_base::LedgerId::from_ledger(id.to_owned()));
+    let objects = Objects::look(&path, options).unwrap().expect("a store");
+    assert_eq!(objects.owner().unwrap(), None);
+    assert_eq!(objects.claim(&one).unwrap(), one);
+    assert_eq!(objects.claim(&two).unwrap(), one, "it has one ledger");
+    assert_eq!(objects.owner().unwrap(), Some(one));
+    assert_eq!(objects.read(&name).unwrap(), b"kept");
+}

@@ -1,4 +1,8 @@
-//! Adding objects. Many threads may add at once; content becomes durable with [`Writer::finish`].
+//! Adding objects. Many threads may add at once; content becomes durable, and visible to others, with [`Writer::finish`].
+//!
+//! Packs are written as they fill up, their objects enter the index in the last transaction. So a writer that fails, for want of
+//! room or because it was killed, leaves nothing that anybody relies on: it gives its packs back when it is dropped, or the next
+//! one does ([`Objects::clear_unfinished`]).
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -11,7 +15,9 @@ use ic_events::Hash;
 use ic_store::{Durability, Transaction};
 use sha2::{Digest, Sha256};
 
-use super::pack::{Builder, Pack};
+use super::pack::{Builder, Pack, Placed};
+use super::read::Place;
+use super::room::{self, MARGIN};
 use super::{Form, Objects, PIECE, hash_of};
 use crate::restore::sparse::is_zero;
 use crate::tree::Encoded;
@@ -24,6 +30,12 @@ static NOTHING: LazyLock<Hash> = LazyLock::new(|| hash_of(&vec![0; PIECE]));
 
 /// Packs are written when they hold this many bytes together.
 const BATCH: usize = 4 << 20;
+
+/// What is no larger is written without asking for room: SQLite says as soon as it has none, and little has to be given back.
+const LITTLE: u64 = 64 << 10;
+
+/// What an object takes in the index, in bytes, with what a tree of pages leaves free.
+const INDEX_ROW: u64 = 100;
 
 /// What one writer added.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,6 +59,9 @@ pub struct Writer<'o> {
     /// Some new directory can only be read once it is in the store.
     is_unread: AtomicBool,
     waiting: Mutex<Waiting>,
+    written: Mutex<Written>,
+    /// There is no room: what comes is only counted, to say how much would be needed.
+    is_too_much: AtomicBool,
     new_objects: AtomicU64,
     stored_bytes: AtomicU64,
 }
@@ -55,6 +70,14 @@ pub struct Writer<'o> {
 struct Waiting {
     packs: Vec<Pack>,
     bytes: usize,
+}
+
+/// Packs that are in the store and whose objects are not in its index.
+#[derive(Default)]
+struct Written {
+    packs: Vec<i64>,
+    objects: Vec<(i64, Placed)>,
+    bytes: u64,
 }
 
 impl Objects {
@@ -73,6 +96,8 @@ impl Objects {
             contents: Mutex::default(),
             is_unread: AtomicBool::new(false),
             waiting: Mutex::default(),
+            written: Mutex::default(),
+            is_too_much: AtomicBool::new(false),
             new_objects: AtomicU64::new(0),
             stored_bytes: AtomicU64::new(0),
         })
@@ -155,15 +180,26 @@ impl Writer<'_> {
             return Ok(());
         }
         self.close()?;
-        self.flush(Durability::Buffered)
+        if self.is_too_much.load(Relaxed) {
+            return Err(self.too_much());
+        }
+        self.flush()
     }
 
     /// Makes everything durable that was added, and tells how much it was.
     ///
-    /// Errors: `disk_full`, ...: nothing may then refer to what was added.
+    /// Errors: `disk_full`, ...: the store is as it was before.
     pub fn finish(self) -> Result<Stored> {
         self.close()?;
-        self.flush(Durability::Synced)?;
+        let packs = std::mem::take(&mut *locked(&self.waiting)).packs;
+        if self.is_too_much.load(Relaxed) || !self.has_room(&packs)? {
+            return Err(self.too_much());
+        }
+        if self.new_objects.load(Relaxed) > 0 {
+            self.enter(&packs)?;
+        }
+        // Nothing is to be given back any more.
+        locked(&self.written).packs.clear();
         Ok(Stored {
             new_objects: self.new_objects.load(Relaxed),
             stored_bytes: self.stored_bytes.load(Relaxed),
@@ -207,13 +243,16 @@ impl Writer<'_> {
     }
 
     fn add(&self, to: &Mutex<Vec<Builder>>, hash: Hash, form: Form, bytes: &[u8]) -> Result<()> {
-        let mut builder = locked(to).pop().unwrap_or_default();
+        let is_of_trees = std::ptr::eq(to, &raw const self.trees);
+        let mut builder = locked(to)
+            .pop()
+            .unwrap_or_else(|| if is_of_trees { Builder::of_trees() } else { Builder::default() });
         builder.add(hash, form, bytes);
         self.new_objects.fetch_add(1, Relaxed);
         let full = if builder.is_full() { builder.close()? } else { None };
         locked(to).push(builder);
         if full.is_some_and(|pack| self.wait(pack) >= BATCH) {
-            self.flush(Durability::Buffered)?;
+            self.flush()?;
         }
         Ok(())
     }
@@ -227,42 +266,128 @@ impl Writer<'_> {
         waiting.bytes
     }
 
-    fn flush(&self, durability: Durability) -> Result<()> {
-        let Waiting { packs, .. } = std::mem::take(&mut *locked(&self.waiting));
-        if packs.is_empty() && (durability == Durability::Buffered || self.new_objects.load(Relaxed) == 0) {
+    /// Writes the packs that wait. Others do not see what is in them.
+    fn flush(&self) -> Result<()> {
+        let packs = std::mem::take(&mut *locked(&self.waiting)).packs;
+        if packs.is_empty() || self.is_too_much.load(Relaxed) || !self.has_room(&packs)? {
             return Ok(());
         }
-        self.objects.side().write(durability, |tx| packs.iter().try_for_each(|pack| keep(tx, self.now, pack)))
+        let ids = self.objects.side().write(Durability::Buffered, |tx| {
+            let ids = packs.iter().map(|pack| insert(tx, self.now, pack)).collect::<Result<Vec<i64>>>()?;
+            for id in &ids {
+                tx.execute_one("INSERT INTO writing (pack) VALUES ($1)", &[id])?;
+            }
+            Ok(ids)
+        })?;
+        let mut written = locked(&self.written);
+        for (id, pack) in ids.into_iter().zip(packs) {
+            if pack.has_trees {
+                let places = pack.objects.iter().map(|placed| (placed.hash, place(id, placed)));
+                self.objects.unfinished().extend(places);
+            }
+            written.bytes += pack.data.len() as u64;
+            written.packs.push(id);
+            written.objects.extend(pack.objects.into_iter().map(|placed| (id, placed)));
+        }
+        Ok(())
+    }
+
+    /// The last transaction: with it everything is in the index.
+    fn enter(&self, packs: &[Pack]) -> Result<()> {
+        let mut written = locked(&self.written);
+        let earlier = std::mem::take(&mut written.objects);
+        self.objects.side().write(Durability::Synced, |tx| {
+            let mut objects = earlier;
+            for pack in packs {
+                let id = insert(tx, self.now, pack)?;
+                objects.extend(pack.objects.iter().map(|placed| (id, *placed)));
+            }
+            // In the order of the index: one walk through it instead of as many ways down as there are objects.
+            objects.sort_unstable_by_key(|(_, placed)| placed.hash);
+            objects.iter().try_for_each(|(pack, placed)| index(tx, *pack, placed))?;
+            written
+                .packs
+                .iter()
+                .try_for_each(|pack| tx.execute_one("DELETE FROM writing WHERE pack = $1", &[pack]))
+        })
+    }
+
+    /// Whether these packs, and the index of all that was written, have room. If not, what was written is given back at once:
+    /// others need the disk, too.
+    fn has_room(&self, packs: &[Pack]) -> Result<bool> {
+        let bytes: u64 = packs.iter().map(|pack| pack.data.len() as u64).sum();
+        if bytes <= LITTLE {
+            return Ok(true);
+        }
+        let index = self.new_objects.load(Relaxed).saturating_mul(INDEX_ROW);
+        // Everything stands in the log first, and then in the file.
+        let needed = bytes.saturating_add(index).saturating_mul(2).saturating_add(MARGIN);
+        if room::free_bytes(self.objects.path()).is_none_or(|free| free >= needed) {
+            return Ok(true);
+        }
+        self.is_too_much.store(true, Relaxed);
+        self.give_back()?;
+        Ok(false)
+    }
+
+    fn too_much(&self) -> ic_base::Diagnosis {
+        let index = self.new_objects.load(Relaxed).saturating_mul(INDEX_ROW);
+        let content = self.stored_bytes.load(Relaxed).saturating_add(index);
+        // The log holds no more than a batch at a time.
+        let log = content.min(2 * BATCH as u64);
+        let needed = content.saturating_add(log).saturating_add(MARGIN);
+        let free = room::free_bytes(self.objects.path()).unwrap_or(0);
+        room::too_little(self.objects.path(), needed.max(free.saturating_add(1)), free, "What is to be kept")
+    }
+
+    fn give_back(&self) -> Result<()> {
+        let written = std::mem::take(&mut *locked(&self.written));
+        self.objects.unfinished().clear();
+        self.objects.discard(&written.packs)
     }
 }
 
-/// Writes a pack and the places of its objects. An object that another process kept meanwhile stays where it is; one
-/// that was purged is kept again, because somebody has that content now.
-pub(super) fn keep(tx: &Transaction<'_>, now: Timestamp, pack: &Pack) -> Result<()> {
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        // When this fails, what was written is known as unfinished, and the next capture or prune gives it back.
+        let _ = self.give_back();
+    }
+}
+
+fn place(pack: i64, placed: &Placed) -> Place {
+    let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    Place { form: placed.form, pack, start: number(placed.start), size: number(placed.size) }
+}
+
+fn insert(tx: &Transaction<'_>, now: Timestamp, pack: &Pack) -> Result<i64> {
     let size = i64::try_from(pack.size).unwrap_or(i64::MAX);
-    let id: Option<i64> = tx.query_opt(
+    let id = tx.query_opt(
         "INSERT INTO packs (size, created_at, data) VALUES ($1, $2, $3) RETURNING id",
         &[&size, &now.millis(), &pack.data],
         |row| row.get(0),
     )?;
+    Ok(id.unwrap_or_default())
+}
+
+/// Says where an object lies. One that another process kept meanwhile stays where it is; one that was purged is kept again,
+/// because it has content again.
+fn index(tx: &Transaction<'_>, pack: i64, placed: &Placed) -> Result<()> {
+    let Place { form, pack, start, size } = place(pack, placed);
+    tx.execute(
+        "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (hash) \
+         DO UPDATE SET form = excluded.form, pack = excluded.pack, start = excluded.start, size = excluded.size \
+         WHERE objects.form = 2",
+        &[&placed.hash.as_slice(), &form.number(), &pack, &start, &size],
+    )
+    .map(|_| ())
+}
+
+/// Writes a pack and the places of its objects at once.
+pub(super) fn keep(tx: &Transaction<'_>, now: Timestamp, pack: &Pack) -> Result<()> {
+    let id = insert(tx, now, pack)?;
     let mut objects: Vec<_> = pack.objects.iter().collect();
     objects.sort_unstable_by_key(|object| object.hash);
-    for object in objects {
-        let (start, size) = (i64::try_from(object.start), i64::try_from(object.size));
-        tx.execute(
-            "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (hash) \
-             DO UPDATE SET form = excluded.form, pack = excluded.pack, start = excluded.start, size = excluded.size \
-             WHERE objects.form = 2",
-            &[
-                &object.hash.as_slice(),
-                &object.form.number(),
-                &id,
-                &start.unwrap_or(i64::MAX),
-                &size.unwrap_or(i64::MAX),
-            ],
-        )?;
-    }
-    Ok(())
+    objects.into_iter().try_for_each(|placed| index(tx, id, placed))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -193,25 +193,34 @@ pub fn finish(
     )
 }
 
+/// Marks a restore whose plan or content is lost: one that was interrupted is aborted where it is, none of them is undone.
+pub fn lose(tx: &Transaction<'_>, now: Timestamp, id: &RestoreId) -> Result<()> {
+    tx.execute_one(
+        "UPDATE restores SET lost_at = $1 WHERE id = $2 AND lost_at IS NULL",
+        &[&now.millis(), &id.as_str()],
+    )
+}
+
 /// The restore of a root that was begun and not finished: its process died, or works on it now.
 pub fn unfinished(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Restore>> {
     let sql = format!(
-        "SELECT {} FROM restores WHERE root = $1 AND state <> 'applied' ORDER BY seq LIMIT 1",
+        "SELECT {} FROM restores WHERE root = $1 AND state <> 'applied' AND lost_at IS NULL ORDER BY seq LIMIT 1",
         Restore::COLUMNS
     );
     snapshot.query_opt(&sql, &[&path_bytes(root)], Restore::from_row)
 }
 
-/// Every restore, of every root, oldest first.
+/// Every restore, of every root, oldest first, but those that were marked as lost.
 pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<Restore>> {
-    let sql = format!("SELECT {} FROM restores WHERE seq > 0 ORDER BY seq", Restore::COLUMNS);
+    let sql =
+        format!("SELECT {} FROM restores WHERE seq > 0 AND lost_at IS NULL ORDER BY seq", Restore::COLUMNS);
     snapshot.query_all(&sql, &[], Restore::from_row)
 }
 
 /// The finished restores of a root, oldest first.
 pub fn finished(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Restore>> {
     let sql = format!(
-        "SELECT {} FROM restores WHERE root = $1 AND state = 'applied' ORDER BY seq",
+        "SELECT {} FROM restores WHERE root = $1 AND state = 'applied' AND lost_at IS NULL ORDER BY seq",
         Restore::COLUMNS
     );
     snapshot.query_all(&sql, &[&path_bytes(root)], Restore::from_row)

@@ -1,12 +1,14 @@
 //! What pruning gave up, what a purge took out, and what verifying found.
 
+use ic_base::CheckpointId;
 use ic_events::hex;
 use ic_ops::checkpoint::purge::Purged;
+use ic_ops::checkpoint::repair::Repaired;
 use ic_ops::checkpoint::retention::{Pruned, Verified};
 use ic_store::path_from_bytes;
 use serde::Serialize;
 
-use super::PathJson;
+use super::{PathJson, WarningJson};
 
 /// What was given up.
 #[derive(Serialize)]
@@ -21,6 +23,9 @@ pub(crate) struct PruneJson {
     swept_objects: u64,
     /// How much smaller the store is, in bytes.
     freed_bytes: u64,
+    /// Why no space was given back, if it could not be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<WarningJson>,
 }
 
 impl From<&Pruned> for PruneJson {
@@ -31,6 +36,7 @@ impl From<&Pruned> for PruneJson {
             kept: pruned.kept as u64,
             swept_objects: pruned.swept.objects,
             freed_bytes: pruned.swept.bytes,
+            warnings: pruned.warnings.iter().map(WarningJson::from).collect(),
         }
     }
 }
@@ -104,6 +110,27 @@ pub(crate) struct VerifyObjectsJson {
     damaged: Vec<DamageJson>,
     /// What SQLite finds wrong with the store's file.
     file: Vec<String>,
+    /// What `--repair` did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repaired: Option<RepairedJson>,
+}
+
+/// What a repair did.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RepairedJson {
+    /// Checkpoints whose content is gone: they are given up.
+    lost: Vec<String>,
+    /// Checkpoints that stay without some of their files.
+    partly: Vec<String>,
+    /// Objects that are gone.
+    lost_objects: u64,
+    /// Objects that the working tree still had, and that are kept again.
+    kept_again: u64,
+    /// Restores that cannot be finished or undone any more.
+    restores: Vec<String>,
+    /// Where the damaged file lies now.
+    set_aside: Option<String>,
 }
 
 /// An object that cannot be read.
@@ -132,6 +159,23 @@ impl From<&Verified> for VerifyObjectsJson {
                 })
                 .collect(),
             file: verified.file.clone(),
+            repaired: None,
         }
+    }
+}
+
+impl VerifyObjectsJson {
+    /// What is so after a repair, and what that did.
+    pub(crate) fn repaired(repaired: &Repaired) -> Self {
+        let ids = |ids: &[CheckpointId]| ids.iter().map(ToString::to_string).collect();
+        let repair = RepairedJson {
+            lost: ids(&repaired.lost),
+            partly: ids(&repaired.partly),
+            lost_objects: repaired.objects.len() as u64,
+            kept_again: repaired.kept_again as u64,
+            restores: repaired.restores.iter().map(ToString::to_string).collect(),
+            set_aside: repaired.set_aside.as_ref().map(|path| path.to_string_lossy().into_owned()),
+        };
+        Self { repaired: Some(repair), ..Self::from(&repaired.verified) }
     }
 }

@@ -16,7 +16,7 @@ use ic_store::path_from_bytes;
 use super::{Cell, Table, counted, git, minute, path_text, plain, refused, style, styled};
 use crate::json::FileJson;
 
-pub(crate) use retention::{pruned, purged, verified};
+pub(crate) use retention::{pruned, purged, repaired, verified};
 
 /// More lines than this are counted, not shown.
 const SHOWN: usize = 40;

@@ -100,8 +100,10 @@ fn capture(
 }
 
 fn failed(error: &Diagnosis) -> Warning {
+    // The run has moved, so nobody sees an error: what is to be done next stands in the warning.
+    let hint = error.get_hint().map_or_else(String::new, |hint| format!(" To have one next time: {hint}"));
     Warning {
         code: "checkpoint_failed",
-        message: format!("no checkpoint was taken ({}): {}", error.code().as_str(), error.message()),
+        message: format!("no checkpoint was taken ({}): {}{hint}", error.code().as_str(), error.message()),
     }
 }

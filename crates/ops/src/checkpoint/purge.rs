@@ -11,7 +11,7 @@ use ic_checkpoint::{capture, diff, retention, scratch};
 use ic_events::{EventType, Hash, NewEvent};
 use serde_json::json;
 
-use super::Workspace;
+use super::{Workspace, repair};
 
 /// What a purge took out.
 #[derive(Debug)]
@@ -167,6 +167,11 @@ impl Workspace<'_> {
                 command: format!("rm -r {}", shell_word(&path.display().to_string())),
             });
         }
+        left.extend(repair::set_aside_files(self.objects.path()).into_iter().map(|path| Left {
+            place: "set_aside",
+            message: "a damaged store that was set aside may have it".to_owned(),
+            command: format!("rm {}", shell_word(&path.display().to_string())),
+        }));
         let (objects, is_clear) = self.objects.purge_all_but(gone, &live)?;
         if !is_clear {
             left.push(Left {

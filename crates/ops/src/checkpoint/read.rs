@@ -11,6 +11,7 @@ use ic_checkpoint::lock::Mode;
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::record::{self, Checkpoint, Filter};
 use ic_checkpoint::restore::plan::is_at_or_below;
+use ic_checkpoint::retention;
 use ic_events::Hash;
 
 use super::{Which, Workspace, find, require_kept};
@@ -52,7 +53,8 @@ pub fn list(
     workspace.kernel.read(|snapshot| {
         record::list(snapshot, filter, |checkpoint| {
             let manifest = match checkpoint.pruned_at {
-                None => Some(Manifest::read(&workspace.objects, &checkpoint.manifest)?),
+                // One that is lost hides no other: `verify` names it.
+                None => retention::readable(Manifest::read(&workspace.objects, &checkpoint.manifest))?,
                 Some(_) => None,
             };
             visit(Shown { checkpoint, manifest })

@@ -1,28 +1,28 @@
 //! Giving checkpoints up, giving their space back, and looking whether what is kept can be read.
 
 use std::collections::{BTreeMap, HashSet};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, Result, Timestamp};
+use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, Result, Timestamp, shell_word};
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::objects::Swept;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal::{self, Progress, Restore};
 use ic_checkpoint::retention::{self, Damage, Policy};
 use ic_checkpoint::{capture, git, scratch};
-use ic_events::{Hash, parse_hex};
-use ic_runtrack::artifact;
-use ic_saga::compensation;
-use ic_store::Snapshot;
+use ic_events::Hash;
+use ic_store::{Snapshot, private};
 
-use super::{Settings, Warning, Which, Workspace, find};
+use super::{Settings, Warning, Which, Workspace, find, needs, place};
 use crate::config::Retention;
 use crate::{Kernel, rollback};
 
 /// How long content that nothing names is left alone all the same.
 pub const GRACE: Duration = Duration::from_mins(1);
+
+/// So many checkpoints are marked first on a full disk: their rows have room in the log that the ledger's reserve leaves.
+const FEW: usize = 16;
 
 /// Automatic pruning happens at most this often.
 const EVERY: Duration = Duration::from_hours(1);
@@ -36,6 +36,8 @@ pub struct Request {
     pub grace: Duration,
     /// Say what would be given up and change nothing.
     pub dry_run: bool,
+    /// The disk is full: a few checkpoints go first, to make room for the rest.
+    pub is_tight: bool,
 }
 
 /// What was given up.
@@ -49,6 +51,8 @@ pub struct Pruned {
     pub kept: usize,
     /// What the store gave back.
     pub swept: Swept,
+    /// Why it gave nothing back, if it could not.
+    pub warnings: Vec<Warning>,
 }
 
 /// What verifying found.
@@ -86,10 +90,17 @@ pub fn prune(workspace: &Workspace<'_>, request: &Request) -> Result<Pruned> {
         retention::given_up(&all, request.policy, now, &pinned).into_iter().cloned().collect();
     let kept = all.len() - chosen.len();
     if request.dry_run {
-        return Ok(Pruned { dry_run: true, checkpoints: chosen, kept, swept: Swept::default() });
+        let (swept, warnings) = (Swept::default(), Vec::new());
+        return Ok(Pruned { dry_run: true, checkpoints: chosen, kept, swept, warnings });
     }
-    let swept = workspace.give_up((&chosen, "retention"), request.grace, live)?;
-    Ok(Pruned { dry_run: false, checkpoints: chosen, kept, swept })
+    let (first, rest) = chosen.split_at(if request.is_tight { chosen.len().min(FEW) } else { chosen.len() });
+    let (mut swept, mut warnings) = workspace.give_up((first, "retention"), request.grace, live)?;
+    if !rest.is_empty() {
+        let (more, and) = workspace.give_up((rest, "retention"), request.grace, HashSet::new())?;
+        swept = Swept { objects: swept.objects + more.objects, bytes: swept.bytes + more.bytes };
+        warnings = and;
+    }
+    Ok(Pruned { dry_run: false, checkpoints: chosen, kept, swept, warnings })
 }
 
 /// Gives one checkpoint up. Errors: `conflict` if a run that is not finished, or a restore, needs it.
@@ -111,8 +122,10 @@ pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: D
         .hint("finish or cancel the run first, or give --force")
         .detail("checkpoint_id", checkpoint.id.as_str()));
     }
-    let swept = workspace.give_up((std::slice::from_ref(&checkpoint), "deleted"), grace, HashSet::new())?;
-    Ok(Pruned { dry_run: false, checkpoints: vec![checkpoint], kept: all.len() - 1, swept })
+    let (swept, warnings) =
+        workspace.give_up((std::slice::from_ref(&checkpoint), "deleted"), grace, HashSet::new())?;
+    let checkpoints = vec![checkpoint];
+    Ok(Pruned { dry_run: false, checkpoints, kept: all.len() - 1, swept, warnings })
 }
 
 /// Looks whether everything that checkpoints need is there; with `read_data`, reads and verifies all of it.
@@ -150,9 +163,10 @@ fn prune_sometimes(workspace: &Workspace<'_>, retention: &Retention) -> Result<(
     if std::fs::metadata(&stamp).is_ok_and(is_recent) {
         return Ok(());
     }
-    let made = std::fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&stamp);
+    let mut how = std::fs::File::options();
+    let made = private::open(&stamp, how.create(true).truncate(true).write(true));
     made.while_doing(|| format!("writing {}", stamp.display()))?;
-    let request = Request { policy: retention.policy(), grace: GRACE, dry_run: false };
+    let request = Request { policy: retention.policy(), grace: GRACE, dry_run: false, is_tight: false };
     prune(workspace, &request)?;
     // A budget is kept by giving up the oldest that may go, whatever their age.
     if let Some(max_size) = retention.max_size
@@ -219,19 +233,20 @@ impl Workspace<'_> {
             let goes = retention::given_up(&all, request.policy, now, &pinned);
             let goes: HashSet<CheckpointId> = goes.into_iter().map(|one| one.id.clone()).collect();
             all.retain(|checkpoint| !goes.contains(&checkpoint.id));
-            retention::mark(&self.objects, &all, &mut live)?;
+            // What is damaged is met again under the lock, and is no reason to mark nothing.
+            retention::readable(retention::mark(&self.objects, &all, &mut live))?;
         }
         Ok(live)
     }
 
-    /// Marks checkpoints as given up and sweeps what nothing names any more; `live` is what is known to be needed. The
-    /// caller holds the store's lock alone.
+    /// Marks checkpoints as given up and sweeps what nothing names any more; `live` is what is known to be needed. Says
+    /// why, where that cannot be told. The caller holds the store's lock alone.
     fn give_up(
         &self,
         (chosen, reason): (&[Checkpoint], &str),
         grace: Duration,
-        mut live: HashSet<Hash>,
-    ) -> Result<Swept> {
+        live: HashSet<Hash>,
+    ) -> Result<(Swept, Vec<Warning>)> {
         // The first thing: on a full disk it makes the room that the rest needs.
         let copies = scratch::clear_alone(self.objects.path());
         let left = self.kernel.write(|tx, now| {
@@ -243,15 +258,33 @@ impl Workspace<'_> {
             record::all_kept(tx)
         })?;
         self.forget_refs(&left)?;
-        self.mark_named(&left, &mut live)?;
+        let swept = match place::waiting_for_theirs(self.kernel)?.first() {
+            Some(other) => Err(shared_with(other)),
+            None => self.sweep(&left, grace, live),
+        };
+        match swept {
+            Ok(mut swept) => {
+                swept.bytes += copies.bytes;
+                Ok((swept, Vec::new()))
+            }
+            // The checkpoints are marked, and that is what was asked for. Of a damaged store nothing is taken away: what a
+            // directory that cannot be read names may be all that is left of it.
+            Err(error) if matches!(error.code(), Code::Corrupt | Code::Conflict) => {
+                Ok((Swept { objects: 0, bytes: copies.bytes }, vec![not_swept(&error)]))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sweeps what neither these checkpoints nor anything else names; `live` is what is known to be needed.
+    fn sweep(&self, left: &[Checkpoint], grace: Duration, mut live: HashSet<Hash>) -> Result<Swept> {
+        self.mark_named(left, &mut live)?;
         for tree in capture::cached_trees(&self.objects) {
             retention::mark_tree(&self.objects, &tree, &mut live)?;
         }
         let grace = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
         let before = Timestamp(self.kernel.context.now().millis().saturating_sub(grace));
-        let mut swept = self.objects.sweep(&live, before)?;
-        swept.bytes += copies.bytes;
-        Ok(swept)
+        self.objects.sweep(&live, before)
     }
 
     /// Removes the refs below `refs/ic/` of restores and rewinds whose safety checkpoint is not kept any more: nothing undoes them.
@@ -290,16 +323,25 @@ impl Workspace<'_> {
     /// As [`Workspace::named`], added to what is known to be needed.
     fn mark_named(&self, checkpoints: &[Checkpoint], live: &mut HashSet<Hash>) -> Result<()> {
         retention::mark(&self.objects, checkpoints, live)?;
-        let named = self.kernel.read(|snapshot| {
-            let plans = journal::all(snapshot)?.into_iter().map(|restore| restore.plan);
-            let artifacts = artifact::content_hashes(snapshot)?;
-            let files = compensation::contents(snapshot)?;
-            let artifacts = artifacts.iter().filter_map(|hash| parse_hex(hash));
-            Ok(plans.chain(artifacts).chain(files).collect::<Vec<Hash>>())
-        })?;
-        for hash in named {
+        for hash in self.kernel.read(needs::named)? {
             retention::mark_one(&self.objects, &hash, live)?;
         }
         Ok(())
     }
+}
+
+/// Another ledger has content in the store, and none of its own yet.
+fn shared_with(other: &std::path::Path) -> Diagnosis {
+    let path = other.display().to_string();
+    Diagnosis::new(Code::Conflict, format!("{path} has its content in this store, too."))
+        .hint(format!("let it take it along: ic --db {} checkpoint list; or move it away", shell_word(&path)))
+}
+
+fn not_swept(error: &Diagnosis) -> Warning {
+    let way_out = match error.code() {
+        Code::Corrupt => "see what is lost, and remove it: ic checkpoint verify --repair",
+        _ => error.get_hint().unwrap_or_default(),
+    };
+    let message = format!("no space was given back: {} {way_out}", error.message());
+    Warning { code: "not_swept", message }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::thread::ScopedJoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
 use ic_checkpoint::capture::{self, Captured, Progress, RuleOptions};
@@ -87,10 +87,23 @@ impl Workspace<'_> {
         // A capture that was killed left whole copies of databases. They are private, and large: the next call removes
         // them, before it holds a lock that removing them might wait for. What fails here `prune` tries again, and says so.
         scratch::clear(self.objects.path());
-        Ok(Held {
-            _root: lock::root(self.objects.path(), &self.root, root, timeout)?,
-            _store: lock::store(self.objects.path(), Mode::Shared, timeout)?,
-        })
+        let root = lock::root(self.objects.path(), &self.root, root, timeout)?;
+        self.clear_unfinished()?;
+        let store = lock::store(self.objects.path(), Mode::Shared, timeout)?;
+        Ok(Held { _root: root, _store: store })
+    }
+
+    /// Gives back what captures left that were killed. Who writes now holds the store's lock: then nothing is dead, or it is told
+    /// apart the next time.
+    fn clear_unfinished(&self) -> Result<()> {
+        if !self.objects.has_unfinished()? {
+            return Ok(());
+        }
+        match lock::store(self.objects.path(), Mode::Exclusive, Duration::ZERO) {
+            Ok(_alone) => self.objects.clear_unfinished(),
+            Err(error) if error.code() == Code::Busy => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Captures the tree and git's state. The caller holds the locks.
@@ -142,6 +155,7 @@ impl Workspace<'_> {
         shot.manifest_hash = shot.manifest.keep(&writer)?;
         shot.captured.stored = writer.finish()?;
         seen.keep()?;
+        ic_store::reserve::keep(self.kernel.ledger.path());
         shot.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(shot)
     }

@@ -269,12 +269,8 @@ impl<'k> Saga<'k> {
 
     /// A file beside the ledger for what a command of this run says; its directory is made.
     pub fn log_file(&self, name: &str) -> Result<PathBuf> {
-        use std::os::unix::fs::DirBuilderExt;
         let directory = self.kernel.store().join("logs").join(self.run_id.as_str());
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&directory)
+        ic_store::private::directories(&directory)
             .while_doing(|| format!("making {}", directory.display()))?;
         Ok(directory.join(name))
     }

@@ -1,23 +1,18 @@
 //! The lock of a state database, and the directory of what rewinds keep.
 
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_store::lock::{FileLock, Held, Mode, Rank, wait};
-use ic_store::path_bytes;
+use ic_store::{path_bytes, private};
 use sha2::{Digest, Sha256};
 
 /// The directory beside the ledger that has archives, logs and locks. It is made if it is not there.
 pub(crate) fn directory(store: &Path) -> Result<PathBuf> {
     let directory = store.join("rewinds");
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&directory)
-        .while_doing(|| format!("making {}", directory.display()))?;
+    private::directories(&directory).while_doing(|| format!("making {}", directory.display()))?;
     Ok(directory)
 }
 

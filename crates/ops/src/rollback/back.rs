@@ -13,7 +13,7 @@ use ic_saga::compensation::{self, Compensation};
 use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
-use super::carry::{INTERRUPTED, event};
+use super::carry::{INTERRUPTED, event, reason};
 use super::data::{self, Data};
 use super::quiet;
 use super::steps::{self, Course, Step, StepKind, StepState};
@@ -228,7 +228,7 @@ impl Way<'_, '_> {
     /// Records that a step failed: the run stays closed.
     fn stop(&self, step: &Step, error: &Diagnosis) -> Result<()> {
         let id = &self.remembered.id;
-        let why = format!("{}: {}", error.code().as_str(), error.message());
+        let why = reason(error);
         self.saga.write(|tx, now| {
             let stopped = self.step_event(tx, EventType::RollbackStopped, step.kind)?;
             ic_events::append(tx, now, &NewEvent { reason: Some(&why), ..stopped })?;
@@ -240,7 +240,7 @@ impl Way<'_, '_> {
     /// Records that it was not begun after all.
     fn retreat(&self, before: &[Step], kind: StepKind, error: &Diagnosis) -> Result<()> {
         let id = &self.remembered.id;
-        let why = format!("{}: {}", error.code().as_str(), error.message());
+        let why = reason(error);
         self.saga.write(|tx, now| {
             let event_type = match self.course {
                 Course::Undo => EventType::RollbackUndoAbandoned,

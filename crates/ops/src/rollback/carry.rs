@@ -72,7 +72,7 @@ pub(super) fn carry_on(
                 steps::set(tx, now, id, step.ord, StepState::Done, (Some(&detail), None))
             })?,
             Err(error) => {
-                let why = format!("{}: {}", error.code().as_str(), error.message());
+                let why = reason(&error);
                 saga.write(|tx, now| {
                     let stopped = NewEvent {
                         reason: Some(&why),
@@ -334,4 +334,13 @@ fn append_rollback(
         ..NewEvent::of(&remembered.run_id, remembered.epoch, EventType::Rollback)
     };
     ic_events::append(tx, now, &event)
+}
+
+/// What a step that failed is recorded with: the code and what it says, and of lost content what to do, which no rollback can.
+pub(super) fn reason(error: &Diagnosis) -> String {
+    let why = format!("{}: {}", error.code().as_str(), error.message());
+    match error.get_hint() {
+        Some(hint) if error.code() == Code::Corrupt => format!("{why} {hint}"),
+        _ => why,
+    }
 }

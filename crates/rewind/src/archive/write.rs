@@ -1,7 +1,6 @@
 //! Making an archive.
 
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -51,7 +50,7 @@ fn build(
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
             _ => {}
         }
-        File::options().write(true).create_new(true).mode(0o600).open(partial).map(|_| ())
+        ic_store::private::create_new(partial).map(drop)
     };
     made().while_doing(|| format!("making {}", partial.display()))?;
     let session = Session::open(database, busy_timeout)?.doing(format!(

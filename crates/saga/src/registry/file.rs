@@ -3,10 +3,9 @@
 //! The way to the file is walked from a directory that was there before, without following links: a task that puts a link
 //! in the way cannot make an undo delete or overwrite a file that lies elsewhere.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -108,8 +107,8 @@ impl FileBefore {
 
     /// Makes the directory anew. Its permissions are not known any more; nobody else is let in.
     fn make_base(&self, before: &Before) -> Result<RootDir> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&before.base);
-        made.while_doing(|| format!("creating {}", before.base.display()))?;
+        ic_store::private::directories(&before.base)
+            .while_doing(|| format!("creating {}", before.base.display()))?;
         self.open(before)?.ok_or_else(|| self.elsewhere())
     }
 

@@ -270,6 +270,12 @@ CREATE TABLE events (
     payload_hash BLOB
 ) STRICT;
 
+CREATE TABLE ledger (
+    one       INTEGER PRIMARY KEY CHECK (one = 1),
+    id        TEXT NOT NULL,
+    has_store INTEGER NOT NULL CHECK (has_store IN (0, 1))
+) STRICT;
+
 CREATE TABLE refinery_schema_history(
              version int4 PRIMARY KEY,
              name VARCHAR(255),
@@ -520,6 +526,16 @@ CREATE TRIGGER events_follow_the_head BEFORE INSERT ON events
 WHEN NEW.seq <> (SELECT seq + 1 FROM event_head)
 BEGIN
     SELECT RAISE(ABORT, 'events are append-only: seq must follow the head');
+END;
+
+CREATE TRIGGER ledger_is_not_deleted BEFORE DELETE ON ledger
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER ledger_keeps_its_id BEFORE UPDATE ON ledger WHEN OLD.has_store = 1
+BEGIN
+    SELECT RAISE(ABORT, 'a ledger keeps its id once a store knows it');
 END;
 
 CREATE TRIGGER restores_are_not_deleted BEFORE DELETE ON restores

@@ -1,13 +1,11 @@
 use std::os::unix::fs::PermissionsExt;
 
-use ic_base::{Code, Context, Timestamp};
+use ic_base::{Code, Context};
 use refinery_core::Target;
 use rusqlite::Connection;
 
 use super::{LATEST, bring_up_to_date, create, embedded, runner};
 use crate::{Ledger, OpenOptions};
-
-const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
 #[test]
 fn every_file_is_a_migration_and_the_constant_is_the_highest() {
@@ -66,7 +64,7 @@ fn an_upgrade_gives_the_same_schema_as_a_new_ledger() {
     let (old, new) = (dir.path().join("old.db"), dir.path().join("new.db"));
     older(&old, 1);
     Ledger::open(&old, OpenOptions::default(), &Context::system()).unwrap();
-    create(&new, OpenOptions::default(), NOW).unwrap();
+    create(&new, OpenOptions::default(), &Context::system()).unwrap();
     assert_eq!(schema(&old), schema(&new));
 }
 
@@ -75,7 +73,7 @@ fn an_upgrade_gives_the_same_schema_as_a_new_ledger() {
 fn the_schema_is_the_recorded_one() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ic.db");
-    create(&path, OpenOptions::default(), NOW).unwrap();
+    create(&path, OpenOptions::default(), &Context::system()).unwrap();
     let found = schema(&path).join(";\n\n") + ";\n";
     let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/src/migrate/schema.sql");
     if std::env::var_os("IC_UPDATE").is_some() {
@@ -95,7 +93,7 @@ fn schema(path: &std::path::Path) -> Vec<String> {
 fn a_restored_dump_is_recognised_and_marked_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ic.db");
-    create(&path, OpenOptions::default(), NOW).unwrap();
+    create(&path, OpenOptions::default(), &Context::system()).unwrap();
     Connection::open(&path)
         .unwrap()
         .execute_batch("PRAGMA journal_mode=DELETE; PRAGMA application_id=0; PRAGMA user_version=0;")
@@ -112,7 +110,7 @@ fn a_restored_dump_is_recognised_and_marked_again() {
 fn newer_and_foreign_files_are_refused_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let newer = dir.path().join("newer.db");
-    create(&newer, OpenOptions::default(), NOW).unwrap();
+    create(&newer, OpenOptions::default(), &Context::system()).unwrap();
     Connection::open(&newer)
         .unwrap()
         .execute_batch("PRAGMA user_version=99; PRAGMA wal_checkpoint(TRUNCATE);")
@@ -148,7 +146,8 @@ fn a_failing_migration_changes_nothing() {
     let mut connection = Connection::open(&path).unwrap();
     // A table in the way of a later migration.
     connection.execute_batch("CREATE TABLE run_agents(x)").unwrap();
-    let error = bring_up_to_date(&mut connection, &path, OpenOptions::default(), NOW).unwrap_err();
+    let error =
+        bring_up_to_date(&mut connection, &path, OpenOptions::default(), &Context::system()).unwrap_err();
     assert_eq!(error.code(), Code::MigrationFailed);
     let version: i32 = connection.query_row("PRAGMA user_version", [], |r| r.get(0)).unwrap();
     assert_eq!(version, 1);
@@ -165,9 +164,9 @@ fn whoever_holds_the_lock_is_waited_for_no_longer_than_asked() {
     let held = crate::lock::open(&super::sibling(&path, ".lock")).unwrap();
     held.lock().unwrap();
     let options = OpenOptions { busy_timeout: std::time::Duration::from_millis(50) };
-    assert_eq!(create(&path, options, NOW).unwrap_err().code(), Code::Busy);
+    assert_eq!(create(&path, options, &Context::system()).unwrap_err().code(), Code::Busy);
     drop(held);
-    assert!(create(&path, options, NOW).unwrap());
+    assert!(create(&path, options, &Context::system()).unwrap());
 }
 
 #[test]

@@ -84,6 +84,7 @@ fn replace(
     index::clear_left_behind(git_dir);
     let doing = || format!("making an index in {}", git_dir.display());
     let made = tempfile::Builder::new().prefix(index::SCRATCH).tempdir_in(git_dir).while_doing(doing)?;
+    ic_store::private::mend(made.path()).while_doing(doing)?;
     // Held until this ends, however it ends: whoever finds the directory without it may remove it.
     let owner = File::create_new(made.path().join(index::OWNER)).while_doing(doing)?;
     owner.lock().while_doing(doing)?;

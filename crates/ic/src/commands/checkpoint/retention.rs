@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use ic_base::Result;
-use ic_ops::checkpoint::retention::{self, GRACE, Request};
-use ic_ops::checkpoint::{Which, Workspace, purge};
+use ic_base::{Code, Result};
+use ic_ops::checkpoint::retention::{self, GRACE, Pruned, Request};
+use ic_ops::checkpoint::{Which, Workspace, purge, repair};
+use ic_store::reserve;
 
 use crate::exit::Exit;
 use crate::json::{PruneJson, PurgeJson, VerifyObjectsJson};
@@ -73,41 +74,85 @@ pub(crate) struct Purge {
 
 /// Check that everything that checkpoints need is there.
 ///
-/// Exit 2 when something is missing or damaged: it is named, with the checkpoints that need it.
+/// Exit 2 when something is missing or damaged: it is named, with the checkpoints that need it. With --repair what is lost is
+/// marked as lost, and exit 0: checkpoints whose content is gone are given up, those that lack some files stay without them,
+/// and what the working tree still has is kept again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint verify
-  ic checkpoint verify --read-data --json | jq '.damaged[].object'")]
+  ic checkpoint verify --read-data --json | jq '.damaged[].object'
+  ic checkpoint verify --repair         # the store is damaged or lost: mark what is gone, keep the rest")]
 pub(crate) struct Verify {
     /// Read all content, and compare it with its hashes
     #[arg(long)]
     read_data: bool,
+    /// Mark what is lost as lost, so that everything else works again; reads all content
+    #[arg(long)]
+    repair: bool,
+}
+
+fn repair_store(session: &mut Session) -> Result<Exit> {
+    let repaired = with_room(session, |_| {
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        repair::repair(&kernel, &settings)
+    })?;
+    session
+        .output
+        .record(&VerifyObjectsJson::repaired(&repaired), || render::checkpoint::repaired(&repaired))?;
+    Ok(Exit::Done)
+}
+
+/// Does what gives space back; on a full disk, once more with the room that is kept for it.
+fn with_room<T>(session: &Session, work: impl Fn(bool) -> Result<T>) -> Result<T> {
+    let ledger = session.place()?.db;
+    let done = match work(false) {
+        Err(error) if error.code() == Code::DiskFull && reserve::release(&ledger) => work(true),
+        done => done,
+    };
+    reserve::keep(&ledger);
+    done
 }
 
 impl Prune {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let pruned = with_room(session, |is_tight| self.prune(session, is_tight))?;
+        warn(session, &pruned);
+        session.output.record(&PruneJson::from(&pruned), || render::checkpoint::pruned(&pruned))?;
+        Ok(Exit::Done)
+    }
+
+    fn prune(&self, session: &Session, is_tight: bool) -> Result<Pruned> {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let mut policy = session.config(&kernel.project.root)?.config.retention.policy();
         policy.max_age = self.older_than.unwrap_or(policy.max_age);
         policy.keep_last =
             self.keep_last.map_or(policy.keep_last, |n| usize::try_from(n).unwrap_or(usize::MAX));
-        let request = Request { policy, grace: self.grace.unwrap_or(GRACE), dry_run: self.dry_run };
-        let pruned = retention::prune(&Workspace::here(&kernel, &settings)?, &request)?;
-        session.output.record(&PruneJson::from(&pruned), || render::checkpoint::pruned(&pruned))?;
-        Ok(Exit::Done)
+        let grace = self.grace.unwrap_or(GRACE);
+        let request = Request { policy, grace, dry_run: self.dry_run, is_tight };
+        retention::prune(&Workspace::here(&kernel, &settings)?, &request)
     }
 }
 
 impl Delete {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let kernel = session.kernel()?;
-        let settings = session.checkpoint_settings(&kernel)?;
-        let workspace = Workspace::here(&kernel, &settings)?;
         let grace = self.grace.unwrap_or(GRACE);
-        let pruned = retention::delete(&workspace, Which::Id(&self.id), self.force, grace)?;
+        let pruned = with_room(session, |_| {
+            let kernel = session.kernel()?;
+            let settings = session.checkpoint_settings(&kernel)?;
+            let workspace = Workspace::here(&kernel, &settings)?;
+            retention::delete(&workspace, Which::Id(&self.id), self.force, grace)
+        })?;
+        warn(session, &pruned);
         session.output.record(&PruneJson::from(&pruned), || render::checkpoint::pruned(&pruned))?;
         Ok(Exit::Done)
+    }
+}
+
+fn warn(session: &Session, pruned: &Pruned) {
+    for warning in &pruned.warnings {
+        session.output.warn(&warning.message);
     }
 }
 
@@ -131,6 +176,9 @@ impl Purge {
 
 impl Verify {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        if self.repair {
+            return repair_store(session);
+        }
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let verified = retention::verify(&Workspace::here(&kernel, &settings)?, self.read_data)?;

@@ -3,7 +3,8 @@
 use clap::Args;
 use ic_base::Result;
 use ic_ops::checkpoint;
-use ic_store::health;
+use ic_ops::checkpoint::repair;
+use ic_store::health::{self, Check};
 
 use crate::exit::Exit;
 use crate::json::{CheckJson, HealthJson};
@@ -12,8 +13,9 @@ use crate::session::Session;
 
 /// Check that the ledger is sound and can go on being so.
 ///
-/// Integrity of the file, foreign keys, schema, journal mode, file system, permissions, disk space. Exit 2 when something
-/// is wrong. What killed captures and restores left is named too, with what ends it. The chain of events has its own check: ic events verify.
+/// Integrity of the file, foreign keys, schema, journal mode, file system, permissions, disk space, and whether the object
+/// store beside it is there, its own and sound. Exit 2 when something is wrong. What killed captures and restores left is
+/// named too, with what ends it. The chain of events has its own check: ic events verify.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic health
@@ -26,6 +28,8 @@ impl Health {
         let kernel = session.kernel()?;
         let mut checks = health::examine(&kernel.ledger)?;
         checks.extend(checkpoint::health::examine(&kernel)?);
+        let (ok, detail) = repair::examine(&kernel, session.options())?;
+        checks.push(Check { name: "store", ok, detail });
         let ok = checks.iter().all(|check| check.ok);
         let record = HealthJson {
             ok,

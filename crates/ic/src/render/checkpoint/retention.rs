@@ -1,6 +1,7 @@
 //! What pruning gave up, what a purge took out, and what verifying found.
 
 use ic_ops::checkpoint::purge::Purged;
+use ic_ops::checkpoint::repair::Repaired;
 use ic_ops::checkpoint::retention::{Pruned, Verified};
 use ic_store::path_from_bytes;
 
@@ -87,10 +88,39 @@ pub(crate) fn verified(verified: &Verified) -> String {
             "{} in {looked}.\n",
             counted(verified.damaged.len() + verified.file.len(), "problem")
         ));
+        out.push_str("To remove what is lost and keep the rest: ic checkpoint verify --repair\n");
     }
     out
 }
 
 fn count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// What a repair did.
+pub(crate) fn repaired(repaired: &Repaired) -> String {
+    let mut out = String::new();
+    let mut line = |what: &str, text: String| {
+        out.push_str(&format!("  {}  {text}\n", styled(style::WARN, what)));
+    };
+    for id in &repaired.lost {
+        line("lost", format!("{}: its content is gone, it was given up", id.short()));
+    }
+    for id in &repaired.partly {
+        line("partly", format!("{}: some of its files are gone, the rest can be restored", id.short()));
+    }
+    for id in &repaired.restores {
+        line("restore", format!("{id}: what it needs is gone, nothing waits for it any more"));
+    }
+    if let Some(path) = &repaired.set_aside {
+        line(
+            "aside",
+            format!("the damaged file is {} now; remove it when you need it no more", path_text(path)),
+        );
+    }
+    if repaired.kept_again > 0 {
+        line("kept", format!("{} from the working tree again", counted(repaired.kept_again, "object")));
+    }
+    out.push_str(&verified(&repaired.verified));
+    out
 }

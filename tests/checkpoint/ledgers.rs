@@ -1,0 +1,316 @@
+//! Ledgers and stores that meet: two in one directory, copies, backups, a store of another project.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ic_testkit::{Cli, long, tell};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use crate::snapshot::Snapshot;
+use crate::world::{create, list, project, restore, tree};
+
+/// A directory that ledgers share.
+fn shared_place() -> TempDir {
+    let place = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o700)).expect("its mode");
+    place
+}
+
+/// A project whose ledger is this file.
+fn with_ledger(path: &Path) -> Cli {
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_db(path);
+    cli.ok(["init"]);
+    cli
+}
+
+/// One checkpoint of content that only this project has, and the tree that it holds.
+fn fill(cli: &Cli, what: &str) -> (String, Snapshot) {
+    fs::write(cli.root().join("own"), format!("{what} has this\n").repeat(300)).expect("a file");
+    fs::create_dir_all(cli.root().join("below")).expect("a directory");
+    fs::write(cli.root().join("below/deep"), format!("{what} below")).expect("a file");
+    let id = create(cli);
+    (id, tree(cli))
+}
+
+/// The checkpoint is all there, and comes back exactly.
+fn assert_whole(cli: &Cli, (id, wanted): &(String, Snapshot), when: &str) {
+    let verified = cli.run(["checkpoint", "verify", "--read-data", "--json"]);
+    assert_eq!(verified.code, Some(0), "{when}: {verified:?}");
+    fs::write(cli.root().join("own"), "changed").expect("a file");
+    let _ = fs::remove_dir_all(cli.root().join("below"));
+    restore(cli, id);
+    tree(cli).assert_is(wanted, when);
+}
+
+fn prune_all(cli: &Cli) -> ic_testkit::Outcome {
+    cli.run(["checkpoint", "prune", "--older-than", "0s", "--keep-last", "0", "--grace", "0s", "--json"])
+}
+
+fn store_of(ledger: &Path) -> PathBuf {
+    let name = ledger.file_name().expect("a name").to_str().expect("text");
+    ledger.with_file_name(if name == "ic.db" {
+        "objects.db".to_owned()
+    } else {
+        format!("{name}.objects.db")
+    })
+}
+
+/// Makes a ledger what the migration leaves of one that had no id: with an id that no store knows.
+fn forget_store(ledger: &Path, id: &str) {
+    let connection = Connection::open(ledger).expect("open the ledger");
+    let trigger: String = connection
+        .query_row("SELECT sql FROM sqlite_schema WHERE name = 'ledger_keeps_its_id'", [], |row| row.get(0))
+        .expect("the trigger");
+    connection
+        .execute_batch(&format!(
+            "DROP TRIGGER ledger_keeps_its_id; UPDATE ledger SET has_store = 0, id = '{id}'; {trigger};"
+        ))
+        .expect("forget the store");
+}
+
+/// One store as an earlier version left it, for every ledger: under the name without its ending, and nobody's.
+fn share(ledgers: &[PathBuf], earlier: &Path) {
+    let stores: Vec<PathBuf> = ledgers.iter().map(|ledger| store_of(ledger)).collect();
+    let all = earlier.with_extension("all");
+    fs::rename(&stores[0], &all).expect("the first store");
+    let connection = Connection::open(&all).expect("open it");
+    for store in &stores[1..] {
+        connection
+            .execute_batch(&format!(
+                "ATTACH '{}' AS other;
+                 INSERT INTO packs SELECT id + 1000, size, created_at, data FROM other.packs;
+                 INSERT OR IGNORE INTO objects SELECT hash, form, pack + 1000, start, size FROM other.objects;
+                 DETACH other;",
+                store.display()
+            ))
+            .expect("put them together");
+        fs::remove_file(store).expect("the other store");
+    }
+    connection
+        .execute_batch("DROP TABLE store; DROP TABLE writing; PRAGMA user_version = 1;")
+        .expect("the earlier version");
+    drop(connection);
+    fs::rename(&all, earlier).expect("its place");
+    for (n, ledger) in ledgers.iter().enumerate() {
+        let caches = store_of(ledger).with_extension("cache");
+        if caches.exists() {
+            fs::remove_dir_all(caches).expect("the caches");
+        }
+        forget_store(ledger, &format!("00000000-0000-7000-8000-00000000000{n}"));
+    }
+}
+
+/// Every file of a directory with its bytes.
+fn bytes_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries =
+        fs::read_dir(directory).expect("the directory").map(|entry| entry.expect("an entry").path());
+    entries
+        .filter(|path| path.is_file())
+        .map(|path| (path.clone(), fs::read(&path).expect("a file")))
+        .collect()
+}
+
+#[test]
+fn no_two_ledgers_of_one_directory_share_content() {
+    for (one, two) in
+        [("team.1", "team.2"), ("ic.db", "ic.bak"), ("ic", "ic.db"), ("team", "team.db"), ("a.objects", "a")]
+    {
+        let place = shared_place();
+        let (one, two) = (place.path().join(one), place.path().join(two));
+        let (a, b) = (with_ledger(&one), with_ledger(&two));
+        let (of_a, of_b) = (fill(&a, "a"), fill(&b, "b"));
+        assert!(store_of(&one).exists() && store_of(&two).exists(), "{one:?} and {two:?}");
+        b.ok(["checkpoint", "delete", &of_b.0, "--force", "--grace", "0s"]);
+        assert_whole(&a, &of_a, &format!("{one:?} after {two:?} was swept"));
+    }
+}
+
+#[test]
+fn one_ledger_has_one_store_whatever_it_is_called_by() {
+    let place = shared_place();
+    let ledger = place.path().join("team.1");
+    let cli = with_ledger(&ledger);
+    let whole = fill(&cli, "linked");
+    let link = cli.home().join("link.db");
+    symlink(&ledger, &link).expect("a link");
+    let listed = |arguments: &[&str]| {
+        let mut command = cli.command(arguments);
+        command.env_remove("IC_DB");
+        let outcome = ic_testkit::Outcome::of(&mut command);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        outcome.stdout
+    };
+    let link_text = link.to_string_lossy().into_owned();
+    let relative = format!("../../{}/team.1", place.path().file_name().expect("a name").to_string_lossy());
+    for db in [link_text.as_str(), relative.as_str()] {
+        listed(&["--db", db, "checkpoint", "verify", "--read-data"]);
+        listed(&["--db", db, "checkpoint", "create"]);
+    }
+    assert!(!cli.home().join("link.db.objects.db").exists());
+    assert_whole(&cli, &whole, "through links");
+    // A renamed ledger finds the store that knows it.
+    let renamed = place.path().join("renamed.db");
+    fs::rename(&ledger, &renamed).expect("another name");
+    let cli = cli.with_db(&renamed);
+    assert_whole(&cli, &whole, "renamed");
+    assert!(!store_of(&ledger).exists() && store_of(&renamed).exists());
+}
+
+#[test]
+fn a_store_that_two_ledgers_shared_goes_to_each() {
+    for (one, two, earlier) in [("team.1", "team.2", "team.objects.db"), ("ic.db", "ic.bak", "objects.db")] {
+        let place = shared_place();
+        let (one, two) = (place.path().join(one), place.path().join(two));
+        let (a, b) = (with_ledger(&one), with_ledger(&two));
+        let (of_a, of_b) = (fill(&a, "a"), fill(&b, "b"));
+        let earlier = place.path().join(earlier);
+        share(&[one.clone(), two.clone()], &earlier);
+        // The first has its own, and may prune as it likes: the other has lost nothing.
+        assert_whole(&a, &of_a, "the first");
+        let pruned = prune_all(&a);
+        assert_eq!(pruned.code, Some(0), "{pruned:?}");
+        let is_shared = store_of(&one) == earlier;
+        let told = pruned.json()["warnings"][0]["code"].as_str().map(str::to_owned);
+        assert_eq!(told.as_deref(), is_shared.then_some("not_swept"), "{pruned:?}");
+        assert_whole(&b, &of_b, "the second");
+        assert_eq!(earlier.exists(), is_shared, "what nobody needs any more is gone");
+        // Now each sweeps its own.
+        let pruned = prune_all(&a);
+        assert_eq!((pruned.code, pruned.json()["warnings"].as_array()), (Some(0), None), "{pruned:?}");
+        let holds = |store: &Path, (cli, filled): (&Cli, &(String, Snapshot))| {
+            let shown = cli.json(["checkpoint", "show", &filled.0, "--files", "--json"]);
+            let files = shown["files"].as_array().expect("files");
+            let deep = files.iter().find(|file| file["path"] == "below/deep").expect("its file");
+            let store = Connection::open(store).expect("a store");
+            let sql = "SELECT count(*) FROM objects WHERE lower(hex(hash)) = ?1";
+            let hash = deep["sha256"].as_str().expect("a hash");
+            store.query_row(sql, [hash], |row| row.get::<_, i64>(0)).expect("its index") > 0
+        };
+        let (content_of_a, content_of_b) = ((&a, &of_a), (&b, &of_b));
+        assert!(holds(&store_of(&one), content_of_a) && !holds(&store_of(&one), content_of_b));
+        assert!(holds(&store_of(&two), content_of_b) && !holds(&store_of(&two), content_of_a));
+        assert_whole(&a, &of_a, "the first, at last");
+        assert_whole(&b, &of_b, "the second, at last");
+    }
+}
+
+#[test]
+fn a_crash_while_a_store_is_taken_along_leaves_every_ledger_its_content() {
+    for names in [&["team.1"][..], &["team.1", "team.2"], &["ic.bak", "ic.db"], &["ic.bak"]] {
+        let place = shared_place();
+        let ledgers: Vec<PathBuf> = names.iter().map(|name| place.path().join(name)).collect();
+        let clis: Vec<Cli> = ledgers.iter().map(|ledger| with_ledger(ledger)).collect();
+        let filled: Vec<_> = clis.iter().zip(names).map(|(cli, name)| fill(cli, name)).collect();
+        let stem = names[0].split('.').next().expect("a stem");
+        let earlier = if stem == "ic" { "objects.db".to_owned() } else { format!("{stem}.objects.db") };
+        share(&ledgers, &place.path().join(earlier));
+        let saved = place.path().with_extension("saved");
+        copy(place.path(), &saved);
+        let mut crashes = 0;
+        let stride = if long() { 1 } else { 9 };
+        for n in (1..2_000).step_by(stride) {
+            put_back(&saved, place.path());
+            let mut command = clis[0].command(["checkpoint", "list"]);
+            let status =
+                command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic").status;
+            if status.success() {
+                break;
+            }
+            assert_eq!(status.signal(), Some(6), "{names:?} before {n}: {status}");
+            crashes += 1;
+            // The last first: what the first left half done must not be in its way.
+            for (cli, whole) in clis.iter().zip(&filled).rev() {
+                assert_whole(cli, whole, &format!("{names:?}, a crash before {n}"));
+            }
+            let left = bytes_of(place.path());
+            assert!(!left.keys().any(|path| path.to_string_lossy().contains("partial")), "{:?}", left.keys());
+        }
+        assert!(crashes > 2, "{names:?}: only {crashes} crashes");
+        tell(&format!("{names:?}: {crashes} crashes"));
+        fs::remove_dir_all(saved).expect("the saved state");
+    }
+}
+
+#[test]
+fn a_store_of_another_ledger_is_refused_and_nothing_is_written() {
+    let (one, two) = (project(), project());
+    let (of_one, _) = (fill(&one, "one"), fill(&two, "two"));
+    let run = one.ok(["run", "create", "--goal", "g", "--phases", "a,b,c"]);
+    let (store, aside) = (one.root().join(".ic"), one.home().join("aside.db"));
+    let objects = store.join("objects.db");
+    fs::copy(&objects, &aside).expect("keep its own");
+    fs::copy(two.root().join(".ic/objects.db"), &objects).expect("another's store");
+    let before = bytes_of(&store);
+    for arguments in [
+        &["checkpoint", "create"][..],
+        &["checkpoint", "list"],
+        &["checkpoint", "restore", &of_one.0, "--yes"],
+        &["checkpoint", "verify"],
+        &["checkpoint", "verify", "--repair"],
+        &["checkpoint", "prune", "--grace", "0s"],
+    ] {
+        let outcome = one.run(arguments);
+        assert_eq!((outcome.code, outcome.error()), (Some(2), "foreign_store".to_owned()), "{arguments:?}");
+        assert_eq!(bytes_of(&store), before, "{arguments:?} wrote something");
+    }
+    let moved = one.json(["run", "advance", &run, "--json"]);
+    let warning = moved["warnings"][0]["message"].as_str().expect("a warning");
+    assert!(moved["checkpoint_id"].is_null() && warning.contains("foreign_store"), "{moved}");
+    assert!(warning.contains("objects.db back"), "the way out is named: {warning}");
+    assert_eq!(fs::read(&objects).expect("the store"), before[&objects]);
+    // The way out.
+    fs::copy(&aside, &objects).expect("its own, back");
+    assert_whole(&one, &of_one, "its own is back");
+}
+
+#[test]
+fn copies_moves_and_backups_keep_their_store() {
+    let cli = project();
+    let first = fill(&cli, "first");
+    let store = cli.root().join(".ic");
+    // A backup of the ledger, while its store goes on.
+    let backup = cli.home().join("backup.db");
+    fs::copy(store.join("ic.db"), &backup).expect("a backup");
+    fs::write(cli.root().join("later"), "later").expect("a file");
+    create(&cli);
+    for (n, has_id) in [true, false].into_iter().enumerate() {
+        fs::copy(&backup, store.join("ic.db")).expect("the backup, back");
+        if !has_id {
+            // The backup is of before there were ids: its migration gave it a new one.
+            forget_store(&store.join("ic.db"), "00000000-0000-7000-8000-0000000000ff");
+        }
+        assert_eq!(list(&cli).len(), 1, "{n}");
+        assert_whole(&cli, &first, "a ledger from a backup");
+    }
+    // An empty ledger knows nothing of the store that it finds.
+    let other = project();
+    fs::copy(store.join("objects.db"), other.root().join(".ic/objects.db")).expect("a store");
+    assert_eq!(other.refused(["checkpoint", "create"]), (Some(2), "foreign_store".to_owned()));
+    // The project as a whole, copied and moved.
+    let copy_of = cli.home().join("copy");
+    copy(cli.root(), &copy_of);
+    let moved = cli.home().join("moved");
+    fs::rename(&copy_of, &moved).expect("another place");
+    let mut command = cli.command(["checkpoint", "verify", "--read-data"]);
+    let outcome = ic_testkit::Outcome::of(command.current_dir(&moved));
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "copy {}", from.display());
+}
+
+/// What was saved, in the directory that is there: processes of the test stand in it.
+fn put_back(saved: &Path, place: &Path) {
+    for entry in fs::read_dir(place).expect("the directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.expect("make room");
+    }
+    copy(&saved.join("."), place);
+}
