@@ -1,6 +1,7 @@
 //! Campaigns against checkpoints: what is restored is exact, nothing outside of the root is written, nothing is deleted
 //! without evidence, and whatever kills, fills, crowds or damages them, a checkpoint that is listed can be restored.
 
+mod attributes;
 mod crowd;
 mod damage;
 mod database;
@@ -14,6 +15,7 @@ mod ignored;
 mod kill;
 mod ledgers;
 mod leftovers;
+mod links;
 mod locks;
 mod logs;
 mod lost;

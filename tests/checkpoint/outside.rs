@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ic_base::Timestamp;
+use ic_checkpoint::attributes::Attributes;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::restore::plan::{self, Action, Plan, Step};
@@ -149,12 +150,16 @@ fn objects(cli: &Cli) -> Objects {
 }
 
 /// Keeps some bytes and returns their name.
-fn keep(cli: &Cli, bytes: &[u8]) -> [u8; 32] {
+pub(crate) fn keep(cli: &Cli, bytes: &[u8]) -> [u8; 32] {
     let objects = objects(cli);
     let writer = objects.writer(Timestamp(1_700_000_000_000)).expect("a writer");
     let (hash, _) = writer.put_reader(&mut { bytes }).expect("keep bytes");
     writer.finish().expect("make it durable");
     hash
+}
+
+fn entry(name: &[u8], node: Node) -> Entry {
+    Entry { name: name.to_vec(), node, attributes: Attributes::default() }
 }
 
 #[test]
@@ -168,14 +173,12 @@ fn a_forged_tree_is_refused_by_name() {
         let file = keep(&cli, b"forged");
         let inner = Tree {
             mode: 0o755,
-            entries: vec![Entry {
-                name: b"x".to_vec(),
-                node: Node::File { hash: file, size: 6, mode: 0o644 },
-            }],
+            entries: vec![entry(b"x", Node::File { hash: file, size: 6, mode: 0o644 })],
+            ..Tree::default()
         };
         let inner = keep(&cli, &inner.encode().bytes);
         for node in [Node::Directory(inner), Node::File { hash: file, size: 6, mode: 0o644 }] {
-            let forged = Tree { mode: 0o755, entries: vec![Entry { name: name.to_vec(), node }] };
+            let forged = Tree { mode: 0o755, entries: vec![entry(name, node)], ..Tree::default() };
             let forged = keep(&cli, &forged.encode().bytes);
             Connection::open(cli.db())
                 .and_then(|c| {
@@ -217,16 +220,16 @@ fn a_forged_plan_of_an_interrupted_restore_is_refused() {
         b"d/../../outside/x".to_vec(),
         b".git/hooks/post-commit".to_vec(),
     ];
-    let make = |path: &Vec<u8>| Step {
-        path: PathText(path.clone()),
-        action: Action::Create,
-        before: None,
-        after: Some(plan::Node::File { hash: file, size: 6, mode: 0o644 }),
-        uncaptured: false,
-    };
+    let node = plan::Node::File { hash: file, size: 6, mode: 0o644, attributes: Attributes::default() };
+    let make = |path: &Vec<u8>| Step::new(PathText(path.clone()), Action::Create, None, Some(node.clone()));
     let remove = |path: &Vec<u8>| Step {
         action: Action::Delete,
-        before: Some(plan::Node::File { hash: file, size: 6, mode: 0o644 }),
+        before: Some(plan::Node::File {
+            hash: file,
+            size: 6,
+            mode: 0o644,
+            attributes: Attributes::default(),
+        }),
         after: None,
         ..make(path)
     };

@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicU64;
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
 use ic_events::Hash;
 use ic_store::GitDirs;
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Mode, OFlags, fstat, open};
 
 #[cfg(fuzzing)]
 pub use cache::fuzz;
@@ -39,8 +39,9 @@ use self::cache_file::CacheFile;
 pub(crate) use self::cache_file::cache_directory;
 use self::sources::Sources;
 pub(crate) use self::walk::{TEMPORARY, join};
+use crate::attributes::Owner;
 use crate::objects::{Objects, Stored, Writer};
-use crate::tree::Reason;
+use crate::tree::{Groups, Reason, Tree};
 
 /// What limits a capture.
 #[derive(Debug, Clone)]
@@ -89,6 +90,12 @@ pub struct Counts {
 pub struct Captured {
     /// The root's directory object.
     pub root: Hash,
+    /// Who the root directory belongs to.
+    pub owner: Owner,
+    /// Groups of paths that are names of one file each.
+    pub links: Groups,
+    /// Paths of files whose other names are not in the tree.
+    pub linked_outside: Vec<Vec<u8>>,
     /// How much it holds.
     pub counts: Counts,
     /// What a user may miss in it, by path.
@@ -156,7 +163,12 @@ pub fn capture_with(
 ) -> Result<(Captured, Seen)> {
     let git = ic_store::git_dirs(root);
     let space = CacheFile::new(objects, root, options.flush)?;
-    let cache = space.load(objects);
+    let directory = open_root(root)?;
+    let owner = fstat(&directory).map(|stat| Owner::of(&stat)).map_err(io::Error::from);
+    let owner = owner.while_doing(|| format!("reading {}", root.display()))?;
+    // Where the root has another owner, every other file has to be told apart from it anew.
+    let number = u64::from(owner.user) << 32 | u64::from(owner.group);
+    let cache = space.load(objects).filter(|cache| cache.header().owner == number);
     let old = cache.as_ref().map(Cache::header).unwrap_or_default();
     let now = space.moment()?;
     let mut sources = Sources::read(root, git.as_ref(), &space.rule_settings(), now);
@@ -166,7 +178,6 @@ pub fn capture_with(
     let tracked = if asks { tracked_though_ignored(root) } else { Some(old.tracked) };
     let numbers = [tracked.unwrap_or(UNKNOWN), options.max_file_size];
     let rules = rules::Rules::new(root, &sources, &options.rules, &numbers)?;
-    let directory = open_root(root)?;
     // What is written anew is all that is left then.
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
     let maps = directory.try_clone().map(|root| mapped::Maps::new(root, options.flush));
@@ -182,11 +193,13 @@ pub fn capture_with(
         base,
         now,
         index_is_same,
+        owner,
         space: space.scratch.path(),
         maps: &maps,
     });
     let root_record = walk.root(directory, old.root)?;
-    let (found, is_changed) = walk.finish();
+    let (mut found, is_changed) = walk.finish();
+    let (links, linked_outside) = found.links();
     if index > NO_INDEX && (tracked.is_none() || rules.lacks_tracked()) {
         // The next capture asks again: what it would ask for depends on more than the index now.
         index = UNKNOWN;
@@ -194,10 +207,14 @@ pub fn capture_with(
     }
     sources.doubts.extend(compare::differences(root, &rules.judged()));
     let is_news = options.rules.force.is_empty() && (is_changed || index != old.index);
-    let header = Header { root: root_record.at, index, tracked: numbers[0], ..Header::default() };
+    let header =
+        Header { root: root_record.at, index, tracked: numbers[0], owner: number, ..Header::default() };
     let seen = Seen(is_news.then(|| (space, found.maker.finish(base, header))));
     let captured = Captured {
-        root: root_record.hash,
+        root: with_links(objects, writer, root_record.hash, &links)?,
+        owner,
+        links,
+        linked_outside,
         counts: found.counts,
         skipped: found.skipped,
         unsettled: found.unsettled,
@@ -206,6 +223,16 @@ pub fn capture_with(
         stored: Stored::default(),
     };
     Ok((captured, seen))
+}
+
+/// The root's object with the names of one file in it. The stat cache knows the plain one: what is below does not tell which names
+/// are one file, and most trees have none.
+fn with_links(objects: &Objects, writer: &Writer<'_>, plain: Hash, links: &Groups) -> Result<Hash> {
+    if links.is_empty() {
+        return Ok(plain);
+    }
+    writer.expose()?;
+    writer.put_tree(&Tree { links: links.clone(), ..objects.tree(&plain)? }.encode())
 }
 
 fn open_root(root: &Path) -> Result<rustix::fd::OwnedFd> {

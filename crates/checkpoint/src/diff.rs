@@ -1,12 +1,14 @@
 //! What differs between two trees. Equal subtrees have equal hashes and are not looked into.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use ic_base::Result;
 use ic_events::Hash;
 
+use crate::attributes::Attributes;
 use crate::objects::Objects;
-use crate::tree::{Entry, Node, Reason, Tree};
+use crate::tree::{Entry, Groups, Node, Reason, Tree};
 
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub enum State {
         size: u64,
         /// Its permission bits.
         mode: u32,
+        /// What it has beside.
+        attributes: Attributes,
     },
     /// A symbolic link, and where it points.
     Symlink(Vec<u8>),
@@ -26,6 +30,8 @@ pub enum State {
     Directory {
         /// Its permission bits.
         mode: u32,
+        /// What it has beside.
+        attributes: Attributes,
         /// Nothing was in it.
         is_empty: bool,
     },
@@ -62,6 +68,8 @@ pub enum Change {
     Deleted,
     /// The same content with other permission bits.
     Mode,
+    /// The same content and permission bits with another owner, ACL or extended attribute, or one file with other names than before.
+    Attributes,
     /// A file became a link or a directory, or the other way round.
     Type,
 }
@@ -74,6 +82,7 @@ impl Change {
             Self::Modified => "modified",
             Self::Deleted => "deleted",
             Self::Mode => "mode",
+            Self::Attributes => "attributes",
             Self::Type => "type",
         }
     }
@@ -93,11 +102,19 @@ impl Difference {
                 None => Some(Change::Added),
             },
             (Some(before), None) if shown(before) => Some(Change::Deleted),
-            (Some(S::Directory { mode, .. }), Some(S::Directory { mode: other, .. })) => {
-                (mode != other).then_some(Change::Mode)
+            (
+                Some(S::Directory { mode, attributes, .. }),
+                Some(S::Directory { mode: other, attributes: others, .. }),
+            ) => {
+                let has_others = (attributes != others).then_some(Change::Attributes);
+                if mode == other { has_others } else { Some(Change::Mode) }
             }
-            (Some(S::File { hash, .. }), Some(S::File { hash: other, .. })) => {
-                Some(if hash == other { Change::Mode } else { Change::Modified })
+            (Some(S::File { hash, mode, .. }), Some(S::File { hash: other_hash, mode: other_mode, .. })) => {
+                Some(match (hash == other_hash, mode == other_mode) {
+                    (false, _) => Change::Modified,
+                    (true, false) => Change::Mode,
+                    (true, true) => Change::Attributes,
+                })
             }
             (Some(S::Symlink(_)), Some(S::Symlink(_))) => Some(Change::Modified),
             (Some(before), Some(after)) if before.is_content() && after.is_content() => Some(Change::Type),
@@ -141,10 +158,18 @@ fn compare(
     }
     let (old, new) = (load(objects, before)?, load(objects, after)?);
     let states = (old.as_ref().map(directory), new.as_ref().map(directory));
-    if states.0 != states.1 && (old.as_ref().map(|t| t.mode) != new.as_ref().map(|t| t.mode)) {
+    if own(old.as_ref()) != own(new.as_ref()) {
         visit(Difference { path: Vec::new(), before: states.0, after: states.1 })?;
     }
-    Differ { objects, into_hidden, visit }.trees(&[], old.as_ref(), new.as_ref())
+    let links = |tree: Option<&Tree>| tree.map(|tree| tree.links.clone()).unwrap_or_default();
+    let retied = retied(&links(old.as_ref()), &links(new.as_ref()));
+    Differ { objects, into_hidden, retied, visit }.trees(&[], old.as_ref(), new.as_ref())
+}
+
+/// The paths that are in groups of other paths than before.
+fn retied(before: &Groups, after: &Groups) -> BTreeSet<Vec<u8>> {
+    let (before, after): (BTreeSet<_>, BTreeSet<_>) = (before.iter().collect(), after.iter().collect());
+    before.symmetric_difference(&after).copied().flatten().cloned().collect()
 }
 
 fn load(objects: &Objects, hash: Option<&Hash>) -> Result<Option<Tree>> {
@@ -152,12 +177,20 @@ fn load(objects: &Objects, hash: Option<&Hash>) -> Result<Option<Tree>> {
 }
 
 fn directory(tree: &Tree) -> State {
-    State::Directory { mode: tree.mode, is_empty: tree.entries.is_empty() }
+    let (mode, attributes) = (tree.mode, tree.attributes.clone());
+    State::Directory { mode, attributes, is_empty: tree.entries.is_empty() }
+}
+
+/// What a directory has of its own, whatever is in it.
+fn own(tree: Option<&Tree>) -> Option<(u32, &Attributes)> {
+    tree.map(|tree| (tree.mode, &tree.attributes))
 }
 
 struct Differ<'d> {
     objects: &'d Objects,
     into_hidden: bool,
+    /// Paths that are one file with other paths than before.
+    retied: BTreeSet<Vec<u8>>,
     visit: &'d mut dyn FnMut(Difference) -> Result<()>,
 }
 
@@ -181,35 +214,51 @@ impl Differ<'_> {
 
     fn entries(&mut self, directory: &[u8], before: Option<&Entry>, after: Option<&Entry>) -> Result<()> {
         let Some(name) = before.or(after).map(|entry| &entry.name) else { return Ok(()) };
-        let (before, after) = (before.map(|e| &e.node), after.map(|e| &e.node));
-        if before == after {
+        if before == after && self.retied.is_empty() {
             return Ok(());
         }
         let path = crate::capture::join(directory, name);
+        if before == after && !self.is_retied(&path, before) {
+            return Ok(());
+        }
         let (old, new) = (self.below(before)?, self.below(after)?);
         let states = (state(before, old.as_ref()), state(after, new.as_ref()));
         let are_directories = old.is_some() && new.is_some();
-        if !are_directories || old.as_ref().map(|t| t.mode) != new.as_ref().map(|t| t.mode) {
+        if !are_directories || own(old.as_ref()) != own(new.as_ref()) {
             (self.visit)(Difference { path: path.clone(), before: states.0, after: states.1 })?;
         }
-        let is_hidden = [before, after].iter().any(|node| matches!(node, Some(Node::Passed(_))));
+        let is_hidden =
+            [before, after].into_iter().flatten().any(|entry| matches!(entry.node, Node::Passed(_)));
         if is_hidden && !self.into_hidden {
             return Ok(());
         }
         self.trees(&path, old.as_ref(), new.as_ref())
     }
 
-    fn below(&self, node: Option<&Node>) -> Result<Option<Tree>> {
-        match node {
+    /// Whether a path is one file with others than before; of a directory, whether one below it is.
+    fn is_retied(&self, path: &[u8], entry: Option<&Entry>) -> bool {
+        if !matches!(entry.map(|entry| &entry.node), Some(Node::Directory(_))) {
+            return self.retied.contains(path);
+        }
+        let below = [path, b"/"].concat();
+        self.retied.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below))
+    }
+
+    fn below(&self, entry: Option<&Entry>) -> Result<Option<Tree>> {
+        match entry.map(|entry| &entry.node) {
             Some(Node::Directory(hash)) => self.objects.tree(hash).map(Some),
             _ => Ok(None),
         }
     }
 }
 
-fn state(node: Option<&Node>, tree: Option<&Tree>) -> Option<State> {
-    match node? {
-        Node::File { hash, size, mode } => Some(State::File { hash: *hash, size: *size, mode: *mode }),
+fn state(entry: Option<&Entry>, tree: Option<&Tree>) -> Option<State> {
+    let entry = entry?;
+    match &entry.node {
+        Node::File { hash, size, mode } => {
+            let attributes = entry.attributes.clone();
+            Some(State::File { hash: *hash, size: *size, mode: *mode, attributes })
+        }
         Node::Symlink(target) => Some(State::Symlink(target.clone())),
         Node::Directory(_) => tree.map(directory),
         Node::Passed(reason) => Some(State::Passed(*reason)),
@@ -245,14 +294,14 @@ impl<'o> Finder<'o> {
             }
             self.way.truncate(depth);
             let tree = self.way.last().map_or(&self.root, |(_, tree)| tree);
-            let node = tree.get(part).cloned();
-            let below = match &node {
+            let entry = tree.get(part).cloned();
+            let below = match entry.as_ref().map(|entry| &entry.node) {
                 Some(Node::Directory(hash)) => Some(self.objects.tree(hash)?),
                 _ => None,
             };
-            match (below, &node) {
-                (below, node) if is_last => {
-                    let state = state(node.as_ref(), below.as_ref());
+            match (below, entry.as_ref().map(|entry| &entry.node)) {
+                (below, _) if is_last => {
+                    let state = state(entry.as_ref(), below.as_ref());
                     // What comes next lies in it, most likely.
                     self.way.extend(below.map(|below| (part.to_vec(), below)));
                     return Ok(state);

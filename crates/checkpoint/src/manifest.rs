@@ -80,6 +80,9 @@ pub struct Manifest {
     pub changes: Option<Vec<Changed>>,
     /// The state of git.
     pub git: Option<GitState>,
+    /// Its trees say of each file whose it is and which attributes it has; those of older versions say nothing of it.
+    #[serde(default)]
+    pub attributes: bool,
 }
 
 impl Manifest {

@@ -6,8 +6,10 @@
 //! that somebody else overwrote meanwhile is left alone and named.
 
 pub mod apply;
+pub mod attain;
 pub mod database;
 pub mod journal;
+pub mod links;
 pub mod plan;
 pub(crate) mod sparse;
 

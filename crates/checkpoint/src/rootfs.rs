@@ -13,26 +13,29 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, Dir, Mode, OFlags, fchmod, fstat, mkdirat, open, openat, renameat, symlinkat, unlinkat,
+    AtFlags, Dir, Mode, OFlags, fchmod, fstat, linkat, mkdirat, open, openat, renameat, statat, symlinkat,
+    unlinkat,
 };
 use rustix::io::Errno;
-use rustix::process::geteuid;
 
 use self::access::{OpenedUp, Temporary, is_same};
 use self::found::{found, stat_of};
+use crate::attributes::{Attributes, Owner};
 use crate::names::is_like_git;
 
 mod access;
 #[cfg(test)]
 pub(crate) mod death;
 mod found;
+mod own;
 #[cfg(test)]
 mod tests;
 mod way;
 
 pub use self::found::{Found, Stat};
+pub use self::own::Looks;
 
 /// Whether a path is still as it must be, just before it changes.
 pub type Still<'s> = &'s dyn Fn(&Found) -> bool;
@@ -42,6 +45,8 @@ pub type Still<'s> = &'s dyn Fn(&Found) -> bool;
 pub struct RootDir {
     fd: OwnedFd,
     path: PathBuf,
+    /// Who the root belongs to.
+    owner: Owner,
 }
 
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -75,9 +80,10 @@ impl RootDir {
     /// Opens the directory `path`.
     pub fn open(path: &Path) -> Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = open(path, flags, Mode::empty()).map_err(io::Error::from);
-        let fd = fd.while_doing(|| format!("opening {}", path.display()))?;
-        Ok(Self { fd, path: path.to_owned() })
+        let doing = || format!("opening {}", path.display());
+        let fd = open(path, flags, Mode::empty()).map_err(io::Error::from).while_doing(doing)?;
+        let stat = fstat(&fd).map_err(io::Error::from).while_doing(doing)?;
+        Ok(Self { fd, path: path.to_owned(), owner: Owner::of(&stat) })
     }
 
     /// Waits until everything that was written is on the disk.
@@ -124,39 +130,84 @@ impl RootDir {
         if file.metadata()?.is_file() { Ok(file) } else { Err(Errno::INVAL.into()) }
     }
 
-    /// Writes a file: whoever looks sees the old one or the new one, whole, and with its mode; in another user's directory,
-    /// without setuid and setgid bits.
+    /// What a file or directory has beside content and permission bits; the empty path is the root itself.
+    pub fn attributes(&self, path: &[u8]) -> io::Result<Attributes> {
+        if path.is_empty() {
+            return Ok(self.attributes_of(self.fd.as_fd())?);
+        }
+        check_path(path).map_err(io::Error::other)?;
+        let (parent, name) = split(path);
+        let handle = openat(&self.directory(parent)?, name, HANDLE, Mode::empty())?;
+        Ok(self.attributes_of(handle.as_fd())?)
+    }
+
+    /// Writes a file: whoever looks sees the old one or the new one, whole, and with its looks; setuid and setgid bits only where
+    /// they lend nothing that the tree's owner does not have.
     ///
     /// `temporary` is a free name in the same directory; what has it already stays, and is an error. Errors: `conflict` if
     /// `still` says no just before, or the directory is no longer at its path; `corrupt` for an impossible path or
     /// temporary name. The path is as it was after any error, and the temporary file is gone.
-    pub fn write_file(
+    pub fn write_file<'l>(
         &self,
         path: &[u8],
-        mode: u32,
+        looks: impl Into<Looks<'l>>,
         temporary: &[u8],
         still: Still<'_>,
         content: &mut dyn FnMut(&mut File) -> Result<()>,
     ) -> Result<()> {
+        let Looks { mode, attributes } = looks.into();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let is_foreign = Cell::new(false);
+        let around = Cell::new(Owner::default());
         let create = |directory: &OwnedFd| {
-            is_foreign.set(fstat(directory)?.st_uid != geteuid().as_raw());
+            around.set(Owner::of(&fstat(directory)?));
             openat(directory, temporary, flags, Mode::from_raw_mode(0o600))
         };
         self.put(path, temporary, still, create, &mut |file| {
             let mut file = File::from(file);
             content(&mut file)?;
-            // The file is its writer's: with setuid and setgid bits it would lend the writer's rights to the tree's owner.
-            let mode = if is_foreign.get() { mode & 0o1777 } else { mode };
-            // Last: writing takes the setuid and setgid bits away.
+            if let Some(attributes) = attributes {
+                self.give(file.as_fd(), attributes);
+            }
+            let mode = self.lendable(mode, Owner::of(&fstat(&file).at(path)?), around.get());
+            // Last: writing and another owner take the setuid and setgid bits away, and an ACL follows the bits that it came with.
             fchmod(&file, Mode::from_raw_mode(mode)).at(path)
         })
     }
 
     /// Makes a symbolic link, as [`RootDir::write_file`] does a file.
     pub fn make_symlink(&self, path: &[u8], target: &[u8], temporary: &[u8], still: Still<'_>) -> Result<()> {
-        let create = |directory: &OwnedFd| symlinkat(target, directory, temporary);
+        let create = |directory: &OwnedFd| {
+            symlinkat(target, directory, temporary)?;
+            self.give_link(directory, temporary);
+            Ok(())
+        };
+        self.put(path, temporary, still, create, &mut |()| Ok(()))
+    }
+
+    /// Makes a path another name of the file at `of`, as [`RootDir::write_file`] writes one.
+    ///
+    /// Errors: also `conflict` if that is not the file that `is` stands for; `io_error` where a file cannot have more names.
+    pub fn make_link(
+        &self,
+        path: &[u8],
+        of: &[u8],
+        is: Stat,
+        temporary: &[u8],
+        still: Still<'_>,
+    ) -> Result<()> {
+        check_path(of)?;
+        let (parent, name) = split(of);
+        let from = self.directory(parent).at(of)?;
+        let create = |directory: &OwnedFd| {
+            linkat(&from, name, directory, temporary, AtFlags::empty())?;
+            // What is at the other path may be something else by now: only the file that was looked at gets a name.
+            let made = stat_of(&statat(directory, temporary, AtFlags::SYMLINK_NOFOLLOW)?);
+            if (made.dev, made.ino) == (is.dev, is.ino) {
+                return Ok(());
+            }
+            unlinkat(directory, temporary, AtFlags::empty())?;
+            Err(Errno::STALE)
+        };
         self.put(path, temporary, still, create, &mut |()| Ok(()))
     }
 
@@ -170,19 +221,24 @@ impl RootDir {
         self.set_mode(path, 0o700, &is_own)
     }
 
-    /// Gives a file or directory these permission bits; the empty path is the root itself.
+    /// Gives a file or directory these looks; the empty path is the root itself, whose owner stays.
     ///
     /// Errors: `conflict` if `still` says no, or something else takes its place at this moment; links have no bits.
-    pub fn set_mode(&self, path: &[u8], mode: u32, still: Still<'_>) -> Result<()> {
-        let mode = Mode::from_raw_mode(mode);
+    pub fn set_mode<'l>(&self, path: &[u8], looks: impl Into<Looks<'l>>, still: Still<'_>) -> Result<()> {
+        let Looks { mode, attributes } = looks.into();
         if path.is_empty() {
-            return fchmod(&self.fd, mode).at(path);
+            if let Some(attributes) = attributes {
+                // Every other owner is told apart from the root's: that one is no part of a checkpoint.
+                self.give(self.fd.as_fd(), &Attributes { owner: None, ..attributes.clone() });
+            }
+            return fchmod(&self.fd, Mode::from_raw_mode(mode)).at(path);
         }
         self.inside(path, FIND, &mut |directory, name| {
             let now = found(directory, name).while_doing(|| at(path))?;
             require(still, &now, path)?;
-            let expected = match now {
-                Found::File(stat) | Found::Directory(stat) => stat,
+            let (expected, is_file) = match now {
+                Found::File(stat) => (stat, true),
+                Found::Directory(stat) => (stat, false),
                 Found::Absent => return Err(Errno::NOENT).at(path),
                 Found::Symlink(..) => return Err(Errno::LOOP).at(path),
                 Found::Special => return Err(Errno::INVAL).at(path),
@@ -192,7 +248,16 @@ impl RootDir {
             if (stat.dev, stat.ino) != (expected.dev, expected.ino) {
                 return Err(changed(path));
             }
-            access::set_mode(&handle, directory, name, mode).at(path)
+            if let Some(attributes) = attributes {
+                self.give(handle.as_fd(), attributes);
+            }
+            let mode = if is_file {
+                let owners = (fstat(&handle).at(path)?, fstat(directory).at(path)?);
+                self.lendable(mode, Owner::of(&owners.0), Owner::of(&owners.1))
+            } else {
+                mode
+            };
+            access::set_mode(&handle, directory, name, Mode::from_raw_mode(mode)).at(path)
         })
     }
 

@@ -1,13 +1,24 @@
 //! Directories as content: sorted entries in a byte form whose SHA-256 names the directory and all below it.
 //!
 //! The form: a version, the directory's mode, then for each entry its kind, its name and what the kind needs. Numbers
-//! are LEB128. It is canonical: equal directories have equal bytes, so equal subtrees are one object, and two trees are
+//! are LEB128. Where the directory or a file in it has attributes ([`crate::attributes`]), the version is another one, its own stand
+//! behind its mode, and an entry's behind what its kind needs; a directory without any has the bytes that it always had. It is canonical: equal directories have equal bytes, so equal subtrees are one object, and two trees are
 //! compared without looking below equal hashes. What is read is checked, because it names paths that are written to.
+
+use std::collections::BTreeSet;
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_events::Hash;
 
+use crate::attributes::Attributes;
+
 const VERSION: u8 = 1;
+
+/// With attributes. Programs that know the first version alone call it damaged, and restore nothing from it.
+const WITH_ATTRIBUTES: u8 = 2;
+
+/// Added to the kind of an entry that has attributes.
+const HAS_ATTRIBUTES: u8 = 0x10;
 
 /// Why a name was passed over: its content is not in the checkpoint, and a restore never touches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,29 +119,43 @@ pub struct Entry {
     pub name: Vec<u8>,
     /// What it is.
     pub node: Node,
+    /// What it has beside; a directory's stand in its own object.
+    pub attributes: Attributes,
 }
+
+/// Groups of paths that are names of one file each.
+pub type Groups = Vec<Vec<Vec<u8>>>;
 
 /// A directory that was read to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tree {
     /// Its permission bits (07777).
     pub mode: u32,
+    /// What it has beside.
+    pub attributes: Attributes,
+    /// Of the root: groups of paths below it that are names of one file each, in byte order, as the paths in each are. They stand
+    /// here alone, so that what a directory is named by does not depend on where it lies.
+    pub links: Groups,
     /// Its entries, by name in byte order.
     pub entries: Vec<Entry>,
 }
 
 impl Tree {
     /// The entry of this name. `None` is evidence that there was none.
-    pub fn get(&self, name: &[u8]) -> Option<&Node> {
+    pub fn get(&self, name: &[u8]) -> Option<&Entry> {
         let at = self.entries.binary_search_by(|entry| entry.name.as_slice().cmp(name)).ok()?;
-        Some(&self.entries[at].node)
+        Some(&self.entries[at])
     }
 
     /// Its byte form, and where entries begin that large directories may be cut at.
     pub fn encode(&self) -> Encoded {
-        let mut encoder = Encoder::new(self.mode);
+        let own = self.attributes.bytes();
+        let is_any = !own.is_empty()
+            || !self.links.is_empty()
+            || self.entries.iter().any(|entry| !entry.attributes.is_usual());
+        let mut encoder = Encoder::new(self.mode, is_any.then_some((&own, &self.links)));
         for entry in &self.entries {
-            encoder.entry(&entry.name, &entry.node);
+            encoder.entry(&entry.name, &entry.node, &entry.attributes.bytes());
         }
         encoder.finish()
     }
@@ -194,13 +219,25 @@ impl Encoded {
 pub(crate) struct Encoder(Encoded);
 
 impl Encoder {
-    pub(crate) fn new(mode: u32) -> Self {
-        let mut bytes = vec![VERSION];
+    /// Begins a directory. `beside`: its own attributes in their byte form and its links, if it has any or an entry of it has.
+    pub(crate) fn new(mode: u32, beside: Option<(&[u8], &Groups)>) -> Self {
+        let mut bytes = vec![beside.map_or(VERSION, |_| WITH_ATTRIBUTES)];
         put_number(&mut bytes, mode.into());
+        if let Some((own, links)) = beside {
+            bytes.extend_from_slice(if own.is_empty() { &[0] } else { own });
+            put_number(&mut bytes, links.len() as u64);
+            for group in links {
+                put_number(&mut bytes, group.len() as u64);
+                for path in group {
+                    put_bytes(&mut bytes, path);
+                }
+            }
+        }
         Self(Encoded { bytes, entries: Vec::new() })
     }
 
-    pub(crate) fn entry(&mut self, name: &[u8], node: &Node) {
+    /// Adds an entry, with its attributes in their byte form.
+    pub(crate) fn entry(&mut self, name: &[u8], node: &Node, attributes: &[u8]) {
         let Encoded { bytes, entries } = &mut self.0;
         entries.push((bytes.len(), rarity(name)));
         let kind = match node {
@@ -209,7 +246,7 @@ impl Encoder {
             Node::Directory(_) => 2,
             Node::Passed(_) => 3,
         };
-        bytes.push(kind);
+        bytes.push(if attributes.is_empty() { kind } else { kind | HAS_ATTRIBUTES });
         put_bytes(bytes, name);
         match node {
             Node::File { hash, size, mode } => {
@@ -221,6 +258,7 @@ impl Encoder {
             Node::Directory(hash) => bytes.extend_from_slice(hash),
             Node::Passed(reason) => bytes.push(reason.byte()),
         }
+        bytes.extend_from_slice(attributes);
     }
 
     pub(crate) fn finish(self) -> Encoded {
@@ -291,15 +329,44 @@ impl<'a> Reader<'a> {
         self.take(32)?.try_into().ok()
     }
 
+    /// Groups of paths: each of two or more, in byte order, as the groups are by their first paths; no path in two.
+    fn links(&mut self) -> Option<Groups> {
+        let (mut links, mut all) = (Groups::new(), BTreeSet::new());
+        for _ in 0..self.number()? {
+            let mut group: Vec<Vec<u8>> = Vec::new();
+            for _ in 0..self.number()? {
+                let path = self.bytes()?;
+                let is_possible = path.split(|b| *b == b'/').all(has_possible_name);
+                let follows = group.last().is_none_or(|last| last.as_slice() < path);
+                if !is_possible || !follows || !all.insert(path) {
+                    return None;
+                }
+                group.push(path.to_vec());
+            }
+            let follows = links.last().is_none_or(|last| last.first() < group.first());
+            if group.len() < 2 || !follows {
+                return None;
+            }
+            links.push(group);
+        }
+        Some(links)
+    }
+
     fn tree(&mut self) -> Option<Tree> {
-        if self.byte()? != VERSION {
+        let version = self.byte()?;
+        if !matches!(version, VERSION | WITH_ATTRIBUTES) {
             return None;
         }
-        let mut tree = Tree { mode: u32::try_from(self.number()?).ok()?, entries: Vec::new() };
+        let mode = u32::try_from(self.number()?).ok()?;
+        let mut tree = Tree { mode, ..Tree::default() };
+        if version == WITH_ATTRIBUTES {
+            tree.attributes = Attributes::read(self)?;
+            tree.links = self.links()?;
+        }
         while !self.0.is_empty() {
             let kind = self.byte()?;
             let name = self.bytes()?.to_vec();
-            let node = match kind {
+            let node = match kind & !HAS_ATTRIBUTES {
                 0 => {
                     let mode = u32::try_from(self.number()?).ok()?;
                     Node::File { mode, size: self.number()?, hash: self.hash()? }
@@ -309,79 +376,20 @@ impl<'a> Reader<'a> {
                 3 => Node::Passed(Reason::of_byte(self.byte()?)?),
                 _ => return None,
             };
-            tree.entries.push(Entry { name, node });
+            let attributes = if kind & HAS_ATTRIBUTES == 0 {
+                Attributes::default()
+            } else {
+                Attributes::read(self).filter(|read| !read.is_usual() && matches!(node, Node::File { .. }))?
+            };
+            tree.entries.push(Entry { name, node, attributes });
         }
-        Some(tree)
+        // One form for each directory: the second only where the first does not do.
+        let is_any = !tree.attributes.is_usual()
+            || !tree.links.is_empty()
+            || tree.entries.iter().any(|entry| !entry.attributes.is_usual());
+        (is_any == (version == WITH_ATTRIBUTES)).then_some(tree)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::{Entry, Node, Reason, Tree};
-
-    fn node() -> impl Strategy<Value = Node> {
-        prop_oneof![
-            (any::<[u8; 32]>(), any::<u64>(), 0..0o10000_u32).prop_map(|(hash, size, mode)| Node::File {
-                hash,
-                size,
-                mode
-            }),
-            any::<Vec<u8>>().prop_map(Node::Symlink),
-            any::<[u8; 32]>().prop_map(Node::Directory),
-            (0..10_u8).prop_map(|b| Node::Passed(Reason::of_byte(b).unwrap())),
-        ]
-    }
-
-    fn name() -> impl Strategy<Value = Vec<u8>> {
-        prop::collection::vec((1..=255_u8).prop_filter("no slash", |b| *b != b'/'), 1..40)
-            .prop_filter("no dots", |n| n != b"." && n != b"..")
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_written_is_read(entries in prop::collection::btree_map(name(), node(), 0..100), mode in 0..0o10000_u32) {
-            let entries = entries.into_iter().map(|(name, node)| Entry { name, node }).collect();
-            let tree = Tree { mode, entries };
-            let encoded = tree.encode();
-            prop_assert!(encoded.cuts().all(|cut| cut < encoded.bytes.len()));
-            prop_assert_eq!(Tree::decode(&encoded.bytes).unwrap(), tree);
-        }
-
-        #[test]
-        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
-            let _ = Tree::decode(&bytes);
-        }
-    }
-
-    #[test]
-    fn impossible_names_are_refused() {
-        for name in [&b""[..], b".", b"..", b"a/b", b"a\0b", &[b'x'; 256]] {
-            let tree =
-                Tree { mode: 0, entries: vec![Entry { name: name.to_vec(), node: Node::Symlink(vec![]) }] };
-            assert!(Tree::decode(&tree.encode().bytes).is_err(), "{name:?}");
-        }
-        let twice = Entry { name: b"a".to_vec(), node: Node::Symlink(vec![]) };
-        let tree = Tree { mode: 0, entries: vec![twice.clone(), twice] };
-        assert!(Tree::decode(&tree.encode().bytes).is_err());
-    }
-
-    #[test]
-    fn a_directory_has_one_form() {
-        for mode in [&[0_u8][..], &[0x7f], &[0x80, 0x01], &[0xff, 0x1f]] {
-            assert!(Tree::decode(&[&[1], mode].concat()).is_ok(), "{mode:x?}");
-        }
-        let too_long = [&[0x80_u8, 0][..], &[0xff, 0], &[0x80, 0x80, 0], &[0x81, 0x80, 0x80, 0]];
-        let no_permissions = [&[0x80_u8, 0x20][..], &[0xff; 9]];
-        for mode in too_long.iter().chain(&no_permissions) {
-            assert!(Tree::decode(&[&[1], *mode].concat()).is_err(), "{mode:x?}");
-        }
-        let of_size = |size: &[u8]| Tree::decode(&[&[1, 0, 0, 1, b'a', 0], size, &[7; 32]].concat());
-        let most = [&[0xff_u8; 9][..], &[0x01]].concat();
-        let Node::File { size, .. } = of_size(&most).unwrap().entries[0].node else { panic!("a file") };
-        assert_eq!(size, u64::MAX);
-        assert!(of_size(&[&[0xff; 9][..], &[0x03]].concat()).is_err(), "more than 64 bits");
-        assert!(of_size(&[&[0x80; 9][..], &[0x02]].concat()).is_err(), "more than 64 bits");
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@ pub fn tree(bytes: &[u8]) {
             assert_eq!(encoded.bytes, bytes, "equal directories have equal bytes");
             assert!(encoded.cuts().all(|cut| cut < bytes.len()));
             for entry in &tree.entries {
-                assert_eq!(tree.get(&entry.name), Some(&entry.node));
+                assert_eq!(tree.get(&entry.name), Some(entry));
                 assert!(!entry.name.iter().any(|byte| matches!(byte, b'/' | 0)));
             }
         }

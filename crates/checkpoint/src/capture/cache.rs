@@ -8,86 +8,32 @@
 //! within the same tick of the file system's clock, so it is read again until it was seen older ("racy git", as git's own
 //! documentation calls it). Nor is a file trusted that a process has mapped into memory ([`super::mapped`]).
 
+use std::borrow::Cow;
+
 use ic_events::Hash;
-use rustix::fs::Stat;
 
 use super::rules::number_of;
+use crate::attributes::Attributes;
 use crate::tree::{Encoded, Encoder, Node, Reader, Reason};
 
-const MAGIC: &[u8; 8] = b"icstat03";
+mod key;
+pub(crate) use self::key::Key;
 
-/// How long something must have been left alone to be trusted, in nanoseconds.
-const SETTLED: i64 = 2_000_000_000;
-
-/// What tells one state of a file from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key {
-    pub(crate) dev: u64,
-    pub(crate) ino: u64,
-    pub(crate) size: u64,
-    pub(crate) mtime: i64,
-    pub(crate) ctime: i64,
-    pub(crate) mode: u32,
-}
-
-impl Key {
-    #[allow(clippy::useless_conversion, reason = "the widths differ between systems")]
-    pub(crate) fn of(stat: &Stat) -> Self {
-        let nanos = |seconds: i64, nanos: u64| {
-            seconds.saturating_mul(1_000_000_000).saturating_add(i64::try_from(nanos).unwrap_or(0))
-        };
-        Self {
-            dev: stat.st_dev,
-            ino: stat.st_ino,
-            size: u64::try_from(stat.st_size).unwrap_or(0),
-            mtime: nanos(stat.st_mtime, stat.st_mtime_nsec.into()),
-            ctime: nanos(stat.st_ctime, stat.st_ctime_nsec.into()),
-            mode: stat.st_mode,
-        }
-    }
-
-    /// Whether it was left alone for long enough at the moment `now`, in nanoseconds.
-    pub(crate) fn is_settled(&self, now: i64) -> bool {
-        self.mtime.max(self.ctime) < now.saturating_sub(SETTLED)
-    }
-
-    /// The permission bits.
-    pub(crate) fn permissions(&self) -> u32 {
-        self.mode & 0o7777
-    }
-
-    fn put(&self, out: &mut Vec<u8>) {
-        for number in [self.dev, self.ino, self.size] {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        out.extend_from_slice(&self.mtime.to_le_bytes());
-        out.extend_from_slice(&self.ctime.to_le_bytes());
-        out.extend_from_slice(&self.mode.to_le_bytes());
-    }
-
-    fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        Some(Self {
-            dev: fixed(reader)?,
-            ino: fixed(reader)?,
-            size: fixed(reader)?,
-            mtime: fixed(reader)?.cast_signed(),
-            ctime: fixed(reader)?.cast_signed(),
-            mode: u32::from_le_bytes(reader.take(4)?.try_into().ok()?),
-        })
-    }
-}
+const MAGIC: &[u8; 8] = b"icstat04";
 
 fn fixed(reader: &mut Reader<'_>) -> Option<u64> {
     Some(u64::from_le_bytes(reader.take(8)?.try_into().ok()?))
 }
 
 /// What an entry was found to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen<'c> {
     File {
         key: Key,
         hash: Hash,
         size: u64,
+        /// Its attributes, in their byte form.
+        attributes: Cow<'c, [u8]>,
     },
     Symlink {
         key: Key,
@@ -102,7 +48,7 @@ pub(crate) enum Seen<'c> {
 }
 
 /// A name in a cached directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line<'c> {
     pub(crate) name: &'c [u8],
     pub(crate) seen: Seen<'c>,
@@ -118,6 +64,8 @@ pub(crate) struct Record<'c> {
     pub(crate) rules: u64,
     /// The directory's own object.
     pub(crate) hash: Hash,
+    /// Its attributes, in their byte form.
+    pub(crate) attributes: Cow<'c, [u8]>,
     pub(crate) lines: Vec<Line<'c>>,
 }
 
@@ -131,10 +79,18 @@ pub(crate) struct Old<'c> {
 }
 
 impl Line<'_> {
+    /// A file's attributes, in their byte form.
+    fn attributes(&self) -> &[u8] {
+        match &self.seen {
+            Seen::File { attributes, .. } => attributes,
+            _ => &[],
+        }
+    }
+
     /// What a tree says of it.
     fn node(&self) -> Node {
         match self.seen {
-            Seen::File { key, hash, size } => Node::File { hash, size, mode: key.permissions() },
+            Seen::File { key, hash, size, .. } => Node::File { hash, size, mode: key.permissions() },
             Seen::Symlink { target, .. } => Node::Symlink(target.to_vec()),
             Seen::Directory { hash, .. } => Node::Directory(hash),
             Seen::Passed(reason) => Node::Passed(reason),
@@ -145,9 +101,11 @@ impl Line<'_> {
 impl Record<'_> {
     /// The directory's byte form.
     pub(crate) fn encode(&self) -> Encoded {
-        let mut encoder = Encoder::new(self.key.permissions());
+        let own = &self.attributes;
+        let is_any = !own.is_empty() || self.lines.iter().any(|line| !line.attributes().is_empty());
+        let mut encoder = Encoder::new(self.key.permissions(), is_any.then_some((own, &Vec::new())));
         for line in &self.lines {
-            encoder.entry(line.name, &line.node());
+            encoder.entry(line.name, &line.node(), line.attributes());
         }
         encoder.finish()
     }
@@ -157,6 +115,7 @@ impl Record<'_> {
         self.key == other.key
             && self.trusted == other.trusted
             && self.rules == other.rules
+            && self.attributes == other.attributes
             && self.lines == other.lines
     }
 }
@@ -177,6 +136,8 @@ pub(crate) struct Header {
     pub(crate) index: u64,
     /// What git tracked though a rule ignores it, when the index was in that state.
     pub(crate) tracked: u64,
+    /// Who the root belongs to: every other owner is told apart from it.
+    pub(crate) owner: u64,
     /// The bytes of the records that belong to the tree.
     pub(crate) living: u64,
     /// The bytes of the file that count.
@@ -184,12 +145,12 @@ pub(crate) struct Header {
 }
 
 /// The bytes of a header: the magic, its numbers, its checksum.
-pub(crate) const HEADER: usize = 8 + 5 * 8 + 8;
+pub(crate) const HEADER: usize = 8 + 6 * 8 + 8;
 
 impl Header {
     fn bytes(self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        for number in [self.root, self.index, self.tracked, self.living, self.length] {
+        for number in [self.root, self.index, self.tracked, self.owner, self.living, self.length] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         let sum = number_of(&bytes);
@@ -207,6 +168,7 @@ impl Header {
             root: fixed(&mut reader)?,
             index: fixed(&mut reader)?,
             tracked: fixed(&mut reader)?,
+            owner: fixed(&mut reader)?,
             living: fixed(&mut reader)?,
             length: fixed(&mut reader)?,
         })
@@ -269,20 +231,36 @@ impl Cache {
         let trusted = reader.byte()? == 1;
         let rules = fixed(&mut reader)?;
         let hash = reader.hash()?;
+        let attributes = attributes(&mut reader)?;
         let count = usize::try_from(reader.number()?).ok()?;
         let mut lines = Vec::with_capacity(count.min(reader.0.len()));
         for _ in 0..count {
             lines.push(line(&mut reader)?);
         }
-        Some(Old { record: Record { key, trusted, rules, hash, lines }, at, length: length + BEFORE_RECORD })
+        Some(Old {
+            record: Record { key, trusted, rules, hash, attributes, lines },
+            at,
+            length: length + BEFORE_RECORD,
+        })
     }
+}
+
+/// Attributes in their byte form. They become part of a directory's object as they stand here, so they are looked at here.
+fn attributes<'c>(reader: &mut Reader<'c>) -> Option<Cow<'c, [u8]>> {
+    let bytes = reader.bytes()?;
+    Attributes::of_bytes(bytes).map(|_| Cow::Borrowed(bytes))
 }
 
 fn line<'c>(reader: &mut Reader<'c>) -> Option<Line<'c>> {
     let (kind, trusted) = (reader.byte()?, reader.byte()? == 1);
     let name = reader.bytes()?;
     let seen = match kind {
-        0 => Seen::File { key: Key::read(reader)?, hash: reader.hash()?, size: reader.number()? },
+        0 => Seen::File {
+            key: Key::read(reader)?,
+            hash: reader.hash()?,
+            size: reader.number()?,
+            attributes: attributes(reader)?,
+        },
         1 => Seen::Symlink { key: Key::read(reader)?, target: reader.bytes()? },
         2 => Seen::Directory { hash: reader.hash()?, at: fixed(reader)? },
         3 => Seen::Passed(Reason::of_byte(reader.byte()?)?),
@@ -322,6 +300,7 @@ impl Maker {
         out.push(u8::from(record.trusted));
         out.extend_from_slice(&record.rules.to_le_bytes());
         out.extend_from_slice(&record.hash);
+        crate::tree::put_bytes(out, &record.attributes);
         crate::tree::put_number(out, record.lines.len() as u64);
         for line in &record.lines {
             put_line(out, line);
@@ -354,18 +333,19 @@ fn put_line(out: &mut Vec<u8>, line: &Line<'_>) {
     };
     out.extend_from_slice(&[kind, u8::from(line.trusted)]);
     crate::tree::put_bytes(out, line.name);
-    match line.seen {
-        Seen::File { key, hash, size } => {
+    match &line.seen {
+        Seen::File { key, hash, size, attributes } => {
             key.put(out);
-            out.extend_from_slice(&hash);
-            crate::tree::put_number(out, size);
+            out.extend_from_slice(hash);
+            crate::tree::put_number(out, *size);
+            crate::tree::put_bytes(out, attributes);
         }
         Seen::Symlink { key, target } => {
             key.put(out);
             crate::tree::put_bytes(out, target);
         }
         Seen::Directory { hash, at } => {
-            out.extend_from_slice(&hash);
+            out.extend_from_slice(hash);
             out.extend_from_slice(&at.to_le_bytes());
         }
         Seen::Passed(reason) => out.push(reason.byte()),

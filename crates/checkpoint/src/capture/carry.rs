@@ -1,5 +1,6 @@
 //! Doing what the look at a directory's names asks for: reading files, walking directories.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -104,7 +105,7 @@ impl Walk<'_> {
     ) -> Result<Option<(Seen<'s>, bool)>> {
         match todo {
             Todo::Drop => Ok(None),
-            Todo::Nothing(seen, trusted) => Ok(Some((*seen, *trusted))),
+            Todo::Nothing(seen, trusted) => Ok(Some((seen.clone(), *trusted))),
             Todo::Target(key, target) => {
                 Ok(Some((Seen::Symlink { key: *key, target }, key.is_settled(self.now))))
             }
@@ -145,8 +146,15 @@ impl Walk<'_> {
 
     fn read(&self, place: &Place, name: &[u8], key: &Key, way: Way) -> Result<Option<(Seen<'static>, bool)>> {
         let path = self.root.join(path_from_bytes(&place.path)).join(path_from_bytes(name));
-        let subject =
-            Subject { directory: place.fd.as_fd(), name, path: &path, now: self.now, space: self.space, way };
+        let subject = Subject {
+            directory: place.fd.as_fd(),
+            name,
+            path: &path,
+            now: self.now,
+            space: self.space,
+            way,
+            owner: self.owner,
+        };
         // Before it is read: a map that is made from now on leaves its trace.
         self.maps.look();
         let kept = match file::keep(self.writer, &subject)? {
@@ -161,7 +169,8 @@ impl Walk<'_> {
         let stored = kept.key.unwrap_or(*key);
         let key = Key { mode: stored.mode & !0o7777 | kept.mode, ..stored };
         let trusted = kept.key.is_some_and(|key| key.is_settled(self.now) && !self.maps.has(&key));
-        Ok(Some((Seen::File { key, hash: kept.hash, size: kept.size }, trusted)))
+        let attributes = Cow::Owned(kept.attributes.bytes());
+        Ok(Some((Seen::File { key, hash: kept.hash, size: kept.size, attributes }, trusted)))
     }
 }
 

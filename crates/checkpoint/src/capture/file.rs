@@ -16,13 +16,14 @@ use rustix::fs::{Mode, OFlags, fstat, openat};
 
 use super::cache::Key;
 use super::look::is_ours;
+use crate::attributes::{Attributes, Owner};
 use crate::objects::Writer;
 
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: usize = 4;
 
 /// A file's content as it was kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Kept {
     pub(crate) hash: Hash,
     pub(crate) size: u64,
@@ -31,10 +32,11 @@ pub(crate) struct Kept {
     pub(crate) mode: u32,
     /// It changed whenever it was read: this may be a state that it never had.
     pub(crate) is_unsettled: bool,
+    pub(crate) attributes: Attributes,
 }
 
 /// What became of reading a file.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Outcome {
     Kept(Kept),
     /// It is no regular file any more, or gone.
@@ -55,6 +57,8 @@ pub(crate) struct Subject<'s> {
     /// A directory for copies.
     pub(crate) space: &'s Path,
     pub(crate) way: Way,
+    /// Who the root belongs to.
+    pub(crate) owner: Owner,
 }
 
 /// How a file is read.
@@ -95,7 +99,7 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
             return Ok(Outcome::Unreadable);
         }
         if is_one && in_use && has_write_ahead_log(&head) {
-            return keep_copy(writer, subject, &before);
+            return keep_copy(writer, subject, (&before, attributes_of(&file, subject)));
         }
         // A writer's transactions can fall into one tick of the file system's clock: only SQLite's own lock tells.
         let may_be_written =
@@ -105,7 +109,7 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
         let kept = if may_be_written {
             match while_nobody_writes(subject.path, writer.patience(), read) {
                 Some(kept) => kept,
-                None => return keep_copy(writer, subject, &before),
+                None => return keep_copy(writer, subject, (&before, attributes_of(&file, subject))),
             }
         } else {
             writer.put_reader(&mut source)
@@ -115,12 +119,14 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
             return Ok(Outcome::Unreadable);
         }
         let (hash, size) = kept?;
+        // Between the two looks, as the content is: what is set meanwhile moves the second one.
+        let attributes = attributes_of(&file, subject);
         let Some(after) = state(&file) else { return Ok(Outcome::Unreadable) };
         let stood_still = before == after;
         let key = (stood_still && !in_use).then_some(after);
         // A lock on a database keeps its writers out; nothing keeps those of other files out.
         let is_unsettled = !stood_still && !may_be_written;
-        last = Outcome::Kept(Kept { hash, size, key, mode: after.permissions(), is_unsettled });
+        last = Outcome::Kept(Kept { hash, size, key, mode: after.permissions(), is_unsettled, attributes });
         if stood_still || may_be_written {
             break;
         }
@@ -130,7 +136,11 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
 
 /// Keeps an SQLite database through a copy: by SQLite's backup while its log is in use, else by recovering what a
 /// dead writer left. One that cannot be had whole is named as unreadable.
-fn keep_copy(writer: &Writer<'_>, subject: &Subject<'_>, key: &Key) -> Result<Outcome> {
+fn keep_copy(
+    writer: &Writer<'_>,
+    subject: &Subject<'_>,
+    (key, attributes): (&Key, Attributes),
+) -> Result<Outcome> {
     let doing = || format!("copying {}", subject.path.display());
     let space = tempfile::tempdir_in(subject.space).while_doing(doing)?;
     private::mend(space.path()).while_doing(doing)?;
@@ -148,7 +158,14 @@ fn keep_copy(writer: &Writer<'_>, subject: &Subject<'_>, key: &Key) -> Result<Ou
     }
     let mut file = File::open(&copy).while_doing(doing)?;
     let (hash, size) = writer.put_reader(&mut file)?;
-    Ok(Outcome::Kept(Kept { hash, size, key: None, mode: key.permissions(), is_unsettled: false }))
+    Ok(Outcome::Kept(Kept {
+        hash,
+        size,
+        key: None,
+        mode: key.permissions(),
+        is_unsettled: false,
+        attributes,
+    }))
 }
 
 /// A file whose read errors are told apart from the store's.
@@ -167,6 +184,10 @@ impl Read for Source<'_> {
             kind.into()
         })
     }
+}
+
+fn attributes_of(file: &File, subject: &Subject<'_>) -> Attributes {
+    fstat(file.as_fd()).map(|stat| Attributes::of(file, &stat, subject.owner)).unwrap_or_default()
 }
 
 /// What tells this state of the file from another; `None` where its file system does not tell any more.

@@ -5,7 +5,7 @@ use ic_events::Hash;
 use super::Counts;
 use super::cache::{Cache, Maker, Record, Seen};
 use super::walk::join;
-use crate::tree::Reason;
+use crate::tree::{Groups, Reason};
 
 /// What a walk found so far.
 pub(crate) struct Found {
@@ -15,6 +15,8 @@ pub(crate) struct Found {
     pub(crate) nested_git: Vec<Vec<u8>>,
     /// Files that changed whenever they were read.
     pub(crate) unsettled: Vec<Vec<u8>>,
+    /// Files that have more than one name: device and inode, and one of them.
+    pub(crate) names: Vec<((u64, u64), Vec<u8>)>,
 }
 
 impl Found {
@@ -26,6 +28,7 @@ impl Found {
             skipped: Vec::new(),
             nested_git: Vec::new(),
             unsettled: Vec::new(),
+            names: Vec::new(),
         }
     }
 
@@ -34,7 +37,10 @@ impl Found {
         self.counts.directories += 1;
         for line in &record.lines {
             match line.seen {
-                Seen::File { size, .. } => {
+                Seen::File { ref key, size, .. } => {
+                    if key.is_linked() {
+                        self.names.push(((key.dev, key.ino), join(path, line.name)));
+                    }
                     self.counts.files += 1;
                     self.counts.bytes += size;
                 }
@@ -52,6 +58,19 @@ impl Found {
         }
     }
 
+    /// The groups of names that are one file, and the names of files that have others outside of the tree.
+    pub(crate) fn links(&mut self) -> (Groups, Vec<Vec<u8>>) {
+        self.names.sort_unstable();
+        let (mut links, mut alone) = (Vec::new(), Vec::new());
+        for group in self.names.chunk_by(|one, other| one.0 == other.0) {
+            let names: Vec<Vec<u8>> = group.iter().map(|(_, path)| path.clone()).collect();
+            if names.len() > 1 { links.push(names) } else { alone.extend(names) }
+        }
+        links.sort_unstable();
+        alone.sort_unstable();
+        (links, alone)
+    }
+
     /// Adds what was left as the last capture found it.
     pub(crate) fn merge(&mut self, mut left: Self) {
         self.maker.living += left.maker.living;
@@ -62,6 +81,7 @@ impl Found {
         self.skipped.append(&mut left.skipped);
         self.nested_git.append(&mut left.nested_git);
         self.unsettled.append(&mut left.unsettled);
+        self.names.append(&mut left.names);
     }
 }
 

@@ -97,7 +97,7 @@ impl Looker<'_, '_> {
         if let Some(Line { seen: seen @ Seen::Symlink { key: known, .. }, trusted: true, .. }) = old
             && *known == key
         {
-            return Ok(Todo::Nothing(*seen, true));
+            return Ok(Todo::Nothing(seen.clone(), true));
         }
         match readlinkat(&self.place.fd, name, Vec::new()) {
             Ok(target) => Ok(Todo::Target(key, target.into_bytes())),
@@ -151,7 +151,7 @@ impl Looker<'_, '_> {
             Some(Line { seen: seen @ Seen::File { key: known, .. }, trusted: true, .. })
                 if *known == key && !self.walk.maps.may_hide_changes(&key) =>
             {
-                Todo::Nothing(*seen, true)
+                Todo::Nothing(seen.clone(), true)
             }
             _ => Todo::Read(key),
         }

@@ -1,5 +1,6 @@
 //! Walking a tree, directory by directory, on every core.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::path::Path;
@@ -10,7 +11,7 @@ use ic_base::{Diagnose, Result};
 use ic_events::Hash;
 use ic_store::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, Dir, fstat, statat};
+use rustix::fs::{AtFlags, Dir, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use super::cache::{Cache, Key, Line, Maker, Old, Record, Seen};
@@ -21,6 +22,7 @@ use super::look::{IGNORE_FILE, Looker, ignore_file, is_ours, own_files};
 use super::mapped::Maps;
 use super::rules::{Level, Rules};
 use super::{Options, Progress, pool};
+use crate::attributes::{Attributes, Owner};
 use crate::objects::{Objects, Writer};
 
 /// The beginning of the names of a restore's temporary files.
@@ -40,6 +42,8 @@ pub(crate) struct Walk<'w> {
     /// When the capture began, by the file system's clock, in nanoseconds.
     pub(crate) now: i64,
     pub(crate) index_is_same: bool,
+    /// Who the root belongs to.
+    pub(super) owner: Owner,
     /// A directory for copies of databases.
     pub(crate) space: &'w Path,
     /// What processes have mapped.
@@ -97,6 +101,7 @@ pub(crate) struct Inputs<'w> {
     pub(crate) base: Option<&'w Cache>,
     pub(crate) now: i64,
     pub(crate) index_is_same: bool,
+    pub(crate) owner: Owner,
     pub(crate) space: &'w Path,
     pub(crate) maps: &'w Maps,
 }
@@ -114,6 +119,7 @@ impl<'w> Walk<'w> {
             base: inputs.base,
             now: inputs.now,
             index_is_same: inputs.index_is_same,
+            owner: inputs.owner,
             space: inputs.space,
             maps: inputs.maps,
             own: own_files(inputs.root, inputs.options, inputs.objects),
@@ -150,9 +156,8 @@ impl<'w> Walk<'w> {
     ///
     /// Its handle is returned too: through it its parent finds back, which may have closed its own (see [`HELD`]).
     pub(super) fn visit(&self, place: Place) -> Result<(Option<Visited>, OwnedFd)> {
-        let Some(key) = self.readable(&place, fstat(&place.fd))?.map(|stat| Key::of(&stat)) else {
-            return Ok((None, place.fd));
-        };
+        let Some(stat) = self.readable(&place, fstat(&place.fd))? else { return Ok((None, place.fd)) };
+        let key = Key::of(&stat);
         let old = place.old.and_then(|at| self.cache?.record(at));
         let record = old.as_ref().map(|old| &old.record);
         let has_same_names = record.is_some_and(|record| record.trusted && record.key == key);
@@ -180,14 +185,13 @@ impl<'w> Walk<'w> {
         let looker =
             Looker { walk: self, place: &place, level: &level, names: &names, is_as_it_was, has_side_files };
         let mut known = lines.iter().peekable();
-        let todo: Result<Vec<Todo<'_>>> = names
+        let todo = names
             .iter()
             .map(|name| {
                 while known.next_if(|line| line.name < *name).is_some() {}
                 looker.look(name, known.next_if(|line| line.name == *name))
             })
-            .collect();
-        let todo = todo?;
+            .collect::<Result<Vec<Todo<'_>>>>()?;
         let (seen, place) = if place.depth < HELD {
             (self.carry_out(&place, &level, &names, &todo)?, place)
         } else {
@@ -202,14 +206,24 @@ impl<'w> Walk<'w> {
             .zip(seen)
             .filter_map(|(name, seen)| seen.map(|(seen, trusted)| Line { name, seen, trusted }))
             .collect();
+        let attributes = self.attributes(&place, &stat, record.filter(|_| has_same_names));
         let new = Record {
             key,
             trusted: key.is_settled(self.now),
             rules: level.fingerprint,
             hash: Hash::default(),
+            attributes,
             lines,
         };
         Ok((Some(self.keep(&place, old.as_ref(), new)?), place.fd))
+    }
+
+    /// A directory's attributes. They are as they were where the directory is: to set one changes its inode.
+    fn attributes<'r>(&self, place: &Place, stat: &Stat, same: Option<&Record<'r>>) -> Cow<'r, [u8]> {
+        match same {
+            Some(record) => record.attributes.clone(),
+            None => Cow::Owned(Attributes::of(&place.fd, stat, self.owner).bytes()),
+        }
     }
 
     /// What was read of a directory; `None` where its file system refuses. The root must be readable.

@@ -48,10 +48,14 @@ fn content_of_every_length_comes_back_and_is_kept_once() {
 #[test]
 fn one_changed_entry_of_a_large_directory_stores_little() {
     let (_dir, objects) = store();
-    let mut tree = Tree { mode: 0o755, entries: Vec::new() };
+    let mut tree = Tree { mode: 0o755, ..Tree::default() };
     for i in 0..5_000_u64 {
         let name = format!("file-{i:05}").into_bytes();
-        tree.entries.push(Entry { node: Node::File { hash: hash_of(&name), size: i, mode: 0o644 }, name });
+        tree.entries.push(Entry {
+            node: Node::File { hash: hash_of(&name), size: i, mode: 0o644 },
+            name,
+            attributes: crate::attributes::Attributes::default(),
+        });
     }
     let writer = objects.writer(Timestamp(1)).unwrap();
     let hash = writer.put_tree(&tree.encode()).unwrap();

@@ -13,9 +13,10 @@ use sha2::{Digest, Sha256};
 use super::database::{self, Unused};
 use super::plan::{Node, Plan, Step};
 use super::sparse::Sparse;
+use crate::attributes::Attributes;
 use crate::manifest::PathText;
 use crate::objects::Objects;
-use crate::rootfs::{Found, RootDir};
+use crate::rootfs::{Found, Looks, RootDir};
 
 mod group;
 
@@ -28,6 +29,8 @@ pub struct Outcome {
     pub done: u64,
     /// Paths that could not be changed, and why; they are as they were.
     pub failed: Vec<(PathText, String)>,
+    /// Attributes that could not be given back, and of what.
+    pub not_kept: Vec<(PathText, String)>,
 }
 
 /// How far it is, for whoever watches it from another thread.
@@ -48,7 +51,7 @@ fn temporary_prefix(id: &RestoreId) -> Vec<u8> {
 pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, progress: &Progress) -> Outcome {
     let groups: Vec<Group<'_>> = plan.databases.iter().map(|database| Group::of(database, plan)).collect();
     let grouped = groups.iter().flat_map(Group::steps).map(|(_, step)| step.path.0.as_slice()).collect();
-    let applier = Applier { objects, root, prefix: temporary_prefix(id), grouped };
+    let applier = Applier { objects, root, prefix: temporary_prefix(id), grouped, dresses: plan.attributes };
     let mut failed: Vec<Option<Diagnosis>> = plan.steps.iter().map(|_| None).collect();
     // Before anything is made: what a group needs gone must be gone on the disk, too, when its database comes.
     for group in &groups {
@@ -68,10 +71,12 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
         progress.done.fetch_add(1, Relaxed);
         result
     });
-    pass(plan, &mut failed, true, &|step| applier.set_directory_mode(step));
+    // What is tied to another path needs that one to be as it should be.
+    pass(plan, &mut failed, false, &|step| applier.link(step));
+    pass(plan, &mut failed, true, &|step| applier.dress_directory(step));
     for (path, mode) in &plan.closed {
         // A directory that somebody removed meanwhile needs nothing back.
-        let _ = applier.set_mode_of_directory(&path.0, *mode);
+        let _ = applier.set_looks_of_directory(&path.0, (*mode).into());
     }
     let mut outcome = Outcome::default();
     for (step, failed) in plan.steps.iter().zip(failed) {
@@ -114,6 +119,8 @@ struct Applier<'a> {
     prefix: Vec<u8>,
     /// Paths of databases that change together with their side files, and of those.
     grouped: BTreeSet<&'a [u8]>,
+    /// The plan knows of attributes.
+    dresses: bool,
 }
 
 impl Applier<'_> {
@@ -160,18 +167,29 @@ impl Applier<'_> {
     fn write(&self, step: &Step) -> Result<()> {
         let path = &step.path.0;
         let (Some(after), before) = (&step.after, &step.before) else { return Ok(()) };
-        if matches!(after, Node::Directory { .. }) || self.grouped.contains(path.as_slice()) {
+        let is_done_elsewhere = step.link.is_some() || self.grouped.contains(path.as_slice());
+        if matches!(after, Node::Directory { .. }) || is_done_elsewhere {
             return Ok(());
         }
         let found = self.state(path)?;
-        if self.is(path, &found, after) {
-            return Ok(());
+        // Other names of the file are no business of this step: one that has more than it may change gets a file of its own.
+        let names = if step.anew { 1 } else { step.names };
+        let is_shared = matches!(found, Found::File(stat) if stat.names > names);
+        let still = |now: &Found| same(now, &found);
+        if self.is_plainly(path, &found, after)
+            && !(is_shared && (step.anew || !self.is_dressed(path, after)))
+        {
+            // What an interrupted restore wrote, or could not dress as it should have.
+            return match self.looks(after) {
+                Some(looks) if !self.is_dressed(path, after) => self.root.set_mode(path, looks, &still),
+                _ => Ok(()),
+            };
         }
         self.require_alone(path, Some(after))?;
         let is_expected = match before {
             // What stood in its place was removed before.
             None | Some(Node::Directory { .. }) => matches!(found, Found::Absent),
-            Some(before) => self.is(path, &found, before),
+            Some(before) => self.is(path, &found, before) || self.is_plainly(path, &found, after),
         };
         if !is_expected {
             return Err(changed(path));
@@ -180,9 +198,9 @@ impl Applier<'_> {
         let _unused = self.require_alone(path, Some(after))?;
         match (before, after) {
             (Some(Node::File { hash, .. }), Node::File { hash: same_hash, mode, .. })
-                if hash == same_hash =>
+                if hash == same_hash && !is_shared =>
             {
-                self.root.set_mode(path, *mode, &|now| same(now, &found))
+                self.root.set_mode(path, self.looks(after).unwrap_or((*mode).into()), &still)
             }
             _ => self.place(step, &found),
         }
@@ -193,9 +211,10 @@ impl Applier<'_> {
         let path = &step.path.0;
         let still = |now: &Found| same(now, found);
         match &step.after {
-            Some(Node::File { hash, mode, .. }) => {
+            Some(after @ Node::File { hash, mode, .. }) => {
                 let temporary = self.temporary(hash);
-                self.root.write_file(path, *mode, &temporary, &still, &mut |file: &mut File| {
+                let looks = self.looks(after).unwrap_or((*mode).into());
+                self.root.write_file(path, looks, &temporary, &still, &mut |file: &mut File| {
                     let mut sparse = Sparse::new(file);
                     self.objects.read_to(hash, &mut sparse)?;
                     sparse.finish().while_doing(|| format!("writing {}", String::from_utf8_lossy(path)))
@@ -209,29 +228,93 @@ impl Applier<'_> {
         }
     }
 
-    fn set_directory_mode(&self, step: &Step) -> Result<()> {
-        match step.after {
-            Some(Node::Directory { mode }) => self.set_mode_of_directory(&step.path.0, mode),
+    /// Makes a path the same file as another one.
+    fn link(&self, step: &Step) -> Result<()> {
+        let (path, Some(after), Some(PathText(of))) = (&step.path.0, &step.after, &step.link) else {
+            return Ok(());
+        };
+        // Databases come with what lies beside them, each as a file of its own.
+        if self.grouped.contains(path.as_slice()) {
+            return Ok(());
+        }
+        let anchor = self.state(of)?;
+        let Found::File(stat) = anchor else { return Err(changed(of)) };
+        if !self.is_plainly(of, &anchor, after) {
+            return Err(changed(of));
+        }
+        let found = self.state(path)?;
+        if matches!(found, Found::File(now) if (now.dev, now.ino) == (stat.dev, stat.ino)) {
+            return Ok(());
+        }
+        let _unused = self.require_alone(path, Some(after))?;
+        let is_expected = match &step.before {
+            None | Some(Node::Directory { .. }) => matches!(found, Found::Absent),
+            Some(before) => self.is(path, &found, before) || self.is_plainly(path, &found, after),
+        };
+        if !is_expected {
+            return Err(changed(path));
+        }
+        let temporary = self.temporary(&crate::objects::hash_of(path));
+        let tied = self.root.make_link(path, of, stat, &temporary, &|now| same(now, &found));
+        if tied.as_ref().is_err_and(|error| error.code() == Code::Conflict) {
+            return tied;
+        }
+        // Where a file cannot have one more name, the content is worth more; what was left says that it is a file of its own.
+        tied.or_else(|_| self.write(&Step { link: None, anew: true, ..step.clone() }))
+    }
+
+    fn dress_directory(&self, step: &Step) -> Result<()> {
+        match &step.after {
+            Some(after @ Node::Directory { mode, .. }) => {
+                self.set_looks_of_directory(&step.path.0, self.looks(after).unwrap_or((*mode).into()))
+            }
             _ => Ok(()),
         }
     }
 
-    fn set_mode_of_directory(&self, path: &[u8], mode: u32) -> Result<()> {
+    fn set_looks_of_directory(&self, path: &[u8], looks: Looks<'_>) -> Result<()> {
+        let is_dressed = |wanted: &Attributes| self.root.attributes(path).is_ok_and(|has| has == *wanted);
         match self.state(path)? {
-            Found::Directory(stat) if stat.mode == mode => Ok(()),
-            Found::Directory(_) => self.root.set_mode(path, mode, &|now| matches!(now, Found::Directory(_))),
+            Found::Directory(stat) if stat.mode == looks.mode && looks.attributes.is_none_or(is_dressed) => {
+                Ok(())
+            }
+            Found::Directory(_) => self.root.set_mode(path, looks, &|now| matches!(now, Found::Directory(_))),
             _ => Err(changed(path)),
         }
+    }
+
+    /// How a file or directory is to look; `None` for links, and where the plan knows of no attributes.
+    fn looks<'n>(&self, node: &'n Node) -> Option<Looks<'n>> {
+        match node {
+            Node::File { mode, attributes, .. } | Node::Directory { mode, attributes } if self.dresses => {
+                Some(Looks { mode: *mode, attributes: Some(attributes) })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a file has the attributes that it should have.
+    fn is_dressed(&self, path: &[u8], node: &Node) -> bool {
+        !self.dresses
+            || node
+                .attributes()
+                .is_none_or(|wanted| self.root.attributes(path).is_ok_and(|has| has == *wanted))
     }
 
     fn state(&self, path: &[u8]) -> Result<Found> {
         self.root.state(path).while_doing(|| format!("looking at {}", String::from_utf8_lossy(path)))
     }
 
-    /// Whether exactly this stands there: content and permission bits.
+    /// Whether exactly this stands there.
     fn is(&self, path: &[u8], found: &Found, node: &Node) -> bool {
+        self.is_plainly(path, found, node)
+            && (matches!(node, Node::Directory { .. }) || self.is_dressed(path, node))
+    }
+
+    /// Whether this stands there: content and permission bits.
+    fn is_plainly(&self, path: &[u8], found: &Found, node: &Node) -> bool {
         match (found, node) {
-            (Found::File(stat), Node::File { hash, size, mode }) => {
+            (Found::File(stat), Node::File { hash, size, mode, .. }) => {
                 stat.size == *size
                     && stat.mode == *mode
                     && self.hash(path).is_some_and(|found| found == *hash)

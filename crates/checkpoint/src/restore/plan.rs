@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::attributes::Attributes;
 use crate::diff::{Difference, State};
 use crate::manifest::{PathText, hash_text};
 use crate::names::goes_through_one_like_git;
@@ -21,6 +22,10 @@ pub enum Action {
     Delete,
     /// It gets other permission bits.
     Chmod,
+    /// It gets another owner, ACL or other extended attributes.
+    Attributes,
+    /// It becomes one file with another path, or one of its own; its content stays.
+    Link,
     /// It becomes something else: a file, a link, a directory.
     Replace,
 }
@@ -33,6 +38,8 @@ impl Action {
             Self::Modify => "modify",
             Self::Delete => "delete",
             Self::Chmod => "chmod",
+            Self::Attributes => "attributes",
+            Self::Link => "link",
             Self::Replace => "replace",
         }
     }
@@ -51,6 +58,9 @@ pub enum Node {
         size: u64,
         /// Its permission bits.
         mode: u32,
+        /// What it has beside.
+        #[serde(default, skip_serializing_if = "Attributes::is_usual")]
+        attributes: Attributes,
     },
     /// A symbolic link, and where it points.
     Symlink(PathText),
@@ -58,6 +68,9 @@ pub enum Node {
     Directory {
         /// Its permission bits.
         mode: u32,
+        /// What it has beside.
+        #[serde(default, skip_serializing_if = "Attributes::is_usual")]
+        attributes: Attributes,
     },
 }
 
@@ -65,11 +78,32 @@ impl Node {
     /// What a checkpoint holds there; `None` for a name that was passed over.
     pub fn of(state: &State) -> Option<Self> {
         match state {
-            State::File { hash, size, mode } => Some(Self::File { hash: *hash, size: *size, mode: *mode }),
+            State::File { hash, size, mode, attributes } => {
+                Some(Self::File { hash: *hash, size: *size, mode: *mode, attributes: attributes.clone() })
+            }
             State::Symlink(target) => Some(Self::Symlink(PathText(target.clone()))),
-            State::Directory { mode, .. } => Some(Self::Directory { mode: *mode }),
+            State::Directory { mode, attributes, .. } => {
+                Some(Self::Directory { mode: *mode, attributes: attributes.clone() })
+            }
             State::Passed(_) => None,
         }
+    }
+
+    /// What it has beside content and permission bits; `None` for a link.
+    pub fn attributes(&self) -> Option<&Attributes> {
+        match self {
+            Self::File { attributes, .. } | Self::Directory { attributes, .. } => Some(attributes),
+            Self::Symlink(_) => None,
+        }
+    }
+
+    /// The same without them.
+    #[must_use]
+    pub fn plain(mut self) -> Self {
+        if let Self::File { attributes, .. } | Self::Directory { attributes, .. } = &mut self {
+            *attributes = Attributes::default();
+        }
+        self
     }
 }
 
@@ -86,6 +120,31 @@ pub struct Step {
     pub after: Option<Node>,
     /// No checkpoint but the safety checkpoint holds what stands there now.
     pub uncaptured: bool,
+    /// It becomes the same file as this path, which is as the target has it by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<PathText>,
+    /// It becomes a file of its own, though only its looks change: other names of the same file keep theirs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anew: bool,
+    /// How many names the file may have whose looks change in place.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub names: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_one(names: &u64) -> bool {
+    *names == 1
+}
+
+impl Step {
+    /// A change at a path, which is a file of its own.
+    pub fn new(path: PathText, action: Action, before: Option<Node>, after: Option<Node>) -> Self {
+        Self { path, action, before, after, uncaptured: false, link: None, anew: false, names: 1 }
+    }
 }
 
 /// What a restore does, in the order of paths.
@@ -102,6 +161,9 @@ pub struct Plan {
     /// for a moment, and a restore that was killed in that moment gives them back what they had.
     #[serde(default)]
     pub closed: Vec<(PathText, u32)>,
+    /// Attributes are part of what must stand somewhere. A plan that an older version made knows none.
+    #[serde(default)]
+    pub attributes: bool,
     /// SQLite databases that change together with the files beside them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub databases: Vec<Database>,
@@ -133,6 +195,11 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Whether what stands at a path may change.
+    pub(super) fn allow_path(&self, path: &[u8]) -> bool {
+        self.allow(&Difference { path: path.to_vec(), before: None, after: None })
+    }
+
     /// Whether nothing is left out.
     pub fn is_everything(&self) -> bool {
         self.paths.is_empty() && self.only.is_none() && self.keep.is_empty()
@@ -218,7 +285,7 @@ fn can_be_saved(reason: Reason) -> bool {
 ///
 /// `uncaptured` tells whether a path's present content is in no checkpoint yet.
 pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u8]) -> bool) -> Plan {
-    let mut plan = Plan::default();
+    let mut plan = Plan { attributes: true, ..Plan::default() };
     let blocked = blocked_directories(differences, limits);
     let mut stuck: Option<&[u8]> = None;
     // The last directory that stays something else, and what it is.
@@ -275,7 +342,8 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
         let (before, after) = (before.as_ref().and_then(Node::of), after.and_then(Node::of));
         if let Some(action) = action(before.as_ref(), after.as_ref()) {
             let uncaptured = before.is_some() && uncaptured(path);
-            plan.steps.push(Step { path: PathText(path.clone()), action, before, after, uncaptured });
+            let step = Step::new(PathText(path.clone()), action, before, after);
+            plan.steps.push(Step { uncaptured, ..step });
         }
     }
     plan
@@ -309,8 +377,22 @@ fn action(before: Option<&Node>, after: Option<&Node>) -> Option<Action> {
         (None, None) => return None,
         (None, Some(_)) => Action::Create,
         (Some(_), None) => Action::Delete,
-        (Some(N::File { hash, .. }), Some(N::File { hash: other, .. })) if hash == other => Action::Chmod,
-        (Some(N::Directory { .. }), Some(N::Directory { .. })) => Action::Chmod,
+        (Some(N::File { hash, mode, .. }), Some(N::File { hash: other_hash, mode: other, .. }))
+            if hash == other_hash =>
+        {
+            if mode == other {
+                Action::Attributes
+            } else {
+                Action::Chmod
+            }
+        }
+        (Some(N::Directory { mode, .. }), Some(N::Directory { mode: other, .. })) => {
+            if mode == other {
+                Action::Attributes
+            } else {
+                Action::Chmod
+            }
+        }
         (Some(N::File { .. }), Some(N::File { .. })) | (Some(N::Symlink(_)), Some(N::Symlink(_))) => {
             Action::Modify
         }

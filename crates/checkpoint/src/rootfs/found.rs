@@ -17,6 +17,8 @@ pub struct Stat {
     pub size: u64,
     /// Its permission bits (07777).
     pub mode: u32,
+    /// How many names it has.
+    pub names: u64,
     /// When its content changed: seconds and nanoseconds.
     pub mtime: (i64, u64),
     /// When its inode changed.
@@ -62,6 +64,7 @@ pub(super) fn stat_of(stat: &rustix::fs::Stat) -> Stat {
         ino: stat.st_ino,
         size: u64::try_from(stat.st_size).unwrap_or(0),
         mode: stat.st_mode & 0o7777,
+        names: stat.st_nlink.into(),
         mtime: (stat.st_mtime, stat.st_mtime_nsec.into()),
         ctime: (stat.st_ctime, stat.st_ctime_nsec.into()),
     }

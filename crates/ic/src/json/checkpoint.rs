@@ -128,8 +128,8 @@ pub(crate) struct CountsJson {
 pub(crate) struct ChangeJson {
     #[serde(flatten)]
     path: PathJson,
-    /// added, modified, deleted, mode or type.
-    #[cfg_attr(test, schemars(extend("enum" = ["added", "modified", "deleted", "mode", "type"])))]
+    /// added, modified, deleted, mode, attributes or type.
+    #[cfg_attr(test, schemars(extend("enum" = ["added", "modified", "deleted", "mode", "attributes", "type"])))]
     change: String,
 }
 
@@ -233,7 +233,7 @@ impl FileJson {
         let path = PathJson::from(path_from_bytes(path).as_path());
         let blank = Self { path, kind: "file", mode: None, size: None, sha256: None, target: None };
         Some(match state {
-            State::File { hash, size, mode } => Self {
+            State::File { hash, size, mode, .. } => Self {
                 mode: Some(format!("{mode:04o}")),
                 size: Some(*size),
                 sha256: Some(hex(hash)),

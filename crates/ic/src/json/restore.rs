@@ -46,8 +46,8 @@ pub(crate) struct RestoreJson {
 struct RestoreChangeJson {
     #[serde(flatten)]
     path: PathJson,
-    /// create, modify, delete, chmod or replace.
-    #[cfg_attr(test, schemars(extend("enum" = ["create", "modify", "delete", "chmod", "replace"])))]
+    /// create, modify, delete, chmod, attributes, link or replace.
+    #[cfg_attr(test, schemars(extend("enum" = ["create", "modify", "delete", "chmod", "attributes", "link", "replace"])))]
     action: &'static str,
     /// Whether only the safety checkpoint holds what stands there now.
     uncaptured: bool,

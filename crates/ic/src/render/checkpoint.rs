@@ -139,6 +139,7 @@ fn details(manifest: &Manifest) -> String {
             ("modified", "Modified"),
             ("deleted", "Deleted"),
             ("mode", "Permissions"),
+            ("attributes", "Owners and attributes"),
             ("type", "Type"),
         ] {
             let paths: Vec<&PathText> =
@@ -340,6 +341,8 @@ fn action(action: Action) -> String {
         Action::Modify => (style::WARN, "modify "),
         Action::Delete => (style::BAD, "delete "),
         Action::Chmod => (style::DIM, "chmod  "),
+        Action::Attributes => (style::DIM, "attrs  "),
+        Action::Link => (style::DIM, "link   "),
         Action::Replace => (style::WARN, "replace"),
     };
     styled(style, word)
@@ -350,7 +353,12 @@ fn summary(manifest: Option<&Manifest>) -> String {
     let Some(changes) = manifest.and_then(|m| m.changes.as_ref()) else { return String::new() };
     let count =
         |wanted: &[&str]| changes.iter().filter(|c: &&Changed| wanted.contains(&c.change.as_str())).count();
-    format!("+{} ~{} -{}", count(&["added"]), count(&["modified", "mode", "type"]), count(&["deleted"]))
+    format!(
+        "+{} ~{} -{}",
+        count(&["added"]),
+        count(&["modified", "mode", "attributes", "type"]),
+        count(&["deleted"])
+    )
 }
 
 /// What a checkpoint is about, in a few words.

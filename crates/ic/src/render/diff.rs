@@ -44,6 +44,7 @@ impl Printer<'_> {
             Change::Modified => (style::WARN, "M"),
             Change::Deleted => (style::BAD, "D"),
             Change::Mode => (style::DIM, "P"),
+            Change::Attributes => (style::DIM, "O"),
             Change::Type => (style::WARN, "T"),
         };
         written(writeln!(
@@ -96,6 +97,13 @@ impl Printer<'_> {
                 sink,
                 "{}",
                 self.styled(style::DIM, &format!("# directory {}: {change}", path_text(&path)))
+            ));
+        }
+        if difference.change() == Some(Change::Attributes) {
+            return written(writeln!(
+                sink,
+                "{}",
+                self.styled(style::DIM, &format!("# {}: attributes", path_text(&path)))
             ));
         }
         if [before, after]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::capture::{self, Progress};
-use ic_checkpoint::diff::{self, Difference, State};
+use ic_checkpoint::diff::{self, Change, Difference, State};
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::record::{self, Checkpoint, Filter};
@@ -32,6 +32,8 @@ pub struct Changes {
     pub before: Option<Hash>,
     /// The newer.
     pub after: Hash,
+    /// Both say whose files are and which attributes they have.
+    pub attributes: bool,
 }
 
 /// Shows a checkpoint. Errors: `checkpoint_not_found`, `corrupt`.
@@ -68,7 +70,13 @@ pub fn changes_of(
     changes: Changes,
     visit: &mut dyn FnMut(Difference) -> Result<()>,
 ) -> Result<()> {
-    diff::diff(&workspace.objects, changes.before.as_ref(), Some(&changes.after), visit)
+    diff::diff(&workspace.objects, changes.before.as_ref(), Some(&changes.after), &mut |difference| {
+        // What an older version did not look at is no change.
+        if !changes.attributes && difference.change() == Some(Change::Attributes) {
+            return Ok(());
+        }
+        visit(difference)
+    })
 }
 
 /// The trees of two checkpoints; without `to`, the second is the working tree as it is now.
@@ -97,7 +105,11 @@ pub fn diff(
         let now = workspace.kernel.context.now();
         capture::capture(&workspace.objects, root, now, &workspace.options(), progress)?.root
     };
-    let changes = Changes { before: Some(from.tree), after };
+    let mut attributes = Manifest::read(&workspace.objects, &from.manifest)?.attributes;
+    if let Some(to) = &to {
+        attributes &= Manifest::read(&workspace.objects, &to.manifest)?.attributes;
+    }
+    let changes = Changes { before: Some(from.tree), after, attributes };
     Ok((from, to, changes))
 }
 

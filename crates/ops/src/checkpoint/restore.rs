@@ -1,12 +1,14 @@
 //! Restoring a checkpoint, undoing that, and doing it again.
 
 mod back;
+mod left;
 mod limits;
 mod look;
 mod planned;
 mod refusal;
 mod run;
 mod safety;
+mod ties;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
 use ic_checkpoint::capture::{self, Captured, Progress, RuleOptions};
-use ic_checkpoint::diff;
+use ic_checkpoint::diff::{self, Change};
 use ic_checkpoint::git;
 use ic_checkpoint::lock::{self, Lock, Mode};
 use ic_checkpoint::manifest::{Changed, Manifest, PathText, Skipped};
@@ -188,12 +188,19 @@ impl Workspace<'_> {
             None => None,
             Some(parent) => {
                 let mut changes = Vec::new();
+                let (mut is_dressed, mut knows) = (false, true);
                 diff::diff(&self.objects, Some(&parent.tree), Some(&captured.root), &mut |difference| {
                     if let Some(change) = difference.change() {
+                        is_dressed |= change == Change::Attributes;
                         changes.push(Changed::new(difference.path, change));
                     }
                     Ok(())
                 })?;
+                if is_dressed {
+                    knows = Manifest::read(&self.objects, &parent.manifest)?.attributes;
+                }
+                // What an older version did not look at is no change.
+                changes.retain(|one| knows || one.change != Change::Attributes.as_str());
                 Some(changes)
             }
         };
@@ -207,6 +214,7 @@ impl Workspace<'_> {
             nested_git: captured.nested_git.iter().cloned().map(PathText).collect(),
             changes,
             git: None,
+            attributes: true,
         })
     }
 }

@@ -1,27 +1,30 @@
+use std::borrow::Cow;
+
 use super::{Cache, HEADER, Header, Key, Line, Maker, Record, Seen, Update};
 use crate::tree::Reason;
 
 #[test]
 fn what_is_written_is_read_and_damage_is_seen() {
     let key = Key { dev: 1, ino: 2, size: 3, mtime: -4, ctime: 5, mode: 0o100_644 };
-    let file = Seen::File { key, hash: [7; 32], size: 3 };
+    let attributes = Cow::Borrowed(&b"\x01\x02\x03"[..]);
+    let file = Seen::File { key, hash: [7; 32], size: 3, attributes: attributes.clone() };
     let seen = [
         file,
         Seen::Symlink { key, target: b"t" },
         Seen::Directory { hash: [6; 32], at: 9 },
         Seen::Passed(Reason::Git),
     ];
-    let lines = seen.map(|seen| Line { name: b"n", seen, trusted: true }).to_vec();
-    let record = Record { key, trusted: false, rules: 11, hash: [8; 32], lines };
+    let lines = seen.clone().map(|seen| Line { name: b"n", seen, trusted: true }).to_vec();
+    let record = Record { key, trusted: false, rules: 11, hash: [8; 32], attributes, lines };
     let mut maker = Maker::new(None);
     let root = maker.add(&record);
-    let header = Header { root, index: 1, tracked: 2, living: 0, length: 0 };
+    let header = Header { root, index: 1, tracked: 2, owner: 3, living: 0, length: 0 };
     let Update::Whole(bytes) = maker.finish(None, header) else { panic!("it begins anew") };
     let cache = Cache::parse(bytes.clone()).unwrap();
     let read = cache.record(root).unwrap();
     let length = bytes.len() as u64;
     assert_eq!(cache.header(), Header { living: read.length, length, ..header });
-    assert_eq!(read.record.lines.iter().map(|l| l.seen).collect::<Vec<_>>(), seen);
+    assert_eq!(read.record.lines.iter().map(|l| l.seen.clone()).collect::<Vec<_>>(), seen);
     assert!(read.record.is_same(&record) && read.record.hash == record.hash);
     assert!(cache.record(1 << 40).is_none() && cache.record(root + 1).is_none());
     for at in 0..bytes.len() {
@@ -40,6 +43,7 @@ fn a_cache_goes_on_after_the_last_one() {
         trusted: true,
         rules,
         hash: [8; 32],
+        attributes: Cow::default(),
         lines: Vec::new(),
     };
     let mut maker = Maker::new(None);

@@ -56,12 +56,14 @@ impl Applier<'_> {
         let mut goes = Vec::new();
         for (_, step) in group.steps() {
             let found = self.state(&step.path.0)?;
-            let is =
-                |node: &Option<Node>| node.as_ref().is_some_and(|node| self.is(&step.path.0, &found, node));
+            let path = &step.path.0;
+            // What only has to look otherwise is not removed.
+            let is_left = step.after.as_ref().is_some_and(|node| self.is_plainly(path, &found, node));
+            let is_found = step.before.as_ref().is_some_and(|node| self.is(path, &found, node));
             match &found {
                 Found::Absent | Found::Directory(_) => {}
-                _ if is(&step.after) => {}
-                _ if is(&step.before) => goes.push((step, found)),
+                _ if is_left => {}
+                _ if is_found => goes.push((step, found)),
                 _ => return Err(changed(&step.path.0)),
             }
         }
@@ -89,7 +91,10 @@ impl Applier<'_> {
                 continue;
             }
             let found = self.state(&step.path.0)?;
-            if self.is(&step.path.0, &found, after) {
+            if self.is_plainly(&step.path.0, &found, after) {
+                if let Some(looks) = self.looks(after).filter(|_| !self.is_dressed(&step.path.0, after)) {
+                    self.root.set_mode(&step.path.0, looks, &|now| *now == found)?;
+                }
                 continue;
             }
             if !matches!(found, Found::Absent) {

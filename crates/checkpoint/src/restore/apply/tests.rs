@@ -95,7 +95,7 @@ fn plan_between(objects: &Objects, before: &Files, after: &Files) -> Plan {
     let node = |files: &Files, name: &str| {
         files.get(name).map(|content| {
             let (hash, size) = writer.put_reader(&mut content.as_slice()).unwrap();
-            Node::File { hash, size, mode: 0o644 }
+            Node::File { hash, size, mode: 0o644, attributes: crate::attributes::Attributes::default() }
         })
     };
     let mut plan = Plan::default();
@@ -103,7 +103,7 @@ fn plan_between(objects: &Objects, before: &Files, after: &Files) -> Plan {
         let (before, after) = (node(before, name), node(after, name));
         if before != after {
             let path = PathText(name.into());
-            plan.steps.push(Step { path, action: Action::Modify, before, after, uncaptured: false });
+            plan.steps.push(Step::new(path, Action::Modify, before, after));
         }
     }
     writer.finish().unwrap();

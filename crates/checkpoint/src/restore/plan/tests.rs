@@ -7,6 +7,7 @@ use ic_store::OpenOptions;
 use proptest::prelude::*;
 
 use super::{Action, Limits, Node, Plan, is_at_or_below, must_be_saved, plan};
+use crate::attributes::Attributes;
 use crate::diff::{Difference, State, diff_into_hidden};
 use crate::manifest::PathText;
 use crate::objects::{Objects, Writer};
@@ -51,8 +52,10 @@ fn kept(item: &Item, writer: &Writer<'_>) -> Kept {
             let entry = |(name, item): (&String, &Item)| Entry {
                 name: name.clone().into_bytes(),
                 node: kept(item, writer),
+                attributes: Attributes::default(),
             };
-            let tree = Tree { mode: *mode, entries: entries.iter().map(entry).collect() };
+            let entries = entries.iter().map(entry).collect();
+            let tree = Tree { mode: *mode, entries, ..Tree::default() };
             Kept::Directory(writer.put_tree(&tree.encode()).unwrap())
         }
     }
@@ -100,7 +103,7 @@ fn item_of(node: &Node) -> Item {
     match node {
         Node::File { hash, mode, .. } => Item::File(hash[0], *mode),
         Node::Symlink(target) => Item::Link(target.0[0] - b'0'),
-        Node::Directory { mode } => Item::Directory(*mode, BTreeMap::new()),
+        Node::Directory { mode, .. } => Item::Directory(*mode, BTreeMap::new()),
     }
 }
 
@@ -226,7 +229,7 @@ proptest! {
 }
 
 fn file(content: u8, mode: u32) -> State {
-    State::File { hash: [content; 32], size: 1, mode }
+    State::File { hash: [content; 32], size: 1, mode, attributes: Attributes::default() }
 }
 
 fn difference(path: &str, before: Option<State>, after: Option<State>) -> Difference {
@@ -235,7 +238,8 @@ fn difference(path: &str, before: Option<State>, after: Option<State>) -> Differ
 
 #[test]
 fn a_restore_of_certain_paths_makes_them_and_the_directories_they_need() {
-    let directory = Some(State::Directory { mode: 0o755, is_empty: false });
+    let directory =
+        Some(State::Directory { mode: 0o755, attributes: Attributes::default(), is_empty: false });
     let made = |path: &str| difference(path, None, Some(file(1, 0o644)));
     let differences =
         [made("a"), made("b"), difference("d", None, directory), made("d/e"), made("d/f"), made("dd")];
@@ -248,7 +252,8 @@ fn a_restore_of_certain_paths_makes_them_and_the_directories_they_need() {
 
 #[test]
 fn each_difference_has_its_action() {
-    let directory = |mode| Some(State::Directory { mode, is_empty: false });
+    let directory =
+        |mode| Some(State::Directory { mode, attributes: Attributes::default(), is_empty: false });
     let link = |target: &[u8]| Some(State::Symlink(target.to_vec()));
     for (before, after, action) in [
         (None, Some(file(1, 0o644)), Action::Create),
@@ -276,7 +281,8 @@ fn each_difference_has_its_action() {
 #[test]
 fn what_is_left_alone_is_named_with_its_reason() {
     let passed = |reason| Some(State::Passed(reason));
-    let directory = || Some(State::Directory { mode: 0o755, is_empty: false });
+    let directory =
+        || Some(State::Directory { mode: 0o755, attributes: Attributes::default(), is_empty: false });
     let skipped = |differences: &[Difference], limits: &Limits| -> Vec<(String, String)> {
         let text = |(PathText(path), why): (PathText, String)| (String::from_utf8(path).unwrap(), why);
         plan(differences, limits, &|_| false).skipped.into_iter().map(text).collect()

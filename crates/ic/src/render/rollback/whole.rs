@@ -183,7 +183,7 @@ fn files(tree: &Report) -> String {
         let colour = match step.action {
             FileAction::Delete | FileAction::Replace => style::BAD,
             FileAction::Create => style::GOOD,
-            FileAction::Modify | FileAction::Chmod => style::WARN,
+            FileAction::Modify | FileAction::Chmod | FileAction::Attributes | FileAction::Link => style::WARN,
         };
         let action = styled(colour, &format!("{:<width$}", step.action.as_str()));
         let note = if step.uncaptured && is_planned { "  in no checkpoint yet" } else { "" };
@@ -219,6 +219,8 @@ fn tally(tree: &Report) -> String {
         (FileAction::Create, "created"),
         (FileAction::Modify, "modified"),
         (FileAction::Chmod, "with other modes"),
+        (FileAction::Attributes, "with other owners or attributes"),
+        (FileAction::Link, "with other links"),
         (FileAction::Replace, "replaced"),
         (FileAction::Delete, "deleted"),
     ];

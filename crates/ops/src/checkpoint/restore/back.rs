@@ -309,6 +309,7 @@ impl Workspace<'_> {
     }
 
     fn node(&self, tree: &Hash, path: &[u8]) -> Result<Option<Node>> {
-        Ok(diff::find(&self.objects, tree, path)?.as_ref().and_then(Node::of))
+        // Without attributes: a tree that an older version took says nothing of them.
+        Ok(diff::find(&self.objects, tree, path)?.as_ref().and_then(Node::of).map(Node::plain))
     }
 }

@@ -119,6 +119,7 @@ impl Workspace<'_> {
         differences: &[Difference],
         (limits, mut databases): (&Limits, Vec<plan::Database>),
         (shot, until): (&Shot, Seq),
+        ties: Option<(Hash, bool)>,
     ) -> Result<Plan> {
         let mut uncaptured = BTreeSet::new();
         let newest =
@@ -129,6 +130,9 @@ impl Workspace<'_> {
             Ok(())
         })?;
         let mut plan = plan::plan(differences, limits, &|path| uncaptured.contains(path));
+        if let Some((target, knows)) = ties {
+            self.tie(&mut plan, limits, (shot, &target, knows))?;
+        }
         let has_step = |path: &PathText| plan.steps.iter().any(|step| step.path == *path);
         databases.retain(|one| has_step(&one.path) || one.sides.iter().any(has_step));
         plan.databases = databases;

@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result, Seq};
 use ic_checkpoint::capture::Progress;
-use ic_checkpoint::diff::Finder;
 use ic_checkpoint::git::{self, GitState};
 use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::{self, Checkpoint, Kind as CheckpointKind, Link};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::apply;
 use ic_checkpoint::restore::journal::{self, Kind, NewRestore, Restore};
-use ic_checkpoint::restore::plan::{Limits, Node, Plan};
+use ic_checkpoint::restore::plan::{Limits, Plan};
 use ic_checkpoint::rootfs::RootDir;
 
 use super::super::Workspace;
@@ -22,6 +21,7 @@ use super::limits::Whose;
 use super::look::Compared;
 use super::planned::{hash_of, touched};
 use super::refusal::{plan_changed, refused};
+use super::ties::Attained;
 use super::{Conflict, Report, Request, Status, Watch};
 
 /// What is restored and why.
@@ -60,6 +60,8 @@ impl Task {
 pub(super) struct Done {
     pub(super) steps: u64,
     pub(super) failed: Vec<(PathText, String)>,
+    /// Attributes that did not come back.
+    pub(super) not_kept: Vec<(PathText, String)>,
     pub(super) restored_id: CheckpointId,
 }
 
@@ -106,7 +108,10 @@ pub(super) fn run(
         git.kept_below = Some(format!("refs/ic/rolled-back/{restore_id}/"));
     }
     // What never stood still is read again, or what the restore leaves would pass for settled.
-    let touched = touched(&report.plan).filter(|_| shot.captured.unsettled.is_empty());
+    // To tie or cut a name changes the inode that its other names have too.
+    let is_usual = shot.captured.unsettled.is_empty() && shot.captured.links.is_empty();
+    let is_tied = report.plan.steps.iter().any(|step| step.link.is_some());
+    let touched = touched(&report.plan).filter(|_| is_usual && !is_tied);
     let done = workspace.carry_out(
         &restore_id,
         &report.target,
@@ -120,6 +125,7 @@ pub(super) fn run(
     let is_exact = done.failed.is_empty() && !report.lacks_any;
     report.status = if is_exact { Status::Restored } else { Status::Partial };
     report.failed = done.failed;
+    report.plan.not_kept.extend(done.not_kept);
     Ok(report)
 }
 
@@ -145,14 +151,14 @@ fn plan_report(
     };
     let compared = workspace.compare((&target, git), &mut limits, &own, watch)?;
     let Compared { shot, usual, differences, mut databases } = compared;
-    let mut differences = as_if.instead_of(differences);
+    let attained = workspace.attain(as_if.instead_of(differences), &limits, (&shot, &target, strategy))?;
+    let Attained { differences, lost, ties } = attained;
     let git = if strategy.has_git() {
         Some(workspace.plan_git(&target, &shot, (request.force, leaves_others), brought.as_ref())?)
     } else {
         None
     };
     if !strategy.has_files() {
-        differences.clear();
         databases.clear();
     }
     let conflicts = workspace.conflicts(&target, &differences, (&usual, until))?;
@@ -160,7 +166,8 @@ fn plan_report(
         limits.keep.extend(conflicts.iter().map(|conflict| conflict.path.0.clone()));
         limits.keep_together(&mut databases);
     }
-    let mut plan = workspace.plan(&differences, (&limits, databases), (&shot, until))?;
+    let mut plan = workspace.plan(&differences, (&limits, databases), (&shot, until), ties)?;
+    plan.not_kept.extend(lost);
     let not_compared = workspace.not_compared((&target, strategy), &shot, (&limits, &plan))?;
     let lacks_any = workspace.lacks_any(&target, &plan)?;
     if request.keep_theirs {
@@ -297,6 +304,7 @@ impl Workspace<'_> {
             shot = self.shoot(Purpose { force: hidden, ..purpose }, &Progress::default())?;
         }
         self.verify(plan, &shot, &mut outcome)?;
+        Self::require_ties(plan, &shot, &mut outcome);
         let failed = outcome.failed.len();
         let restored_id = self.kernel.write_late_too(|tx, now| {
             let restored = shot.record(tx, now, None)?;
@@ -304,38 +312,6 @@ impl Workspace<'_> {
             journal::finish(tx, now, id, run_id, &target.id, &restored.id, failed)?;
             Ok(restored.id)
         })?;
-        Ok(Done { steps: outcome.done, failed: outcome.failed, restored_id })
-    }
-
-    /// Paths that the plan wrote and that the picture passed over.
-    fn hidden(&self, plan: &Plan, shot: &Shot) -> Result<BTreeSet<Vec<u8>>> {
-        let mut hidden = BTreeSet::new();
-        let mut finder = Finder::new(&self.objects, &shot.captured.root)?;
-        for step in plan.steps.iter().filter(|step| step.after.is_some() && !step.path.0.is_empty()) {
-            let found = finder.find(&step.path.0)?;
-            if found.is_some_and(|state| !state.is_content()) {
-                hidden.insert(step.path.0.clone());
-            }
-        }
-        Ok(hidden)
-    }
-
-    /// Adds to the failures what does not stand in the tree as the plan has it.
-    fn verify(&self, plan: &Plan, shot: &Shot, outcome: &mut apply::Outcome) -> Result<()> {
-        let mut finder = Finder::new(&self.objects, &shot.captured.root)?;
-        for step in &plan.steps {
-            if outcome.failed.iter().any(|(path, _)| *path == step.path) || step.path.0.is_empty() {
-                continue;
-            }
-            let found = finder.find(&step.path.0)?;
-            let is_hidden = found.as_ref().is_some_and(|state| !state.is_content());
-            if !is_hidden && found.as_ref().and_then(Node::of) != step.after {
-                outcome.done = outcome.done.saturating_sub(1);
-                outcome
-                    .failed
-                    .push((step.path.clone(), "it is not as it should be after the restore".to_owned()));
-            }
-        }
-        Ok(())
+        Ok(Done { steps: outcome.done, failed: outcome.failed, not_kept: outcome.not_kept, restored_id })
     }
 }

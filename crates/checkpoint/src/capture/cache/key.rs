@@ -1,0 +1,79 @@
+//! What tells one state of a file from another without reading it.
+
+use rustix::fs::{FileType, Stat};
+
+use super::fixed;
+use crate::tree::Reader;
+
+/// How long something must have been left alone to be trusted, in nanoseconds.
+const SETTLED: i64 = 2_000_000_000;
+
+/// In a mode, where the system has no bits: the file has more than one name. So it costs no byte of the cache.
+const LINKED: u32 = 1 << 31;
+
+fn is_linked(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink > 1
+}
+
+/// What tells one state of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) dev: u64,
+    pub(crate) ino: u64,
+    pub(crate) size: u64,
+    pub(crate) mtime: i64,
+    pub(crate) ctime: i64,
+    pub(crate) mode: u32,
+}
+
+impl Key {
+    #[allow(clippy::useless_conversion, reason = "the widths differ between systems")]
+    pub(crate) fn of(stat: &Stat) -> Self {
+        let nanos = |seconds: i64, nanos: u64| {
+            seconds.saturating_mul(1_000_000_000).saturating_add(i64::try_from(nanos).unwrap_or(0))
+        };
+        Self {
+            dev: stat.st_dev,
+            ino: stat.st_ino,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            mtime: nanos(stat.st_mtime, stat.st_mtime_nsec.into()),
+            ctime: nanos(stat.st_ctime, stat.st_ctime_nsec.into()),
+            mode: if is_linked(stat) { stat.st_mode | LINKED } else { stat.st_mode },
+        }
+    }
+
+    /// Whether it was left alone for long enough at the moment `now`, in nanoseconds.
+    pub(crate) fn is_settled(&self, now: i64) -> bool {
+        self.mtime.max(self.ctime) < now.saturating_sub(SETTLED)
+    }
+
+    /// Whether it is a file that has more than one name.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.mode & LINKED != 0
+    }
+
+    /// The permission bits.
+    pub(crate) fn permissions(&self) -> u32 {
+        self.mode & 0o7777
+    }
+
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        for number in [self.dev, self.ino, self.size] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.extend_from_slice(&self.mtime.to_le_bytes());
+        out.extend_from_slice(&self.ctime.to_le_bytes());
+        out.extend_from_slice(&self.mode.to_le_bytes());
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self {
+            dev: fixed(reader)?,
+            ino: fixed(reader)?,
+            size: fixed(reader)?,
+            mtime: fixed(reader)?.cast_signed(),
+            ctime: fixed(reader)?.cast_signed(),
+            mode: u32::from_le_bytes(reader.take(4)?.try_into().ok()?),
+        })
+    }
+}

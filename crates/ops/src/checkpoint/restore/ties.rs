@@ -1,0 +1,106 @@
+//! What a target says of its files beside their content, in a plan and after it: owners, attributes, names of one file.
+
+use std::cell::RefCell;
+
+use ic_base::Result;
+use ic_checkpoint::diff::{Difference, Finder};
+use ic_checkpoint::manifest::{Manifest, PathText};
+use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::restore::Strategy;
+use ic_checkpoint::restore::apply::Outcome;
+use ic_checkpoint::restore::attain::{Rights, attain};
+use ic_checkpoint::restore::links::{Ties, tie};
+use ic_checkpoint::restore::plan::{Limits, Node, Plan};
+use ic_checkpoint::tree::Groups;
+use ic_events::Hash;
+
+use super::super::Workspace;
+use super::super::shot::Shot;
+
+/// What of a target can come back.
+#[derive(Default)]
+pub(super) struct Attained {
+    pub(super) differences: Vec<Difference>,
+    /// What does not, by path.
+    pub(super) lost: Vec<(PathText, String)>,
+    /// The target's tree, and whether it knows of attributes and of names of one file; `None` where files are not restored.
+    pub(super) ties: Option<(Hash, bool)>,
+}
+
+impl Workspace<'_> {
+    /// What a restore with this strategy can make of the differences.
+    pub(super) fn attain(
+        &self,
+        differences: Vec<Difference>,
+        limits: &Limits,
+        (shot, target, strategy): (&Shot, &Checkpoint, Strategy),
+    ) -> Result<Attained> {
+        if !strategy.has_files() {
+            return Ok(Attained::default());
+        }
+        let is_known = Manifest::read(&self.objects, &target.manifest)?.attributes;
+        let (differences, lost) =
+            attain(differences, limits, &Rights::here(), (shot.captured.owner, is_known));
+        Ok(Attained { differences, lost, ties: Some((target.tree, is_known)) })
+    }
+
+    /// Adds to a plan what makes names one file that are one in the target. A target that does not know, which an older version
+    /// took, leaves them as they are.
+    pub(super) fn tie(
+        &self,
+        plan: &mut Plan,
+        limits: &Limits,
+        (shot, target, knows): (&Shot, &Hash, bool),
+    ) -> Result<()> {
+        let now = &shot.captured.links;
+        let wanted = if knows { self.objects.tree(target)?.links } else { now.clone() };
+        if !now.is_empty() || !wanted.is_empty() {
+            let finders = [&shot.captured.root, target].map(|tree| Finder::new(&self.objects, tree));
+            let [is, becomes] = finders;
+            let (is, becomes) = (RefCell::new(is?), RefCell::new(becomes?));
+            // A directory that cannot be read was an error before: the differences are made of it.
+            let look = |finder: &RefCell<Finder<'_>>, path: &[u8]| {
+                finder.borrow_mut().find(path).ok().flatten().as_ref().and_then(Node::of)
+            };
+            let is = |path: &[u8]| look(&is, path);
+            let becomes = |path: &[u8]| look(&becomes, path);
+            let target = possible(wanted, &becomes);
+            tie(plan, limits, &Ties { now, target: &target, is: &is, becomes: &becomes });
+        }
+        for path in &shot.captured.linked_outside {
+            if plan.steps.iter().any(|step| step.path.0 == *path) {
+                let what =
+                    "it is the same file as a name outside of the tree, which stays as it is".to_owned();
+                plan.not_kept.push((PathText(path.clone()), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Names what should be one file after a restore and is not: a file system may not let a file have more names.
+    pub(super) fn require_ties(plan: &Plan, shot: &Shot, outcome: &mut Outcome) {
+        let is_tied = |one: &PathText, other: &PathText| {
+            shot.captured.links.iter().any(|group| group.contains(&one.0) && group.contains(&other.0))
+        };
+        for step in &plan.steps {
+            let Some(other) = &step.link else { continue };
+            let has_failed = outcome.failed.iter().any(|(path, _)| path == &step.path || path == other);
+            if !has_failed && !is_tied(&step.path, other) {
+                let what = format!("it was the same file as {}", String::from_utf8_lossy(&other.0));
+                outcome.not_kept.push((step.path.clone(), what));
+            }
+        }
+    }
+}
+
+/// Groups without names that cannot be one file with the first: a checkpoint may say anything.
+fn possible(groups: Groups, becomes: &dyn Fn(&[u8]) -> Option<Node>) -> Groups {
+    let keep = |group: Vec<Vec<u8>>| {
+        let first =
+            group.first().and_then(|path| becomes(path)).filter(|node| matches!(node, Node::File { .. }));
+        let kept: Vec<Vec<u8>> =
+            group.into_iter().filter(|path| first.is_some() && becomes(path) == first).collect();
+        (kept.len() > 1).then_some(kept)
+    };
+    groups.into_iter().filter_map(keep).collect()
+}
