@@ -4,11 +4,12 @@ use std::io;
 use std::time::Duration;
 
 use clap::Args;
-use ic_base::{Code, Diagnose, Diagnosis, Label, Result, RunId, Seq};
+use ic_base::{Diagnose, Label, Result, RunId, Seq};
 use ic_events::{Event, cursor};
 use ic_ops::Kernel;
 use ic_ops::consume::{self, Delivery, End, Held};
 
+use crate::commands::input;
 use crate::exit::Exit;
 use crate::format::Format;
 use crate::json::EventJson;
@@ -125,11 +126,7 @@ impl Tail {
         (name, run_id): (Label, Option<RunId>),
         command: &str,
     ) -> Result<Exit> {
-        if command.trim().is_empty() {
-            return Err(Diagnosis::new(Code::InvalidValue, "--each needs a command.")
-                .hint("as in: --each './notify.sh'")
-                .detail("value", "--each"));
-        }
+        let command = input::text("--each", command)?;
         let held = Held::take(kernel, name, run_id, session.busy_timeout())?;
         let interrupted = signals::interrupted()?;
         let delivery = Delivery { command, limit: self.limit, follow: self.follow, interrupted };
