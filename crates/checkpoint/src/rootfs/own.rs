@@ -90,19 +90,16 @@ impl RootDir {
 
     /// The permission bits that a file of this owner gets in a directory of that one.
     ///
-    /// With setuid and setgid bits a file lends its owner's rights. In a tree of the caller's own the checkpoint is the caller's,
-    /// so they stay where whoever owns the directory could have set them, or the caller owns it. In another's tree only files of
-    /// that other one keep them: the checkpoint may say what that one wants.
+    /// With setuid and setgid bits a file lends its owner's rights, and the checkpoint may say what somebody else wants: who owns the
+    /// tree, or the directory. So they come back as they were where tree and directory are the caller's own. Elsewhere a
+    /// file keeps setuid if it is that one's, who could have set it; setgid never, for a group may be one that that one is not in.
     pub(super) fn lendable(&self, mode: u32, file: Owner, directory: Owner) -> u32 {
         let caller = geteuid().as_raw();
-        if self.owner.user == caller {
-            let is_fine = directory.user == caller || file == directory;
-            return if is_fine { mode } else { mode & 0o1777 };
-        }
-        match (file.user == self.owner.user, file.group == self.owner.group) {
-            (true, true) => mode,
-            (true, false) => mode & 0o5777,
-            (false, _) => mode & 0o1777,
+        let other = if self.owner.user == caller { directory.user } else { self.owner.user };
+        match (other == caller, other == file.user) {
+            (true, _) => mode,
+            (false, true) => mode & 0o5777,
+            (false, false) => mode & 0o1777,
         }
     }
 
