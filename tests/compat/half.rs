@@ -93,9 +93,24 @@ impl Half {
 
     /// As [`Half::assert_is_after`], but for what the ledger says of the interruption.
     pub(crate) fn assert_outside_is_after(&self) {
+        self.assert_outside_but_effects_is_after();
+        assert_eq!(self.world.outside("undone"), self.after.undone, "{}: effects", self.when);
+    }
+
+    /// As [`Half::assert_outside_is_after`], where effects that had not been made yet are not undone either: those that were come
+    /// last, in the order in which they are undone.
+    pub(crate) fn assert_outside_is_after_what_was_made(&self) {
+        self.assert_outside_but_effects_is_after();
+        let undone = self.world.outside("undone");
+        let made = self.world.outside("did");
+        assert!(self.after.undone.ends_with(&undone), "{}: undone: {undone:?}", self.when);
+        let is_undone = |effect: &str| undone.lines().any(|line| line == effect);
+        assert!(made.lines().all(is_undone), "{}: made: {made:?}, undone: {undone:?}", self.when);
+    }
+
+    fn assert_outside_but_effects_is_after(&self) {
         self.world.state().assert_outside_is(&self.after.state, &self.when);
         assert_eq!(self.world.stands(), self.after.stands, "{}", self.when);
-        assert_eq!(self.world.outside("undone"), self.after.undone, "{}: effects", self.when);
     }
 
     /// Asserts that tree, git and rows are as before the operation, and the run is where it was.
