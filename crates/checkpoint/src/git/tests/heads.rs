@@ -8,18 +8,18 @@ use super::Repository;
 fn a_head_on_another_ref_comes_back() {
     let repository = Repository::with_history();
     let main = repository.git("rev-parse main");
-    repository.git("update-ref refs/work/x HEAD");
-    repository.git("symbolic-ref HEAD refs/work/x");
+    repository.git("update-ref refs/own/x HEAD");
+    repository.git("symbolic-ref HEAD refs/own/x");
     let first = repository.record(None);
-    assert_eq!((first.branch.as_ref(), first.standing_on().as_deref()), (None, Some("refs/work/x")));
+    assert_eq!((first.branch.as_ref(), first.standing_on().as_deref()), (None, Some("refs/own/x")));
     repository.commit("a", "three");
     let second = repository.record(Some(&first));
     repository.git("symbolic-ref HEAD refs/heads/main");
-    repository.git("update-ref -d refs/work/x");
+    repository.git("update-ref -d refs/own/x");
     repository.record(Some(&second));
     for (at, state) in [&first, &second, &first].into_iter().enumerate() {
         repository.restore(state, &format!("id-{at}"));
-        assert_eq!(repository.git("symbolic-ref HEAD"), "refs/work/x");
+        assert_eq!(repository.git("symbolic-ref HEAD"), "refs/own/x");
         assert_eq!(Some(repository.git("rev-parse HEAD")), state.head);
         assert_eq!(repository.git("rev-parse main"), main);
     }
