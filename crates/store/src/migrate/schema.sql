@@ -232,7 +232,7 @@ CREATE TABLE dispatches (
     started_at     INTEGER,
     finished_at    INTEGER,
     rolled_back_by TEXT REFERENCES rollbacks (id)
-) STRICT;
+, pid_start_time TEXT, pid_boot_id TEXT) STRICT;
 
 CREATE TABLE event_cursors (
     name       TEXT NOT NULL,
@@ -295,7 +295,7 @@ CREATE TABLE restores (
     restored_id   TEXT REFERENCES checkpoints (id),
     plan          BLOB NOT NULL,
     created_at    INTEGER NOT NULL,
-    updated_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL, lost_at INTEGER,
     CHECK (state <> 'applied' OR restored_id IS NOT NULL)
 ) STRICT;
 
