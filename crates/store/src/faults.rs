@@ -51,7 +51,7 @@ pub fn log_to(file: std::fs::File) {
     drop(file);
 }
 
-/// As [`statement`], for the crates above: before each step that changes files.
+/// As before each statement, for the crates above: before each step that changes files.
 #[inline]
 pub fn step(what: &str) {
     statement(what);
