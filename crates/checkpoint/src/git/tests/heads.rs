@@ -24,11 +24,11 @@ fn a_head_on_another_ref_comes_back() {
         assert_eq!(repository.git("rev-parse main"), main);
     }
     // One that is not there yet.
-    repository.git("symbolic-ref HEAD refs/work/unborn");
+    repository.git("symbolic-ref HEAD refs/own/unborn");
     let unborn = repository.record(None);
     repository.git("symbolic-ref HEAD refs/heads/main");
     repository.restore(&unborn, "id-unborn");
-    assert_eq!(repository.git("symbolic-ref HEAD"), "refs/work/unborn");
+    assert_eq!(repository.git("symbolic-ref HEAD"), "refs/own/unborn");
 }
 
 #[test]
