@@ -184,12 +184,12 @@ fn a_checkpoint_of_an_older_version_leaves_attributes_as_they_are() {
     assert_eq!(looks(&cli), changed, "{report}");
 }
 
-/// Runs a call as somebody else.
+/// Runs a call as another user.
 fn as_user(cli: &Cli, user: u32, arguments: &[&str]) -> Outcome {
     Outcome::of(cli.command(arguments).uid(user).gid(user))
 }
 
-/// Gives a directory and all that is in it to somebody.
+/// Gives a directory and all that is in it to a user.
 fn give(path: &Path, user: u32) {
     let status =
         std::process::Command::new("chown").args(["-R", &format!("{user}:{user}")]).arg(path).status();

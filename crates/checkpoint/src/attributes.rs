@@ -3,7 +3,7 @@
 //!
 //! Most files have nothing of it: they belong to whom the root directory belongs, and say nothing. An owner is therefore kept only
 //! where it is another one than the root's. So a usual tree has the same name whoever it belongs to, and a copy of it that
-//! somebody else owns is no change.
+//! another user owns is no change.
 
 use std::ffi::CStr;
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, Dir, Mode, OFlags, fchmod, fstat, linkat, mkdirat, open, openat, renameat, statat, symlinkat,
+    AtFlags, Mode, OFlags, fchmod, fstat, linkat, mkdirat, open, openat, renameat, statat, symlinkat,
     unlinkat,
 };
 use rustix::io::Errno;
@@ -30,6 +30,7 @@ mod access;
 pub(crate) mod death;
 mod found;
 mod own;
+mod remove;
 #[cfg(test)]
 mod tests;
 mod way;
@@ -261,38 +262,6 @@ impl RootDir {
         })
     }
 
-    /// Removes a file or link. Errors: `conflict` if `still` says no.
-    pub fn remove_file(&self, path: &[u8], still: Still<'_>) -> Result<()> {
-        self.inside(path, MAKE, &mut |directory, name| {
-            require(still, &found(directory, name).while_doing(|| at(path))?, path)?;
-            unlinkat(directory, name, AtFlags::empty()).at(path)
-        })
-    }
-
-    /// Removes a directory, if it is empty.
-    ///
-    /// Errors: `io_error`, whose source is an [`io::Error`] of the kind `DirectoryNotEmpty`, if it is not.
-    pub fn remove_directory(&self, path: &[u8]) -> Result<()> {
-        self.inside(path, MAKE, &mut |directory, name| unlinkat(directory, name, AtFlags::REMOVEDIR).at(path))
-    }
-
-    /// Removes the files and links in a directory whose names begin so; returns how many there were.
-    ///
-    /// Errors: `InvalidInput` for an empty prefix, with which every name begins.
-    pub fn remove_temporary(&self, directory: &[u8], prefix: &[u8]) -> io::Result<usize> {
-        if !directory.is_empty() {
-            check_path(directory).map_err(io::Error::other)?;
-        }
-        if prefix.is_empty() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let directory = self.directory(directory)?;
-        let opened = OpenedUp::new(&directory, LIST)?;
-        let removed = remove_below(&directory, prefix);
-        opened.close()?;
-        removed
-    }
-
     /// Makes something under a temporary name, fills it, and moves it to its place.
     fn put<T>(
         &self,
@@ -357,29 +326,6 @@ impl RootDir {
 
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     path.iter().rposition(|b| *b == b'/').map_or((&[][..], path), |at| (&path[..at], &path[at + 1..]))
-}
-
-fn remove_below(directory: &OwnedFd, prefix: &[u8]) -> io::Result<usize> {
-    let mut names = Vec::new();
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    for entry in Dir::new(openat(directory, ".", flags, Mode::empty())?)? {
-        let entry = entry?;
-        if entry.file_name().to_bytes().starts_with(prefix) {
-            names.push(entry.file_name().to_owned());
-        }
-    }
-    let mut removed = 0;
-    for name in names {
-        if !matches!(found(directory, name.to_bytes())?, Found::File(_) | Found::Symlink(..)) {
-            continue;
-        }
-        match unlinkat(directory, &name, AtFlags::empty()) {
-            Ok(()) => removed += 1,
-            Err(Errno::NOENT) => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
-    Ok(removed)
 }
 
 fn require(still: Still<'_>, found: &Found, path: &[u8]) -> Result<()> {

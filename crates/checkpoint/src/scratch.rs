@@ -94,7 +94,7 @@ pub fn leftovers(objects: &Path) -> Leftovers {
 }
 
 /// Removes what dead owners left beside the object store `objects`. The caller holds no lock of the store's; what versions
-/// before this one left stays while somebody captures.
+/// before this one left stays while a capture runs.
 pub fn clear(objects: &Path) -> Leftovers {
     let alone = old_ones(objects).then(|| alone(objects)).flatten();
     remove(objects, alone.is_some())

@@ -108,7 +108,7 @@ mod tests {
             drop(open(&file, File::options().read(true).write(true)).unwrap());
             assert_eq!(mode(&file), 0o600, "{broken:o}");
         }
-        // More than is needed is somebody's decision.
+        // More rights than are needed are the owner's decision.
         set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
         assert!(!mend(&file).unwrap());
         assert_eq!(mode(&file), 0o640);

@@ -2,6 +2,7 @@
 
 mod campaign;
 mod cli;
+mod database;
 mod dump;
 mod kernel;
 mod older;
@@ -11,6 +12,7 @@ mod worker;
 
 pub use campaign::{Random, Rounds, cases, long, rounds, tell, time};
 pub use cli::{Cli, Outcome};
+pub use database::Database;
 pub use dump::dump;
 pub use kernel::{kernel, new_run};
 pub use older::older_ledger;

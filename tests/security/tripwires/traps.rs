@@ -271,7 +271,7 @@ impl Trapped {
         if is_partial {
             text.push_str("[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\tpartialClone = origin\n");
         }
-        // What an included file says is said by the repository too.
+        // An included file speaks for the repository.
         let included = write(&root.join(".git"), "included", text);
         let alternate = root.join("mod/.git/objects");
         write(&root.join(".git/objects/info"), "alternates", format!("{}\n", alternate.display()));

@@ -26,7 +26,7 @@ const WORTH_SHARING: usize = 8;
 pub(super) const HELD: usize = 64;
 
 /// Directories further below are passed over. A system call takes paths half as deep; what is deeper was made by a loop that
-/// somebody forgot, and each of its paths is as long as the tree is deep.
+/// a person forgot, and each of its paths is as long as the tree is deep.
 const DEEPEST: usize = 4096;
 
 /// What became of entering a directory.

@@ -90,7 +90,7 @@ impl RootDir {
 
     /// The permission bits that a file of this owner gets in a directory of that one.
     ///
-    /// With setuid and setgid bits a file lends its owner's rights, and the checkpoint may say what somebody else wants: who owns the
+    /// With setuid and setgid bits a file lends its owner's rights, and the checkpoint may say what another user wants: who owns the
     /// tree, or the directory. So they come back as they were where tree and directory are the caller's own. Elsewhere a
     /// file keeps setuid if it is that one's, who could have set it; setgid never, for a group may be one that that one is not in.
     pub(super) fn lendable(&self, mode: u32, file: Owner, directory: Owner) -> u32 {

@@ -119,7 +119,7 @@ pub(crate) struct VerifyObjectsJson {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RepairedJson {
-    /// Checkpoints whose content is gone: they are given up.
+    /// Checkpoints whose content is gone: they are removed.
     lost: Vec<String>,
     /// Checkpoints that stay without some of their files.
     partly: Vec<String>,

@@ -239,7 +239,7 @@ impl Workspace<'_> {
         Ok(live)
     }
 
-    /// Marks checkpoints as given up and sweeps what nothing names any more; `live` is what is known to be needed. Says
+    /// Marks checkpoints as pruned and sweeps what nothing names any more; `live` is what is known to be needed. Says
     /// why, where that cannot be told. The caller holds the store's lock alone.
     fn give_up(
         &self,

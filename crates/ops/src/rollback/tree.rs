@@ -193,7 +193,7 @@ pub(super) fn to_put_back<'k>(
     let kept = safety.map_or_else(|| target.id.clone(), |id| CheckpointId::from_ledger(id.to_owned()));
     require_project(&run, &kept, "put it back there, then call again")?;
     let workspace = Workspace::of_run(kernel, &run, settings)?;
-    // One that was interrupted is taken back like the others, once it is finished; a dry run takes it to be.
+    // One that was interrupted is undone like the others, once it is finished; a dry run takes it to be.
     if !look.dry_run {
         checkpoint::settle(&workspace, watch)?;
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ic_testkit::wait_for;
+
 use super::{Repository, listing};
 use crate::git::index::{OWNER, SCRATCH};
 use crate::git::own_refs::patterns_of_others;
@@ -57,6 +59,10 @@ fn directories_of_killed_restores_are_cleared_and_those_of_living_ones_are_not()
     left.sort();
     assert_eq!(left, [format!("{SCRATCH}alive"), format!("{SCRATCH}young")]);
     drop(alive);
+    // A child that another thread is just starting shares the lock until it runs its program.
+    let owner = std::fs::File::open(git_dir.join(format!("{SCRATCH}alive/{OWNER}"))).unwrap();
+    wait_for("nobody holds the lock", || owner.try_lock().is_ok());
+    drop(owner);
     std::fs::File::open(git_dir.join(format!("{SCRATCH}young"))).unwrap().set_modified(long_ago).unwrap();
     repository.record(None);
     assert_eq!(listing(&git_dir), before);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use ic_base::{RestoreId, Timestamp};
 use ic_store::OpenOptions;
-use rusqlite::Connection;
+use ic_testkit::Database as Sqlite;
 
 use super::{Progress, apply};
 use crate::manifest::PathText;
@@ -28,7 +28,7 @@ fn files_in(directory: &Path) -> Files {
 /// A database whose writer died: `journal` says what it left, and `turn` what is in it.
 fn left_behind(journal: &str, turn: i64) -> Files {
     let place = tempfile::tempdir().unwrap();
-    let connection = Connection::open(place.path().join("app.db")).unwrap();
+    let connection = Sqlite::open(&place.path().join("app.db"));
     let set_up = format!(
         "PRAGMA journal_mode={journal}; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=5;
          CREATE TABLE t (id INTEGER PRIMARY KEY, turn INTEGER, filler TEXT);
@@ -36,13 +36,11 @@ fn left_behind(journal: &str, turn: i64) -> Files {
          INSERT INTO t SELECT i, {turn}, hex(zeroblob(300)) FROM n;",
         rows = 40 + turn * 20
     );
-    connection.execute_batch(&set_up).unwrap();
+    connection.run(&set_up);
     if journal == "WAL" {
-        connection.execute_batch("PRAGMA wal_checkpoint(RESTART); UPDATE t SET turn = turn + 100;").unwrap();
+        connection.run("PRAGMA wal_checkpoint(RESTART); UPDATE t SET turn = turn + 100;");
     } else {
-        connection
-            .execute_batch("BEGIN IMMEDIATE; UPDATE t SET turn = -1, filler = hex(zeroblob(301));")
-            .unwrap();
+        connection.run("BEGIN IMMEDIATE; UPDATE t SET turn = -1, filler = hex(zeroblob(301));");
     }
     files_in(place.path())
 }
@@ -62,15 +60,9 @@ fn rows(directory: &Path) -> Option<String> {
     if !path.exists() {
         return None;
     }
-    let connection = Connection::open(path).unwrap();
-    let check: String = connection
-        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-        .unwrap_or_else(|e| e.to_string());
-    let read = |row: &rusqlite::Row<'_>| {
-        Ok(format!("{} rows, sum {}", row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-    };
-    let sum = connection.query_row("SELECT count(*), sum(turn) FROM t", [], read);
-    Some(format!("{check}: {}", sum.unwrap_or_else(|e| e.to_string())))
+    let database = Sqlite::open(&path);
+    let check = database.first_row("PRAGMA integrity_check");
+    Some(format!("{check}: rows and their sum {}", database.first_row("SELECT count(*), sum(turn) FROM t")))
 }
 
 fn plant(directory: &Path, files: &Files) {

@@ -75,7 +75,7 @@ pub(crate) struct Purge {
 /// Check that everything that checkpoints need is there.
 ///
 /// Exit 2 when something is missing or damaged: it is named, with the checkpoints that need it. With --repair what is lost is
-/// marked as lost, and exit 0: checkpoints whose content is gone are given up, those that lack some files stay without them,
+/// marked as lost, and exit 0: checkpoints whose content is gone are removed, those that lack some files stay without them,
 /// and what the working tree still has is kept again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -104,7 +104,7 @@ pub(crate) fn repaired(repaired: &Repaired) -> String {
         out.push_str(&format!("  {}  {text}\n", styled(style::WARN, what)));
     };
     for id in &repaired.lost {
-        line("lost", format!("{}: its content is gone, it was given up", id.short()));
+        line("lost", format!("{}: its content is gone, it was removed", id.short()));
     }
     for id in &repaired.partly {
         line("partly", format!("{}: some of its files are gone, the rest can be restored", id.short()));
