@@ -22,6 +22,7 @@ mod lost;
 mod mapped;
 mod outside;
 mod refs;
+mod retention;
 mod said;
 mod snapshot;
 mod times;

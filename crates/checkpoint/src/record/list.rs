@@ -114,6 +114,12 @@ pub fn all_kept(snapshot: &Snapshot<'_>) -> Result<Vec<Checkpoint>> {
     snapshot.query_all(&sql, &[], Checkpoint::from_row)
 }
 
+/// How many are kept.
+pub fn count_kept(snapshot: &Snapshot<'_>) -> Result<i64> {
+    let sql = "SELECT count(*) FROM checkpoints WHERE pruned_at IS NULL";
+    Ok(snapshot.query_opt(sql, &[], |row| row.get(0))?.unwrap_or_default())
+}
+
 /// The checkpoints that unfinished runs took when they moved or began.
 pub fn of_unfinished_runs(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
     snapshot.query_all(

@@ -9,7 +9,7 @@ use ic_phase::Run;
 use ic_store::Snapshot;
 
 use super::shot::Purpose;
-use super::{Settings, Warning, Workspace, root_of};
+use super::{Settings, Warning, Workspace, retention, root_of};
 use crate::Kernel;
 
 /// What is to be taken.
@@ -60,8 +60,11 @@ pub fn create(
     let shot = workspace.shoot(purpose, progress)?;
     let epoch = run.as_ref().map(|run| run.epoch);
     let checkpoint = kernel.write(|tx, now| shot.record(tx, now, epoch))?;
+    // Its locks stand in the way of pruning anything.
     drop(held);
-    Ok(Created { checkpoint, manifest: shot.manifest, warnings: shot.warnings })
+    let mut warnings = shot.warnings;
+    warnings.extend(retention::tidy(kernel, settings, &workspace.root));
+    Ok(Created { checkpoint, manifest: shot.manifest, warnings })
 }
 
 /// What the checkpoint belongs to: the run that was named, else that of the calling dispatch.

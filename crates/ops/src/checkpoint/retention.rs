@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, Result, Timestamp, shell_word};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Timestamp, shell_word};
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::objects::Swept;
 use ic_checkpoint::record::{self, Checkpoint};
@@ -12,20 +12,22 @@ use ic_checkpoint::restore::journal::{self, Progress, Restore};
 use ic_checkpoint::retention::{self, Damage, Policy};
 use ic_checkpoint::{capture, git, scratch};
 use ic_events::Hash;
-use ic_store::{Snapshot, private};
+use ic_store::Snapshot;
 
-use super::{Settings, Warning, Which, Workspace, find, needs, place};
+use super::{Warning, Which, Workspace, find, needs, place};
 use crate::config::Retention;
-use crate::{Kernel, rollback};
+use crate::rollback;
+
+mod automatic;
+
+pub(crate) use automatic::tidy;
+pub use automatic::{claim_sweep, sweep};
 
 /// How long content that nothing names is left alone all the same.
 pub const GRACE: Duration = Duration::from_mins(1);
 
 /// So many checkpoints are marked first on a full disk: their rows have room in the log that the ledger's reserve leaves.
 const FEW: usize = 16;
-
-/// Automatic pruning happens at most this often.
-const EVERY: Duration = Duration::from_hours(1);
 
 /// What is to be given up.
 #[derive(Debug, Clone, Copy)]
@@ -135,47 +137,6 @@ pub fn verify(workspace: &Workspace<'_>, read_data: bool) -> Result<Verified> {
     let file = workspace.objects.file_damage()?;
     let (damaged, objects) = retention::verify(&workspace.objects, &all, read_data)?;
     Ok(Verified { checkpoints: all.len(), objects, damaged, file })
-}
-
-/// Applies the configured retention after an automatic checkpoint is committed; what goes wrong is a warning.
-pub(crate) fn tidy(kernel: &Kernel, settings: &Settings, project_dir: &std::path::Path) -> Option<Warning> {
-    // Whoever captures or writes now comes first: there will be another time.
-    let settings = Settings { busy_timeout: Duration::ZERO, ..settings.clone() };
-    let tidied = kernel.ledger.at_once(|| {
-        Workspace::open(kernel, super::root_of(project_dir), &settings)
-            .and_then(|workspace| prune_sometimes(&workspace, &settings.retention))
-    });
-    match tidied {
-        Err(error) if error.code() != Code::Busy => Some(Warning {
-            code: "retention_failed",
-            message: format!("old checkpoints were not given up: {}", error.message()),
-        }),
-        _ => None,
-    }
-}
-
-/// Applies retention, if that was not done lately.
-fn prune_sometimes(workspace: &Workspace<'_>, retention: &Retention) -> Result<()> {
-    let stamp = workspace.objects.path().with_extension("cache").join("pruned");
-    let is_recent = |meta: std::fs::Metadata| {
-        meta.modified().ok().and_then(|time| time.elapsed().ok()).is_some_and(|elapsed| elapsed < EVERY)
-    };
-    if std::fs::metadata(&stamp).is_ok_and(is_recent) {
-        return Ok(());
-    }
-    let mut how = std::fs::File::options();
-    let made = private::open(&stamp, how.create(true).truncate(true).write(true));
-    made.while_doing(|| format!("writing {}", stamp.display()))?;
-    let request = Request { policy: retention.policy(), grace: GRACE, dry_run: false, is_tight: false };
-    prune(workspace, &request)?;
-    // A budget is kept by giving up the oldest that may go, whatever their age.
-    if let Some(max_size) = retention.max_size
-        && workspace.objects.file_size() > max_size
-    {
-        let policy = Policy { max_age: Duration::ZERO, ..request.policy };
-        prune(workspace, &Request { policy, ..request })?;
-    }
-    Ok(())
 }
 
 /// What must not be given up: what unfinished runs took when they moved and before their steps, what ways back of rollbacks need, and

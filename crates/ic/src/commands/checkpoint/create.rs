@@ -5,6 +5,7 @@ use ic_base::Result;
 use ic_checkpoint::capture::Progress;
 use ic_ops::checkpoint::{self, CreateRequest};
 
+use crate::background;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
@@ -72,6 +73,7 @@ impl Create {
             || render::checkpoint::capturing(&watch),
             || checkpoint::create(&kernel, &settings, &request, &watch),
         )?;
+        background::sweep(session, &kernel, &settings, &created.checkpoint.root);
         for warning in &created.warnings {
             session.output.warn(&warning.message);
         }

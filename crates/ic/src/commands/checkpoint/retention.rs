@@ -36,6 +36,9 @@ pub(crate) struct Prune {
     /// Say what would be given up and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// As automatic retention does it: by the configuration alone, size included
+    #[arg(long, hide = true, conflicts_with_all = ["older_than", "keep_last", "grace", "dry_run"])]
+    automatic: bool,
 }
 
 /// Give one checkpoint up, and the space that nothing else needs.
@@ -125,13 +128,17 @@ impl Prune {
     fn prune(&self, session: &Session, is_tight: bool) -> Result<Pruned> {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
-        let mut policy = session.config(&kernel.project.root)?.config.retention.policy();
+        let workspace = Workspace::here(&kernel, &settings)?;
+        if self.automatic {
+            return retention::sweep(&workspace, &settings.retention);
+        }
+        let mut policy = settings.retention.policy();
         policy.max_age = self.older_than.unwrap_or(policy.max_age);
         policy.keep_last =
             self.keep_last.map_or(policy.keep_last, |n| usize::try_from(n).unwrap_or(usize::MAX));
         let grace = self.grace.unwrap_or(GRACE);
         let request = Request { policy, grace, dry_run: self.dry_run, is_tight };
-        retention::prune(&Workspace::here(&kernel, &settings)?, &request)
+        retention::prune(&workspace, &request)
     }
 }
 

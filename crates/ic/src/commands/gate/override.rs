@@ -4,6 +4,7 @@ use clap::Args;
 use ic_base::Result;
 use ic_ops::advance;
 
+use crate::background;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
@@ -34,6 +35,9 @@ impl Override {
         let project = Session::project_of(&kernel, &self.run);
         let kept = session.kept_along_the_way(&kernel, &project, true)?;
         let outcome = advance::override_gate(&kernel, &self.run, reason, kept.as_ref())?;
+        if let Some(settings) = &kept {
+            background::sweep(session, &kernel, settings, &project);
+        }
         for warning in &outcome.warnings {
             session.output.warn(&warning.message);
         }

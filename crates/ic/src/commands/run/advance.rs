@@ -4,6 +4,7 @@ use clap::Args;
 use ic_base::Result;
 use ic_ops::advance::{self, Request};
 
+use crate::background;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
@@ -55,6 +56,9 @@ impl Advance {
         let project = Session::project_of(&kernel, &self.run);
         let kept = session.kept_along_the_way(&kernel, &project, !self.no_checkpoint)?;
         let outcome = advance::advance(&kernel, &self.run, &request, kept.as_ref())?;
+        if let Some(settings) = &kept {
+            background::sweep(session, &kernel, settings, &project);
+        }
         for warning in &outcome.warnings {
             session.output.warn(&warning.message);
         }

@@ -1,0 +1,104 @@
+//! Retention acts by itself after every kind of checkpoint: rows at once, content soon after.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use ic_testkit::{Cli, Database, wait_for};
+
+use crate::world::{list, project};
+
+/// When the first is taken: long enough ago for anything to be old.
+const LONG_AGO: u64 = 1_600_000_000_000;
+
+fn configured(retention: &str) -> Cli {
+    let cli = project();
+    fs::write(cli.root().join(".ic.yaml"), format!("rollback: {{retention: {{{retention}}}}}\n"))
+        .expect("a configuration");
+    cli
+}
+
+/// Takes a checkpoint of a tree that no other has; its content does not compress.
+fn take(cli: &Cli, turn: u64, arguments: &[&str]) -> String {
+    let mut random = turn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random.to_be_bytes()[0]
+    })
+    .take(40_000)
+    .collect();
+    fs::write(cli.root().join("work"), noise).expect("a file");
+    let call = [["checkpoint", "create", "--format", "text"].as_slice(), arguments].concat();
+    let mut call = cli.command(call);
+    call.env("IC_TEST_CLOCK", (LONG_AGO + turn).to_string());
+    let outcome = ic_testkit::Outcome::of(&mut call);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{outcome:?}");
+    outcome.stdout.trim().to_owned()
+}
+
+fn ids(cli: &Cli) -> Vec<String> {
+    list(cli).iter().map(|one| one["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+fn age(stamp: &Path) {
+    let file = fs::File::open(stamp).expect("the stamp");
+    let made = file.metadata().and_then(|meta| meta.modified()).expect("a time");
+    file.set_modified(made - Duration::from_hours(2)).expect("an older stamp");
+}
+
+#[test]
+fn a_chat_that_only_takes_checkpoints_keeps_as_many_as_it_is_told() {
+    let cli = configured("max-age: 1ms, keep-last: 2");
+    let taken: Vec<String> =
+        (0..6).map(|turn| take(&cli, turn * 1000, &["--auto", "--conversation", "chat"])).collect();
+    assert_eq!(ids(&cli), taken[4..], "the newest two stay, without any other call");
+}
+
+#[test]
+fn those_that_a_person_took_stay_and_let_old_ones_of_hooks_go() {
+    let cli = configured("max-age: 1ms, keep-last: 1");
+    let of_hook = take(&cli, 0, &["--auto"]);
+    let of_person = [take(&cli, 1000, &[]), take(&cli, 2000, &["--name", "mine"])];
+    assert_eq!(ids(&cli), of_person, "{of_hook} is old, and not among the newest of its line");
+}
+
+#[test]
+fn the_content_of_what_was_pruned_goes_without_a_further_call() {
+    let cli = configured("max-age: 1ms, keep-last: 1");
+    let caches = cli.root().join(".ic/objects.cache");
+    let store = Database::open(&cli.root().join(".ic/objects.db"));
+    let objects = || store.first_row("SELECT count(*) FROM objects");
+    take(&cli, 0, &["--auto"]);
+    let of_one = objects();
+    take(&cli, 1000, &["--auto"]);
+    wait_for("the first sweep", || caches.join("pruned").exists() && !caches.join("unswept").exists());
+    take(&cli, 3_600_000, &["--auto"]);
+    assert!(caches.join("unswept").exists(), "it waits: there was a sweep within the hour");
+    assert_ne!(objects(), of_one);
+    age(&caches.join("pruned"));
+    // Content that is younger than a minute stays, so the last one is taken later than that.
+    take(&cli, 3_800_000, &["--auto"]);
+    wait_for("the old content is gone", || objects() == of_one);
+    assert_eq!(cli.json(["checkpoint", "verify", "--read-data", "--json"])["damaged"], serde_json::json!([]));
+}
+
+#[test]
+fn a_store_beyond_its_size_prunes_the_oldest_whatever_their_age() {
+    let cli = configured("keep-last: 1, max-size: 100KB");
+    for turn in 0..6 {
+        take(&cli, turn, &["--auto"]);
+    }
+    wait_for("the newest alone is kept", || ids(&cli).len() < 6);
+}
+
+#[test]
+fn a_look_that_fails_is_a_warning_and_the_checkpoint_stands() {
+    let cli = configured("max-age: 1ms, keep-last: 1");
+    take(&cli, 0, &["--auto"]);
+    let stamp = cli.root().join(".ic/objects.cache/looked");
+    fs::remove_file(&stamp).expect("no stamp");
+    fs::create_dir(&stamp).expect("what cannot be written");
+    let record = cli.json(["checkpoint", "create", "--auto", "--json"]);
+    assert_eq!(record["warnings"][0]["code"], "retention_failed", "{record}");
+    assert!(ids(&cli).contains(&record["id"].as_str().expect("an id").to_owned()));
+}
