@@ -135,6 +135,12 @@ fn a_database_in_use_is_not_replaced_and_is_named() {
     let [(path, error)] = &failed[..] else { panic!("{report}") };
     assert_eq!(path, "app.db", "{report}");
     assert!(error.starts_with("database_in_use"), "{report}");
+    let changed = told(&report, "changes", "action");
+    assert_eq!(
+        changed,
+        [("plain.txt".to_owned(), "modify".to_owned())],
+        "what failed is no change: {report}"
+    );
     let now = tree(&cli);
     for path in ["app.db", "app.db-wal"] {
         assert!(now.get(path.as_bytes()) == before.get(path.as_bytes()), "{path} was touched");

@@ -180,3 +180,77 @@ fn a_file_that_never_stands_still_is_named_when_it_is_captured_and_when_it_is_re
     let still = cli.json(["checkpoint", "create", "--json"]);
     assert_eq!((&still["complete"], &still["unsettled"]), (&true.into(), &serde_json::json!([])), "{still}");
 }
+
+#[test]
+fn a_path_that_was_named_is_compared_or_named_or_refused() {
+    let cli = project();
+    write(&cli, ".gitignore", "build/\n");
+    write(&cli, "src/a", "one");
+    write(&cli, "build/out", "one");
+    write(&cli, "my.pem", "a key");
+    let id = create(&cli);
+    write(&cli, "src/a", "two");
+    let before = tree(&cli);
+    for flag in ["--dry-run", "--yes"] {
+        let restoring = |path| vec!["checkpoint", "restore", id.as_str(), "--path", path, flag];
+        for path in ["src/mistyped", "mistyped", "src/a/below"] {
+            assert_eq!(cli.refused(restoring(path)), (Some(3), "path_not_found".to_owned()), "{path} {flag}");
+        }
+        for (path, reason) in
+            [("build", "ignored"), ("build/out", "ignored"), ("build/no", "ignored"), ("my.pem", "secret")]
+        {
+            let report = cli.json([&restoring(path)[..], &["--json"]].concat());
+            let named = [(path.to_owned(), reason.to_owned())];
+            assert_eq!(told(&report, "skipped", "reason"), named, "{flag}: {report}");
+            let text = cli.ok([&restoring(path)[..], &["--format", "text"]].concat());
+            assert!(!text.contains("has it") && text.contains(path), "{flag}: {text}");
+        }
+        tree(&cli).assert_is(&before, "nothing of these is restored");
+    }
+    let comparing = |path| vec!["checkpoint", "diff", id.as_str(), "--json", "--", path];
+    assert_eq!(cli.refused(comparing("mistyped")), (Some(3), "path_not_found".to_owned()));
+    let hidden = cli.json(comparing("build/out"));
+    assert_eq!(
+        told(&hidden, "skipped", "reason"),
+        [("build/out".to_owned(), "ignored".to_owned())],
+        "{hidden}"
+    );
+    for (shape, line) in [
+        ("--stat", " my.pem | not compared: secret\n"),
+        ("--unified", "# my.pem: not compared: secret\n"),
+        ("--name-status", "?\tmy.pem\n"),
+    ] {
+        let shown = cli.run(["checkpoint", "diff", &id, shape, "--", "my.pem"]).stdout;
+        assert!(shown.starts_with(line), "{shape}: {shown}");
+    }
+    let changed = cli.json(comparing("src"));
+    assert_eq!((told(&changed, "changes", "change").len(), &changed["skipped"]), (1, &serde_json::json!([])));
+    // With one that is there, the others are said all the same.
+    let both = ["checkpoint", "restore", &id, "--path", "src/a", "--path", "my.pem", "--yes", "--json"];
+    assert_eq!(told(&cli.json(both), "skipped", "reason"), [("my.pem".to_owned(), "secret".to_owned())]);
+    assert_eq!(fs::read_to_string(cli.root().join("src/a")).expect("it is back"), "one");
+}
+
+#[test]
+fn a_statistic_says_what_changed_where_no_line_did() {
+    let cli = project();
+    write(&cli, "run.sh", "#!/bin/sh\n");
+    write(&cli, "becomes", "a file\n");
+    fs::create_dir(cli.root().join("goes")).expect("a directory");
+    let id = create(&cli);
+    crate::forest::set_mode(&cli.root().join("run.sh"), 0o755);
+    fs::remove_file(cli.root().join("becomes")).expect("make room");
+    std::os::unix::fs::symlink("run.sh", cli.root().join("becomes")).expect("a link");
+    fs::remove_dir(cli.root().join("goes")).expect("remove it");
+    fs::create_dir(cli.root().join("comes")).expect("a directory");
+    let stat = cli.ok(["checkpoint", "diff", &id, "--stat"]);
+    for line in [
+        " becomes | file -> link",
+        " comes | empty directory, added",
+        " goes | empty directory, deleted",
+        " run.sh | mode 644 -> 755",
+    ] {
+        assert!(stat.contains(line), "{line}: {stat}");
+    }
+    assert!(!stat.contains("+0"), "{stat}");
+}

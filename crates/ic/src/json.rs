@@ -26,7 +26,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-pub(crate) use checkpoint::{ChangeJson, CheckpointJson, DiffJson, FileJson};
+pub(crate) use checkpoint::{ChangeJson, CheckpointJson, DiffJson, FileJson, SkippedJson};
 pub(crate) use code::CodeJson;
 pub(crate) use compensation::{CompensationJson, CoverageJson, UndoneJson, coverage_text};
 pub(crate) use config::ConfigJson;

@@ -76,6 +76,16 @@ pub fn cat(kernel: &Kernel, settings: &Settings, reference: &str, sink: &mut dyn
     let hash = artifact.content_hash.as_deref().and_then(ic_events::parse_hex);
     match hash {
         Some(hash) if workspace.objects.has(&hash)? => workspace.objects.read_to(&hash, sink).map(|_| ()),
+        Some(hash) if workspace.objects.is_purged(&hash)? => Err(Diagnosis::new(
+            Code::PathNotFound,
+            format!(
+                "The content of artifact {} ({}) is gone: it was purged, or lost.",
+                artifact.id.short(),
+                artifact.path.display()
+            ),
+        )
+        .hint("it does not come back")
+        .detail("artifact_id", artifact.id.as_str())),
         _ => Err(Diagnosis::new(
             Code::PathNotFound,
             format!(

@@ -4,6 +4,7 @@ pub(crate) mod auto;
 mod create;
 mod git;
 pub mod health;
+mod named;
 mod needs;
 mod place;
 pub mod purge;

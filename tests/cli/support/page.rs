@@ -80,8 +80,8 @@ impl Page {
     /// A call that is refused with this code; it changes nothing.
     pub(crate) fn refuses(mut self, line: &str, exit: i32, code: &str) -> Self {
         let before = self.script.dump();
-        let people = self.people.run_words(args(&format!("{line} --format text")));
-        let script = self.script.run_words(args(&format!("{line} --format json")));
+        let people = self.people.run_words(args(&flagged(line, "--format text")));
+        let script = self.script.run_words(args(&flagged(line, "--format json")));
         assert_eq!((people.code, script.code), (Some(exit), Some(exit)), "{line}: {people:?} {script:?}");
         assert_eq!((people.stdout.as_str(), script.stdout.as_str()), ("", ""), "{line}");
         assert_eq!(script.error(), code, "{line}");
@@ -100,8 +100,8 @@ impl Page {
     }
 
     fn call(&mut self, line: &str, exit: i32) -> Value {
-        let people = self.people.run_words(args(&format!("{line} --format text")));
-        let script = self.script.run_words(args(&format!("{line} --json")));
+        let people = self.people.run_words(args(&flagged(line, "--format text")));
+        let script = self.script.run_words(args(&flagged(line, "--json")));
         assert_eq!((people.code, script.code), (Some(exit), Some(exit)), "{line}: {people:?} {script:?}");
         assert_eq!(script.stderr, "", "{line}");
         let value = script.json();
@@ -110,5 +110,13 @@ impl Page {
         let pretty = self.script.plain(&pretty);
         let _ = write!(self.text, "$ ic {line}\n{text}[exit {exit}]\n\n$ ic {line} --json\n{pretty}\n\n");
         value
+    }
+}
+
+/// A call with a flag more. What follows `--` is no flag.
+fn flagged(line: &str, flag: &str) -> String {
+    match line.split_once(" -- ") {
+        Some((call, rest)) => format!("{call} {flag} -- {rest}"),
+        None => format!("{line} {flag}"),
     }
 }

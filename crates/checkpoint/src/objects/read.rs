@@ -1,6 +1,6 @@
 //! Reading objects, each verified against its name.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::Write;
 use std::sync::{Arc, PoisonError};
 
@@ -114,7 +114,7 @@ impl Objects {
     }
 
     /// The pieces of an object that is kept in pieces; empty for others. Errors: `corrupt` if it is missing or damaged.
-    pub(crate) fn pieces(&self, hash: &Hash) -> Result<Vec<Hash>> {
+    pub fn pieces(&self, hash: &Hash) -> Result<Vec<Hash>> {
         let place = self.place(hash)?.ok_or_else(|| missing(hash))?;
         if place.form != Form::Pieces {
             return Ok(Vec::new());
@@ -138,9 +138,29 @@ impl Objects {
         Ok(self.place(hash)?.is_some())
     }
 
-    /// Whether the content of this object was taken out on purpose.
-    pub(crate) fn is_purged(&self, hash: &Hash) -> Result<bool> {
+    /// Whether the content of this object was taken out on purpose, or marked as lost.
+    pub fn is_purged(&self, hash: &Hash) -> Result<bool> {
         Ok(self.place(hash)?.is_some_and(|place| place.form == Form::Purged))
+    }
+
+    /// Those of these objects of which only the name is left, asked for at once: a restore may be of many files.
+    pub fn purged_among(&self, hashes: &HashSet<Hash>) -> Result<HashSet<Hash>> {
+        let purged = self.side().read(|snapshot| {
+            let mut purged = HashSet::new();
+            for hash in hashes {
+                let form = snapshot.query_opt(
+                    "SELECT form FROM objects WHERE hash = $1",
+                    &[&hash.as_slice()],
+                    |row| row.get::<i64>(0),
+                )?;
+                if form == Some(Form::Purged.number()) {
+                    purged.insert(*hash);
+                }
+            }
+            Ok(purged)
+        })?;
+        // What is being kept again at this moment is there, too.
+        Ok(purged.into_iter().filter(|hash| !self.unfinished().contains_key(hash)).collect())
     }
 
     fn place(&self, hash: &Hash) -> Result<Option<Place>> {
@@ -214,14 +234,17 @@ fn damaged(hash: &Hash) -> Diagnosis {
     about(hash, "is damaged")
 }
 
-/// Its content was taken out on purpose.
+/// Its content was taken out on purpose: nothing is damaged, and looking for damage would find none.
 fn purged(hash: &Hash) -> Diagnosis {
-    about(hash, "is gone: it was purged, or lost")
+    unreadable(hash, "is gone: it was purged, or lost").hint("it does not come back; everything else does")
 }
 
 fn about(hash: &Hash, what: &str) -> Diagnosis {
-    let name = hex(hash);
-    Diagnosis::new(Code::Corrupt, format!("The object {} {what}.", &name[..12]))
+    unreadable(hash, what)
         .hint("see which checkpoints need it: ic checkpoint verify --read-data; remove what is lost: ic checkpoint verify --repair")
-        .detail("object", name)
+}
+
+fn unreadable(hash: &Hash, what: &str) -> Diagnosis {
+    let name = hex(hash);
+    Diagnosis::new(Code::Corrupt, format!("The object {} {what}.", &name[..12])).detail("object", name)
 }

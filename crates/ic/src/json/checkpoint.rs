@@ -287,6 +287,14 @@ pub(crate) struct DiffJson {
     /// The other one; null for the working tree.
     pub(crate) to: Option<String>,
     pub(crate) changes: Vec<ChangeJson>,
+    /// Paths that were asked for and that neither side has content of.
+    pub(crate) skipped: Vec<SkippedJson>,
+}
+
+impl SkippedJson {
+    pub(crate) fn new(path: &[u8], reason: String) -> Self {
+        Self { path: path_from_bytes(path).as_path().into(), reason }
+    }
 }
 
 impl ChangeJson {

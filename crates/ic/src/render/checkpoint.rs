@@ -1,5 +1,6 @@
 //! Checkpoints: lists, cards, trees, and what a restore does.
 
+mod headline;
 mod retention;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -236,35 +237,9 @@ fn node(shown: &Shown) -> String {
     line
 }
 
-fn headline(report: &Report) -> String {
-    let target = styled(style::STRONG, report.target.id.short());
-    let but = if report.plan.not_kept.is_empty() { "" } else { ", but not all that it was" };
-    let what = match (report.is_whole, report.strategy.has_files()) {
-        (_, false) => "Git's state",
-        (true, true) => "The tree",
-        (false, true) => "What was to be restored",
-    };
-    let is_compared = report.plan.skipped.is_empty() && report.not_compared.is_empty();
-    match report.status {
-        Status::UpToDate if !is_compared => {
-            format!("Nothing to do: all that can be restored is as checkpoint {target} has it{but}.\n")
-        }
-        Status::UpToDate if but.is_empty() => {
-            format!("{what} is as checkpoint {target} has it; nothing to do.\n")
-        }
-        Status::UpToDate => format!("{what} is as checkpoint {target} has it{but}.\n"),
-        Status::Partial if report.safety_id.is_none() => {
-            format!("Nothing was changed: what checkpoint {target} holds could not be put in its place.\n")
-        }
-        Status::Planned => format!("Restoring checkpoint {target} ({}) would:\n", report.strategy),
-        Status::Restored => format!("Restored checkpoint {target} ({}){but}.\n", report.strategy),
-        Status::Partial => format!("Restored checkpoint {target} ({}) in part.\n", report.strategy),
-    }
-}
-
 /// What a restore did, or would do.
 pub(crate) fn report(report: &Report) -> String {
-    let mut out = headline(report);
+    let mut out = headline::of(report);
     let steps = &report.plan.steps;
     let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
     if steps.is_empty() && !moves_git && report.status == Status::Planned {

@@ -24,8 +24,23 @@ pub(crate) struct Printer<'o> {
 }
 
 impl Printer<'_> {
-    /// Writes the differences in a form.
-    pub(crate) fn write(&self, shape: Shape, differences: &[Difference], sink: &mut dyn Write) -> Result<()> {
+    /// Writes the differences in a form, after the paths that were asked for and that neither side has content of. They stand in the
+    /// text itself: with no difference beside them it would be empty, as if they were equal.
+    pub(crate) fn write(
+        &self,
+        shape: Shape,
+        (differences, skipped): (&[Difference], &[(Vec<u8>, String)]),
+        sink: &mut dyn Write,
+    ) -> Result<()> {
+        for (path, reason) in skipped {
+            let name = path_text(&path_from_bytes(path));
+            let line = match shape {
+                Shape::NameStatus => format!("?\t{name}"),
+                Shape::Stat => format!(" {name} | not compared: {reason}"),
+                Shape::Unified => format!("# {name}: not compared: {reason}"),
+            };
+            written(writeln!(sink, "{}", self.styled(style::DIM, &line)))?;
+        }
         match shape {
             Shape::NameStatus => differences.iter().try_for_each(|d| self.name_status(d, sink)),
             Shape::Stat => self.statistics(differences, sink),
@@ -59,10 +74,18 @@ impl Printer<'_> {
         let (mut files, mut all_added, mut all_removed) = (0, 0, 0);
         for difference in differences {
             let name = path_text(&path_from_bytes(&difference.path));
+            files += 1;
+            if let Some(what) = without_lines(difference) {
+                written(writeln!(sink, " {name} | {what}"))?;
+                continue;
+            }
+            if self.is_gone(difference)? {
+                written(writeln!(sink, " {name} | {GONE}"))?;
+                continue;
+            }
             let old = content(self.objects, difference.before.as_ref())?;
             let new = content(self.objects, difference.after.as_ref())?;
             let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-            files += 1;
             let line = if unified::is_binary(&old) || unified::is_binary(&new) {
                 format!("{} -> {} bytes", old.len(), new.len())
             } else {
@@ -86,35 +109,49 @@ impl Printer<'_> {
         ))
     }
 
+    /// Whether a side has no content any more: that is no reason to show nothing of the others.
+    fn is_gone(&self, difference: &Difference) -> Result<bool> {
+        for state in [&difference.before, &difference.after].into_iter().flatten() {
+            if let State::File { hash, .. } = state
+                && self.objects.is_purged(hash)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What is said of a difference in the margin of a patch, which has no place for it.
+    fn margin(&self, difference: &Difference) -> Result<Option<String>> {
+        let (before, after) = (difference.before.as_ref(), difference.after.as_ref());
+        let name = path_text(&path_from_bytes(&difference.path));
+        let any = |fits: fn(&State) -> bool| [before, after].into_iter().flatten().any(fits);
+        let change = difference.change();
+        Ok(if any(|state| matches!(state, State::Directory { .. })) {
+            Some(format!("# directory {name}: {}", change.map_or("", Change::as_str)))
+        } else if change == Some(Change::Attributes) {
+            Some(format!("# {name}: attributes"))
+        } else if any(|state| matches!(state, State::File { size, .. } if *size > LONGEST)) {
+            Some(format!("# {name}: too large to be compared"))
+        } else if change != Some(Change::Mode) && self.is_gone(difference)? {
+            Some(format!("# {name}: {GONE}"))
+        } else {
+            None
+        })
+    }
+
     fn patch(&self, difference: &Difference, sink: &mut dyn Write) -> Result<()> {
         let (before, after) = (difference.before.as_ref(), difference.after.as_ref());
-        let path = path_from_bytes(&difference.path);
-        let is_directory = |state: Option<&State>| matches!(state, Some(State::Directory { .. }));
-        if is_directory(before) || is_directory(after) {
-            // Directories have no place in a patch; what changed about them is said in its margin.
-            let change = difference.change().map_or("", Change::as_str);
-            return written(writeln!(
-                sink,
-                "{}",
-                self.styled(style::DIM, &format!("# directory {}: {change}", path_text(&path)))
-            ));
+        if let Some(margin) = self.margin(difference)? {
+            return written(writeln!(sink, "{}", self.styled(style::DIM, &margin)));
         }
-        if difference.change() == Some(Change::Attributes) {
-            return written(writeln!(
-                sink,
-                "{}",
-                self.styled(style::DIM, &format!("# {}: attributes", path_text(&path)))
-            ));
-        }
-        if [before, after]
-            .into_iter()
-            .flatten()
-            .any(|state| matches!(state, State::File { size, .. } if *size > LONGEST))
-        {
-            return written(writeln!(sink, "# {}: too large to be compared", path_text(&path)));
-        }
-        let (old, new) = (content(self.objects, before)?, content(self.objects, after)?);
         let is_mode = difference.change() == Some(Change::Mode);
+        // Where only the mode changed no line is shown, so none is read.
+        let (old, new) = if is_mode {
+            (Some(Vec::new()), Some(Vec::new()))
+        } else {
+            (content(self.objects, before)?, content(self.objects, after)?)
+        };
         let mode = |state: Option<&State>| match state {
             // What git would not record is shown all the same, when it is all that changed.
             Some(State::File { mode, .. }) if is_mode => 0o100_000 | mode,
@@ -148,6 +185,37 @@ impl Printer<'_> {
             );
         }
         written(unified::unified(&difference.path, old, new, &mut line))
+    }
+}
+
+const GONE: &str = "its content was purged, or lost";
+
+/// What changed of a path whose lines did not; `None`: its content changed.
+fn without_lines(difference: &Difference) -> Option<String> {
+    use State::{Directory, File};
+    let (before, after) = (difference.before.as_ref(), difference.after.as_ref());
+    let modes = match (before, after) {
+        (Some(File { mode, .. }), Some(File { mode: other, .. }))
+        | (Some(Directory { mode, .. }), Some(Directory { mode: other, .. })) => Some((mode, other)),
+        _ => None,
+    };
+    let is_directory = [before, after].into_iter().flatten().any(|state| matches!(state, Directory { .. }));
+    match (difference.change()?, modes) {
+        (Change::Mode, Some((mode, other))) => Some(format!("mode {mode:o} -> {other:o}")),
+        (Change::Attributes, _) => Some("owner, attributes or other names".to_owned()),
+        (Change::Added, _) if is_directory => Some("empty directory, added".to_owned()),
+        (Change::Deleted, _) if is_directory => Some("empty directory, deleted".to_owned()),
+        (Change::Type, _) => Some(format!("{} -> {}", kind(before), kind(after))),
+        _ => None,
+    }
+}
+
+fn kind(state: Option<&State>) -> &'static str {
+    match state {
+        Some(State::File { .. }) => "file",
+        Some(State::Symlink(_)) => "link",
+        Some(State::Directory { .. }) => "directory",
+        Some(State::Passed(_)) | None => "nothing",
     }
 }
 

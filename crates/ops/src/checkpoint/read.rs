@@ -14,7 +14,7 @@ use ic_checkpoint::restore::plan::is_at_or_below;
 use ic_checkpoint::retention;
 use ic_events::Hash;
 
-use super::{Which, Workspace, find, require_kept};
+use super::{Which, Workspace, find, named, require_kept};
 
 /// A checkpoint with what its row does not hold.
 #[derive(Debug)]
@@ -34,6 +34,19 @@ pub struct Changes {
     pub after: Hash,
     /// Both say whose files are and which attributes they have.
     pub attributes: bool,
+}
+
+/// What two checkpoints, or one and the tree, are compared by.
+#[derive(Debug)]
+pub struct Compared {
+    /// The older.
+    pub from: Checkpoint,
+    /// The newer; `None`: the working tree as it is.
+    pub to: Option<Checkpoint>,
+    /// Their trees.
+    pub changes: Changes,
+    /// Paths that the caller named and neither has content of, and why.
+    pub skipped: Vec<(Vec<u8>, String)>,
 }
 
 /// Shows a checkpoint. Errors: `checkpoint_not_found`, `corrupt`.
@@ -79,15 +92,16 @@ pub fn changes_of(
     })
 }
 
-/// The trees of two checkpoints; without `to`, the second is the working tree as it is now.
+/// The trees of two checkpoints; without `to`, the second is the working tree as it is now. `paths`: what the caller asks of, from the
+/// root.
 ///
-/// Errors: `checkpoint_not_found`, and those of a capture.
+/// Errors: `checkpoint_not_found`, `path_not_found`, and those of a capture.
 pub fn diff(
     workspace: &Workspace<'_>,
-    from: Which<'_>,
-    to: Option<Which<'_>>,
+    (from, to): (Which<'_>, Option<Which<'_>>),
+    paths: &[Vec<u8>],
     progress: &Progress,
-) -> Result<(Checkpoint, Option<Checkpoint>, Changes)> {
+) -> Result<Compared> {
     let root = workspace.root.as_path();
     let (from, to) = workspace.kernel.read(|snapshot| {
         let from = find(snapshot, root, from)?;
@@ -110,12 +124,13 @@ pub fn diff(
         attributes &= Manifest::read(&workspace.objects, &to.manifest)?.attributes;
     }
     let changes = Changes { before: Some(from.tree), after, attributes };
-    Ok((from, to, changes))
+    let skipped = named::passed_over(workspace, paths, (&from.tree, &after))?;
+    Ok(Compared { from, to, changes, skipped })
 }
 
 /// Writes the exact content of a file in a checkpoint into `sink`.
 ///
-/// Errors: `path_not_found` if there is no file of this name in it, or it was passed over; `corrupt`.
+/// Errors: `path_not_found` if there is no file of this name in it, it was passed over, or its content was purged; `corrupt`.
 pub fn cat(workspace: &Workspace<'_>, which: Which<'_>, path: &Path, sink: &mut dyn Write) -> Result<()> {
     let checkpoint = workspace.kernel.read(|snapshot| find(snapshot, &workspace.root, which))?;
     require_kept(&checkpoint)?;
@@ -130,6 +145,16 @@ pub fn cat(workspace: &Workspace<'_>, which: Which<'_>, path: &Path, sink: &mut 
         .detail("path", path.to_string_lossy().into_owned())
     };
     match state {
+        Some(State::File { hash, .. }) if workspace.objects.is_purged(&hash)? => Err(Diagnosis::new(
+            Code::PathNotFound,
+            format!(
+                "The content of {} in checkpoint {} is gone: it was purged, or lost.",
+                path.display(),
+                checkpoint.id.short()
+            ),
+        )
+        .hint("it does not come back; another checkpoint may have another content of it: ic checkpoint list")
+        .detail("path", path.to_string_lossy().into_owned())),
         Some(State::File { hash, .. }) => workspace.objects.read_to(&hash, sink).map(|_| ()),
         Some(State::Symlink(target)) => {
             use ic_base::Diagnose;

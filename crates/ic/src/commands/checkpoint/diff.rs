@@ -9,7 +9,7 @@ use ic_ops::checkpoint::{self, Which, Workspace};
 
 use crate::exit::Exit;
 use crate::format::Format;
-use crate::json::{ChangeJson, DiffJson};
+use crate::json::{ChangeJson, DiffJson, SkippedJson};
 use crate::output::Output;
 use crate::render;
 use crate::session::Session;
@@ -33,7 +33,7 @@ pub(crate) struct Diff {
     /// As a patch [default on a terminal]
     #[arg(long, group = "shape")]
     unified: bool,
-    /// As a list of names, each with a letter: Added, Modified, Deleted, Permissions, Owner or attributes, Type
+    /// As a list of names, each with a letter: Added, Modified, Deleted, Permissions, Owner or attributes, Type; `?`: not compared
     #[arg(long, group = "shape")]
     name_status: bool,
     /// As a list of names with how many lines changed
@@ -55,12 +55,11 @@ impl Diff {
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;
         session.warn_of_interruption(&workspace)?;
-        let to = self.to.as_deref().map(Which::Id);
-        let (from, to, trees) =
-            checkpoint::diff(&workspace, Which::Id(&self.from), to, &Progress::default())?;
+        let which = (Which::Id(self.from.as_str()), self.to.as_deref().map(Which::Id));
         let mut differences = Vec::new();
         let paths = checkpoint::paths_in_root(&workspace, &self.paths)?;
-        checkpoint::changes_of(&workspace, trees, &mut |difference| {
+        let compared = checkpoint::diff(&workspace, which, &paths, &Progress::default())?;
+        checkpoint::changes_of(&workspace, compared.changes, &mut |difference| {
             if difference.change().is_some() && checkpoint::is_among(&difference.path, &paths) {
                 differences.push(difference);
             }
@@ -72,15 +71,20 @@ impl Diff {
                 colours: Output::has_colours(),
                 is_terminal: Output::is_terminal(),
             };
-            session.output.exact(|sink| printer.write(shape, &differences, sink))?;
+            session.output.exact(|sink| printer.write(shape, (&differences, &compared.skipped), sink))?;
             return Ok(Exit::Done);
         }
         let record = DiffJson {
-            from: from.id.to_string(),
-            to: to.map(|to| to.id.to_string()),
+            from: compared.from.id.to_string(),
+            to: compared.to.map(|to| to.id.to_string()),
             changes: differences
                 .iter()
                 .filter_map(|d| d.change().map(|change| ChangeJson::new(&d.path, change)))
+                .collect(),
+            skipped: compared
+                .skipped
+                .into_iter()
+                .map(|(path, reason)| SkippedJson::new(&path, reason))
                 .collect(),
         };
         session.output.record(&record, String::new)?;

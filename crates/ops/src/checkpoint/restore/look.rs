@@ -1,6 +1,7 @@
 //! Looking at the tree before a restore: what it differs in, what must be saved of it, and what cannot be compared.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use ic_base::{Result, Seq};
 use ic_checkpoint::diff::{self, Difference, Finder, State};
@@ -15,6 +16,9 @@ use ic_events::Hash;
 use super::super::shot::{GitPart, Purpose, Shot};
 use super::super::{Warning, Workspace};
 use super::Watch;
+
+/// Why a path stays whose content no store has any more.
+const PURGED: &str = "its content was purged, or lost";
 
 /// The tree as it is, and how it differs from a target.
 pub(super) struct Compared {
@@ -129,6 +133,7 @@ impl Workspace<'_> {
             uncaptured.insert(difference.path);
             Ok(())
         })?;
+        let limits = &self.holding_purged(differences, limits)?;
         let mut plan = plan::plan(differences, limits, &|path| uncaptured.contains(path));
         if let Some((target, knows)) = ties {
             self.tie(&mut plan, limits, (shot, &target, knows))?;
@@ -138,6 +143,29 @@ impl Workspace<'_> {
         plan.databases = databases;
         plan.closed = self.closed(&plan, &shot.captured.root)?;
         Ok(plan)
+    }
+
+    /// Limits that leave alone what the target has no content of any more: known before anything is written, so that the preview says it.
+    fn holding_purged<'l>(&self, differences: &[Difference], limits: &'l Limits) -> Result<Cow<'l, Limits>> {
+        let content = |state: &Option<State>| match state {
+            Some(State::File { hash, .. }) => Some(*hash),
+            _ => None,
+        };
+        // Where the content stands already, only looks change.
+        let comes = |difference: &&Difference| content(&difference.before) != content(&difference.after);
+        let coming = || differences.iter().filter(comes);
+        let wanted: HashSet<Hash> = coming().filter_map(|difference| content(&difference.after)).collect();
+        let purged = self.objects.purged_among(&wanted)?;
+        if purged.is_empty() {
+            return Ok(Cow::Borrowed(limits));
+        }
+        let is_gone =
+            |difference: &&Difference| content(&difference.after).is_some_and(|hash| purged.contains(&hash));
+        let mut limits = limits.clone();
+        for difference in coming().filter(is_gone) {
+            limits.held.insert(difference.path.clone(), PURGED.to_owned());
+        }
+        Ok(Cow::Owned(limits))
     }
 
     /// The directories above the steps that their owner may not write into, and that are no steps themselves.
@@ -161,12 +189,13 @@ impl Workspace<'_> {
     }
 
     /// Paths that nobody can compare with the target, because it or the picture has no content of them, and why; what the plan names
-    /// itself is not among them.
+    /// itself is not among them. `passed`: those that the caller named.
     pub(super) fn not_compared(
         &self,
         (target, strategy): (&Checkpoint, Strategy),
         shot: &Shot,
         (limits, plan): (&Limits, &Plan),
+        passed: Vec<(Vec<u8>, String)>,
     ) -> Result<Vec<(PathText, String)>> {
         if !strategy.has_files() {
             return Ok(Vec::new());
@@ -190,6 +219,12 @@ impl Workspace<'_> {
             let (here, there) = (here.find(&path)?, there.find(&path)?);
             // A gap of then that both hold by now was compared: it was read for this restore.
             if [&here, &there].into_iter().flatten().any(|state| !state.is_content()) {
+                open.push((PathText(path), reason));
+            }
+        }
+        // Rules hide far more than is listed; what the caller named is told of all the same.
+        for (path, reason) in passed {
+            if !plan.skipped.iter().chain(&open).any(|(listed, _)| listed.0 == path) {
                 open.push((PathText(path), reason));
             }
         }

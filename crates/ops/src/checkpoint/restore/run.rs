@@ -13,9 +13,9 @@ use ic_checkpoint::restore::journal::{self, Kind, NewRestore, Restore};
 use ic_checkpoint::restore::plan::{Limits, Plan};
 use ic_checkpoint::rootfs::RootDir;
 
-use super::super::Workspace;
 use super::super::git::GitRestore;
 use super::super::shot::{GitPart, Purpose, Shot};
+use super::super::{Workspace, named};
 use super::back::AsIf;
 use super::limits::Whose;
 use super::look::Compared;
@@ -124,6 +124,9 @@ pub(super) fn run(
     report.restored_id = Some(done.restored_id);
     let is_exact = done.failed.is_empty() && !report.lacks_any;
     report.status = if is_exact { Status::Restored } else { Status::Partial };
+    // What failed is as it was: it is no change that was made.
+    let failed: BTreeSet<&PathText> = done.failed.iter().map(|(path, _)| path).collect();
+    report.plan.steps.retain(|step| !failed.contains(&step.path));
     report.failed = done.failed;
     report.plan.not_kept.extend(done.not_kept);
     Ok(report)
@@ -151,6 +154,7 @@ fn plan_report(
     };
     let compared = workspace.compare((&target, git), &mut limits, &own, watch)?;
     let Compared { shot, usual, differences, mut databases } = compared;
+    let passed = named::passed_over(workspace, &limits.paths, (&target.tree, &shot.captured.root))?;
     let attained = workspace.attain(as_if.instead_of(differences), &limits, (&shot, &target, strategy))?;
     let Attained { differences, lost, ties } = attained;
     let git = if strategy.has_git() {
@@ -168,7 +172,7 @@ fn plan_report(
     }
     let mut plan = workspace.plan(&differences, (&limits, databases), (&shot, until), ties)?;
     plan.not_kept.extend(lost);
-    let not_compared = workspace.not_compared((&target, strategy), &shot, (&limits, &plan))?;
+    let not_compared = workspace.not_compared((&target, strategy), &shot, (&limits, &plan), passed)?;
     let lacks_any = workspace.lacks_any(&target, &plan)?;
     if request.keep_theirs {
         plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));

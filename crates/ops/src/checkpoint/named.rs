@@ -1,0 +1,51 @@
+//! Paths that a caller names: none of them passes in silence for one that was looked at.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::diff::{Finder, State};
+use ic_events::Hash;
+use ic_store::path_from_bytes;
+
+use super::Workspace;
+
+/// Named paths of which neither tree has content, and why: both of them passed over what is there.
+///
+/// Errors: `path_not_found` for one that both trees saw to be absent and that does not stand in the working tree: it is mistyped.
+pub(super) fn passed_over(
+    workspace: &Workspace<'_>,
+    paths: &[Vec<u8>],
+    (before, after): (&Hash, &Hash),
+) -> Result<Vec<(Vec<u8>, String)>> {
+    let mut trees = [Finder::new(&workspace.objects, before)?, Finder::new(&workspace.objects, after)?];
+    let mut passed = Vec::new();
+    for path in paths.iter().filter(|path| !path.is_empty()) {
+        let mut reason = None;
+        let mut is_held = false;
+        for tree in &mut trees {
+            match tree.find(path)? {
+                Some(State::Passed(why)) => reason = Some(why.as_str()),
+                found => is_held |= found.is_some(),
+            }
+        }
+        if is_held {
+            continue;
+        }
+        // One that somebody made since the tree was looked at is there all the same.
+        let stands = || workspace.root.join(path_from_bytes(path)).symlink_metadata().is_ok();
+        match reason {
+            Some(reason) => passed.push((path.clone(), reason.to_owned())),
+            None if stands() => passed.push((path.clone(), "not captured".to_owned())),
+            None => return Err(unknown(path)),
+        }
+    }
+    Ok(passed)
+}
+
+fn unknown(path: &[u8]) -> Diagnosis {
+    let path = String::from_utf8_lossy(path).into_owned();
+    Diagnosis::new(
+        Code::PathNotFound,
+        format!("{path} is neither in the checkpoint nor in what it is compared with. Nothing was changed."),
+    )
+    .hint("paths are from the working directory; see what a checkpoint holds: ic checkpoint show ID --files")
+    .detail("path", path)
+}
