@@ -198,7 +198,7 @@ fn what_was_stashed_or_staged_is_gone_too() {
 }
 
 #[test]
-fn content_that_another_path_has_is_left_whole() {
+fn content_that_another_path_has_is_gone_there_too() {
     let cli = repository();
     for path in ["config/token", "kept/token"] {
         write(cli.root(), path, format!("{SECRET}\n"));
@@ -206,13 +206,135 @@ fn content_that_another_path_has_is_left_whole() {
     git(cli.root(), &["add", "."]);
     git(cli.root(), &["commit", "-qm", "token"]);
     let made = cli.ok(["checkpoint", "create"]);
-    git(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
-    forget(&cli);
     let purged = purge(&cli, "config/token");
     assert_eq!(purged["shared"][0]["path"], "kept/token", "{purged}");
+    let left = purged["left"].as_array().expect("what is left").iter();
+    let named: Vec<_> = left.filter_map(|left| left["command"].as_str()).collect();
+    for place in
+        ["ls -l -- config/token", "ls -l -- kept/token", "git ls-files -s -- config/token kept/token"]
+    {
+        assert!(named.contains(&place), "{place}: {purged}");
+    }
+    git(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
+    forget(&cli);
+    assert_eq!(holders(&cli), Vec::<String>::new());
+    for strategy in ["git-only", "full"] {
+        let call = ["checkpoint", "restore", &made, "--strategy", strategy, "--yes"];
+        assert_eq!(cli.refused(call), (Some(1), "git_unsupported".to_owned()), "{strategy}");
+    }
+    let call = ["checkpoint", "restore", &made, "--strategy", "files-only", "--json"];
+    let preview = cli.json([&call[..], &["--dry-run"]].concat());
+    let files = cli.run([&call[..], &["--yes"]].concat());
+    assert_eq!(files.code, Some(4), "{files:?}");
+    for report in [&preview, &files.json()] {
+        let named: Vec<_> =
+            report["skipped"].as_array().expect("a list").iter().map(|one| &one["path"]).collect();
+        assert_eq!(named, ["config/token", "kept/token"], "{report}");
+        let mut others = report["changes"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .chain(report["failed"].as_array().expect("a list"));
+        assert!(others.all(|one| !one["path"].to_string().contains("token")), "{report}");
+    }
+    for path in ["config/token", "kept/token"] {
+        assert!(!cli.root().join(path).exists(), "{path}");
+        let cat = cli.run(["checkpoint", "cat", &made, path]);
+        assert!(cat.code == Some(3) && cat.stderr.contains("was purged"), "{cat:?}");
+    }
+    // What has no content any more hides nothing of the rest.
+    for shape in ["--unified", "--stat"] {
+        let shown = cli.ok(["checkpoint", "diff", &made, shape]);
+        assert_eq!(shown.matches("its content was purged").count(), 2, "{shape}: {shown}");
+    }
+}
+
+#[test]
+fn empty_content_is_no_secret() {
+    let cli = repository();
+    for path in ["config/token", "package/__init__.py"] {
+        write(cli.root(), path, "");
+    }
+    git(cli.root(), &["add", "."]);
+    git(cli.root(), &["commit", "-qm", "empty"]);
+    let made = cli.ok(["checkpoint", "create"]);
+    write(cli.root(), "config/token", SECRET);
+    cli.ok(["checkpoint", "create"]);
+    std::fs::remove_dir_all(cli.root().join("config")).expect("remove it");
+    let purged = purge(&cli, "config/token");
+    assert_eq!(
+        (&purged["purged_objects"], &purged["shared"]),
+        (&1.into(), &serde_json::json!([])),
+        "{purged}"
+    );
+    assert_eq!(holders(&cli), Vec::<String>::new());
+    std::fs::remove_dir_all(cli.root().join("package")).expect("remove it");
+    cli.ok(["checkpoint", "restore", &made, "--yes"]);
+    assert!(cli.root().join("package/__init__.py").exists());
+}
+
+#[test]
+fn a_part_that_another_large_file_has_stays_readable_and_is_named() {
+    let cli = repository();
+    let common = "0123456789abcdef".repeat(2 << 16);
+    write(cli.root(), "config/token", format!("{common}{SECRET}\n"));
+    write(cli.root(), "other", format!("{common}another end\n"));
+    let made = cli.ok(["checkpoint", "create"]);
+    std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
+    let purged = purge(&cli, "config/token");
     assert_eq!(places(&purged), ["other_paths"], "{purged}");
-    cli.ok(["checkpoint", "restore", &made, "--strategy", "git-only", "--yes"]);
-    assert_eq!(git(cli.root(), &["show", "HEAD:kept/token"]), SECRET);
+    assert_eq!(purged["left"][0]["command"], "ic checkpoint purge other", "{purged}");
+    assert_eq!(holders(&cli), Vec::<String>::new());
+    std::fs::remove_file(cli.root().join("other")).expect("remove it");
+    cli.ok(["checkpoint", "restore", &made, "--path", "other", "--yes"]);
+    assert_eq!(
+        std::fs::read_to_string(cli.root().join("other")).expect("it is back"),
+        format!("{common}another end\n")
+    );
+    cli.ok(["checkpoint", "verify", "--read-data"]);
+}
+
+#[test]
+fn refs_of_ours_go_though_a_branch_reaches_the_content_too() {
+    let cli = repository();
+    let first = cli.ok(["checkpoint", "create"]);
+    write(cli.root(), "config/token", format!("{SECRET}\n"));
+    git(cli.root(), &["add", "."]);
+    git(cli.root(), &["commit", "-qm", "token"]);
+    write(cli.root(), "a", "two\n");
+    git(cli.root(), &["commit", "-qam", "on top"]);
+    let tip = git(cli.root(), &["rev-parse", "HEAD"]);
+    // What the restore moves away lies below our refs, and a branch of the user's reaches it, too.
+    cli.ok(["checkpoint", "restore", &first, "--yes", "--force"]);
+    git(cli.root(), &["branch", "leaky", &format!("{tip}~1")]);
+    git(cli.root(), &["update-ref", "refs/ic/rolled-back/another/kept", "HEAD"]);
+    let ours = git(cli.root(), &["for-each-ref", "--format=%(refname)", "refs/ic/"]);
+    let leads: Vec<&str> = ours.lines().filter(|name| !name.ends_with("another/kept")).collect();
+    assert!(!leads.is_empty(), "{ours}");
+    let purged = purge(&cli, "config/token");
+    assert_eq!(purged["removed_refs"], serde_json::json!(leads), "{purged}");
+    let rest = git(cli.root(), &["for-each-ref", "--format=%(refname)", "refs/ic/"]);
+    assert_eq!(rest, "refs/ic/rolled-back/another/kept", "what does not lead to it stays");
+    // Once the branch is cleaned, nothing of ours holds it.
+    git(cli.root(), &["branch", "-D", "leaky"]);
+    forget(&cli);
+    let all = piped(cli.root(), &["cat-file", "--batch", "--batch-all-objects"], b"");
+    assert!(!String::from_utf8_lossy(&all).contains(SECRET), "git still has it");
+}
+
+#[test]
+fn a_second_purge_says_that_nothing_was_left_and_a_directory_is_refused() {
+    let cli = repository();
+    write(cli.root(), "config/token", format!("{SECRET}\n"));
+    cli.ok(["checkpoint", "create"]);
+    let refused = cli.refused(["checkpoint", "purge", "config", "--yes"]);
+    assert_eq!(refused, (Some(3), "path_not_found".to_owned()));
+    assert_ne!(holders(&cli), Vec::<String>::new(), "nothing was purged");
+    let text = ["checkpoint", "purge", "config/token", "--yes", "--format", "text"];
+    let (first, second) = (cli.ok(text), cli.ok(text));
+    assert!(first.contains("is gone from the store"), "{first}");
+    assert!(second.contains("nothing was left to take out"), "{second}");
+    assert!(!second.contains("is gone from the store"), "{second}");
 }
 
 #[test]

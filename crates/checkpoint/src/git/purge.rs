@@ -32,8 +32,6 @@ pub struct Wanted<'a> {
     pub path: &'a [u8],
     /// What the path held in checkpoints.
     pub contents: &'a [Hash],
-    /// Contents that other paths hold too: they are left.
-    pub kept: &'a [Hash],
 }
 
 /// What is not to be kept of git's any more.
@@ -43,9 +41,13 @@ pub struct Gone {
     pub blobs: BTreeSet<String>,
     /// Packs, and what takes their places; `None`: nothing was left of it.
     pub packs: BTreeMap<Hash, Option<Pack>>,
-    /// Objects that the path had and that another path has too: they are left.
-    pub shared: BTreeSet<String>,
 }
+
+/// The names of the empty content, in SHA-1 and in SHA-256: it is no secret, and many paths have it.
+const EMPTY: [&str; 2] = [
+    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
+    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
+];
 
 /// Writes the packs anew that hold what is wanted, with `writer`; the old ones are still there.
 ///
@@ -80,11 +82,10 @@ pub fn find(wanted: &Wanted<'_>, objects: &Objects, writer: &Writer<'_>) -> Resu
         blobs.extend(left::in_history(wanted.root, wanted.path)?);
     }
     blobs.extend(room::blobs_of(&git, objects, wanted.contents)?);
-    let blobs = room::only_blobs(&git, blobs)?;
-    let elsewhere = room::elsewhere(&git, &commits, wanted.path, &blobs)?;
-    let kept = room::blobs_of(&git, objects, wanted.kept)?;
-    let (shared, blobs) = blobs.into_iter().partition(|oid| elsewhere.contains(oid) || kept.contains(oid));
-    let mut gone = Gone { blobs, packs: BTreeMap::new(), shared };
+    // Wherever a commit has the same bytes, they are the same secret: no other path keeps them.
+    let mut blobs = room::only_blobs(&git, blobs)?;
+    blobs.retain(|oid| !EMPTY.contains(&oid.as_str()));
+    let mut gone = Gone { blobs, packs: BTreeMap::new() };
     for (hash, objects_in) in packs {
         if objects_in.iter().any(|oid| gone.blobs.contains(oid)) {
             let left: Vec<&str> =
@@ -114,6 +115,13 @@ fn in_index(text: &[u8], path: &[u8]) -> BTreeSet<String> {
     let (lines, _) = index::parse(text);
     let at = lines.iter().filter(|line| line.path == path && !line.is_submodule());
     at.filter_map(|line| line.meta.split(' ').nth(1)).map(str::to_owned).collect()
+}
+
+/// The paths of an index that have one of these objects.
+fn paths_in_index(text: &[u8], blobs: &BTreeSet<String>) -> BTreeSet<Vec<u8>> {
+    let (lines, _) = index::parse(text);
+    let has = |line: &&index::Line<'_>| line.meta.split(' ').nth(1).is_some_and(|oid| blobs.contains(oid));
+    lines.iter().filter(has).map(|line| line.path.to_vec()).collect()
 }
 
 /// The name under which the store remembers that an object of git's was purged.

@@ -51,7 +51,7 @@ pub(crate) struct PurgeJson {
     purged_objects: u64,
     /// The checkpoints that held the path.
     checkpoints: Vec<String>,
-    /// Other paths with the same content: it was left.
+    /// Other paths with the same content, whole where they lie in another root: it is gone there, too.
     shared: Vec<PathJson>,
     /// Objects of git's that were taken out of what checkpoints keep.
     git_objects: Vec<String>,

@@ -1,15 +1,19 @@
 //! Taking the content of a path out of all that checkpoints keep, and naming what is out of reach.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
+use std::io::Read;
 use std::path::Path;
 
-use ic_base::{CheckpointId, Result, shell_word};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, shell_word};
+use ic_checkpoint::diff::{self, State};
 use ic_checkpoint::git::{self, GitState, Left};
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::record::{self, Checkpoint};
-use ic_checkpoint::{capture, diff, retention, scratch};
+use ic_checkpoint::{capture, scratch};
 use ic_events::{EventType, Hash, NewEvent};
+use ic_store::{path_bytes, path_from_bytes};
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use super::{Workspace, repair};
 
@@ -22,7 +26,7 @@ pub struct Purged {
     pub objects: u64,
     /// The checkpoints that held it.
     pub checkpoints: Vec<CheckpointId>,
-    /// Other paths with the same content: it was left where it is.
+    /// Other paths with the same content, from the root, or whole where they lie in another: it is gone there, too.
     pub shared: Vec<Vec<u8>>,
     /// Objects of git's that were taken out, by their names there.
     pub git_objects: Vec<String>,
@@ -37,45 +41,46 @@ pub struct Purged {
 /// What a path had in checkpoints.
 #[derive(Default)]
 struct Held {
+    /// Every content but the empty one, which is no secret and which many paths have.
     contents: HashSet<Hash>,
+    /// Pieces of large ones.
+    pieces: HashSet<Hash>,
+    /// Those of them that another content has, too.
+    needed: HashSet<Hash>,
     holders: Vec<CheckpointId>,
     /// Other paths that have one of the contents.
-    shared: BTreeMap<Vec<u8>, Hash>,
+    shared: BTreeSet<Vec<u8>>,
+    /// Other paths whose content shares a piece with one of them, and is another all the same.
+    partly: BTreeSet<Vec<u8>>,
 }
 
 /// Takes the content that a path ever had out of every checkpoint of this root, for good: a secret that leaked.
 ///
-/// The checkpoints stay; a restore leaves the path alone, and refuses a state of git's that would bring it back. Content that
-/// other paths have too is left, and they are named; so is every place where it still is. A purge that was killed is made
-/// again: what it did is not undone.
+/// The checkpoints stay; a restore leaves the path alone, and refuses a state of git's that would bring it back. Other paths that
+/// have the same content lose it too, and are named: a secret is one wherever it lies. So is every place named where it still is. A
+/// purge that was killed is made again: what it did is not undone.
 ///
-/// Errors: `git_failed` without the `git` program where packs of git's are kept.
+/// Errors: `path_not_found` for a directory; `git_failed` without the `git` program where packs of git's are kept; `corrupt` where a
+/// checkpoint cannot be read: nothing was purged then.
 pub fn purge(workspace: &Workspace<'_>, path: &Path) -> Result<Purged> {
     let path = super::read::path_in_root(workspace, path)?;
     let _lock = workspace.lock_store(false)?;
     let all = workspace.kernel.read(record::all_kept)?;
     let held = workspace.held(&all, &path)?;
-    let kept: HashSet<Hash> = held.shared.values().copied().collect();
-    let mut gone: HashSet<Hash> = HashSet::new();
-    for hash in held.contents.difference(&kept) {
-        retention::mark_one(&workspace.objects, hash, &mut gone)?;
-    }
+    let pieces = held.pieces.difference(&held.needed);
+    let gone: HashSet<Hash> = held.contents.iter().chain(pieces).copied().collect();
     let taken = workspace.rewrite_git(&all, &path, &held)?;
     // The names come first: whatever happens next, no restore of ours brings the content back.
     git::remember(&workspace.objects, &taken.blobs)?;
     let (objects, mut left) = workspace.clear(&gone)?;
     let refs = git::drop_refs(&workspace.root, &taken.blobs)?;
     left.extend(git::left(&workspace.root, &path, &taken.blobs)?);
-    left.extend(taken.shared.first().map(|oid| Left {
-        place: "other_paths",
-        message: "commits have the same content at another path, where it was left".to_owned(),
-        command: format!("git log --all --raw --find-object={oid}"),
-    }));
+    left.extend(workspace.left_elsewhere(&held));
     let purged = Purged {
         path,
         objects,
         checkpoints: held.holders,
-        shared: held.shared.into_keys().collect(),
+        shared: held.shared.into_iter().collect(),
         git_objects: taken.blobs.into_iter().collect(),
         packs: taken.packs.len(),
         refs,
@@ -89,26 +94,80 @@ impl Workspace<'_> {
     /// What the path had in the checkpoints of this root, and who else has that.
     fn held(&self, all: &[Checkpoint], path: &[u8]) -> Result<Held> {
         let mut held = Held::default();
+        let mut is_directory = false;
         for checkpoint in all.iter().filter(|checkpoint| checkpoint.root == self.root) {
-            if let Some(diff::State::File { hash, .. }) = diff::find(&self.objects, &checkpoint.tree, path)? {
-                held.contents.insert(hash);
-                held.holders.push(checkpoint.id.clone());
+            match diff::find(&self.objects, &checkpoint.tree, path)? {
+                Some(State::File { hash, size, .. }) => {
+                    held.contents.extend((size > 0).then_some(hash));
+                    held.holders.push(checkpoint.id.clone());
+                }
+                Some(State::Directory { .. }) => is_directory = true,
+                _ => {}
+            }
+        }
+        if (is_directory && held.holders.is_empty()) || path.is_empty() {
+            return Err(is_a_directory(path));
+        }
+        for hash in &held.contents {
+            if self.objects.has(hash)? {
+                held.pieces.extend(self.objects.pieces(hash)?);
             }
         }
         let mut trees = HashSet::new();
-        for checkpoint in all.iter().filter(|checkpoint| trees.insert(checkpoint.tree)) {
-            let is_here = checkpoint.root == self.root;
-            diff::diff(&self.objects, None, Some(&checkpoint.tree), &mut |difference| {
-                if let Some(diff::State::File { hash, .. }) = difference.after
-                    && held.contents.contains(&hash)
-                    && !(is_here && difference.path == path)
-                {
-                    held.shared.insert(difference.path, hash);
-                }
-                Ok(())
-            })?;
+        for checkpoint in all.iter().filter(|checkpoint| trees.insert((&checkpoint.root, checkpoint.tree))) {
+            self.find_others(checkpoint, path, &mut held)?;
         }
         Ok(held)
+    }
+
+    /// Adds the paths of a checkpoint that have one of the contents, or a piece of one: such a piece stays, for that file is another one.
+    fn find_others(&self, checkpoint: &Checkpoint, path: &[u8], held: &mut Held) -> Result<()> {
+        let is_here = checkpoint.root == self.root;
+        let named = |path: Vec<u8>| {
+            if is_here { path } else { [path_bytes(&checkpoint.root), b"/", &path].concat() }
+        };
+        let has_pieces = !held.pieces.is_empty();
+        diff::diff(&self.objects, None, Some(&checkpoint.tree), &mut |difference| {
+            let Some(State::File { hash, .. }) = difference.after else { return Ok(()) };
+            if held.contents.contains(&hash) {
+                if !(is_here && difference.path == path) {
+                    held.shared.insert(named(difference.path));
+                }
+            } else if has_pieces && self.objects.has(&hash)? {
+                let mut of_this = HashSet::from([hash]);
+                of_this.extend(self.objects.pieces(&hash)?);
+                let both: Vec<Hash> = of_this.intersection(&held.pieces).copied().collect();
+                if !both.is_empty() {
+                    held.needed.extend(both);
+                    held.partly.insert(named(difference.path));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Where checkpoints, or the tree, still have it under other names.
+    fn left_elsewhere(&self, held: &Held) -> Vec<Left> {
+        let shown = |path: &[u8]| shell_word(&String::from_utf8_lossy(path));
+        let stands = |path: &&Vec<u8>| {
+            let file = std::fs::File::open(self.root.join(path_from_bytes(path)));
+            // Whatever else stands there by now is none of it.
+            file.ok().and_then(hash_of).is_some_and(|hash| held.contents.contains(&hash))
+        };
+        let tree = held.shared.iter().filter(stands).map(|path| Left {
+            place: "work_tree",
+            message:
+                "another file of the working tree has the same content: the next checkpoint keeps it again"
+                    .to_owned(),
+            command: format!("ls -l -- {}", shown(path)),
+        });
+        let partly = held.partly.iter().map(|path| Left {
+            place: "other_paths",
+            message: "another file has a part of the same content, which was left; purge that one, too, if the secret is in it"
+                .to_owned(),
+            command: format!("ic checkpoint purge {}", shown(path)),
+        });
+        tree.chain(partly).collect()
     }
 
     /// Writes the packs of git's objects anew without what the path had, and lets the checkpoints name the new ones.
@@ -130,7 +189,6 @@ impl Workspace<'_> {
             packs: &packs,
             path,
             contents: &held.contents.iter().copied().collect::<Vec<_>>(),
-            kept: &held.shared.values().copied().collect::<Vec<_>>(),
         };
         let writer = self.objects.writer(self.kernel.context.now())?;
         let gone = git::find_purged(&wanted, &self.objects, &writer)?;
@@ -192,9 +250,35 @@ impl Workspace<'_> {
             "git_objects": purged.git_objects,
             "packs": purged.packs,
             "refs": purged.refs,
+            "shared": purged.shared.iter().map(|path| String::from_utf8_lossy(path)).collect::<Vec<_>>(),
             "left": places,
         });
         let event = NewEvent { payload: Some(payload), ..NewEvent::without_run(EventType::ContentPurged) };
         self.kernel.write(|tx, now| ic_events::append(tx, now, &event).map(|_| ()))
+    }
+}
+
+fn is_a_directory(path: &[u8]) -> Diagnosis {
+    let path = String::from_utf8_lossy(path).into_owned();
+    Diagnosis::new(
+        Code::PathNotFound,
+        format!(
+            "{} is a directory in checkpoints; a purge takes out one file. Nothing was purged.",
+            if path.is_empty() { "." } else { &path }
+        ),
+    )
+    .hint("name the files in it, one after the other: ic checkpoint show ID --files lists them")
+    .detail("path", path)
+}
+
+/// The hash of a file's content; `None` if it cannot be read.
+fn hash_of(mut file: std::fs::File) -> Option<Hash> {
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut buffer).ok()? {
+            0 => return Some(digest.finalize().into()),
+            count => digest.update(&buffer[..count]),
+        }
     }
 }

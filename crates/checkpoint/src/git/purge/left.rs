@@ -33,7 +33,10 @@ pub(super) fn in_history(root: &Path, path: &[u8]) -> Result<BTreeSet<String>> {
     Ok(listed.split(|b| *b == b'\n').filter_map(entry).collect())
 }
 
-/// Removes the refs of ours that reach one of these objects, which no other ref reaches, and names them.
+/// Removes the refs of ours that reach one of these objects, and names them.
+///
+/// They go though a branch reaches the same object: once that branch is cleaned, they would be what still holds it, and nobody would
+/// look there. What they kept reachable is in the packs of its safety checkpoint. Errors: `git_busy`, `git_failed`: none was removed.
 pub fn drop_refs(root: &Path, blobs: &BTreeSet<String>) -> Result<Vec<String>> {
     if blobs.is_empty() || ic_store::git_dirs(root).is_none() {
         return Ok(Vec::new());
@@ -49,25 +52,29 @@ pub fn drop_refs(root: &Path, blobs: &BTreeSet<String>) -> Result<Vec<String>> {
     }
     let tips: Vec<&str> = by_commit.keys().copied().collect();
     // Mostly none of them reaches it: all are asked at once before each by itself.
-    if !reaches(&git, &tips, blobs)? {
+    if tips.is_empty() || !reaches(&git, &tips, &[], blobs)? {
         return Ok(Vec::new());
     }
-    let mut dropped = Vec::new();
+    let (mut clean, mut dropped) = (Vec::new(), Vec::new());
     for (commit, names) in &by_commit {
-        if reaches(&git, &[*commit], blobs)? {
+        // What a clean one reaches is clean, and is not walked again: these refs share nearly all of their history.
+        if reaches(&git, &[*commit], &clean, blobs)? {
             dropped.extend(names.iter().map(|name| (*name).to_owned()));
+        } else {
+            clean.push(*commit);
         }
     }
-    let input: String = dropped.iter().map(|name| format!("delete {name}\n")).collect();
-    git.run_with(&["update-ref", "--stdin"], input.as_bytes())?;
+    let input: String = dropped.iter().map(|name| format!("delete {name}\0\0")).collect();
+    // One transaction, and of a symbolic ref only itself.
+    git.run_with(&["update-ref", "--no-deref", "--stdin", "-z"], input.as_bytes())?;
     Ok(dropped)
 }
 
-/// Whether one of these commits, and no ref but ours, reaches one of the objects.
-fn reaches(git: &Git<'_>, tips: &[&str], blobs: &BTreeSet<String>) -> Result<bool> {
-    let input: String = tips.iter().map(|tip| format!("{tip}\n")).collect();
-    let walk =
-        ["rev-list", "--objects", "--missing=print", "--stdin", "--not", "--exclude=refs/ic/*", "--all"];
+/// Whether one of `tips` reaches one of the objects; `clean` are known to reach none.
+fn reaches(git: &Git<'_>, tips: &[&str], clean: &[&str], blobs: &BTreeSet<String>) -> Result<bool> {
+    let tips = tips.iter().map(|tip| format!("{tip}\n"));
+    let input: String = tips.chain(clean.iter().map(|commit| format!("^{commit}\n"))).collect();
+    let walk = ["rev-list", "--objects", "--missing=print", "--stdin"];
     let listed = git.run_with(&walk, input.as_bytes())?;
     Ok(has_one(&listed, blobs))
 }
@@ -98,8 +105,12 @@ pub fn left(root: &Path, path: &[u8], blobs: &BTreeSet<String>) -> Result<Vec<Le
     let there = super::pack::existing(&git, &oids)?;
     let Some(first) = there.first() else { return Ok(left) };
     let indexed = git.run(&super::index::LIST)?;
-    if !super::in_index(&indexed, path).is_disjoint(blobs) {
-        add("index", "git's index has it".to_owned(), format!("git ls-files -s -- {quoted}"));
+    let staged = super::paths_in_index(&indexed, blobs);
+    if !staged.is_empty() {
+        let words: Vec<String> =
+            staged.iter().map(|path| ic_base::shell_word(&String::from_utf8_lossy(path))).collect();
+        let command = format!("git ls-files -s -- {}", words.join(" "));
+        add("index", "git's index has it".to_owned(), command);
     }
     let walk = |which: &[&str]| {
         let walk = [&["rev-list", "--objects", "--missing=print"], which].concat();

@@ -61,8 +61,8 @@ pub(crate) struct Delete {
 /// Take the content that a path ever had out of every checkpoint, for good: a secret that leaked.
 ///
 /// Packs of git's that checkpoints keep are written anew without it, refs below refs/ic/ that lead to it are removed, and no restore
-/// of git's state brings it back. The checkpoints stay. Content that other paths have too is left, and they are named. So is what a
-/// purge does not reach, with the command that shows it: the repository's own objects, refs and reflogs, its remotes, the file itself.
+/// of git's state brings it back. The checkpoints stay. Other paths with the same content lose it too, and are named. So is what a
+/// purge does not reach, with the command that shows it: the repository's own objects, refs and reflogs, its remotes, the files themselves.
 /// Backups and copies of the store are not known here. It cannot be undone; one that was killed is made again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -168,8 +168,10 @@ impl Purge {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         if !self.yes {
-            let text =
-                format!("The content of {} goes from every checkpoint, for good.\n", self.path.display());
+            let text = format!(
+                "The content of {} goes from every checkpoint, for good, and with it that of other paths with the same content.\n",
+                self.path.display()
+            );
             session.require_somebody("A purge cannot be undone", "give --yes")?;
             if !Session::ask(&text, "Purge?")? {
                 return Ok(Exit::No);

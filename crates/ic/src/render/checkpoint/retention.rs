@@ -31,6 +31,11 @@ pub(crate) fn purged(purged: &Purged) -> String {
     let held = counted(purged.checkpoints.len(), "checkpoint");
     let mut out = if purged.checkpoints.is_empty() && purged.packs == 0 && purged.refs.is_empty() {
         format!("No checkpoint holds {name}; nothing was taken out.\n")
+    } else if purged.objects == 0 && purged.packs == 0 {
+        // Objects that were purged keep their names in checkpoints, so who asks twice is told the same of those.
+        format!(
+            "{name} is in {held} by name alone: its content was gone before, and nothing was left to take out of the store.\n"
+        )
     } else {
         let objects = counted(count(purged.objects), "object");
         let packs = match purged.packs {
@@ -45,10 +50,7 @@ pub(crate) fn purged(purged: &Purged) -> String {
     }
     for path in &purged.shared {
         let path = path_text(&path_from_bytes(path));
-        out.push_str(&format!(
-            "  {}  {path} has the same content, which was left\n",
-            styled(style::WARN, "shared")
-        ));
+        out.push_str(&format!("  {}  {path} had the same content\n", styled(style::BAD, "gone too")));
     }
     for left in &purged.left {
         out.push_str(&format!(
