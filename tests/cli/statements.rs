@@ -103,6 +103,8 @@ const CALLS: &[&str] = &[
     "workflow show @ -C work",
     "workflow resume @ -C work --on-failure rollback --yes",
     "workflow resume @ -C work --on-failure stop",
+    "workflow checkpoints -C work",
+    "workflow rollback -C work --latest --dry-run",
     "workflow rollback -C work --dry-run",
     "workflow rollback -C work --yes",
     "rewind init --profile devs",

@@ -9,6 +9,7 @@ mod matrix;
 mod order;
 mod output;
 mod pivot;
+mod points;
 mod shell;
 mod statements;
 mod target;

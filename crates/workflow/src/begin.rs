@@ -13,13 +13,14 @@ use ic_phase::{Chain, Run, RunStatus};
 use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_store::Snapshot;
 
-use crate::definition::{Action, Definition, OnFailure, Strategy};
+use crate::definition::{Action, Definition, OnFailure};
 use crate::executor::Ended;
 use crate::flow::{Flow, Ui, workspace_here};
+use crate::may::{aimed, may_resume, may_roll_back, strategy_for};
 use crate::options::{Overrides, check, check_strategy, on_failure_of, options};
-use crate::report::{Report, Status, TakenBack};
+use crate::report::{Report, Status, StepReport, TakenBack};
 use crate::table::{self, State, StepRow, StepState, Workflow};
-use crate::take_back::{is_being_taken_back, refuse_to_overwrite, undo_plan};
+use crate::take_back::{is_being_taken_back, refuse_to_overwrite};
 
 /// What belongs to every call.
 #[derive(Clone, Copy)]
@@ -155,52 +156,6 @@ pub fn rollback(
     Place::take_back(&mut flow, ui)
 }
 
-fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result<()> {
-    if is_being_taken_back(run, workflow) {
-        return Ok(());
-    }
-    if workflow.state == State::Completed {
-        return Err(Diagnosis::new(Code::Conflict, "The workflow is completed: nothing is left to do.")
-            .hint(format!("to take it back: ic workflow rollback {}", run.id.short())));
-    }
-    if run.status == RunStatus::Completed {
-        // Its executor may have died when nothing was left but to say so.
-        let steps = table::steps(snapshot, &run.id, run.epoch)?;
-        let succeeded = steps.iter().filter(|row| row.state == StepState::Succeeded).count();
-        if succeeded == workflow.parsed()?.steps.len() {
-            return Ok(());
-        }
-    }
-    run.require_active()
-}
-
-pub(crate) fn may_roll_back(
-    snapshot: &Snapshot<'_>,
-    run: &Run,
-    workflow: &Workflow,
-    overrides: &Overrides,
-) -> Result<()> {
-    if is_being_taken_back(run, workflow) {
-        return Ok(());
-    }
-    if run.status != RunStatus::Completed {
-        run.require_active()?;
-    }
-    if table::steps(snapshot, &run.id, run.epoch)?.is_empty() {
-        return Err(Diagnosis::new(
-            Code::Conflict,
-            "The workflow has done nothing since it was last taken back.",
-        )
-        .hint(format!("see: ic workflow show {}", run.id.short())));
-    }
-    undo_plan(snapshot, run, workflow, strategy_for(workflow, overrides), overrides.force).map(|_| ())
-}
-
-pub(crate) fn strategy_for(workflow: &Workflow, overrides: &Overrides) -> Strategy {
-    let known = Strategy::parse(&workflow.options.strategy);
-    overrides.strategy.or(known).unwrap_or(Strategy::Full)
-}
-
 /// The run of a call that names none: the active one of this project; if none is active, that of the workflow that was started
 /// last in it. Errors: `ambiguous_run` if several are active, `run_not_found` if no workflow was ever started here.
 pub fn last(kernel: &Kernel) -> Result<RunId> {
@@ -228,10 +183,19 @@ pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
     kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;
         let workflow = table::get(snapshot, &run.id)?;
-        let epoch = table::last_epoch(snapshot, &run.id)?.unwrap_or(run.epoch);
-        let rows = table::steps(snapshot, &run.id, epoch)?;
+        let mut rows = table::steps(snapshot, &run.id, run.epoch)?;
+        let stand = !rows.is_empty();
+        if !stand {
+            // All of it was rolled back: what was tried is what there is to tell.
+            let epoch = table::last_epoch(snapshot, &run.id)?.unwrap_or(run.epoch);
+            rows = table::steps(snapshot, &run.id, epoch)?;
+        }
         let definition = workflow.parsed()?;
         let mut report = Report::of(&workflow, &definition, &rows);
+        let is_ahead = |step: &&StepReport| step.state == StepState::Pending;
+        if report.status == Status::RolledBack && stand {
+            report.ahead = report.steps.iter().find(is_ahead).map(|step| step.id.clone());
+        }
         if run.status == RunStatus::Cancelled {
             report.status = Status::Cancelled;
         }
@@ -261,7 +225,10 @@ impl<'k> Place<'k> {
         self.kernel.read(|snapshot| may(snapshot, &flow.run, &flow.workflow))?;
         let mut options = options(&flow.definition, overrides, Some(&flow.workflow.options));
         // A rollback that was forced is finished as it was begun.
-        options.force |= flow.is_rolling_back() && flow.workflow.options.force;
+        if flow.is_rolling_back() {
+            options.force |= flow.workflow.options.force;
+            options.to.clone_from(&flow.workflow.options.to);
+        }
         flow.saga.write(|tx, _| table::set_options(tx, &flow.run.id, &options))?;
         flow.workflow.options = options;
         Ok(flow)
@@ -280,6 +247,7 @@ impl<'k> Place<'k> {
             return Ok(());
         }
         let rows: Vec<&StepRow> = rows.iter().collect();
+        let workflow = aimed(&run, &workflow, overrides);
         let strategy = strategy_for(&workflow, overrides);
         refuse_to_overwrite(self.kernel, self.settings, &workflow, (&rows, false), strategy)
     }
@@ -345,7 +313,7 @@ impl<'k> Place<'k> {
     }
 
     fn take_back(flow: &mut Flow<'k>, ui: &mut dyn Ui) -> Result<Report> {
-        let strategy = Strategy::parse(&flow.workflow.options.strategy).unwrap_or(Strategy::Full);
+        let strategy = flow.workflow.options.restores();
         flow.take_back(strategy, flow.workflow.options.force, ui)
     }
 
@@ -363,6 +331,7 @@ impl<'k> Place<'k> {
                 restored: None,
                 rollback_id: None,
                 to_phase: flow.run.phase.clone(),
+                before_steps: Vec::new(),
                 error: Some(error.message().to_owned()),
             };
             Ok(flow.report(Status::Stopped, Some(taken)))

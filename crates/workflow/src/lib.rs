@@ -8,8 +8,10 @@ mod executor;
 mod flow;
 pub mod graph;
 mod job;
+mod may;
 mod options;
 mod others;
+mod point;
 mod preview;
 mod redact;
 mod report;
@@ -22,6 +24,7 @@ pub use begin::{is_rolling_back, last, plan, require_startable, resume, rollback
 pub use definition::Definition;
 pub use flow::Ui;
 pub use options::{Overrides, check};
+pub use point::{Point, point, points};
 pub use preview::{Preview, preview};
 pub use redact::redact;
 pub use report::{Report, Restored, Status, StepReport, TakenBack};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{CheckpointId, Code, Diagnosis, Result};
 
 use crate::definition::{Definition, OnFailure, Strategy};
 use crate::table::Options;
@@ -19,6 +19,8 @@ pub struct Overrides {
     pub jobs: Option<usize>,
     /// Whether what cannot be undone is passed over, and what others changed is put back too.
     pub force: bool,
+    /// The checkpoint that a rollback goes back to, one of [`crate::points`]; none: to before the first step.
+    pub to: Option<CheckpointId>,
     /// Set from elsewhere: children are ended, and nothing further begins.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -40,6 +42,7 @@ pub(crate) fn options(definition: &Definition, overrides: &Overrides, before: Op
         jobs: overrides.jobs.or(before.map(|before| before.jobs)).unwrap_or(1).max(1),
         force: overrides.force,
         strict: before.is_none_or(|before| before.strict),
+        to: overrides.to.as_ref().map(ToString::to_string),
     }
 }
 

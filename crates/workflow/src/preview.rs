@@ -7,11 +7,11 @@ use ic_ops::checkpoint::{self, Settings};
 use ic_ops::compensation::Saga;
 use ic_ops::rollback::Effects;
 
-use crate::begin::{may_roll_back, strategy_for};
 use crate::flow::workspace_here;
+use crate::may::{aimed, may_roll_back, strategy_for};
 use crate::options::{Overrides, check_strategy, options};
 use crate::table::{self, StepRow};
-use crate::take_back::{is_being_taken_back, look_at_tree, refuse_to_overwrite, undo_plan};
+use crate::take_back::{is_being_taken_back, look_at_tree, point_of, refuse_to_overwrite, undo_plan};
 
 /// What [`crate::rollback`] would do now.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct Preview {
     pub tree: Option<checkpoint::Report>,
     /// Where the run is then.
     pub to_phase: String,
+    /// The steps before which it is then; none: before the first one, or where it is.
+    pub before_steps: Vec<String>,
 }
 
 /// Says what [`crate::rollback`] would do now. Nothing is locked or changed.
@@ -40,15 +42,17 @@ pub fn preview(
     overrides: &Overrides,
 ) -> Result<Preview> {
     let force = overrides.force;
-    let (run, workflow, rows, plan, definition) = kernel.read(|snapshot| {
+    let (run, workflow, rows, plan, definition, point) = kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;
         let workflow = table::get(snapshot, &run.id)?;
         let definition = workflow.parsed()?;
         check_strategy(&definition, &options(&definition, overrides, Some(&workflow.options)))?;
         may_roll_back(snapshot, &run, &workflow, overrides)?;
+        let workflow = aimed(&run, &workflow, overrides);
+        let point = point_of(snapshot, &run, &workflow)?;
         let rows = table::steps(snapshot, &run.id, run.epoch)?;
         let plan = undo_plan(snapshot, &run, &workflow, strategy_for(&workflow, overrides), force)?;
-        Ok((run, workflow, rows, plan, definition))
+        Ok((run, workflow, rows, plan, definition, point))
     })?;
     workspace_here(kernel, settings, &run)?;
     Saga::require_takeable(kernel, &run.id)?;
@@ -59,7 +63,10 @@ pub fn preview(
     }
     let tree = look_at_tree(kernel, settings, &workflow, &rows, (strategy, force))?;
     let is_whole = strategy != Strategy::Partial || workflow.failed_step.is_none();
-    let first = definition.steps.first().map(|step| step.phase.clone()).filter(|_| is_whole);
+    let first = match &point {
+        Some(point) => Some(point.phase.clone()),
+        None => definition.steps.first().map(|step| step.phase.clone()).filter(|_| is_whole),
+    };
     Ok(Preview {
         run_id: run.id,
         workflow: workflow.name,
@@ -71,5 +78,6 @@ pub fn preview(
         },
         tree,
         to_phase: first.unwrap_or(run.phase),
+        before_steps: point.map(|point| point.steps).unwrap_or_default(),
     })
 }

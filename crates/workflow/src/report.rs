@@ -84,6 +84,8 @@ pub struct TakenBack {
     pub rollback_id: Option<RollbackId>,
     /// Where the run is then.
     pub to_phase: String,
+    /// The steps before which it is then; none: before the first one, or where it was.
+    pub before_steps: Vec<String>,
     /// Why it came no further.
     pub error: Option<String>,
 }
@@ -103,6 +105,8 @@ pub struct Report {
     pub failed_step: Option<String>,
     /// Why.
     pub error: Option<String>,
+    /// The step that it begins with when it is resumed after a rollback that left earlier ones standing.
+    pub ahead: Option<String>,
     /// How it was taken back, if it was.
     pub rollback: Option<TakenBack>,
 }
@@ -139,6 +143,7 @@ impl Report {
             steps: steps.collect(),
             failed_step: workflow.failed_step.clone(),
             error: workflow.error.clone(),
+            ahead: None,
             rollback: None,
         }
     }

@@ -8,7 +8,7 @@ use ic_saga::process::ProcessIdentity;
 use ic_store::{Row, Snapshot, Transaction, path_bytes};
 use serde::{Deserialize, Serialize};
 
-use crate::definition::Definition;
+use crate::definition::{Definition, Strategy};
 
 /// How far a workflow is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,24 @@ pub struct Options {
     /// and are resumed as they began.
     #[serde(default)]
     pub strict: bool,
+    /// The checkpoint that a rollback which was begun goes back to; none: to before the first step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+}
+
+impl Options {
+    /// The checkpoint that a rollback goes back to, if it does not go back to before the first step.
+    pub(crate) fn to(&self) -> Option<CheckpointId> {
+        self.to.clone().map(CheckpointId::from_ledger)
+    }
+
+    /// What a rollback restores. What names its point means all that came after, not the failed step alone.
+    pub(crate) fn restores(&self) -> Strategy {
+        match Strategy::parse(&self.strategy).unwrap_or(Strategy::Full) {
+            Strategy::Partial if self.to.is_some() => Strategy::Full,
+            strategy => strategy,
+        }
+    }
 }
 
 /// A workflow that was started.

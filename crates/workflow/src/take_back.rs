@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::flow::{Flow, Ui};
 use crate::others;
+use crate::point::{self, Point};
 use crate::report::{Report, Restored, Status, TakenBack};
 use crate::table::{self, State, StepRow, StepState, Workflow};
 
@@ -46,6 +47,7 @@ impl Flow<'_> {
             restored: None,
             rollback_id: None,
             to_phase: self.run.phase.clone(),
+            before_steps: Vec::new(),
             error: None,
         };
         if undoing.has_failed || !taken.left.is_empty() {
@@ -114,6 +116,10 @@ impl Flow<'_> {
     /// The end, in one transaction: the run is open again, at its first phase, and what it did is marked.
     fn settle_run(&mut self, strategy: Strategy, taken: &mut TakenBack) -> Result<()> {
         let id: RollbackId = self.kernel.context.new_id();
+        let point = self.kernel.read(|snapshot| point_of(snapshot, &self.run, &self.workflow))?;
+        if let Some(point) = point {
+            return self.settle_before(&id, point, taken);
+        }
         let is_whole = strategy != Strategy::Partial || self.workflow.failed_step.is_none();
         let first = self.definition.steps.first().map_or("", |step| step.phase.as_str());
         let reason = match (&self.workflow.failed_step, &self.workflow.error) {
@@ -136,6 +142,25 @@ impl Flow<'_> {
             taken.rollback_id = Some(id);
             first.clone_into(&mut taken.to_phase);
         }
+        Ok(())
+    }
+
+    /// As [`Flow::settle_run`], where earlier steps stand: the run is where it was when the point was taken, and only what it did since
+    /// is marked. No step counts as failed any more: it lies ahead again.
+    fn settle_before(&mut self, id: &RollbackId, point: Point, taken: &mut TakenBack) -> Result<()> {
+        let reason = format!("rolled back to before {}", point.steps.join(" and "));
+        self.saga.write(|tx, now| {
+            self.saga.reopen_in(tx, now)?;
+            table::set_state(tx, now, &self.run.id, State::RolledBack, None)?;
+            let run = ic_phase::run::get(tx, &self.run.id)?;
+            let cut = point.cut(&run);
+            rollback::take_back_after(tx, now, id, run, (&point.phase, cut.seq), Some(&reason))?;
+            let undone = rows::taken_back(tx, &cut)?;
+            rows::mark(tx, &undone, id)
+        })?;
+        taken.rollback_id = Some(id.clone());
+        taken.to_phase = point.phase;
+        taken.before_steps = point.steps;
         Ok(())
     }
 
@@ -228,7 +253,7 @@ pub(crate) fn refuse_to_overwrite(
     .detail("conflicts", conflicts.iter().map(named).collect::<Vec<_>>()))
 }
 
-/// The checkpoint before the first step; with [`Strategy::Partial`], before the one that failed.
+/// The checkpoint that a rollback names; else that before the first step; with [`Strategy::Partial`], before the one that failed.
 ///
 /// The ledger's order decides which was first: a resumed executor knows only the steps that it began itself in the order in
 /// which it began them, and a file may list its steps in any order.
@@ -238,6 +263,9 @@ pub(crate) fn target(
     rows: &[&StepRow],
     strategy: Strategy,
 ) -> Result<Option<CheckpointId>> {
+    if let Some(to) = workflow.options.to() {
+        return Ok(Some(to));
+    }
     let failed = workflow.failed_step.as_deref().filter(|_| strategy == Strategy::Partial);
     let meant = rows.iter().filter(|row| failed.is_none_or(|step| row.step == step));
     let mut first: Option<record::Checkpoint> = None;
@@ -281,6 +309,14 @@ pub(crate) fn is_being_taken_back(run: &Run, workflow: &Workflow) -> bool {
     run.status == RunStatus::RollingBack || workflow.state == State::RollingBack
 }
 
+/// The point that a rollback names; none where it names none, or the first: then all of the workflow is meant.
+///
+/// Errors: those of [`point::before`].
+pub(crate) fn point_of(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result<Option<Point>> {
+    let Some(to) = workflow.options.to() else { return Ok(None) };
+    Ok(Some(point::before(snapshot, run, workflow, &to)?).filter(|point| !point.is_first))
+}
+
 /// What is undone to take a workflow back.
 ///
 /// Errors: `conflict` when something that cannot be undone came after what would be, unless `force`.
@@ -291,9 +327,12 @@ pub(crate) fn undo_plan(
     strategy: Strategy,
     force: bool,
 ) -> Result<UndoPlan> {
-    let scope = match (&workflow.failed_step, strategy) {
-        (Some(step), Strategy::Partial) => dependents(snapshot, run, step)?,
-        _ => Scope::All,
+    let scope = match (point_of(snapshot, run, workflow)?, &workflow.failed_step, strategy) {
+        (Some(point), ..) => Scope::After(point.cut(run)),
+        (None, Some(step), Strategy::Partial) if workflow.options.to.is_none() => {
+            dependents(snapshot, run, step)?
+        }
+        (None, ..) => Scope::All,
     };
     let plan = compensation::plan(snapshot, run, &scope, force)?;
     match &plan.pivot {

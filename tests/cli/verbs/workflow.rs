@@ -107,6 +107,7 @@ fn resume() {
 fn rollback_dry_run() {
     Page::of("ic workflow rollback --dry-run", completed)
         .does("workflow rollback --dry-run")
+        .does("workflow rollback --latest --dry-run")
         .refuses("workflow rollback 7f3a9c21 --dry-run", 3, "run_not_found")
         .then(|project| project.ok("workflow rollback --yes").clear())
         .refuses("workflow rollback --dry-run", 1, "conflict")
@@ -117,9 +118,23 @@ fn rollback_dry_run() {
 fn rollback() {
     Page::of("ic workflow rollback", completed)
         .refuses("workflow rollback", 3, "confirmation_required")
+        .refuses("workflow rollback --id 7f3a9c21 --yes", 3, "checkpoint_not_found")
+        .refuses("workflow rollback --latest --strategy partial --yes", 3, "invalid_value")
+        .does("workflow rollback --latest --yes")
         .does("workflow rollback --yes")
         .refuses("workflow rollback --yes", 1, "conflict")
         .refuses("workflow rollback 7f3a9c21 --yes", 3, "run_not_found")
+        .ends();
+}
+
+#[test]
+fn checkpoints() {
+    Page::of("ic workflow checkpoints", completed)
+        .does("workflow checkpoints")
+        .does("workflow checkpoints --workflow release")
+        .refuses("workflow checkpoints 7f3a9c21", 3, "run_not_found")
+        .then(|project| drop(project.ok("run create --goal Port --phases a,b --scope-id other")))
+        .refuses("workflow checkpoints scope:other", 1, "conflict")
         .ends();
 }
 

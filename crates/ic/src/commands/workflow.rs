@@ -1,6 +1,8 @@
 //! `ic workflow ...`
 
+mod checkpoints;
 mod execute;
+mod rollback;
 mod show;
 mod validate;
 mod watch;
@@ -17,9 +19,10 @@ use crate::session::Session;
 pub(crate) enum Verb {
     Run(execute::Start),
     Resume(execute::Resume),
-    Rollback(execute::Rollback),
+    Rollback(rollback::Rollback),
     Validate(validate::Validate),
     Show(show::Show),
+    Checkpoints(checkpoints::Checkpoints),
 }
 
 impl Verb {
@@ -30,6 +33,7 @@ impl Verb {
             Self::Rollback(verb) => verb.run(session),
             Self::Validate(verb) => verb.run(session),
             Self::Show(verb) => verb.run(session),
+            Self::Checkpoints(verb) => verb.run(session),
         }
     }
 }

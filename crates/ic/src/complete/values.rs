@@ -57,9 +57,11 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
         (_, "dispatch") | (["dispatch", _], "id") => Kind::Dispatch,
         (["dispatch", "list"], "status") => Kind::DispatchStatus,
         (["checkpoint", "restore"], "name") => Kind::CheckpointName,
-        (["checkpoint", "diff"], "from" | "to") | (["checkpoint", _], "id") => Kind::Checkpoint,
+        (["checkpoint", "diff"], "from" | "to") | (["checkpoint", _] | ["workflow", "rollback"], "id") => {
+            Kind::Checkpoint
+        }
         (["checkpoint", _], "conversation") => Kind::Conversation,
-        (["checkpoint", _], "workflow") => Kind::Workflow,
+        (["checkpoint", _] | ["workflow", "checkpoints"], "workflow") => Kind::Workflow,
         (["rollback", _], "id") => Kind::Rollback,
         (["rewind", _], "id") => Kind::Rewind,
         (["run", "agent", _], "agent") => Kind::Agent,

@@ -68,6 +68,8 @@ struct TakenBackJson {
     restored: Option<RestoredJson>,
     rollback_id: Option<String>,
     to_phase: String,
+    /// The steps before which the workflow is then, and that resuming begins with; empty: before the first one, or where it was.
+    before_steps: Vec<String>,
     error: Option<String>,
 }
 
@@ -107,6 +109,8 @@ pub(crate) struct WorkflowRollbackPlanJson {
     files: Option<RestoreJson>,
     /// Where the run is then.
     to_phase: String,
+    /// The steps before which the workflow is then, and that resuming begins with; empty: before the first one, or where it is.
+    before_steps: Vec<String>,
 }
 
 impl From<&Preview> for WorkflowRollbackPlanJson {
@@ -119,6 +123,7 @@ impl From<&Preview> for WorkflowRollbackPlanJson {
             compensations: preview.effects.compensations.iter().map(UndoneStepJson::from).collect(),
             files: preview.tree.as_ref().map(RestoreJson::from),
             to_phase: preview.to_phase.clone(),
+            before_steps: preview.before_steps.clone(),
         }
     }
 }
@@ -181,6 +186,7 @@ impl From<&TakenBack> for TakenBackJson {
             }),
             rollback_id: taken.rollback_id.as_ref().map(ToString::to_string),
             to_phase: taken.to_phase.clone(),
+            before_steps: taken.before_steps.clone(),
             error: taken.error.clone(),
         }
     }

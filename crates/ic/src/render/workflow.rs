@@ -5,7 +5,7 @@ use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_workflow::definition::Run;
 use ic_workflow::graph::Plan;
 use ic_workflow::table::StepState;
-use ic_workflow::{Definition, Preview, Report, Status, StepReport, TakenBack};
+use ic_workflow::{Definition, Point, Preview, Report, Status, StepReport, TakenBack};
 
 use super::rollback;
 use super::{Cell, Table, compensation, counted, path_text, plain, shell_word, style, styled};
@@ -46,11 +46,11 @@ pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> Stri
 /// What taking a workflow back would do.
 pub(crate) fn rollback_plan(preview: &Preview) -> String {
     let mut out = format!(
-        "{} {} of run {}: it would be at {} again\n",
+        "{} {} of run {}: it would be at {}\n",
         styled(style::WARN, "would roll back"),
         styled(style::STRONG, &plain(&preview.workflow)),
         preview.run_id.short(),
-        plain(&preview.to_phase)
+        plain(&again_at(&preview.to_phase, &preview.before_steps))
     );
     out.push_str(&rollback::effects(&preview.effects, true));
     match &preview.tree {
@@ -175,8 +175,11 @@ fn verdict(report: &Report) -> String {
             format!("{} {name} is completed (run {run}).", styled(style::GOOD, "Done."))
         }
         Status::RolledBack => {
-            let phase = report.rollback.as_ref().map_or("its first phase", |taken| taken.to_phase.as_str());
-            format!("{} The run {run} is at {} again.", styled(style::GOOD, "Rolled back."), plain(phase))
+            let at = match &report.rollback {
+                Some(taken) => again_at(&taken.to_phase, &taken.before_steps),
+                None => standing(report),
+            };
+            format!("{} The run {run} is at {}.", styled(style::GOOD, "Rolled back."), plain(&at))
         }
         Status::RollingBack => {
             let unfinished = styled(style::BAD, "The rollback is not finished.");
@@ -193,6 +196,40 @@ fn verdict(report: &Report) -> String {
         Status::Running => format!("The run {run} goes on, or was interrupted."),
         Status::Cancelled => format!("{} Its run {run} goes on no more.", styled(style::WARN, "Cancelled.")),
     }
+}
+
+/// `built again, before the step test`.
+fn again_at(phase: &str, before: &[String]) -> String {
+    match before {
+        [] => format!("{phase} again"),
+        [step] => format!("{phase} again, before the step {step}"),
+        steps => format!("{phase} again, before the steps {}", steps.join(" and ")),
+    }
+}
+
+/// Where a workflow stands that was rolled back earlier.
+fn standing(report: &Report) -> String {
+    let ahead = report.steps.iter().find(|step| Some(&step.id) == report.ahead.as_ref());
+    ahead.map_or_else(
+        || "its first phase again".to_owned(),
+        |step| again_at(&step.phase, std::slice::from_ref(&step.id)),
+    )
+}
+
+/// The points that a workflow can be rolled back to, numbered.
+pub(crate) fn points(points: &[Point]) -> String {
+    let mut table = Table::new(&["", "BEFORE", "PHASE", "CHECKPOINT", "TAKEN"]);
+    for (at, point) in points.iter().enumerate() {
+        let all = if point.is_first { " (all of it)" } else { "" };
+        table.row(vec![
+            format!("{}", at + 1).as_str().into(),
+            Cell::new(style::STRONG, &format!("{}{all}", point.steps.join(" and "))),
+            point.phase.as_str().into(),
+            point.checkpoint.id.short().into(),
+            Cell::new(style::DIM, &point.checkpoint.created_at.to_string()),
+        ]);
+    }
+    table.render("No points.")
 }
 
 /// `build failed`.

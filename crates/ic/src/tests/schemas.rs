@@ -98,6 +98,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic workflow resume", "workflow"),
     ("ic workflow rollback", "workflow"),
     ("ic workflow rollback --dry-run", "workflow-rollback-plan"),
+    ("ic workflow checkpoints", "checkpoint-list"),
     ("ic workflow validate", "workflow-plan"),
     ("ic workflow show", "workflow"),
 ];

@@ -1,6 +1,6 @@
 //! What a rollback will do, named before it is done.
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Code, Diagnosis, Result, Seq};
 use ic_dispatch::{Dispatch, cancel};
 use ic_events::Cut;
 use ic_phase::skip::{self, Skip};
@@ -50,6 +50,25 @@ pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: b
         .hint("run `ic events verify`")
     })?;
     let cut = Cut { run_id: run.id.clone(), seq, phases };
+    of_cut(snapshot, run, cut, (to_phase, include_target))
+}
+
+/// Plans the rollback of `run` to the event `seq`, at which it was in `to_phase`: what it did in that phase before, stays.
+///
+/// Errors: those of [`make`].
+pub(super) fn make_after(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, seq: Seq) -> Result<Plan> {
+    let mut phases = machine::check_rollback(&run, to_phase, true)?;
+    phases.retain(|phase| phase != to_phase);
+    let cut = Cut { run_id: run.id.clone(), seq, phases };
+    of_cut(snapshot, run, cut, (to_phase, false))
+}
+
+fn of_cut(
+    snapshot: &Snapshot<'_>,
+    run: Run,
+    cut: Cut,
+    (to_phase, include_target): (&str, bool),
+) -> Result<Plan> {
     let dispatches = cancel::taken_back(snapshot, &cut)?;
     let agents = agent::taken_back(snapshot, &cut, &dispatches.iter().map(|d| &d.id).collect())?;
     let (marked_dispatches, cancelled_dispatches) =

@@ -1,4 +1,4 @@
-//! `ic workflow run`, `resume` and `rollback`
+//! `ic workflow run` and `resume`
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use ic_workflow::{Definition, Overrides, Report, Status, Ui};
 
 use super::watch::Watch;
 use crate::exit::Exit;
-use crate::json::{WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson};
-use crate::render::{self, shell_word};
+use crate::json::{WorkflowJson, WorkflowPlanJson};
+use crate::render;
 use crate::session::Session;
 use crate::signals;
 
@@ -64,35 +64,6 @@ pub(crate) struct Resume {
     yes: bool,
 }
 
-/// Take a whole workflow back, a successful one too.
-///
-/// What its steps did is undone, the last first; then files and git are put back as before the first step. The run is at its
-/// first phase again, and can be resumed from there.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  ic workflow rollback --dry-run                            # the active one, else the last one: what would be undone
-  ic workflow rollback 3f9a12c4 --yes
-  ic workflow rollback 3f9a12c4 --strategy files-only --yes
-
-Exit 0 rolled back, 4 when something is left: it is named, and ic workflow resume RUN goes on. Refused with `conflict` when a
-step that cannot be undone (a pivot) stands in the way, unless by --force.")]
-pub(crate) struct Rollback {
-    /// The run [default: the active run of this project; if none is active, the workflow that was started last]
-    run: Option<String>,
-    /// What is restored [default: as the workflow was started]
-    #[arg(long, value_enum, value_name = "S")]
-    strategy: Option<StrategyFlag>,
-    /// Undo what was done before a pivot too, and overwrite what somebody else changed
-    #[arg(long)]
-    force: bool,
-    /// Say what would be undone and put back, and change nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
-}
-
 #[derive(Debug, Args)]
 struct Choices {
     /// What a failed step leads to; then nobody is asked [default: the file's, else the configuration's]
@@ -117,7 +88,7 @@ enum OnFailureFlag {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum StrategyFlag {
+pub(super) enum StrategyFlag {
     /// Files and git's state, as before the first step
     Full,
     /// Only the failed step: its effects, and the tree as before it
@@ -156,6 +127,7 @@ impl Choices {
             strategy: self.strategy.map(Strategy::from),
             jobs: self.jobs.map(usize::from),
             force: false,
+            to: None,
             interrupted,
         }
     }
@@ -217,42 +189,8 @@ fn has_failed(report: &Report) -> bool {
     report.steps.iter().any(|step| is_bad(step.state))
 }
 
-impl Rollback {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let kernel = session.kernel()?;
-        let run = match &self.run {
-            Some(run) => run.clone(),
-            None => ic_workflow::last(&kernel)?.to_string(),
-        };
-        let overrides = Overrides {
-            strategy: self.strategy.map(Strategy::from),
-            force: self.force,
-            interrupted: signals::interrupted()?,
-            ..Overrides::default()
-        };
-        let preview = || {
-            let settings = session.checkpoint_settings(&kernel)?;
-            ic_workflow::preview(&kernel, &settings, &run, &overrides)
-        };
-        if self.dry_run {
-            let preview = preview()?;
-            let record = WorkflowRollbackPlanJson::from(&preview);
-            session
-                .output
-                .record(&record, || render::workflow::rollback_plan(&preview) + &render::to_do_it())?;
-            return Ok(Exit::Done);
-        }
-        let text = || preview().map(|preview| render::workflow::rollback_plan(&preview));
-        let look = format!("ic workflow rollback {} --dry-run", shell_word(&run));
-        if !self.yes && !is_confirmed(session, text, &look, "Roll all of it back?")? {
-            return Ok(Exit::No);
-        }
-        go(session, &kernel, &run, &overrides, ic_workflow::rollback, Exit::Done)
-    }
-}
-
 /// Shows `text` and asks. `look`: the command that only looks. Errors: `confirmation_required` where nobody can be asked.
-fn is_confirmed(
+pub(super) fn is_confirmed(
     session: &Session,
     text: impl FnOnce() -> Result<String>,
     look: &str,
@@ -274,7 +212,7 @@ type Deed = fn(
     &mut dyn Ui,
 ) -> Result<Report>;
 
-fn go(
+pub(super) fn go(
     session: &mut Session,
     kernel: &Kernel,
     run: &str,

@@ -1,0 +1,69 @@
+//! `ic workflow checkpoints`
+
+use std::ops::ControlFlow;
+
+use clap::Args;
+use ic_base::Result;
+use ic_checkpoint::record::Filter;
+use ic_ops::checkpoint::{self, Workspace};
+
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::json::CheckpointJson;
+use crate::render;
+use crate::session::Session;
+
+/// List the checkpoints of a workflow's run, oldest first: before each step, and around its end.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic workflow checkpoints                                   # of the active run, else of the workflow that was started last
+  ic workflow checkpoints 3f9a12c4 --json | jq -r '[.id, .step_name] | @tsv'
+  ic workflow checkpoints --workflow feature-dev            # of all its runs here
+
+Those with a `step_name` are what ic workflow rollback --id takes. To look into one, restore it alone, make or prune some:
+ic checkpoint.")]
+pub(crate) struct Checkpoints {
+    /// The run [default: the active run of this project; if none is active, the workflow that was started last]
+    #[arg(conflicts_with = "workflow")]
+    run: Option<String>,
+    /// Those of all runs of this workflow, by its name
+    #[arg(long, value_name = "NAME")]
+    workflow: Option<String>,
+    /// Those whose content was removed, too
+    #[arg(long)]
+    pruned: bool,
+}
+
+impl Checkpoints {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        input::optional_label("--workflow", self.workflow.as_deref())?;
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let workspace = Workspace::here(&kernel, &settings)?;
+        let run = match (&self.workflow, &self.run) {
+            (Some(_), _) => None,
+            (None, Some(run)) => Some(ic_workflow::show(&kernel, run)?.run_id),
+            (None, None) => Some(ic_workflow::show(&kernel, ic_workflow::last(&kernel)?.as_str())?.run_id),
+        };
+        let filter = Filter {
+            // A run's checkpoints may lie in another tree than the caller's.
+            root: if run.is_some() { None } else { Some(&workspace.root) },
+            run_id: run.as_ref(),
+            workflow: self.workflow.as_deref(),
+            pruned: self.pruned,
+            ..Filter::default()
+        };
+        let mut rows = render::checkpoint::Rows::default();
+        let mut list = session.output.begin_list();
+        checkpoint::list(&workspace, filter, |shown| {
+            let record = CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref());
+            let is_wanted = list.push(&record, || {
+                rows.add(&shown.checkpoint, shown.manifest.as_ref());
+                String::new()
+            })?;
+            Ok::<ControlFlow<()>, _>(is_wanted)
+        })?;
+        list.end_with(|| rows.render())?;
+        Ok(Exit::Done)
+    }
+}

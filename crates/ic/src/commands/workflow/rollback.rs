@@ -1,0 +1,148 @@
+//! `ic workflow rollback`
+
+use clap::Args;
+use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_ops::Kernel;
+use ic_workflow::definition::Strategy;
+use ic_workflow::{Overrides, Point};
+
+use super::execute::{StrategyFlag, go, is_confirmed};
+use crate::exit::Exit;
+use crate::json::WorkflowRollbackPlanJson;
+use crate::render::{self, shell_word};
+use crate::session::Session;
+use crate::signals;
+
+/// Roll a whole workflow back, or to before one of its steps; a successful one too.
+///
+/// What its steps did is undone, the last first; then files and git are restored as they were before the first step. The run is at
+/// its first phase again, and can be resumed from there. With --id or --latest, only the steps that began after that checkpoint are
+/// undone; earlier ones stand, and are not run again by a resume.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic workflow rollback --dry-run                            # the active one, else the last one: what would be undone
+  ic workflow rollback 3f9a12c4 --yes
+  ic workflow rollback 3f9a12c4 --latest --yes              # only the step that began last
+  ic workflow rollback 3f9a12c4 --id 71c0aa9e --yes         # one of: ic workflow checkpoints 3f9a12c4
+  ic workflow rollback 3f9a12c4 --strategy files-only --yes
+
+On a terminal, where there are several points to go back to, it asks which. Exit 0 rolled back, 4 when something is left: it is
+named, and ic workflow resume RUN goes on. Refused with `conflict` when a step that cannot be undone (a pivot) stands in the way,
+unless by --force; with `invalid_value` for a checkpoint from which no step of it began.")]
+pub(crate) struct Rollback {
+    /// The run [default: the active run of this project; if none is active, the workflow that was started last]
+    run: Option<String>,
+    /// Only the step that began last, and what began from the same checkpoint
+    #[arg(long, conflicts_with = "id")]
+    latest: bool,
+    /// Only what began after this checkpoint, from before one of its steps
+    #[arg(long, value_name = "CHECKPOINT")]
+    id: Option<String>,
+    /// What is restored [default: as the workflow was started]
+    #[arg(long, value_enum, value_name = "S")]
+    strategy: Option<StrategyFlag>,
+    /// Undo what was done before a pivot too, and overwrite what somebody else changed
+    #[arg(long)]
+    force: bool,
+    /// Say what would be undone and restored, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Where a rollback goes back to.
+enum Aim {
+    /// To before the first step.
+    Whole,
+    To(CheckpointId),
+    /// Nobody chose.
+    Nowhere,
+}
+
+impl Rollback {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let run = match &self.run {
+            Some(run) => run.clone(),
+            None => ic_workflow::last(&kernel)?.to_string(),
+        };
+        self.require_fitting_strategy()?;
+        let to = match self.aim(session, &kernel, &run)? {
+            Aim::Whole => None,
+            Aim::To(checkpoint) => Some(checkpoint),
+            Aim::Nowhere => return Ok(Exit::No),
+        };
+        let overrides = Overrides {
+            strategy: self.strategy.map(Strategy::from),
+            force: self.force,
+            to,
+            interrupted: signals::interrupted()?,
+            ..Overrides::default()
+        };
+        let preview = || {
+            let settings = session.checkpoint_settings(&kernel)?;
+            ic_workflow::preview(&kernel, &settings, &run, &overrides)
+        };
+        if self.dry_run {
+            let preview = preview()?;
+            let record = WorkflowRollbackPlanJson::from(&preview);
+            session
+                .output
+                .record(&record, || render::workflow::rollback_plan(&preview) + &render::to_do_it())?;
+            return Ok(Exit::Done);
+        }
+        let text = || preview().map(|preview| render::workflow::rollback_plan(&preview));
+        let look = format!("ic workflow rollback {} --dry-run", shell_word(&run));
+        let question = if overrides.to.is_some() { "Roll it back?" } else { "Roll all of it back?" };
+        if !self.yes && !is_confirmed(session, text, &look, question)? {
+            return Ok(Exit::No);
+        }
+        go(session, &kernel, &run, &overrides, ic_workflow::rollback, Exit::Done)
+    }
+
+    /// Errors: `invalid_value` for `partial` with a point: it names its own, the step that failed.
+    fn require_fitting_strategy(&self) -> Result<()> {
+        if !(self.latest || self.id.is_some()) || !matches!(self.strategy, Some(StrategyFlag::Partial)) {
+            return Ok(());
+        }
+        Err(Diagnosis::new(
+            Code::InvalidValue,
+            "--strategy partial restores the failed step alone; --id and --latest name another point.",
+        )
+        .hint("leave out one of them"))
+    }
+
+    /// What was said, else what a person chooses. Where nobody can choose, or need not, all of it is meant.
+    fn aim(&self, session: &Session, kernel: &Kernel, run: &str) -> Result<Aim> {
+        if let Some(id) = &self.id {
+            return ic_workflow::point(kernel, run, id).map(|point| Aim::To(point.checkpoint.id));
+        }
+        if self.latest {
+            return latest(&ic_workflow::points(kernel, run)?).map(Aim::To);
+        }
+        let is_partial = matches!(self.strategy, Some(StrategyFlag::Partial));
+        let is_said = self.dry_run || self.yes || is_partial;
+        // A rollback that was begun goes on to where it went: there is nothing to choose.
+        if is_said || !session.can_ask() || ic_workflow::is_rolling_back(kernel, run)? {
+            return Ok(Aim::Whole);
+        }
+        let points = ic_workflow::points(kernel, run)?;
+        if points.len() < 2 {
+            return Ok(Aim::Whole);
+        }
+        let question = "Roll back to before which? [number]";
+        let number = Session::choose(&render::workflow::points(&points), question)?;
+        let chosen = number.and_then(|n| points.get(n.checked_sub(1)?));
+        Ok(chosen.map_or(Aim::Nowhere, |point| Aim::To(point.checkpoint.id.clone())))
+    }
+}
+
+/// Errors: `no_checkpoint` if no step that stands has one.
+fn latest(points: &[Point]) -> Result<CheckpointId> {
+    points.first().map(|point| point.checkpoint.id.clone()).ok_or_else(|| {
+        Diagnosis::new(Code::NoCheckpoint, "No checkpoint from before a step of this workflow is kept.")
+            .hint("to roll all of it back, leave out --latest")
+    })
+}

@@ -1,0 +1,76 @@
+//! Whether a workflow may be resumed or rolled back, and what a rollback of it is aimed at.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_phase::{Run, RunStatus};
+use ic_store::Snapshot;
+
+use crate::definition::Strategy;
+use crate::options::Overrides;
+use crate::table::{self, State, StepState, Workflow};
+use crate::take_back::{is_being_taken_back, undo_plan};
+
+pub(crate) fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result<()> {
+    if is_being_taken_back(run, workflow) {
+        return Ok(());
+    }
+    if workflow.state == State::Completed {
+        return Err(Diagnosis::new(Code::Conflict, "The workflow is completed: nothing is left to do.")
+            .hint(format!("to take it back: ic workflow rollback {}", run.id.short())));
+    }
+    if run.status == RunStatus::Completed {
+        // Its executor may have died when nothing was left but to say so.
+        let steps = table::steps(snapshot, &run.id, run.epoch)?;
+        let succeeded = steps.iter().filter(|row| row.state == StepState::Succeeded).count();
+        if succeeded == workflow.parsed()?.steps.len() {
+            return Ok(());
+        }
+    }
+    run.require_active()
+}
+
+pub(crate) fn may_roll_back(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    workflow: &Workflow,
+    overrides: &Overrides,
+) -> Result<()> {
+    if is_being_taken_back(run, workflow) {
+        return require_same_point(run, workflow, overrides);
+    }
+    if run.status != RunStatus::Completed {
+        run.require_active()?;
+    }
+    if table::steps(snapshot, &run.id, run.epoch)?.is_empty() {
+        return Err(Diagnosis::new(
+            Code::Conflict,
+            "The workflow has done nothing since it was last taken back.",
+        )
+        .hint(format!("see: ic workflow show {}", run.id.short())));
+    }
+    let workflow = aimed(run, workflow, overrides);
+    undo_plan(snapshot, run, &workflow, strategy_for(&workflow, overrides), overrides.force).map(|_| ())
+}
+
+/// The workflow as this call rolls it back. A rollback that was begun goes on to where it went.
+pub(crate) fn aimed(run: &Run, workflow: &Workflow, overrides: &Overrides) -> Workflow {
+    let mut workflow = workflow.clone();
+    if !is_being_taken_back(run, &workflow) {
+        workflow.options.to = overrides.to.as_ref().map(ToString::to_string);
+    }
+    workflow
+}
+
+/// Errors: `conflict` if a call names another point than the rollback that was begun: half of that one is done.
+fn require_same_point(run: &Run, workflow: &Workflow, overrides: &Overrides) -> Result<()> {
+    let Some(to) = &overrides.to else { return Ok(()) };
+    if workflow.options.to.as_deref() == Some(to.as_str()) {
+        return Ok(());
+    }
+    Err(Diagnosis::new(Code::Conflict, "A rollback of this workflow to another point was begun.")
+        .hint(format!("finish it first: ic workflow resume {}", run.id.short()))
+        .detail("run_id", run.id.as_str()))
+}
+
+pub(crate) fn strategy_for(workflow: &Workflow, overrides: &Overrides) -> Strategy {
+    overrides.strategy.unwrap_or_else(|| workflow.options.restores())
+}

@@ -1,0 +1,181 @@
+//! The points that a workflow can be rolled back to: before each step that was begun.
+//!
+//! A point is the checkpoint from before a step, and its order is that of the ledger. To roll back to it is to undo what was
+//! recorded after it, and to restore it; earlier steps stand.
+
+use std::ops::ControlFlow;
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_checkpoint::record::{self, Checkpoint, Filter};
+use ic_events::Cut;
+use ic_ops::Kernel;
+use ic_phase::Run;
+use ic_store::Snapshot;
+
+use crate::definition::Definition;
+use crate::graph::Plan;
+use crate::table::{self, StepRow, Workflow};
+
+/// A point that a workflow can be rolled back to.
+#[derive(Debug, Clone)]
+pub struct Point {
+    /// The steps that began from it: more than one where they ran at the same time.
+    pub steps: Vec<String>,
+    /// The phase of the first of them.
+    pub phase: String,
+    /// The tree as it was before them.
+    pub checkpoint: Checkpoint,
+    /// Whether nothing of the workflow lies before it.
+    pub is_first: bool,
+}
+
+impl Point {
+    /// What a rollback to this point takes back. The phase of the point itself is not left: some of its steps may stand.
+    pub(crate) fn cut(&self, run: &Run) -> Cut {
+        let phases = run.chain.phases_after(&self.phase, &run.phase);
+        Cut { run_id: run.id.clone(), seq: self.checkpoint.seq, phases }
+    }
+}
+
+/// The points that a workflow can be rolled back to now, newest first: before each step that stands and whose checkpoint is kept.
+///
+/// Errors: `conflict` if the run is no workflow's.
+pub fn points(kernel: &Kernel, reference: &str) -> Result<Vec<Point>> {
+    kernel.read(|snapshot| {
+        let run = kernel.run(snapshot, reference)?;
+        let workflow = table::get(snapshot, &run.id)?;
+        let mut points = standing(snapshot, &run, &workflow)?;
+        points.retain(|point| point.checkpoint.pruned_at.is_none());
+        points.reverse();
+        Ok(points)
+    })
+}
+
+/// The point that `checkpoint` names: an id, or the end of one.
+///
+/// Errors: `checkpoint_not_found`, `ambiguous_reference`; `invalid_value` if no step of the workflow began from it.
+pub fn point(kernel: &Kernel, reference: &str, checkpoint: &str) -> Result<Point> {
+    kernel.read(|snapshot| {
+        let id = record::resolve(snapshot, checkpoint)?.id;
+        let run = kernel.run(snapshot, reference)?;
+        let workflow = table::get(snapshot, &run.id)?;
+        before(snapshot, &run, &workflow, &id)
+    })
+}
+
+/// The point of this checkpoint.
+///
+/// Errors: `invalid_value` if no step that stands began from it; `conflict` if an earlier step may have run again after it: the
+/// checkpoint would then restore half of what that step did.
+pub(crate) fn before(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    workflow: &Workflow,
+    id: &CheckpointId,
+) -> Result<Point> {
+    let point = standing(snapshot, run, workflow)?.into_iter().find(|point| point.checkpoint.id == *id);
+    let point = point.ok_or_else(|| no_point(run, id))?;
+    let rows = table::steps(snapshot, &run.id, run.epoch)?;
+    let definition = workflow.parsed()?;
+    let began = step_checkpoints(snapshot, run, point.checkpoint.seq)?;
+    for row in &rows {
+        if is_earlier(snapshot, row, point.checkpoint.seq)?
+            && may_have_run_again(snapshot, (workflow, &definition), row, (&point, &began))?
+        {
+            return Err(ran_again(run, row, &point));
+        }
+    }
+    Ok(point)
+}
+
+/// The points before all steps that stand, oldest first.
+fn standing(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result<Vec<Point>> {
+    let definition = workflow.parsed()?;
+    let mut points: Vec<Point> = Vec::new();
+    for row in table::steps(snapshot, &run.id, run.epoch)? {
+        let Some(id) = &row.checkpoint_id else { continue };
+        if let Some(known) = points.iter_mut().find(|point| point.checkpoint.id == *id) {
+            known.steps.push(row.step);
+            continue;
+        }
+        let phase = definition.steps.iter().find(|step| step.id == row.step).map(|step| step.phase.clone());
+        let (phase, checkpoint) = (phase.unwrap_or_default(), record::get(snapshot, id)?);
+        points.push(Point { steps: vec![row.step], phase, checkpoint, is_first: false });
+    }
+    // A step that was resumed keeps the checkpoint from before its first attempt: the order of the rows is not that of the points.
+    points.sort_by_key(|point| point.checkpoint.seq);
+    if let Some(first) = points.first_mut() {
+        first.is_first = true;
+    }
+    Ok(points)
+}
+
+fn is_earlier(snapshot: &Snapshot<'_>, row: &StepRow, seq: Seq) -> Result<bool> {
+    let Some(id) = &row.checkpoint_id else { return Ok(false) };
+    Ok(record::get(snapshot, id)?.seq < seq)
+}
+
+/// The names of the steps before which the run's tree was captured after the event `seq`.
+fn step_checkpoints(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    record::list(snapshot, Filter { run_id: Some(&run.id), pruned: true, ..Filter::default() }, |found| {
+        names.extend(found.link.step_name.filter(|_| found.seq > seq));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(names)
+}
+
+/// Whether a step that first began before a point may have run after it too.
+fn may_have_run_again(
+    snapshot: &Snapshot<'_>,
+    (workflow, definition): (&Workflow, &Definition),
+    row: &StepRow,
+    (point, began): (&Point, &[String]),
+) -> Result<bool> {
+    let again = match &row.dispatch_id {
+        Some(id) => ic_dispatch::dispatch::get(snapshot, id)?.seq > point.checkpoint.seq,
+        None => false,
+    };
+    if again || began.contains(&row.step) {
+        return Ok(true);
+    }
+    if workflow.options.jobs == 1 || row.attempts == 1 {
+        return Ok(false);
+    }
+    // A step that was interrupted takes its work up again, and beside others it takes no checkpoint of its own: nothing tells
+    // when. What the steps of the point need was over before them.
+    let place = |name: &str| definition.steps.iter().position(|step| step.id == name);
+    let Some(earlier) = place(&row.step) else { return Ok(false) };
+    let after = Plan::of(definition).descendants(earlier);
+    let waits =
+        |at: usize| after.contains(&at) || definition.steps[at].phase != definition.steps[earlier].phase;
+    Ok(!point.steps.iter().filter_map(|step| place(step)).all(waits))
+}
+
+fn no_point(run: &Run, id: &CheckpointId) -> Diagnosis {
+    let short = run.id.short();
+    Diagnosis::new(
+        Code::InvalidValue,
+        format!("No step of the workflow of run {short} that stands began from checkpoint {}.", id.short()),
+    )
+    .hint(format!(
+        "see which there are: ic workflow checkpoints {short}; to restore the tree alone: ic checkpoint restore {}",
+        id.short()
+    ))
+    .detail("checkpoint_id", id.as_str())
+}
+
+fn ran_again(run: &Run, row: &StepRow, point: &Point) -> Diagnosis {
+    let short = run.id.short();
+    let id = row.checkpoint_id.as_ref().map_or("ID", CheckpointId::short);
+    Diagnosis::new(
+        Code::Conflict,
+        format!(
+            "The step {} began before {} did, and may have run again after: it cannot be kept.",
+            row.step,
+            point.steps.join(" and ")
+        ),
+    )
+    .hint(format!("roll back to before it: ic workflow rollback {short} --id {id}"))
+    .detail("step", row.step.as_str())
+}

@@ -1,0 +1,243 @@
+//! `workflow rollback --id` and `--latest`: what began after a checkpoint is undone, what began before stands; and the list of
+//! those checkpoints.
+
+use std::process::Command;
+
+use ic_testkit::Terminal;
+use serde_json::Value;
+
+use crate::world::World;
+
+fn git(world: &World, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.current_dir(world.cli.root()).args(["-c", "user.name=a", "-c", "user.email=a@example.com"]);
+    let output = command.args(arguments).output().expect("run git");
+    assert!(output.status.success(), "git {arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// A step that commits a file, and has an effect outside.
+fn step(id: &str, rest: &str) -> String {
+    format!(
+        "{{id: {id}, {rest}, compensate: {{shell: 'ACT undo'}}, run: 'ACT do; echo {id} > {id}.txt; git add {id}.txt; \
+         git -c user.name=a -c user.email=a@e commit -qm {id}'}}"
+    )
+}
+
+/// A repository whose workflow a -> b -> c -> d came to its end; b and c are of one phase.
+fn finished() -> World {
+    let world = World::with_checkpoints();
+    git(&world, &["init", "-q", "-b", "main"]);
+    world.write(".gitignore", "flow.yaml\n.ic.yaml\n.ic/\n");
+    git(&world, &["add", "."]);
+    git(&world, &["commit", "-qm", "init"]);
+    let steps = [
+        step("a", "phase: one"),
+        step("b", "phase: two"),
+        step("c", "needs: [b]"),
+        step("d", "phase: three"),
+    ];
+    world.steps(&steps.each_ref().map(String::as_str));
+    world.report("workflow run flow.yaml", 0);
+    world
+}
+
+/// The checkpoint from before a step.
+fn before(world: &World, run: &str, step: &str) -> String {
+    let list = world.report(&format!("workflow checkpoints {run}"), 0);
+    let list = list.as_array().expect("a list");
+    let found =
+        list.iter().find(|one| one["step_name"] == step).unwrap_or_else(|| panic!("{step}: {list:?}"));
+    found["id"].as_str().expect("an id").to_owned()
+}
+
+fn subjects(world: &World) -> Vec<String> {
+    git(world, &["log", "--reverse", "--format=%s"]).lines().map(str::to_owned).collect()
+}
+
+fn files(world: &World) -> Vec<&'static str> {
+    ["a.txt", "b.txt", "c.txt", "d.txt"].into_iter().filter(|name| !world.content(name).is_empty()).collect()
+}
+
+/// What was done and undone outside, in order.
+fn outside(world: &World) -> Vec<String> {
+    let log = world.read("log");
+    let words = log.lines().filter(|line| !line.starts_with("undoing"));
+    words.map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect()
+}
+
+fn states(report: &Value) -> Vec<String> {
+    let steps = report["steps"].as_array().expect("steps");
+    steps.iter().map(|step| step["state"].as_str().expect("a state").to_owned()).collect()
+}
+
+const DONE: [&str; 4] = ["done a", "done b", "done c", "done d"];
+
+#[test]
+fn a_point_inside_a_phase_keeps_what_came_before() {
+    let world = finished();
+    let run = world.run();
+    let id = before(&world, &run, "c");
+    let plan = world.report(&format!("workflow rollback {run} --id {id} --dry-run"), 0);
+    assert_eq!(plan["before_steps"], serde_json::json!(["c"]), "{plan}");
+    assert_eq!(plan["compensations"].as_array().map(Vec::len), Some(2), "{plan}");
+    let report = world.report(&format!("workflow rollback {run} --id {id} --yes"), 0);
+    assert_eq!((&report["status"], &report["rollback"]["to_phase"]), (&"rolled_back".into(), &"two".into()));
+    assert_eq!(
+        report["rollback"]["compensations"].as_array().map(Vec::len),
+        plan["compensations"].as_array().map(Vec::len)
+    );
+    assert_eq!(report["rollback"]["before_steps"], plan["before_steps"]);
+    assert_eq!(files(&world), ["a.txt", "b.txt"]);
+    assert_eq!(subjects(&world), ["init", "a", "b"]);
+    assert_eq!(outside(&world)[4..], ["undone d", "undone c"]);
+    let status = world.report(&format!("run status {run}"), 0);
+    assert_eq!((&status["phase"], &status["status"]), (&"two".into(), &"active".into()), "{status}");
+    let shown = world.report(&format!("workflow show {run}"), 0);
+    assert_eq!(states(&shown), ["succeeded", "succeeded", "pending", "pending"], "{shown}");
+    let marked: Vec<bool> = world
+        .report(&format!("dispatch list {run}"), 0)
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|dispatch| dispatch["rolled_back"] == true)
+        .collect();
+    assert_eq!(marked.iter().filter(|marked| **marked).count(), 2, "{marked:?}");
+    let text = world.call(&format!("workflow show {run} --format text")).stdout;
+    assert!(text.contains("is at two again, before the step c."), "{text}");
+    // A resume begins there.
+    let again = world.report(&format!("workflow resume {run}"), 0);
+    assert_eq!(again["status"], "completed");
+    assert_eq!(outside(&world)[6..], ["done c", "done d"]);
+    assert_eq!(subjects(&world), ["init", "a", "b", "c", "d"]);
+    assert_eq!(world.report("events verify", 0)["ok"], true);
+}
+
+#[test]
+fn after_a_rollback_to_a_point_the_whole_can_be_rolled_back() {
+    let world = finished();
+    let run = world.run();
+    let id = before(&world, &run, "b");
+    world.report(&format!("workflow rollback {run} --id {id} --yes"), 0);
+    assert_eq!((files(&world), subjects(&world)), (vec!["a.txt"], vec!["init".to_owned(), "a".to_owned()]));
+    // What was rolled back is no point any more.
+    let refused = world.call(&format!("workflow rollback {run} --id {id} --yes"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(3), "invalid_value"));
+    let report = world.report(&format!("workflow rollback {run} --yes"), 0);
+    assert_eq!((&report["rollback"]["to_phase"], files(&world).len()), (&"one".into(), 0), "{report}");
+    assert_eq!(outside(&world)[4..], ["undone d", "undone c", "undone b", "undone a"]);
+    assert_eq!(subjects(&world), ["init"]);
+}
+
+#[test]
+fn the_first_point_is_the_whole_and_the_latest_is_the_last_step() {
+    let world = finished();
+    let run = world.run();
+    world.report(&format!("workflow rollback {run} --latest --yes"), 0);
+    assert_eq!(outside(&world)[4..], ["undone d"]);
+    assert_eq!(files(&world), ["a.txt", "b.txt", "c.txt"]);
+    world.report(&format!("workflow rollback {run} --latest --yes"), 0);
+    assert_eq!(outside(&world)[5..], ["undone c"]);
+    let id = before(&world, &run, "a");
+    let report = world.report(&format!("workflow rollback {run} --id {id} --yes"), 0);
+    assert_eq!((&report["rollback"]["to_phase"], files(&world).len()), (&"one".into(), 0), "{report}");
+    assert_eq!(outside(&world)[6..], ["undone b", "undone a"]);
+}
+
+#[test]
+fn a_checkpoint_of_no_step_is_refused() {
+    let world = finished();
+    let run = world.run();
+    let mine = world.call("checkpoint create --name mine").stdout.trim().to_owned();
+    let list = world.report(&format!("workflow checkpoints {run}"), 0);
+    let of_run = list.as_array().expect("a list").iter().find(|one| one["step_name"].is_null());
+    let of_run = of_run.expect("one from around the steps")["id"].as_str().expect("an id").to_owned();
+    for (id, code) in
+        [(of_run.as_str(), "invalid_value"), (&mine, "invalid_value"), ("7f3a9c21", "checkpoint_not_found")]
+    {
+        let refused = world.call(&format!("workflow rollback {run} --id {id} --yes"));
+        assert_eq!((refused.code, refused.error().as_str()), (Some(3), code), "{refused:?}");
+    }
+    for wrong in ["--latest --id 7f3a9c21", "--latest --strategy partial"] {
+        assert_eq!(world.call(&format!("workflow rollback {run} {wrong} --yes")).code, Some(3), "{wrong}");
+    }
+    assert_eq!((outside(&world), files(&world).len()), (DONE.map(str::to_owned).to_vec(), 4));
+}
+
+#[test]
+fn an_undo_that_fails_is_resumed_to_the_same_point() {
+    let world = finished();
+    let run = world.run();
+    let (b, c) = (before(&world, &run, "b"), before(&world, &run, "c"));
+    world.put("fail-undo-c", "");
+    world.report(&format!("workflow rollback {run} --id {c} --yes"), 4);
+    world.remove("fail-undo-c");
+    let refused = world.call(&format!("workflow rollback {run} --id {b} --yes"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    let report = world.report(&format!("workflow resume {run} --yes"), 1);
+    assert_eq!(report["rollback"]["before_steps"], serde_json::json!(["c"]), "{report}");
+    assert_eq!((files(&world), subjects(&world).len()), (vec!["a.txt", "b.txt"], 3));
+    assert_eq!(outside(&world)[4..], ["undone d", "undone c"]);
+}
+
+#[test]
+fn a_step_that_ran_again_after_the_point_is_not_kept() {
+    let world = World::with_checkpoints();
+    world.steps(&[
+        "{id: a, compensate: {shell: 'ACT undo'}, run: 'test -e OUT/mended; ACT do; echo a > a.txt'}",
+        "{id: b, compensate: {shell: 'ACT undo'}, run: 'ACT do; echo b > b.txt'}",
+    ]);
+    world.report("workflow run flow.yaml --on-failure continue", 1);
+    world.put("mended", "");
+    let run = world.run();
+    world.report(&format!("workflow resume {run}"), 0);
+    assert_eq!(outside(&world), ["done b", "done a"]);
+    let id = before(&world, &run, "b");
+    let refused = world.call(&format!("workflow rollback {run} --id {id} --yes"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert!(refused.stderr.contains("ic workflow rollback"), "{refused:?}");
+    assert_eq!((files(&world), outside(&world).len()), (vec!["a.txt", "b.txt"], 2));
+}
+
+#[test]
+fn the_checkpoints_of_a_workflow_are_those_that_checkpoint_list_has() {
+    let world = finished();
+    let run = world.run();
+    let list = world.report(&format!("workflow checkpoints {run}"), 0);
+    assert_eq!(list, world.report(&format!("checkpoint list --run {run}"), 0));
+    assert_eq!(list, world.report("workflow checkpoints", 0), "the workflow that was started last");
+    let named = world.report("workflow checkpoints --workflow flow", 0);
+    assert_eq!(named, world.report("checkpoint list --workflow flow", 0));
+    let steps: Vec<&str> =
+        named.as_array().expect("a list").iter().filter_map(|one| one["step_name"].as_str()).collect();
+    assert_eq!(steps, ["a", "b", "c", "d"]);
+    let text = world.call(&format!("workflow checkpoints {run} --format text")).stdout;
+    assert!(steps.iter().all(|step| text.contains(&format!("before the step {step}"))), "{text}");
+    let plain = world.call("run create --goal x").stdout.trim().to_owned();
+    assert_eq!(
+        world.call(&format!("workflow checkpoints {plain}")).error(),
+        "conflict",
+        "a run of no workflow"
+    );
+}
+
+#[test]
+fn at_a_terminal_one_is_chosen() {
+    let world = finished();
+    let run = world.run();
+    for (keys, code, left) in [("\n", 1, 4), ("9\n", 1, 4), ("2\n", 0, 2)] {
+        let call = world.command(&format!("workflow rollback {run}"));
+        let Some(mut terminal) = Terminal::open(&call, world.cli.root()) else { return };
+        terminal.sees("Roll back to before which? [number]");
+        assert!(terminal.shown().contains("a (all of it)"), "{}", terminal.shown());
+        terminal.types(keys);
+        if code == 0 {
+            terminal.sees("Roll it back? [y/N]");
+            terminal.types("y\n");
+        }
+        let (ended, shown) = terminal.ends();
+        assert_eq!((ended, files(&world).len()), (Some(code), left), "{keys:?}: {shown}");
+    }
+    // Where nobody can choose, all of it is meant, and nobody is asked.
+    assert_eq!(world.call(&format!("workflow rollback {run}")).error(), "confirmation_required");
+}
