@@ -205,3 +205,51 @@ fn a_purge_is_recorded_though_a_copy_cannot_be_removed() {
     assert_eq!(purges(&cli), before + 1);
     assert_ne!(cli.run(["checkpoint", "cat", &id, "token"]).code, Some(0));
 }
+
+/// What `health` says of leftovers.
+fn leftovers_named(cli: &Cli) -> String {
+    let checks = cli.json(["health", "--json"])["checks"].clone();
+    let named = checks.as_array().expect("checks").iter().find(|check| check["name"] == "leftovers");
+    named.expect("what health says of leftovers")["detail"].as_str().expect("text").to_owned()
+}
+
+#[test]
+fn copies_of_an_index_and_stores_that_were_set_aside_are_named_and_prune_removes_what_is_nobodys() {
+    let cli = project();
+    let said = Command::new("git").args(["init", "-q"]).current_dir(cli.root()).status().expect("run git");
+    assert!(said.success());
+    assert_eq!(leftovers_named(&cli), "none");
+    let [dead, living] = ["dead", "living"].map(|name| cli.root().join(format!(".git/ic-index-{name}")));
+    for place in [&dead, &living] {
+        fs::create_dir(place).expect("a directory");
+        fs::write(place.join("owner"), "").expect("a file");
+        fs::write(place.join("index"), SECRET).expect("a file");
+    }
+    let owner = fs::File::open(living.join("owner")).expect("the owner's file");
+    owner.try_lock().expect("its lock");
+    let aside = cli.db().with_file_name("objects.damaged");
+    fs::write(&aside, SECRET).expect("a file");
+    let named = leftovers_named(&cli);
+    assert!(named.contains("1 copy of git's index") && named.contains("ic checkpoint prune"), "{named}");
+    assert!(named.contains(&format!("rm {}", aside.display())), "{named}");
+    assert!(dead.exists() && living.exists(), "health changes nothing");
+    cli.ok(["checkpoint", "prune"]);
+    assert!(!dead.exists() && living.exists(), "what its owner uses stays");
+    let named = leftovers_named(&cli);
+    assert!(!named.contains("index") && named.contains("objects.damaged"), "{named}");
+    fs::remove_file(aside).expect("remove it");
+    assert_eq!(leftovers_named(&cli), "none");
+}
+
+#[test]
+fn objects_that_leave_their_room_in_the_store_are_counted() {
+    let cli = project();
+    fs::write(cli.root().join("large"), "0123456789abcdef".repeat(4000)).expect("a file");
+    fs::write(cli.root().join("small"), "one").expect("a file");
+    let first = create(&cli);
+    fs::write(cli.root().join("small"), "two").expect("a file");
+    create(&cli);
+    let call = ["checkpoint", "delete", &first, "--grace", "0s", "--format", "text"];
+    let text = cli.ok(call);
+    assert!(text.contains("objects removed") && !text.contains("0 B freed"), "{text}");
+}

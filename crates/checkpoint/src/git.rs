@@ -17,6 +17,8 @@ mod record;
 mod restore;
 pub(crate) mod rule_settings;
 
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::{PathText, hash_text};
@@ -30,6 +32,18 @@ pub use record::{Asked, Found, ask};
 pub use restore::{GitPlan, Moved, apply_index, apply_refs, leaving_others, not_in, plan};
 
 const BRANCHES: &[u8] = b"refs/heads/";
+
+/// Copies of the index that killed restores left in the git directory of a work tree.
+pub fn indexes_left_behind(root: &Path) -> Vec<PathBuf> {
+    ic_store::git_dirs(root).map(|dirs| index::left_behind(&dirs.git_dir)).unwrap_or_default()
+}
+
+/// Removes what [`indexes_left_behind`] names.
+pub fn clear_indexes(root: &Path) {
+    if let Some(dirs) = ic_store::git_dirs(root) {
+        index::clear_left_behind(&dirs.git_dir);
+    }
+}
 
 /// The state of git in a work tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

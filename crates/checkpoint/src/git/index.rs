@@ -1,6 +1,6 @@
 //! The index as text: what `git ls-files -s -v -z` prints, and the paths that are only intended to be added.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::Result;
@@ -47,26 +47,31 @@ pub(crate) const OWNER: &str = "owner";
 /// none left only dead ones.
 const OWNED_AFTER: Duration = Duration::from_mins(1);
 
-/// Removes what killed restores left in a git directory: who is alive holds a lock of the owner's file.
-pub(crate) fn clear_left_behind(git_dir: &Path) {
-    for entry in std::fs::read_dir(git_dir).into_iter().flatten().flatten() {
+/// What killed restores left in a git directory: who is alive holds a lock of the owner's file.
+pub(super) fn left_behind(git_dir: &Path) -> Vec<PathBuf> {
+    let is_dead = |entry: &std::fs::DirEntry| {
         if !entry.file_name().as_encoded_bytes().starts_with(SCRATCH.as_bytes())
             || !entry.file_type().is_ok_and(|kind| kind.is_dir())
         {
-            continue;
+            return false;
         }
-        let owner = std::fs::File::open(entry.path().join(OWNER));
-        let is_dead = owner.map_or_else(
+        std::fs::File::open(entry.path().join(OWNER)).map_or_else(
             |_| {
                 let made = entry.metadata().and_then(|meta| meta.modified()).ok();
                 made.and_then(|made| made.elapsed().ok()).is_some_and(|age| age >= OWNED_AFTER)
             },
             |owner| owner.try_lock().is_ok(),
-        );
-        if is_dead {
-            // What cannot be removed is tried again by the next one.
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
+        )
+    };
+    let entries = std::fs::read_dir(git_dir).into_iter().flatten().flatten();
+    entries.filter(is_dead).map(|entry| entry.path()).collect()
+}
+
+/// Removes what killed restores left in a git directory.
+pub(crate) fn clear_left_behind(git_dir: &Path) {
+    for path in left_behind(git_dir) {
+        // What cannot be removed is tried again by the next one.
+        let _ = std::fs::remove_dir_all(path);
     }
 }
 

@@ -14,7 +14,7 @@ use ic_checkpoint::{capture, git, scratch};
 use ic_events::Hash;
 use ic_store::Snapshot;
 
-use super::{Warning, Which, Workspace, find, needs, place};
+use super::{Warning, Which, Workspace, find, health, needs, place};
 use crate::config::Retention;
 use crate::rollback;
 
@@ -210,6 +210,7 @@ impl Workspace<'_> {
     ) -> Result<(Swept, Vec<Warning>)> {
         // The first thing: on a full disk it makes the room that the rest needs.
         let copies = scratch::clear_alone(self.objects.path());
+        health::restored_roots(self.kernel)?.iter().for_each(|root| git::clear_indexes(root));
         let left = self.kernel.write(|tx, now| {
             for checkpoint in chosen {
                 // The one before it in this very list may have changed whom it follows.

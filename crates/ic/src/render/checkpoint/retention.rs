@@ -16,7 +16,17 @@ pub(crate) fn pruned(pruned: &Pruned) -> String {
         let created = styled(style::DIM, &minute(checkpoint.created_at));
         out.push_str(&format!("  {}  {created}\n", styled(style::STRONG, checkpoint.id.short())));
     }
-    let freed = if pruned.dry_run { String::new() } else { format!(", {} freed", bytes(pruned.swept.bytes)) };
+    let swept = pruned.swept;
+    let freed = match (pruned.dry_run, swept.objects, swept.bytes) {
+        (true, ..) | (_, 0, 0) => String::new(),
+        // Objects leave their room in a pack that keeps most of the others: none of it is the disk's yet.
+        (_, objects, 0) => {
+            format!(", {} removed, the store as large as before", counted(count(objects), "object"))
+        }
+        (_, objects, freed) => {
+            format!(", {} removed, {} freed", counted(count(objects), "object"), bytes(freed))
+        }
+    };
     out.push_str(&format!(
         "{verb} {}; {} kept{freed}.\n",
         counted(pruned.checkpoints.len(), "checkpoint"),
