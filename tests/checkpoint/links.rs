@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use ic_testkit::{Cli, Random, rounds};
+use ic_testkit::{Cli, Database, Random, rounds};
 use serde_json::Value;
 
 use crate::world::{create, project, restore, step, told};
@@ -224,5 +224,37 @@ fn whatever_was_tied_and_cut_comes_back() {
                 assert_eq!(files(&cli, &names), before, "round {round}: the undo of {report}");
             }
         }
+    }
+}
+
+#[test]
+fn a_database_that_comes_with_its_log_is_tied_to_its_other_names_or_named() {
+    // Which of two names of one database has a log beside it when it is restored.
+    for logs in [&["a.db"][..], &["b.db"], &["a.db", "b.db"]] {
+        let cli = project();
+        Database::open(&at(&cli, "a.db")).run("CREATE TABLE t (v); INSERT INTO t VALUES (1);");
+        link(&cli, "a.db", "b.db");
+        let id = create(&cli);
+        let wanted = files(&cli, &["a.db", "b.db"]);
+        for name in ["a.db", "b.db"] {
+            fs::remove_file(at(&cli, name)).expect("remove it");
+        }
+        for name in logs {
+            Database::open(&at(&cli, name)).run("CREATE TABLE other (v);");
+            write(&cli, &format!("{name}-wal"), "what a dead program left");
+        }
+        let preview = cli.json(["checkpoint", "restore", &id, "--dry-run", "--json"]);
+        let report = restore(&cli, &id);
+        let named = told(&report, "not_kept", "reason");
+        assert_eq!(told(&preview, "not_kept", "reason"), named, "{logs:?}: the preview is the plan");
+        let now = files(&cli, &["a.db", "b.db"]);
+        for name in ["a.db", "b.db"] {
+            assert_eq!((&now[name].0, now[name].1), (&wanted[name].0, wanted[name].1), "{logs:?}: {name}");
+            assert!(!at(&cli, &format!("{name}-wal")).exists(), "{logs:?}: {name}");
+        }
+        let is_tied = now["b.db"].2 == "a.db";
+        let is_named: Vec<&str> = named.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(is_named, if is_tied { vec![] } else { vec!["b.db"] }, "{logs:?}: {report}");
+        assert_eq!(is_tied, logs.len() == 1, "{logs:?}: one that has no log is tied to the other");
     }
 }

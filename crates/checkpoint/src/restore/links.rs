@@ -70,15 +70,8 @@ pub fn tie(plan: &mut Plan, limits: &Limits, ties: &Ties<'_>) {
     // A directory comes before what is in it: by components, which a slash ends.
     plan.steps.sort_by(|a, b| a.path.0.split(|b| *b == b'/').cmp(b.path.0.split(|b| *b == b'/')));
     let in_place = |step: &Step| matches!(step.action, Action::Chmod | Action::Attributes | Action::Link);
-    let files: BTreeMap<Vec<u8>, usize> = plan
-        .steps
-        .iter()
-        .enumerate()
-        .filter(|(_, step)| {
-            matches!(step.after, Some(Node::File { .. })) && paths.contains(step.path.0.as_slice())
-        })
-        .map(|(at, step)| (step.path.0.clone(), at))
-        .collect();
+    let files = files_among(plan, &paths);
+    let databases: BTreeSet<Vec<u8>> = plan.databases.iter().map(|one| one.path.0.clone()).collect();
     for (path, at) in &files {
         let group = target.names(path);
         // Where the same names are one file, and all get other looks, the file gets them.
@@ -93,10 +86,20 @@ pub fn tie(plan: &mut Plan, limits: &Limits, ties: &Ties<'_>) {
         }
         let is_there = |name: &&Vec<u8>| staying.contains(name.as_slice());
         let is_written = |name: &&Vec<u8>| files.contains_key(*name);
-        let anchor = group.iter().find(is_there).or_else(|| group.iter().find(is_written));
+        // A database that comes with its log comes as a file of its own: others are tied to it, never it to them.
+        let comes_alone = |name: &&Vec<u8>| is_written(name) && databases.contains(*name);
+        let anchor = group.iter().find(is_there).or_else(|| group.iter().find(comes_alone));
+        let anchor = anchor.or_else(|| group.iter().find(is_written));
         let is_other = group.iter().any(|name| !is_there(&name) && !is_written(&name));
         let step = &mut plan.steps[*at];
         match anchor {
+            Some(anchor) if anchor != path && databases.contains(path) => {
+                let name = String::from_utf8_lossy(anchor);
+                let what = format!(
+                    "it was the same file as {name}; a database comes back alone, with what lies beside it"
+                );
+                plan.not_kept.push((step.path.clone(), what));
+            }
             Some(anchor) if anchor != path => step.link = Some(PathText(anchor.clone())),
             _ => step.anew = in_place(step),
         }
@@ -105,6 +108,14 @@ pub fn tie(plan: &mut Plan, limits: &Limits, ties: &Ties<'_>) {
             plan.not_kept.push((step.path.clone(), what));
         }
     }
+}
+
+/// The steps that leave a file at one of these paths.
+fn files_among(plan: &Plan, paths: &BTreeSet<&[u8]>) -> BTreeMap<Vec<u8>, usize> {
+    let is_one =
+        |step: &Step| matches!(step.after, Some(Node::File { .. })) && paths.contains(step.path.0.as_slice());
+    let steps = plan.steps.iter().enumerate().filter(|(_, step)| is_one(step));
+    steps.map(|(at, step)| (step.path.0.clone(), at)).collect()
 }
 
 type Moving<'t> = Vec<(&'t [u8], Node)>;

@@ -121,7 +121,7 @@ impl Workspace<'_> {
     pub(super) fn plan(
         &self,
         differences: &[Difference],
-        (limits, mut databases): (&Limits, Vec<plan::Database>),
+        (limits, databases): (&Limits, Vec<plan::Database>),
         (shot, until): (&Shot, Seq),
         ties: Option<(Hash, bool)>,
     ) -> Result<Plan> {
@@ -135,12 +135,13 @@ impl Workspace<'_> {
         })?;
         let limits = &self.holding_purged(differences, limits)?;
         let mut plan = plan::plan(differences, limits, &|path| uncaptured.contains(path));
+        // Known before names are tied together: a database that comes with its log is tied to no other.
+        plan.databases = databases;
         if let Some((target, knows)) = ties {
             self.tie(&mut plan, limits, (shot, &target, knows))?;
         }
-        let has_step = |path: &PathText| plan.steps.iter().any(|step| step.path == *path);
-        databases.retain(|one| has_step(&one.path) || one.sides.iter().any(has_step));
-        plan.databases = databases;
+        let steps: BTreeSet<PathText> = plan.steps.iter().map(|step| step.path.clone()).collect();
+        plan.databases.retain(|one| one.sides.iter().chain([&one.path]).any(|path| steps.contains(path)));
         plan.closed = self.closed(&plan, &shot.captured.root)?;
         Ok(plan)
     }
