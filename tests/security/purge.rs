@@ -95,7 +95,12 @@ fn places(purged: &serde_json::Value) -> Vec<&str> {
 }
 
 fn purge(cli: &Cli, path: &str) -> serde_json::Value {
-    cli.json(["checkpoint", "purge", path, "--yes", "--json"])
+    let purged = cli.json(["checkpoint", "purge", path, "--yes", "--json"]);
+    let schema: serde_json::Value =
+        serde_json::from_str(include_str!("../../docs/schemas/purge.json")).expect("its schema");
+    let known = schema["$defs"]["LeftJson"]["properties"]["place"]["enum"].as_array().expect("all places");
+    assert!(places(&purged).iter().all(|place| known.iter().any(|one| one == place)), "{purged}");
+    purged
 }
 
 /// No state of git's that had it is restored any more; one that never had it is.
@@ -359,8 +364,40 @@ fn a_purge_is_recorded_whatever_it_meets() {
     std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
     let copies = cli.root().join(".git/ic/objects.cache/.tmpABCDEF");
     write(&copies, "copy.db", "a copy");
+    let aside = cli.root().join(".git/ic/objects.damaged");
+    std::fs::write(aside, SECRET).expect("a store that was set aside");
     let purged = purge(&cli, "config/token");
     assert!(!copies.exists() || places(&purged).contains(&"copies"), "{purged}");
+    assert!(places(&purged).contains(&"set_aside"), "{purged}");
     let events = cli.ok(["events", "tail", "--format", "json"]);
     assert!(events.contains("content_purged"), "{events}");
+}
+
+#[test]
+fn a_store_with_a_checkpoint_that_cannot_be_read_is_repaired_first_and_then_purged() {
+    for part in ["manifest", "tree"] {
+        let cli = repository();
+        write(cli.root(), "config/token", format!("{SECRET}\n"));
+        let hurt = cli.ok(["checkpoint", "create"]);
+        write(cli.root(), "a", "two\n");
+        let kept = cli.ok(["checkpoint", "create"]);
+        std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
+        let ledger = rusqlite::Connection::open(cli.root().join(".git/ic/ic.db")).expect("the ledger");
+        let query = format!("SELECT {part} FROM checkpoints WHERE id = ?1");
+        let hash: Vec<u8> = ledger.query_row(&query, [&hurt], |row| row.get(0)).expect("its object");
+        let store = rusqlite::Connection::open(cli.root().join(".git/ic/objects.db")).expect("the store");
+        let deleted = store.execute("DELETE FROM objects WHERE hash = ?1", [hash]);
+        assert_eq!(deleted, Ok(1), "{part}");
+        drop((ledger, store));
+        let refused = cli.run(["checkpoint", "purge", "config/token", "--yes"]);
+        assert_eq!((refused.code, refused.error().as_str()), (Some(2), "corrupt"), "{part}");
+        assert!(refused.stderr.contains("ic checkpoint verify --repair"), "{part}: {refused:?}");
+        assert_ne!(holders(&cli), Vec::<String>::new(), "{part}: nothing was purged");
+        cli.ok(["checkpoint", "verify", "--repair"]);
+        purge(&cli, "config/token");
+        assert_eq!(holders(&cli), Vec::<String>::new(), "{part}");
+        cli.ok(["checkpoint", "verify", "--read-data"]);
+        let rest = cli.run(["checkpoint", "restore", &kept, "--strategy", "files-only", "--yes"]);
+        assert_eq!(rest.code, Some(4), "{part}: all but the secret comes back: {rest:?}");
+    }
 }

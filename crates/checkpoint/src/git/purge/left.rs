@@ -12,7 +12,7 @@ use super::super::program::Git;
 /// Content that is still somewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
-    /// What has it: `work_tree`, `index`, `refs`, `reflog`, `objects`, `remote`, `other_paths`, `copies`, `store`.
+    /// What has it: `work_tree`, `index`, `refs`, `reflog`, `objects`, `remote`, `other_paths`, `copies`, `set_aside`, `store`.
     pub place: &'static str,
     /// For people.
     pub message: String,
