@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use ic_checkpoint::objects::Objects;
-use ic_testkit::Cli;
+use ic_testkit::{Cli, Outcome};
 
 use crate::world::{bare, below, git, write};
 
@@ -247,6 +247,10 @@ fn content_that_another_path_has_is_gone_there_too() {
         let cat = cli.run(["checkpoint", "cat", &made, path]);
         assert!(cat.code == Some(3) && cat.stderr.contains("was purged"), "{cat:?}");
     }
+    let shown = cli.json(["checkpoint", "show", &made, "--files", "--json"]);
+    let gone = shown["files"].as_array().expect("files").iter().filter(|file| file["purged"] == true);
+    let gone: Vec<_> = gone.filter_map(|file| file["path"].as_str()).collect();
+    assert_eq!(gone, ["config/token", "kept/token"], "{shown}");
     // What has no content any more hides nothing of the rest.
     for shape in ["--unified", "--stat"] {
         let shown = cli.ok(["checkpoint", "diff", &made, shape]);
@@ -400,4 +404,36 @@ fn a_store_with_a_checkpoint_that_cannot_be_read_is_repaired_first_and_then_purg
         let rest = cli.run(["checkpoint", "restore", &kept, "--strategy", "files-only", "--yes"]);
         assert_eq!(rest.code, Some(4), "{part}: all but the secret comes back: {rest:?}");
     }
+}
+
+#[test]
+fn another_root_of_the_ledger_keeps_neither_the_content_nor_refs_to_it() {
+    let cli = repository();
+    let place = tempfile::tempdir_in(cli.home()).expect("a directory");
+    let other = place.path().canonicalize().expect("its name");
+    let there = |arguments: &[&str]| {
+        let mut command = cli.command(arguments);
+        let outcome = Outcome::of(command.current_dir(&other).env("IC_DB", cli.root().join(".git/ic/ic.db")));
+        assert_eq!(outcome.code, Some(0), "{arguments:?}: {outcome:?}");
+        outcome.stdout.trim().to_owned()
+    };
+    git(&other, &["init", "-q"]);
+    write(&other, "b", "one\n");
+    git(&other, &["add", "."]);
+    git(&other, &["commit", "-qm", "one"]);
+    let first = there(&["checkpoint", "create", "--format", "text"]);
+    write(&other, "copied", format!("{SECRET}\n"));
+    git(&other, &["add", "."]);
+    git(&other, &["commit", "-qm", "token"]);
+    there(&["checkpoint", "restore", &first, "--yes", "--force"]);
+    assert_ne!(git(&other, &["for-each-ref", "refs/ic/"]), "");
+    write(cli.root(), "config/token", format!("{SECRET}\n"));
+    cli.ok(["checkpoint", "create"]);
+    std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
+    let purged = purge(&cli, "config/token");
+    let copied = other.join("copied");
+    assert_eq!(purged["shared"], serde_json::json!([{ "path": copied.to_string_lossy() }]), "{purged}");
+    assert_ne!(purged["removed_refs"], serde_json::json!([]), "{purged}");
+    assert_eq!(git(&other, &["for-each-ref", "refs/ic/"]), "");
+    assert_eq!(holders(&cli), Vec::<String>::new());
 }

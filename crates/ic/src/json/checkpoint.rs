@@ -1,10 +1,12 @@
 //! Checkpoints, what changed between them, and restores.
 
+use std::collections::HashSet;
+
 use ic_checkpoint::diff::{Change, State};
 use ic_checkpoint::git::GitState;
 use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::Checkpoint;
-use ic_events::hex;
+use ic_events::{Hash, hex};
 use ic_ops::checkpoint::Warning;
 use ic_store::path_from_bytes;
 use serde::Serialize;
@@ -149,6 +151,9 @@ pub(crate) struct FileJson {
     /// Where a symlink points.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
+    /// Its content was purged, or lost: it cannot be restored. Left out where it is there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    purged: bool,
 }
 
 impl CheckpointJson {
@@ -228,15 +233,17 @@ impl CheckpointJson {
 }
 
 impl FileJson {
-    /// What stands at a path; `None` for a name that was passed over.
-    pub(crate) fn new(path: &[u8], state: &State) -> Option<Self> {
+    /// What stands at a path; `None` for a name that was passed over. `purged`: contents that are gone.
+    pub(crate) fn new(path: &[u8], state: &State, purged: &HashSet<Hash>) -> Option<Self> {
         let path = PathJson::from(path_from_bytes(path).as_path());
-        let blank = Self { path, kind: "file", mode: None, size: None, sha256: None, target: None };
+        let (mode, size, sha256, target) = (None, None, None, None);
+        let blank = Self { path, kind: "file", mode, size, sha256, target, purged: false };
         Some(match state {
             State::File { hash, size, mode, .. } => Self {
                 mode: Some(format!("{mode:04o}")),
                 size: Some(*size),
                 sha256: Some(hex(hash)),
+                purged: purged.contains(hash),
                 ..blank
             },
             State::Symlink(target) => {
@@ -255,6 +262,7 @@ impl FileJson {
     pub(crate) fn cells(&self) -> Vec<Cell> {
         let path = match &self.target {
             Some(target) => format!("{} -> {target}", self.path.path),
+            None if self.purged => format!("{}  (its content was purged, or lost)", self.path.path),
             None => self.path.path.clone(),
         };
         vec![

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, shell_word};
 use ic_checkpoint::diff::{self, State};
@@ -50,6 +50,8 @@ struct Held {
     holders: Vec<CheckpointId>,
     /// Other paths that have one of the contents.
     shared: BTreeSet<Vec<u8>>,
+    /// The other roots that these lie in.
+    roots: BTreeSet<PathBuf>,
     /// Other paths whose content shares a piece with one of them, and is another all the same.
     partly: BTreeSet<Vec<u8>>,
 }
@@ -73,7 +75,10 @@ pub fn purge(workspace: &Workspace<'_>, path: &Path) -> Result<Purged> {
     // The names come first: whatever happens next, no restore of ours brings the content back.
     git::remember(&workspace.objects, &taken.blobs)?;
     let (objects, mut left) = workspace.clear(&gone)?;
-    let refs = git::drop_refs(&workspace.root, &taken.blobs)?;
+    let mut refs = git::drop_refs(&workspace.root, &taken.blobs)?;
+    for root in &held.roots {
+        refs.extend(git::drop_refs(root, &taken.blobs)?);
+    }
     left.extend(git::left(&workspace.root, &path, &taken.blobs)?);
     left.extend(workspace.left_elsewhere(&held));
     let purged = Purged {
@@ -132,6 +137,7 @@ impl Workspace<'_> {
             if held.contents.contains(&hash) {
                 if !(is_here && difference.path == path) {
                     held.shared.insert(named(difference.path));
+                    held.roots.extend((!is_here).then(|| checkpoint.root.clone()));
                 }
             } else if has_pieces && self.objects.has(&hash)? {
                 let mut of_this = HashSet::from([hash]);

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use ic_base::Result;
+use ic_checkpoint::diff::State;
 use ic_ops::checkpoint::{self, Changes, Which, Workspace};
 
 use crate::exit::Exit;
@@ -34,11 +35,18 @@ impl Show {
         if self.files && shown.manifest.is_some() {
             let whole = Changes { before: None, after: shown.checkpoint.tree, attributes: true };
             checkpoint::changes_of(&workspace, whole, &mut |difference| {
-                let state = difference.after.as_ref().filter(|_| !difference.path.is_empty());
-                files.extend(state.and_then(|state| FileJson::new(&difference.path, state)));
+                let state = difference.after.filter(|_| !difference.path.is_empty());
+                files.extend(state.map(|state| (difference.path, state)));
                 Ok(())
             })?;
         }
+        let contents = files.iter().filter_map(|(_, state)| match state {
+            State::File { hash, .. } => Some(*hash),
+            _ => None,
+        });
+        let purged = workspace.objects.purged_among(&contents.collect())?;
+        let files: Vec<FileJson> =
+            files.iter().filter_map(|(path, state)| FileJson::new(path, state, &purged)).collect();
         let mut record = CheckpointJson::whole(&shown.checkpoint, shown.manifest.as_ref(), &[]);
         let listing = self.files.then(|| render::checkpoint::files(&files));
         if self.files {
