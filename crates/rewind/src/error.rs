@@ -38,7 +38,10 @@ impl From<UnknownTaskError> for Diagnosis {
 /// The diagnosis for an SQLite error; `doing` completes "while ...".
 pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
     let code = match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Code::Busy,
+        // The last: the log was being set up or put away by others for as long as SQLite tries.
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
+            Code::Busy
+        }
         Some(ErrorCode::DiskFull) => Code::DiskFull,
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             Code::PermissionDenied
@@ -174,6 +177,7 @@ mod tests {
         assert_eq!(code(ffi::SQLITE_IOERR_SHMSIZE), Code::DiskFull);
         assert_eq!(code(ffi::SQLITE_IOERR_READ), Code::Io);
         assert_eq!(code(ffi::SQLITE_LOCKED), Code::Busy);
+        assert_eq!(code(ffi::SQLITE_PROTOCOL), Code::Busy);
         assert_eq!(code(ffi::SQLITE_CANTOPEN), Code::PermissionDenied);
         assert_eq!(code(ffi::SQLITE_MISUSE), Code::Internal);
         assert_eq!(diagnose(Error::QueryReturnedNoRows, "x").code(), Code::Internal);

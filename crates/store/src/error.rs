@@ -8,7 +8,10 @@ use rusqlite::ErrorCode;
 /// The diagnosis for an SQLite error; `doing` completes "while ...".
 pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
     let code = match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Code::Busy,
+        // The log was being set up or put away by others for as long as SQLite tries, which is ten seconds.
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
+            Code::Busy
+        }
         Some(ErrorCode::DiskFull) => Code::DiskFull,
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             Code::PermissionDenied
@@ -93,5 +96,13 @@ mod tests {
         let code = |extended| diagnose(Error::SqliteFailure(ffi::Error::new(extended), None), "x").code();
         assert_eq!(code(ffi::SQLITE_IOERR_SHMSIZE), Code::DiskFull);
         assert_eq!(code(ffi::SQLITE_IOERR_READ), Code::Io);
+    }
+
+    #[test]
+    fn a_log_that_others_set_up_for_too_long_is_busy() {
+        let error = |extended| diagnose(Error::SqliteFailure(ffi::Error::new(extended), None), "x");
+        assert_eq!(error(ffi::SQLITE_PROTOCOL).code(), Code::Busy);
+        assert!(error(ffi::SQLITE_PROTOCOL).get_hint().is_some_and(|hint| hint.contains("try again")));
+        assert_eq!(error(ffi::SQLITE_BUSY_RECOVERY).code(), Code::Busy);
     }
 }
