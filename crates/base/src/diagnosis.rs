@@ -15,8 +15,12 @@ pub type Result<T> = std::result::Result<T, Diagnosis>;
 /// Why something was refused or failed, for the person or script that must act on it.
 ///
 /// It is one pointer wide, because every fallible function returns it.
+#[derive(thiserror::Error)]
+#[error(transparent)]
 pub struct Diagnosis(Box<Inner>);
 
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 struct Inner {
     code: Code,
     message: String,
@@ -96,12 +100,6 @@ impl Diagnosis {
     }
 }
 
-impl fmt::Display for Diagnosis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
-    }
-}
-
 impl fmt::Debug for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.0.code.as_str(), self.0.message)?;
@@ -109,12 +107,6 @@ impl fmt::Debug for Diagnosis {
             write!(f, " ({source})")?;
         }
         Ok(())
-    }
-}
-
-impl Error for Diagnosis {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source.as_deref().map(|e| e as _)
     }
 }
 

@@ -6,6 +6,7 @@
 //! taken to last.
 
 mod checkout;
+mod error;
 mod index;
 mod log;
 mod own_refs;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::manifest::{PathText, hash_text};
 
 pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
+pub(crate) use error::GitError;
 pub use log::{head, log_since};
 pub use own_refs::forget as forget_refs;
 pub(crate) use program::Git;

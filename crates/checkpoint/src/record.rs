@@ -14,8 +14,8 @@ use crate::objects::Stored;
 
 mod list;
 pub use list::{
-    Filter, all_kept, children, count_kept, latest_of_lineage, list, named, newest_of_root,
-    newest_of_root_until, newest_of_work, of_advance, of_unfinished_runs,
+    Filter, all_kept, children, latest_of_lineage, list, named, newest_of_root, newest_of_root_until,
+    newest_of_work, of_advance, of_unfinished_runs, oldest_kept,
 };
 
 /// How checkpoints are referred to.

@@ -1,29 +1,22 @@
 //! What SQLite reports about the application's database or an archive, in the words and codes of the contract.
 
-use std::fmt;
 use std::path::Path;
 
 use ic_base::{Code, Diagnosis};
 use rusqlite::ErrorCode;
+use thiserror::Error;
 
 use crate::value::Scalar;
 
 /// The anchor table has no such task. Nothing was begun.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("There is no task {task_id} in the table {table}.")]
 pub struct UnknownTaskError {
     /// The task that was asked for.
     pub task_id: String,
     /// The table where it was looked for.
     pub table: String,
 }
-
-impl fmt::Display for UnknownTaskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "There is no task {} in the table {}.", self.task_id, self.table)
-    }
-}
-
-impl std::error::Error for UnknownTaskError {}
 
 impl From<UnknownTaskError> for Diagnosis {
     fn from(error: UnknownTaskError) -> Self {

@@ -2,8 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
+use assert_cmd::assert::Assert;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -26,18 +27,23 @@ pub struct Outcome {
     pub stderr: String,
 }
 
+impl From<&Output> for Outcome {
+    fn from(output: &Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
 impl Outcome {
     /// Runs `command` to its end.
     ///
     /// # Panics
     /// If it cannot be started.
     pub fn of(command: &mut Command) -> Self {
-        let output = command.output().expect("start the binary");
-        Self {
-            code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        Self::from(&command.output().expect("start the binary"))
     }
 
     /// Standard output as JSON.
@@ -162,10 +168,16 @@ impl Cli {
         arguments: impl IntoIterator<Item = S>,
         input: &[u8],
     ) -> Outcome {
-        let file = tempfile::tempfile().expect("a temporary file");
-        std::io::Write::write_all(&mut &file, input).expect("the input");
-        std::io::Seek::rewind(&mut &file).expect("rewind the input");
-        Outcome::of(self.command(arguments).stdin(file))
+        let mut call = assert_cmd::Command::from_std(self.command(arguments));
+        Outcome::from(call.write_stdin(input).assert().get_output())
+    }
+
+    /// Runs a call to its end; what is asserted of it shows the whole call where it does not hold.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn assert<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Assert {
+        assert_cmd::Command::from_std(self.command(arguments)).assert()
     }
 
     /// Runs a call that must succeed and returns its output without the newline at its end.
@@ -173,10 +185,8 @@ impl Cli {
     /// # Panics
     /// If it does not succeed.
     pub fn ok<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> String {
-        let arguments: Vec<OsString> = arguments.into_iter().map(|a| a.as_ref().to_owned()).collect();
-        let outcome = self.run(&arguments);
-        assert_eq!(outcome.code, Some(0), "{arguments:?}: {outcome:?}");
-        outcome.stdout.trim_end_matches('\n').to_owned()
+        let done = self.assert(arguments).success();
+        Outcome::from(done.get_output()).stdout.trim_end_matches('\n').to_owned()
     }
 
     /// Runs a call that must succeed and returns its JSON.
@@ -193,7 +203,7 @@ impl Cli {
     /// # Panics
     /// If it prints no error line.
     pub fn refused<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> (Option<i32>, String) {
-        let outcome = self.run(arguments);
+        let outcome = Outcome::from(self.assert(arguments).failure().get_output());
         (outcome.code, outcome.error())
     }
 

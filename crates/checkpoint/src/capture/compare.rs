@@ -4,11 +4,11 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ChildStdin;
 
-use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_base::{Code, Diagnose, Diagnosis};
 use ic_store::path_from_bytes;
 
 use super::rules::Judged;
-use crate::git::Git;
+use crate::git::{Git, GitError};
 
 /// So many names of a difference are told; of more there is the number.
 const TOLD: usize = 5;
@@ -21,9 +21,9 @@ pub(crate) fn differences(root: &Path, judged: &[Judged]) -> Vec<String> {
     let verdicts = match by_git(root, judged) {
         Ok(verdicts) => verdicts,
         // Without a git, the checkpoint says that it lacks git's state.
-        Err(error) if error.code() == Code::Io => return Vec::new(),
+        Err(GitError::NotRun { .. }) => return Vec::new(),
         Err(error) => {
-            return vec![format!("git cannot be asked whether it ignores the same: {}", error.message())];
+            return vec![format!("git cannot be asked whether it ignores the same: {error}")];
         }
     };
     // Of a name that is gone meanwhile git says nothing that counts.
@@ -49,7 +49,7 @@ pub(crate) fn differences(root: &Path, judged: &[Judged]) -> Vec<String> {
 }
 
 /// What git says of each name, by its rules alone.
-fn by_git(root: &Path, judged: &[Judged]) -> Result<Vec<bool>> {
+fn by_git(root: &Path, judged: &[Judged]) -> Result<Vec<bool>, GitError> {
     const ASK: [&str; 6] = ["check-ignore", "--no-index", "--stdin", "-z", "-v", "-n"];
     // A colon at the beginning would be an instruction.
     let names: Vec<u8> = judged.iter().flat_map(|one| [b"./", one.path.as_slice(), b"\0"].concat()).collect();
@@ -70,6 +70,6 @@ fn by_git(root: &Path, judged: &[Judged]) -> Result<Vec<bool>> {
         Ok(verdicts)
     } else {
         let short = || Diagnosis::new(Code::GitFailed, "git check-ignore: its answer is too short.");
-        Err(ended.err().unwrap_or_else(short))
+        Err(ended.err().unwrap_or_else(|| short().into()))
     }
 }

@@ -142,7 +142,8 @@ fn fields(said: &[u8]) -> impl Iterator<Item = &[u8]> {
 pub fn keep(root: &Path, name: &[u8], commit: &str) -> Result<()> {
     let arguments =
         [OsStr::new("update-ref"), OsStr::new("--no-deref"), OsStr::from_bytes(name), OsStr::new(commit)];
-    Git::new(root).run(&arguments).map(|_| ())
+    Git::new(root).run(&arguments)?;
+    Ok(())
 }
 
 /// Checks a commit out by force: HEAD is detached there, tracked files and the index are as it has them.
@@ -151,5 +152,6 @@ pub fn keep(root: &Path, name: &[u8], commit: &str) -> Result<()> {
 pub fn checkout(root: &Path, commit: &str) -> Result<()> {
     // What is checked out is what git would give: filters are part of that, also of a repository that names its own.
     let git = Git::with(root, Filters::Everybodys);
-    git.run(&["checkout", "--quiet", "--force", "--detach", commit, "--"]).map(|_| ())
+    git.run(&["checkout", "--quiet", "--force", "--detach", commit, "--"])?;
+    Ok(())
 }

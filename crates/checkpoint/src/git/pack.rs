@@ -7,6 +7,7 @@ use std::path::Path;
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_store::{path_bytes, private};
 
+use super::error::GitError;
 use super::program::Git;
 use super::{GitState, Pack};
 use crate::objects::{Objects, Writer};
@@ -158,7 +159,8 @@ pub(super) fn of_objects(git: &Git<'_>, oids: &[&str], writer: &Writer<'_>) -> R
         let _ = stdin.write_all(input.as_bytes());
     };
     let plain = ["-c", "pack.compression=0", "pack-objects", "--stdout", "-q", "--window=0"];
-    git.converse(&plain, give, |mut stdout| writer.put_reader(&mut stdout)).map(|(hash, _)| Some(Pack(hash)))
+    let (hash, _) = git.converse(&plain, give, |mut stdout| writer.put_reader(&mut stdout))?;
+    Ok(Some(Pack(hash)))
 }
 
 /// A stream that fails when it gives more than it may.
@@ -191,8 +193,8 @@ pub(super) fn is_whole(git: &Git<'_>, target: &GitState) -> Result<bool> {
     let walk = ["rev-list", "--objects", "--quiet", "--stdin", "--not", "--all"];
     match git.run_with(&walk, input.as_bytes()) {
         Ok(_) => Ok(true),
-        Err(error) if error.code() == Code::GitFailed => Ok(false),
-        Err(error) => Err(error),
+        Err(GitError::Failed { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

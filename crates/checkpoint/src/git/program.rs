@@ -1,14 +1,15 @@
 //! Calling the `git` program: every call of the project goes through here, so that it changes nothing by the way, runs
 //! nothing that the repository names ([`super::quiet`]), and says the same everywhere.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
-use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_base::{Code, Result};
 
+use super::error::{GitError, GitResult};
 use super::quiet::{self, Filters, Override};
 
 /// The `git` program, in one work tree.
@@ -38,28 +39,28 @@ impl<'r> Git<'r> {
     }
 
     /// Whether filters were switched off, of which git would run some.
-    pub(crate) fn is_without_filters(&self) -> Result<bool> {
+    pub(crate) fn is_without_filters(&self) -> GitResult<bool> {
         let is_filter = |(key, _): &Override| key.as_encoded_bytes().starts_with(b"filter.");
         Ok(self.named()?.iter().any(is_filter))
     }
 
     /// Runs a command and returns what it prints; `None` if there is no `git` on PATH.
-    pub(crate) fn ask(&self, arguments: &[&str]) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn ask(&self, arguments: &[&str]) -> GitResult<Option<Vec<u8>>> {
         match self.command(arguments)?.output() {
             Ok(output) if output.status.success() => Ok(Some(output.stdout)),
-            Ok(output) => Err(failed(arguments, &output.stderr)),
+            Ok(output) => Err(GitError::said(arguments, &output.stderr)),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e).while_doing(|| running(arguments)),
+            Err(e) => Err(GitError::not_run(arguments)(e)),
         }
     }
 
     /// Runs a command and returns what it prints. Errors: `git_failed` with what it said.
-    pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>> {
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> GitResult<Vec<u8>> {
         self.run_with(arguments, &[])
     }
 
     /// Runs a command with this standard input.
-    pub(crate) fn run_with<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn run_with<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> GitResult<Vec<u8>> {
         let write = move |mut stdin: ChildStdin| {
             // A command that reads no more of it says why by its status.
             let _ = stdin.write_all(input);
@@ -73,7 +74,7 @@ impl<'r> Git<'r> {
         arguments: &[A],
         give: impl FnOnce(ChildStdin) + Send,
         take: impl FnOnce(ChildStdout) -> Result<T>,
-    ) -> Result<T> {
+    ) -> GitResult<T> {
         let mut child = self.start(arguments)?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (taken, said) = std::thread::scope(|scope| {
@@ -81,11 +82,12 @@ impl<'r> Git<'r> {
             let said = scope.spawn(move || read(stderr));
             (stdout.map(take), said.join().unwrap_or_default())
         });
-        if !child.wait().while_doing(|| running(arguments))?.success() {
+        if !child.wait().map_err(GitError::not_run(arguments))?.success() {
             taken.transpose()?;
-            return Err(failed(arguments, &said));
+            return Err(GitError::said(arguments, &said));
         }
-        taken.unwrap_or_else(|| Err(failed(arguments, b"its output cannot be read")))
+        let unread = || GitError::said(arguments, b"its output cannot be read");
+        Ok(taken.ok_or_else(unread)??)
     }
 
     /// Runs a command whose input is written by the caller.
@@ -93,7 +95,7 @@ impl<'r> Git<'r> {
         &self,
         arguments: &[&str],
         give: impl FnOnce(&mut dyn Write) -> Result<()>,
-    ) -> Result<()> {
+    ) -> GitResult<()> {
         let mut child = self.start(arguments)?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (given, said) = std::thread::scope(|scope| {
@@ -102,25 +104,25 @@ impl<'r> Git<'r> {
             let given = stdin.map(|mut stdin| give(&mut stdin));
             (given, said.join().unwrap_or_default())
         });
-        let status = child.wait().while_doing(|| running(arguments))?;
+        let status = child.wait().map_err(GitError::not_run(arguments))?;
         match given {
             // A pipe that was closed says less than whoever closed it.
-            Some(Err(error)) if status.success() || error.code() != Code::Io => Err(error),
+            Some(Err(error)) if status.success() || error.code() != Code::Io => Err(error.into()),
             _ if status.success() => Ok(()),
-            _ => Err(failed(arguments, &said)),
+            _ => Err(GitError::said(arguments, &said)),
         }
     }
 
-    fn start<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Child> {
+    fn start<A: AsRef<OsStr>>(&self, arguments: &[A]) -> GitResult<Child> {
         self.command(arguments)?
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .while_doing(|| running(arguments))
+            .map_err(GitError::not_run(arguments))
     }
 
-    fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Command> {
+    fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> GitResult<Command> {
         let mut command = self.call();
         if quiet::runs_named(arguments) {
             quiet::apply(&mut command, self.named()?);
@@ -144,12 +146,12 @@ impl<'r> Git<'r> {
         command
     }
 
-    fn named(&self) -> Result<&[Override]> {
+    fn named(&self) -> GitResult<&[Override]> {
         if let Some(named) = self.named.get() {
             return Ok(named);
         }
         let listed = self.call().args(quiet::LIST).output();
-        let named = quiet::named(listed, self.filters, |said| failed(&quiet::LIST, said))?;
+        let named = quiet::named(listed, self.filters)?;
         // Another thread may have listed the same meanwhile.
         Ok(self.named.get_or_init(|| named))
     }
@@ -160,27 +162,4 @@ fn read(stream: Option<impl Read>) -> Vec<u8> {
     // What could not be read is missed by whoever parses it.
     let _ = stream.map(|mut stream| stream.read_to_end(&mut bytes));
     bytes
-}
-
-fn line<A: AsRef<OsStr>>(arguments: &[A]) -> String {
-    let arguments: Vec<OsString> = arguments.iter().map(|argument| argument.as_ref().to_owned()).collect();
-    arguments.join(OsStr::new(" ")).to_string_lossy().into_owned()
-}
-
-fn running<A: AsRef<OsStr>>(arguments: &[A]) -> String {
-    format!("running git {}", line(arguments))
-}
-
-/// What a failed command said, as an error.
-fn failed<A: AsRef<OsStr>>(arguments: &[A], stderr: &[u8]) -> Diagnosis {
-    let text = String::from_utf8_lossy(stderr);
-    let said =
-        text.lines().next().unwrap_or("it said nothing").trim_start_matches("fatal: ").trim_end_matches('.');
-    let is_denied = text.contains("Permission denied") || text.contains("Read-only file system");
-    let is_lock = (said.contains(".lock") || said.contains("cannot lock ref")) && !is_denied;
-    let code = if is_lock { Code::GitBusy } else { Code::GitFailed };
-    let line = line(arguments);
-    Diagnosis::new(code, format!("git {}: {said}.", line.split(' ').next().unwrap_or_default()))
-        .hint("the files alone can be restored: --strategy files-only")
-        .detail("command", line)
 }

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::process::{Command, Output};
 
-use ic_base::{Diagnose, Diagnosis, Result};
+use super::error::{GitError, GitResult};
 
 /// Which filters a call may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,18 +128,14 @@ pub(super) const LIST: [&str; 5] = ["config", "--list", "--name-only", "--show-s
 /// The overrides of filters and hooks, by the names that the configuration has for them.
 ///
 /// Errors: `git_failed` where git cannot list its settings: what it would run is not known then.
-pub(super) fn named(
-    listed: std::io::Result<Output>,
-    filters: Filters,
-    failed: impl FnOnce(&[u8]) -> Diagnosis,
-) -> Result<Vec<Override>> {
+pub(super) fn named(listed: std::io::Result<Output>, filters: Filters) -> GitResult<Vec<Override>> {
     let output = match listed {
         // The command itself will not be found either, and its caller knows what to make of that.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        listed => listed.while_doing(|| "listing git's settings".to_owned())?,
+        listed => listed.map_err(GitError::not_run(&LIST))?,
     };
     if !output.status.success() {
-        return Err(failed(&output.stderr));
+        return Err(GitError::said(&LIST, &output.stderr));
     }
     let mut overrides = Vec::new();
     let mut words = output.stdout.split(|byte| *byte == 0);

@@ -114,10 +114,15 @@ pub fn all_kept(snapshot: &Snapshot<'_>) -> Result<Vec<Checkpoint>> {
     snapshot.query_all(&sql, &[], Checkpoint::from_row)
 }
 
-/// How many are kept.
-pub fn count_kept(snapshot: &Snapshot<'_>) -> Result<i64> {
-    let sql = "SELECT count(*) FROM checkpoints WHERE pruned_at IS NULL";
-    Ok(snapshot.query_opt(sql, &[], |row| row.get(0))?.unwrap_or_default())
+/// The kept ones of all roots, oldest first, and no more than so many.
+pub fn oldest_kept(snapshot: &Snapshot<'_>, at_most: usize) -> Result<Vec<Checkpoint>> {
+    // From the first seq on: a search by the index, which ends at the limit.
+    let sql = format!(
+        "SELECT {} FROM checkpoints WHERE pruned_at IS NULL AND seq > 0 ORDER BY seq LIMIT $1",
+        Checkpoint::COLUMNS
+    );
+    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
+    snapshot.query_all(&sql, &[&at_most], Checkpoint::from_row)
 }
 
 /// The checkpoints that unfinished runs took when they moved or began.

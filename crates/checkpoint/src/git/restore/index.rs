@@ -205,7 +205,8 @@ fn mark<'p>(git: &Git<'_>, flag: &str, paths: impl Iterator<Item = &'p &'p [u8]>
     if input.is_empty() {
         return Ok(());
     }
-    git.run_with(&["update-index", "-z", flag, "--stdin"], &input).map(|_| ())
+    git.run_with(&["update-index", "-z", flag, "--stdin"], &input)?;
+    Ok(())
 }
 
 /// Intends to add files, of which git wants to see that they are there: in a tree that holds nothing else, whatever
@@ -236,5 +237,6 @@ fn intend<'l>(
     let git = Git { root: tree, repository: Some(git_dir), ..git.clone() };
     let add = ["add", "-N", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"];
     let exact = ["--literal-pathspecs", "-c", "core.fileMode=true", "-c", "core.symlinks=true"];
-    git.run_with(&[&exact[..], &add[..]].concat(), &paths).map(|_| ())
+    git.run_with(&[&exact[..], &add[..]].concat(), &paths)?;
+    Ok(())
 }

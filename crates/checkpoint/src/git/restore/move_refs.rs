@@ -154,8 +154,8 @@ impl Head<'_> {
                 arguments.extend(from);
                 git.run(&arguments)
             }
-        }
-        .map(|_| ())
+        }?;
+        Ok(())
     }
 }
 
@@ -195,6 +195,7 @@ impl Commands {
         if self.0.is_empty() {
             return Ok(());
         }
-        git.run_with(&["update-ref", "-m", REFLOG, "--stdin", "-z"], &self.0).map(|_| ())
+        git.run_with(&["update-ref", "-m", REFLOG, "--stdin", "-z"], &self.0)?;
+        Ok(())
     }
 }

@@ -4,6 +4,7 @@
 //! take seconds: a process of its own makes it, at most once an hour. Two empty files beside the stat caches say
 //! when: `looked`, when rows were looked at, and `pruned`, when a sweep began; `unswept` is there while content waits for one.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -23,7 +24,7 @@ use crate::config::Retention;
 const EVERY: Duration = Duration::from_hours(1);
 
 /// So many kept rows are read in a call: about 2 ms. What is beyond that is left to the sweep.
-const MANY: i64 = 500;
+const MANY: usize = 500;
 
 /// So many rows are pruned in a call: about 1 ms.
 const FEW: usize = 32;
@@ -58,14 +59,18 @@ fn prune_rows(workspace: &Workspace<'_>, configured: &Retention) -> Result<()> {
     }
     // Alone: a restore that is planned now must find its checkpoint until its plan is recorded.
     let _lock = lock::store(workspace.objects.path(), Mode::Exclusive, Duration::ZERO)?;
-    if workspace.kernel.read(record::count_kept)? > MANY {
+    let all = workspace.kernel.read(|snapshot| record::oldest_kept(snapshot, MANY + 1))?;
+    if all.len() > MANY {
         touch(&workspace.stamp("unswept"))?;
         return touch(&looked);
     }
-    let (all, pinned) =
-        workspace.kernel.read(|snapshot| Ok((record::all_kept(snapshot)?, pinned(snapshot)?)))?;
     let now = workspace.kernel.context.now();
-    let old = retention::given_up(&all, configured.policy(), now, &pinned);
+    let given_up = |pinned| retention::given_up(&all, configured.policy(), now, &pinned);
+    let mut old = given_up(HashSet::new());
+    // What is needed is asked for only if something may go: mostly nothing may.
+    if !old.is_empty() {
+        old = given_up(workspace.kernel.read(pinned)?);
+    }
     let (chosen, rest) = old.split_at(old.len().min(FEW));
     if !chosen.is_empty() {
         // First: a call that dies here sweeps once for nothing, and never leaves content that no sweep looks for.

@@ -1,0 +1,89 @@
+//! How a call of the `git` program fails, for callers that go on differently; everyone else sees a [`Diagnosis`].
+
+use std::ffi::OsStr;
+use std::io;
+
+use ic_base::{Code, Diagnose, Diagnosis};
+use thiserror::Error;
+
+/// Why a call of git has no result.
+#[derive(Debug, Error)]
+pub(crate) enum GitError {
+    /// The program could not be run: it is not there, or the machine has no room for a process.
+    #[error("running git {command}: {source}")]
+    NotRun {
+        /// The arguments.
+        command: String,
+        source: io::Error,
+    },
+    /// Another git holds a lock.
+    #[error("git {}: {said}.", verb(command))]
+    Locked {
+        /// The arguments.
+        command: String,
+        /// Its first line on stderr.
+        said: String,
+    },
+    /// It ended with an error.
+    #[error("git {}: {said}.", verb(command))]
+    Failed {
+        /// The arguments.
+        command: String,
+        /// Its first line on stderr.
+        said: String,
+    },
+    /// What was to read its output, or to write its input, failed.
+    #[error(transparent)]
+    Conversation(#[from] Diagnosis),
+}
+
+/// The result of a call of git.
+pub(crate) type GitResult<T> = Result<T, GitError>;
+
+impl GitError {
+    /// What a command that failed said on stderr.
+    pub(super) fn said<A: AsRef<OsStr>>(arguments: &[A], stderr: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(stderr);
+        let said = text.lines().next().unwrap_or("it said nothing");
+        let said = said.trim_start_matches("fatal: ").trim_end_matches('.').to_owned();
+        let command = line(arguments);
+        // Git has no status of its own for a lock; its words are the same in every version since 2.25.
+        let is_denied = text.contains("Permission denied") || text.contains("Read-only file system");
+        if (said.contains(".lock") || said.contains("cannot lock ref")) && !is_denied {
+            Self::Locked { command, said }
+        } else {
+            Self::Failed { command, said }
+        }
+    }
+
+    pub(super) fn not_run<A: AsRef<OsStr>>(arguments: &[A]) -> impl Fn(io::Error) -> Self {
+        move |source| Self::NotRun { command: line(arguments), source }
+    }
+}
+
+impl From<GitError> for Diagnosis {
+    fn from(error: GitError) -> Self {
+        let message = error.to_string();
+        let (code, command) = match error {
+            GitError::Conversation(diagnosis) => return diagnosis,
+            GitError::NotRun { command, source } => {
+                let run: ic_base::Result<()> = Err(source).while_doing(|| format!("running git {command}"));
+                return run.err().unwrap_or_else(|| Self::new(Code::Io, message));
+            }
+            GitError::Locked { command, .. } => (Code::GitBusy, command),
+            GitError::Failed { command, .. } => (Code::GitFailed, command),
+        };
+        Self::new(code, message)
+            .hint("the files alone can be restored: --strategy files-only")
+            .detail("command", command)
+    }
+}
+
+fn line<A: AsRef<OsStr>>(arguments: &[A]) -> String {
+    let arguments: Vec<_> = arguments.iter().map(AsRef::as_ref).collect();
+    arguments.join(OsStr::new(" ")).to_string_lossy().into_owned()
+}
+
+fn verb(command: &str) -> &str {
+    command.split(' ').next().unwrap_or_default()
+}
