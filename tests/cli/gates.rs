@@ -25,11 +25,13 @@ fn the_default_chain_has_its_gates() {
     assert_eq!((&run["phase"], &run["auto_advance"]), (&json!("brainstorm"), &json!(true)));
     let artifact = |phase: &str| format!("run artifact add @ --path {phase}.md");
     let agent = project.ok("run agent add @ --type codex");
-    let reviewer = project.ok("dispatch create @ --phase review");
     let opens = |phase: &str| match phase {
         "brainstorm" | "brainstorm-reviewed" | "strategized" | "planned" | "reflect" => artifact(phase),
         "executing" => format!("run agent update {agent} --status completed"),
-        "review" => format!("dispatch complete {reviewer} --verdict pass"),
+        "review" => {
+            let reviewer = project.ok("dispatch create @");
+            format!("dispatch complete {reviewer} --verdict pass")
+        }
         _ => String::new(),
     };
     for pair in DEFAULT.windows(2) {
@@ -197,4 +199,107 @@ fn checking_a_gate_writes_nothing() {
     assert_eq!(project.run("gate check @").code, Some(1));
     assert_eq!(project.run("gate check @ --priority 4").code, Some(0));
     assert_eq!(project.dump(), before);
+}
+
+/// Whether an advance from `executing` moves, with its record.
+fn executing(project: &Project) -> String {
+    let gates = r#"{"executing->review": [{"check": "agents_complete"}]}"#;
+    let words = ["run", "create", "--goal", "g", "--phases", "executing,review,done", "--gates", gates];
+    project.run_words(words).stdout.trim().to_owned()
+}
+
+#[test]
+fn agents_complete_waits_for_dispatches_too_and_names_each() {
+    let project = Project::new();
+    executing(&project);
+    let agent = project.ok("run agent add @ --type codex");
+    let pending = project.ok("dispatch create @ --name parser");
+    let running = project.ok("dispatch create @");
+    project.ok(&format!("dispatch start {running}"));
+
+    let blocked = project.run("run advance @ --json");
+    assert_eq!(blocked.code, Some(1), "{blocked:?}");
+    let condition = blocked.json()["evidence"]["conditions"][0].clone();
+    assert_eq!((&condition["result"], &condition["count"]), (&json!("fail"), &json!(3)));
+    assert_eq!(condition["detail"], "1 active agent and 2 unfinished dispatches in the run");
+    let waits = condition["unfinished"].as_array().expect("what it waits for");
+    let named: Vec<_> = waits.iter().map(|w| (w["id"].clone(), w["status"].clone())).collect();
+    let expected = [(&agent, "active"), (&pending, "pending"), (&running, "running")];
+    assert_eq!(named, expected.map(|(id, status)| (json!(id), json!(status))));
+    let text = project.run("gate check @ --format text").stdout;
+    assert!(
+        text.contains(&format!("dispatch {} parser is pending: ic dispatch complete", &pending[28..])),
+        "{text}"
+    );
+
+    // The commands that it names are those that open it.
+    for work in waits {
+        assert_eq!(project.run("gate check @").code, Some(1));
+        let command = work["command"].as_str().expect("a command");
+        project.ok(command.strip_prefix("ic ").expect("a command of ic"));
+    }
+    let advanced = project.json("run advance @");
+    assert_eq!(advanced["advanced"], json!(true));
+    assert_eq!(advanced["warnings"], json!(null), "work was recorded");
+}
+
+#[test]
+fn a_phase_without_work_passes_with_a_warning() {
+    let project = Project::new();
+    let run = executing(&project);
+    let advanced = project.run("run advance @ --json");
+    assert_eq!(advanced.code, Some(0));
+    let record = advanced.json();
+    let condition = &record["evidence"]["conditions"][0];
+    assert_eq!((&condition["count"], &condition["result"]), (&json!(0), &json!("pass")));
+    assert_eq!(condition["detail"], "no work was recorded in this phase");
+    assert_eq!(record["warnings"][0]["code"], "no_work_recorded");
+
+    // Rolled-back work is none: it ended since the phase began, and counts for nothing.
+    project.ok(&format!("run rollback {run} --to-phase executing"));
+    let dispatch = project.ok("dispatch create @");
+    project.ok(&format!("dispatch complete {dispatch}"));
+    assert_eq!(
+        project.json("gate check @")["evidence"]["conditions"][0]["detail"],
+        "no active agent and no unfinished dispatch in the run"
+    );
+    project.ok(&format!("run rollback {run} --to-phase executing --include-target"));
+    assert_eq!(
+        project.json("gate check @")["evidence"]["conditions"][0]["detail"],
+        "no work was recorded in this phase"
+    );
+
+    // A dispatch that was cancelled did nothing.
+    let dispatch = project.ok("dispatch create @");
+    project.ok(&format!("dispatch cancel {dispatch}"));
+    let advanced = project.run("run advance @ --format text");
+    assert!(advanced.stderr.contains("No work was recorded in executing"), "{}", advanced.stderr);
+}
+
+#[test]
+fn the_newest_verdict_of_the_phase_decides() {
+    let project = Project::new();
+    let gates = r#"{"a->b": [{"check": "verdict_exists"}], "b->c": [{"check": "verdict_exists"}]}"#;
+    let words = ["run", "create", "--goal", "g", "--phases", "a,b,c", "--gates", gates];
+    let run = project.run_words(words).stdout.trim().to_owned();
+    let opens = || project.run("gate check @").code == Some(0);
+    assert!(!opens());
+    let [first, second, third] = [(); 3].map(|()| project.ok("dispatch create @"));
+    // The order of the events counts, not that of the dispatches.
+    project.ok(&format!("dispatch complete {third} --verdict pass"));
+    assert!(opens());
+    project.ok(&format!("dispatch complete {first} --verdict fail"));
+    assert!(!opens(), "an older pass is no answer to a newer fail");
+    project.ok(&format!("dispatch complete {second} --verdict pass"));
+    assert!(opens());
+    project.ok("run advance @");
+    assert!(!opens(), "a verdict of another phase");
+    let fail = project.ok("dispatch create @");
+    project.ok(&format!("dispatch complete {fail} --verdict fail"));
+    let pass = project.ok("dispatch create @");
+    project.ok(&format!("dispatch complete {pass} --verdict pass"));
+    assert!(opens());
+    // What was rolled back says nothing any more.
+    project.ok(&format!("run rollback {run} --to-phase b --include-target"));
+    assert!(!opens());
 }

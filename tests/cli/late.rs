@@ -141,6 +141,7 @@ fn what_it_delivered_late_opens_no_gate() {
     let project = Project::new();
     let story = story(&project);
     project.ok(&format!("run agent update {} --status completed", story.agent));
+    project.ok(&format!("dispatch complete {}", story.builder));
     project.ok("run advance @");
     let reviewer = project.ok("dispatch create @ --name check");
     project.ok(&format!("dispatch complete {reviewer} --verdict pass"));

@@ -5,7 +5,7 @@ use ic_events::{Cut, EventType};
 use ic_store::{Snapshot, Transaction};
 use serde_json::json;
 
-use crate::dispatch::{Dispatch, Ending, append_change, finish};
+use crate::dispatch::{Dispatch, Ending, append_change, finish, unfinished};
 use crate::status::DispatchStatus;
 
 /// The dispatches that a rollback takes back: recorded after the cut, or in a rolled-back phase. Oldest first.
@@ -57,12 +57,7 @@ pub fn unmark(tx: &Transaction<'_>, rollback: &RollbackId) -> Result<usize> {
 /// Cancels every dispatch of a run that has not ended, and returns them as they were. Used when the run is cancelled: the
 /// run's own event says why.
 pub fn cancel_unfinished(tx: &Transaction<'_>, now: Timestamp, run_id: &RunId) -> Result<Vec<Dispatch>> {
-    let sql = format!(
-        "SELECT {} FROM dispatches WHERE run_id = $1 AND rolled_back_by IS NULL \
-         AND status IN ('pending', 'running') ORDER BY seq",
-        Dispatch::COLUMNS
-    );
-    let dispatches = tx.query_all(&sql, &[&run_id.as_str()], Dispatch::from_row)?;
+    let dispatches = unfinished(tx, run_id, None)?;
     for dispatch in &dispatches {
         finish(tx, now, dispatch, &Ending::Cancelled { reason: None })?;
     }

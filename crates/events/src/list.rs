@@ -90,3 +90,14 @@ pub fn each_crossing_newest_first(
         |row| visit(Event::from_row(row)?),
     )
 }
+
+/// The seq of the event by which a run last moved forward into a phase; 0 for the phase that it began in.
+pub fn entered(snapshot: &Snapshot<'_>, run_id: &RunId, phase: &str) -> Result<Seq> {
+    let found = snapshot.query_opt(
+        "SELECT seq FROM events WHERE run_id = $1 AND type IN ('advance', 'override') AND to_state = $2 \
+         ORDER BY seq DESC LIMIT 1",
+        &[&run_id.as_str(), &phase],
+        |row| row.get(0),
+    )?;
+    Ok(found.unwrap_or(0))
+}

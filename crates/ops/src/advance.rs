@@ -151,7 +151,7 @@ fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &Request<'_>) -> Result<Ou
     let verdict = if request.disable_gates.is_some() {
         Verdict::unasked()
     } else {
-        let asked = facts::gather(snapshot, &run.id, run.gates.at(&run.phase, &to, &run.chain))?;
+        let asked = facts::gather(snapshot, run, run.gates.at(&run.phase, &to, &run.chain))?;
         evaluate(&asked, Tier::of_priority(request.priority))
     };
     let (event_type, reason) = match machine::decide(run, &to, &verdict) {
@@ -198,10 +198,19 @@ fn record(
     if outcome.advanced() {
         outcome.checkpoint_id = checkpoint_id.cloned();
         outcome.warnings.clone_from(&taken.warnings);
+        outcome.warnings.extend(idle(&outcome));
         let completes = outcome.to == run.chain.last();
         run::advance_phase(tx, now, run, &outcome.to, completes)?;
     }
     Ok(outcome)
+}
+
+/// A gate that waits for work holds when there is none; whoever forgot to record it is told.
+fn idle(outcome: &Outcome) -> Option<Warning> {
+    outcome.verdict.conditions.iter().any(|condition| condition.is_idle).then(|| Warning {
+        code: "no_work_recorded",
+        message: format!("No work was recorded in {}: no agent and no dispatch ended there.", outcome.from),
+    })
 }
 
 fn evidence(verdict: &Verdict, checkpoint_id: Option<&CheckpointId>) -> Value {

@@ -159,15 +159,25 @@ pub fn list(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<Agent>> {
     snapshot.query_all(&sql, &[&run_id.as_str()], Agent::from_row)
 }
 
-/// How many agents of a run (that joined in a phase) are active; rolled-back ones do not count.
-pub fn count_active(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<i64> {
-    let count = snapshot.query_opt(
-        "SELECT count(*) FROM run_agents WHERE run_id = $1 AND rolled_back_by IS NULL AND status = 'active' \
-         AND ($2 IS NULL OR phase = $2)",
-        &[&run_id.as_str(), &phase],
-        |row| row.get(0),
+/// The active agents of a run (that joined in a phase), oldest first; rolled-back ones do not count.
+pub fn active(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<Vec<Agent>> {
+    let sql = format!(
+        "SELECT {} FROM run_agents WHERE run_id = $1 AND rolled_back_by IS NULL AND status = 'active' \
+         AND ($2 IS NULL OR phase = $2) ORDER BY seq",
+        Agent::COLUMNS
+    );
+    snapshot.query_all(&sql, &[&run_id.as_str(), &phase], Agent::from_row)
+}
+
+/// Whether an agent of a run, not rolled back, ended after the event `since`.
+pub fn has_ended_since(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Result<bool> {
+    let found = snapshot.query_opt(
+        "SELECT e.seq FROM events e JOIN run_agents a ON a.id = e.subject_id WHERE e.run_id = $1 AND e.seq > $2 \
+         AND e.type IN ('agent_completed', 'agent_failed') AND a.rolled_back_by IS NULL ORDER BY e.seq LIMIT 1",
+        &[&run_id.as_str(), &since],
+        |row| row.get::<Seq>(0),
     )?;
-    Ok(count.unwrap_or(0))
+    Ok(found.is_some())
 }
 
 /// Ends the work of an active agent. Errors: `agent_finished`; `stale_dispatch` if it was rolled back.
@@ -203,8 +213,7 @@ pub fn finish(
 
 /// Ends, as failed, every active agent of a run, and returns them as they were. Used when the run is cancelled.
 pub fn fail_active(tx: &Transaction<'_>, now: Timestamp, run_id: &RunId, epoch: i64) -> Result<Vec<Agent>> {
-    let mut agents = list(tx, run_id)?;
-    agents.retain(|a| a.status == AgentStatus::Active && a.rolled_back_by.is_none());
+    let agents = active(tx, run_id, None)?;
     for agent in &agents {
         finish(tx, now, agent, epoch, AgentStatus::Failed)?;
     }

@@ -1,10 +1,10 @@
 //! Lists and counts of dispatches.
 
-use ic_base::{Result, RunId};
+use ic_base::{DispatchId, Result, RunId, Seq};
 use ic_store::Snapshot;
 
 use super::Dispatch;
-use crate::status::DispatchStatus;
+use crate::status::{DispatchStatus, Verdict};
 
 /// Which dispatches are wanted.
 #[derive(Debug, Clone, Copy)]
@@ -47,9 +47,46 @@ pub fn list(snapshot: &Snapshot<'_>, filter: &Filter<'_>) -> Result<Vec<Dispatch
     }
 }
 
-/// How many dispatches of a run (in a phase) have not ended; rolled-back ones do not count.
-pub fn count_unfinished(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<i64> {
-    count(snapshot, run_id, phase, "status IN ('pending', 'running')")
+/// The dispatches of a run (in a phase) that have not ended, oldest first; rolled-back ones do not count.
+pub fn unfinished(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<Vec<Dispatch>> {
+    let sql = format!(
+        "SELECT {} FROM dispatches WHERE run_id = $1 AND rolled_back_by IS NULL \
+         AND status IN ('pending', 'running') AND ($2 IS NULL OR phase = $2) ORDER BY seq",
+        Dispatch::COLUMNS
+    );
+    snapshot.query_all(&sql, &[&run_id.as_str(), &phase], Dispatch::from_row)
+}
+
+/// Whether a dispatch of a run, not rolled back, came to its end after the event `since`; one that was cancelled did no work.
+pub fn has_ended_since(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Result<bool> {
+    let found = snapshot.query_opt(
+        "SELECT e.seq FROM events e JOIN dispatches d ON d.id = e.subject_id WHERE e.run_id = $1 AND e.seq > $2 \
+         AND e.type IN ('dispatch_completed', 'dispatch_failed', 'dispatch_timed_out') \
+         AND d.rolled_back_by IS NULL ORDER BY e.seq LIMIT 1",
+        &[&run_id.as_str(), &since],
+        |row| row.get::<Seq>(0),
+    )?;
+    Ok(found.is_some())
+}
+
+/// The newest verdict on a run (in a phase), with its dispatch; rolled-back ones do not count.
+///
+/// Dispatches end in another order than they are created in, so the event that recorded the verdict decides.
+pub fn newest_verdict(
+    snapshot: &Snapshot<'_>,
+    run_id: &RunId,
+    phase: Option<&str>,
+) -> Result<Option<(DispatchId, Verdict)>> {
+    snapshot.query_opt(
+        "SELECT d.id, d.verdict FROM events e JOIN dispatches d ON d.id = e.subject_id WHERE e.run_id = $1 \
+         AND e.type = 'dispatch_completed' AND d.verdict IS NOT NULL AND d.rolled_back_by IS NULL \
+         AND ($2 IS NULL OR d.phase = $2) ORDER BY e.seq DESC LIMIT 1",
+        &[&run_id.as_str(), &phase],
+        |row| {
+            let id = DispatchId::from_ledger(row.get(0)?);
+            Ok((id, row.parse(1, "dispatches", Verdict::parse)?))
+        },
+    )
 }
 
 /// How many dispatches of a run (in a phase) have the verdict pass, and fail; rolled-back ones do not count.

@@ -4,7 +4,7 @@ use ic_events::EventType;
 use ic_ops::advance::Outcome;
 use ic_ops::run::Cancelled;
 use ic_phase::Run;
-use ic_phase::gate::{Condition, GateResult, Requirement, Tier};
+use ic_phase::gate::{Condition, GateResult, Requirement, Tier, Unfinished};
 use ic_phase::skip::Skip;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -111,6 +111,35 @@ struct ConditionJson {
     result: &'static str,
     count: i64,
     detail: String,
+    /// The work that is waited for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unfinished: Vec<UnfinishedJson>,
+}
+
+/// An agent or a dispatch that a gate waits for.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UnfinishedJson {
+    #[cfg_attr(test, schemars(extend("enum" = ["agent", "dispatch"])))]
+    kind: &'static str,
+    id: String,
+    name: Option<String>,
+    #[cfg_attr(test, schemars(extend("enum" = ["active", "pending", "running"])))]
+    status: &'static str,
+    /// The command that ends it.
+    command: String,
+}
+
+impl From<&Unfinished> for UnfinishedJson {
+    fn from(work: &Unfinished) -> Self {
+        Self {
+            kind: work.kind,
+            id: work.id.clone(),
+            name: work.name.clone(),
+            status: work.status,
+            command: work.command.clone(),
+        }
+    }
 }
 
 /// What a gate found.
@@ -131,6 +160,7 @@ impl From<&[Condition]> for EvidenceJson {
                 result: if c.holds { "pass" } else { "fail" },
                 count: c.count,
                 detail: c.detail.clone(),
+                unfinished: c.unfinished.iter().map(Into::into).collect(),
             })
             .collect();
         Self { conditions }

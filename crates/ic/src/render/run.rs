@@ -5,7 +5,7 @@ use ic_events::EventType;
 use ic_ops::advance::Outcome;
 use ic_ops::run::Cancelled;
 use ic_phase::Run;
-use ic_phase::gate::{Check, Condition};
+use ic_phase::gate::{Check, Condition, Unfinished};
 
 use super::{Cell, Table, counted, minute, path_text, plain, shell_word, status_style, style, styled};
 use crate::json::GateRuleJson;
@@ -124,9 +124,17 @@ fn conditions(conditions: &[Condition]) -> String {
         .map(|c| {
             let mark = if c.holds { styled(style::GOOD, "✓") } else { styled(style::BAD, "✗") };
             let tier = styled(style::DIM, &format!("({})", c.tier.as_str()));
-            format!("  {mark} {}: {} {tier}\n", c.check.as_str(), plain(&c.detail))
+            let waits: String = c.unfinished.iter().map(unfinished).collect();
+            format!("  {mark} {}: {} {tier}\n{waits}", c.check.as_str(), plain(&c.detail))
         })
         .collect()
+}
+
+/// One piece of work that a gate waits for, with the command that ends it.
+fn unfinished(work: &Unfinished) -> String {
+    let name = work.name.as_deref().map(|name| format!(" {}", plain(name))).unwrap_or_default();
+    let command = styled(style::DIM, &work.command);
+    format!("      {} {}{name} is {}: {command}\n", work.kind, work.short_id, work.status)
 }
 
 fn way_out(outcome: &Outcome) -> String {

@@ -1,34 +1,80 @@
 //! Counting what the gates ask for.
 
-use ic_base::{Result, RunId};
-use ic_dispatch::dispatch;
-use ic_phase::gate::{Check, Facts, Requirement};
-use ic_runtrack::{agent, artifact};
+use ic_base::{Result, RunId, Seq};
+use ic_dispatch::{Dispatch, dispatch};
+use ic_phase::Run;
+use ic_phase::gate::{Check, Facts, Requirement, Unfinished, Work};
+use ic_runtrack::{Agent, agent, artifact};
 use ic_store::Snapshot;
 
 /// Each requirement with what is counted for it; nothing that was rolled back is counted.
 pub(super) fn gather(
     snapshot: &Snapshot<'_>,
-    run_id: &RunId,
+    run: &Run,
     requirements: &[Requirement],
 ) -> Result<Vec<(Requirement, Facts)>> {
     requirements
         .iter()
-        .map(|requirement| Ok((requirement.clone(), count(snapshot, run_id, requirement)?)))
+        .map(|requirement| Ok((requirement.clone(), count(snapshot, run, requirement)?)))
         .collect()
 }
 
-fn count(snapshot: &Snapshot<'_>, run_id: &RunId, requirement: &Requirement) -> Result<Facts> {
+fn count(snapshot: &Snapshot<'_>, run: &Run, requirement: &Requirement) -> Result<Facts> {
     let phase = requirement.phase.as_ref().map(ic_base::Label::as_str);
+    let run_id = &run.id;
     Ok(match requirement.check {
         Check::ArtifactExists => Facts::Artifacts(artifact::count_active(snapshot, run_id, phase)?),
-        Check::AgentsComplete => Facts::ActiveAgents(agent::count_active(snapshot, run_id, phase)?),
-        Check::DispatchesComplete => {
-            Facts::UnfinishedDispatches(dispatch::count_unfinished(snapshot, run_id, phase)?)
+        Check::AgentsComplete => Facts::Work(work(snapshot, run, phase)?),
+        Check::DispatchesComplete => Facts::Dispatches(dispatches(snapshot, run_id, phase)?),
+        Check::VerdictExists => {
+            let newest = dispatch::newest_verdict(snapshot, run_id, phase)?;
+            let is_pass = |verdict| verdict == ic_dispatch::status::Verdict::Pass;
+            Facts::NewestVerdict(newest.map(|(id, verdict)| (id.short().to_owned(), is_pass(verdict))))
         }
-        Check::VerdictExists | Check::VerdictClean => {
+        Check::VerdictClean => {
             let (pass, fail) = dispatch::count_verdicts(snapshot, run_id, phase)?;
             Facts::Verdicts { pass, fail }
         }
     })
+}
+
+fn work(snapshot: &Snapshot<'_>, run: &Run, phase: Option<&str>) -> Result<Work> {
+    let mut unfinished: Vec<Unfinished> =
+        agent::active(snapshot, &run.id, phase)?.iter().map(unfinished_agent).collect();
+    unfinished.extend(dispatches(snapshot, &run.id, phase)?);
+    // What is unfinished decides; only a gate that nothing holds is asked whether anything was done at all.
+    let has_ended = !unfinished.is_empty() || {
+        let since: Seq = ic_events::entered(snapshot, &run.id, phase.unwrap_or(&run.phase))?;
+        agent::has_ended_since(snapshot, &run.id, since)?
+            || dispatch::has_ended_since(snapshot, &run.id, since)?
+    };
+    Ok(Work { unfinished, has_ended })
+}
+
+fn dispatches(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<Vec<Unfinished>> {
+    Ok(dispatch::unfinished(snapshot, run_id, phase)?.iter().map(unfinished_dispatch).collect())
+}
+
+fn unfinished_agent(agent: &Agent) -> Unfinished {
+    let short_id = agent.id.short().to_owned();
+    Unfinished {
+        kind: "agent",
+        id: agent.id.to_string(),
+        name: agent.name.clone().or_else(|| Some(agent.kind.clone())),
+        status: agent.status.as_str(),
+        command: format!("ic run agent update {short_id} --status completed"),
+        short_id,
+    }
+}
+
+fn unfinished_dispatch(dispatch: &Dispatch) -> Unfinished {
+    let short_id = dispatch.id.short().to_owned();
+    Unfinished {
+        kind: "dispatch",
+        id: dispatch.id.to_string(),
+        name: dispatch.work.name.clone().or_else(|| dispatch.work.agent_type.clone()),
+        status: dispatch.status.as_str(),
+        command: format!("ic dispatch complete {short_id}"),
+        short_id,
+    }
 }

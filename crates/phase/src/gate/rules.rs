@@ -41,34 +41,30 @@ struct RequirementText {
 impl Gates {
     /// The gates of a run on the default chain that names none (contract, "Defaults").
     pub fn defaults() -> Self {
-        let artifact = |from: &str, to: &str| Gate {
+        let asks = |from: &str, to: &str, check, phase: Option<&str>| Gate {
             from: from.to_owned(),
             to: to.to_owned(),
             requirements: vec![Requirement {
-                check: Check::ArtifactExists,
-                phase: Some(Label::from_ledger(from.to_owned())),
+                check,
+                phase: phase.map(|phase| Label::from_ledger(phase.to_owned())),
                 tier: Tier::Hard,
             }],
         };
-        let run_wide = |from: &str, to: &str, check| Gate {
-            from: from.to_owned(),
-            to: to.to_owned(),
-            requirements: vec![Requirement { check, phase: None, tier: Tier::Hard }],
-        };
+        let artifact = |from: &str, to: &str| asks(from, to, Check::ArtifactExists, Some(from));
         Self(vec![
             artifact("brainstorm", "brainstorm-reviewed"),
             artifact("brainstorm-reviewed", "strategized"),
             artifact("strategized", "planned"),
             artifact("planned", "executing"),
-            run_wide("executing", "review", Check::AgentsComplete),
-            run_wide("review", "polish", Check::VerdictExists),
+            asks("executing", "review", Check::AgentsComplete, None),
+            asks("review", "polish", Check::VerdictExists, Some("review")),
             artifact("reflect", "done"),
         ])
     }
 
     /// Gates from JSON: `{"planned→executing": [{"check": "artifact_exists", "phase": "planned", "tier": "hard"}]}`.
     ///
-    /// `->` may stand for the arrow. `artifact_exists` without a phase asks of the phase that is left. Errors:
+    /// `->` may stand for the arrow. `artifact_exists` and `verdict_exists` without a phase ask of the phase that is left. Errors:
     /// `invalid_value`, naming the transition; `unknown_phase`.
     pub fn parse(json: &str, chain: &Chain) -> Result<Self> {
         let rules: serde_json::Map<String, serde_json::Value> =
@@ -154,7 +150,8 @@ fn requirement(text: RequirementText, from: &str, chain: &Chain) -> Result<Requi
             chain.require(&phase)?;
             Some(Label::from_ledger(phase))
         }
-        (None, Check::ArtifactExists) => Some(Label::from_ledger(from.to_owned())),
+        // A verdict on an earlier phase says nothing about the work of this one.
+        (None, Check::ArtifactExists | Check::VerdictExists) => Some(Label::from_ledger(from.to_owned())),
         (None, _) => None,
     };
     Ok(Requirement { check, phase, tier })

@@ -16,6 +16,10 @@ use crate::session::Session;
   ic gate rules
   ic gate rules @ --phase planned
 
+The checks: artifact_exists (the phase has an artifact), agents_complete (no agent is active, no dispatch is pending or
+running), dispatches_complete (no dispatch is pending or running), verdict_exists (the newest verdict of the phase is pass),
+verdict_clean (there is a verdict, and none is fail). What was rolled back counts for none.
+The tiers: hard blocks, soft warns. The JSON of --gates: docs/GATES.md.
 A run that passes over a skipped phase still meets the gate of the phase that it leaves.")]
 pub(crate) struct Rules {
     /// The run [default: the default chain]

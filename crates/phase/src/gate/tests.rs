@@ -1,0 +1,142 @@
+//! What each check counts, and how much it weighs.
+
+use super::{Check, Facts, GateResult, Requirement, Tier, Unfinished, Work, evaluate};
+
+fn requirement(check: Check, tier: Tier) -> Requirement {
+    Requirement { check, phase: None, tier }
+}
+
+fn unfinished(kind: &'static str) -> Unfinished {
+    let id = "0198c0de-0000-7000-8000-00000a000001".to_owned();
+    Unfinished {
+        kind,
+        short_id: "0a000001".to_owned(),
+        id,
+        name: None,
+        status: "active",
+        command: String::new(),
+    }
+}
+
+/// Agents and dispatches that have not ended, and whether others did.
+fn work(agents: usize, dispatches: usize, has_ended: bool) -> Facts {
+    let unfinished = [vec![unfinished("agent"); agents], vec![unfinished("dispatch"); dispatches]].concat();
+    Facts::Work(Work { unfinished, has_ended })
+}
+
+fn newest(is_pass: bool) -> Facts {
+    Facts::NewestVerdict(Some(("0a000001".to_owned(), is_pass)))
+}
+
+#[test]
+fn the_strongest_failed_tier_decides() {
+    let soft = (requirement(Check::ArtifactExists, Tier::Soft), Facts::Artifacts(0));
+    let hard = (requirement(Check::AgentsComplete, Tier::Hard), work(2, 0, true));
+    let held = (requirement(Check::VerdictExists, Tier::Hard), newest(true));
+
+    let verdict = evaluate(&[soft.clone(), hard.clone(), held.clone()], Tier::Hard);
+    assert_eq!((verdict.result, verdict.tier), (GateResult::Fail, Tier::Hard));
+    assert!(verdict.blocks());
+    assert_eq!(
+        verdict.complaint(),
+        "no artifact in the run; 2 active agents and no unfinished dispatch in the run"
+    );
+
+    let verdict = evaluate(&[soft.clone(), held.clone()], Tier::Hard);
+    assert_eq!((verdict.result, verdict.tier), (GateResult::Fail, Tier::Soft));
+    assert!(!verdict.blocks());
+
+    let verdict = evaluate(&[soft, hard], Tier::Soft);
+    assert_eq!((verdict.result, verdict.tier), (GateResult::Fail, Tier::Soft));
+
+    let verdict = evaluate(&[held], Tier::Hard);
+    assert_eq!((verdict.result, verdict.tier), (GateResult::Pass, Tier::Hard));
+}
+
+#[test]
+fn each_check_counts_what_it_asks_for() {
+    let weighed = |check, facts| {
+        let verdict = evaluate(&[(requirement(check, Tier::Hard), facts)], Tier::Hard);
+        let condition = verdict.conditions.into_iter().next().unwrap();
+        assert_eq!(condition.holds, verdict.result == GateResult::Pass);
+        (verdict.result.as_str(), condition.count, condition.detail)
+    };
+    for (check, facts, says) in [
+        (Check::ArtifactExists, Facts::Artifacts(0), ("fail", 0, "no artifact in the run")),
+        (Check::ArtifactExists, Facts::Artifacts(2), ("pass", 2, "2 artifacts in the run")),
+        (
+            Check::AgentsComplete,
+            work(0, 0, true),
+            ("pass", 0, "no active agent and no unfinished dispatch in the run"),
+        ),
+        (Check::AgentsComplete, work(0, 0, false), ("pass", 0, "no work was recorded in this phase")),
+        (
+            Check::AgentsComplete,
+            work(1, 0, false),
+            ("fail", 1, "1 active agent and no unfinished dispatch in the run"),
+        ),
+        (
+            Check::AgentsComplete,
+            work(0, 2, true),
+            ("fail", 2, "no active agent and 2 unfinished dispatches in the run"),
+        ),
+        (
+            Check::DispatchesComplete,
+            Facts::Dispatches(vec![]),
+            ("pass", 0, "no unfinished dispatch in the run"),
+        ),
+        (
+            Check::DispatchesComplete,
+            Facts::Dispatches(vec![unfinished("dispatch"); 3]),
+            ("fail", 3, "3 unfinished dispatches in the run"),
+        ),
+        (
+            Check::VerdictClean,
+            Facts::Verdicts { pass: 3, fail: 2 },
+            ("fail", 5, "3 passing verdicts and 2 failing ones in the run"),
+        ),
+        (Check::VerdictExists, Facts::NewestVerdict(None), ("fail", 0, "no verdict in the run")),
+        (
+            Check::VerdictExists,
+            newest(false),
+            ("fail", 0, "the newest verdict in the run, of dispatch 0a000001, is fail"),
+        ),
+        (
+            Check::VerdictExists,
+            newest(true),
+            ("pass", 1, "the newest verdict in the run, of dispatch 0a000001, is pass"),
+        ),
+    ] {
+        let (result, count, detail) = says;
+        assert_eq!(weighed(check, facts), (result, count, detail.to_owned()), "{check:?}");
+    }
+    assert_eq!(evaluate(&[], Tier::Hard).result.as_str(), "none");
+}
+
+#[test]
+fn a_priority_of_four_asks_nothing() {
+    let hard = (requirement(Check::ArtifactExists, Tier::Hard), Facts::Artifacts(0));
+    for (priority, result) in
+        [(0, GateResult::Fail), (1, GateResult::Fail), (3, GateResult::Fail), (4, GateResult::None)]
+    {
+        let verdict = evaluate(std::slice::from_ref(&hard), Tier::of_priority(priority));
+        assert_eq!(verdict.result, result, "{priority}");
+        assert_eq!(verdict.blocks(), priority < 2, "{priority}");
+    }
+    assert_eq!(evaluate(&[], Tier::Hard).result, GateResult::None);
+}
+
+#[test]
+fn a_clean_verdict_needs_one_pass_and_no_fail() {
+    let holds = |pass, fail| {
+        evaluate(
+            &[(requirement(Check::VerdictClean, Tier::Hard), Facts::Verdicts { pass, fail })],
+            Tier::Hard,
+        )
+        .result
+            == GateResult::Pass
+    };
+    assert!(holds(1, 0));
+    assert!(!holds(0, 0));
+    assert!(!holds(1, 1));
+}

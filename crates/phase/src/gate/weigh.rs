@@ -1,0 +1,116 @@
+//! What was counted for a requirement, and whether that is enough.
+
+use super::{Check, Condition, Requirement, Tier};
+
+/// A piece of work that a gate waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    /// `agent` or `dispatch`.
+    pub kind: &'static str,
+    /// Its id.
+    pub id: String,
+    /// The end of its id.
+    pub short_id: String,
+    /// A name for people.
+    pub name: Option<String>,
+    /// Its state.
+    pub status: &'static str,
+    /// The command that ends it.
+    pub command: String,
+}
+
+/// The work of agents and dispatches.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Work {
+    /// What has not ended.
+    pub unfinished: Vec<Unfinished>,
+    /// Whether anything ended since the phase began.
+    pub has_ended: bool,
+}
+
+/// What was counted for one requirement. Nothing that was rolled back is counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Facts {
+    /// Artifacts.
+    Artifacts(i64),
+    /// Agents and dispatches.
+    Work(Work),
+    /// Dispatches that have not ended.
+    Dispatches(Vec<Unfinished>),
+    /// The end of the id of the dispatch with the newest verdict, and whether that is pass.
+    NewestVerdict(Option<(String, bool)>),
+    /// Dispatches by verdict.
+    Verdicts {
+        /// With verdict pass.
+        pass: i64,
+        /// With verdict fail.
+        fail: i64,
+    },
+}
+
+/// A requirement of weight `tier` against what was counted for it.
+pub(super) fn weigh(requirement: &Requirement, facts: &Facts, tier: Tier) -> Condition {
+    let place = match &requirement.phase {
+        Some(phase) => format!("phase {phase}"),
+        None => "the run".to_owned(),
+    };
+    let mut unfinished = Vec::new();
+    let mut is_idle = false;
+    let (holds, count, detail) = match facts {
+        Facts::Artifacts(n) => (*n > 0, *n, format!("{} in {place}", counted(*n, "artifact"))),
+        Facts::Work(work) => {
+            unfinished.clone_from(&work.unfinished);
+            is_idle = unfinished.is_empty() && !work.has_ended;
+            let detail = if is_idle {
+                "no work was recorded in this phase".to_owned()
+            } else {
+                format!("{} in {place}", all_counted(&unfinished))
+            };
+            (unfinished.is_empty(), length(&unfinished), detail)
+        }
+        Facts::Dispatches(waiting) => {
+            unfinished.clone_from(waiting);
+            let n = length(&unfinished);
+            (n == 0, n, format!("{} in {place}", counted(n, "unfinished dispatch")))
+        }
+        Facts::NewestVerdict(None) => (false, 0, format!("no verdict in {place}")),
+        Facts::NewestVerdict(Some((id, is_pass))) => {
+            let verdict = if *is_pass { "pass" } else { "fail" };
+            let detail = format!("the newest verdict in {place}, of dispatch {id}, is {verdict}");
+            (*is_pass, i64::from(*is_pass), detail)
+        }
+        Facts::Verdicts { pass, fail } => (
+            *pass > 0 && *fail == 0,
+            pass + fail,
+            format!("{} and {} in {place}", counted(*pass, "passing verdict"), counted(*fail, "failing one")),
+        ),
+    };
+    let (check, phase): (Check, _) = (requirement.check, requirement.phase.clone());
+    Condition { check, phase, tier, holds, count, detail, unfinished, is_idle }
+}
+
+/// `no active agent and 2 unfinished dispatches`.
+fn all_counted(unfinished: &[Unfinished]) -> String {
+    let agents = unfinished.iter().filter(|work| work.kind == "agent").count();
+    let dispatches = unfinished.len() - agents;
+    let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    format!(
+        "{} and {}",
+        counted(count(agents), "active agent"),
+        counted(count(dispatches), "unfinished dispatch")
+    )
+}
+
+fn length(unfinished: &[Unfinished]) -> i64 {
+    i64::try_from(unfinished.len()).unwrap_or(i64::MAX)
+}
+
+/// `no artifact`, `1 artifact`, `3 artifacts`.
+fn counted(n: i64, noun: &str) -> String {
+    match (n, noun.ends_with("ch")) {
+        (0, _) => format!("no {noun}"),
+        (1, _) => format!("1 {noun}"),
+        (_, true) => format!("{n} {noun}es"),
+        (_, false) => format!("{n} {noun}s"),
+    }
+}
