@@ -13,11 +13,13 @@ use crate::session::Session;
 /// Say that work began.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic dispatch start \"$d\" --pid $$")]
+  ic dispatch start \"$d\"
+  agent <prompt.md &
+  ic dispatch start \"$d\" --pid $!    # the agent, not the script around it")]
 pub(crate) struct Start {
     /// The dispatch: an id, or the end of one
     id: String,
-    /// The process that works on it; while it lives, restores of the tree are refused
+    /// The process that works on it, not one that waits for it: while it lives, restores of the tree are refused
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pid: Option<u32>,
     #[command(flatten)]
