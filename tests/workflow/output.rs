@@ -121,3 +121,26 @@ fn an_undo_that_hangs_is_ended_and_said() {
     world.put("quick", "");
     world.report(&format!("workflow resume {} --yes", world.run()), 1);
 }
+
+#[test]
+fn the_error_of_a_nested_call_is_told_once_and_never_as_cut_json() {
+    let world = World::new();
+    let call = format!("{} workflow show 99999999 --format json", env!("CARGO_BIN_EXE_ic"));
+    let ends = "{\\\"failed\\\":\\\"$(printf %0400d 7)\\\"}";
+    for (run, told) in [
+        (call.clone(), "run_not_found: There is no run 99999999. (hint: see: ic run list)"),
+        (
+            format!("echo \\\"{ends}\\\"; exit 1"),
+            "its last line is 409 characters of JSON, which its log has",
+        ),
+    ] {
+        world.steps(&[&format!("{{id: a, compensate: skip, run: \"{run}\"}}")]);
+        let text = world.call("workflow run flow.yaml --on-failure rollback --format text");
+        let screen = format!("{}{}", text.stdout, text.stderr);
+        assert_eq!(screen.matches(told).count(), 1, "{screen}");
+        assert!(!screen.contains(['{', '}']), "{screen}");
+        let report = world.report("workflow run flow.yaml --on-failure stop", 1);
+        let error = report["steps"][0]["error"].as_str().expect("an error");
+        assert!(error.ends_with(told) && !error.contains('{'), "{report}");
+    }
+}

@@ -14,6 +14,7 @@ pub mod order;
 pub mod owner;
 pub mod process;
 pub mod registry;
+pub mod tail;
 pub mod undo;
 
 pub use action::Action;

@@ -16,6 +16,7 @@ use crate::action::{Action, Before, FileBefore, How};
 use crate::child::{self, Command, Exit, Program};
 use crate::compensation::Compensation;
 use crate::process::{self, Ended, ProcessIdentity};
+use crate::tail::with_tail;
 
 /// How long a process may take to end when it is asked to.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -125,15 +126,6 @@ pub fn describe(exit: &Exit) -> String {
         Exit::TimedOut => "it took too long and was ended".to_owned(),
         Exit::Cancelled => "it was interrupted".to_owned(),
         Exit::NotStarted(why) => why.trim_end_matches('.').to_owned(),
-    }
-}
-
-/// What happened, and the last line that was said.
-pub fn with_tail(what: &str, tail: &[u8]) -> String {
-    let text = String::from_utf8_lossy(tail);
-    match text.lines().rev().find(|line| !line.trim().is_empty()) {
-        Some(line) => format!("{what}: {}", line.trim().chars().take(300).collect::<String>()),
-        None => what.to_owned(),
     }
 }
 

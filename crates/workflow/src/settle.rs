@@ -12,7 +12,8 @@ use ic_dispatch::{Dispatch, code, report};
 use ic_saga::Action;
 use ic_saga::child::{Exit, Outcome};
 use ic_saga::compensation::{self, State, StepEnd};
-use ic_saga::undo::{describe, with_tail, written};
+use ic_saga::tail::with_tail;
+use ic_saga::undo::{describe, written};
 use ic_store::Transaction;
 use ic_store::trust::open_regular_itself;
 

@@ -89,10 +89,13 @@ pub(crate) fn begins(one: &Compensation) -> String {
     format!("{} {}{again} ...", styled(style::WARN, "undoing"), plain(&one.step))
 }
 
-/// The line of an undo that has ended.
+/// The line of an undo that has ended. Why one failed is told by the report that follows: twice on a screen reads as two failures.
 pub(crate) fn ended(one: &Compensation) -> String {
     let mut table = Table::headless();
-    table.row(result(one));
+    table.row(match one.state {
+        State::Failed => row(one, "failed ", &action(&one.action)),
+        _ => result(one),
+    });
     table.render("")
 }
 

@@ -6,7 +6,8 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_rewind::journal::{self, Entry};
 use ic_saga::child::{self, Command, Exit, Program};
 use ic_saga::process::{ProcessIdentity, end_group};
-use ic_saga::undo::{GRACE, describe, with_tail};
+use ic_saga::tail::with_tail;
+use ic_saga::undo::{GRACE, describe};
 
 use super::Watch;
 use crate::Kernel;

@@ -230,7 +230,7 @@ pub(super) fn go(
 
 fn finish(session: &mut Session, report: &Report, watch: &Watch, rolled_back: Exit) -> Result<Exit> {
     let record = WorkflowJson::new(report, watch.warnings());
-    session.output.record(&record, || render::workflow::report(report))?;
+    session.output.record(&record, || render::workflow::report(&watch.unsaid(report)))?;
     Ok(match report.status {
         Status::Completed => Exit::Done,
         Status::RolledBack => rolled_back,

@@ -5,8 +5,8 @@ use std::io::{IsTerminal, Write};
 use ic_ops::checkpoint::Warning;
 use ic_ops::compensation::Sink;
 use ic_saga::Compensation;
-use ic_workflow::Ui;
 use ic_workflow::table::{StepRow, StepState};
+use ic_workflow::{Report, Ui};
 
 use crate::render::{compensation, plain, style, workflow};
 use crate::session::Session;
@@ -19,18 +19,28 @@ pub(crate) struct Watch {
     /// Whether the last thing that was shown of a step's output ended its line.
     at_line_start: bool,
     warnings: Vec<Warning>,
+    /// The step whose error was told when it was asked what to do about it.
+    told: Option<String>,
 }
 
 impl Watch {
     pub(crate) fn new(session: &Session) -> Self {
         let shows = session.shows_progress() && std::io::stderr().is_terminal();
         let (warns, can_ask) = (session.shows_progress(), session.can_ask());
-        Self { shows, warns, can_ask, at_line_start: true, warnings: Vec::new() }
+        Self { shows, warns, can_ask, at_line_start: true, warnings: Vec::new(), told: None }
     }
 
     /// The warnings so far.
     pub(crate) fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    /// The report as a person reads it who watched: an error that was told is not told again.
+    pub(crate) fn unsaid(&self, report: &Report) -> Report {
+        let mut report = report.clone();
+        let told = report.steps.iter_mut().filter(|step| Some(&step.id) == self.told.as_ref());
+        told.filter_map(|step| step.row.as_mut()).for_each(|row| row.error = None);
+        report
     }
 
     /// Shows a line of progress.
@@ -88,10 +98,9 @@ impl Ui for Watch {
             StepState::Running => (style::WARN, "↻"),
             _ => (style::BAD, "✗"),
         };
-        let why = row.error.as_deref().map(|why| format!("  {}", plain(why))).unwrap_or_default();
         let took = row.duration_ms.map(workflow::took).unwrap_or_default();
         let (on, off) = (colour.render(), colour.render_reset());
-        self.line(&format!("{on}{mark} {}{off}  {took}{why}", plain(&row.step)));
+        self.line(&format!("{on}{mark} {}{off}  {took}", plain(&row.step)));
     }
 
     fn warn(&mut self, warning: &Warning) {
@@ -111,6 +120,7 @@ impl Ui for Watch {
             return None;
         }
         self.line("");
+        self.told = Some(step.to_owned());
         let text = format!("{}: {}\n", plain(step), plain(error));
         Session::ask_yes(&text, "Step failed. Rollback?").ok()
     }

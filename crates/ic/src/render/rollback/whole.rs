@@ -4,6 +4,7 @@ use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::Action as FileAction;
 use ic_ops::checkpoint::{GitRestore, Report, Status};
 use ic_ops::compensation::is_cut_off;
+use ic_ops::rollback::steps::Step;
 use ic_ops::rollback::{Data, Effects, LeavingCommit, Whole, WholeStatus};
 use ic_saga::{Compensation, State};
 use ic_store::path_from_bytes;
@@ -28,12 +29,29 @@ pub(crate) fn whole(whole: &Whole) -> String {
         }
         WholeStatus::RollingBack => format!(
             "{}\n{}\n{}",
-            steps(&whole.steps),
+            steps(&told_once(&whole.steps, whole.parts.effects.as_ref())),
             styled(style::BAD, "The rollback is not finished; the run stays closed."),
             whole.rollback.done.as_ref().map(|(id, _)| ways_on(id, &whole.steps)).unwrap_or_default()
         ),
     });
     out
+}
+
+/// The steps without what the list of effects says already: why an effect failed stands beside it.
+fn told_once(steps: &[Step], effects: Option<&Effects>) -> Vec<Step> {
+    let told: Vec<String> = effects
+        .iter()
+        .flat_map(|effects| &effects.compensations)
+        .filter(|one| one.state == State::Failed)
+        .filter_map(|one| one.last_error.as_ref().map(|why| format!(": {why}")))
+        .collect();
+    let mut steps = steps.to_vec();
+    for error in steps.iter_mut().filter_map(|step| step.error.as_mut()) {
+        if let Some(said) = told.iter().find_map(|why| error.strip_suffix(why.as_str())) {
+            *error = said.to_owned();
+        }
+    }
+    steps
 }
 
 /// The command that undoes a rollback now. Without the flag it would be refused where effects were undone: nobody makes them again.
