@@ -132,7 +132,7 @@ fn for_people_it_is_one_commit_a_line() {
     story(&project);
     let text = project.ok("run rollback @ --layer=code --format text");
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 2, "{text}");
+    assert_eq!((lines[2..4].to_vec(), lines.len()), (vec!["", "Files"], 5), "{text}");
     assert!(lines[0].starts_with("bbbbbbb2  executing") && lines[0].contains("form"), "{text}");
     assert!(lines[1].starts_with("aaaaaaa1  planned"), "{text}");
     chain(&project, "a,b", "b");

@@ -20,5 +20,6 @@ mod previews;
 mod record;
 mod rows;
 mod statements;
+mod told;
 mod undone;
 mod world;

@@ -20,15 +20,15 @@ pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Dispatch>> {
 }
 
 /// Takes back the dispatches of the rolled-back phases (seed 001: `CancelByPhases`): each is marked, and those
-/// that had not ended are cancelled, each with its event (it names the rollback, whose own event says why). No process
-/// is signalled.
+/// that had not ended are cancelled, each with its event: it names the rollback and its `reason`, so that who follows one dispatch need not
+/// look elsewhere. No process is signalled.
 ///
 /// `dispatches` is what [`taken_back`] found in the same transaction.
 pub fn cancel_by_phases(
     tx: &Transaction<'_>,
     now: Timestamp,
     dispatches: &[Dispatch],
-    rollback: &RollbackId,
+    (rollback, reason): (&RollbackId, Option<&str>),
 ) -> Result<()> {
     for dispatch in dispatches {
         let status = if dispatch.status.is_finished() {
@@ -36,7 +36,7 @@ pub fn cancel_by_phases(
         } else {
             let payload = Some(json!({ "rollback_id": rollback.as_str() }));
             let to = DispatchStatus::Cancelled;
-            append_change(tx, now, dispatch, to, EventType::DispatchCancelled, None, payload)?;
+            append_change(tx, now, dispatch, to, EventType::DispatchCancelled, reason, payload)?;
             to
         };
         let finished_at = dispatch.finished_at.unwrap_or(now);

@@ -1,5 +1,7 @@
 //! Taking a secret out of an event, and out of the rows that repeat it.
 
+use std::ops::ControlFlow;
+
 use ic_base::{Code, CompensationId, DispatchId, Result, RewindId, Seq};
 use ic_dispatch::{code, dispatch};
 use ic_events::Event;
@@ -27,6 +29,9 @@ pub fn redact(
         let event = ic_events::get(tx, seq)?;
         let redaction = ic_events::redact(tx, now, seq, reason)?;
         redact_rows(tx, &event)?;
+        for copy in copies(tx, &event)? {
+            ic_events::redact(tx, now, copy, reason)?;
+        }
         above(tx, &event)?;
         Ok(redaction)
     });
@@ -36,6 +41,25 @@ pub fn redact(
         kernel.ledger.wipe()?;
     }
     redacted
+}
+
+/// The events that repeat the reason of a rollback: those of the work that it cancelled. Whoever redacts the one means them too.
+fn copies(tx: &Transaction<'_>, event: &Event) -> Result<Vec<Seq>> {
+    let mut copies = Vec::new();
+    let (Some(run), Some(rollback), Some(_)) = (&event.run_id, &event.subject_id, &event.reason) else {
+        return Ok(copies);
+    };
+    if !["rollback", "rollback_begun"].contains(&event.event_type.as_str()) {
+        return Ok(copies);
+    }
+    ic_events::each_since(tx, Some(run), event.seq, i64::MAX, |other| {
+        let names_it = other.payload.as_deref().is_some_and(|payload| payload.contains(rollback.as_str()));
+        if other.event_type == "dispatch_cancelled" && other.reason == event.reason && names_it {
+            copies.push(other.seq);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(copies)
 }
 
 /// Takes what the event recorded out of the row that repeats it.

@@ -138,7 +138,7 @@ fn next(rollback: &Rollback) -> String {
     styled(style::DIM, &hint) + "\n"
 }
 
-/// The commits to revert, newest first, with phase and dispatch.
+/// The commits to revert, newest first, and the files that were recorded, with phase and dispatch.
 pub(crate) fn code(report: &Report) -> String {
     let mut origin: HashMap<&str, &Entry> = HashMap::new();
     for entry in report.entries.iter().rev() {
@@ -159,7 +159,28 @@ pub(crate) fn code(report: &Report) -> String {
             dispatch.and_then(|d| d.work.name.as_deref()).unwrap_or("").into(),
         ]);
     }
-    table.render("No commits.")
+    table.render("No commits.") + &files_of(report)
+}
+
+/// The files that each dispatch recorded.
+fn files_of(report: &Report) -> String {
+    let mut table = Table::headless();
+    for entry in &report.entries {
+        for file in &entry.files {
+            table.row(vec![
+                "".into(),
+                Cell::new(style::STRONG, &path_text(file)),
+                entry.dispatch.phase.as_str().into(),
+                entry.dispatch.id.short().into(),
+            ]);
+        }
+    }
+    let files = table.render("");
+    if report.entries.iter().all(|entry| entry.files.is_empty()) {
+        String::new()
+    } else {
+        format!("\nFiles\n{files}")
+    }
 }
 
 /// Rollbacks, a line each.

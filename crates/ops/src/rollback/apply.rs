@@ -134,8 +134,9 @@ fn apply(
     let seq = append_event(tx, now, rollback, id)?;
     table::insert(tx, now, rollback, (id, seq), (RollbackStatus::Done, &[Layer::Workflow]), remembered)?;
     run::rollback_phase(tx, now, &plan.run.id, &plan.to_phase)?;
-    cancel_by_phases(tx, now, &plan.cancelled_dispatches, id)?;
-    cancel_by_phases(tx, now, &plan.marked_dispatches, id)?;
+    let marked = (id, rollback.reason.as_deref());
+    cancel_by_phases(tx, now, &plan.cancelled_dispatches, marked)?;
+    cancel_by_phases(tx, now, &plan.marked_dispatches, marked)?;
     mark_artifacts_rolled_back(tx, &plan.artifacts, id)?;
     cancel_agents_by_phases(tx, now, &plan.failed_agents, plan.next_epoch(), id)?;
     cancel_agents_by_phases(tx, now, &plan.marked_agents, plan.next_epoch(), id)?;
@@ -145,7 +146,6 @@ fn apply(
 
 fn append_event(tx: &Transaction<'_>, now: Timestamp, rollback: &Rollback, id: &RollbackId) -> Result<Seq> {
     let plan = &rollback.plan;
-    let counts = plan.counts();
     let event = NewEvent {
         subject_id: Some(id.as_str()),
         from: Some(&plan.run.phase),
@@ -158,13 +158,7 @@ fn append_event(tx: &Transaction<'_>, now: Timestamp, rollback: &Rollback, id: &
             "include_target": plan.include_target,
             "rolled_back_phases": plan.cut.phases,
             "plan_hash": rollback.plan_hash,
-            "counts": {
-                "phases": counts.phases,
-                "dispatches": counts.dispatches,
-                "artifacts": counts.artifacts,
-                "agents": counts.agents,
-                "skips": counts.skips,
-            },
+            "counts": plan.counts().to_json(),
         })),
         ..NewEvent::of(&plan.run.id, plan.next_epoch(), EventType::Rollback)
     };

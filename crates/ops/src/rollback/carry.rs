@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::data;
 use super::layer::Layer;
 use super::leaving;
+use super::plan::Counts;
 use super::preflight::target;
 use super::seen;
 use super::steps::{self, Course, Step, StepKind, StepState};
@@ -330,6 +331,7 @@ fn append_rollback(
             "include_target": remembered.include_target,
             "rolled_back_phases": cut.phases,
             "plan_hash": remembered.plan_hash,
+            "counts": Counts::of_json(&remembered.plan).to_json(),
         })),
         ..NewEvent::of(&remembered.run_id, remembered.epoch, EventType::Rollback)
     };

@@ -153,3 +153,28 @@ pub struct Counts {
     /// Skips.
     pub skips: usize,
 }
+
+impl Counts {
+    /// As an event tells them: the same keys for every set of layers.
+    pub(super) fn to_json(self) -> Value {
+        json!({
+            "phases": self.phases,
+            "dispatches": self.dispatches,
+            "artifacts": self.artifacts,
+            "agents": self.agents,
+            "skips": self.skips,
+        })
+    }
+
+    /// Those of a plan that [`Plan::to_json`] made. A list that an older version did not keep counts nothing.
+    pub(super) fn of_json(plan: &Value) -> Self {
+        let count = |list: &str| plan[list].as_array().map_or(0, Vec::len);
+        Self {
+            phases: count("rolled_back_phases"),
+            dispatches: count("cancelled_dispatches") + count("marked_dispatches"),
+            artifacts: count("artifacts"),
+            agents: count("failed_agents") + count("marked_agents"),
+            skips: count("skips"),
+        }
+    }
+}

@@ -324,8 +324,9 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
         table::insert(tx, now, &whole, (id, seq), (RollbackStatus::InProgress, &layers), &remembered)?;
         steps::insert(tx, now, id, &kinds(&layers))?;
         run::fence(tx, now, &plan.run.id)?;
-        cancel_by_phases(tx, now, &plan.cancelled_dispatches, id)?;
-        cancel_by_phases(tx, now, &plan.marked_dispatches, id)?;
+        let marked = (id, again.reason.as_deref());
+        cancel_by_phases(tx, now, &plan.cancelled_dispatches, marked)?;
+        cancel_by_phases(tx, now, &plan.marked_dispatches, marked)?;
         Ok((whole, fresh.effects))
     })?;
     parts.effects = effects;
