@@ -3,6 +3,8 @@
 //! ```text
 //!   schema      ic.db.lock               alone: makes or migrates the ledger
 //!     |
+//!   cursor      cursors/HASH             alone: reads events with a cursor, while a command handles each
+//!     |
 //!   owner       owners/RUN               alone: executes or compensates a run; looked at, hardly waited for
 //!     |
 //!   database    rewinds/HASH.lock        alone: rewinds a state database

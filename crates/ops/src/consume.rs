@@ -10,7 +10,7 @@
 //! in order; twice if `ic` dies between the two. A cursor has one consumer at a time: a lock that the operating system
 //! ends with its holder, so that a consumer that was killed never blocks the next.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Label, Result, RunId, Seq};
 use ic_events::{Event, cursor};
+use ic_store::lock::{FileLock, Mode, Rank};
 use ic_store::{path_bytes, private};
 use rustix::fs::{MemfdFlags, memfd_create};
 use sha2::{Digest, Sha256};
@@ -38,7 +39,7 @@ const POLL: Duration = Duration::from_millis(100);
 pub struct Held {
     name: Label,
     run_id: Option<RunId>,
-    _file: File,
+    _lock: FileLock,
 }
 
 impl Held {
@@ -58,18 +59,9 @@ impl Held {
             digest.update([0]);
         }
         let path = directory.join(&ic_events::hex(&digest.finalize().into())[..32]);
-        let file = private::open(&path, File::options().create(true).truncate(false).write(true));
-        let file = file.while_doing(doing)?;
-        let started = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Self { name, run_id, _file: file }),
-                Err(TryLockError::WouldBlock) if started.elapsed() < timeout => {
-                    std::thread::sleep(Duration::from_millis(2));
-                }
-                Err(TryLockError::WouldBlock) => return Err(is_held(&name)),
-                Err(TryLockError::Error(e)) => return Err(e).while_doing(doing),
-            }
+        match FileLock::take(&path, Rank::Cursor, Mode::Exclusive, timeout).while_doing(doing)? {
+            Some(lock) => Ok(Self { name, run_id, _lock: lock }),
+            None => Err(is_held(&name)),
         }
     }
 

@@ -17,6 +17,8 @@ use crate::private;
 pub enum Rank {
     /// One process makes or migrates a ledger.
     Schema,
+    /// One consumer reads events with a cursor.
+    Cursor,
     /// One process executes or compensates a run.
     Owner,
     /// One process rewinds a state database.
@@ -143,8 +145,9 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Rank; 8] = [
+    const ALL: [Rank; 9] = [
         Rank::Schema,
+        Rank::Cursor,
         Rank::Owner,
         Rank::Database,
         Rank::Root,
