@@ -15,13 +15,14 @@ use crate::session::Session;
 /// Makes the four tables of seed 002 in the database at `path`, which is made if it is not there; returns whether they were
 /// made, rather than there already.
 ///
-/// Errors: `conflict` when some of the names are taken by other tables: nothing is changed; `foreign_database`, `busy`,
-/// `permission_denied`.
+/// Errors: `conflict` when some of the names are taken by other tables: nothing is changed; `path_not_found` without its directory;
+/// `foreign_database`, `busy`, `permission_denied`.
 pub fn create_devs(path: &Path, busy_timeout: Duration) -> Result<bool> {
     match File::options().write(true).create_new(true).open(path) {
         // An empty file is an empty database.
         Ok(_) => {}
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+        Err(e) if e.kind() == ErrorKind::NotFound => return Err(no_directory(path)),
         Err(e) => return Err(e).while_doing(|| format!("making {}", path.display())),
     }
     let session = Session::open(path, busy_timeout)?;
@@ -49,4 +50,12 @@ pub fn create_devs(path: &Path, busy_timeout: Duration) -> Result<bool> {
         })?;
         Ok(taken.is_empty())
     })
+}
+
+/// A directory is not made for somebody who may have mistyped it: the configuration would name a database that nobody fills.
+fn no_directory(path: &Path) -> Diagnosis {
+    let directory = path.parent().unwrap_or(path).display().to_string();
+    Diagnosis::new(Code::PathNotFound, format!("There is no directory {directory} for the database."))
+        .hint(format!("make it first: mkdir -p {directory}"))
+        .detail("path", path.to_string_lossy().into_owned())
 }

@@ -40,6 +40,7 @@ fn with_vectors(project: &Project) {
 fn init() {
     Page::of("ic rewind init", |_| {})
         .refuses("rewind init --profile langgraph", 3, "invalid_value")
+        .refuses("rewind init --profile devs --database app/state.db", 3, "path_not_found")
         .does("rewind init --profile devs --database app.db")
         .refuses("rewind init --profile devs", 1, "conflict")
         .then(|project| write(project, ".ic.yaml", "# nothing\n"))

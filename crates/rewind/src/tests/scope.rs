@@ -39,6 +39,20 @@ fn langgraph() -> App {
 }
 
 #[test]
+fn the_writes_of_the_target_go_as_the_guide_says() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/REWIND.md");
+    let guide = std::fs::read_to_string(guide).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut app = langgraph();
+    let of_target = format!("SELECT count(*) FROM writes WHERE checkpoint_id = '{}'", id(3));
+    assert_eq!(app.texts(&of_target), ["2"]);
+    app.rewind(id(3).as_str()).unwrap();
+    assert_eq!(app.texts(&of_target), ["0"]);
+    assert_eq!(app.texts(&of_target.replace("writes", "checkpoints")), ["1"], "the target itself stays");
+    assert!(guide.contains("The writes of the target itself go too"), "the guide promises something else");
+    assert!(!guide.contains("saved for the target itself stay"));
+}
+
+#[test]
 fn only_the_targets_thread_is_cut() {
     let mut app = langgraph();
     let before = app.dump();
