@@ -23,17 +23,17 @@ const HELP: &str = "\
 
 \x1b[1m\x1b[32mThe record:\x1b[0m
   init          Make the ledger of this project
-  run           Runs: create, advance, roll back, look; their agents and artifacts
-  dispatch      Work handed to agents: its state, commits and files
-  gate          What must hold before a run goes on: check, override, list
-  events        Everything that happened: follow, verify, redact
+  run           Runs: create, advance, rollback, status; their agents and artifacts
+  dispatch      Work handed to agents, with its state, commits and files
+  gate          What must hold before a run goes on: check, override, rules
+  events        Everything that happened: tail, verify, redact
 
 \x1b[1m\x1b[32mThe undo:\x1b[0m
-  checkpoint    The working tree: capture, compare, restore
-  rollback      Rollbacks of runs: list, go on with, give up, take back
-  compensation  How outside effects are undone: declare, list, run
-  workflow      A file of steps, each with its undo: run, resume, take back
-  rewind        The application's own database: back to a task
+  checkpoint    The working tree: create, diff, restore
+  rollback      Rollbacks of runs: list, resume, abandon, undo
+  compensation  How outside effects are undone: add, list, run
+  workflow      A file of steps, each with its undo: run, resume, rollback
+  rewind        The application's own database, back to a task: to, undo, list
 
 \x1b[1m\x1b[32mThe program:\x1b[0m
   where         Print the path of the ledger that commands use here

@@ -82,3 +82,22 @@ fn the_first_page_names_every_noun_once() {
     assert_eq!(listed, nouns);
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
+
+#[test]
+fn the_first_page_lists_verbs_that_there_are() {
+    let mut tree = tree();
+    let text = tree.render_help().to_string();
+    let mut lists = 0;
+    for noun in tree.get_subcommands().filter(|noun| noun.has_subcommands()) {
+        let start = format!("  {} ", noun.get_name());
+        let line = text.lines().find(|line| line.starts_with(&start)).expect("its line");
+        let Some((_, list)) = line.split_once(": ") else { continue };
+        let list = list.split(';').next().unwrap_or_default();
+        for verb in list.split(", ") {
+            let is_verb = noun.get_subcommands().any(|command| command.get_name() == verb);
+            assert!(is_verb, "ic {} has no {verb:?}", noun.get_name());
+        }
+        lists += 1;
+    }
+    assert!(lists >= 7, "{lists} lists");
+}
