@@ -95,7 +95,11 @@ const SCENES: &[Scene] = &[
     Scene { code: "rewind_not_found", before: nothing, call: "rewind undo 7f3a9c21 --yes" },
     Scene { code: "unknown_task", before: with_tasks, call: "rewind to T9 --dry-run" },
     Scene { code: "path_not_found", before: with_history, call: "checkpoint cat 0a000011 no-such-file" },
-    Scene { code: "confirmation_required", before: nothing, call: "checkpoint undo" },
+    Scene {
+        code: "confirmation_required",
+        before: short,
+        call: "run rollback @ --to-phase draft --layer=workflow,effects",
+    },
     Scene { code: "invalid_config", before: misspelt, call: "config show" },
     Scene { code: "invalid_workflow", before: misnamed, call: "workflow validate release.yaml" },
     Scene { code: "no_checkpoint", before: nothing, call: "checkpoint restore --latest --yes" },

@@ -180,10 +180,14 @@ fn an_override_is_itself_the_advance_and_used_up() {
 fn an_expectation_names_phase_and_epoch() {
     let project = Project::new();
     chain(&project, "a,b,c", "b");
-    for (stale, code) in
-        [("a", "stale_phase"), ("b@1", "stale_phase"), ("c", "stale_phase"), ("z", "unknown_phase")]
-    {
-        assert_eq!(project.refused(&format!("run advance @ --expect-phase {stale}")), (1, code.to_owned()));
+    for (stale, exit, code) in [
+        ("a", 1, "stale_phase"),
+        ("b@1", 1, "stale_phase"),
+        ("c", 1, "stale_phase"),
+        ("z", 3, "unknown_phase"),
+    ] {
+        let line = format!("run advance @ --expect-phase {stale}");
+        assert_eq!(project.refused(&line), (exit, code.to_owned()));
     }
     project.ok("run rollback @ --to-phase a");
     assert_eq!(project.refused("run advance @ --expect-phase a@0"), (1, "stale_phase".to_owned()));

@@ -90,7 +90,7 @@ fn dispatches_are_filtered_by_run_phase_and_state() {
     }
     assert_eq!(
         project.refused(&format!("dispatch list {} --phase z", story.run)),
-        (1, "unknown_phase".to_owned())
+        (3, "unknown_phase".to_owned())
     );
     assert_eq!(project.refused("dispatch list --status RUNNING"), (3, "invalid_value".to_owned()));
 }
@@ -107,5 +107,5 @@ fn artifacts_and_agents_come_oldest_first() {
     assert_eq!(ids(&project.json("run artifact list @ --phase a")), artifacts[1..2]);
     let agents: Vec<String> = (0..3).map(|i| project.ok(&format!("run agent add @ --type t{i}"))).collect();
     assert_eq!(ids(&project.json("run agent list @")), agents);
-    assert_eq!(project.refused("run artifact list @ --phase z"), (1, "unknown_phase".to_owned()));
+    assert_eq!(project.refused("run artifact list @ --phase z"), (3, "unknown_phase".to_owned()));
 }

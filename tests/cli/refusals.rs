@@ -3,8 +3,9 @@
 use crate::support::{Project, chain, story};
 
 fn both_refuse(project: &Project, line: &str, code: &str) {
+    let exit = if code == "unknown_phase" { 3 } else { 1 };
     for call in [line.to_owned(), format!("{line} --dry-run")] {
-        assert_eq!(project.refused(&call), (1, code.to_owned()), "{call}");
+        assert_eq!(project.refused(&call), (exit, code.to_owned()), "{call}");
     }
 }
 
@@ -90,5 +91,80 @@ fn reasons_are_checked_in_the_preview_too() {
     for flag in ["", "--dry-run"] {
         let line = format!("run rollback @ --to-phase planned --reason ' ' {flag}");
         assert_eq!(project.refused(&line), (3, "invalid_value".to_owned()));
+    }
+}
+
+/// Every kind of reference, to something that is not there.
+#[test]
+fn a_reference_to_nothing_ends_with_exit_3() {
+    let project = Project::new();
+    chain(&project, "a,b,c", "b");
+    let checkpoint = project.ok("checkpoint create");
+    let absent = format!("checkpoint cat {checkpoint} none");
+    for (line, code) in [
+        (absent.as_str(), "path_not_found"),
+        ("run status 0123456789", "run_not_found"),
+        ("run status scope:none", "run_not_found"),
+        ("dispatch show 0123456789", "dispatch_not_found"),
+        ("dispatch start 0123456789", "dispatch_not_found"),
+        ("run agent update 0123456789 --status failed", "agent_not_found"),
+        ("run artifact cat 0123456789", "artifact_not_found"),
+        ("events redact 99999 --reason r", "event_not_found"),
+        ("events cursor reset none", "cursor_not_found"),
+        ("rollback show 0123456789", "rollback_not_found"),
+        ("checkpoint show 0123456789", "checkpoint_not_found"),
+        ("checkpoint restore --name none --dry-run", "checkpoint_not_found"),
+        ("compensation run @ --step none --dry-run", "compensation_not_found"),
+        ("rewind status 0123456789", "rewind_not_found"),
+        ("run advance @ --expect-phase typo", "unknown_phase"),
+        ("run skip @ typo --reason r", "unknown_phase"),
+        ("run rollback @ --to-phase typo", "unknown_phase"),
+        ("run rollback @ --to-phase typo --layer=all --dry-run", "unknown_phase"),
+        ("run rollback @ --layer=code --phase typo", "unknown_phase"),
+        ("dispatch create @ --phase typo", "unknown_phase"),
+        ("dispatch list @ --phase typo", "unknown_phase"),
+        ("run artifact add @ --path x --phase typo", "unknown_phase"),
+        ("gate rules @ --phase typo", "unknown_phase"),
+        ("compensation run @ --to-phase typo --dry-run", "unknown_phase"),
+    ] {
+        assert_eq!(project.refused(line), (3, code.to_owned()), "{line}");
+    }
+}
+
+/// Each verb that asks, in a pipe: what is wrong with the call is said, and not that a yes is missing.
+#[test]
+fn validation_comes_before_confirmation() {
+    let project = Project::new();
+    let run = chain(&project, "a,b,c", "b");
+    project.ok("checkpoint create --name first");
+    project.ok("rewind init --profile devs");
+    crate::verbs::rewind::fill(&project.cli.db().with_file_name("state.db"));
+    for (line, exit, code) in [
+        ("rewind to T-999", 3, "unknown_task"),
+        ("rewind undo 0123456789", 3, "rewind_not_found"),
+        ("rewind resume 0123456789", 3, "rewind_not_found"),
+        ("rollback undo 0123456789", 3, "rollback_not_found"),
+        ("rollback resume 0123456789", 3, "rollback_not_found"),
+        ("rollback abandon 0123456789", 3, "rollback_not_found"),
+        ("run rollback @ --to-phase typo --layer=all", 3, "unknown_phase"),
+        ("run rollback 0123456789 --to-phase a --layer=all", 3, "run_not_found"),
+        ("compensation run @ --to-phase typo", 3, "unknown_phase"),
+        ("compensation run 0123456789", 3, "run_not_found"),
+        ("checkpoint restore 0123456789", 3, "checkpoint_not_found"),
+        ("checkpoint undo", 1, "nothing_to_undo"),
+        ("checkpoint redo", 1, "nothing_to_undo"),
+        ("checkpoint purge ..", 3, "path_not_found"),
+        ("workflow rollback 0123456789", 3, "run_not_found"),
+        ("workflow resume 0123456789", 3, "run_not_found"),
+    ] {
+        assert_eq!(project.refused(line), (exit, code.to_owned()), "{line}");
+    }
+    // What is right asks, and changes nothing.
+    for line in [
+        "rewind to T1".to_owned(),
+        format!("run rollback {run} --to-phase a --layer=workflow,effects"),
+        "checkpoint purge a.md".to_owned(),
+    ] {
+        assert_eq!(project.refused(&line), (3, "confirmation_required".to_owned()), "{line}");
     }
 }

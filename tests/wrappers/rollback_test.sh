@@ -71,7 +71,7 @@ test_rollback_passes_arguments_on() {
 test_rollback_errors_pass_through() {
     begin
     call intercore_run_rollback "$run" nowhere
-    refused 1 unknown_phase
+    refused 3 unknown_phase
     call intercore_run_rollback "$run" c
     refused 1 already_at_phase
     call intercore_run_rollback "$run" ''
@@ -121,7 +121,7 @@ test_code_rollback() {
     done_well
     expect_json .revert_order "[\"$sha\"]"
     call intercore_run_code_rollback "$run" nowhere
-    refused 1 unknown_phase
+    refused 3 unknown_phase
     phase_is c
 }
 
@@ -180,7 +180,7 @@ test_sprint_without_trackers() {
 test_sprint_refused_tells_nobody() {
     begin --scope-id iv-0k8s
     script "$trackers"'sprint_rollback "$@"' iv-0k8s nowhere
-    refused 1 unknown_phase
+    refused 3 unknown_phase
     script "$trackers"'sprint_rollback "$@"' "$run" c
     refused 1 already_at_phase
     script "$trackers"'sprint_rollback "$@"' nosuchsprint a

@@ -166,7 +166,7 @@ test_skip() {
     done_well
     expect_json .to_phase '"c"'
     call intercore_run_skip "$run" nowhere 'a reason'
-    refused 1 unknown_phase
+    refused 3 unknown_phase
 }
 
 test_agent_add() {
@@ -199,7 +199,7 @@ test_artifact_add() {
     expect_json '[.[].path] | unique | length' 5
     expect_json '[.[] | select(.phase == "c") | [.path, .type]]' '[["plan.md","plan"]]'
     call intercore_run_artifact_add "$run" plan.md nowhere
-    refused 1 unknown_phase
+    refused 3 unknown_phase
 }
 
 test_gate_check_and_override() {

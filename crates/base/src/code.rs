@@ -79,6 +79,8 @@ codes! {
     RewindNotFound = "rewind_not_found", Usage;
     /// The anchor table of the state database has no such task.
     UnknownTask = "unknown_task", Usage;
+    /// The phase is not in the run's chain.
+    UnknownPhase = "unknown_phase", Usage;
 
     /// A query for the active run of a project found none.
     NoActiveRun = "no_active_run", No;
@@ -102,8 +104,6 @@ codes! {
     RunNotActive = "run_not_active", No;
     /// The run is in the middle of a rollback.
     RollingBack = "rolling_back", No;
-    /// The phase is not in the run's chain.
-    UnknownPhase = "unknown_phase", No;
     /// The rollback's target lies ahead of the run.
     PhaseAhead = "phase_ahead", No;
     /// The phase to be skipped lies behind the run.
@@ -169,7 +169,17 @@ codes! {
 mod tests {
     use std::collections::HashSet;
 
-    use super::Code;
+    use super::{Code, Kind};
+
+    #[test]
+    fn a_reference_to_nothing_is_wrong_usage() {
+        let unknown = |text: &str| text.ends_with("_not_found") || text.starts_with("unknown_");
+        let all: Vec<&Code> = Code::ALL.iter().filter(|code| unknown(code.as_str())).collect();
+        assert!(all.len() >= 12, "{all:?}");
+        for code in all {
+            assert_eq!(code.kind(), Kind::Usage, "{}", code.as_str());
+        }
+    }
 
     #[test]
     fn codes_are_distinct_snake_case() {

@@ -22,7 +22,7 @@ fn create() {
         .does(
             "dispatch create @ --phase review --agent-type codex --name check --model m1 --prompt-file p.md",
         )
-        .refuses("dispatch create @ --phase nowhere", 1, "unknown_phase")
+        .refuses("dispatch create @ --phase nowhere", 3, "unknown_phase")
         .ends();
 }
 

@@ -31,6 +31,6 @@ fn rules() {
     .does("gate rules")
     .does("gate rules --phase review")
     .does("gate rules @")
-    .refuses("gate rules @ --phase review", 1, "unknown_phase")
+    .refuses("gate rules @ --phase review", 3, "unknown_phase")
     .ends();
 }

@@ -151,6 +151,6 @@ fn code() {
     .does("run rollback @ --layer=code")
     .does("run rollback @ --layer=code --phase planned")
     .does("run rollback @ --layer=code --to-phase planned")
-    .refuses("run rollback @ --layer=code --phase nowhere", 1, "unknown_phase")
+    .refuses("run rollback @ --layer=code --phase nowhere", 3, "unknown_phase")
     .ends();
 }

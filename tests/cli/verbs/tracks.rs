@@ -45,7 +45,7 @@ fn artifact_add() {
     Page::of("ic run artifact add", with_story)
         .does("run artifact add @ --path docs/plan.md --phase planned --type plan")
         .does("run artifact add @ --path later.md")
-        .refuses("run artifact add @ --path later.md --phase nowhere", 1, "unknown_phase")
+        .refuses("run artifact add @ --path later.md --phase nowhere", 3, "unknown_phase")
         .ends();
 }
 

@@ -13,7 +13,7 @@ fn workflow_layer() -> Vec<Row> {
     vec![
         row("run rollback RUN --to-phase a", &[], FINE),
         row("run rollback RUN --to-phase d --include-target", &[], FINE),
-        row("run rollback RUN --to-phase nowhere", &[], (1, "unknown_phase")),
+        row("run rollback RUN --to-phase nowhere", &[], (3, "unknown_phase")),
         row("run rollback RUN --to-phase f", &[], (1, "phase_ahead")),
         row("run rollback RUN --to-phase d", &[], (1, "already_at_phase")),
         row("run rollback 00000000 --to-phase a", &[], (3, "run_not_found")),

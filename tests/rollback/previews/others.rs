@@ -35,7 +35,7 @@ fn compensations() -> Vec<Row> {
     vec![
         row("compensation run RUN", &[], FINE),
         row("compensation run RUN --to-phase b", &[], FINE),
-        row("compensation run RUN --to-phase nowhere", &[], (1, "unknown_phase")),
+        row("compensation run RUN --to-phase nowhere", &[], (3, "unknown_phase")),
         row("compensation run RUN --to-phase f", &[], (1, "phase_ahead")),
         row("compensation run RUN --step pay", &[], FINE),
         row("compensation run RUN --step nothing", &[], (3, "compensation_not_found")),

@@ -283,9 +283,11 @@ fn confirm(
     if yes {
         return Ok(true);
     }
+    // What cannot be done at all is refused for its own reason: a yes would not help.
+    let text = text()? + "\n";
     session
         .require_somebody("This works outside of the ledger,", &format!("look first: {look}; then: --yes"))?;
-    Session::ask(&(text()? + "\n"), question)
+    Session::ask(&text, question)
 }
 
 /// A rollback as it is.

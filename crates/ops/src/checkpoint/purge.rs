@@ -95,6 +95,13 @@ pub fn purge(workspace: &Workspace<'_>, path: &Path) -> Result<Purged> {
     Ok(purged)
 }
 
+/// Whether a purge of a path can be made at all; nothing is changed. Errors: `path_not_found` for a directory; `corrupt`.
+pub fn require_purgeable(workspace: &Workspace<'_>, path: &Path) -> Result<()> {
+    let path = super::read::path_in_root(workspace, path)?;
+    let all = workspace.kernel.read(record::all_kept)?;
+    workspace.held(&all, &path).map(|_| ())
+}
+
 impl Workspace<'_> {
     /// What the path had in the checkpoints of this root, and who else has that.
     fn held(&self, all: &[Checkpoint], path: &[u8]) -> Result<Held> {

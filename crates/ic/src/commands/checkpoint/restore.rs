@@ -195,14 +195,18 @@ impl Common {
             let report = deed(request)?;
             return finish(session, &report);
         }
+        // What cannot be done at all is refused for its own reason: a yes would not help.
+        let preview = deed(&RestoreRequest { dry_run: true, ..*request })?;
+        let moves_git = preview.git.as_ref().is_some_and(|git| !git.plan.is_empty());
+        let nothing = preview.plan.steps.is_empty() && !moves_git;
+        if preview.refusal.is_some() {
+            return finish(session, &preview);
+        }
         session.require_somebody(
             "A restore writes into the working tree",
             "look first: --dry-run; then: --yes",
         )?;
-        let preview = deed(&RestoreRequest { dry_run: true, ..*request })?;
-        let moves_git = preview.git.as_ref().is_some_and(|git| !git.plan.is_empty());
-        let nothing = preview.plan.steps.is_empty() && !moves_git;
-        if preview.refusal.is_some() || nothing {
+        if nothing {
             return finish(session, &preview);
         }
         if !Session::ask(&render::checkpoint::report(&preview), "Restore?")? {

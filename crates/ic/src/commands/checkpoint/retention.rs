@@ -172,6 +172,8 @@ impl Purge {
                 "The content of {} goes from every checkpoint, for good, and with it that of other paths with the same content.\n",
                 self.path.display()
             );
+            // What cannot be done at all is refused for its own reason: a yes would not help.
+            purge::require_purgeable(&Workspace::here(&kernel, &settings)?, &self.path)?;
             session.require_somebody("A purge cannot be undone", "give --yes")?;
             if !Session::ask(&text, "Purge?")? {
                 return Ok(Exit::No);

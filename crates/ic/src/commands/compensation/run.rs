@@ -99,10 +99,7 @@ impl Undo {
         let mut lines =
             Lines { wanted: session.shows_progress() && io::stderr().is_terminal(), is_open: false };
         if !self.dry_run && !self.yes {
-            session.require_somebody(
-                "Undoing the effects of a run works outside of the ledger,",
-                "look first: --dry-run; then: --yes",
-            )?;
+            // What cannot be done at all is refused for its own reason: a yes would not help.
             let preview = compensation::run(
                 &kernel,
                 &settings,
@@ -112,6 +109,10 @@ impl Undo {
             if preview.refusal.is_some() {
                 return self.finish(session, &preview);
             }
+            session.require_somebody(
+                "Undoing the effects of a run works outside of the ledger,",
+                "look first: --dry-run; then: --yes",
+            )?;
             let text = render::compensation::report(&preview, None);
             if !preview.results.is_empty() && !Session::ask(&text, "Undo?")? {
                 return Ok(Exit::No);

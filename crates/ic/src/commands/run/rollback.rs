@@ -144,15 +144,16 @@ impl Rollback {
             mine: self.mine,
         };
         if !self.dry_run && !self.yes {
-            session.require_somebody(
-                "This rollback works outside of the ledger,",
-                "look first: --dry-run; then: --yes",
-            )?;
+            // What cannot be done at all is refused for its own reason: a yes would not help.
             let dry = WholeRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
             let preview = rollback::roll_back(&kernel, &settings, &dry, &mut progress, &watch)?;
             if preview.refusal.is_some() {
                 return self.finish(session, &kernel, &preview);
             }
+            session.require_somebody(
+                "This rollback works outside of the ledger,",
+                "look first: --dry-run; then: --yes",
+            )?;
             if !Session::ask(&render::rollback::plan(&preview), "Roll back?")? {
                 return Ok(Exit::No);
             }

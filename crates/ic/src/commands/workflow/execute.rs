@@ -196,11 +196,13 @@ pub(super) fn is_confirmed(
     look: &str,
     question: &str,
 ) -> Result<bool> {
+    // What cannot be done at all is refused for its own reason: a yes would not help.
+    let text = text()?;
     session.require_somebody(
         "A rollback runs undo commands and writes into the working tree,",
         &format!("look first: {look}; then: --yes"),
     )?;
-    Session::ask(&text()?, question)
+    Session::ask(&text, question)
 }
 
 type Deed = fn(
