@@ -18,6 +18,7 @@ mod neighbours;
 mod preflight;
 mod previews;
 mod record;
+mod redacted;
 mod rows;
 mod statements;
 mod told;

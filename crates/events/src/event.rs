@@ -45,8 +45,19 @@ impl Source {
     }
 }
 
+/// Each type says it, so that a new one is decided and has no default. Late reports, checkpoints, refusals and redactions are quiet: an
+/// undo loses nothing of them.
+macro_rules! blocks_undo {
+    (blocks) => {
+        true
+    };
+    (quiet) => {
+        false
+    };
+}
+
 macro_rules! event_types {
-    ($($(#[$doc:meta])* $name:ident = $source:ident, $text:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $source:ident, $text:literal, $undo:tt;)*) => {
         /// What happened. Texts are stable; consumers match on them.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum EventType {
@@ -59,9 +70,19 @@ macro_rules! event_types {
                 match self { $(Self::$name => $text,)* }
             }
 
+            /// The type with this text.
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($text => Some(Self::$name),)* _ => None }
+            }
+
             /// What kind of thing it happened to.
             pub fn source(self) -> Source {
                 match self { $(Self::$name => Source::$source,)* }
+            }
+
+            /// Whether a run in which it happened since a rollback has moved on, so that the rollback cannot be undone any more.
+            pub fn blocks_undo(self) -> bool {
+                match self { $(Self::$name => blocks_undo!($undo),)* }
             }
         }
     };
@@ -69,107 +90,107 @@ macro_rules! event_types {
 
 event_types! {
     /// A run was created.
-    RunCreated = Run, "run_created";
+    RunCreated = Run, "run_created", blocks;
     /// Settings of a run were changed.
-    RunSet = Run, "run_set";
+    RunSet = Run, "run_set", blocks;
     /// A run was cancelled.
-    RunCancelled = Run, "run_cancelled";
+    RunCancelled = Run, "run_cancelled", blocks;
     /// The text of an event was taken out; `subject_id` is its seq.
-    Redacted = Run, "redacted";
+    Redacted = Run, "redacted", quiet;
     /// The run moved forward.
-    Advance = Phase, "advance";
+    Advance = Phase, "advance", blocks;
     /// A hard gate held it back.
-    Block = Phase, "block";
+    Block = Phase, "block", quiet;
     /// It does not advance by itself.
-    Pause = Phase, "pause";
+    Pause = Phase, "pause", quiet;
     /// A phase was marked to be passed over.
-    Skip = Phase, "skip";
+    Skip = Phase, "skip", blocks;
     /// The run moved forward past its gate, by decision.
-    Override = Phase, "override";
+    Override = Phase, "override", blocks;
     /// The run was taken back (seed 001: `EventRollback`).
-    Rollback = Phase, "rollback";
+    Rollback = Phase, "rollback", blocks;
     /// A rollback over several layers began: the run is closed.
-    RollbackBegun = Rollback, "rollback_begun";
+    RollbackBegun = Rollback, "rollback_begun", blocks;
     /// A step of a rollback was done.
-    RollbackStepDone = Rollback, "rollback_step_done";
+    RollbackStepDone = Rollback, "rollback_step_done", blocks;
     /// A step of a rollback was passed over, by decision.
-    RollbackStepSkipped = Rollback, "rollback_step_skipped";
+    RollbackStepSkipped = Rollback, "rollback_step_skipped", blocks;
     /// A step of a rollback failed; the rest waits.
-    RollbackStopped = Rollback, "rollback_stopped";
+    RollbackStopped = Rollback, "rollback_stopped", blocks;
     /// The giving up of a rollback began; the run stays closed.
-    RollbackAbandonBegun = Rollback, "rollback_abandon_begun";
+    RollbackAbandonBegun = Rollback, "rollback_abandon_begun", blocks;
     /// A rollback was given up: what it had put back was put back again.
-    RollbackAbandoned = Rollback, "rollback_abandoned";
+    RollbackAbandoned = Rollback, "rollback_abandoned", blocks;
     /// The undo of a rollback began: the run is closed.
-    RollbackUndoBegun = Rollback, "rollback_undo_begun";
+    RollbackUndoBegun = Rollback, "rollback_undo_begun", blocks;
     /// The undo of a rollback was given up: it stands.
-    RollbackUndoAbandoned = Rollback, "rollback_undo_abandoned";
+    RollbackUndoAbandoned = Rollback, "rollback_undo_abandoned", blocks;
     /// A rollback was taken back itself.
-    RollbackUndone = Rollback, "rollback_undone";
+    RollbackUndone = Rollback, "rollback_undone", blocks;
     /// Work was handed out.
-    DispatchCreated = Dispatch, "dispatch_created";
+    DispatchCreated = Dispatch, "dispatch_created", blocks;
     /// Work began.
-    DispatchStarted = Dispatch, "dispatch_started";
+    DispatchStarted = Dispatch, "dispatch_started", blocks;
     /// Work ended well.
-    DispatchCompleted = Dispatch, "dispatch_completed";
+    DispatchCompleted = Dispatch, "dispatch_completed", blocks;
     /// Work ended badly.
-    DispatchFailed = Dispatch, "dispatch_failed";
+    DispatchFailed = Dispatch, "dispatch_failed", blocks;
     /// Work took too long.
-    DispatchTimedOut = Dispatch, "dispatch_timed_out";
+    DispatchTimedOut = Dispatch, "dispatch_timed_out", blocks;
     /// Work was called off (seed 001: `EventDispatchCancelled`).
-    DispatchCancelled = Dispatch, "dispatch_cancelled";
+    DispatchCancelled = Dispatch, "dispatch_cancelled", blocks;
     /// Commits or files of a dispatch were recorded.
-    DispatchRecorded = Dispatch, "dispatch_recorded";
+    DispatchRecorded = Dispatch, "dispatch_recorded", quiet;
     /// Tokens of a dispatch were recorded.
-    DispatchTokens = Dispatch, "dispatch_tokens";
+    DispatchTokens = Dispatch, "dispatch_tokens", quiet;
     /// An agent joined.
-    AgentAdded = Agent, "agent_added";
+    AgentAdded = Agent, "agent_added", blocks;
     /// An agent ended well.
-    AgentCompleted = Agent, "agent_completed";
+    AgentCompleted = Agent, "agent_completed", blocks;
     /// An agent ended badly, or its work was rolled back.
-    AgentFailed = Agent, "agent_failed";
+    AgentFailed = Agent, "agent_failed", blocks;
     /// An artifact was registered.
-    ArtifactAdded = Artifact, "artifact_added";
+    ArtifactAdded = Artifact, "artifact_added", blocks;
     /// The working tree was captured.
-    CheckpointCreated = Checkpoint, "checkpoint_created";
+    CheckpointCreated = Checkpoint, "checkpoint_created", quiet;
     /// A restore of the working tree began; `to` is its target.
-    RestoreBegun = Checkpoint, "restore_begun";
+    RestoreBegun = Checkpoint, "restore_begun", quiet;
     /// A restore of the working tree was finished.
-    CheckpointRestored = Checkpoint, "checkpoint_restored";
+    CheckpointRestored = Checkpoint, "checkpoint_restored", quiet;
     /// A checkpoint was given up: its content may go.
-    CheckpointPruned = Checkpoint, "checkpoint_pruned";
+    CheckpointPruned = Checkpoint, "checkpoint_pruned", quiet;
     /// The content of a path was taken out everywhere.
-    ContentPurged = Checkpoint, "content_purged";
+    ContentPurged = Checkpoint, "content_purged", blocks;
     /// Content of checkpoints was found to be lost.
-    ContentLost = Checkpoint, "content_lost";
+    ContentLost = Checkpoint, "content_lost", blocks;
     /// What would undo an outside effect was declared.
-    CompensationRegistered = Compensation, "compensation_registered";
+    CompensationRegistered = Compensation, "compensation_registered", blocks;
     /// The effect is about to be made.
-    CompensationArmed = Compensation, "compensation_armed";
+    CompensationArmed = Compensation, "compensation_armed", blocks;
     /// An undo began.
-    CompensationStarted = Compensation, "compensation_started";
+    CompensationStarted = Compensation, "compensation_started", blocks;
     /// An effect was undone.
-    CompensationDone = Compensation, "compensation_done";
+    CompensationDone = Compensation, "compensation_done", blocks;
     /// An undo failed.
-    CompensationFailed = Compensation, "compensation_failed";
+    CompensationFailed = Compensation, "compensation_failed", blocks;
     /// An effect was left as it is, as declared.
-    CompensationSkipped = Compensation, "compensation_skipped";
+    CompensationSkipped = Compensation, "compensation_skipped", blocks;
     /// The undoing of a run's effects began: nobody else moves it.
-    CompensatingBegun = Run, "compensating_begun";
+    CompensatingBegun = Run, "compensating_begun", blocks;
     /// The undoing of a run's effects ended.
-    CompensatingEnded = Run, "compensating_ended";
+    CompensatingEnded = Run, "compensating_ended", blocks;
     /// A rewind of an application's database began; `to` is its task.
-    RewindBegun = Rewind, "rewind_begun";
+    RewindBegun = Rewind, "rewind_begun", blocks;
     /// The tree is at the task's commit, which `to` names.
-    RewindGitDone = Rewind, "rewind_git_done";
+    RewindGitDone = Rewind, "rewind_git_done", blocks;
     /// The rows after the task are archived and gone.
-    RewindDbDone = Rewind, "rewind_db_done";
+    RewindDbDone = Rewind, "rewind_db_done", blocks;
     /// Every stage of a rewind is done.
-    RewindDone = Rewind, "rewind_done";
+    RewindDone = Rewind, "rewind_done", blocks;
     /// A stage failed, `from` where it stood; later ones did not run.
-    RewindStopped = Rewind, "rewind_stopped";
+    RewindStopped = Rewind, "rewind_stopped", blocks;
     /// The rows that a rewind took are back.
-    RewindUndone = Rewind, "rewind_undone";
+    RewindUndone = Rewind, "rewind_undone", blocks;
 }
 
 /// One event, as it was recorded.

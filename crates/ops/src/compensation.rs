@@ -16,7 +16,7 @@ use ic_dispatch::dispatch::{self, Filter};
 use ic_events::Cut;
 use ic_phase::{Run, RunStatus};
 use ic_saga::action::FileBefore;
-use ic_saga::compensation::{self, NewCompensation};
+use ic_saga::compensation::{self, End, NewCompensation};
 use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_saga::order::FailurePolicy;
 use ic_saga::process::ProcessIdentity;
@@ -25,7 +25,7 @@ use ic_saga::{Action, Compensation, State};
 use ic_store::Snapshot;
 
 pub use plan::{Scope, UndoPlan, plan};
-pub use saga::{Saga, Sink, Undoing, is_cut_off};
+pub use saga::{Saga, Sink, Undoing};
 
 use crate::Kernel;
 use crate::checkpoint::{Settings, Workspace, paths_in_root};
@@ -347,7 +347,7 @@ pub(crate) fn leave(
         let all = compensation::list(tx, &saga.run_id)?;
         require_open(&all, &saga.run_id, steps, &is_meant)?;
         for one in all.iter().filter(|one| steps.contains(&one.step) && is_meant(one)) {
-            let left = compensation::finish(tx, now, one, State::Skipped, Some(reason))?;
+            let left = compensation::finish(tx, now, one, End::Skipped(reason))?;
             if let Some((_, id)) = rollback {
                 compensation::mark_left(tx, &left, id)?;
             }

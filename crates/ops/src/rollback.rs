@@ -6,6 +6,7 @@
 mod apply;
 mod back;
 mod carry;
+mod choices;
 pub mod code;
 pub(crate) mod cut;
 pub(crate) mod data;

@@ -1,7 +1,12 @@
 //! The table `compensations`: what undoes the outside effects of a run, and how far that is.
+//!
+//! Compatibility: `outcome_unknown` came with schema 14. The migration read it once from the error that older versions wrote, so no
+//! text decides anything any more. An older binary refuses a ledger of a newer schema (`newer_schema`) before it reads a row, so it never
+//! writes a row without the column.
 
 mod marks;
 mod redact;
+mod state;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +27,8 @@ use crate::process::ProcessIdentity;
 
 pub use marks::{mark, mark_left, mark_rolled_back, taken_back, unmark};
 pub use redact::{redact, redact_error};
+pub use state::{End, State};
+use state::{Happening, next};
 
 /// How compensations are referred to.
 pub const REFERENT: Referent = Referent {
@@ -30,51 +37,6 @@ pub const REFERENT: Referent = Referent {
     not_found: Code::CompensationNotFound,
     listed_by: "ic compensation list RUN",
 };
-
-/// How far a compensation is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// Declared; the effect is not begun, so it is never run.
-    Registered,
-    /// The effect is about to be made, or was.
-    Armed,
-    /// The undo is under way, or its process died.
-    Running,
-    /// The effect is undone.
-    Done,
-    /// The undo failed; it can be tried again.
-    Failed,
-    /// The effect was left as it is, as declared.
-    Skipped,
-}
-
-impl State {
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Registered => "registered",
-            Self::Armed => "armed",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        [Self::Registered, Self::Armed, Self::Running, Self::Done, Self::Failed, Self::Skipped]
-            .into_iter()
-            .find(|state| state.as_str() == text)
-    }
-
-    /// Whether there may be an effect that is not undone.
-    pub fn is_open(self) -> bool {
-        match self {
-            Self::Armed | Self::Running | Self::Failed => true,
-            Self::Registered | Self::Done | Self::Skipped => false,
-        }
-    }
-}
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +95,8 @@ pub struct Compensation {
     pub attempts: i64,
     /// Why the last attempt failed, or why it was skipped.
     pub last_error: Option<String>,
+    /// Whether nobody knows how far the last undo came: its process died. A redaction keeps it.
+    pub outcome_unknown: bool,
     /// The process of the undo under way.
     pub child: Option<ProcessIdentity>,
     /// The rollback that it was part of.
@@ -164,7 +128,7 @@ pub struct NewCompensation<'a> {
 
 impl Compensation {
     const COLUMNS: &'static str = "id, seq, run_id, dispatch_id, step, needs, phase, epoch, ord, args, description, \
-        state, step_ended, outputs, attempts, last_error, child, rolled_back_by, created_at";
+        state, step_ended, outputs, attempts, last_error, child, rolled_back_by, created_at, outcome_unknown";
 
     fn from_row(row: &Row<'_>) -> Result<Self> {
         let step_ended = match row.get::<Option<String>>(12)? {
@@ -191,7 +155,13 @@ impl Compensation {
             child: optional(row, 16)?,
             rolled_back_by: row.get::<Option<String>>(17)?.map(RollbackId::from_ledger),
             created_at: Timestamp(row.get(18)?),
+            outcome_unknown: row.get(19)?,
         })
+    }
+
+    /// Whether it is not known if an effect was undone, wholly or in part.
+    pub fn is_cut_off(&self) -> bool {
+        self.state == State::Failed && self.outcome_unknown
     }
 
     /// Its step, as the pure functions of [`crate::order`] see it.
@@ -327,15 +297,17 @@ pub fn end_step(
 
 /// Records that an attempt to undo begins.
 pub fn begin(tx: &Transaction<'_>, now: Timestamp, compensation: &Compensation) -> Result<Compensation> {
+    let from = get(tx, &compensation.id)?.state;
+    let state = next(from, Happening::Begins)?;
     let event = NewEvent {
         payload: Some(json!({ "attempt": compensation.attempts + 1 })),
-        ..compensation.event(EventType::CompensationStarted, State::Running)
+        ..compensation.event(EventType::CompensationStarted, state)
     };
     ic_events::append(tx, now, &event)?;
     tx.execute_one(
-        "UPDATE compensations SET state = 'running', attempts = attempts + 1, child = NULL, updated_at = $1 \
-         WHERE id = $2 AND state IN ('armed', 'running', 'failed')",
-        &[&now.millis(), &compensation.id.as_str()],
+        "UPDATE compensations SET state = $1, attempts = attempts + 1, child = NULL, outcome_unknown = 0, updated_at = $2 \
+         WHERE id = $3 AND state = $4",
+        &[&state.as_str(), &now.millis(), &compensation.id.as_str(), &from.as_str()],
     )?;
     get(tx, &compensation.id)
 }
@@ -353,28 +325,33 @@ pub fn finish(
     tx: &Transaction<'_>,
     now: Timestamp,
     compensation: &Compensation,
-    state: State,
-    error: Option<&str>,
+    end: End<'_>,
 ) -> Result<Compensation> {
-    let event_type = match state {
-        State::Done => EventType::CompensationDone,
-        State::Failed => EventType::CompensationFailed,
-        State::Skipped => EventType::CompensationSkipped,
-        State::Registered | State::Armed | State::Running => {
-            return Err(Diagnosis::new(Code::Internal, "An attempt ends done, failed or skipped."));
-        }
+    let event_type = match end {
+        End::Done => EventType::CompensationDone,
+        End::Failed(_) | End::CutOff => EventType::CompensationFailed,
+        End::Skipped(_) => EventType::CompensationSkipped,
     };
+    let from = get(tx, &compensation.id)?.state;
+    let state = next(from, Happening::Ends(end))?;
     let event = NewEvent {
-        reason: error,
+        reason: end.error(),
         payload: Some(json!({ "attempts": compensation.attempts, "step": compensation.step })),
         ..compensation.event(event_type, state)
     };
     ic_events::append(tx, now, &event)?;
-    let error = mask_optional(error);
+    let error = mask_optional(end.error());
     tx.execute_one(
-        "UPDATE compensations SET state = $1, last_error = $2, child = NULL, updated_at = $3 \
-         WHERE id = $4 AND state IN ('armed', 'running', 'failed')",
-        &[&state.as_str(), &error.as_deref(), &now.millis(), &compensation.id.as_str()],
+        "UPDATE compensations SET state = $1, last_error = $2, outcome_unknown = $3, child = NULL, updated_at = $4 \
+         WHERE id = $5 AND state = $6",
+        &[
+            &state.as_str(),
+            &error.as_deref(),
+            &(end == End::CutOff),
+            &now.millis(),
+            &compensation.id.as_str(),
+            &from.as_str(),
+        ],
     )?;
     get(tx, &compensation.id)
 }

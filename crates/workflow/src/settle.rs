@@ -11,7 +11,7 @@ use ic_dispatch::status::DispatchStatus;
 use ic_dispatch::{Dispatch, code, report};
 use ic_saga::Action;
 use ic_saga::child::{Exit, Outcome};
-use ic_saga::compensation::{self, State, StepEnd};
+use ic_saga::compensation::{self, End, StepEnd};
 use ic_saga::tail::with_tail;
 use ic_saga::undo::{describe, written};
 use ic_store::Transaction;
@@ -139,7 +139,7 @@ impl Flow<'_> {
             compensation::end_step(tx, now, &compensation, end_of(exit), &outputs, &action)?;
             if row.state == StepState::Failed && !runs_when_failed {
                 let why = "declared not to run when its own step failed";
-                compensation::finish(tx, now, &compensation, State::Skipped, Some(why))?;
+                compensation::finish(tx, now, &compensation, End::Skipped(why))?;
             }
             Ok(())
         })?;

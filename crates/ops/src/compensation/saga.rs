@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use ic_base::{CompensationId, Diagnose, Result, RunId, Timestamp};
 use ic_events::{EventType, NewEvent};
 use ic_phase::{Run, RunStatus, run};
-use ic_saga::compensation::{self, Compensation, State};
+use ic_saga::compensation::{self, Compensation, End, State};
 use ic_saga::order::{self, FailurePolicy};
 use ic_saga::owner::{self, OwnerLock};
 use ic_saga::process;
@@ -22,14 +22,6 @@ use ic_store::Transaction;
 use super::plan::UndoPlan;
 use crate::Kernel;
 use crate::checkpoint::{Settings, Workspace};
-
-/// Why an undo failed whose process died in its middle.
-const CUT_OFF: &str = "the process that undid it died, and nobody knows how far it came";
-
-/// Whether it is not known if an effect was undone, wholly or in part.
-pub fn is_cut_off(compensation: &Compensation) -> bool {
-    compensation.state == State::Failed && compensation.last_error.as_deref() == Some(CUT_OFF)
-}
 
 /// Who watches compensations being run.
 pub trait Sink {
@@ -130,7 +122,7 @@ impl<'k> Saga<'k> {
             return Ok(());
         }
         self.write(|tx, now| {
-            let end = |one| compensation::finish(tx, now, one, State::Failed, Some(CUT_OFF)).map(|_| ());
+            let end = |one| compensation::finish(tx, now, one, End::CutOff).map(|_| ());
             running.iter().try_for_each(end)
         })
     }
@@ -225,16 +217,16 @@ impl<'k> Saga<'k> {
             current = self.write(|tx, now| compensation::begin(tx, now, &current))?;
             sink.begins(&current);
             let undone = self.attempt(&current, &ground)?;
-            let (state, error) = match &undone {
-                Undone::Done => (State::Done, None),
-                Undone::Skipped(why) => (State::Skipped, Some(why.as_str())),
-                Undone::Failed(why) => (State::Failed, Some(why.as_str())),
+            let end = match &undone {
+                Undone::Done => End::Done,
+                Undone::Skipped(why) => End::Skipped(why),
+                Undone::Failed(why) => End::Failed(why),
             };
-            current = self.write(|tx, now| compensation::finish(tx, now, &current, state, error))?;
+            current = self.write(|tx, now| compensation::finish(tx, now, &current, end))?;
             sink.ended(&current);
             let pause = current.action.how().and_then(|how| how.pause_after(attempt));
             match pause {
-                Some(pause) if state == State::Failed && !self.is_interrupted() => self.sleep(pause),
+                Some(pause) if current.state == State::Failed && !self.is_interrupted() => self.sleep(pause),
                 _ => return Ok(current),
             }
         }

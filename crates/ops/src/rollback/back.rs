@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::carry::{INTERRUPTED, event, reason};
 use super::data::{self, Data};
 use super::quiet;
-use super::steps::{self, Course, Step, StepKind, StepState};
+use super::steps::{self, Course, Happening, Step, StepKind, StepState};
 use super::table::{self, Remembered, RollbackStatus};
 use super::tree::{self, Look};
 use crate::checkpoint::{Report, Watch};
@@ -87,7 +87,7 @@ impl Way<'_, '_> {
                 before.iter().filter(|step| is_outside(step) && steps::may_have_changed(step, &before))
             {
                 // Whatever came of it, there may be something to be put back.
-                steps::set(tx, now, id, step.ord, StepState::Done, (None, None))?;
+                steps::set(tx, now, (id, step.ord), Happening::TurnsBack, None)?;
             }
             steps::set_course(tx, now, id, &before, self.course)?;
             table::set_status(tx, now, id, RollbackStatus::InProgress)?;
@@ -120,7 +120,7 @@ impl Way<'_, '_> {
             }
             self.saga.write(|tx, now| {
                 table::set_status(tx, now, &id, RollbackStatus::InProgress)?;
-                steps::set(tx, now, &id, step.ord, StepState::Running, (None, None))
+                steps::set(tx, now, (&id, step.ord), Happening::BeginsBack, None)
             })?;
             let put_back = match kind {
                 StepKind::Data => self.rows(step, &mut done),
@@ -129,7 +129,7 @@ impl Way<'_, '_> {
             match put_back {
                 Ok(()) => self.saga.write(|tx, now| {
                     ic_events::append(tx, now, &self.step_event(tx, EventType::RollbackStepDone, kind)?)?;
-                    steps::set(tx, now, &id, step.ord, StepState::Pending, (None, None))
+                    steps::set(tx, now, (&id, step.ord), Happening::IsUndone, None)
                 })?,
                 Err(error) => {
                     if let Some(before) = before.filter(|_| !done.is_any) {
@@ -181,7 +181,7 @@ impl Way<'_, '_> {
                 _ => self.tree(until, &mut done, watch)?,
             }
             seq = Some(self.saga.write(|tx, now| {
-                steps::set(tx, now, id, step.ord, StepState::Pending, (None, None))?;
+                steps::set(tx, now, (id, step.ord), Happening::IsUndone, None)?;
                 let event = self.step_event(tx, EventType::RollbackStepDone, kind)?;
                 ic_events::append(tx, now, &NewEvent { reason, ..event })
             })?);
@@ -233,7 +233,7 @@ impl Way<'_, '_> {
             let stopped = self.step_event(tx, EventType::RollbackStopped, step.kind)?;
             ic_events::append(tx, now, &NewEvent { reason: Some(&why), ..stopped })?;
             table::set_status(tx, now, id, RollbackStatus::Stopped)?;
-            steps::set(tx, now, id, step.ord, StepState::Failed, (None, Some(&why)))
+            steps::fail(tx, now, (id, step.ord), (error.code(), &why), None)
         })
     }
 
@@ -250,7 +250,7 @@ impl Way<'_, '_> {
             ic_events::append(tx, now, &NewEvent { reason: Some(&why), ..stopped })?;
             steps::set_course(tx, now, id, before, steps::course(before))?;
             for step in before {
-                steps::set(tx, now, id, step.ord, step.state, (None, step.error.as_deref()))?;
+                steps::restore(tx, now, id, step)?;
             }
             table::set_status(tx, now, id, self.remembered.status)?;
             match self.course {
@@ -359,7 +359,7 @@ pub(super) fn give_undo_up(saga: &Saga<'_>, remembered: &Remembered, reason: Opt
     saga.write(|tx, now| {
         let all = steps::of_rollback(tx, id)?;
         for step in all.iter().filter(|step| is_outside(step) && step.state != StepState::Done) {
-            steps::set(tx, now, id, step.ord, StepState::Pending, (None, None))?;
+            steps::set(tx, now, (id, step.ord), Happening::IsToCome, None)?;
         }
         steps::set_course(tx, now, id, &all, Course::Stand)?;
         table::set_status(tx, now, id, RollbackStatus::InProgress)?;

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, Seq};
 use ic_checkpoint::record::Checkpoint;
-use ic_checkpoint::restore::Strategy;
 use ic_events::{Cut, EventType, NewEvent};
 use ic_phase::{Run, RunStatus, run, skip};
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
@@ -13,13 +12,14 @@ use ic_saga::order::FailurePolicy;
 use ic_store::Transaction;
 use serde_json::{Value, json};
 
+use super::choices::Choices;
 use super::data;
 use super::layer::Layer;
 use super::leaving;
 use super::plan::Counts;
 use super::preflight::target;
 use super::seen;
-use super::steps::{self, Course, Step, StepKind, StepState};
+use super::steps::{self, Course, Happening, Step, StepKind};
 use super::table::{self, Remembered, RollbackStatus};
 use super::tree::{self, files_of_database};
 use super::whole::{Effects, Outcome, Parts};
@@ -57,7 +57,7 @@ pub(super) fn carry_on(
         }
         saga.write(|tx, now| {
             table::set_status(tx, now, id, RollbackStatus::InProgress)?;
-            steps::set(tx, now, id, step.ord, StepState::Running, (None, None))
+            steps::set(tx, now, (id, step.ord), Happening::Begins, None)
         })?;
         let done = match step.kind {
             StepKind::Effects => undo_effects(saga, &remembered, &step, force, sink, &mut parts),
@@ -70,7 +70,7 @@ pub(super) fn carry_on(
             Ok(_) if step.kind == StepKind::Settle => {}
             Ok(detail) => saga.write(|tx, now| {
                 ic_events::append(tx, now, &event(&remembered, EventType::RollbackStepDone, step.kind))?;
-                steps::set(tx, now, id, step.ord, StepState::Done, (Some(&detail), None))
+                steps::set(tx, now, (id, step.ord), Happening::Succeeds, Some(&detail))
             })?,
             Err(error) => {
                 let why = reason(&error);
@@ -82,7 +82,7 @@ pub(super) fn carry_on(
                     ic_events::append(tx, now, &stopped)?;
                     table::set_status(tx, now, id, RollbackStatus::Stopped)?;
                     let detail = data::decided_by_force(&step, &error);
-                    steps::set(tx, now, id, step.ord, StepState::Failed, (detail.as_ref(), Some(&why)))
+                    steps::fail(tx, now, (id, step.ord), (error.code(), &why), detail.as_ref())
                 })?;
                 let (remembered, steps) = saga
                     .kernel
@@ -119,7 +119,7 @@ fn undo_effects(
 ) -> Result<Value> {
     let cut = cut_of(remembered)?;
     let run = saga.run()?;
-    let force = force || is_forced(remembered);
+    let force = force || Choices::of(remembered)?.force;
     let plan = saga.kernel.read(|snapshot| compensation::plan(snapshot, &run, &Scope::After(cut), force))?;
     let around = tree::keep_before_effects(saga, remembered, step, &plan)?;
     let undoing = saga.undo(&plan, FailurePolicy::Stop, sink)?;
@@ -161,15 +161,10 @@ fn take_rows_back(
     if let Some(seen) = seen.and_then(|seen| seen.data.as_ref()) {
         seen::require_rows(seen, &data::left(saga.kernel, saga.settings, &run, remembered)?)?;
     }
-    let force = force || is_forced(remembered);
+    let force = force || Choices::of(remembered)?.force;
     let (data, detail) = data::take_back(saga.kernel, saga.settings, &run, (remembered, force))?;
     parts.data = Some(data);
     Ok(detail)
-}
-
-/// Whether the rollback was begun with `--force`.
-pub(super) fn is_forced(remembered: &Remembered) -> bool {
-    remembered.plan["choices"]["force"].as_bool().unwrap_or(false)
 }
 
 /// How the tree of a rollback is restored by this call, beside what its plan says.
@@ -199,7 +194,7 @@ impl<'a> Goal<'a> {
         let workspace = Workspace::of_run(kernel, run, settings)?;
         let target = target(kernel, &cut_of(remembered)?)?;
         let keep = if remembered.layers.contains(&Layer::Data) {
-            files_of_database(&workspace.root, &data::target_of(settings, &remembered.plan)?.database)
+            files_of_database(&workspace.root, &data::target_of(settings, remembered)?.database)
         } else {
             BTreeSet::new()
         };
@@ -208,17 +203,15 @@ impl<'a> Goal<'a> {
 
     /// Restores the tree, or says what that would do.
     pub(super) fn restore(&self, ask: Ask<'_>, watch: &Watch) -> Result<Report> {
-        let said = &self.remembered.plan["choices"];
-        let choice = |name: &str| said[name].as_bool().unwrap_or(false);
-        let strategy = said["strategy"].as_str().and_then(Strategy::parse);
+        let said = Choices::of(self.remembered)?;
         let request = RestoreRequest {
             which: Which::Id(self.target.id.as_str()),
-            strategy: Some(strategy.unwrap_or(Strategy::FilesOnly)),
+            strategy: Some(said.strategy(self.remembered)?),
             paths: &[],
-            mine: choice("mine"),
+            mine: said.mine,
             dry_run: ask.dry_run,
-            force: ask.force || choice("force"),
-            keep_theirs: choice("keep_theirs"),
+            force: ask.force || said.force,
+            keep_theirs: said.keep_theirs,
             into: false,
             expect_plan: ask.expect_plan,
         };
@@ -287,7 +280,7 @@ fn settle(saga: &Saga<'_>, remembered: &Remembered, ord: i64) -> Result<()> {
         append_rollback(tx, now, remembered, &cut)?;
         run::settle_rollback(tx, now, &remembered.run_id, &remembered.to_phase)?;
         table::set_status(tx, now, id, RollbackStatus::Done)?;
-        steps::set(tx, now, id, ord, StepState::Done, (None, None))
+        steps::set(tx, now, (id, ord), Happening::Succeeds, None)
     })
 }
 
@@ -298,7 +291,7 @@ fn stand(saga: &Saga<'_>, remembered: &Remembered, ord: i64) -> Result<Value> {
         ic_events::append(tx, now, &event)?;
         run::reopen(tx, now, &remembered.run_id, RunStatus::Active)?;
         table::set_status(tx, now, &remembered.id, RollbackStatus::Done)?;
-        steps::set(tx, now, &remembered.id, ord, StepState::Done, (None, None))
+        steps::set(tx, now, (&remembered.id, ord), Happening::Succeeds, None)
     })?;
     Ok(Value::Null)
 }

@@ -13,6 +13,7 @@ use ic_rewind::{Mark, Options, RelationalRollbackEngine, Scalar, Target, marks};
 use ic_store::Transaction;
 use serde_json::Value;
 
+use super::choices::Choices;
 use super::layer::Layer;
 use super::steps::{BY_FORCE, Step, StepKind};
 use super::table::Remembered;
@@ -99,16 +100,18 @@ fn open(target: &Target, settings: &Settings) -> Result<RelationalRollbackEngine
     RelationalRollbackEngine::open(target, Options { busy_timeout: settings.busy_timeout })
 }
 
-/// The state database as the journal of a rollback keeps it: the tree that goes back may hold another configuration.
-pub(super) fn to_json(settings: &Settings) -> Value {
-    // A path that is no text is not kept; then the configuration of the day says it.
-    settings.state.as_ref().and_then(|target| serde_json::to_value(target).ok()).unwrap_or_default()
+/// The state database of a rollback that was begun. The tree that goes back may hold another configuration, so the journal has its own; only
+/// a database that the journal could not name is that of the configuration. Errors: `corrupt` if the journal cannot be read.
+pub(super) fn target_of(settings: &Settings, remembered: &Remembered) -> Result<Target> {
+    match Choices::of(remembered)?.state(remembered)? {
+        Some(kept) => Ok(kept),
+        None => configured(settings),
+    }
 }
 
-/// The state database of a rollback, by its journal or else by the configuration.
-pub(super) fn target_of(settings: &Settings, plan: &Value) -> Result<Target> {
-    let kept = serde_json::from_value(plan["choices"]["state"].clone()).ok();
-    kept.or_else(|| settings.state.clone()).ok_or_else(|| {
+/// The state database that the configuration names. Errors: `invalid_config` if it names none.
+fn configured(settings: &Settings) -> Result<Target> {
+    settings.state.clone().ok_or_else(|| {
         Diagnosis::new(
             Code::InvalidConfig,
             "The configuration has no part `rewind`: there is no state database.",
@@ -183,7 +186,7 @@ pub(super) fn plan(
     run: &Run,
     (cut, force): (Seq, bool),
 ) -> Result<Data> {
-    let target = target_of(settings, &Value::Null)?;
+    let target = configured(settings)?;
     let work = prepare(kernel, settings, &target, run, cut)?;
     if !force {
         refuse_others(kernel, &target, run, cut)?;
@@ -208,7 +211,7 @@ pub(super) fn decided_by_force(step: &Step, error: &Diagnosis) -> Option<Value> 
 
 /// What a rollback that was begun would take away now.
 pub(super) fn left(kernel: &Kernel, settings: &Settings, run: &Run, remembered: &Remembered) -> Result<Data> {
-    let target = target_of(settings, &remembered.plan)?;
+    let target = target_of(settings, remembered)?;
     let work = prepare(kernel, settings, &target, run, remembered.cut_seq)?;
     let mut data = Data::of(&target);
     for scope in &work.scopes {

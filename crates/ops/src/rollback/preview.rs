@@ -5,6 +5,7 @@ use ic_phase::run;
 
 use super::back::Undone;
 use super::carry;
+use super::choices::Choices;
 use super::data::{self, Data};
 use super::quiet::{settled, undone_effects};
 use super::steps::{self, Course, Step, StepKind, StepState};
@@ -135,8 +136,12 @@ fn would_go_again(
         tree.push(carry::Goal::of((kernel, settings), &run, remembered)?.restore(ask, watch)?);
     }
     if left.iter().any(|step| step.kind == StepKind::Data) {
-        data =
-            Some(data::would_take_back(kernel, settings, &run, (remembered, carry::is_forced(remembered)))?);
+        data = Some(data::would_take_back(
+            kernel,
+            settings,
+            &run,
+            (remembered, Choices::of(remembered)?.force),
+        )?);
     }
     Ok((data, tree))
 }

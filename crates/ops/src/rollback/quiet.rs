@@ -7,12 +7,12 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_events::{Event, EventType};
 use ic_saga::compensation::{self, Compensation, State};
 use ic_store::Snapshot;
+use serde_json::Value;
 
 use super::carry::cut_of;
 use super::layer::Layer;
 use super::steps;
 use super::table::{self, Remembered, RollbackStatus};
-use crate::compensation::is_cut_off;
 
 /// Errors: `conflict` for a rollback that is not done, naming what can be done about it.
 pub(super) fn require_done(remembered: &Remembered) -> Result<()> {
@@ -80,22 +80,26 @@ pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Resul
 
 fn is_about(event: &Event, id: &str) -> bool {
     event.subject_id.as_deref() == Some(id)
-        || event.payload.as_deref().is_some_and(|payload| payload.contains(id))
+        || event.payload.as_deref().and_then(named).is_some_and(|named| named == id)
+}
+
+/// The rollback that the payload of an event names.
+fn named(payload: &str) -> Option<String> {
+    let payload: Value = serde_json::from_str(payload).ok()?;
+    payload["rollback_id"].as_str().map(str::to_owned)
+}
+
+fn type_of(event: &Event) -> Result<EventType> {
+    EventType::parse(&event.event_type).ok_or_else(|| {
+        let message =
+            format!("The event {} has the type {:?}, which is not known.", event.seq, event.event_type);
+        Diagnosis::new(Code::Corrupt, message).hint("run `ic events verify`")
+    })
 }
 
 /// Errors: `conflict` if anything but late reports and checkpoints happened in the run since `seq`. Another rollback, and what
 /// it did, counts as nothing once it was taken back itself.
 pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &Remembered, seq: Seq) -> Result<()> {
-    const QUIET: [&str; 8] = [
-        "dispatch_recorded",
-        "dispatch_tokens",
-        "checkpoint_created",
-        "checkpoint_restored",
-        "checkpoint_pruned",
-        "restore_begun",
-        "block",
-        "pause",
-    ];
     const ENDS: [EventType; 2] = [EventType::Rollback, EventType::RollbackAbandoned];
     let others = table::of_run(snapshot, &remembered.run_id)?;
     let gone: HashSet<String> = others
@@ -113,7 +117,7 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &Remembered, se
         }
         // The run was closed meanwhile: nobody else undid effects.
         let is_its_effect = is_inside && event.source == "compensation";
-        if is_of_gone || is_its_effect || QUIET.contains(&event.event_type.as_str()) {
+        if is_of_gone || is_its_effect || !type_of(&event)?.blocks_undo() {
             return Ok(ControlFlow::Continue(()));
         }
         loud = Some(event);
@@ -173,7 +177,7 @@ pub(super) fn undone_effects(
     let mut all = compensation::list(snapshot, &remembered.run_id)?;
     all.retain(|c| {
         (c.state == State::Running
-            || (c.state == State::Done || is_cut_off(c)) && tried.contains(c.id.as_str()))
+            || (c.state == State::Done || c.is_cut_off()) && tried.contains(c.id.as_str()))
             && cut.covers(c.seq, &c.phase)
             && c.rolled_back_by.as_ref().is_none_or(|by| *by == remembered.id)
     });

@@ -2,12 +2,23 @@
 //!
 //! Forward, a step that is `done` has taken its layer back. On the way back it is `pending` again once that is put back. The last
 //! step, the settlement, remembers the way.
+//!
+//! Compatibility: the direction (`course`) and the code of a failure (`error_code`) are columns since schema 14. The migration read them
+//! once from `detail` and from `error`, where older versions kept them; a redaction empties `error` alone. An older binary refuses a
+//! ledger of a newer schema (`newer_schema`), so no row is ever written without its columns. An unknown word in a row is `corrupt`: a
+//! step that is read wrongly would be made in the wrong direction.
 
-use ic_base::{Code, Result, RollbackId, Timestamp};
+mod state;
+
+use ic_base::{Code, Diagnosis, Result, RollbackId, Timestamp};
 use ic_store::{Row, Snapshot, Transaction};
 use serde_json::Value;
 
 use super::table::Remembered;
+
+pub(super) use state::Happening;
+pub use state::StepState;
+use state::next;
 
 /// What a step takes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,44 +43,6 @@ impl StepKind {
             Self::Tree => "tree",
             Self::Data => "data",
             Self::Settle => "settle",
-        }
-    }
-}
-
-/// How far a step is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StepState {
-    /// It was not begun.
-    Pending,
-    /// It goes on, or its process died.
-    Running,
-    /// It is done.
-    Done,
-    /// It failed.
-    Failed,
-    /// It was passed over, by decision.
-    Skipped,
-}
-
-impl StepState {
-    const ALL: [Self; 5] = [Self::Pending, Self::Running, Self::Done, Self::Failed, Self::Skipped];
-
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-        }
-    }
-
-    /// Whether nothing is left to do about it.
-    pub fn is_over(self) -> bool {
-        match self {
-            Self::Done | Self::Skipped => true,
-            Self::Pending | Self::Running | Self::Failed => false,
         }
     }
 }
@@ -109,11 +82,9 @@ impl Course {
     }
 }
 
-/// Which way a rollback with these steps goes, or went last.
+/// Which way a rollback with these steps goes, or went last. One without steps is one transaction: it only goes forward.
 pub fn course(all: &[Step]) -> Course {
-    let kept =
-        all.iter().find(|step| step.kind == StepKind::Settle).and_then(|step| step.detail["course"].as_str());
-    Course::ALL.into_iter().find(|course| kept == Some(course.as_str())).unwrap_or(Course::Forward)
+    all.iter().find_map(|step| step.course).unwrap_or(Course::Forward)
 }
 
 /// The steps that were passed over when a rollback was taken back: what they took is kept until they are made after all.
@@ -143,30 +114,44 @@ pub struct Step {
     pub state: StepState,
     /// What it found and did.
     pub detail: Value,
-    /// Why it failed.
+    /// Which way the rollback goes; of the settlement alone.
+    pub course: Option<Course>,
+    /// The code of its failure. A redaction keeps it.
+    pub code: Option<Code>,
+    /// Why it failed, for people.
     pub error: Option<String>,
 }
 
+const COLUMNS: &str = "s.ord, s.layer, s.state, s.detail, s.course, s.error_code, s.error";
+
 fn from_row(row: &Row<'_>) -> Result<Step> {
-    let kind = |text: &str| StepKind::ALL.into_iter().find(|kind| kind.as_str() == text);
-    let state = |text: &str| StepState::ALL.into_iter().find(|state| state.as_str() == text);
-    let detail = match row.get::<Option<String>>(3)? {
-        Some(_) => row.parse(3, "rollback_steps", |text| serde_json::from_str(text).ok())?,
-        None => Value::Null,
+    const TABLE: &str = "rollback_steps";
+    let is_there = |index| row.get::<Option<String>>(index).map(|text| text.is_some());
+    let kind = row.parse(1, TABLE, |text| StepKind::ALL.into_iter().find(|kind| kind.as_str() == text))?;
+    let parse = |text: &str| Course::ALL.into_iter().find(|course| course.as_str() == text);
+    let course = match kind {
+        StepKind::Settle => Some(row.parse(4, TABLE, parse)?),
+        StepKind::Effects | StepKind::Tree | StepKind::Data => None,
     };
+    let parse = |text: &str| Code::ALL.iter().copied().find(|code| code.as_str() == text);
+    let code = if is_there(5)? { Some(row.parse(5, TABLE, parse)?) } else { None };
+    let detail =
+        if is_there(3)? { row.parse(3, TABLE, |text| serde_json::from_str(text).ok())? } else { Value::Null };
     Ok(Step {
         ord: row.get(0)?,
-        kind: row.parse(1, "rollback_steps", kind)?,
-        state: row.parse(2, "rollback_steps", state)?,
+        kind,
+        state: row.parse(2, TABLE, StepState::parse)?,
         detail,
-        error: row.get(4)?,
+        course,
+        code,
+        error: row.get(6)?,
     })
 }
 
 /// The steps of a rollback, in order. Rollbacks of the workflow layer alone have none: they are one transaction.
 pub fn of_rollback(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Vec<Step>> {
     snapshot.query_all(
-        "SELECT ord, layer, state, detail, error FROM rollback_steps WHERE rollback_id = $1 ORDER BY ord",
+        &format!("SELECT {COLUMNS} FROM rollback_steps s WHERE s.rollback_id = $1 ORDER BY s.ord"),
         &[&id.as_str()],
         from_row,
     )
@@ -175,11 +160,13 @@ pub fn of_rollback(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Vec<Step>
 /// The steps of all rollbacks that can be taken back, or given up, or of which something was passed over then.
 pub(super) fn of_ways_back(snapshot: &Snapshot<'_>) -> Result<Vec<Step>> {
     snapshot.query_all(
-        "SELECT s.ord, s.layer, s.state, s.detail, s.error FROM rollback_steps s \
-         JOIN rollbacks b ON b.id = s.rollback_id JOIN runs r ON r.id = b.run_id \
-         WHERE b.status IN ('in_progress', 'stopped') OR (b.status = 'done' AND r.status IN ('active', 'rolling_back')) \
-         OR (b.status IN ('undone', 'abandoned') AND EXISTS (SELECT 1 FROM rollback_steps p \
-         WHERE p.rollback_id = b.id AND p.layer = 'tree' AND p.state = 'skipped'))",
+        &format!(
+            "SELECT {COLUMNS} FROM rollback_steps s \
+             JOIN rollbacks b ON b.id = s.rollback_id JOIN runs r ON r.id = b.run_id \
+             WHERE b.status IN ('in_progress', 'stopped') OR (b.status = 'done' AND r.status IN ('active', 'rolling_back')) \
+             OR (b.status IN ('undone', 'abandoned') AND EXISTS (SELECT 1 FROM rollback_steps p \
+             WHERE p.rollback_id = b.id AND p.layer = 'tree' AND p.state = 'skipped'))"
+        ),
         &[],
         from_row,
     )
@@ -193,13 +180,10 @@ pub(super) const BY_FORCE: &str = "by_force";
 pub fn next_command(id: &RollbackId, all: &[Step]) -> String {
     const DECIDED_BY_FORCE: [Code; 3] = [Code::Conflict, Code::ForeignCommits, Code::WorkRunning];
     let failed = all.iter().find(|step| step.state == StepState::Failed);
-    let needs_force = failed.is_some_and(|step| {
-        let code = step.error.as_deref().and_then(|error| error.split(':').next());
-        match step.kind {
-            StepKind::Tree => DECIDED_BY_FORCE.iter().any(|known| code == Some(known.as_str())),
-            StepKind::Data => !course(all).is_back() && step.detail[BY_FORCE] == true,
-            StepKind::Effects | StepKind::Settle => false,
-        }
+    let needs_force = failed.is_some_and(|step| match step.kind {
+        StepKind::Tree => step.code.is_some_and(|code| DECIDED_BY_FORCE.contains(&code)),
+        StepKind::Data => !course(all).is_back() && step.detail[BY_FORCE] == true,
+        StepKind::Effects | StepKind::Settle => false,
     });
     format!("ic rollback resume {}{} --yes", id.short(), if needs_force { " --force" } else { "" })
 }
@@ -212,9 +196,11 @@ pub(super) fn insert(
     kinds: &[StepKind],
 ) -> Result<()> {
     for (ord, kind) in (1_i64..).zip(kinds) {
+        let course = (*kind == StepKind::Settle).then(|| Course::Forward.as_str());
         tx.execute_one(
-            "INSERT INTO rollback_steps (rollback_id, ord, layer, state, updated_at) VALUES ($1, $2, $3, 'pending', $4)",
-            &[&id.as_str(), &ord, &kind.as_str(), &now.millis()],
+            "INSERT INTO rollback_steps (rollback_id, ord, layer, state, course, updated_at) \
+             VALUES ($1, $2, $3, 'pending', $4, $5)",
+            &[&id.as_str(), &ord, &kind.as_str(), &course, &now.millis()],
         )?;
     }
     Ok(())
@@ -228,23 +214,69 @@ pub(super) fn set_course(
     all: &[Step],
     course: Course,
 ) -> Result<()> {
-    let mut settle = all.iter().filter(|step| step.kind == StepKind::Settle);
-    let detail = serde_json::json!({ "course": course.as_str() });
-    settle.try_for_each(|step| set(tx, now, id, step.ord, StepState::Pending, (Some(&detail), None)))
+    for step in all.iter().filter(|step| step.kind == StepKind::Settle) {
+        set(tx, now, (id, step.ord), Happening::IsToCome, None)?;
+        tx.execute_one(
+            "UPDATE rollback_steps SET course = $1 WHERE rollback_id = $2 AND ord = $3",
+            &[&course.as_str(), &id.as_str(), &step.ord],
+        )?;
+    }
+    Ok(())
 }
 
-/// Records how far a step is; a `None` leaves what is known of what it did.
+/// Records what happened to a step; a `None` leaves what is known of what it did.
+///
+/// Errors: `internal` if that cannot follow what the ledger holds: nothing is written.
 pub(super) fn set(
     tx: &Transaction<'_>,
     now: Timestamp,
-    id: &RollbackId,
-    ord: i64,
-    state: StepState,
-    (detail, error): (Option<&Value>, Option<&str>),
+    (id, ord): (&RollbackId, i64),
+    happening: Happening,
+    detail: Option<&Value>,
+) -> Result<()> {
+    // The caller may have read the step before it was begun; what counts is what the ledger holds now.
+    let from = tx.query_opt(
+        "SELECT state FROM rollback_steps WHERE rollback_id = $1 AND ord = $2",
+        &[&id.as_str(), &ord],
+        |row| row.parse(0, "rollback_steps", StepState::parse),
+    )?;
+    let from = from.ok_or_else(|| Diagnosis::new(Code::Internal, "A step of a rollback is not there."))?;
+    let state = next(from, happening)?;
+    // What is decided about a failure leaves on record why it failed.
+    let keeps_error = happening == Happening::IsSkipped;
+    tx.execute_one(
+        "UPDATE rollback_steps SET state = $1, detail = coalesce($2, detail), \
+         error = CASE WHEN $3 THEN error END, error_code = CASE WHEN $3 THEN error_code END, updated_at = $4 \
+         WHERE rollback_id = $5 AND ord = $6",
+        &[&state.as_str(), &detail.map(Value::to_string), &keeps_error, &now.millis(), &id.as_str(), &ord],
+    )
+}
+
+/// Records that a step failed, with the code and `why`, for people.
+pub(super) fn fail(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    (id, ord): (&RollbackId, i64),
+    (code, why): (Code, &str),
+    detail: Option<&Value>,
+) -> Result<()> {
+    set(tx, now, (id, ord), Happening::Fails, detail)?;
+    set_error(tx, (id, ord), (Some(code), Some(why)))
+}
+
+/// Records that a step is as it was `before` its rollback turned back, with its error.
+pub(super) fn restore(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId, before: &Step) -> Result<()> {
+    set(tx, now, (id, before.ord), Happening::IsAsBefore(before.state), None)?;
+    set_error(tx, (id, before.ord), (before.code, before.error.as_deref()))
+}
+
+fn set_error(
+    tx: &Transaction<'_>,
+    (id, ord): (&RollbackId, i64),
+    (code, error): (Option<Code>, Option<&str>),
 ) -> Result<()> {
     tx.execute_one(
-        "UPDATE rollback_steps SET state = $1, detail = coalesce($2, detail), error = $3, updated_at = $4 \
-         WHERE rollback_id = $5 AND ord = $6",
-        &[&state.as_str(), &detail.map(Value::to_string), &error, &now.millis(), &id.as_str(), &ord],
+        "UPDATE rollback_steps SET error_code = $1, error = $2 WHERE rollback_id = $3 AND ord = $4",
+        &[&code.map(Code::as_str), &error, &id.as_str(), &ord],
     )
 }

@@ -17,7 +17,7 @@ use ic_store::{Snapshot, path_bytes, path_from_bytes};
 use serde_json::{Value, json};
 
 use super::preflight::{has_tree, require_project};
-use super::steps::{self, Step, StepKind, StepState};
+use super::steps::{self, Happening, Step, StepKind};
 use super::table::Remembered;
 use crate::Kernel;
 use crate::checkpoint::shot::Purpose;
@@ -128,7 +128,7 @@ fn keep_tree(
     let known = json!({ "before": first, "after": last, "goes": goes });
     saga.write(|tx, now| {
         shot.record(tx, now, Some(remembered.epoch))?;
-        steps::set(tx, now, &remembered.id, step.ord, StepState::Running, (Some(&known), None))
+        steps::set(tx, now, (&remembered.id, step.ord), Happening::Learns, Some(&known))
     })?;
     Ok(known)
 }

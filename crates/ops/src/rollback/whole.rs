@@ -16,11 +16,12 @@ use serde_json::json;
 
 use super::apply::{Request, Rollback};
 use super::carry::{carry_on, cut_of, event};
-use super::data::{self, Data};
+use super::choices::{self, Choices};
+use super::data::Data;
 use super::layer::{self, Layer};
 use super::leaving::LeavingCommit;
 use super::preflight::{has_tree, hash, plan, plan_effects, refuse_conflicts};
-use super::steps::{self, Step, StepKind, StepState};
+use super::steps::{self, Happening, Step, StepKind, StepState};
 use super::table::{self, Remembered, RollbackStatus};
 use super::undo::go_back;
 use crate::Kernel;
@@ -208,7 +209,7 @@ fn skip_step(saga: &Saga<'_>, remembered: &Remembered, reason: Option<&str>) -> 
         };
         let skipped = NewEvent { reason, ..event(remembered, EventType::RollbackStepSkipped, step.kind) };
         ic_events::append(tx, now, &skipped)?;
-        steps::set(tx, now, &remembered.id, step.ord, StepState::Skipped, (None, step.error.as_deref()))
+        steps::set(tx, now, (&remembered.id, step.ord), Happening::IsSkipped, None)
     })
 }
 
@@ -314,13 +315,10 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
         let plan_hash = hash(&again, &layers, fresh.effects.as_ref(), &parts);
         let whole = Rollback { plan_hash, ..again.clone() };
         let mut remembered = plan.to_json();
-        remembered["choices"] = json!({
-            "force": request.force,
-            "keep_theirs": request.keep_theirs,
-            "mine": request.mine,
-            "strategy": parts.tree.as_ref().map(|tree| tree.strategy.as_str()),
-            "state": parts.data.as_ref().map(|_| data::to_json(saga.settings)),
-        });
+        let strategy = parts.tree.as_ref().map(|tree| tree.strategy);
+        let state = parts.data.as_ref().and(saga.settings.state.as_ref());
+        let choices = Choices::new(request.force, request.keep_theirs, request.mine, strategy, state);
+        remembered[choices::KEY] = json!(choices);
         table::insert(tx, now, &whole, (id, seq), (RollbackStatus::InProgress, &layers), &remembered)?;
         steps::insert(tx, now, id, &kinds(&layers))?;
         run::fence(tx, now, &plan.run.id)?;

@@ -5,7 +5,7 @@ use ic_events::{Cut, EventType, NewEvent};
 use ic_store::{Snapshot, Transaction};
 use serde_json::json;
 
-use super::{Compensation, State, list};
+use super::{Compensation, Happening, State, list, next};
 
 /// Marks the effects that are undone as part of a rollback. What was left as it is, is not rolled back.
 pub fn mark_rolled_back(tx: &Transaction<'_>, run: &RunId, rollback: &RollbackId) -> Result<()> {
@@ -44,11 +44,12 @@ pub fn unmark(tx: &Transaction<'_>, now: Timestamp, (run, rollback): (&RunId, &R
         left.iter().filter(|one| one.state == State::Skipped && one.rolled_back_by.as_ref() == Some(rollback))
     {
         let payload = json!({ "step": one.step, "rollback_id": rollback.as_str() });
-        let event = one.event(EventType::CompensationArmed, State::Armed);
+        let state = next(one.state, Happening::ArmedAgain)?;
+        let event = one.event(EventType::CompensationArmed, state);
         ic_events::append(tx, now, &NewEvent { payload: Some(payload), ..event })?;
         tx.execute_one(
-            "UPDATE compensations SET state = 'armed', last_error = NULL, updated_at = $1 WHERE id = $2",
-            &[&now.millis(), &one.id.as_str()],
+            "UPDATE compensations SET state = $1, last_error = NULL, updated_at = $2 WHERE id = $3",
+            &[&state.as_str(), &now.millis(), &one.id.as_str()],
         )?;
     }
     let sql = "UPDATE compensations SET rolled_back_by = NULL WHERE rolled_back_by = $1";

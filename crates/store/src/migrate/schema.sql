@@ -185,7 +185,7 @@ CREATE TABLE compensations (
     rolled_back_by TEXT REFERENCES rollbacks (id),
     created_at     INTEGER NOT NULL,
     updated_at     INTEGER NOT NULL
-) STRICT;
+, outcome_unknown INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE dispatch_commits (
     seq         INTEGER NOT NULL,
@@ -332,7 +332,7 @@ CREATE TABLE rollback_steps (
     state       TEXT NOT NULL CHECK (state IN ('pending', 'running', 'done', 'failed', 'skipped')),
     detail      TEXT,
     error       TEXT,
-    updated_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL, course TEXT, error_code TEXT,
     PRIMARY KEY (rollback_id, ord)
 ) STRICT;
 

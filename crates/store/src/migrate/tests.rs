@@ -179,3 +179,56 @@ fn what_a_crash_left_of_a_backup_is_not_in_the_way() {
     Ledger::open(&path, OpenOptions::default(), &Context::system()).unwrap();
     assert!(!partial.exists());
 }
+
+/// Older versions told by a text for people what decides a deed: the migration reads it once, and no text decides again.
+#[test]
+fn what_older_journals_say_in_prose_becomes_columns() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ic.db");
+    older(&path, 13);
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+    let errors = [
+        ("cut off", "failed", Some("the process that undid it died, and nobody knows how far it came"), 1),
+        ("redacted", "failed", None, 1),
+        ("failed", "failed", Some("it ended with exit code 3"), 0),
+        ("armed", "armed", None, 0),
+    ];
+    for (at, (id, state, error, _)) in errors.iter().enumerate() {
+        let sql = "INSERT INTO compensations (id, reversed_id, seq, run_id, step, needs, phase, epoch, ord, kind, args, state, \
+                   attempts, last_error, created_at, updated_at) VALUES (?1, '', ?2, 'r', 's', '[]', 'a', 0, ?2, 'skip', '{}', ?3, 1, ?4, 0, 0)";
+        connection.execute(sql, rusqlite::params![id, i64::try_from(at).unwrap(), state, error]).unwrap();
+    }
+    let steps = [
+        ("settle", None, None, Some("forward"), None),
+        ("settle", Some(r#"{"course":"undo"}"#), None, Some("undo"), None),
+        ("settle", Some(r#"{"course":"sideways"}"#), None, Some("sideways"), None),
+        (
+            "tree",
+            Some(r#"{"target":"x"}"#),
+            Some("foreign_commits: 2 commits: of others"),
+            None,
+            Some("foreign_commits"),
+        ),
+        ("tree", None, Some("no code here: it failed"), None, None),
+        ("data", None, None, None, None),
+    ];
+    for (ord, (layer, detail, error, ..)) in (0_i64..).zip(&steps) {
+        let sql = "INSERT INTO rollback_steps (rollback_id, ord, layer, state, detail, error, updated_at) \
+                   VALUES ('b', ?1, ?2, 'failed', ?3, ?4, 0)";
+        connection.execute(sql, rusqlite::params![ord, layer, detail, error]).unwrap();
+    }
+    drop(connection);
+    Ledger::open(&path, OpenOptions::default(), &Context::system()).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    for (id, _, _, wanted) in errors {
+        let sql = "SELECT outcome_unknown FROM compensations WHERE id = ?1";
+        assert_eq!(connection.query_row(sql, [id], |row| row.get::<_, i64>(0)).unwrap(), wanted, "{id}");
+    }
+    for (ord, (_, _, _, course, code)) in (0_i64..).zip(steps) {
+        let sql = "SELECT course, error_code FROM rollback_steps WHERE ord = ?1";
+        let found: (Option<String>, Option<String>) =
+            connection.query_row(sql, [ord], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        assert_eq!((found.0.as_deref(), found.1.as_deref()), (course, code), "{ord}");
+    }
+}

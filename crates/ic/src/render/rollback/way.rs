@@ -1,7 +1,6 @@
 //! One rollback: how far it is, what it did, which way it goes, and the commands that lead on.
 
 use ic_base::{AgentId, Diagnosis, DispatchId, RollbackId};
-use ic_ops::compensation::is_cut_off;
 use ic_ops::rollback::Undone;
 use ic_ops::rollback::steps::{self, Course, Step, StepKind, StepState, course, next_command};
 use ic_ops::rollback::table::{Remembered, RollbackStatus};
@@ -238,7 +237,7 @@ pub(crate) fn undone(undone: &Undone) -> String {
         }
     };
     let (cut_off, gone): (Vec<_>, Vec<_>) =
-        undone.effects.iter().partition(|one| is_cut_off(one) || one.state == State::Running);
+        undone.effects.iter().partition(|one| one.is_cut_off() || one.state == State::Running);
     still("still undone, nobody makes them again", gone.iter().map(|one| plain(&one.step)).collect());
     still("perhaps undone, nobody knows how far", cut_off.iter().map(|one| plain(&one.step)).collect());
     let dispatches = rollback.cancelled("cancelled_dispatches").into_iter().map(DispatchId::from_ledger);

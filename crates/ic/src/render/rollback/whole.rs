@@ -3,7 +3,6 @@
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::Action as FileAction;
 use ic_ops::checkpoint::{GitRestore, Report, Status};
-use ic_ops::compensation::is_cut_off;
 use ic_ops::rollback::steps::Step;
 use ic_ops::rollback::{Data, Effects, LeavingCommit, Whole, WholeStatus};
 use ic_saga::{Compensation, State};
@@ -56,7 +55,7 @@ fn told_once(steps: &[Step], effects: Option<&Effects>) -> Vec<Step> {
 
 /// The command that undoes a rollback now. Without the flag it would be refused where effects were undone: nobody makes them again.
 fn way_back(id: &str, effects: Option<&Effects>) -> String {
-    let is_gone = |one: &Compensation| one.state == State::Done || is_cut_off(one);
+    let is_gone = |one: &Compensation| one.state == State::Done || one.is_cut_off();
     let effects = effects.is_some_and(|effects| effects.compensations.iter().any(is_gone));
     let flag = if effects { " --without-effects" } else { "" };
     format!("to take the rollback back: ic rollback undo {id}{flag}")

@@ -41,7 +41,7 @@ pub(in crate::rollback) fn take_back(
     run: &Run,
     (remembered, force): (&Remembered, bool),
 ) -> Result<(Data, Value)> {
-    let target = target_of(settings, &remembered.plan)?;
+    let target = target_of(settings, remembered)?;
     let _lock = lock::database(kernel.store(), &target.database, settings.busy_timeout)?;
     let (mut work, kept, mut data) = look(kernel, settings, &target, run, (remembered, force))?;
     let mut next = files(kernel, &remembered.id)?.last().map_or(0, |(at, _)| at + 1);
@@ -72,7 +72,7 @@ pub(in crate::rollback) fn would_take_back(
     run: &Run,
     (remembered, force): (&Remembered, bool),
 ) -> Result<Data> {
-    let target = target_of(settings, &remembered.plan)?;
+    let target = target_of(settings, remembered)?;
     let (work, kept, mut data) = look(kernel, settings, &target, run, (remembered, force))?;
     for scope in work.scopes.iter().filter(|scope| !is_gone(scope, &kept)) {
         data.add(work.engine.get_mark_snapshot(&work.mark, scope)?.affected_row_counts.iter());
@@ -128,7 +128,7 @@ pub(in crate::rollback) fn put_back(
     if files(kernel, &remembered.id)?.is_empty() {
         return Ok(PutBack { data: None, error: None, is_begun: false });
     }
-    let target: Target = target_of(settings, &remembered.plan)?;
+    let target: Target = target_of(settings, remembered)?;
     let _lock = lock::database(kernel.store(), &target.database, settings.busy_timeout)?;
     each_back(kernel, settings, (remembered, &target), |engine, archive| engine.undo(archive, now))
 }
@@ -144,7 +144,7 @@ pub(in crate::rollback) fn would_put_back(
     if files(kernel, &remembered.id)?.is_empty() {
         return Ok(None);
     }
-    let target = target_of(settings, &remembered.plan)?;
+    let target = target_of(settings, remembered)?;
     let found =
         each_back(kernel, settings, (remembered, &target), |engine, archive| engine.preview_undo(archive))?;
     found.error.map_or(Ok(found.data), Err)

@@ -1,0 +1,69 @@
+//! What was decided when a rollback was begun, as its journal keeps it: whoever resumes it holds to that.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::restore::Strategy;
+use ic_rewind::Target;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::table::Remembered;
+
+/// The key of the plan that holds the choices.
+pub(super) const KEY: &str = "choices";
+
+/// What was decided. A word that is not known may be a decision, so it is an error and never passed over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Choices {
+    pub(super) force: bool,
+    pub(super) keep_theirs: bool,
+    pub(super) mine: bool,
+    /// None where no tree is restored.
+    strategy: Option<String>,
+    /// None where no rows go, or where the path of the database is no text, which JSON cannot hold.
+    #[serde(default)]
+    state: Option<Value>,
+}
+
+impl Choices {
+    pub(super) fn new(
+        force: bool,
+        keep_theirs: bool,
+        mine: bool,
+        strategy: Option<Strategy>,
+        state: Option<&Target>,
+    ) -> Self {
+        Self {
+            force,
+            keep_theirs,
+            mine,
+            strategy: strategy.map(|strategy| strategy.as_str().to_owned()),
+            state: state.and_then(|target| serde_json::to_value(target).ok()),
+        }
+    }
+
+    /// The choices of a rollback with a journal. Errors: `corrupt` if they cannot be read.
+    pub(super) fn of(remembered: &Remembered) -> Result<Self> {
+        serde_json::from_value(remembered.plan[KEY].clone())
+            .map_err(|e| damaged(remembered, &format!("what was decided: {e}")))
+    }
+
+    /// What is restored of the tree. Errors: `corrupt` if that is not known.
+    pub(super) fn strategy(&self, remembered: &Remembered) -> Result<Strategy> {
+        let text = self.strategy.as_deref().unwrap_or_default();
+        Strategy::parse(text)
+            .ok_or_else(|| damaged(remembered, &format!("the strategy {text:?} is not known")))
+    }
+
+    /// The state database whose rows go, if it was kept. Errors: `corrupt` if it was, and cannot be read: today's configuration may name
+    /// another database.
+    pub(super) fn state(&self, remembered: &Remembered) -> Result<Option<Target>> {
+        let kept = self.state.clone().map(serde_json::from_value).transpose();
+        kept.map_err(|e| damaged(remembered, &format!("its state database: {e}")))
+    }
+}
+
+fn damaged(remembered: &Remembered, why: &str) -> Diagnosis {
+    let message = format!("The journal of the rollback {} cannot be read: {why}.", remembered.id.short());
+    Diagnosis::new(Code::Corrupt, message).hint("nothing was changed; run `ic events verify` and `ic health`")
+}

@@ -1,0 +1,134 @@
+//! How far a compensation is, and what may follow: pure.
+
+use ic_base::{Code, Diagnosis, Result};
+
+/// How far a compensation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Declared; the effect is not begun, so it is never run.
+    Registered,
+    /// The effect is about to be made, or was.
+    Armed,
+    /// The undo is under way, or its process died.
+    Running,
+    /// The effect is undone.
+    Done,
+    /// The undo failed; it can be tried again.
+    Failed,
+    /// The effect was left as it is, as declared.
+    Skipped,
+}
+
+impl State {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Registered, Self::Armed, Self::Running, Self::Done, Self::Failed, Self::Skipped];
+
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Registered => "registered",
+            Self::Armed => "armed",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    /// Whether there may be an effect that is not undone.
+    pub fn is_open(self) -> bool {
+        match self {
+            Self::Armed | Self::Running | Self::Failed => true,
+            Self::Registered | Self::Done | Self::Skipped => false,
+        }
+    }
+}
+
+/// How an attempt to undo ended, or that none is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End<'a> {
+    /// The effect is undone.
+    Done,
+    /// The attempt failed, and why.
+    Failed(&'a str),
+    /// The process of the attempt died: nobody knows whether the effect is undone.
+    CutOff,
+    /// Nothing is done about the effect, and why.
+    Skipped(&'a str),
+}
+
+impl<'a> End<'a> {
+    /// What is recorded of it for people.
+    pub(super) fn error(self) -> Option<&'a str> {
+        match self {
+            Self::Done => None,
+            Self::CutOff => Some("the process that undid it died, and nobody knows how far it came"),
+            Self::Failed(why) | Self::Skipped(why) => Some(why),
+        }
+    }
+}
+
+/// What happens to a compensation once it is armed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Happening<'a> {
+    /// An attempt to undo begins.
+    Begins,
+    /// It ends.
+    Ends(End<'a>),
+    /// The decision to leave the effect ended with the rollback that asked for it.
+    ArmedAgain,
+}
+
+/// The state that follows. Errors: `internal` for a pair that no caller may bring about; then nothing is to be written.
+pub(super) fn next(state: State, happening: Happening<'_>) -> Result<State> {
+    use {End as E, Happening as H, State as S};
+    match (state, happening) {
+        // A predecessor may have died between the beginning and the end of its attempt.
+        (S::Armed | S::Running | S::Failed, H::Begins) => Ok(S::Running),
+        (S::Running, H::Ends(E::Done)) => Ok(S::Done),
+        (S::Running, H::Ends(E::Failed(_) | E::CutOff)) => Ok(S::Failed),
+        (S::Armed | S::Running | S::Failed, H::Ends(E::Skipped(_))) => Ok(S::Skipped),
+        (S::Skipped, H::ArmedAgain) => Ok(S::Armed),
+        (S::Registered | S::Done | S::Skipped, H::Begins | H::Ends(_))
+        | (S::Armed | S::Failed, H::Ends(E::Done | E::Failed(_) | E::CutOff))
+        | (S::Registered | S::Armed | S::Running | S::Done | S::Failed, H::ArmedAgain) => {
+            let message = format!("{happening:?} cannot follow {} in a compensation.", state.as_str());
+            Err(Diagnosis::new(Code::Internal, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{End, Happening, State, next};
+
+    /// All pairs: a row for each state, a column for each thing that can happen to it.
+    #[test]
+    fn every_pair_of_state_and_happening_is_decided() {
+        let happenings = [
+            Happening::Begins,
+            Happening::Ends(End::Done),
+            Happening::Ends(End::Failed("why")),
+            Happening::Ends(End::CutOff),
+            Happening::Ends(End::Skipped("why")),
+            Happening::ArmedAgain,
+        ];
+        let table = [
+            (State::Registered, ["-", "-", "-", "-", "-", "-"]),
+            (State::Armed, ["running", "-", "-", "-", "skipped", "-"]),
+            (State::Running, ["running", "done", "failed", "failed", "skipped", "-"]),
+            (State::Done, ["-", "-", "-", "-", "-", "-"]),
+            (State::Failed, ["running", "-", "-", "-", "skipped", "-"]),
+            (State::Skipped, ["-", "-", "-", "-", "-", "armed"]),
+        ];
+        assert_eq!(table.map(|(state, _)| state), State::ALL);
+        for (state, wanted) in table {
+            let found = happenings.map(|happening| next(state, happening).map_or("-", State::as_str));
+            assert_eq!(found, wanted, "{state:?}");
+        }
+    }
+}
