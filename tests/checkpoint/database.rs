@@ -151,6 +151,32 @@ fn a_database_in_use_is_not_replaced_and_is_named() {
 }
 
 #[test]
+fn a_preview_names_the_database_that_the_real_call_will_not_replace() {
+    for journal in ["WAL", "DELETE"] {
+        let cli = project();
+        let connection = database(&cli.root().join("app.db"), journal);
+        let id = create(&cli);
+        write_once(&connection, 5);
+        let before = tree(&cli);
+        let asks = ["checkpoint", "restore", &id, "--dry-run", "--json"];
+        let preview = cli.json(asks);
+        // What nobody holds between two transactions is not in use.
+        let is_held = cli.run(["checkpoint", "restore", &id, "--yes", "--json"]).code == Some(4);
+        assert!(is_held || journal == "DELETE", "{journal}");
+        let named = preview["warnings"].as_array().cloned().unwrap_or_default();
+        let named: Vec<_> = named.iter().filter(|one| one["code"] == "database_in_use").collect();
+        assert_eq!(named.len(), usize::from(is_held), "{journal}: {preview}");
+        if is_held {
+            assert!(named[0]["message"].as_str().expect("a text").contains("app.db"), "{preview}");
+            assert!(tree(&cli).get(&b"app.db"[..]) == before.get(&b"app.db"[..]), "{journal}");
+        }
+        drop(connection);
+        let preview = cli.json(["checkpoint", "restore", &id, "--dry-run", "--json"]);
+        assert_eq!(preview["warnings"], serde_json::Value::Null, "{journal}: {preview}");
+    }
+}
+
+#[test]
 fn a_new_database_in_use_is_not_deleted() {
     let cli = project();
     let id = create(&cli);

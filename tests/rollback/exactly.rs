@@ -198,6 +198,11 @@ fn a_rollback_that_stops_at_a_database_in_use_is_resumed_or_abandoned_when_it_is
         let world = with_killed_program();
         let before = database(world.cli.root());
         let process = holder(&world.cli.root().join("app.db"));
+        let words = ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,files", "--dry-run"];
+        let dry = world.cli.json([&words[..], &["--json"]].concat());
+        assert_eq!(dry["files"]["warnings"][0]["code"], "database_in_use", "{way}: {dry}");
+        let said = world.ic(&[&words[..], &["--format", "text"]].concat());
+        assert!(said.contains("a program has the database app.db open now"), "{way}: {said}");
         let stopped = world.cli.run(files_to_a(&world));
         assert_eq!(stopped.code, Some(4), "{stopped:?}");
         assert_eq!(database(world.cli.root()), before, "{way}: in use");

@@ -20,6 +20,7 @@ mod previews;
 mod record;
 mod redacted;
 mod rows;
+mod said;
 mod statements;
 mod told;
 mod undone;

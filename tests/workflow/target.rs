@@ -231,3 +231,63 @@ fn whatever_order_and_however_often_it_is_resumed() {
         is_back(&world, &before, &report);
     }
 }
+
+#[test]
+fn what_a_rollback_leaves_as_it_is_is_said_beside_that_it_rolled_back() {
+    let world = repository();
+    world.steps(&["{id: a, compensate: skip, run: 'echo made >> .gitignore; echo 1 > made; echo A > .env; \
+        git -c user.name=a -c user.email=a@e commit -qam a; exit 1'}"]);
+    let report = world.report("workflow run flow.yaml --on-failure rollback", 1);
+    let restored = &report["rollback"]["restored"];
+    assert_eq!(report["status"], "rolled_back", "{report}");
+    assert_eq!(restored["skipped"][0]["path"], ".env", "{report}");
+    assert_eq!(restored["skipped"][0]["reason"], "secret", "{report}");
+    assert_eq!(restored["differs"][0]["path"], "made", "{report}");
+    assert_eq!(world.content("made"), "1\n");
+    let world = repository();
+    world.steps(&["{id: a, compensate: skip, run: 'echo A > .env; echo b > b; exit 1'}"]);
+    let said = world.call("workflow run flow.yaml --on-failure rollback --format text").stdout;
+    assert!(said.contains("not compared: .env: secret"), "{said}");
+    assert_eq!(world.content("b"), "");
+    let world = repository();
+    world.steps(&["{id: a, compensate: skip, run: 'echo made >> .gitignore; echo 1 > made; exit 1'}"]);
+    let said = world.call("workflow run flow.yaml --on-failure rollback --format text").stdout;
+    assert!(said.contains("differs: made"), "{said}");
+    assert!(said.contains("Rolled back, but for what is named above."), "{said}");
+    // Where all is as it was, that it rolled back says everything.
+    let world = repository();
+    world.steps(&["{id: a, compensate: skip, run: 'echo b > b; exit 1'}"]);
+    let said = world.call("workflow run flow.yaml --on-failure rollback --format text").stdout;
+    assert!(said.contains("Rolled back. The run"), "{said}");
+}
+
+/// A step that makes the same commit whenever it runs, and fails.
+const SAME_COMMIT: &str = "{id: a, compensate: skip, run: 'GIT_AUTHOR_DATE=2026-01-02T03:04:05Z \
+    GIT_COMMITTER_DATE=2026-01-02T03:04:05Z git -c user.name=a -c user.email=a@e commit -q --allow-empty -m a; exit 1'}";
+
+#[test]
+fn the_same_commit_made_again_after_a_rollback_is_rolled_back_again() {
+    let world = repository();
+    let before = state(&world);
+    world.steps(&[SAME_COMMIT]);
+    for _ in 0..2 {
+        let report = world.report("workflow run flow.yaml --on-failure rollback", 1);
+        is_back(&world, &before, &report);
+    }
+}
+
+#[test]
+fn a_rollback_that_is_refused_names_the_way_out() {
+    let world = repository();
+    world.steps(&[SAME_COMMIT]);
+    world.report("workflow run flow.yaml --on-failure stop", 1);
+    git(&world, &["reset", "-q", "--soft", "HEAD~1"]);
+    let outcome = world.call("workflow run flow.yaml --on-failure rollback --format text");
+    assert!(outcome.stdout.contains("stopped: The commit"), "{outcome:?}");
+    assert!(outcome.stdout.contains("hint: to leave git as it is: ic workflow rollback"), "{outcome:?}");
+    let way =
+        outcome.stdout.lines().find_map(|line| line.split_once("ic workflow rollback ")).expect("a way").1;
+    let way = way.split(';').next().expect("a command");
+    let done = world.call(&format!("workflow rollback {way} --yes"));
+    assert_eq!(done.code, Some(0), "{done:?}");
+}

@@ -207,6 +207,9 @@ pub fn files_of_others(
 }
 
 /// Those of these commits (full hashes) that other runs than these recorded, each with its run.
+///
+/// What was recorded by work that is rolled back belongs to nobody: the same commit, made again, is its new maker's alone. An undo of
+/// that rollback unmarks the work, and the commit is the first run's again.
 pub fn commits_of_others(
     snapshot: &Snapshot<'_>,
     own: &[RunId],
@@ -217,7 +220,8 @@ pub fn commits_of_others(
         // A commit may have been recorded by its first digits alone.
         let shortest = commit.get(..7).unwrap_or(commit);
         let recorded = snapshot.query_all(
-            "SELECT sha, run_id FROM dispatch_commits WHERE sha >= $1 AND sha <= $2",
+            "SELECT c.sha, c.run_id FROM dispatch_commits c JOIN dispatches d ON d.id = c.dispatch_id \
+             WHERE c.sha >= $1 AND c.sha <= $2 AND d.rolled_back_by IS NULL ORDER BY c.seq, c.ord",
             &[&shortest, commit],
             |row| Ok((row.get::<String>(0)?, RunId::from_ledger(row.get(1)?))),
         )?;

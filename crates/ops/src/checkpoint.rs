@@ -6,6 +6,7 @@ mod git;
 pub mod health;
 mod named;
 mod needs;
+mod news;
 mod place;
 pub mod purge;
 mod read;

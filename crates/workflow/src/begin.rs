@@ -196,8 +196,11 @@ pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
         if report.status == Status::RolledBack && stand {
             report.ahead = report.steps.iter().find(is_ahead).map(|step| step.id.clone());
         }
-        if run.status == RunStatus::Cancelled {
-            report.status = Status::Cancelled;
+        // The run is fenced before the workflow's row says so, and a rollback over several layers does not write that row at all.
+        match run.status {
+            RunStatus::Cancelled => report.status = Status::Cancelled,
+            RunStatus::RollingBack => report.status = Status::RollingBack,
+            RunStatus::Active | RunStatus::Completed | RunStatus::Failed => {}
         }
         Ok(report)
     })
@@ -333,6 +336,7 @@ impl<'k> Place<'k> {
                 to_phase: flow.run.phase.clone(),
                 before_steps: Vec::new(),
                 error: Some(error.message().to_owned()),
+                hint: error.get_hint().map(str::to_owned),
             };
             Ok(flow.report(Status::Stopped, Some(taken)))
         })

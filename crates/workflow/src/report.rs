@@ -67,6 +67,14 @@ pub struct Restored {
     pub git: bool,
     /// Paths that could not be changed, and why.
     pub failed: Vec<(PathBuf, String)>,
+    /// Paths that are left alone, and why.
+    pub skipped: Vec<(PathBuf, String)>,
+    /// Paths that stay as they are because nobody can compare them with the checkpoint, and why.
+    pub not_compared: Vec<(PathBuf, String)>,
+    /// What the checkpoint's tree had at a path and does not come back with it.
+    pub not_kept: Vec<(PathBuf, String)>,
+    /// What is not as the checkpoint has it after the restore, and why; git's state is named `.git`.
+    pub differs: Vec<(PathBuf, String)>,
 }
 
 /// How a workflow was taken back.
@@ -88,6 +96,8 @@ pub struct TakenBack {
     pub before_steps: Vec<String>,
     /// Why it came no further.
     pub error: Option<String>,
+    /// What can be done about that.
+    pub hint: Option<String>,
 }
 
 /// What became of a workflow.

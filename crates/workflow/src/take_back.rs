@@ -3,7 +3,10 @@
 //! Each stage can be begun again: an effect that is undone is not open any more, a restore finishes one that was interrupted
 //! and then has nothing to do, and the run moves back in one transaction at the end.
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result, RollbackId};
+use std::path::PathBuf;
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result, RollbackId, RunId};
+use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy;
 use ic_ops::Kernel;
@@ -49,6 +52,7 @@ impl Flow<'_> {
             to_phase: self.run.phase.clone(),
             before_steps: Vec::new(),
             error: None,
+            hint: None,
         };
         if undoing.has_failed || !taken.left.is_empty() {
             taken.error = Some("an effect could not be undone".to_owned());
@@ -60,6 +64,7 @@ impl Flow<'_> {
             Ok(restored) => taken.restored = restored,
             Err(error) => {
                 taken.error = Some(format!("{}: {}", error.code().as_str(), error.message()));
+                taken.hint = error.get_hint().map(str::to_owned);
                 return Ok(self.rolling_back(taken));
             }
         }
@@ -109,7 +114,11 @@ impl Flow<'_> {
             checkpoint_id: target,
             changes: report.plan.steps.len(),
             git: report.git.is_some_and(|git| !git.plan.is_empty()),
-            failed: report.failed.into_iter().map(|(path, why)| (path_from_bytes(&path.0), why)).collect(),
+            failed: named(report.failed),
+            skipped: named(report.plan.skipped),
+            not_compared: named(report.not_compared),
+            not_kept: named(report.plan.not_kept),
+            differs: named(report.differs),
         }))
     }
 
@@ -186,6 +195,10 @@ impl Flow<'_> {
     }
 }
 
+fn named(pairs: impl IntoIterator<Item = (PathText, String)>) -> Vec<(PathBuf, String)> {
+    pairs.into_iter().map(|(path, why)| (path_from_bytes(&path.0), why)).collect()
+}
+
 /// What the restore of a rollback would do to the tree as it is now; `None`: there is nothing to restore. Errors: all for which the
 /// restore would be refused but conflicts.
 pub(crate) fn look_at_tree(
@@ -201,10 +214,24 @@ pub(crate) fn look_at_tree(
         return Ok(None);
     }
     let request = RestoreRequest { dry_run: true, ..request(kernel, &target, strategy, force) };
-    let mut report = checkpoint::restore(kernel, settings, &request, &Watch::default())?;
+    let mut report = checkpoint::restore(kernel, settings, &request, &Watch::default())
+        .map_err(|error| with_a_way(error, &workflow.run_id))?;
     // What others changed was weighed before a rollback began; since then the undos themselves may have changed it.
     report.refusal = None;
     Ok(Some(report))
+}
+
+/// Names the command of a workflow that leads on: what a restore by itself hints at is no way for its rollback.
+fn with_a_way(error: Diagnosis, run: &RunId) -> Diagnosis {
+    let run = run.short();
+    match error.code() {
+        Code::CheckpointNotFound => error
+            .hint(format!("to undo its effects and leave files and git: ic workflow rollback {run} --force")),
+        Code::ForeignCommits => error.hint(format!(
+            "to leave git as it is: ic workflow rollback {run} --strategy files-only; to take the commit off its branch all the same: --force"
+        )),
+        _ => error,
+    }
 }
 
 /// Refuses a rollback that would overwrite what somebody else changed. It must not have begun: what an undo changes counts too.
@@ -221,17 +248,8 @@ pub(crate) fn refuse_to_overwrite(
     let target = kernel.read(|snapshot| target(snapshot, workflow, rows, strategy))?;
     let Some(target) = target else { return Ok(()) };
     let request = RestoreRequest { dry_run: true, ..request(kernel, &target, strategy, !is_ours) };
-    let report = checkpoint::restore(kernel, settings, &request, &Watch::default()).map_err(|error| {
-        match error.code() {
-            Code::CheckpointNotFound => {
-                let run = workflow.run_id.short();
-                error.hint(format!(
-                    "to undo its effects and leave files and git: ic workflow rollback {run} --force"
-                ))
-            }
-            _ => error,
-        }
-    })?;
+    let report = checkpoint::restore(kernel, settings, &request, &Watch::default())
+        .map_err(|error| with_a_way(error, &workflow.run_id))?;
     let mut conflicts = report.conflicts;
     if conflicts.is_empty() {
         let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
@@ -300,6 +318,7 @@ pub(crate) fn request<'r>(
         force,
         keep_theirs: false,
         into: false,
+        compares_all: true,
         expect_plan: None,
     }
 }

@@ -208,6 +208,11 @@ pub(super) fn require_unused(root: &RootDir, database: &[u8]) -> Result<Unused> 
     }
 }
 
+/// Whether a database stands there that a program uses, whatever lies beside it.
+pub fn stands_in_use(root: &RootDir, path: &[u8]) -> bool {
+    stands_as_one(root, path) && is_in_use(root, path)
+}
+
 /// Whether a program uses a database, as far as can be known.
 pub fn is_in_use(root: &RootDir, database: &[u8]) -> bool {
     require_unused(root, database).is_err()

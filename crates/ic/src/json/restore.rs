@@ -12,6 +12,9 @@ use super::{PathJson, RefusalJson, WarningJson};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RestoreJson {
     checkpoint_id: String,
+    /// The restore that is undone, or made again; left out where neither is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of_restore: Option<OfRestoreJson>,
     /// What was about to change; null where nothing was written.
     safety_id: Option<String>,
     /// What the restore left.
@@ -32,12 +35,40 @@ pub(crate) struct RestoreJson {
     /// What the checkpoint's tree had at a path and does not come back with it.
     not_kept: Vec<SkippedJson>,
     failed: Vec<FailedJson>,
+    /// What is not as the checkpoint has it after the restore, though nothing above says so: others worked meanwhile, or a branch is left
+    /// to another work tree. Git's state is named `.git`.
+    differs: Vec<SkippedJson>,
     /// Of a dry run: why the real call would be refused; left out if it would not be.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<RefusalJson>,
     git: Option<GitRestoreJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<WarningJson>,
+}
+
+/// A restore that is undone, or made again.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct OfRestoreJson {
+    id: String,
+    /// The checkpoint that it restored.
+    checkpoint_id: String,
+    /// The run of that checkpoint; null if it belongs to none.
+    run_id: Option<String>,
+    /// When it was made.
+    created_at: String,
+}
+
+impl OfRestoreJson {
+    fn of(report: &Report) -> Option<Self> {
+        let restore = report.of_restore.as_ref()?;
+        Some(Self {
+            id: restore.id.to_string(),
+            checkpoint_id: restore.target_id.to_string(),
+            run_id: report.target.link.run_id.as_ref().map(ToString::to_string),
+            created_at: restore.created_at.to_string(),
+        })
+    }
 }
 
 /// A change that a restore makes.
@@ -68,6 +99,7 @@ impl From<&Report> for RestoreJson {
             |(path, reason): (&PathText, &String)| SkippedJson { path: path.into(), reason: reason.clone() };
         Self {
             checkpoint_id: report.target.id.to_string(),
+            of_restore: OfRestoreJson::of(report),
             safety_id: report.safety_id.as_ref().map(ToString::to_string),
             restored_id: report.restored_id.as_ref().map(ToString::to_string),
             dry_run: report.dry_run,
@@ -98,6 +130,7 @@ impl From<&Report> for RestoreJson {
                 .iter()
                 .map(|(path, error)| FailedJson { path: path.into(), error: error.clone() })
                 .collect(),
+            differs: report.differs.iter().map(|(path, reason)| because((path, reason))).collect(),
             refusal: report.refusal.as_ref().map(RefusalJson::from),
             git: report.git.as_ref().map(GitRestoreJson::from),
             warnings: report.warnings.iter().map(WarningJson::from).collect(),

@@ -27,6 +27,8 @@ pub(crate) struct RollbackJson {
     from_phase: String,
     to_phase: String,
     include_target: bool,
+    /// The run is completed, and the rollback makes it active again.
+    reopens: bool,
     /// The event that the run is taken back to; what was recorded after it is rolled back.
     cut_seq: i64,
     /// The run's epoch after the rollback.
@@ -161,6 +163,7 @@ impl From<&Rollback> for RollbackJson {
             from_phase: plan.run.phase.clone(),
             to_phase: plan.to_phase.clone(),
             include_target: plan.include_target,
+            reopens: plan.reopens(),
             cut_seq: plan.cut.seq,
             epoch: plan.next_epoch(),
             reason: rollback.reason.clone(),
@@ -212,7 +215,7 @@ pub(crate) struct CommitJson {
     dispatch_id: Option<String>,
     dispatch_name: Option<String>,
     phase: Option<String>,
-    /// The other run that it was recorded in; null if this one recorded it, or none did.
+    /// The other run that recorded it, though this one may have too; null if no other did, or its record is rolled back.
     other_run_id: Option<String>,
 }
 

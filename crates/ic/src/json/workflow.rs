@@ -1,11 +1,14 @@
 //! Workflows.
 
+use std::path::PathBuf;
+
 use ic_ops::checkpoint::Warning;
 use ic_saga::coverage::CompensationReport;
 use ic_workflow::definition::Run;
 use ic_workflow::{Definition, Preview, Report, StepReport, TakenBack};
 use serde::Serialize;
 
+use super::checkpoint::SkippedJson;
 use super::compensation::UndoneStepJson;
 use super::restore::RestoreJson;
 use super::run::WarningJson;
@@ -71,6 +74,8 @@ struct TakenBackJson {
     /// The steps before which the workflow is then, and that resuming begins with; empty: before the first one, or where it was.
     before_steps: Vec<String>,
     error: Option<String>,
+    /// What can be done about the error; null where there is none, or no way is known.
+    hint: Option<String>,
 }
 
 /// What was put back.
@@ -82,6 +87,12 @@ struct RestoredJson {
     changes: usize,
     git: bool,
     failed: Vec<NotRestoredJson>,
+    /// Paths that are left alone, and paths that nobody can compare with the checkpoint.
+    skipped: Vec<SkippedJson>,
+    /// What the checkpoint's tree had at a path and does not come back with it.
+    not_kept: Vec<SkippedJson>,
+    /// What is not as the checkpoint has it after the restore; git's state is named `.git`.
+    differs: Vec<SkippedJson>,
 }
 
 /// A path that could not be put back.
@@ -183,13 +194,25 @@ impl From<&TakenBack> for TakenBackJson {
                         error: error.clone(),
                     })
                     .collect(),
+                skipped: because(restored.skipped.iter().chain(&restored.not_compared)),
+                not_kept: because(restored.not_kept.iter()),
+                differs: because(restored.differs.iter()),
             }),
             rollback_id: taken.rollback_id.as_ref().map(ToString::to_string),
             to_phase: taken.to_phase.clone(),
             before_steps: taken.before_steps.clone(),
             error: taken.error.clone(),
+            hint: taken.hint.clone(),
         }
     }
+}
+
+fn because<'p>(pairs: impl Iterator<Item = &'p (PathBuf, String)>) -> Vec<SkippedJson> {
+    let one = |(path, reason): &(PathBuf, String)| SkippedJson {
+        path: path.as_path().into(),
+        reason: reason.clone(),
+    };
+    pairs.map(one).collect()
 }
 
 /// What a workflow's file says.

@@ -237,9 +237,21 @@ fn node(shown: &Shown) -> String {
     line
 }
 
+/// Which restore is undone or made again: it need not be what was done last here.
+fn of_restore(report: &Report) -> String {
+    let Some(restore) = &report.of_restore else { return String::new() };
+    let run = report.target.link.run_id.as_ref();
+    let run = run.map_or_else(String::new, |run| format!(" of the run {}", run.short()));
+    format!(
+        "The last restore here is that of checkpoint {}{run}, made at {}.\n",
+        styled(style::STRONG, restore.target_id.short()),
+        restore.created_at
+    )
+}
+
 /// What a restore did, or would do.
 pub(crate) fn report(report: &Report) -> String {
-    let mut out = headline::of(report);
+    let mut out = of_restore(report) + &headline::of(report);
     let steps = &report.plan.steps;
     let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
     if steps.is_empty() && !moves_git && report.status == Status::Planned {
@@ -270,6 +282,7 @@ pub(crate) fn report(report: &Report) -> String {
     section(&mut out, "Not compared", &list(&report.not_compared));
     section(&mut out, "Not kept", &list(&report.plan.not_kept));
     section(&mut out, "Failed", &list(&report.failed));
+    section(&mut out, "Not as the checkpoint has it", &list(&report.differs));
     let uncaptured = steps.iter().filter(|step| step.uncaptured).count();
     match (&report.safety_id, report.status) {
         (Some(safety), _) => out.push_str(&format!(

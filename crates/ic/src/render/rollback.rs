@@ -18,10 +18,15 @@ use super::{Cell, Table, counted, minute, path_text, plain, shell_word, style, s
 
 /// What a rollback did, or would do.
 pub(crate) fn summary(rollback: &Rollback) -> String {
-    head(rollback, true) + &next(rollback)
+    let stays = match rollback.done {
+        Some(_) => "Files and commits stayed as they are: only the record was rolled back.",
+        None => "Files and commits stay as they are: only the record is rolled back. With them: --layer=all",
+    };
+    format!("{}{stays}\n{}", head(rollback, true, false), next(rollback))
 }
 
-fn head(rollback: &Rollback, is_finished: bool) -> String {
+/// `has_effects`: effects are undone too, which are part of the record.
+fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
     let plan = &rollback.plan;
     let what = match (&rollback.done, is_finished) {
         (Some(_), true) => styled(style::BAD, "rolled back"),
@@ -37,8 +42,15 @@ fn head(rollback: &Rollback, is_finished: bool) -> String {
     if let Some(reason) = &rollback.reason {
         out.push_str(&format!("  because {}\n", plain(reason)));
     }
+    if plan.reopens() {
+        let said = match (&rollback.done, is_finished) {
+            (Some(_), true) => "The run was completed: it is active again.",
+            _ => "The run is completed: it becomes active again.",
+        };
+        out.push_str(&format!("  {}\n", styled(style::WARN, said)));
+    }
     out.push('\n');
-    out.push_str(&details(plan));
+    out.push_str(&details(plan, has_effects));
     let counts = plan.counts();
     out.push_str(&format!(
         "\n{}, {}, {}, {}, {}; what was recorded up to event {} stays.\n",
@@ -67,7 +79,7 @@ fn route(plan: &Plan) -> String {
     stops.join(" ← ")
 }
 
-fn details(plan: &Plan) -> String {
+fn details(plan: &Plan, has_effects: bool) -> String {
     let mut table = Table::new(&["", "", "PHASE", "WAS", ""]);
     for d in &plan.cancelled_dispatches {
         table.row(dispatch_row("cancel", d));
@@ -99,7 +111,12 @@ fn details(plan: &Plan) -> String {
             s.reason.as_deref().unwrap_or("").into(),
         ]);
     }
-    let text = table.render("Of the record, only the phase moves.");
+    let moves = match (has_effects, plan.reopens()) {
+        (true, _) => "No dispatch, artifact, agent or skip is marked.",
+        (false, true) => "Of the record, only the phase and the status of the run change.",
+        (false, false) => "Of the record, only the phase moves.",
+    };
+    let text = table.render(moves);
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 

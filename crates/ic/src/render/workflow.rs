@@ -151,13 +151,24 @@ fn taken_back(report: &Report, taken: &TakenBack) -> String {
                 format!("restored checkpoint {checkpoint}: {}, and git's state\n", counted(changes, "change"))
             }
         });
-        for (path, why) in &restored.failed {
-            let failed = styled(style::BAD, "not restored:");
-            text.push_str(&format!("{failed} {}: {}\n", path_text(path), plain(why)));
+        for (word, pairs) in [
+            ("not restored:", &restored.failed),
+            ("left alone:", &restored.skipped),
+            ("not compared:", &restored.not_compared),
+            ("not kept:", &restored.not_kept),
+            ("differs:", &restored.differs),
+        ] {
+            for (path, why) in pairs {
+                let word = styled(style::BAD, word);
+                text.push_str(&format!("{word} {}: {}\n", path_text(path), plain(why)));
+            }
         }
     }
     if let Some(error) = taken.error.as_ref().filter(|_| !has_failed_paths(taken)) {
         text.push_str(&format!("{} {}\n", styled(style::BAD, "stopped:"), plain(error)));
+        if let Some(hint) = &taken.hint {
+            text.push_str(&format!("hint: {}\n", plain(hint)));
+        }
     }
     text
 }
@@ -179,7 +190,16 @@ fn verdict(report: &Report) -> String {
                 Some(taken) => again_at(&taken.to_phase, &taken.before_steps),
                 None => standing(report),
             };
-            format!("{} The run {run} is at {}.", styled(style::GOOD, "Rolled back."), plain(&at))
+            let restored = report.rollback.as_ref().and_then(|taken| taken.restored.as_ref());
+            let is_exact = restored.is_none_or(|restored| {
+                [&restored.skipped, &restored.not_kept, &restored.differs].iter().all(|all| all.is_empty())
+            });
+            let done = if is_exact {
+                styled(style::GOOD, "Rolled back.")
+            } else {
+                styled(style::WARN, "Rolled back, but for what is named above.")
+            };
+            format!("{done} The run {run} is at {}.", plain(&at))
         }
         Status::RollingBack => {
             let unfinished = styled(style::BAD, "The rollback is not finished.");

@@ -1,6 +1,7 @@
 //! Restoring a checkpoint, undoing that, and doing it again.
 
 mod back;
+mod differs;
 mod left;
 mod limits;
 mod look;
@@ -22,7 +23,7 @@ use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::apply::Progress as ApplyProgress;
-use ic_checkpoint::restore::journal::{self, Kind};
+use ic_checkpoint::restore::journal::{self, Kind, Restore};
 use ic_checkpoint::restore::plan::{Limits, Plan};
 
 use super::git::GitRestore;
@@ -64,6 +65,8 @@ pub struct Request<'a> {
     pub keep_theirs: bool,
     /// A checkpoint of another root is restored into this one.
     pub into: bool,
+    /// The whole tree is compared with the checkpoint after the restore, and not only what it changed.
+    pub compares_all: bool,
     /// The plan must be this one.
     pub expect_plan: Option<&'a str>,
 }
@@ -107,6 +110,8 @@ pub struct Conflict {
 pub struct Report {
     /// The checkpoint that was restored.
     pub target: Checkpoint,
+    /// The restore that is undone, or made again, as the journal has it; `None` where neither is.
+    pub of_restore: Option<Restore>,
     /// What was about to change; `None` where nothing was written.
     pub safety_id: Option<CheckpointId>,
     /// What the restore left.
@@ -131,6 +136,8 @@ pub struct Report {
     pub failed: Vec<(PathText, String)>,
     /// Paths that nobody can compare with the checkpoint, because it or the tree as it was looked at has no content of them; and why.
     pub not_compared: Vec<(PathText, String)>,
+    /// What is not as the checkpoint has it, after the restore, though nothing above says so; and why. Git's state is named `.git`.
+    pub differs: Vec<(PathText, String)>,
     /// The checkpoint holds a path that stays as it is: `plan.skipped` names it.
     pub lacks_any: bool,
     /// Nothing was left out by paths, by owner or by what an earlier restore changed.
@@ -234,6 +241,8 @@ fn step(
         watch,
     )?;
     report.warnings.extend(settled);
+    // It need not be what the caller did last: newer work may have come since.
+    report.of_restore = Some(last);
     Ok(report)
 }
 

@@ -144,8 +144,8 @@ impl Workspace<'_> {
         };
         shot.warnings.extend(unsettled(&shot.captured.unsettled));
         let is_work = matches!(shot.kind, Kind::Manual | Kind::Auto);
-        if is_work && let Some(warning) = self.new_repositories(&shot.captured.nested_git)? {
-            shot.warnings.push(warning);
+        if is_work {
+            shot.warnings.extend(self.news(&shot.captured)?);
         }
         if let Some(asked) = asked {
             let ended_early = || Diagnosis::new(Code::Internal, "A thread that asked git ended early.");
@@ -158,29 +158,6 @@ impl Workspace<'_> {
         ic_store::reserve::keep(self.kernel.ledger.path());
         shot.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(shot)
-    }
-
-    /// A warning about repositories inside that no checkpoint of this root has seen: once is enough to know.
-    fn new_repositories(&self, nested: &[Vec<u8>]) -> Result<Option<Warning>> {
-        if nested.is_empty() {
-            return Ok(None);
-        }
-        let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
-        let known = match newest {
-            Some(newest) => Manifest::read(&self.objects, &newest.manifest)?.nested_git,
-            None => Vec::new(),
-        };
-        let is_known = |path: &[u8]| known.iter().any(|known| known.0 == path);
-        let new: Vec<_> = nested.iter().filter(|path| !is_known(path)).collect();
-        let Some(first) = new.first() else { return Ok(None) };
-        let others = if new.len() > 1 { format!(" and {} more", new.len() - 1) } else { String::new() };
-        Ok(Some(Warning {
-            code: "nested_git",
-            message: format!(
-                "{}{others}: a repository of its own is captured as plain files; its .git, which is its history, is in no checkpoint",
-                String::from_utf8_lossy(first)
-            ),
-        }))
     }
 
     fn manifest(&self, captured: &Captured, parent: Option<&Checkpoint>) -> Result<Manifest> {

@@ -213,6 +213,7 @@ impl<'a> Goal<'a> {
             force: ask.force || said.force,
             keep_theirs: said.keep_theirs,
             into: false,
+            compares_all: true,
             expect_plan: ask.expect_plan,
         };
         let keep = (self.keep.clone(), self.remembered.seq);

@@ -16,7 +16,7 @@ pub struct LeavingCommit {
     pub sha: String,
     /// The work of this run that it was recorded for.
     pub dispatch: Option<Dispatch>,
-    /// The other run that it was recorded in, if this one did not record it.
+    /// The other run that recorded it, and whose record of it is not rolled back. Both did where both made the same commit.
     pub other_run: Option<RunId>,
 }
 
@@ -39,8 +39,7 @@ pub(super) fn commits(snapshot: &Snapshot<'_>, run: &Run, plan: &GitPlan) -> Res
         // What was recorded may be cut short.
         let by = recorded.iter().find(|commit| sha.starts_with(&commit.sha));
         let dispatch = by.and_then(|commit| work.get(&commit.dispatch_id)).cloned();
-        let other_run = if dispatch.is_none() { of_others.get(sha).cloned() } else { None };
-        LeavingCommit { sha: sha.clone(), dispatch, other_run }
+        LeavingCommit { sha: sha.clone(), dispatch, other_run: of_others.get(sha).cloned() }
     });
     Ok(leaving.collect())
 }

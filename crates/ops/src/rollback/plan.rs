@@ -4,7 +4,7 @@ use ic_base::{Code, Diagnosis, Result, Seq};
 use ic_dispatch::{Dispatch, cancel};
 use ic_events::Cut;
 use ic_phase::skip::{self, Skip};
-use ic_phase::{Run, machine};
+use ic_phase::{Run, RunStatus, machine};
 use ic_runtrack::{Agent, AgentStatus, Artifact, agent, artifact};
 use ic_store::Snapshot;
 use serde_json::{Value, json};
@@ -92,6 +92,11 @@ impl Plan {
     /// The epoch that the run will have.
     pub fn next_epoch(&self) -> i64 {
         self.run.epoch + 1
+    }
+
+    /// Whether the run is completed as it is: a rollback makes it active again.
+    pub fn reopens(&self) -> bool {
+        self.run.status == RunStatus::Completed
     }
 
     /// How many rows of each kind are changed.

@@ -225,6 +225,7 @@ fn restore_request<'a>(
         force: request.force,
         keep_theirs: request.keep_theirs,
         into: false,
+        compares_all: true,
         expect_plan: None,
     }
 }

@@ -269,6 +269,7 @@ fn request(checkpoint: &str, strategy: Strategy) -> RestoreRequest<'_> {
         force: false,
         keep_theirs: false,
         into: false,
+        compares_all: true,
         expect_plan: None,
     }
 }

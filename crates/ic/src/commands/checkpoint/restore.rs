@@ -148,6 +148,7 @@ impl Restore {
             paths: &self.paths,
             mine: self.mine,
             into: self.into,
+            compares_all: false,
             ..self.common.request()
         };
         self.common.run(session, &request, checkpoint::restore)
@@ -177,6 +178,7 @@ impl Common {
             force: self.force,
             keep_theirs: self.keep_theirs,
             into: false,
+            compares_all: false,
             expect_plan: self.expect_plan.as_deref(),
         }
     }

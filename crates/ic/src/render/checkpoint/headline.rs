@@ -7,7 +7,11 @@ use crate::render::{style, styled};
 /// What became of a restore, in a line.
 pub(super) fn of(report: &Report) -> String {
     let target = styled(style::STRONG, report.target.id.short());
-    let but = if report.plan.not_kept.is_empty() { "" } else { ", but not all that it was" };
+    let but = if report.plan.not_kept.is_empty() && report.differs.is_empty() {
+        ""
+    } else {
+        ", but not all that it was"
+    };
     let what = match (report.is_whole, report.strategy.has_files()) {
         (_, false) => "Git's state",
         (true, true) => "The tree",

@@ -63,7 +63,9 @@ fn way_back(id: &str, effects: Option<&Effects>) -> String {
 
 /// What a rollback over several layers takes back, or took.
 pub(crate) fn plan(whole: &Whole) -> String {
-    let mut out = head(&whole.rollback, whole.status != WholeStatus::RollingBack);
+    let effects = whole.parts.effects.as_ref();
+    let has_effects = effects.is_some_and(|effects| !effects.compensations.is_empty());
+    let mut out = head(&whole.rollback, whole.status != WholeStatus::RollingBack, has_effects);
     let is_planned = whole.status == WholeStatus::Planned;
     if let Some(effects) = &whole.parts.effects {
         out.push_str(&self::effects(effects, is_planned));
@@ -80,7 +82,7 @@ pub(crate) fn plan(whole: &Whole) -> String {
 
 /// What a restore does about git and files, or did.
 pub(crate) fn tree(report: &Report, commits: &[LeavingCommit]) -> String {
-    let git = report.git.as_ref().map(|git| section("Git", &git_of(git, commits)));
+    let git = report.git.as_ref().map(|git| section("Git", &(git_of(git, commits) + &git_alone(report))));
     let files = report.strategy.has_files().then(|| section("Files", &files(report)));
     git.unwrap_or_default() + &files.unwrap_or_default()
 }
@@ -148,6 +150,17 @@ fn git_of(git: &GitRestore, commits: &[LeavingCommit]) -> String {
     out
 }
 
+/// What is not as it was of git's state, where no files are told of.
+fn git_alone(report: &Report) -> String {
+    if report.strategy.has_files() {
+        return String::new();
+    }
+    let line = |(path, why): &(PathText, String)| {
+        format!("  {}  {}  {}\n", styled(style::BAD, "differs"), text(path), plain(why))
+    };
+    report.differs.iter().map(line).collect()
+}
+
 fn commits_of(commits: &[LeavingCommit]) -> String {
     if commits.is_empty() {
         return String::new();
@@ -166,7 +179,15 @@ fn commits_of(commits: &[LeavingCommit]) -> String {
             Cell::new(style::STRONG, &commit.sha[..commit.sha.len().min(8)]),
             dispatch.map_or("", |dispatch| dispatch.phase.as_str()).into(),
             match (dispatch, &commit.other_run) {
-                (Some(d), _) => d.work.name.as_deref().unwrap_or(d.id.short()).into(),
+                (Some(d), None) => d.work.name.as_deref().unwrap_or(d.id.short()).into(),
+                (Some(d), Some(run)) => Cell::new(
+                    style::BAD,
+                    &format!(
+                        "{}, and recorded by the run {} too",
+                        d.work.name.as_deref().unwrap_or(d.id.short()),
+                        run.short()
+                    ),
+                ),
                 (None, Some(run)) => Cell::new(style::BAD, &format!("recorded by the run {}", run.short())),
                 (None, None) => "recorded for no dispatch".into(),
             },
@@ -187,7 +208,8 @@ fn files(tree: &Report) -> String {
     let steps = &tree.plan.steps;
     let id = tree.target.id.short();
     let is_planned = tree.status == Status::Planned;
-    let is_exact = [&tree.plan.skipped, &tree.not_compared, &tree.failed].into_iter().all(Vec::is_empty);
+    let is_exact = [&tree.plan.skipped, &tree.not_compared, &tree.failed, &tree.plan.not_kept, &tree.differs];
+    let is_exact = is_exact.into_iter().all(Vec::is_empty);
     let but = if is_exact { "" } else { ", but for what is named below" };
     let mut out = match steps.len() {
         0 if is_exact => format!(": as checkpoint {id} has them\n"),
@@ -217,7 +239,12 @@ fn files(tree: &Report) -> String {
     list("stays", style::DIM, &mut tree.plan.skipped.iter().map(|(path, why)| (path, why)));
     list("unknown", style::DIM, &mut tree.not_compared.iter().map(|(path, why)| (path, why)));
     list("is lost", style::BAD, &mut tree.plan.not_kept.iter().map(|(path, what)| (path, what)));
+    list("differs", style::BAD, &mut tree.differs.iter().map(|(path, what)| (path, what)));
     list("failed", style::BAD, &mut tree.failed.iter().map(|(path, why)| (path, why)));
+    // Nothing else tells of them before the question: the real call finds them again.
+    for warning in tree.warnings.iter().filter(|_| is_planned) {
+        out.push_str(&format!("  {}  {}\n", styled(style::WARN, "warning"), plain(&warning.message)));
+    }
     match &tree.safety_id {
         Some(safety) => {
             out.push_str(&format!("  what stood there is kept in checkpoint {}\n", safety.short()));

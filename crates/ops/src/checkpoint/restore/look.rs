@@ -193,7 +193,7 @@ impl Workspace<'_> {
     /// itself is not among them. `passed`: those that the caller named.
     pub(super) fn not_compared(
         &self,
-        (target, strategy): (&Checkpoint, Strategy),
+        (target, strategy, mine): (&Checkpoint, Strategy, bool),
         shot: &Shot,
         (limits, plan): (&Limits, &Plan),
         passed: Vec<(Vec<u8>, String)>,
@@ -210,11 +210,14 @@ impl Workspace<'_> {
         let is_named = |path: &[u8]| {
             steps.contains(path) || plan.skipped.iter().any(|(skipped, _)| is_at_or_below(path, &skipped.0))
         };
+        // What undoes a whole restore is limited to what that changed; what nobody can compare is named all the same.
+        let undoes_all = limits.only.is_some() && strategy.has_git() && !mine;
+        let is_meant = |path: &[u8]| undoes_all || limits.covers(path);
         let mut open: Vec<(PathText, String)> = Vec::new();
         let mut here = Finder::new(&self.objects, &shot.captured.root)?;
         let mut there = Finder::new(&self.objects, &target.tree)?;
         for (path, reason) in gaps {
-            if !limits.covers(&path) || is_named(&path) {
+            if !is_meant(&path) || is_named(&path) {
                 continue;
             }
             let (here, there) = (here.find(&path)?, there.find(&path)?);
@@ -232,8 +235,19 @@ impl Workspace<'_> {
         Ok(open)
     }
 
+    /// What goes less well with a plan than it says.
+    pub(super) fn warnings_of(
+        &self,
+        target: &Checkpoint,
+        plan: &Plan,
+        dry_run: bool,
+    ) -> Result<Vec<Warning>> {
+        let torn = self.unsettled_in(target, plan)?;
+        Ok(torn.into_iter().chain(self.in_use(plan, dry_run)?).collect())
+    }
+
     /// A warning where the plan writes what never stood still when the target was taken.
-    pub(super) fn unsettled_in(&self, target: &Checkpoint, plan: &Plan) -> Result<Option<Warning>> {
+    fn unsettled_in(&self, target: &Checkpoint, plan: &Plan) -> Result<Option<Warning>> {
         let unsettled = Manifest::read(&self.objects, &target.manifest)?.unsettled;
         let is_written = |path: &&PathText| {
             plan.steps.iter().any(|step| step.path == **path && matches!(step.after, Some(Node::File { .. })))
@@ -251,6 +265,26 @@ impl Workspace<'_> {
                 written.join(", ")
             ),
         }))
+    }
+
+    /// Warnings about databases of the plan that a program has open now: the real call leaves them as they are and ends there, unless
+    /// the program ends before. The real call names them when it comes to them.
+    fn in_use(&self, plan: &Plan, dry_run: bool) -> Result<Vec<Warning>> {
+        if !dry_run {
+            return Ok(Vec::new());
+        }
+        let root = RootDir::open(&self.root)?;
+        // One without a log is no group of the plan's.
+        let files = plan.steps.iter().filter(|step| matches!(step.before, Some(Node::File { .. })));
+        let open = files.filter(|step| database::stands_in_use(&root, &step.path.0));
+        let warning = |step: &plan::Step| Warning {
+            code: "database_in_use",
+            message: format!(
+                "a program has the database {} open now: unless it is ended first, the database stays as it is and the real call ends with exit 4",
+                String::from_utf8_lossy(&step.path.0)
+            ),
+        };
+        Ok(open.map(warning).collect())
     }
 
     /// Whether the target holds a path that the plan leaves as it is.

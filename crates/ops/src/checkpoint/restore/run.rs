@@ -8,7 +8,7 @@ use ic_checkpoint::git::{self, GitState};
 use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::{self, Checkpoint, Kind as CheckpointKind, Link};
 use ic_checkpoint::restore::Strategy;
-use ic_checkpoint::restore::apply;
+use ic_checkpoint::restore::apply::{self, Outcome};
 use ic_checkpoint::restore::journal::{self, Kind, NewRestore, Restore};
 use ic_checkpoint::restore::plan::{Limits, Plan};
 use ic_checkpoint::rootfs::RootDir;
@@ -22,7 +22,7 @@ use super::look::Compared;
 use super::planned::{hash_of, touched};
 use super::refusal::{plan_changed, refused};
 use super::ties::Attained;
-use super::{Conflict, Report, Request, Status, Watch};
+use super::{Report, Request, Status, Watch};
 
 /// What is restored and why.
 pub(super) struct Task {
@@ -63,6 +63,8 @@ pub(super) struct Done {
     /// Attributes that did not come back.
     pub(super) not_kept: Vec<(PathText, String)>,
     pub(super) restored_id: CheckpointId,
+    /// The tree and git as the restore left them.
+    pub(super) left: Shot,
 }
 
 /// Plans a restore and, unless it is a dry run, carries it out.
@@ -84,7 +86,7 @@ pub(super) fn run(
         workspace.settle(watch)?
     };
     let kind = task.kind;
-    let (mut report, shot) = plan_report(workspace, task, request, watch)?;
+    let (mut report, shot, limits) = plan_report(workspace, task, request, watch)?;
     report.warnings.extend(warning);
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
         return Err(plan_changed(&report));
@@ -111,7 +113,8 @@ pub(super) fn run(
     // To tie or cut a name changes the inode that its other names have too.
     let is_usual = shot.captured.unsettled.is_empty() && shot.captured.links.is_empty();
     let is_tied = report.plan.steps.iter().any(|step| step.link.is_some());
-    let touched = touched(&report.plan).filter(|_| is_usual && !is_tied);
+    // A rollback compares all of the tree with its target: what others write meanwhile is not restored, and has to be said.
+    let touched = touched(&report.plan).filter(|_| is_usual && !is_tied && !request.compares_all);
     let done = workspace.carry_out(
         &restore_id,
         &report.target,
@@ -129,6 +132,7 @@ pub(super) fn run(
     report.plan.steps.retain(|step| !failed.contains(&step.path));
     report.failed = done.failed;
     report.plan.not_kept.extend(done.not_kept);
+    report.differs = workspace.differs(&report, &limits, &done.left)?;
     Ok(report)
 }
 
@@ -138,7 +142,7 @@ fn plan_report(
     task: Task,
     request: &Request<'_>,
     watch: &Watch,
-) -> Result<(Report, Shot)> {
+) -> Result<(Report, Shot, Limits)> {
     let Task { target, mut limits, leaves_others, until, as_if, own, brought, .. } = task;
     let is_whole = limits.is_everything() && !request.mine;
     let strategy = match request.strategy {
@@ -147,16 +151,13 @@ fn plan_report(
     };
     let whose = request.mine.then_some(if leaves_others { Whose::Run } else { Whose::Caller });
     workspace.narrow(&mut limits, &target, strategy, whose)?;
-    let git = match (request.dry_run, strategy.has_git()) {
-        (false, _) => GitPart::Kept,
-        (true, true) => GitPart::Look,
-        (true, false) => GitPart::Nothing,
-    };
-    let compared = workspace.compare((&target, git), &mut limits, &own, watch)?;
-    let Compared { shot, usual, differences, mut databases } = compared;
+    let looked = (&target, git_part(request.dry_run, strategy));
+    let Compared { shot, usual, differences, mut databases } =
+        workspace.compare(looked, &mut limits, &own, watch)?;
     let passed = named::passed_over(workspace, &limits.paths, (&target.tree, &shot.captured.root))?;
-    let attained = workspace.attain(as_if.instead_of(differences), &limits, (&shot, &target, strategy))?;
-    let Attained { differences, lost, ties } = attained;
+    let differences = as_if.instead_of(differences);
+    let Attained { differences, lost, ties } =
+        workspace.attain(differences, &limits, (&shot, &target, strategy))?;
     let git = if strategy.has_git() {
         Some(workspace.plan_git(&target, &shot, (request.force, leaves_others), brought.as_ref())?)
     } else {
@@ -165,22 +166,23 @@ fn plan_report(
     if !strategy.has_files() {
         databases.clear();
     }
-    let conflicts = workspace.conflicts(&target, &differences, (&usual, until))?;
+    let mut conflicts = workspace.conflicts(&target, &differences, (&usual, until))?;
     if request.keep_theirs {
         limits.keep.extend(conflicts.iter().map(|conflict| conflict.path.0.clone()));
         limits.keep_together(&mut databases);
     }
     let mut plan = workspace.plan(&differences, (&limits, databases), (&shot, until), ties)?;
     plan.not_kept.extend(lost);
-    let not_compared = workspace.not_compared((&target, strategy), &shot, (&limits, &plan), passed)?;
+    let meant = (&target, strategy, request.mine);
+    let not_compared = workspace.not_compared(meant, &shot, (&limits, &plan), passed)?;
     let lacks_any = workspace.lacks_any(&target, &plan)?;
     if request.keep_theirs {
         plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
     }
-    let touched = |conflict: &Conflict| plan.steps.iter().any(|step| step.path == conflict.path);
-    let conflicts: Vec<Conflict> = conflicts.into_iter().filter(touched).collect();
-    let torn = workspace.unsettled_in(&target, &plan)?;
+    conflicts.retain(|conflict| plan.steps.iter().any(|step| step.path == conflict.path));
+    let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;
     let report = Report {
+        of_restore: None,
         safety_id: None,
         restored_id: None,
         dry_run: request.dry_run,
@@ -192,13 +194,23 @@ fn plan_report(
         conflicts,
         refusal: None,
         failed: Vec::new(),
+        differs: Vec::new(),
         not_compared,
         lacks_any,
         is_whole: is_whole && strategy != Strategy::Partial,
-        warnings: shot.warnings.iter().cloned().chain(torn).collect(),
+        warnings: shot.warnings.iter().cloned().chain(own_warnings).collect(),
         target,
     };
-    Ok((report, shot))
+    Ok((report, shot, limits))
+}
+
+/// How much of git's state the picture before a restore has: a safety checkpoint holds all of it.
+fn git_part(dry_run: bool, strategy: Strategy) -> GitPart {
+    match (dry_run, strategy.has_git()) {
+        (false, _) => GitPart::Kept,
+        (true, true) => GitPart::Look,
+        (true, false) => GitPart::Nothing,
+    }
 }
 
 impl Workspace<'_> {
@@ -316,6 +328,7 @@ impl Workspace<'_> {
             journal::finish(tx, now, id, run_id, &target.id, &restored.id, failed)?;
             Ok(restored.id)
         })?;
-        Ok(Done { steps: outcome.done, failed: outcome.failed, not_kept: outcome.not_kept, restored_id })
+        let Outcome { done: steps, failed, not_kept, .. } = outcome;
+        Ok(Done { steps, failed, not_kept, restored_id, left: shot })
     }
 }

@@ -1,0 +1,67 @@
+//! What a capture leaves out that the checkpoint before it did not: said once, when it is news.
+
+use std::collections::BTreeSet;
+
+use ic_base::Result;
+use ic_checkpoint::capture::Captured;
+use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::record;
+
+use super::{Warning, Workspace};
+
+/// More paths than these are counted only.
+const NAMED: usize = 10;
+
+impl Workspace<'_> {
+    /// Warnings about what this capture holds less of than its user may expect, as far as the newest checkpoint of the root did not say
+    /// so already.
+    pub(super) fn news(&self, captured: &Captured) -> Result<Vec<Warning>> {
+        // Most trees have neither: then nothing is read.
+        if captured.nested_git.is_empty() && captured.skipped.is_empty() {
+            return Ok(Vec::new());
+        }
+        let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
+        let newest = newest.map(|newest| Manifest::read(&self.objects, &newest.manifest)).transpose()?;
+        let known = newest.as_ref();
+        let repositories = new_repositories(captured, known);
+        Ok(repositories.into_iter().chain(left_out(captured, known)).collect())
+    }
+}
+
+fn new_repositories(captured: &Captured, known: Option<&Manifest>) -> Option<Warning> {
+    let known: BTreeSet<&[u8]> =
+        known.into_iter().flat_map(|known| &known.nested_git).map(|path| path.0.as_slice()).collect();
+    let new: Vec<_> = captured.nested_git.iter().filter(|path| !known.contains(path.as_slice())).collect();
+    let first = new.first()?;
+    let others = if new.len() > 1 { format!(" and {} more", new.len() - 1) } else { String::new() };
+    Some(Warning {
+        code: "nested_git",
+        message: format!(
+            "{}{others}: a repository of its own is captured as plain files; its .git, which is its history, is in no checkpoint",
+            String::from_utf8_lossy(first)
+        ),
+    })
+}
+
+fn left_out(captured: &Captured, known: Option<&Manifest>) -> Option<Warning> {
+    let known: BTreeSet<&[u8]> =
+        known.into_iter().flat_map(|known| &known.skipped).map(|gap| gap.path.0.as_slice()).collect();
+    let new: Vec<_> = captured.skipped.iter().filter(|(path, _)| !known.contains(path.as_slice())).collect();
+    if new.is_empty() {
+        return None;
+    }
+    let named = new.iter().take(NAMED);
+    let mut named: Vec<String> = named
+        .map(|(path, reason)| format!("{} ({})", String::from_utf8_lossy(path), reason.as_str()))
+        .collect();
+    if new.len() > NAMED {
+        named.push(format!("{} more", new.len() - NAMED));
+    }
+    let named = named.join(", ");
+    Some(Warning {
+        code: "left_out",
+        message: format!(
+            "left out of the checkpoint, so that no restore or rollback brings it back: {named}"
+        ),
+    })
+}

@@ -1,0 +1,123 @@
+//! What a restore left, compared with its target: the plan was made before it, and others work meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ic_base::Result;
+use ic_checkpoint::diff::{self, Difference, State};
+use ic_checkpoint::git::GitState;
+use ic_checkpoint::manifest::{Manifest, PathText};
+use ic_checkpoint::restore::plan::{Limits, Node, is_at_or_below};
+
+use super::super::Workspace;
+use super::super::git::GitRestore;
+use super::super::shot::Shot;
+use super::Report;
+
+impl Workspace<'_> {
+    /// What is not as the target has it now, after the restore, and why; what the report names already is not among it. Git's state is
+    /// named `.git`.
+    pub(super) fn differs(
+        &self,
+        report: &Report,
+        limits: &Limits,
+        now: &Shot,
+    ) -> Result<Vec<(PathText, String)>> {
+        let mut differs = Vec::new();
+        if report.strategy.has_files() {
+            self.files_that_differ(report, limits, now, &mut differs)?;
+        }
+        // Where git's state could not be restored, that is said already.
+        let has_failed = report.failed.iter().any(|(path, _)| path.0 == b".git");
+        if let Some((git, now)) = report.git.as_ref().zip(now.manifest.git.as_ref())
+            && !has_failed
+        {
+            // The branches of other work trees were left where they are: the manifest has where they were.
+            let recorded = Manifest::read(&self.objects, &report.target.manifest)?.git;
+            differs.extend(git_that_differs(git, recorded.as_ref(), now));
+        }
+        Ok(differs)
+    }
+
+    fn files_that_differ(
+        &self,
+        report: &Report,
+        limits: &Limits,
+        now: &Shot,
+        differs: &mut Vec<(PathText, String)>,
+    ) -> Result<()> {
+        let plan = &report.plan;
+        let is_named = |path: &[u8]| {
+            let named = [&plan.skipped, &report.not_compared, &report.failed, &plan.not_kept];
+            named.into_iter().flatten().any(|(named, _)| is_at_or_below(path, &named.0))
+                || report.conflicts.iter().any(|one| one.path.0 == path && limits.keep.contains(path))
+        };
+        // What is passed over is compared with nothing, and neither is what lies below it; of a directory that is new, its name is enough.
+        let mut passed: Option<Vec<u8>> = None;
+        diff::diff(&self.objects, Some(&now.captured.root), Some(&report.target.tree), &mut |difference| {
+            let Difference { path, before, after } = difference;
+            if passed.as_ref().is_some_and(|base| is_at_or_below(&path, base)) {
+                return Ok(());
+            }
+            if [&before, &after].into_iter().flatten().any(|state| !state.is_content()) {
+                passed = Some(path);
+                return Ok(());
+            }
+            // Attributes that cannot come back are named by the plan.
+            let node = |state: &Option<State>| state.as_ref().and_then(Node::of).map(Node::plain);
+            let (is, wanted) = (node(&before), node(&after));
+            if path.is_empty() || is == wanted || !limits.covers(&path) || is_named(&path) {
+                return Ok(());
+            }
+            let why = match (is, wanted) {
+                (Some(_), None) => "it is there, and was not in the checkpoint",
+                (None, _) => "it is not there, and is in the checkpoint",
+                (Some(_), Some(_)) => "it is not as the checkpoint has it",
+            };
+            if after.is_none() {
+                passed = Some(path.clone());
+            }
+            differs.push((PathText(path), why.to_owned()));
+            Ok(())
+        })
+    }
+}
+
+/// `recorded`: as the checkpoint has it, with the branches that are left to other work trees.
+fn git_that_differs(
+    git: &GitRestore,
+    recorded: Option<&GitState>,
+    now: &GitState,
+) -> Vec<(PathText, String)> {
+    let short =
+        |oid: Option<&String>| oid.map_or_else(|| "gone".to_owned(), |oid| oid.chars().take(8).collect());
+    let branches = |state: &GitState| -> BTreeMap<Vec<u8>, String> {
+        let all = state.refs.iter().filter(|(name, _)| name.0.starts_with(b"refs/heads/"));
+        all.map(|(name, oid)| (name.0.clone(), oid.clone())).collect()
+    };
+    let (wanted, here) = (branches(&git.target), branches(now));
+    let then = recorded.map_or_else(|| wanted.clone(), branches);
+    let mut said = Vec::new();
+    let names: BTreeSet<_> = then.keys().chain(wanted.keys()).chain(here.keys()).collect();
+    for name in names {
+        let (then, is) = (then.get(name), here.get(name));
+        if then == is {
+            continue;
+        }
+        let is_left = wanted.get(name) == is;
+        let why = if is_left { ": another work tree uses it, so it stays" } else { "" };
+        let name = String::from_utf8_lossy(name.strip_prefix(b"refs/heads/").unwrap_or(name)).into_owned();
+        said.push(format!("the branch {name} is {}, and was {}{why}", short(is), short(then)));
+    }
+    if (git.target.standing_on(), &git.target.head) != (now.standing_on(), &now.head) {
+        let place = |state: &GitState| match state.standing_on() {
+            Some(branch) => format!("{branch} ({})", short(state.head.as_ref())),
+            None => short(state.head.as_ref()),
+        };
+        said.push(format!("HEAD is at {}, and was at {}", place(now), place(&git.target)));
+    }
+    let parts = [("index", git.target.index == now.index), ("stash", git.target.stash == now.stash)];
+    said.extend(
+        parts.iter().filter(|(_, is_same)| !is_same).map(|(part, _)| format!("the {part} is not as it was")),
+    );
+    said.into_iter().map(|why| (PathText(b".git".to_vec()), why)).collect()
+}
