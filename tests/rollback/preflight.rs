@@ -378,11 +378,14 @@ fn a_redacted_reason_is_nowhere() {
     words.push("--yes");
     assert_eq!(world.cli.run(words).code, Some(4));
     world.ic(&["rollback", "resume", &world.run, "--skip-step", "--yes"]);
-    let events = world.cli.json(["events", "tail", "--since", "0", "--limit", "500", "--json"]);
-    for event in events.as_array().expect("events") {
-        if event.to_string().contains("secret") {
-            world.ic(&["events", "redact", &event["seq"].to_string(), "--reason", "a secret"]);
-        }
+    // One redaction takes the copies of a reason with it, so what is left is looked for again.
+    let with_secret = || {
+        let events = world.cli.json(["events", "tail", "--since", "0", "--limit", "500", "--json"]);
+        let mut events = events.as_array().expect("events").clone().into_iter();
+        events.find(|event| event.to_string().contains("secret word")).map(|event| event["seq"].to_string())
+    };
+    while let Some(seq) = with_secret() {
+        world.ic(&["events", "redact", &seq, "--reason", "told"]);
     }
     let dump = world.cli.dump();
     for line in dump.lines().filter(|line| line.starts_with("events|") || line.starts_with("rollback")) {

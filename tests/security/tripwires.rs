@@ -9,7 +9,7 @@ use ic_testkit::Outcome;
 use traps::Trapped;
 
 /// What is called, in this order: `NAME=` keeps the id that it prints, `{NAME}` stands for it; `!` before a call that is refused.
-const CALLS: [&str; 90] = [
+const CALLS: &[&str] = &[
     "init",
     "version",
     "where",
@@ -81,6 +81,7 @@ const CALLS: [&str; 90] = [
     "workflow run w.yaml --dry-run",
     "flow=workflow run w.yaml --json",
     "workflow show {flow}",
+    "workflow checkpoints {flow}",
     "workflow rollback {flow} --dry-run",
     "!workflow resume {flow}",
     "rewind init --profile devs",
