@@ -140,3 +140,64 @@ fn a_scope_is_its_open_run_else_the_newest_that_ended() {
     let odd = project.ok(&format!("{create} 'a b:c@d'"));
     assert_eq!(project.json("run status 'scope:a b:c@d'")["id"], odd.as_str());
 }
+
+/// Verbs that read the configuration of the run's project before they act.
+const CONFIGURED: [&str; 6] = [
+    "run advance REF",
+    "gate override REF --reason r",
+    "run rollback REF --to-phase a --layer=files --yes",
+    "rollback resume REF --yes",
+    "rollback abandon REF --yes",
+    "rollback abandon REF --dry-run",
+];
+
+#[test]
+fn a_reference_that_names_no_one_run_never_leads_to_the_configuration_of_the_caller() {
+    let project = Project::new();
+    project.ok("run create --goal g --phases a,b --scope-id s1");
+    project.ok("run create --goal g --phases a,b --scope-id s1");
+    project.write(".ic.yaml", "nonsense: [");
+    assert_eq!(project.refused("checkpoint create").1, "invalid_config", "it would be said if it were read");
+    let before = project.dump();
+    for verb in CONFIGURED {
+        for reference in ["@", "scope:s1"] {
+            let call = verb.replace("REF", reference);
+            assert_eq!(project.refused(&call), (3, "ambiguous_run".to_owned()), "{call}");
+        }
+        let (call, is_of_rollback) = (verb.replace("REF", "999999"), verb.starts_with("rollback"));
+        let missing = if is_of_rollback { "rollback_not_found" } else { "run_not_found" };
+        assert_eq!(project.refused(&call), (3, missing.to_owned()), "{call}");
+    }
+    // An undo takes a rollback's own id only, and says so.
+    for call in ["rollback undo @ --yes", "rollback undo scope:s1 --dry-run"] {
+        assert_eq!(project.refused(call), (3, "invalid_reference".to_owned()), "{call}");
+    }
+    assert_eq!(project.dump(), before, "nothing was changed");
+}
+
+#[test]
+fn a_ledger_that_cannot_be_read_is_busy_and_no_missing_run() {
+    let project = Project::new();
+    let run = chain(&project, "a,b", "a");
+    project.write(".ic.yaml", "nonsense: [");
+    let before = project.dump();
+    let holder = project.database();
+    holder.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE").expect("hold the ledger");
+    for verb in CONFIGURED {
+        let call = format!("{} --busy-timeout 50ms", verb.replace("REF", &run));
+        let outcome = project.run(&call);
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "busy"), "{call}");
+    }
+    drop(holder);
+    assert_eq!(project.dump(), before, "nothing was changed");
+}
+
+#[test]
+fn a_run_without_an_open_rollback_says_so_whoever_asks() {
+    let project = Project::new();
+    let run = chain(&project, "a,b", "a");
+    for call in ["rollback resume @ --yes", "rollback abandon @ --yes", "rollback abandon @ --dry-run"] {
+        assert_eq!(project.refused(call), (1, "conflict".to_owned()), "{call}");
+    }
+    assert_eq!(project.refused(&format!("rollback show {run}")), (3, "rollback_not_found".to_owned()));
+}

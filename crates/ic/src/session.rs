@@ -145,10 +145,10 @@ impl Session {
         Ok(self.settings_in(&root, self.config(&root)?.config, kernel))
     }
 
-    /// The project of the run that a reference names; where there is none, which is said by what follows, the caller's.
-    pub(crate) fn project_of(kernel: &Kernel, run: &str) -> PathBuf {
-        let found = kernel.read(|snapshot| kernel.run(snapshot, run));
-        found.map_or_else(|_| kernel.project.root.clone(), |run| run.project_dir)
+    /// The project of the run that a reference names. Errors: whatever the lookup says; another project's configuration would not be
+    /// the run's.
+    pub(crate) fn project_of(kernel: &Kernel, run: &str) -> Result<PathBuf> {
+        kernel.read(|snapshot| kernel.run(snapshot, run)).map(|run| run.project_dir)
     }
 
     /// How the content of artifacts is kept; `None` if nothing is to be kept. Errors: `invalid_config`.

@@ -16,6 +16,7 @@ mod plan;
 mod preflight;
 mod preview;
 mod quiet;
+mod reference;
 mod seen;
 pub mod steps;
 pub mod table;
@@ -30,10 +31,10 @@ pub use layer::Layer;
 pub use leaving::LeavingCommit;
 pub use plan::{Plan, make as plan};
 pub use preview::{preview_abandon, preview_undo};
+pub use reference::{named, run_of, run_of_id};
 pub use table::redact;
 pub(crate) use tree::{files_of_database, needed_checkpoints};
 pub use undo::{UndoRequest, abandon, undo};
 pub use whole::{
-    Effects, Outcome, Parts, ResumeRequest, Whole, WholeRequest, WholeStatus, is_at_work, named, resume,
-    roll_back,
+    Effects, Outcome, Parts, ResumeRequest, Whole, WholeRequest, WholeStatus, is_at_work, resume, roll_back,
 };

@@ -234,7 +234,7 @@ impl Undo {
         let request = UndoRequest { rollback: &self.id, without_effects: self.without_effects, reason };
         let preview = || {
             let kernel = session.kernel()?;
-            let settings = settings(session, &kernel, &self.id)?;
+            let settings = settings_by_id(session, &kernel, &self.id)?;
             rollback::preview_undo(&kernel, &settings, &request, &watch()?)
         };
         if self.dry_run {
@@ -246,7 +246,7 @@ impl Undo {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
-        let settings = settings(session, &kernel, &self.id)?;
+        let settings = settings_by_id(session, &kernel, &self.id)?;
         let undone = rollback::undo(&kernel, &settings, &request, &watch()?)?;
         finish(session, &undone)
     }
@@ -258,8 +258,12 @@ fn watch() -> Result<Watch> {
 
 /// How checkpoints are taken in the project of the run, and where its state database is.
 fn settings(session: &Session, kernel: &Kernel, reference: &str) -> Result<Settings> {
-    let run = rollback::named(kernel, reference).map(|(remembered, _)| remembered.run_id.to_string());
-    session.settings_of_project(kernel, &Session::project_of(kernel, &run.unwrap_or_default()))
+    session.settings_of_project(kernel, &rollback::run_of(kernel, reference)?.project_dir)
+}
+
+/// The same for what only a rollback's own id names.
+fn settings_by_id(session: &Session, kernel: &Kernel, id: &str) -> Result<Settings> {
+    session.settings_of_project(kernel, &rollback::run_of_id(kernel, id)?.project_dir)
 }
 
 fn show_preview(session: &mut Session, preview: &Undone) -> Result<Exit> {

@@ -11,7 +11,6 @@ use ic_events::{EventType, NewEvent};
 use ic_phase::run;
 use ic_saga::Compensation;
 use ic_saga::owner::OwnerLock;
-use ic_store::Snapshot;
 use serde_json::json;
 
 use super::apply::{Request, Rollback};
@@ -21,6 +20,7 @@ use super::data::Data;
 use super::layer::{self, Layer};
 use super::leaving::LeavingCommit;
 use super::preflight::{has_tree, hash, plan, plan_effects, refuse_conflicts};
+use super::reference::unfinished;
 use super::steps::{self, Happening, Step, StepKind, StepState};
 use super::table::{self, Remembered, RollbackStatus};
 use super::undo::go_back;
@@ -223,8 +223,7 @@ pub(super) fn require_undisturbed(saga: &Saga<'_>) -> Result<()> {
 }
 
 /// Takes over the run of an unfinished rollback, and ends what a dead process left running in it. What the reference names is looked
-/// up again once the run is ours: whoever had
-/// it before may have finished the rollback.
+/// up again once the run is ours: whoever had it before may have finished the rollback.
 pub(super) fn take_unfinished<'k>(
     kernel: &'k Kernel,
     settings: &'k Settings,
@@ -246,41 +245,6 @@ pub(super) fn take_unfinished<'k>(
 pub fn is_at_work(kernel: &Kernel, remembered: &Remembered) -> bool {
     let store = kernel.store();
     !remembered.status.is_over() && OwnerLock::require_free(store, &remembered.run_id).is_err()
-}
-
-/// The rollback that is named, by its own id or by its run's (the newest of it), with its steps. Errors: `rollback_not_found`.
-pub fn named(kernel: &Kernel, reference: &str) -> Result<(Remembered, Vec<Step>)> {
-    kernel.read(|snapshot| {
-        let remembered = table::resolve(snapshot, reference).or_else(|error| {
-            let run = kernel.run(snapshot, reference).map(|run| run.id);
-            let newest = run.and_then(|run| table::of_run(snapshot, &run)).ok().and_then(|mut all| all.pop());
-            newest.ok_or(error)
-        })?;
-        let steps = steps::of_rollback(snapshot, &remembered.id)?;
-        Ok((remembered, steps))
-    })
-}
-
-/// The rollback that is named, by its own id or by its run's. Errors: `conflict` if nothing of it is left to do.
-pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Result<Remembered> {
-    let is_open = |r: &Remembered| matches!(r.status, RollbackStatus::InProgress | RollbackStatus::Stopped);
-    let named = match table::resolve(snapshot, reference) {
-        Ok(remembered) => Some(remembered),
-        Err(error) if error.code() == Code::AmbiguousId => return Err(error),
-        Err(error) => {
-            let Ok(run) = kernel.run(snapshot, reference) else { return Err(error) };
-            table::of_run(snapshot, &run.id)?.into_iter().rev().find(is_open)
-        }
-    };
-    let over = match &named {
-        Some(rollback) => format!("The rollback {} is {}", rollback.id.short(), rollback.status.as_str()),
-        None => format!("No rollback of the run {reference} is unfinished"),
-    };
-    named.filter(is_open).ok_or_else(|| {
-        Diagnosis::new(Code::Conflict, format!("{over}: there is nothing to go on with.")).hint(
-            "see: ic rollback list; what a workflow began, it finishes: ic workflow resume RUN; compensations: ic compensation run RUN",
-        )
-    })
 }
 
 /// Closes the run and writes the journal, in one transaction, and returns what then is to be done.

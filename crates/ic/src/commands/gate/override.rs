@@ -32,7 +32,7 @@ impl Override {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::text("--reason", &self.reason)?;
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let project = Session::project_of(&kernel, &self.run);
+        let project = Session::project_of(&kernel, &self.run)?;
         let kept = session.kept_along_the_way(&kernel, &project, true)?;
         let outcome = advance::override_gate(&kernel, &self.run, reason, kept.as_ref())?;
         if let Some(settings) = &kept {

@@ -53,7 +53,7 @@ impl Advance {
             disable_gates: input::optional_text("--reason", self.reason.as_deref())?,
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let project = Session::project_of(&kernel, &self.run);
+        let project = Session::project_of(&kernel, &self.run)?;
         let kept = session.kept_along_the_way(&kernel, &project, !self.no_checkpoint)?;
         let outcome = advance::advance(&kernel, &self.run, &request, kept.as_ref())?;
         if let Some(settings) = &kept {

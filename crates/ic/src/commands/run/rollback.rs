@@ -130,7 +130,7 @@ impl Rollback {
     /// Over several layers: shows the plan and asks on a terminal; elsewhere it needs `--yes`.
     fn whole(&self, session: &mut Session, layers: &[rollback::Layer]) -> Result<Exit> {
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let settings = session.settings_of_project(&kernel, &Session::project_of(&kernel, &self.run))?;
+        let settings = session.settings_of_project(&kernel, &Session::project_of(&kernel, &self.run)?)?;
         let mut layers = layers.to_vec();
         if self.layer.contains(&Layer::All) && settings.state.is_some() {
             layers.push(rollback::Layer::Data);

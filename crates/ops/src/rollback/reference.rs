@@ -1,0 +1,78 @@
+//! What a reference in a call on a rollback names: the rollback by its own id, or a run of which it is one.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_phase::run::{self, Run};
+use ic_store::Snapshot;
+
+use super::steps::{self, Step};
+use super::table::{self, Remembered, RollbackStatus};
+use crate::Kernel;
+
+/// The rollback that is named, by its own id or by its run's (the newest of it), with its steps.
+///
+/// Errors: `rollback_not_found`, `invalid_reference`, `ambiguous_id`, `ambiguous_run`.
+pub fn named(kernel: &Kernel, reference: &str) -> Result<(Remembered, Vec<Step>)> {
+    kernel.read(|snapshot| {
+        let remembered = table::resolve(snapshot, reference).or_else(|missing| {
+            let (run, missing) = run_instead(kernel, snapshot, reference, missing)?;
+            table::of_run(snapshot, &run.id)?.pop().ok_or(missing)
+        })?;
+        let steps = steps::of_rollback(snapshot, &remembered.id)?;
+        Ok((remembered, steps))
+    })
+}
+
+/// The run whose rollback is named, also where it has none: what is to be said of that, the verb says. Errors: as [`named`].
+pub fn run_of(kernel: &Kernel, reference: &str) -> Result<Run> {
+    kernel.read(|snapshot| match table::resolve(snapshot, reference) {
+        Ok(remembered) => run::get(snapshot, &remembered.run_id),
+        Err(missing) => run_instead(kernel, snapshot, reference, missing).map(|(run, _)| run),
+    })
+}
+
+/// The run of the rollback that is named by its own id. Errors: `rollback_not_found`, `invalid_reference`, `ambiguous_id`.
+pub fn run_of_id(kernel: &Kernel, reference: &str) -> Result<Run> {
+    kernel.read(|snapshot| {
+        let remembered = table::resolve(snapshot, reference)?;
+        run::get(snapshot, &remembered.run_id)
+    })
+}
+
+/// The run that a reference names which names no rollback, and `missing` for a run that has none. Errors: `missing` where it names
+/// no run either; whatever else keeps the lookup from an answer is told as it is, because "there is none" would be a guess.
+fn run_instead(
+    kernel: &Kernel,
+    snapshot: &Snapshot<'_>,
+    reference: &str,
+    missing: Diagnosis,
+) -> Result<(Run, Diagnosis)> {
+    if !matches!(missing.code(), Code::RollbackNotFound | Code::InvalidReference) {
+        return Err(missing);
+    }
+    match kernel.run(snapshot, reference) {
+        Ok(run) => Ok((run, missing)),
+        Err(error) if matches!(error.code(), Code::RunNotFound | Code::InvalidReference) => Err(missing),
+        Err(error) => Err(error),
+    }
+}
+
+/// The rollback that is named, by its own id or by its run's. Errors: `conflict` if nothing of it is left to do.
+pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Result<Remembered> {
+    let is_open = |r: &Remembered| matches!(r.status, RollbackStatus::InProgress | RollbackStatus::Stopped);
+    let named = match table::resolve(snapshot, reference) {
+        Ok(remembered) => Some(remembered),
+        Err(missing) => {
+            let (run, _) = run_instead(kernel, snapshot, reference, missing)?;
+            table::of_run(snapshot, &run.id)?.into_iter().rev().find(is_open)
+        }
+    };
+    let over = match &named {
+        Some(rollback) => format!("The rollback {} is {}", rollback.id.short(), rollback.status.as_str()),
+        None => format!("No rollback of the run {reference} is unfinished"),
+    };
+    named.filter(is_open).ok_or_else(|| {
+        Diagnosis::new(Code::Conflict, format!("{over}: there is nothing to go on with.")).hint(
+            "see: ic rollback list; what a workflow began, it finishes: ic workflow resume RUN; compensations: ic compensation run RUN",
+        )
+    })
+}
