@@ -109,6 +109,7 @@ const CALLS: &[&str] = &[
     "workflow rollback -C work --yes",
     "rewind init --profile devs",
     "rewind inspect tasks.db",
+    "rewind targets",
     "rewind to T1 --dry-run",
     "rewind to T1 --yes",
     "rewind resume {rewind} --yes",

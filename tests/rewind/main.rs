@@ -7,6 +7,7 @@ mod git;
 mod kept;
 mod langgraph;
 mod scopes;
+mod targets;
 mod together;
 mod unknown;
 mod vectors;

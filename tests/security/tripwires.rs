@@ -87,6 +87,7 @@ const CALLS: &[&str] = &[
     "rewind init --profile devs",
     "rewind inspect .git/ic/state.db",
     "tasks",
+    "rewind targets",
     "rewind to T1 --dry-run --force",
     "rewind list",
     "!rewind status",

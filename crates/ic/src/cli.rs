@@ -33,7 +33,7 @@ const HELP: &str = "\
   rollback      Rollbacks of runs: list, resume, abandon, undo
   compensation  How outside effects are undone: add, list, run
   workflow      A file of steps, each with its undo: run, resume, rollback
-  rewind        The application's own database, back to a task: to, undo, list
+  rewind        The application's own database, back to a task: targets, to, undo
 
 \x1b[1m\x1b[32mThe program:\x1b[0m
   where         Print the path of the ledger that commands use here

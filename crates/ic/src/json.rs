@@ -38,7 +38,7 @@ pub(crate) use man::ManJson;
 use refusal::RefusalJson;
 pub(crate) use restore::RestoreJson;
 pub(crate) use retention::{PruneJson, PurgeJson, VerifyObjectsJson};
-pub(crate) use rewind::{RewindInitJson, RewindInspectJson, RewindJson, RewindPreviewJson};
+pub(crate) use rewind::{RewindInitJson, RewindInspectJson, RewindJson, RewindPreviewJson, RewindTargetJson};
 pub(crate) use rollback::{RememberedJson, RollbackJson, RollbackShowJson, RollbackUndoneJson};
 use run::WarningJson;
 pub(crate) use run::{

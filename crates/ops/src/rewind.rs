@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result, RewindId};
 use ic_rewind::journal::{self, Entry, NewRewind, Setup, Stage, Status};
-use ic_rewind::{Options, RelationalRollbackEngine, RollbackSnapshot, Target, TaskRef};
+use ic_rewind::{Options, RelationalRollbackEngine, RollbackSnapshot, Target, Task, TaskRef};
 
 pub use configure::{Configured, add_to_configuration, configuration_text, init};
 pub use git::{GitPlan, restore_command};
@@ -132,6 +132,14 @@ fn rewind_that_moved(kernel: &Kernel, root: &Path) -> Result<Option<Entry>> {
         Some(head) => kernel.read(|snapshot| journal::newest_at(snapshot, root, &head)),
         None => Ok(None),
     }
+}
+
+/// The newest tasks of the database that `setup` names, newest first. Nothing is changed, and no lock of a rewind is taken: while one is
+/// under way or unfinished, a person must still be able to look.
+///
+/// Errors: `invalid_config`; `invalid_value` for a scope where the tasks have none; `busy`, `corrupt`.
+pub fn targets(settings: &Settings, setup: &Setup, scope: Option<&str>, limit: u32) -> Result<Vec<Task>> {
+    RelationalRollbackEngine::open(&setup.target, options(settings))?.read_newest_tasks(scope, limit)
 }
 
 /// What [`rewind`] would do now. Nothing is changed.

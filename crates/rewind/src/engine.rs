@@ -124,6 +124,17 @@ impl RelationalRollbackEngine {
         })
     }
 
+    /// The newest tasks that something can be compared with, newest first: at most `limit`, and with `scope` those alone whose first
+    /// scope column has this value. Whether the rows of now let a rewind be done, [`get_snapshot`](Self::get_snapshot) says.
+    ///
+    /// Errors: `invalid_value` for a scope where the tasks have none.
+    pub fn read_newest_tasks(&self, scope: Option<&str>, limit: u32) -> Result<Vec<Task>> {
+        self.session.reading(|| {
+            let (_, plan) = self.plan()?;
+            tasks::newest(&self.session, &plan.anchor, scope, limit)
+        })
+    }
+
     /// The task with this id. Errors: [`UnknownTaskError`] as `unknown_task`; `ambiguous_id` when several scopes have it.
     pub fn task(&self, task: impl Into<TaskRef>) -> Result<Task> {
         let task = task.into();

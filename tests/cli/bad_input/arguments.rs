@@ -164,6 +164,8 @@ pub(super) const ARGUMENTS: &[(&str, Takes)] = &[
     ("rewind init --profile={}", Word),
     ("rewind init --profile devs --database={}", Path),
     ("rewind inspect {}", Path),
+    ("rewind targets --scope-id={}", Text),
+    ("rewind targets --limit={}", Number),
     ("rewind to {} --yes", Text),
     ("rewind to T1 --yes --scope={}", Text),
     ("rewind resume {} --yes", Reference),

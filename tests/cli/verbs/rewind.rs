@@ -69,6 +69,18 @@ fn inspect() {
 }
 
 #[test]
+fn targets() {
+    Page::of("ic rewind targets", |_| {})
+        .refuses("rewind targets", 3, "invalid_config")
+        .then(with_tasks)
+        .does("rewind targets")
+        .does("rewind targets --limit 1")
+        .refuses("rewind targets --scope-id T", 3, "invalid_value")
+        .refuses("rewind targets --limit 0", 3, "invalid_value")
+        .ends();
+}
+
+#[test]
 fn to() {
     Page::of("ic rewind to", with_vectors)
         .refuses("rewind to T1", 3, "confirmation_required")

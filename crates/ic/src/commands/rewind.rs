@@ -4,6 +4,7 @@ mod init;
 mod inspect;
 mod resume;
 mod show;
+mod targets;
 mod to;
 mod undo;
 
@@ -24,6 +25,7 @@ use crate::signals;
 pub(crate) enum Verb {
     Init(init::Init),
     Inspect(inspect::Inspect),
+    Targets(targets::Targets),
     To(to::To),
     Resume(resume::Resume),
     Status(show::Status),
@@ -36,6 +38,7 @@ impl Verb {
         match self {
             Self::Init(verb) => verb.run(session),
             Self::Inspect(verb) => verb.run(session),
+            Self::Targets(verb) => verb.run(session),
             Self::To(verb) => verb.run(session),
             Self::Resume(verb) => verb.run(session),
             Self::Status(verb) => verb.run(session),

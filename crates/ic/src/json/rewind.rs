@@ -7,7 +7,7 @@ use ic_ops::rewind::{
     Configured, GitPlan, NOTE, Preview, Undone, restore_command, resume_command, stages_left,
 };
 use ic_rewind::journal::{Entry, Status};
-use ic_rewind::{InspectedTable, Inspection, Scalar};
+use ic_rewind::{InspectedTable, Inspection, Scalar, Task};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -162,6 +162,31 @@ impl RewindJson {
             created_at: None,
             seq: None,
             warnings: warning.map(WarningJson::from).into_iter().collect(),
+        }
+    }
+}
+
+/// A task that a rewind can go to.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RewindTargetJson {
+    /// What `ic rewind to` takes.
+    task_id: String,
+    /// Its order, as it is stored: a number or a text.
+    snapshot_created_at: Value,
+    /// Its git commit; null: it has none, or the configuration names no column for it.
+    commit: Option<String>,
+    /// The values of the scope columns, by column: what `ic rewind to --scope K=V` takes. Empty where tasks have no scopes.
+    scope: Map<String, Value>,
+}
+
+impl From<&Task> for RewindTargetJson {
+    fn from(task: &Task) -> Self {
+        Self {
+            task_id: task.task_id.clone(),
+            snapshot_created_at: scalar(&task.created_at),
+            commit: task.commit.clone(),
+            scope: task.scope.iter().map(|(column, value)| (column.clone(), scalar(value))).collect(),
         }
     }
 }

@@ -4,7 +4,7 @@ use ic_ops::rewind::{
     Configured, GitPlan, NOTE, Preview, Undone, restore_command, resume_command, stages_left,
 };
 use ic_rewind::journal::{Entry, Status};
-use ic_rewind::{Profile, RollbackSnapshot};
+use ic_rewind::{Profile, RollbackSnapshot, Task};
 
 use super::{Cell, Table, counted, minute, path_text, plain, shell_word, style, styled};
 
@@ -188,6 +188,22 @@ pub(crate) fn list(all: &[Entry]) -> String {
         ]);
     }
     table.render("No rewinds.")
+}
+
+/// Tasks that a rewind can go to, one a line.
+pub(crate) fn targets(tasks: &[Task]) -> String {
+    let mut table = Table::new(&["TASK", "ORDER", "COMMIT", "SCOPE"]);
+    for task in tasks {
+        let scope: Vec<String> =
+            task.scope.iter().map(|(column, value)| format!("{column}={value}")).collect();
+        table.row(vec![
+            Cell::new(style::STRONG, &task.task_id),
+            task.created_at.to_string().as_str().into(),
+            task.commit.as_deref().unwrap_or_default().into(),
+            scope.join(" ").as_str().into(),
+        ]);
+    }
+    table.render("No tasks to rewind to.")
 }
 
 /// What was set up.

@@ -15,9 +15,9 @@ use crate::json::{
     CoverageJson, CursorJson, DiffJson, DispatchJson, DispatchShowJson, EventJson, GateCheckJson,
     GateRuleJson, HealthJson, HistoryJson, InitJson, ManJson, PhaseJson, PruneJson, PurgeJson, RecordedJson,
     RedactedJson, RememberedJson, RestoreJson, RewindInitJson, RewindInspectJson, RewindJson,
-    RewindPreviewJson, RollbackJson, RollbackShowJson, RollbackUndoneJson, RunJson, SkipJson, UndoneJson,
-    VerifyJson, VerifyObjectsJson, VersionJson, WhereJson, WorkflowJson, WorkflowPlanJson,
-    WorkflowRollbackPlanJson,
+    RewindPreviewJson, RewindTargetJson, RollbackJson, RollbackShowJson, RollbackUndoneJson, RunJson,
+    SkipJson, UndoneJson, VerifyJson, VerifyObjectsJson, VersionJson, WhereJson, WorkflowJson,
+    WorkflowPlanJson, WorkflowRollbackPlanJson,
 };
 
 /// Which shape a verb prints with `--json`. Verbs with two shapes stand twice.
@@ -69,6 +69,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic rollback undo", "rollback-undone"),
     ("ic rewind init", "rewind-init"),
     ("ic rewind inspect", "rewind-inspect"),
+    ("ic rewind targets", "rewind-targets"),
     ("ic rewind to", "rewind"),
     ("ic rewind to --dry-run", "rewind-preview"),
     ("ic rewind resume", "rewind"),
@@ -153,6 +154,7 @@ fn shapes() -> Vec<(&'static str, Value)> {
         ("coverage", schema::<CoverageJson>("Coverage of a run by compensations")),
         ("rewind", schema::<RewindJson>("Rewind")),
         ("rewind-list", schema::<Vec<RewindJson>>("Rewinds, newest first")),
+        ("rewind-targets", schema::<Vec<RewindTargetJson>>("Tasks that a rewind can go to, newest first")),
         ("rewind-preview", schema::<RewindPreviewJson>("What a rewind would do")),
         ("rewind-init", schema::<RewindInitJson>("What can be rewound, as it was set up")),
         ("rewind-inspect", schema::<RewindInspectJson>("A database, and how it could be rewound")),

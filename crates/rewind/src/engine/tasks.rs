@@ -94,6 +94,52 @@ pub(super) fn all(session: &Session, anchor: &Anchor) -> Result<Vec<Task>> {
     session.query_all(&sql, &[], |row| from_row(anchor, row))
 }
 
+/// Tasks that something can be compared with, newest first, at most `limit`; with `scope`, those alone whose first scope column has
+/// this value.
+///
+/// Errors: `invalid_value` for a scope where the anchor has no scope column.
+pub(super) fn newest(
+    session: &Session,
+    anchor: &Anchor,
+    scope: Option<&str>,
+    limit: u32,
+) -> Result<Vec<Task>> {
+    let (order, key) = (quote(&anchor.order), quote(&anchor.key));
+    // The database leaves out what `order::check_target` refuses, because the limit counts only tasks that are shown.
+    let mut sql = format!(
+        "{} WHERE typeof(t.{order}) IN ('integer', 'real', 'text') AND t.{order} NOT IN (9e999, -9e999)",
+        select(anchor)
+    );
+    let mut params = vec![Scalar::Integer(limit.into())];
+    if let Some(value) = scope {
+        let Some(column) = anchor.scope.first() else {
+            return Err(Diagnosis::new(
+                Code::InvalidValue,
+                format!("The tasks in {} have no scopes.", anchor.table),
+            )
+            .hint("leave the scope out, or name its column in the configuration: rewind: anchor: scope"));
+        };
+        let value = Scalar::from(value);
+        sql.push_str(&format!(" AND {}", is_in_scope(column, &value, 2)));
+        params.push(value);
+    }
+    sql.push_str(&format!(" ORDER BY t.{order} DESC, t.{key} DESC LIMIT ?1"));
+    session.query_all(&sql, &params, |row| from_row(anchor, row))
+}
+
+/// SQL: the scope column of `t` has the `value`, which is parameter `n`.
+fn is_in_scope(column: &str, value: &Scalar, n: usize) -> String {
+    let column = quote(column);
+    // Where the column has no type, a number that was typed as text is a number all the same.
+    let or_number = match value {
+        Scalar::Text(text) if text.parse().is_ok_and(|number: i64| number.to_string() == *text) => {
+            format!(" OR t.{column} IS CAST(?{n} AS INTEGER)")
+        }
+        _ => String::new(),
+    };
+    format!("(t.{column} IS ?{n}{or_number})")
+}
+
 /// Errors: `unknown_task`; `ambiguous_id`; `invalid_value` for a scope column that the anchor does not have.
 pub(super) fn find(session: &Session, anchor: &Anchor, task: &TaskRef) -> Result<Task> {
     let mut sql = format!("{} WHERE t.{} = ?1", select(anchor), quote(&anchor.key));
@@ -107,15 +153,7 @@ pub(super) fn find(session: &Session, anchor: &Anchor, task: &TaskRef) -> Result
             .hint(format!("its scope columns: {}", anchor.scope.join(", "))));
         };
         scope.push(value.clone());
-        let (column, n) = (quote(column), scope.len() + 1);
-        // Where it has no type, a number that was typed as text is a number all the same.
-        let or_number = match value {
-            Scalar::Text(text) if text.parse().is_ok_and(|number: i64| number.to_string() == *text) => {
-                format!(" OR t.{column} IS CAST(?{n} AS INTEGER)")
-            }
-            _ => String::new(),
-        };
-        sql.push_str(&format!(" AND (t.{column} IS ?{n}{or_number})"));
+        sql.push_str(&format!(" AND {}", is_in_scope(column, value, scope.len() + 1)));
     }
     for key in task.keys() {
         let params: Vec<Scalar> = std::iter::once(key).chain(scope.iter().cloned()).collect();

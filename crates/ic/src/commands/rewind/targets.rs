@@ -1,0 +1,46 @@
+//! `ic rewind targets`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::rewind::{self, Found};
+
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::json::RewindTargetJson;
+use crate::render;
+use crate::session::Session;
+
+/// List the tasks that a rewind can go to, newest first.
+///
+/// They are rows of the anchor table, as the part `rewind` of .ic.yaml names it. ic rewind to TASK --dry-run
+/// counts the rows that a rewind to one would delete.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rewind targets
+  ic rewind targets --scope-id \"$thread\" --limit 5
+  ic rewind targets --json | jq -r '.[1].task_id'           # the task before the newest")]
+pub(crate) struct Targets {
+    /// Only tasks whose first scope column has this value
+    #[arg(long, value_name = "ID")]
+    scope_id: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
+}
+
+impl Targets {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let config = session.config(&kernel.project.root)?.config;
+        let Found { setup, warning } = rewind::setup(&kernel, &config)?;
+        if let Some(warning) = &warning {
+            session.output.warn(&warning.message);
+        }
+        let settings = session.checkpoint_settings(&kernel)?;
+        let scope = input::optional_text("--scope-id", self.scope_id.as_deref())?;
+        let tasks = rewind::targets(&settings, &setup, scope, self.limit)?;
+        let records: Vec<RewindTargetJson> = tasks.iter().map(RewindTargetJson::from).collect();
+        session.output.list(&records, || render::rewind::targets(&tasks))?;
+        Ok(Exit::Done)
+    }
+}
