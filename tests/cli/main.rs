@@ -30,6 +30,7 @@ mod release;
 mod reliability;
 mod restored;
 mod rollback;
+mod seeds;
 mod skips;
 mod statements;
 mod support;
