@@ -141,3 +141,46 @@ fn a_database_of_the_journal_that_cannot_be_read_is_not_that_of_the_configuratio
     world.state().assert_outside_is(&before, "nothing went");
     assert_eq!(asked(&world.cli, "SELECT count(*) FROM rollback_steps WHERE error_code = 'corrupt'"), 1);
 }
+
+#[test]
+fn a_run_whose_status_before_is_not_known_is_not_made_active_by_an_undo() {
+    let damages = [
+        "UPDATE rollbacks SET plan = json_set(plan, '$.run_status', 'asleep')",
+        "UPDATE rollbacks SET plan = json_remove(plan, '$.run_status')",
+    ];
+    let world = World::story();
+    let id = world.roll_back("a", &[])["rollback_id"].as_str().expect("an id").to_owned();
+    let connection = Connection::open(world.cli.db()).expect("open the ledger");
+    let sound = connection.query_row("SELECT plan FROM rollbacks", [], |row| row.get::<_, String>(0));
+    let sound = sound.expect("a plan").replace('\'', "''");
+    drop(connection);
+    for damage in damages {
+        break_journal(&world, damage);
+        let before = world.state();
+        for yes in ["--dry-run", "--yes"] {
+            let outcome = world.cli.run(["rollback", "undo", &id, "--without-effects", yes, "--json"]);
+            assert_eq!(
+                (outcome.code, outcome.error().as_str()),
+                (Some(2), "corrupt"),
+                "{damage}: {outcome:?}"
+            );
+        }
+        world.state().assert_is(&before, damage);
+        break_journal(&world, &format!("UPDATE rollbacks SET plan = '{sound}'"));
+    }
+    world.ic(&["rollback", "undo", &id, "--without-effects", "--yes"]);
+    assert_eq!(world.status(), "active@d");
+}
+
+#[test]
+fn a_rollback_whose_run_has_no_known_status_is_not_abandoned() {
+    let world = stopped_at_the_tree();
+    break_journal(&world, "UPDATE rollbacks SET plan = json_set(plan, '$.run_status', 'asleep')");
+    let before = world.state();
+    for yes in ["--dry-run", "--yes"] {
+        let outcome = world.cli.run(["rollback", "abandon", &world.run, yes, "--json"]);
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "corrupt"), "{outcome:?}");
+    }
+    world.state().assert_outside_is(&before, "refused");
+    assert_eq!(world.status(), "rolling_back@b");
+}

@@ -15,8 +15,11 @@ pub(crate) mod sparse;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Which parts of a checkpoint are restored (seed 000).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Strategy {
     /// Files and git's state.
     Full,

@@ -95,8 +95,12 @@ pub fn remember_status(tx: &Transaction<'_>, run: &RunId, status: Option<&str>) 
     tx.execute_one("UPDATE run_owners SET status_before = $1 WHERE run_id = $2", &[&status, &run.as_str()])
 }
 
-/// The status that [`remember_status`] remembered.
-pub fn status_before(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<String>> {
-    let sql = "SELECT status_before FROM run_owners WHERE run_id = $1";
-    Ok(snapshot.query_opt(sql, &[&run.as_str()], |row| row.get::<Option<String>>(0))?.flatten())
+/// The status that [`remember_status`] remembered, as `parse` reads it. Errors: `corrupt` for a text that it does not know.
+pub fn status_before<T>(
+    snapshot: &Snapshot<'_>,
+    run: &RunId,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>> {
+    let sql = "SELECT status_before FROM run_owners WHERE run_id = $1 AND status_before IS NOT NULL";
+    snapshot.query_opt(sql, &[&run.as_str()], |row| row.parse(0, "run_owners", &parse))
 }

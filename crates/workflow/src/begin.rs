@@ -17,7 +17,7 @@ use crate::definition::{Action, Definition, OnFailure};
 use crate::executor::Ended;
 use crate::flow::{Flow, Ui, workspace_here};
 use crate::may::{aimed, may_resume, may_roll_back, strategy_for};
-use crate::options::{Overrides, check, check_strategy, on_failure_of, options};
+use crate::options::{Overrides, check, check_strategy, options};
 use crate::report::{Report, Status, StepReport, TakenBack};
 use crate::table::{self, State, StepRow, StepState, Workflow};
 use crate::take_back::{is_being_taken_back, refuse_to_overwrite};
@@ -256,7 +256,7 @@ impl<'k> Place<'k> {
     }
 
     fn go_on(&self, flow: &mut Flow<'k>, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
-        let said = flow.workflow.options.on_failure.as_deref().and_then(on_failure_of);
+        let said = flow.workflow.options.on_failure;
         let policy = if said == Some(OnFailure::Continue) { OnFailure::Continue } else { OnFailure::Stop };
         let ended = flow.execute(policy, ui).and_then(|ended| match ended {
             // Whoever took the run away meanwhile decides what becomes of it.
@@ -328,7 +328,7 @@ impl<'k> Place<'k> {
                 return Err(error);
             }
             let taken = TakenBack {
-                strategy: flow.workflow.options.strategy.clone(),
+                strategy: flow.workflow.options.strategy,
                 compensations: Vec::new(),
                 left: Vec::new(),
                 restored: None,

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use ic_base::{Diagnose, Result};
 pub use ic_checkpoint::restore::Strategy;
+use serde::{Deserialize, Serialize};
 
 use explain::{explain, invalid};
 
@@ -166,7 +167,8 @@ pub enum Action {
 }
 
 /// What a failed step leads to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
     /// The workflow is rolled back.
     Rollback,

@@ -32,13 +32,10 @@ pub fn check(definition: &Definition, overrides: &Overrides) -> Result<()> {
 
 /// What holds for a call; `before`: what held for the call before.
 pub(crate) fn options(definition: &Definition, overrides: &Overrides, before: Option<&Options>) -> Options {
-    let said = overrides.on_failure.or(definition.on_failure).map(|said| said.as_str().to_owned());
-    let strategy = overrides.strategy.or(definition.strategy);
-    let known = before.and_then(|before| Strategy::parse(&before.strategy));
-    let strategy = overrides.strategy.or(known).or(strategy).unwrap_or(Strategy::Full);
+    let known = before.map(|before| before.strategy).or(definition.strategy);
     Options {
-        on_failure: said,
-        strategy: strategy.as_str().to_owned(),
+        on_failure: overrides.on_failure.or(definition.on_failure),
+        strategy: overrides.strategy.or(known).unwrap_or(Strategy::Full),
         jobs: overrides.jobs.or(before.map(|before| before.jobs)).unwrap_or(1).max(1),
         force: overrides.force,
         strict: before.is_none_or(|before| before.strict),
@@ -48,7 +45,7 @@ pub(crate) fn options(definition: &Definition, overrides: &Overrides, before: Op
 
 /// Errors: `invalid_value` for `partial` where steps may overlap: they are restored together.
 pub(crate) fn check_strategy(definition: &Definition, options: &Options) -> Result<()> {
-    if options.strategy != Strategy::Partial.as_str() || options.jobs == 1 {
+    if options.strategy != Strategy::Partial || options.jobs == 1 {
         return Ok(());
     }
     let Some((a, b)) = crate::graph::Plan::of(definition).first_overlap() else { return Ok(()) };
@@ -60,9 +57,4 @@ pub(crate) fn check_strategy(definition: &Definition, options: &Options) -> Resu
         ),
     )
     .hint("use --jobs 1, or another strategy"))
-}
-
-/// What a failure leads to, by its name.
-pub(crate) fn on_failure_of(text: &str) -> Option<OnFailure> {
-    OnFailure::ALL.into_iter().find(|said| said.as_str() == text)
 }

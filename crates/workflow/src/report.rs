@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ic_base::{CheckpointId, CompensationId, RollbackId, RunId};
 use ic_saga::Compensation;
 
-use crate::definition::Definition;
+use crate::definition::{Definition, Strategy};
 use crate::flow::Flow;
 use crate::table::{State, StepRow, StepState, Workflow};
 
@@ -81,7 +81,7 @@ pub struct Restored {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenBack {
     /// What was restored.
-    pub strategy: String,
+    pub strategy: Strategy,
     /// The undone effects, in the order of undoing.
     pub compensations: Vec<Compensation>,
     /// Effects that are not undone.

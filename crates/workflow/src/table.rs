@@ -8,7 +8,7 @@ use ic_saga::process::ProcessIdentity;
 use ic_store::{Row, Snapshot, Transaction, path_bytes};
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Definition, Strategy};
+use crate::definition::{Definition, OnFailure, Strategy};
 
 /// How far a workflow is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,13 +86,14 @@ impl StepState {
     }
 }
 
-/// What was decided when the workflow was started.
+/// What was decided when the workflow was started, as JSON in its row: a word that is not known makes the row `corrupt`, because what
+/// it meant would be a guess, and a rollback would restore more or less than was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
-    /// `rollback`, `stop` or `continue`, if it was said.
-    pub on_failure: Option<String>,
+    /// What a failed step leads to, if it was said.
+    pub on_failure: Option<OnFailure>,
     /// What a rollback restores.
-    pub strategy: String,
+    pub strategy: Strategy,
     /// How many steps may run at once.
     pub jobs: usize,
     /// Whether a rollback that was begun passes over what cannot be undone.
@@ -115,7 +116,7 @@ impl Options {
 
     /// What a rollback restores. What names its point means all that came after, not the failed step alone.
     pub(crate) fn restores(&self) -> Strategy {
-        match Strategy::parse(&self.strategy).unwrap_or(Strategy::Full) {
+        match self.strategy {
             Strategy::Partial if self.to.is_some() => Strategy::Full,
             strategy => strategy,
         }

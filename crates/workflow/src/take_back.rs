@@ -44,7 +44,7 @@ impl Flow<'_> {
         self.set_state(State::RollingBack, failed.as_ref())?;
         let undoing = self.saga.undo(&plan, FailurePolicy::Stop, ui)?;
         let mut taken = TakenBack {
-            strategy: strategy.as_str().to_owned(),
+            strategy,
             compensations: undoing.results,
             left: undoing.left,
             restored: None,

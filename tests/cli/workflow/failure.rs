@@ -264,3 +264,77 @@ fn a_step_that_failed_keeps_its_key_when_it_is_resumed() {
         assert_ne!(lines(&project, "keys")[2], keys[0], "{compensate}: done anew");
     }
 }
+
+/// Changes rows of the ledger, as a damaged disk or an older program could have left them.
+fn damage(project: &Project, sql: &str) {
+    project.database().execute_batch(sql).expect("damage the ledger");
+}
+
+#[test]
+fn an_unknown_word_in_what_was_decided_stops_the_rollback_of_a_workflow() {
+    let flow = "name: kept
+steps:
+  - {id: one, phase: first, run: 'echo 1 > one.txt', compensate: {shell: 'echo one >> ../undone'}}
+  - {id: two, phase: second, run: 'exit 1'}
+";
+    for (key, word) in [("strategy", "\"everything\""), ("on_failure", "\"shrug\""), ("strategy", "null")] {
+        let project = project(flow);
+        run(&project, "--on-failure stop", 1);
+        damage(
+            &project,
+            &format!("UPDATE workflows SET options = json_set(options, '$.{key}', json('{word}'))"),
+        );
+        for call in
+            ["workflow rollback --yes", "workflow rollback --yes --strategy files-only", "workflow resume @"]
+        {
+            assert_eq!(project.refused(call), (2, "corrupt".to_owned()), "{key} {word}: {call}");
+        }
+        assert!(
+            content(&project, "one.txt").is_some() && lines(&project, "undone").is_empty(),
+            "{key} {word}"
+        );
+    }
+}
+
+/// Rows of earlier versions have fewer fields, and the same words.
+#[test]
+fn what_an_earlier_version_decided_is_read() {
+    for (strategy, error) in [("full", ""), ("files-only", ""), ("git-only", "git_unsupported")] {
+        let project = project("name: old\nsteps: [{id: one, phase: first, run: 'exit 1'}]\n");
+        run(&project, "--on-failure stop", 1);
+        let old = format!(r#"{{"on_failure":"stop","strategy":"{strategy}","jobs":1}}"#);
+        damage(&project, &format!("UPDATE workflows SET options = '{old}'"));
+        let outcome = project.run("workflow rollback --dry-run --json");
+        if error.is_empty() {
+            assert_eq!(outcome.json()["strategy"], strategy, "{outcome:?}");
+        } else {
+            assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), error), "there is no git here");
+        }
+    }
+}
+
+#[test]
+fn a_run_whose_status_before_its_rollback_is_not_known_stays_closed() {
+    let project = project(
+        "name: stuck
+steps:
+  - {id: one, phase: first, run: 'true', compensate: {shell: 'echo one >> ../undone'}}
+  - {id: two, run: 'exit 1', compensate: {shell: 'test -e ../network'}}
+",
+    );
+    run(&project, "--on-failure rollback", 4);
+    touch(&project, "network");
+    damage(&project, "UPDATE run_owners SET status_before = 'asleep'");
+    for _ in 0..2 {
+        let outcome = project.run("workflow resume @ --yes --json");
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "corrupt"), "{outcome:?}");
+        assert_eq!(status(&project).0, "rolling_back");
+        assert!(lines(&project, "undone").is_empty(), "no effect is undone first");
+    }
+    damage(&project, "UPDATE run_owners SET status_before = 'active'");
+    assert_eq!(call(&project, "workflow resume @ --yes", 1)["status"], "rolled_back");
+    assert_eq!(
+        (status(&project).0, lines(&project, "undone")),
+        ("active".to_owned(), vec!["one".to_owned()])
+    );
+}

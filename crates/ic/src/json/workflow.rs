@@ -62,7 +62,7 @@ struct StepJson {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct TakenBackJson {
-    strategy: String,
+    strategy: &'static str,
     /// In the order of undoing.
     compensations: Vec<UndoneStepJson>,
     /// Compensations that are not undone.
@@ -179,7 +179,7 @@ impl From<&StepReport> for StepJson {
 impl From<&TakenBack> for TakenBackJson {
     fn from(taken: &TakenBack) -> Self {
         Self {
-            strategy: taken.strategy.clone(),
+            strategy: taken.strategy.as_str(),
             compensations: taken.compensations.iter().map(UndoneStepJson::from).collect(),
             left: taken.left.iter().map(ToString::to_string).collect(),
             restored: taken.restored.as_ref().map(|restored| RestoredJson {

@@ -132,12 +132,14 @@ impl<'k> Saga<'k> {
         self.kernel.read(|snapshot| run::get(snapshot, &self.run_id))
     }
 
-    /// Closes the run: nobody advances it or completes its work until it is opened again.
+    /// Closes the run: nobody advances it or completes its work until it is opened again. Errors: `corrupt` if it is closed, and its
+    /// status before that is not known.
     pub fn close(&self) -> Result<()> {
         self.write(|tx, now| {
             let run = run::get(tx, &self.run_id)?;
             if run.status == RunStatus::RollingBack {
-                return Ok(());
+                // What cannot be given back at the end is known before an effect is undone: that cannot be made again.
+                return owner::status_before(tx, &run.id, RunStatus::parse).map(|_| ());
             }
             owner::remember_status(tx, &run.id, Some(run.status.as_str()))?;
             ic_events::append(tx, now, &event(&run, EventType::CompensatingBegun))?;
@@ -150,16 +152,17 @@ impl<'k> Saga<'k> {
         self.write(|tx, now| self.reopen_in(tx, now))
     }
 
-    /// As [`Saga::reopen`], in a transaction of the caller's.
+    /// As [`Saga::reopen`], in a transaction of the caller's. Errors: `corrupt` if the status is not known; the run stays closed.
     pub fn reopen_in(&self, tx: &Transaction<'_>, now: Timestamp) -> Result<()> {
         let run = run::get(tx, &self.run_id)?;
         if run.status != RunStatus::RollingBack {
             return Ok(());
         }
-        let before = owner::status_before(tx, &run.id)?.and_then(|text| RunStatus::parse(&text));
+        // None is kept of a run that the fence of a rollback closed: once that is over, the run is active.
+        let before = owner::status_before(tx, &run.id, RunStatus::parse)?.unwrap_or(RunStatus::Active);
         owner::remember_status(tx, &run.id, None)?;
         ic_events::append(tx, now, &event(&run, EventType::CompensatingEnded))?;
-        run::reopen(tx, now, &run.id, before.unwrap_or(RunStatus::Active))
+        run::reopen(tx, now, &run.id, before)
     }
 
     /// Undoes what is planned. Policy [`FailurePolicy::Stop`]: the first failure ends it. [`FailurePolicy::Continue`]: the rest

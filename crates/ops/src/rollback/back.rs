@@ -14,6 +14,7 @@ use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
 use super::carry::{INTERRUPTED, event, reason};
+use super::choices;
 use super::data::{self, Data};
 use super::quiet;
 use super::steps::{self, Course, Happening, Step, StepKind, StepState};
@@ -80,6 +81,8 @@ impl Way<'_, '_> {
         };
         self.saga.write(|tx, now| {
             check(tx)?;
+            // What the end needs is known before anything outside of the ledger is changed.
+            choices::run_status(&self.remembered)?;
             let begun = NewEvent { reason, ..self.event(tx, event_type)? };
             ic_events::append(tx, now, &begun)?;
             let before = steps::of_rollback(tx, id)?;
@@ -278,8 +281,7 @@ impl Way<'_, '_> {
             _ => (EventType::RollbackAbandoned, RollbackStatus::Abandoned),
         };
         let remembered = &self.remembered;
-        let before =
-            remembered.plan["run_status"].as_str().and_then(RunStatus::parse).unwrap_or(RunStatus::Active);
+        let before = choices::run_status(remembered)?;
         let current = run::get(tx, &remembered.run_id)?;
         let event = NewEvent {
             subject_id: Some(remembered.id.as_str()),

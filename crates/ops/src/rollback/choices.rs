@@ -2,6 +2,7 @@
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::restore::Strategy;
+use ic_phase::RunStatus;
 use ic_rewind::Target;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -61,6 +62,14 @@ impl Choices {
         let kept = self.state.clone().map(serde_json::from_value).transpose();
         kept.map_err(|e| damaged(remembered, &format!("its state database: {e}")))
     }
+}
+
+/// The status that the run had before it was rolled back. Errors: `corrupt` if that is not known: a run that was over must not be
+/// active again because nobody can read what it was.
+pub(super) fn run_status(remembered: &Remembered) -> Result<RunStatus> {
+    let kept = &remembered.plan["run_status"];
+    let status = kept.as_str().and_then(RunStatus::parse);
+    status.ok_or_else(|| damaged(remembered, &format!("the status of the run before it, {kept}")))
 }
 
 fn damaged(remembered: &Remembered, why: &str) -> Diagnosis {

@@ -5,6 +5,7 @@ use ic_phase::run;
 
 use super::back::Undone;
 use super::carry;
+use super::choices;
 use super::choices::Choices;
 use super::data::{self, Data};
 use super::quiet::{settled, undone_effects};
@@ -88,6 +89,7 @@ pub fn preview_abandon(
     let left: Vec<&Step> = steps.iter().filter(|step| is_left(step)).collect();
     let (course, effects, (data, tree)) = match now {
         Course::Forward | Course::Abandon => {
+            choices::run_status(&remembered)?;
             let until = Seq::MAX;
             let effects = kernel.read(|snapshot| undone_effects(snapshot, &remembered, until))?;
             let outside = would_put_back((kernel, settings), (&remembered, until), &left, watch)?;

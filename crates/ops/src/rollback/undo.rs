@@ -9,6 +9,7 @@ use ic_store::Snapshot;
 
 use super::back::{self, Undone, Way};
 use super::carry::carry_on;
+use super::choices;
 use super::quiet::{require_done, require_no_effects, require_quiet, settled, undone_effects};
 use super::steps::{self, Course};
 use super::table::{self, Remembered, RollbackStatus};
@@ -80,6 +81,7 @@ pub(super) fn undoable(
         return Ok((remembered, None));
     }
     require_done(&remembered)?;
+    choices::run_status(&remembered)?;
     let until = settled(snapshot, &remembered)?.seq;
     require_quiet(snapshot, &remembered, until)?;
     if !request.without_effects {
