@@ -172,6 +172,73 @@ intercore_run_code_rollback() {
     _intercore run rollback --layer=code ${phase:+"--phase=$phase"} --format=json "$@" -- "$run"
 }
 
+# intercore_dispatch_create RUN [TYPE] [NAME] [ARG...]: hand work out to an agent; print the id of the dispatch.
+intercore_dispatch_create() {
+    _intercore_need 1 'RUN [TYPE] [NAME] [ARG...]' "$@" || return
+    _intercore_value RUN "$1" || return
+    local run=$1 type=${2:-} name=${3:-}
+    shift
+    [[ $# -eq 0 ]] || shift
+    [[ $# -eq 0 ]] || shift
+    _intercore_value TYPE "$type" || return
+    _intercore_value NAME "$name" || return
+    _intercore dispatch create ${type:+"--agent-type=$type"} ${name:+"--name=$name"} "$@" -- "$run"
+}
+
+# intercore_dispatch_start DISPATCH [PID] [ARG...]: the work began. PID is the agent's process ($!), not the
+# script's: while it lives, restores of the tree are refused.
+intercore_dispatch_start() {
+    _intercore_need 1 'DISPATCH [PID] [ARG...]' "$@" || return
+    _intercore_value DISPATCH "$1" || return
+    local dispatch=$1 pid=${2:-}
+    shift
+    [[ $# -eq 0 ]] || shift
+    _intercore_value PID "$pid" || return
+    _intercore dispatch start ${pid:+"--pid=$pid"} "$@" -- "$dispatch"
+}
+
+# intercore_dispatch_complete DISPATCH [SUMMARY] [VERDICT] [ARG...]: the work ended well; VERDICT is pass or fail.
+intercore_dispatch_complete() {
+    _intercore_need 1 'DISPATCH [SUMMARY] [VERDICT] [ARG...]' "$@" || return
+    _intercore_value DISPATCH "$1" || return
+    local dispatch=$1 summary=${2:-} verdict=${3:-}
+    shift
+    [[ $# -eq 0 ]] || shift
+    [[ $# -eq 0 ]] || shift
+    _intercore_value SUMMARY "$summary" || return
+    _intercore_value VERDICT "$verdict" || return
+    _intercore dispatch complete ${summary:+"--summary=$summary"} ${verdict:+"--verdict=$verdict"} "$@" \
+        -- "$dispatch"
+}
+
+# intercore_dispatch_fail DISPATCH ERROR [ARG...]: the work failed; ERROR says why.
+intercore_dispatch_fail() {
+    _intercore_need 2 'DISPATCH ERROR [ARG...]' "$@" || return
+    _intercore_value DISPATCH "$1" || return
+    _intercore_value ERROR "$2" || return
+    local dispatch=$1 error=$2
+    shift 2
+    _intercore dispatch fail --error="$error" "$@" -- "$dispatch"
+}
+
+# intercore_dispatch_show DISPATCH [ARG...]: a dispatch with its commits and files, and whether its process lives.
+intercore_dispatch_show() {
+    _intercore_need 1 'DISPATCH [ARG...]' "$@" || return
+    _intercore_value DISPATCH "$1" || return
+    local dispatch=$1
+    shift
+    _intercore dispatch show "$@" -- "$dispatch"
+}
+
+# intercore_dispatch_list [RUN] [ARG...]: the dispatches of a run, or with '' of all runs, newest first.
+intercore_dispatch_list() {
+    _intercore_need 0 '' || return
+    local run=${1:-}
+    [[ $# -eq 0 ]] || shift
+    _intercore_value RUN "$run" || return
+    _intercore dispatch list "$@" ${run:+-- "$run"}
+}
+
 # intercore_dispatch_record_git DISPATCH BASE [HEAD] [ARG...]: record the commits of BASE..HEAD, and
 # the files they touch, as a dispatch's work. BASE is where the dispatch began; '' (or all zeros, or
 # the empty tree) if the branch had no commit then, and all of HEAD is recorded.

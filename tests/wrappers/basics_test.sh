@@ -16,6 +16,12 @@ each_function() {
         $'intercore_run_rollback\t@\ta' \
         $'intercore_run_rollback_dry\t@\ta' \
         $'intercore_run_code_rollback\t@' \
+        $'intercore_dispatch_create\t@' \
+        $'intercore_dispatch_start\tabcdef12' \
+        $'intercore_dispatch_complete\tabcdef12' \
+        $'intercore_dispatch_fail\tabcdef12\terror' \
+        $'intercore_dispatch_show\tabcdef12' \
+        intercore_dispatch_list \
         $'intercore_dispatch_record_git\tabcdef12\tHEAD' \
         $'intercore_gate_check\t@' \
         $'intercore_checkpoint_message\tchat\tmessage' \
@@ -133,7 +139,7 @@ test_too_few_arguments_are_a_usage_error() {
     while IFS= read -r line; do
         IFS=$'\t' read -ra words <<<"$line"
         case ${words[0]} in
-        intercore_available | intercore_run_current | intercore_events_tail) continue ;;
+        intercore_available | intercore_run_current | intercore_dispatch_list | intercore_events_tail) continue ;;
         esac
         unset 'words[-1]'
         call "${words[@]}"
