@@ -1,9 +1,11 @@
 //! Values from the command line, checked; size limits on everything.
 
-use std::io::Read;
-use std::path::Path;
+use std::io::{Error, ErrorKind, Read};
+use std::path::{Component, Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, Label, Result, check_text};
+use ic_ops::Kernel;
+use ic_phase::run::{self, Filter};
 use serde_json::{Map, Value};
 
 use crate::session::Session;
@@ -86,12 +88,47 @@ pub(crate) fn standard_input() -> Result<Vec<u8>> {
 }
 
 /// A project directory: absolute, without links. Errors: `invalid_value` if it is not a directory.
-pub(crate) fn project(session: &Session, value: &Path) -> Result<std::path::PathBuf> {
+pub(crate) fn project(session: &Session, value: &Path) -> Result<PathBuf> {
     let joined = session.directory.join(value);
     match std::fs::canonicalize(&joined) {
         Ok(path) if path.is_dir() => Ok(path),
         _ => Err(invalid("--project", &format!("must be a directory; {} is not", joined.display()))),
     }
+}
+
+/// The project directory of runs that are looked for: as [`project`], or one that is gone and that runs are recorded of.
+///
+/// Errors: `invalid_value` if it is not a directory, and no run knows it as one that was.
+pub(crate) fn known_project(session: &Session, kernel: &Kernel, value: &Path) -> Result<PathBuf> {
+    let refusal = match project(session, value) {
+        Ok(path) => return Ok(path),
+        Err(refusal) => refusal,
+    };
+    let Some(gone) = without_links(&session.directory.join(value)) else { return Err(refusal) };
+    // A name that was never a project is a mistake of spelling, and an empty list would hide it.
+    let filter = Filter { open: false, project: Some(&gone), limit: 1, after: None };
+    let is_known = kernel.read(|snapshot| Ok(!run::list(snapshot, &filter)?.is_empty()))?;
+    if is_known { Ok(gone) } else { Err(refusal) }
+}
+
+/// The path of what is not there, as it was when it was: without the links of the part that is still there. `None` if something
+/// is there, or nobody can tell.
+fn without_links(path: &Path) -> Option<PathBuf> {
+    let is_absent = |e: &Error| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    if !std::fs::canonicalize(path).is_err_and(|e| is_absent(&e)) {
+        return None;
+    }
+    let (above, mut real) =
+        path.ancestors().find_map(|above| Some((above, std::fs::canonicalize(above).ok()?)))?;
+    // No link is left in what is gone, so that `..` there means the level above, as it is written.
+    for part in path.strip_prefix(above).ok()?.components() {
+        match part {
+            Component::ParentDir => drop(real.pop()),
+            Component::CurDir => {}
+            part => real.push(part),
+        }
+    }
+    Some(real)
 }
 
 fn invalid(flag: &str, why: &str) -> Diagnosis {

@@ -18,7 +18,7 @@ use crate::session::Session;
   run=$(ic run current) || run=$(ic run create --goal 'Next')
   ic run current --project ~/src/shop")]
 pub(crate) struct Current {
-    /// The project [default: this one]
+    /// The project, also one whose directory is gone [default: this one]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Current {
 impl Current {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let project = self.project.as_ref().map(|p| input::project(session, p)).transpose()?;
+        let project = self.project.as_ref().map(|p| input::known_project(session, &kernel, p)).transpose()?;
         let found = kernel.read(|snapshot| match &project {
             Some(directory) => resolve::only_open_run_of(snapshot, directory),
             None => resolve::current(snapshot, &kernel.project),

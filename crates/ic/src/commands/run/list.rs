@@ -24,7 +24,7 @@ pub(crate) struct List {
     /// Only runs that have not ended
     #[arg(long)]
     active: bool,
-    /// Only runs of this project
+    /// Only runs of this project, also of one whose directory is gone
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
     /// At most so many
@@ -38,7 +38,7 @@ pub(crate) struct List {
 impl List {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let project = self.project.as_ref().map(|p| input::project(session, p)).transpose()?;
+        let project = self.project.as_ref().map(|p| input::known_project(session, &kernel, p)).transpose()?;
         let runs = kernel.read(|snapshot| {
             let after = self.after.as_ref().map(|text| resolve::by_id(snapshot, text)).transpose()?;
             let filter = Filter {
