@@ -28,6 +28,21 @@ fn what_is_set_skipped_and_called_off_is_on_record() {
 }
 
 #[test]
+fn work_that_a_cancelled_run_ended_says_why() {
+    let project = Project::new();
+    for (words, reason) in [("--reason 'out of budget'", json!("out of budget")), ("", Value::Null)] {
+        let run = chain(&project, "a,b", "a");
+        let dispatch = project.ok("dispatch create @");
+        project.ok(&format!("run cancel @ {words}"));
+        let events = project.json(&format!("run events {run}"));
+        let events = events.as_array().expect("events");
+        let ended: Vec<&Value> = events.iter().filter(|e| e["type"] == "dispatch_cancelled").collect();
+        assert_eq!(ended.len(), 1, "{events:?}");
+        assert_eq!((&ended[0]["subject_id"], &ended[0]["reason"]), (&json!(dispatch), &reason));
+    }
+}
+
+#[test]
 fn a_run_that_has_ended_names_what_can_be_done() {
     let project = Project::new();
     for (end, way) in

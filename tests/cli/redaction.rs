@@ -98,6 +98,16 @@ fn it_goes_from_rollbacks_and_goals() {
 }
 
 #[test]
+fn it_goes_from_the_work_that_a_cancelled_run_ended() {
+    let project = Project::new();
+    chain(&project, "a,b,c", "a");
+    let dispatch = project.ok("dispatch create @");
+    project.ok(&format!("run cancel @ --reason '{SECRET} leaked'"));
+    assert_eq!(redact_all(&project), [3], "what repeats the reason goes with it");
+    assert_gone(&project, &["events tail", &format!("dispatch show {dispatch}")]);
+}
+
+#[test]
 fn it_goes_from_the_settings_of_a_run() {
     let project = Project::new();
     chain(&project, "a,b,c", "a");

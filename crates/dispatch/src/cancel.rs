@@ -54,12 +54,17 @@ pub fn unmark(tx: &Transaction<'_>, rollback: &RollbackId) -> Result<usize> {
     tx.execute("UPDATE dispatches SET rolled_back_by = NULL WHERE rolled_back_by = $1", &[&rollback.as_str()])
 }
 
-/// Cancels every dispatch of a run that has not ended, and returns them as they were. Used when the run is cancelled: the
-/// run's own event says why.
-pub fn cancel_unfinished(tx: &Transaction<'_>, now: Timestamp, run_id: &RunId) -> Result<Vec<Dispatch>> {
+/// Cancels every dispatch of a run that has not ended, and returns them as they were. Used when the run is cancelled, for
+/// `reason`: each event repeats it, so that who follows one dispatch need not look elsewhere.
+pub fn cancel_unfinished(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    run_id: &RunId,
+    reason: Option<&str>,
+) -> Result<Vec<Dispatch>> {
     let dispatches = unfinished(tx, run_id, None)?;
     for dispatch in &dispatches {
-        finish(tx, now, dispatch, &Ending::Cancelled { reason: None })?;
+        finish(tx, now, dispatch, &Ending::Cancelled { reason })?;
     }
     Ok(dispatches)
 }

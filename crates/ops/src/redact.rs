@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use ic_base::{Code, CompensationId, DispatchId, Result, RewindId, Seq};
+use ic_base::{Code, CompensationId, DispatchId, Result, RewindId, RunId, Seq};
 use ic_dispatch::{code, dispatch};
 use ic_events::Event;
 use ic_phase::{run, skip};
@@ -43,18 +43,29 @@ pub fn redact(
     redacted
 }
 
-/// The events that repeat the reason of a rollback: those of the work that it cancelled. Whoever redacts the one means them too.
+/// The events that repeat the reason of a rollback or of a run's cancelling: those of the work that it cancelled. Whoever redacts
+/// the one means them too.
 fn copies(tx: &Transaction<'_>, event: &Event) -> Result<Vec<Seq>> {
-    let mut copies = Vec::new();
-    let (Some(run), Some(rollback), Some(_)) = (&event.run_id, &event.subject_id, &event.reason) else {
-        return Ok(copies);
-    };
-    if !["rollback", "rollback_begun"].contains(&event.event_type.as_str()) {
-        return Ok(copies);
+    match (event.event_type.as_str(), &event.run_id, &event.subject_id, &event.reason) {
+        ("rollback" | "rollback_begun", Some(run), Some(rollback), Some(_)) => {
+            copies_of(tx, event, run, |payload| payload.is_some_and(|p| p.contains(rollback.as_str())))
+        }
+        // A rollback names itself in the payload; a cancelled run has none after it until it is reopened.
+        ("run_cancelled", Some(run), _, Some(_)) => copies_of(tx, event, run, |payload| payload.is_none()),
+        _ => Ok(Vec::new()),
     }
+}
+
+fn copies_of(
+    tx: &Transaction<'_>,
+    event: &Event,
+    run: &RunId,
+    belongs: impl Fn(Option<&str>) -> bool,
+) -> Result<Vec<Seq>> {
+    let mut copies = Vec::new();
     ic_events::each_since(tx, Some(run), event.seq, i64::MAX, |other| {
-        let names_it = other.payload.as_deref().is_some_and(|payload| payload.contains(rollback.as_str()));
-        if other.event_type == "dispatch_cancelled" && other.reason == event.reason && names_it {
+        let repeats = other.event_type == "dispatch_cancelled" && other.reason == event.reason;
+        if repeats && belongs(other.payload.as_deref()) {
             copies.push(other.seq);
         }
         Ok(ControlFlow::Continue(()))

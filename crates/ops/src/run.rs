@@ -79,7 +79,7 @@ pub struct Cancelled {
 pub fn cancel(kernel: &Kernel, reference: &str, reason: Option<&str>) -> Result<Cancelled> {
     kernel.write(|tx, now| {
         let run = run::cancel(tx, now, &kernel.run(tx, reference)?, reason)?;
-        let dispatches = cancel::cancel_unfinished(tx, now, &run.id)?;
+        let dispatches = cancel::cancel_unfinished(tx, now, &run.id, reason)?;
         let agents = agent::fail_active(tx, now, &run.id, run.epoch)?;
         Ok(Cancelled { run, dispatches, agents })
     })
