@@ -1,5 +1,6 @@
 //! The table `rewinds`: what was begun, how far it came, and what is needed to go on or to take it back.
 
+mod state;
 mod write;
 
 use std::path::{Path, PathBuf};

@@ -1,13 +1,16 @@
 //! The table `restores`: what was begun, and how far it came.
 
+mod state;
+
 use std::path::{Path, PathBuf};
 
-use ic_base::{CheckpointId, RestoreId, Result, RunId, Seq, Timestamp, reversed_digits};
+use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result, RunId, Seq, Timestamp, reversed_digits};
 use ic_events::{EventType, Hash, NewEvent};
 use ic_store::{Row, Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
 use super::Strategy;
+use state::{Happening, next};
 
 /// What kind of restore it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +50,8 @@ pub enum Progress {
 }
 
 impl Progress {
+    const ALL: [Self; 3] = [Self::Prepared, Self::Applying, Self::Applied];
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Prepared => "prepared",
@@ -56,7 +61,7 @@ impl Progress {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        [Self::Prepared, Self::Applying, Self::Applied].into_iter().find(|state| state.as_str() == text)
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 }
 
@@ -163,10 +168,7 @@ pub fn prepare(tx: &Transaction<'_>, now: Timestamp, new: &NewRestore<'_>) -> Re
 
 /// Records that writing begins.
 pub fn begin(tx: &Transaction<'_>, now: Timestamp, id: &RestoreId) -> Result<()> {
-    tx.execute_one(
-        "UPDATE restores SET state = 'applying', updated_at = $1 WHERE id = $2 AND state <> 'applied'",
-        &[&now.millis(), &id.as_str()],
-    )
+    follow(tx, now, id, Happening::Begins)
 }
 
 /// Records that a restore is done and what it left, with its event.
@@ -187,9 +189,22 @@ pub fn finish(
         ..NewEvent::without_run(EventType::CheckpointRestored)
     };
     ic_events::append(tx, now, &event)?;
+    // First: a row that is applied without what it left is refused.
     tx.execute_one(
-        "UPDATE restores SET state = 'applied', restored_id = $1, updated_at = $2 WHERE id = $3 AND state <> 'applied'",
-        &[&restored.as_str(), &now.millis(), &restore.as_str()],
+        "UPDATE restores SET restored_id = $1 WHERE id = $2",
+        &[&restored.as_str(), &restore.as_str()],
+    )?;
+    follow(tx, now, restore, Happening::Ends)
+}
+
+/// Writes the state that follows on the one in the row. Errors: `internal` if none does.
+fn follow(tx: &Transaction<'_>, now: Timestamp, id: &RestoreId, happening: Happening) -> Result<()> {
+    let sql = "SELECT state FROM restores WHERE id = $1";
+    let found = tx.query_opt(sql, &[&id.as_str()], |row| row.parse(0, "restores", Progress::parse))?;
+    let found = found.ok_or_else(|| Diagnosis::new(Code::Internal, format!("There is no restore {id}.")))?;
+    tx.execute_one(
+        "UPDATE restores SET state = $1, updated_at = $2 WHERE id = $3",
+        &[&next(found, happening)?.as_str(), &now.millis(), &id.as_str()],
     )
 }
 

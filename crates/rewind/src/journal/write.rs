@@ -8,7 +8,8 @@ use ic_store::{Transaction, path_bytes};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Deleted, Entry, Failure, Left, Setup, Status};
+use super::state::{Happening, next};
+use super::{Deleted, Entry, Failure, Left, Setup, Stage, Status};
 use crate::Task;
 
 /// What a new rewind is made of.
@@ -98,10 +99,7 @@ pub fn git_done(tx: &Transaction<'_>, now: Timestamp, entry: &Entry) -> Result<(
         ..about(EventType::RewindGitDone, &entry.id)
     };
     ic_events::append(tx, now, &event)?;
-    tx.execute_one(
-        "UPDATE rewinds SET stage = 'git_done', updated_at = $1 WHERE id = $2 AND stage = 'planned'",
-        &[&now.millis(), &entry.id.as_str()],
-    )
+    follow(tx, now, &entry.id, Happening::GitIsDone)
 }
 
 /// Records that the rows are gone, with its event.
@@ -118,11 +116,8 @@ pub fn db_done(tx: &Transaction<'_>, now: Timestamp, entry: &Entry, deleted: &De
         ..about(EventType::RewindDbDone, &entry.id)
     };
     ic_events::append(tx, now, &event)?;
-    tx.execute_one(
-        "UPDATE rewinds SET stage = 'db_done', result = $1, updated_at = $2 \
-         WHERE id = $3 AND stage IN ('planned', 'git_done')",
-        &[&text(deleted)?, &now.millis(), &entry.id.as_str()],
-    )
+    follow(tx, now, &entry.id, Happening::DbIsDone)?;
+    tx.execute_one("UPDATE rewinds SET result = $1 WHERE id = $2", &[&text(deleted)?, &entry.id.as_str()])
 }
 
 /// Records the process of the command for vectors, or that it has ended.
@@ -137,11 +132,8 @@ pub fn set_child(tx: &Transaction<'_>, now: Timestamp, id: &RewindId, child: Opt
 pub fn finish(tx: &Transaction<'_>, now: Timestamp, entry: &Entry) -> Result<()> {
     let event = NewEvent { to: Some(entry.task_id.as_str()), ..about(EventType::RewindDone, &entry.id) };
     ic_events::append(tx, now, &event)?;
-    tx.execute_one(
-        "UPDATE rewinds SET stage = 'vector_done', status = 'done', child = NULL, error = NULL, updated_at = $1 \
-         WHERE id = $2 AND stage = 'db_done'",
-        &[&now.millis(), &entry.id.as_str()],
-    )
+    follow(tx, now, &entry.id, Happening::Ends)?;
+    tx.execute_one("UPDATE rewinds SET child = NULL, error = NULL WHERE id = $1", &[&entry.id.as_str()])
 }
 
 /// Records that a stage failed, with its event; `error` says why.
@@ -153,19 +145,16 @@ pub fn stop(tx: &Transaction<'_>, now: Timestamp, entry: &Entry, error: &Failure
         ..about(EventType::RewindStopped, &entry.id)
     };
     ic_events::append(tx, now, &event)?;
+    follow(tx, now, &entry.id, Happening::Stops)?;
     tx.execute_one(
-        "UPDATE rewinds SET status = 'stopped', child = NULL, error = $1, updated_at = $2 WHERE id = $3",
-        &[&text(error)?, &now.millis(), &entry.id.as_str()],
+        "UPDATE rewinds SET child = NULL, error = $1 WHERE id = $2",
+        &[&text(error)?, &entry.id.as_str()],
     )
 }
 
 /// Records that somebody goes on with a rewind.
 pub fn reopen(tx: &Transaction<'_>, now: Timestamp, id: &RewindId) -> Result<()> {
-    tx.execute_one(
-        "UPDATE rewinds SET status = 'in_progress', updated_at = $1 \
-         WHERE id = $2 AND status IN ('in_progress', 'stopped')",
-        &[&now.millis(), &id.as_str()],
-    )
+    follow(tx, now, id, Happening::Resumes)
 }
 
 /// Records that the rows are back, with its event.
@@ -176,15 +165,23 @@ pub fn undone(tx: &Transaction<'_>, now: Timestamp, entry: &Entry) -> Result<()>
         ..about(EventType::RewindUndone, &entry.id)
     };
     ic_events::append(tx, now, &event)?;
-    tx.execute_one(
-        "UPDATE rewinds SET status = 'undone', updated_at = $1 WHERE id = $2 AND status <> 'undone'",
-        &[&now.millis(), &entry.id.as_str()],
-    )
+    follow(tx, now, &entry.id, Happening::IsUndone)
 }
 
 /// Takes out why a rewind stopped: the event that said so was redacted.
 pub fn redact(tx: &Transaction<'_>, id: &RewindId) -> Result<()> {
     tx.execute("UPDATE rewinds SET error = NULL WHERE id = $1", &[&id.as_str()]).map(|_| ())
+}
+
+/// Writes the state that follows on the one in the row: a caller's copy may be older than this transaction. Errors: `internal` if
+/// none does.
+fn follow(tx: &Transaction<'_>, now: Timestamp, id: &RewindId, happening: Happening) -> Result<()> {
+    let entry = super::get(tx, id)?;
+    let (stage, status): (Stage, Status) = next((entry.stage, entry.status), happening)?;
+    tx.execute_one(
+        "UPDATE rewinds SET stage = $1, status = $2, updated_at = $3 WHERE id = $4",
+        &[&stage.as_str(), &status.as_str(), &now.millis(), &id.as_str()],
+    )
 }
 
 fn about(event_type: EventType, id: &RewindId) -> NewEvent<'_> {

@@ -1,0 +1,49 @@
+//! What may follow on how far a restore came: pure.
+
+use ic_base::{Code, Diagnosis, Result};
+
+use super::Progress;
+
+/// What happens to a restore once it is prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Happening {
+    /// Writing begins.
+    Begins,
+    /// All is written that could be, and what it left is recorded.
+    Ends,
+}
+
+/// The state that follows. Errors: `internal` for a pair that no caller may bring about; then nothing is to be written.
+pub(super) fn next(progress: Progress, happening: Happening) -> Result<Progress> {
+    use {Happening as H, Progress as P};
+    match (progress, happening) {
+        // A process may have died while it wrote; whoever settles the restore applies the same plan again.
+        (P::Prepared | P::Applying, H::Begins) => Ok(P::Applying),
+        (P::Applying, H::Ends) => Ok(P::Applied),
+        (P::Applied, H::Begins | H::Ends) | (P::Prepared, H::Ends) => {
+            let message = format!("{happening:?} cannot follow {} in a restore.", progress.as_str());
+            Err(Diagnosis::new(Code::Internal, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Happening, Progress, next};
+
+    /// All pairs: a row for each state, a column for each thing that can happen to it.
+    #[test]
+    fn every_pair_of_state_and_happening_is_decided() {
+        let table = [
+            (Progress::Prepared, ["applying", "-"]),
+            (Progress::Applying, ["applying", "applied"]),
+            (Progress::Applied, ["-", "-"]),
+        ];
+        assert_eq!(table.map(|(progress, _)| progress), Progress::ALL);
+        for (progress, wanted) in table {
+            let found = [Happening::Begins, Happening::Ends]
+                .map(|happening| next(progress, happening).map_or("-", Progress::as_str));
+            assert_eq!(found, wanted, "{progress:?}");
+        }
+    }
+}

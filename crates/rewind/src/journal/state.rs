@@ -1,0 +1,99 @@
+//! How far a rewind is and what became of it, and what may follow: pure.
+
+use ic_base::{Code, Diagnosis, Result};
+
+use super::{Stage, Status};
+
+/// What happens to a rewind once it is planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Happening {
+    /// The tree is at the task's commit.
+    GitIsDone,
+    /// The rows are gone.
+    DbIsDone,
+    /// Vectors are pruned, or there are none.
+    Ends,
+    /// A stage failed.
+    Stops,
+    /// A process takes it up again.
+    Resumes,
+    /// Its rows are back, or were never gone.
+    IsUndone,
+}
+
+/// What follows. Errors: `internal` for a pair that no caller may bring about; then nothing is to be written.
+pub(super) fn next((stage, status): (Stage, Status), happening: Happening) -> Result<(Stage, Status)> {
+    use {Happening as H, Stage as G, Status as S};
+    match (stage, status, happening) {
+        (G::Planned, S::InProgress, H::GitIsDone) => Ok((G::GitDone, S::InProgress)),
+        // A rewind that leaves the tree as it is has no stage of git.
+        (G::Planned | G::GitDone, S::InProgress, H::DbIsDone) => Ok((G::DbDone, S::InProgress)),
+        (G::DbDone, S::InProgress, H::Ends) => Ok((G::VectorDone, S::Done)),
+        (G::Planned | G::GitDone | G::DbDone, S::InProgress, H::Stops) => Ok((stage, S::Stopped)),
+        // A process may have died in the middle of a stage: then nobody recorded that it stopped.
+        (G::Planned | G::GitDone | G::DbDone, S::InProgress | S::Stopped, H::Resumes) => {
+            Ok((stage, S::InProgress))
+        }
+        // The stage stays: it says what there was to put back.
+        (_, S::InProgress | S::Stopped | S::Done, H::IsUndone) => Ok((stage, S::Undone)),
+        (_, S::Stopped, H::GitIsDone | H::DbIsDone | H::Ends | H::Stops)
+        | (_, S::Done, H::GitIsDone | H::DbIsDone | H::Ends | H::Stops | H::Resumes)
+        | (_, S::Undone, H::GitIsDone | H::DbIsDone | H::Ends | H::Stops | H::Resumes | H::IsUndone)
+        | (G::GitDone | G::DbDone | G::VectorDone, S::InProgress, H::GitIsDone)
+        | (G::DbDone | G::VectorDone, S::InProgress, H::DbIsDone)
+        | (G::Planned | G::GitDone | G::VectorDone, S::InProgress, H::Ends)
+        | (G::VectorDone, S::InProgress, H::Stops)
+        | (G::VectorDone, S::InProgress | S::Stopped, H::Resumes) => {
+            let (stage, status) = (stage.as_str(), status.as_str());
+            let message = format!("{happening:?} cannot follow {stage}, {status} in a rewind.");
+            Err(Diagnosis::new(Code::Internal, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Happening, Stage, Status, next};
+
+    /// All pairs: a row for each stage and status, a column for each thing that can happen.
+    #[test]
+    fn every_pair_of_state_and_happening_is_decided() {
+        let happenings = [
+            Happening::GitIsDone,
+            Happening::DbIsDone,
+            Happening::Ends,
+            Happening::Stops,
+            Happening::Resumes,
+            Happening::IsUndone,
+        ];
+        let table = "\
+            planned in_progress: git_done/in_progress db_done/in_progress - planned/stopped planned/in_progress planned/undone
+            planned stopped: - - - - planned/in_progress planned/undone
+            planned done: - - - - - planned/undone
+            planned undone: - - - - - -
+            git_done in_progress: - db_done/in_progress - git_done/stopped git_done/in_progress git_done/undone
+            git_done stopped: - - - - git_done/in_progress git_done/undone
+            git_done done: - - - - - git_done/undone
+            git_done undone: - - - - - -
+            db_done in_progress: - - vector_done/done db_done/stopped db_done/in_progress db_done/undone
+            db_done stopped: - - - - db_done/in_progress db_done/undone
+            db_done done: - - - - - db_done/undone
+            db_done undone: - - - - - -
+            vector_done in_progress: - - - - - vector_done/undone
+            vector_done stopped: - - - - - vector_done/undone
+            vector_done done: - - - - - vector_done/undone
+            vector_done undone: - - - - - -";
+        let mut rows = table.lines();
+        for stage in Stage::ALL {
+            for status in Status::ALL {
+                let found = happenings.map(|happening| match next((stage, status), happening) {
+                    Ok((stage, status)) => format!("{}/{}", stage.as_str(), status.as_str()),
+                    Err(_) => "-".to_owned(),
+                });
+                let found = format!("{} {}: {}", stage.as_str(), status.as_str(), found.join(" "));
+                assert_eq!(rows.next().map(str::trim), Some(found.as_str()));
+            }
+        }
+        assert_eq!(rows.next(), None, "no row is left over");
+    }
+}
