@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{Project, chain};
+use crate::support::{Project, chain, story};
 
 const SECRET: &str = "sk-live-4f9a1c77e0b24d6b";
 
@@ -210,4 +210,45 @@ fn it_goes_from_everything_that_a_creation_or_a_report_recorded() {
         &project,
         &["run list", "events tail", "dispatch list", &format!("dispatch show {dispatch}")],
     );
+}
+
+/// What a redaction takes out is text: which rollback ended a piece of work is known all the same.
+#[test]
+fn a_rollback_whose_events_were_redacted_is_undone_as_before() {
+    let project = Project::new();
+    let story = story(&project);
+    let rollback = project.json("run rollback @ --to-phase planned --reason 'a token'");
+    let id = rollback["rollback_id"].as_str().expect("an id");
+    let events = project.json("run events @");
+    let of_end =
+        |event: &&Value| ["dispatch_cancelled", "agent_failed"].iter().any(|end| event["type"] == *end);
+    let ends: Vec<i64> =
+        events.as_array().expect("events").iter().filter(of_end).filter_map(|e| e["seq"].as_i64()).collect();
+    assert_eq!(ends.len(), 2, "{events}");
+    for seq in ends {
+        project.ok(&format!("events redact {seq} --reason 'a token was pasted'"));
+    }
+    project.ok(&format!("rollback undo {id} --yes"));
+    let builder = project.json(&format!("dispatch show {}", story.builder));
+    assert_eq!(builder["rolled_back"], false, "{builder}");
+    assert_eq!(project.json("rollback list @")[0]["status"], "undone");
+    project.ok("events verify");
+}
+
+/// Work that somebody else ended since is no part of the rollback, redacted or not.
+#[test]
+fn work_that_was_cancelled_since_a_rollback_stands_in_the_way_of_its_undo_though_it_is_redacted() {
+    let project = Project::new();
+    story(&project);
+    let rollback = project.json("run rollback @ --to-phase planned");
+    let id = rollback["rollback_id"].as_str().expect("an id");
+    let later = project.ok("dispatch create @ --name later");
+    project.ok(&format!("dispatch cancel {later} --reason 'a token'"));
+    let before = project.refused(&format!("rollback undo {id} --yes"));
+    assert_eq!(before, (1, "conflict".to_owned()));
+    let events = project.json("run events @");
+    let cancelled = events.as_array().expect("events").iter().rfind(|e| e["type"] == "dispatch_cancelled");
+    let seq = cancelled.expect("it was cancelled")["seq"].as_i64().expect("a seq");
+    project.ok(&format!("events redact {seq} --reason x"));
+    assert_eq!(project.refused(&format!("rollback undo {id} --yes")), before);
 }

@@ -47,8 +47,8 @@ pub fn redact(
 /// the one means them too.
 fn copies(tx: &Transaction<'_>, event: &Event) -> Result<Vec<Seq>> {
     match (event.event_type.as_str(), &event.run_id, &event.subject_id, &event.reason) {
-        ("rollback" | "rollback_begun", Some(run), Some(rollback), Some(_)) => {
-            copies_of(tx, event, run, |payload| payload.is_some_and(|p| p.contains(rollback.as_str())))
+        ("rollback" | "rollback_begun", Some(run), Some(id), Some(_)) => {
+            copies_of(tx, event, run, |payload| payload.and_then(rollback::named_in).as_ref() == Some(id))
         }
         // A rollback names itself in the payload; a cancelled run has none after it until it is reopened.
         ("run_cancelled", Some(run), _, Some(_)) => copies_of(tx, event, run, |payload| payload.is_none()),

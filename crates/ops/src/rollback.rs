@@ -31,6 +31,7 @@ pub use layer::Layer;
 pub use leaving::LeavingCommit;
 pub use plan::{Plan, make as plan};
 pub use preview::{preview_abandon, preview_undo};
+pub(crate) use quiet::named as named_in;
 pub use reference::{named, run_of, run_of_id};
 pub use table::redact;
 pub(crate) use tree::{files_of_database, needed_checkpoints};

@@ -84,9 +84,42 @@ fn is_about(event: &Event, id: &str) -> bool {
 }
 
 /// The rollback that the payload of an event names.
-fn named(payload: &str) -> Option<String> {
+pub(crate) fn named(payload: &str) -> Option<String> {
     let payload: Value = serde_json::from_str(payload).ok()?;
     payload["rollback_id"].as_str().map(str::to_owned)
+}
+
+/// The work that rollbacks ended, by their plans. The event of each names its rollback in its payload, which a redaction takes out;
+/// what an undo may do must not hang on that.
+struct Ended(Vec<(Seq, EventType, String)>);
+
+impl Ended {
+    /// Of those that began at `since` or later: the others ended their work before it.
+    fn of(rollbacks: &[&Remembered], since: Seq) -> Self {
+        const LISTS: [(&str, EventType); 2] = [
+            ("cancelled_dispatches", EventType::DispatchCancelled),
+            ("failed_agents", EventType::AgentFailed),
+        ];
+        let of_one = |one: &Remembered, (list, event_type): (&str, EventType)| {
+            let seq = one.seq;
+            one.cancelled(list).into_iter().map(move |id| (seq, event_type, id)).collect::<Vec<_>>()
+        };
+        let begun = rollbacks.iter().filter(|one| one.seq >= since);
+        Self(begun.flat_map(|one| LISTS.into_iter().flat_map(|list| of_one(one, list))).collect())
+    }
+
+    /// Whether a redacted event is the end that one of them made. Each made one, and first: later ends of the same work, after an
+    /// undo, are of others.
+    fn take(&mut self, event: &Event) -> bool {
+        let is_it = |(since, event_type, id): &(Seq, EventType, String)| {
+            *since <= event.seq
+                && event_type.as_str() == event.event_type
+                && event.subject_id.as_deref() == Some(id.as_str())
+        };
+        let Some(at) = self.0.iter().position(is_it) else { return false };
+        self.0.swap_remove(at);
+        event.payload.is_none() && event.payload_hash.is_some()
+    }
 }
 
 fn type_of(event: &Event) -> Result<EventType> {
@@ -102,14 +135,13 @@ fn type_of(event: &Event) -> Result<EventType> {
 pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &Remembered, seq: Seq) -> Result<()> {
     const ENDS: [EventType; 2] = [EventType::Rollback, EventType::RollbackAbandoned];
     let others = table::of_run(snapshot, &remembered.run_id)?;
-    let gone: HashSet<String> = others
-        .iter()
-        .filter(|other| !other.status.stands() || other.id == remembered.id)
-        .map(|other| other.id.as_str().to_owned())
-        .collect();
+    let gone: Vec<&Remembered> =
+        others.iter().filter(|other| !other.status.stands() || other.id == remembered.id).collect();
+    let mut ended = Ended::of(&gone, seq);
     let (mut loud, mut is_inside) = (None, false);
     ic_events::each_since(snapshot, Some(&remembered.run_id), seq, i64::MAX, |event| {
-        let is_of_gone = gone.iter().any(|id| is_about(&event, id));
+        let is_end = ended.take(&event);
+        let is_of_gone = is_end || gone.iter().any(|other| is_about(&event, other.id.as_str()));
         if is_of_gone && event.event_type == EventType::RollbackBegun.as_str() {
             is_inside = true;
         } else if is_of_gone && ENDS.iter().any(|end| event.event_type == end.as_str()) {
