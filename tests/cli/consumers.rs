@@ -83,6 +83,26 @@ fn the_command_gets_each_event_alone_in_order_from_the_project() {
 }
 
 #[test]
+fn the_hint_of_a_failure_skips_the_event_also_of_one_run() {
+    let project = project();
+    for scope in [&[][..], &["@"]] {
+        let failed = project.run_words(call_of(scope));
+        let said: serde_json::Value = serde_json::from_str(&failed.stderr).expect("one error");
+        let hint = said["error"]["hint"].as_str().expect("a hint");
+        let command = hint.split_once(": ic ").expect("a command").1;
+        let skipped = project.run_words(command.split(' '));
+        assert_eq!(skipped.code, Some(0), "{command}: {skipped:?}");
+        let again = project.run_words(call_of(scope));
+        let then: serde_json::Value = serde_json::from_str(&again.stderr).expect("one error");
+        assert!(then["error"]["details"]["seq"].as_i64() > said["error"]["details"]["seq"].as_i64());
+    }
+}
+
+fn call_of<'a>(scope: &[&'a str]) -> Vec<&'a str> {
+    [&["events", "tail"], scope, &["--cursor", "c", "--each", "exit 3", "--json"]].concat()
+}
+
+#[test]
 fn a_failure_leaves_its_event_and_all_after_it() {
     let project = project();
     let each = "echo $IC_EVENT_SEQ >> seen; test $IC_EVENT_SEQ != 3 || test -e mended";

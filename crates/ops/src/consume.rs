@@ -141,7 +141,7 @@ pub fn deliver(
             (at, left, delay) = (event.seq, left - 1, FIRST_DELAY);
             continue;
         }
-        let failure = failure(&held.name, &event, status);
+        let failure = failure(held, &event, status);
         if !delivery.follow {
             return Err(failure);
         }
@@ -183,7 +183,7 @@ fn hand_over(kernel: &Kernel, command: &str, event: &Event, text: &[u8]) -> Resu
         .while_doing(doing)
 }
 
-fn failure(name: &Label, event: &Event, status: ExitStatus) -> Diagnosis {
+fn failure(held: &Held, event: &Event, status: ExitStatus) -> Diagnosis {
     let how = match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit status {code}"),
         (None, Some(signal)) => format!("was ended by signal {signal}"),
@@ -194,9 +194,10 @@ fn failure(name: &Label, event: &Event, status: ExitStatus) -> Diagnosis {
         format!("The command {how} on event {}; the cursor stays before it.", event.seq),
     )
     .hint(format!(
-        "run it again once the command works; to pass over the event: ic events cursor commit {} {}",
-        ic_base::shell_word(name.as_str()),
-        event.seq
+        "run it again once the command works; to skip the event: ic events cursor commit {} {}{}",
+        ic_base::shell_word(held.name.as_str()),
+        event.seq,
+        held.run_id.as_ref().map_or_else(String::new, |run| format!(" --run {}", run.short()))
     ))
     .detail("seq", event.seq)
     .detail("exit_status", status.code())
