@@ -161,6 +161,7 @@ const CALLS: &[&str] = &[
     "events redact 4 --reason r",
     "events verify",
     "run cancel {other}",
+    "run reopen {other} --reason r",
 ];
 
 /// A workflow that fails, with every kind of undo.

@@ -24,6 +24,10 @@ fn verbs_of_runs() {
             case(&["run", "cancel", run, "--reason", "no"]),
         ],
     );
+    ledger.reset();
+    ledger.cli.ok(["run", "cancel", run]);
+    ledger.save();
+    crash_everywhere(&ledger, &case(&["run", "reopen", run, "--reason", "after all"]));
 }
 
 #[test]

@@ -95,6 +95,8 @@ event_types! {
     RunSet = Run, "run_set", blocks;
     /// A run was cancelled.
     RunCancelled = Run, "run_cancelled", blocks;
+    /// A cancelled run was made active again.
+    RunReopened = Run, "run_reopened", blocks;
     /// The text of an event was taken out; `subject_id` is its seq.
     Redacted = Run, "redacted", quiet;
     /// The run moved forward.

@@ -42,7 +42,8 @@ pub(crate) use rewind::{RewindInitJson, RewindInspectJson, RewindJson, RewindPre
 pub(crate) use rollback::{RememberedJson, RollbackJson, RollbackShowJson, RollbackUndoneJson};
 use run::WarningJson;
 pub(crate) use run::{
-    AdvanceJson, CancelJson, GateCheckJson, GateRuleJson, PhaseJson, RunJson, SkipJson, soft_warning,
+    AdvanceJson, CancelJson, GateCheckJson, GateRuleJson, PhaseJson, ReopenJson, RunJson, SkipJson,
+    soft_warning,
 };
 pub(crate) use runtrack::{AgentJson, ArtifactJson};
 pub(crate) use workflow::{WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson};

@@ -1,11 +1,14 @@
 //! Creating, changing and cancelling runs.
 
-use ic_base::{Result, RunId, Timestamp};
-use ic_dispatch::{Dispatch, cancel};
+use std::ops::ControlFlow;
+
+use ic_base::{AgentId, DispatchId, Result, RunId, Timestamp};
+use ic_dispatch::{Dispatch, cancel, dispatch};
 use ic_phase::Run;
 use ic_phase::run::{self, NewRun, Settings};
 use ic_phase::skip::{self, Skip};
 use ic_runtrack::{Agent, agent};
+use ic_saga::owner::OwnerLock;
 use ic_store::Transaction;
 
 use crate::Kernel;
@@ -83,4 +86,48 @@ pub fn cancel(kernel: &Kernel, reference: &str, reason: Option<&str>) -> Result<
         let agents = agent::fail_active(tx, now, &run.id, run.epoch)?;
         Ok(Cancelled { run, dispatches, agents })
     })
+}
+
+/// A cancelled run that is active again, with what its cancelling ended and no reopening revives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reopened {
+    /// The run as it is now.
+    pub run: Run,
+    /// The dispatches that stay cancelled.
+    pub dispatches: Vec<Dispatch>,
+    /// The agents that stay failed.
+    pub agents: Vec<Agent>,
+}
+
+/// Makes a cancelled run active again. Errors: `run_not_active` for one that is not cancelled, `rolling_back`; `work_running`
+/// while an executor of the run still lives.
+pub fn reopen(kernel: &Kernel, reference: &str, reason: &str) -> Result<Reopened> {
+    kernel.write(|tx, now| {
+        let run = kernel.run(tx, reference)?;
+        let reopened = run::reopen_cancelled(tx, now, &run, reason)?;
+        // An executor ends at its next write because the run is cancelled. Reopened before, it would go on with a step whose dispatch has ended.
+        OwnerLock::require_free(kernel.store(), &run.id)?;
+        let (dispatches, agents) = ended_by_cancel(tx, &run.id)?;
+        Ok(Reopened { run: reopened, dispatches, agents })
+    })
+}
+
+/// The work that the newest cancelling of a run ended. Whatever ended before it has its event before it.
+fn ended_by_cancel(tx: &Transaction<'_>, run_id: &RunId) -> Result<(Vec<Dispatch>, Vec<Agent>)> {
+    let (mut dispatches, mut agents) = (Vec::new(), Vec::new());
+    ic_events::each_of_run(tx, run_id, |event| {
+        match (event.event_type.as_str(), event.subject_id) {
+            ("run_cancelled", _) => {
+                dispatches.clear();
+                agents.clear();
+            }
+            ("dispatch_cancelled", Some(id)) => dispatches.push(DispatchId::from_ledger(id)),
+            ("agent_failed", Some(id)) => agents.push(AgentId::from_ledger(id)),
+            _ => {}
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let dispatches = dispatches.iter().map(|id| dispatch::get(tx, id)).collect::<Result<_>>()?;
+    let agents = agents.iter().map(|id| agent::get(tx, id)).collect::<Result<_>>()?;
+    Ok((dispatches, agents))
 }

@@ -14,7 +14,7 @@ use crate::gate::Gates;
 
 mod closed;
 mod list;
-pub use closed::{close_for_rollback, fence, reopen, settle_rollback, undo_rollback};
+pub use closed::{close_for_rollback, fence, reopen, reopen_cancelled, settle_rollback, undo_rollback};
 pub use list::{Filter, list};
 
 /// The most bytes of JSON that a run's metadata may have, however many merges made them.
@@ -173,6 +173,9 @@ impl Run {
                 let hint = match self.status {
                     RunStatus::Completed => {
                         format!("to redo a part of it: ic run rollback {} --to-phase PHASE", self.id.short())
+                    }
+                    RunStatus::Cancelled => {
+                        format!("to make it active again: ic run reopen {} --reason WHY", self.id.short())
                     }
                     _ => "begin a new one: ic run create --goal TEXT".to_owned(),
                 };

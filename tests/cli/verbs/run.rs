@@ -133,6 +133,15 @@ fn cancel() {
 }
 
 #[test]
+fn reopen() {
+    Page::of("ic run reopen", with_story)
+        .refuses("run reopen @ --reason 'too early'", 1, "run_not_active")
+        .then(|project| drop(project.ok("run cancel @ --reason 'superseded by sprint-13'")))
+        .does("run reopen scope:sprint-12 --reason 'cancelled the wrong one'")
+        .ends();
+}
+
+#[test]
 fn rollback() {
     Page::of("ic run rollback", with_story)
         .does("run rollback @ --to-phase planned --dry-run")

@@ -10,6 +10,7 @@ mod events;
 mod history;
 mod list;
 mod phase;
+mod reopen;
 mod rollback;
 mod set;
 mod skip;
@@ -35,6 +36,7 @@ pub(crate) enum Verb {
     Skip(skip::Skip),
     Set(set::Set),
     Cancel(cancel::Cancel),
+    Reopen(reopen::Reopen),
     Rollback(rollback::Rollback),
     /// Agents of a run: add, list, update
     #[command(subcommand)]
@@ -58,6 +60,7 @@ impl Verb {
             Self::Skip(verb) => verb.run(session),
             Self::Set(verb) => verb.run(session),
             Self::Cancel(verb) => verb.run(session),
+            Self::Reopen(verb) => verb.run(session),
             Self::Rollback(verb) => verb.run(session),
             Self::Agent(verb) => verb.run(session),
             Self::Artifact(verb) => verb.run(session),

@@ -2,7 +2,7 @@
 
 use ic_events::EventType;
 use ic_ops::advance::Outcome;
-use ic_ops::run::Cancelled;
+use ic_ops::run::{Cancelled, Reopened};
 use ic_phase::Run;
 use ic_phase::gate::{Condition, GateResult, Requirement, Tier, Unfinished};
 use ic_phase::skip::Skip;
@@ -352,6 +352,26 @@ impl From<&Cancelled> for CancelJson {
             run: (&cancelled.run).into(),
             cancelled_dispatches: cancelled.dispatches.iter().map(Into::into).collect(),
             failed_agents: cancelled.agents.iter().map(Into::into).collect(),
+        }
+    }
+}
+
+/// A cancelled run that is active again, and what its cancelling ended, which stays ended (`run reopen`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ReopenJson {
+    #[serde(flatten)]
+    run: RunJson,
+    cancelled_dispatches: Vec<DispatchJson>,
+    failed_agents: Vec<AgentJson>,
+}
+
+impl From<&Reopened> for ReopenJson {
+    fn from(reopened: &Reopened) -> Self {
+        Self {
+            run: (&reopened.run).into(),
+            cancelled_dispatches: reopened.dispatches.iter().map(Into::into).collect(),
+            failed_agents: reopened.agents.iter().map(Into::into).collect(),
         }
     }
 }

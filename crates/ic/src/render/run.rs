@@ -3,7 +3,7 @@
 use ic_base::Label;
 use ic_events::EventType;
 use ic_ops::advance::Outcome;
-use ic_ops::run::Cancelled;
+use ic_ops::run::{Cancelled, Reopened};
 use ic_phase::Run;
 use ic_phase::gate::{Check, Condition, Unfinished};
 
@@ -179,6 +179,19 @@ pub(crate) fn cancelled(cancelled: &Cancelled) -> String {
         }
     };
     format!("{} {}{with}.\n", styled(style::BAD, "cancelled"), cancelled.run.id.short())
+}
+
+/// A run that is active again, and what stays ended, one a line.
+pub(crate) fn reopened(reopened: &Reopened) -> String {
+    let (id, phase) = (reopened.run.id.short(), plain(&reopened.run.phase));
+    let mut text = format!("{} {id}, at {phase}.\n", styled(style::GOOD, "reopened"));
+    for dispatch in &reopened.dispatches {
+        text += &format!("  stays cancelled  dispatch {}\n", dispatch.id.short());
+    }
+    for agent in &reopened.agents {
+        text += &format!("  stays failed     agent {}\n", agent.id.short());
+    }
+    text
 }
 
 /// What must hold, one requirement a line.

@@ -14,7 +14,7 @@ use crate::json::{
     AdvanceJson, AgentJson, ArtifactJson, CancelJson, CheckpointJson, CodeJson, CompensationJson, ConfigJson,
     CoverageJson, CursorJson, DiffJson, DispatchJson, DispatchShowJson, EventJson, GateCheckJson,
     GateRuleJson, HealthJson, HistoryJson, InitJson, ManJson, PhaseJson, PruneJson, PurgeJson, RecordedJson,
-    RedactedJson, RememberedJson, RestoreJson, RewindInitJson, RewindInspectJson, RewindJson,
+    RedactedJson, RememberedJson, ReopenJson, RestoreJson, RewindInitJson, RewindInspectJson, RewindJson,
     RewindPreviewJson, RewindTargetJson, RollbackJson, RollbackShowJson, RollbackUndoneJson, RunJson,
     SkipJson, UndoneJson, VerifyJson, VerifyObjectsJson, VersionJson, WhereJson, WorkflowJson,
     WorkflowPlanJson, WorkflowRollbackPlanJson,
@@ -38,6 +38,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic run skip", "skip"),
     ("ic run set", "run"),
     ("ic run cancel", "cancel"),
+    ("ic run reopen", "reopen"),
     ("ic run rollback", "rollback"),
     ("ic run rollback --layer=code", "code"),
     ("ic run agent add", "agent"),
@@ -109,6 +110,10 @@ const RAW: &[&str] = &["ic checkpoint cat", "ic run artifact cat", "ic completio
 
 /// Every shape with its title, what it describes, and its schema.
 fn shapes() -> Vec<(&'static str, Value)> {
+    [shapes_of_runs(), shapes_of_the_rest()].concat()
+}
+
+fn shapes_of_runs() -> Vec<(&'static str, Value)> {
     vec![
         ("run", schema::<RunJson>("Run")),
         ("run-list", schema::<Vec<RunJson>>("Runs, newest first")),
@@ -118,6 +123,12 @@ fn shapes() -> Vec<(&'static str, Value)> {
         ("gate-rules", schema::<Vec<GateRuleJson>>("Gate rules")),
         ("skip", schema::<SkipJson>("Skip")),
         ("cancel", schema::<CancelJson>("Cancelled run")),
+        ("reopen", schema::<ReopenJson>("Reopened run")),
+    ]
+}
+
+fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
+    vec![
         ("rollback", schema::<RollbackJson>("Rollback")),
         ("rollback-list", schema::<Vec<RememberedJson>>("Rollbacks, oldest first")),
         ("rollback-show", schema::<RollbackShowJson>("Rollback with its steps")),

@@ -1,9 +1,10 @@
 //! Closing a run while what it did is taken back, and opening it again.
 
-use ic_base::{Result, RunId, Timestamp};
+use ic_base::{Code, Diagnosis, Result, RunId, Timestamp};
+use ic_events::{EventType, NewEvent};
 use ic_store::Transaction;
 
-use super::RunStatus;
+use super::{Run, RunStatus};
 
 /// Closes a run for a rollback over several layers, one epoch later: nobody advances it or completes its work until
 /// [`settle_rollback`] or [`reopen`].
@@ -45,6 +46,33 @@ pub fn close_for_rollback(tx: &Transaction<'_>, now: Timestamp, id: &RunId) -> R
 /// Gives a run that was closed for a rollback its status back.
 pub fn reopen(tx: &Transaction<'_>, now: Timestamp, id: &RunId, status: RunStatus) -> Result<()> {
     set_status(tx, now, id, status)
+}
+
+/// Makes a cancelled run active again, where it was, and returns it as it then is.
+///
+/// The epoch stays: nothing was rolled back, so what was recorded before counts as before. Errors: `run_not_active` for a run that
+/// is not cancelled, `rolling_back`.
+pub fn reopen_cancelled(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason: &str) -> Result<Run> {
+    run.require_settled()?;
+    if run.status != RunStatus::Cancelled {
+        let (id, status) = (run.id.short(), run.status.as_str());
+        return Err(Diagnosis::new(
+            Code::RunNotActive,
+            format!("The run {id} is {status}; only a cancelled run is reopened."),
+        )
+        .hint(format!("see where it is: ic run status {id}"))
+        .detail("run_id", run.id.as_str())
+        .detail("status", status));
+    }
+    let event = NewEvent {
+        from: Some(run.status.as_str()),
+        to: Some(RunStatus::Active.as_str()),
+        reason: Some(reason),
+        ..NewEvent::of(&run.id, run.epoch, EventType::RunReopened)
+    };
+    ic_events::append(tx, now, &event)?;
+    set_status(tx, now, &run.id, RunStatus::Active)?;
+    Ok(Run { status: RunStatus::Active, updated_at: now, ..run.clone() })
 }
 
 fn set_status(tx: &Transaction<'_>, now: Timestamp, id: &RunId, status: RunStatus) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::session::Session;
 
 /// Call a run off, with its unfinished dispatches and active agents.
 ///
-/// It records that they are cancelled; no process is signalled. A cancelled run cannot be taken up again.
+/// It records that they are cancelled; no process is signalled. `ic run reopen` makes a cancelled run active again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run cancel @ --reason 'superseded by sprint-13'")]

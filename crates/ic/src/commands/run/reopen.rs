@@ -1,0 +1,39 @@
+//! `ic run reopen`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::run;
+
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::flags::Door;
+use crate::json::ReopenJson;
+use crate::render;
+use crate::session::Session;
+
+/// Make a cancelled run active again, in the phase where it was.
+///
+/// The dispatches and agents that the cancel ended stay ended; they are named. A rollback works as if the run had not been
+/// cancelled. A run that is completed is not reopened: roll it back.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic run reopen scope:sprint-12 --reason 'cancelled the wrong one'")]
+pub(crate) struct Reopen {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    #[command(flatten)]
+    door: Door,
+}
+
+impl Reopen {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let reason = input::text("--reason", &self.reason)?;
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let reopened = run::reopen(&kernel, &self.run, reason)?;
+        session.output.record(&ReopenJson::from(&reopened), || render::run::reopened(&reopened))?;
+        Ok(Exit::Done)
+    }
+}
