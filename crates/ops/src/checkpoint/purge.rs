@@ -170,7 +170,7 @@ impl Workspace<'_> {
         let tree = held.shared.iter().filter(stands).map(|path| Left {
             place: "work_tree",
             message:
-                "another file of the working tree has the same content: the next checkpoint keeps it again"
+                "another file of the working tree has the same content: the next checkpoint, diff or preview keeps it again"
                     .to_owned(),
             command: format!("ls -l -- {}", shown(path)),
         });
