@@ -48,6 +48,8 @@ struct Held {
     /// Those of them that another content has, too.
     needed: HashSet<Hash>,
     holders: Vec<CheckpointId>,
+    /// The checkpoints in which it is a symbolic link: where that leads is part of a directory, which no purge takes out.
+    links: Vec<CheckpointId>,
     /// Other paths that have one of the contents.
     shared: BTreeSet<Vec<u8>>,
     /// The other roots that these lie in.
@@ -114,11 +116,15 @@ impl Workspace<'_> {
                     held.holders.push(checkpoint.id.clone());
                 }
                 Some(State::Directory { .. }) => is_directory = true,
+                Some(State::Symlink(_)) => held.links.push(checkpoint.id.clone()),
                 _ => {}
             }
         }
         if (is_directory && held.holders.is_empty()) || path.is_empty() {
             return Err(is_a_directory(path));
+        }
+        if let (true, Some(newest)) = (held.holders.is_empty(), held.links.last()) {
+            return Err(is_a_link(path, newest));
         }
         for hash in &held.contents {
             if self.objects.has(hash)? {
@@ -174,13 +180,18 @@ impl Workspace<'_> {
                     .to_owned(),
             command: format!("ls -l -- {}", shown(path)),
         });
+        let links = held.links.iter().map(|checkpoint| Left {
+            place: "links",
+            message: "the path is a symbolic link there, and where it leads was left".to_owned(),
+            command: format!("ic checkpoint show {} --files", checkpoint.short()),
+        });
         let partly = held.partly.iter().map(|path| Left {
             place: "other_paths",
             message: "another file has a part of the same content, which was left; purge that one, too, if the secret is in it"
                 .to_owned(),
             command: format!("ic checkpoint purge {}", shown(path)),
         });
-        tree.chain(partly).collect()
+        tree.chain(partly).chain(links).collect()
     }
 
     /// Writes the packs of git's objects anew without what the path had, and lets the checkpoints name the new ones.
@@ -269,6 +280,20 @@ impl Workspace<'_> {
         let event = NewEvent { payload: Some(payload), ..NewEvent::without_run(EventType::ContentPurged) };
         self.kernel.write(|tx, now| ic_events::append(tx, now, &event).map(|_| ()))
     }
+}
+
+fn is_a_link(path: &[u8], checkpoint: &CheckpointId) -> Diagnosis {
+    let path = String::from_utf8_lossy(path).into_owned();
+    Diagnosis::new(
+        Code::PathNotFound,
+        format!(
+            "{path} is a symbolic link in checkpoint {}; a purge takes out the content of files. Nothing was purged.",
+            checkpoint.short()
+        ),
+    )
+    .hint(format!("remove each checkpoint that has the link: ic checkpoint delete {}", checkpoint.short()))
+    .detail("path", path)
+    .detail("checkpoint_id", checkpoint.as_str())
 }
 
 fn is_a_directory(path: &[u8]) -> Diagnosis {
