@@ -15,13 +15,19 @@ fn a_link_is_refused_and_named_with_the_way_out() {
     let refused = cli.run(["checkpoint", "purge", "l", "--yes", "--json"]);
     assert_eq!((refused.code, refused.error().as_str()), (Some(3), "path_not_found"), "{refused:?}");
     assert_eq!(ic_testkit::dump(&ledger), before, "nothing was recorded");
-    // The way out that it names works: then nothing of the store has the name.
+    // The way out that it names works: then no object of the store has the name. The stat cache has it until it is written anew.
     let said: serde_json::Value = serde_json::from_str(&refused.stderr).expect("one error");
     let hint = said["error"]["hint"].as_str().expect("a hint");
     assert!(hint.contains("ic checkpoint delete"), "{hint}");
     cli.ok(["checkpoint", "create"]);
+    assert!(!of_objects(&cli).is_empty(), "it was there");
     cli.ok(["checkpoint", "delete", &with_link, "--grace", "0s"]);
-    assert_eq!(holders(&cli), Vec::<String>::new());
+    assert_eq!(of_objects(&cli), Vec::<String>::new());
+}
+
+/// Where the store's objects have the secret.
+fn of_objects(cli: &Cli) -> Vec<String> {
+    holders(cli).into_iter().filter(|holder| !holder.contains("objects.cache")).collect()
 }
 
 #[test]
