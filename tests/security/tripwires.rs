@@ -102,6 +102,7 @@ const CALLS: &[&str] = &[
     "checkpoint purge d --yes",
     "checkpoint prune --older-than 0s --keep-last 0 --grace 0s",
     "run cancel {run}",
+    "run reopen {run} --reason r",
 ];
 
 /// What is called when a person asks for a restore, or for a rollback of files and of git's state.

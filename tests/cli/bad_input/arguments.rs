@@ -66,6 +66,8 @@ pub(super) const ARGUMENTS: &[(&str, Takes)] = &[
     ("run set @ --auto-advance={}", Word),
     ("run cancel {}", Reference),
     ("run cancel @ --reason={}", Text),
+    ("run reopen {} --reason=r", Reference),
+    ("run reopen @ --reason={}", Text),
     ("run rollback {} --to-phase planned", Reference),
     ("run rollback @ --to-phase={}", Phase),
     ("run rollback @ --to-phase planned --reason={}", Text),
