@@ -12,7 +12,8 @@ pub(super) struct Row {
     pub(super) marked: bool,
     phase: usize,
     time: u64,
-    passed: bool,
+    /// When it ended with a verdict, and whether that is pass.
+    verdict: Option<(u64, bool)>,
 }
 
 /// What a rollback names.
@@ -76,7 +77,7 @@ impl Model {
         // The gate of the phase that is left stands, whatever phases are passed over.
         let holds = match self.at {
             1 => self.artifacts.iter().any(|a| a.phase == 1 && !a.marked),
-            3 => self.dispatches.iter().any(|d| d.passed && !d.marked),
+            3 => self.newest_verdict(3),
             _ => true,
         };
         if !holds && !overridden {
@@ -90,6 +91,12 @@ impl Model {
         self.at = to;
         self.completed = to == LAST;
         Ok(true)
+    }
+
+    /// Whether the newest verdict of a phase that stands is pass.
+    fn newest_verdict(&self, phase: usize) -> bool {
+        let of_phase = self.dispatches.iter().filter(|d| d.phase == phase && !d.marked);
+        of_phase.filter_map(|d| d.verdict).max().is_some_and(|(_, passed)| passed)
     }
 
     /// Whether the skip is new.
@@ -130,7 +137,7 @@ impl Model {
             marked: false,
             phase: phase.unwrap_or(self.at),
             time: self.tick(),
-            passed: false,
+            verdict: None,
         })
     }
 
@@ -163,12 +170,13 @@ impl Model {
     }
 
     pub(super) fn end(&mut self, i: usize, verdict: Option<bool>) -> Result<(), Refusal> {
+        let time = self.tick();
         let row = &mut self.dispatches[i];
         match (row.marked, row.status) {
             (true, _) => Err(Refusal("stale_dispatch")),
             (_, "pending" | "running") => {
                 row.status = "completed";
-                row.passed = verdict == Some(true);
+                row.verdict = verdict.map(|passed| (time, passed));
                 Ok(())
             }
             _ => Err(Refusal("dispatch_finished")),
