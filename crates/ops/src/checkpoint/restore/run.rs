@@ -15,7 +15,7 @@ use ic_checkpoint::rootfs::RootDir;
 
 use super::super::git::GitRestore;
 use super::super::shot::{GitPart, Purpose, Shot};
-use super::super::{Workspace, named};
+use super::super::{Workspace, named, require_kept};
 use super::back::AsIf;
 use super::limits::Whose;
 use super::look::Compared;
@@ -78,6 +78,8 @@ pub(super) fn run(
         workspace.require_no_workers()?;
     }
     let _held = workspace.lock_for(request.dry_run)?;
+    // Whoever pruned while this waited for its turn took the content along: nothing is damaged then.
+    require_kept(&workspace.kernel.read(|snapshot| record::get(snapshot, &task.target.id))?)?;
     let warning = if request.dry_run {
         // The real call finishes first what was interrupted: the plan is of the tree that it will find then.
         task.as_if = task.as_if.or_settled(workspace, &task.target)?;
