@@ -8,7 +8,7 @@ use rustix::process::{Pid, test_kill_process};
 use crate::world::{World, finish, kill};
 
 /// Whether a process runs: a zombie does not.
-fn is_alive(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     if let Ok(stat) = stat {
         return !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z');
@@ -120,10 +120,10 @@ fn commits_of_an_attempt_that_was_killed_are_known() {
 }
 
 /// A process that is not ours to end.
-struct Bystander(std::process::Child);
+pub(crate) struct Bystander(pub(crate) std::process::Child);
 
 impl Bystander {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self(Command::new("sleep").arg("300").spawn().expect("a process"))
     }
 }

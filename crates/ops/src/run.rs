@@ -1,9 +1,11 @@
-//! Creating, changing and cancelling runs.
+//! Creating, changing, cancelling and reopening runs.
+
+mod cancel;
 
 use std::ops::ControlFlow;
 
 use ic_base::{AgentId, DispatchId, Result, RunId, Timestamp};
-use ic_dispatch::{Dispatch, cancel, dispatch};
+use ic_dispatch::{Dispatch, dispatch};
 use ic_phase::Run;
 use ic_phase::run::{self, NewRun, Settings};
 use ic_phase::skip::{self, Skip};
@@ -14,6 +16,8 @@ use ic_store::Transaction;
 use crate::Kernel;
 use crate::checkpoint::auto::{Occasion, Taken};
 use crate::checkpoint::{self, Warning};
+
+pub use cancel::{Cancelled, Part, Worker, cancel};
 
 /// A run that was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,27 +68,6 @@ pub fn skip(kernel: &Kernel, reference: &str, phase: &str, reason: &str) -> Resu
         let run = kernel.run(tx, reference)?;
         let (skip, is_new) = skip::add(tx, now, &run, phase, reason)?;
         Ok((run, skip, is_new))
-    })
-}
-
-/// A run that was called off, with what ended with it, as it was before.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cancelled {
-    /// The run as it is now.
-    pub run: Run,
-    /// The dispatches that had not ended; they are cancelled.
-    pub dispatches: Vec<Dispatch>,
-    /// The agents that were active; they are failed.
-    pub agents: Vec<Agent>,
-}
-
-/// Calls a run off, with its unfinished dispatches and active agents. Errors: `run_not_active`, `rolling_back`.
-pub fn cancel(kernel: &Kernel, reference: &str, reason: Option<&str>) -> Result<Cancelled> {
-    kernel.write(|tx, now| {
-        let run = run::cancel(tx, now, &kernel.run(tx, reference)?, reason)?;
-        let dispatches = cancel::cancel_unfinished(tx, now, &run.id, reason)?;
-        let agents = agent::fail_active(tx, now, &run.id, run.epoch)?;
-        Ok(Cancelled { run, dispatches, agents })
     })
 }
 

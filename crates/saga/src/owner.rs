@@ -57,13 +57,24 @@ fn is_held(run: &RunId) -> Diagnosis {
     .detail("run_id", run.as_str())
 }
 
-/// Makes `token` the one whose writes count. The caller holds the lock.
+/// Makes `token` the one whose writes count, and remembers the calling process. The caller holds the lock.
 pub fn claim(tx: &Transaction<'_>, now: Timestamp, run: &RunId, token: &str) -> Result<()> {
+    // It only tells people which process it is: whoever cannot be looked up owns the run all the same.
+    let own = ProcessIdentity::of(std::process::id()).ok().flatten();
+    let process = own.and_then(|own| serde_json::to_string(&own).ok());
     tx.execute_one(
-        "INSERT INTO run_owners (run_id, token, taken_at) VALUES ($1, $2, $3) ON CONFLICT (run_id) \
-         DO UPDATE SET token = excluded.token, taken_at = excluded.taken_at",
-        &[&run.as_str(), &token, &now.millis()],
+        "INSERT INTO run_owners (run_id, token, taken_at, process) VALUES ($1, $2, $3, $4) ON CONFLICT (run_id) \
+         DO UPDATE SET token = excluded.token, taken_at = excluded.taken_at, process = excluded.process",
+        &[&run.as_str(), &token, &now.millis(), &process],
     )
+}
+
+/// The process that has, or had last, a run; `None` if none is on record. Whether it still has it, its lock says.
+pub fn holder(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<ProcessIdentity>> {
+    let sql = "SELECT process FROM run_owners WHERE run_id = $1 AND process IS NOT NULL";
+    snapshot.query_opt(sql, &[&run.as_str()], |row| {
+        row.parse(0, "run_owners", |text| serde_json::from_str(text).ok())
+    })
 }
 
 /// Errors: `work_running` if another process has claimed the run since.
@@ -87,6 +98,16 @@ pub fn children(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<ProcessIdent
          UNION ALL SELECT child FROM compensations WHERE run_id = $1 AND child IS NOT NULL";
     snapshot.query_all(sql, &[&run.as_str()], |row| {
         row.parse(0, "workflow_steps", |text| serde_json::from_str(text).ok())
+    })
+}
+
+/// The steps of a run whose processes nobody saw end, by name.
+pub fn steps(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<(String, ProcessIdentity)>> {
+    let sql =
+        "SELECT step, child FROM workflow_steps WHERE run_id = $1 AND child IS NOT NULL ORDER BY epoch, step";
+    snapshot.query_all(sql, &[&run.as_str()], |row| {
+        let child = row.parse(1, "workflow_steps", |text| serde_json::from_str(text).ok())?;
+        Ok((row.get(0)?, child))
     })
 }
 

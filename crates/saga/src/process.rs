@@ -68,6 +68,11 @@ impl ProcessIdentity {
         self.entry().map_or(true, |entry| entry.is_some_and(|entry| entry.alive))
     }
 
+    /// Whether this very process still runs, or a member of the group that it leads or led.
+    pub fn has_living_group(&self) -> bool {
+        self.is_alive() || self.living_members().map_or(true, |members| !members.is_empty())
+    }
+
     /// Whether it is this program itself or a process that it descends from. What cannot be looked up is none.
     pub fn is_caller_or_ancestor(&self) -> bool {
         /// No process descends from more; a table that changes while it is read might show a circle.

@@ -228,17 +228,21 @@ impl Flow<'_> {
         })
     }
 
-    /// Records the process of an attempt, before it does anything.
+    /// Records the process of an attempt, before it does anything. Errors: `run_not_active` and `stale_phase`, as
+    /// [`Flow::require_ours`]: then it never does anything.
     pub(crate) fn born(&mut self, at: usize, identity: &ProcessIdentity) -> Result<()> {
-        let Some(row) = self.rows.get_mut(&at) else { return Ok(()) };
-        row.child = Some(identity.clone());
-        let row = row.clone();
+        let Some(row) = self.rows.get(&at) else { return Ok(()) };
+        let row = StepRow { child: Some(identity.clone()), ..row.clone() };
         self.saga.write(|tx, now| {
+            // Whoever cancelled the run since the step began looked for processes to end, and this one was not there yet.
+            self.require_ours(tx)?;
             if let Some(id) = &row.dispatch_id {
                 dispatch::set_process(tx, id, Some(&ic_ops::dispatch::process_of(identity)))?;
             }
             table::put_step(tx, now, (&self.run.id, self.run.epoch), &row).map(|_| ())
-        })
+        })?;
+        self.rows.insert(at, row);
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use ic_base::Label;
 use ic_events::EventType;
 use ic_ops::advance::Outcome;
-use ic_ops::run::{Cancelled, Reopened};
+use ic_ops::run::{Cancelled, Part, Reopened, Worker};
 use ic_phase::Run;
 use ic_phase::gate::{Check, Condition, Unfinished};
 
@@ -170,15 +170,41 @@ fn missing(outcome: &Outcome) -> String {
     styled(style::DIM, &format!("  to register one: ic run artifact add {id} --path FILE{phase}")) + "\n"
 }
 
-/// A run that was called off.
-pub(crate) fn cancelled(cancelled: &Cancelled) -> String {
+/// A run that was called off, and the processes that were ended or still work for it, one a line. `stops`: they were to be ended.
+pub(crate) fn cancelled(cancelled: &Cancelled, stops: bool) -> String {
     let with = match (cancelled.dispatches.len(), cancelled.agents.len()) {
         (0, 0) => String::new(),
         (dispatches, agents) => {
             format!(", with {} and {}", counted(dispatches, "dispatch"), counted(agents, "agent"))
         }
     };
-    format!("{} {}{with}.\n", styled(style::BAD, "cancelled"), cancelled.run.id.short())
+    let id = cancelled.run.id.short();
+    let mut text = if cancelled.changed {
+        format!("{} {id}{with}.\n", styled(style::BAD, "cancelled"))
+    } else {
+        format!("{id} was cancelled before.\n")
+    };
+    text.extend(cancelled.stopped.iter().map(|one| worker("stopped", one)));
+    text.extend(cancelled.still_running.iter().map(|one| worker("still running", one)));
+    let is_of_workflow = |worker: &Worker| !matches!(worker.part, Part::Dispatch(_));
+    if stops && cancelled.stopped.is_empty() && !cancelled.still_running.iter().any(is_of_workflow) {
+        text += "  no process of its workflow was running\n";
+    } else if !stops && cancelled.still_running.iter().any(is_of_workflow) {
+        let way = format!("  to end what its workflow runs: ic run cancel {id} --stop");
+        text += &format!("{}\n", styled(style::DIM, &way));
+    }
+    text
+}
+
+fn worker(how: &str, worker: &Worker) -> String {
+    let what = match &worker.part {
+        Part::Executor => "the executor of its workflow".to_owned(),
+        Part::Step(step) => format!("step {}", plain(step)),
+        Part::Dispatch(id) => format!("dispatch {}", id.short()),
+    };
+    let pid = worker.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+    let why = worker.error.as_deref().map(|error| format!(": {}", plain(error))).unwrap_or_default();
+    format!("  {how:<13}  {what}{pid}{why}\n")
 }
 
 /// A run that is active again, and what stays ended, one a line.

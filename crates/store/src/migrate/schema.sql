@@ -391,7 +391,7 @@ CREATE TABLE run_owners (
     token         TEXT NOT NULL,
     status_before TEXT,
     taken_at      INTEGER NOT NULL
-) STRICT;
+, process TEXT) STRICT;
 
 CREATE TABLE run_skips (
     seq            INTEGER PRIMARY KEY,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::run;
+use ic_ops::run::{self, Part, Worker};
 
 use crate::commands::input;
 use crate::exit::Exit;
@@ -13,16 +13,27 @@ use crate::session::Session;
 
 /// Call a run off, with its unfinished dispatches and active agents.
 ///
-/// It records that they are cancelled; no process is signalled. `ic run reopen` makes a cancelled run active again.
+/// It names the processes that still work for the run: the executor of its workflow, which begins no further step, the
+/// commands of steps, and those of dispatches. `--stop` ends the steps, each with its process group (SIGTERM, and SIGKILL
+/// after 5 seconds), and waits up to 5 seconds for the executor to end; it also does so for a run that was cancelled
+/// before. Processes that the workflow did not start are never signalled.
+///
+/// `ic run reopen` makes a cancelled run active again.
+///
+/// Exit codes: 0 done, 4 cancelled, and with `--stop` a process of its workflow still runs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic run cancel @ --reason 'superseded by sprint-13'")]
+  ic run cancel @ --reason 'superseded by sprint-13'
+  ic run cancel @ --stop    # and end the steps that run now")]
 pub(crate) struct Cancel {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// End the steps of its workflow that run now
+    #[arg(long)]
+    stop: bool,
     #[command(flatten)]
     door: Door,
 }
@@ -31,8 +42,12 @@ impl Cancel {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let cancelled = run::cancel(&kernel, &self.run, reason)?;
-        session.output.record(&CancelJson::from(&cancelled), || render::run::cancelled(&cancelled))?;
-        Ok(Exit::Done)
+        let cancelled = run::cancel(&kernel, &self.run, reason, self.stop)?;
+        session
+            .output
+            .record(&CancelJson::from(&cancelled), || render::run::cancelled(&cancelled, self.stop))?;
+        let of_workflow = |worker: &Worker| !matches!(worker.part, Part::Dispatch(_));
+        let is_left = self.stop && cancelled.still_running.iter().any(of_workflow);
+        Ok(if is_left { Exit::Partly } else { Exit::Done })
     }
 }
