@@ -230,6 +230,17 @@ intercore_dispatch_show() {
     _intercore dispatch show "$@" -- "$dispatch"
 }
 
+# intercore_dispatch_wait DISPATCH [TIMEOUT] [ARG...]: wait until the work ends, at most TIMEOUT (90s, 2h); 0 if it was completed.
+intercore_dispatch_wait() {
+    _intercore_need 1 'DISPATCH [TIMEOUT] [ARG...]' "$@" || return
+    _intercore_value DISPATCH "$1" || return
+    local dispatch=$1 timeout=${2:-}
+    shift
+    [[ $# -eq 0 ]] || shift
+    _intercore_value TIMEOUT "$timeout" || return
+    _intercore dispatch wait ${timeout:+"--timeout=$timeout"} "$@" -- "$dispatch"
+}
+
 # intercore_dispatch_list [RUN] [ARG...]: the dispatches of a run, or with '' of all runs, newest first.
 intercore_dispatch_list() {
     _intercore_need 0 '' || return

@@ -74,6 +74,8 @@ const SCENES: &[Scene] = &[
     Scene { code: "dispatch_finished", before: with_story, call: "dispatch complete 0a00000a" },
     Scene { code: "dispatch_running", before: with_story, call: "dispatch start 0a00000f" },
     Scene { code: "agent_finished", before: agent_done, call: "run agent update 0a000012 --status failed" },
+    Scene { code: "process_gone", before: abandoned, call: "dispatch wait 0a000015" },
+    Scene { code: "timed_out", before: with_story, call: "dispatch wait 0a00000f --timeout 0s" },
     Scene { code: "gate_blocked", before: with_story, call: "run advance @" },
     Scene { code: "paused", before: by_hand, call: "run advance @" },
     Scene { code: "run_not_active", before: cancelled, call: "run rollback 0a000002 --to-phase draft" },
@@ -136,6 +138,15 @@ fn working(project: &Project) {
     with_history(project);
     let dispatch = project.ok("dispatch create @ --name build");
     project.ok(&format!("dispatch start {dispatch} --pid {}", ic_testkit::living_process()));
+}
+
+/// A worker that ended without a word.
+fn abandoned(project: &Project) {
+    story(project);
+    let dispatch = project.ok("dispatch create @ --name build");
+    let mut worker = std::process::Command::new("sleep").arg("1000").spawn().expect("a worker");
+    project.ok(&format!("dispatch start {dispatch} --pid {}", worker.id()));
+    worker.kill().and_then(|()| worker.wait()).expect("end it");
 }
 
 fn small(project: &Project) {
@@ -250,10 +261,11 @@ fn call(project: &Project, scene: &Scene, form: &str) -> Outcome {
     }
 }
 
-/// The number of the worker that an error names.
-fn script_pid(line: &str) -> Option<String> {
-    let error: serde_json::Value = serde_json::from_str(line).ok()?;
-    error["error"]["details"]["dispatches"][0]["pid"].as_i64().map(|pid| pid.to_string())
+/// The number of the worker that an error or a record names.
+fn worker_of(line: &str) -> Option<String> {
+    let said: serde_json::Value = serde_json::from_str(line).ok()?;
+    let pid = said["error"]["details"]["dispatches"][0]["pid"].as_i64().or_else(|| said["pid"].as_i64());
+    pid.map(|pid| pid.to_string())
 }
 
 /// What the page of a scene shows.
@@ -281,7 +293,7 @@ fn shown(scene: &Scene, code: Code) -> String {
     }
     text.push_str("```");
     // The worker of a page has another number each time.
-    let pid = script_pid(&script.stderr);
+    let pid = worker_of(if script.stderr.is_empty() { &script.stdout } else { &script.stderr });
     let text = pid.map_or(text.clone(), |pid| text.replace(&pid, "4321"));
     project.plain(&text)
 }

@@ -36,5 +36,6 @@ mod statements;
 mod support;
 mod tail;
 mod verbs;
+mod waits;
 mod workflow;
 mod worktrees;

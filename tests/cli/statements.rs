@@ -70,6 +70,7 @@ const CALLS: &[&str] = &[
     "dispatch list --status running",
     "dispatch fail {second} --error e",
     "dispatch cancel {builder}",
+    "dispatch wait {planner}",
     "checkpoint create --run @ --message m",
     "checkpoint create --name first",
     "checkpoint create --conversation chat --dispatch {planner}",

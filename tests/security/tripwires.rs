@@ -37,6 +37,7 @@ const CALLS: &[&str] = &[
     "dispatch show {work}",
     "dispatch list {run}",
     "dispatch complete {work}",
+    "dispatch wait {work}",
     "failed=dispatch create {run}",
     "dispatch fail {failed} --error e",
     "cancelled=dispatch create {run}",

@@ -85,6 +85,28 @@ test_dispatch_show_and_list() {
     expect_json . '[]'
 }
 
+test_dispatch_wait() {
+    local worker
+    begin
+    new_dispatch
+    call intercore_dispatch_wait "$dispatch" 0s --json
+    expect_status 1
+    expect_json '[.status, .code]' '["running","timed_out"]'
+    (sleep 0.3; ic dispatch complete "$dispatch" >/dev/null) &
+    worker=$!
+    call intercore_dispatch_wait "$dispatch" '' --json
+    done_well
+    expect_json '[.status, .code]' '["completed",null]'
+    wait "$worker"
+    new_dispatch
+    ic dispatch fail "$dispatch" --error e >/dev/null
+    call intercore_dispatch_wait "$dispatch" 1h --json
+    expect_status 1
+    expect_json '[.status, .code]' '["failed",null]'
+    call intercore_dispatch_wait 99999999 1s
+    refused 3 dispatch_not_found
+}
+
 # The message names what belongs there, and nothing is written.
 test_a_wrong_argument_of_a_dispatch_is_named() {
     begin
@@ -106,6 +128,8 @@ complete	SUMMARY	$dispatch
 complete	VERDICT	$dispatch done
 fail	ERROR	$dispatch
 show	DISPATCH	
+wait	DISPATCH	
+wait	TIMEOUT	$dispatch
 list	RUN	
 WORDS
     call intercore_dispatch_fail "$dispatch"

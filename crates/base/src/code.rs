@@ -94,6 +94,10 @@ codes! {
     DispatchRunning = "dispatch_running", No;
     /// The agent has already ended.
     AgentFinished = "agent_finished", No;
+    /// The process of the work is gone, and the work did not end on record.
+    ProcessGone = "process_gone", No;
+    /// The work did not end within the time that was given.
+    TimedOut = "timed_out", No;
     /// A hard gate does not hold.
     GateBlocked = "gate_blocked", No;
     /// A consumer's command did not end well; its event is left.

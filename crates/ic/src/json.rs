@@ -30,7 +30,7 @@ pub(crate) use checkpoint::{ChangeJson, CheckpointJson, DiffJson, FileJson, Skip
 pub(crate) use code::CodeJson;
 pub(crate) use compensation::{CompensationJson, CoverageJson, UndoneJson, coverage_text};
 pub(crate) use config::ConfigJson;
-pub(crate) use dispatch::{DispatchJson, DispatchShowJson, RecordedJson};
+pub(crate) use dispatch::{DispatchJson, DispatchShowJson, DispatchWaitJson, RecordedJson};
 pub(crate) use event::{CursorJson, EventJson, RedactedJson, VerifyJson};
 pub(crate) use history::HistoryJson;
 pub(crate) use ledger::{CheckJson, HealthJson, InitJson, VersionJson, WhereJson};

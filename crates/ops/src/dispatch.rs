@@ -1,4 +1,6 @@
-//! Handing work out, and what it reports.
+//! Handing work out, what it reports, and waiting for its end.
+
+mod wait;
 
 use ic_base::{DispatchId, Result};
 use ic_dispatch::code::{self, Recorded};
@@ -10,6 +12,8 @@ use ic_store::Transaction;
 
 use crate::Kernel;
 use crate::compensation::living;
+
+pub use wait::{Waited, wait};
 
 /// Hands work out in a phase of a run (`None`: the current one).
 ///

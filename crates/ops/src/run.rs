@@ -17,6 +17,7 @@ use crate::Kernel;
 use crate::checkpoint::auto::{Occasion, Taken};
 use crate::checkpoint::{self, Warning};
 
+pub(crate) use cancel::is_executed;
 pub use cancel::{Cancelled, Part, Worker, cancel};
 
 /// A run that was begun.

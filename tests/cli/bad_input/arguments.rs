@@ -100,6 +100,8 @@ pub(super) const ARGUMENTS: &[(&str, Takes)] = &[
     ("dispatch tokens 0a00000f --in 1 --out={}", Number),
     ("dispatch tokens 0a00000f --in 1 --out 1 --cache={}", Number),
     ("dispatch show {}", Reference),
+    ("dispatch wait {} --timeout 0s", Reference),
+    ("dispatch wait 0a00000a --timeout={}", Number),
     ("dispatch list {}", Reference),
     ("dispatch list @ --phase={}", Phase),
     ("dispatch list --status={}", Word),

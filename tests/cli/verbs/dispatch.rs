@@ -87,6 +87,15 @@ fn show() {
 }
 
 #[test]
+fn wait() {
+    Page::of("ic dispatch wait", with_story)
+        .does(&format!("dispatch wait {PLANNER}"))
+        .says_no(&format!("dispatch wait {BUILDER} --timeout 0s"))
+        .refuses("dispatch wait 99999999", 3, "dispatch_not_found")
+        .ends();
+}
+
+#[test]
 fn list() {
     Page::of("ic dispatch list", with_story)
         .does("dispatch list @")

@@ -7,6 +7,7 @@ mod record;
 mod show;
 mod start;
 mod tokens;
+mod wait;
 
 use clap::Subcommand;
 use ic_base::Result;
@@ -24,6 +25,7 @@ pub(crate) enum Verb {
     Record(record::Record),
     Tokens(tokens::Tokens),
     Show(show::Show),
+    Wait(wait::Wait),
     List(list::List),
 }
 
@@ -38,6 +40,7 @@ impl Verb {
             Self::Record(verb) => verb.run(session),
             Self::Tokens(verb) => verb.run(session),
             Self::Show(verb) => verb.run(session),
+            Self::Wait(verb) => verb.run(session),
             Self::List(verb) => verb.run(session),
         }
     }

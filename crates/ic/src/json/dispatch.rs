@@ -1,5 +1,6 @@
 //! Dispatches.
 
+use ic_base::Code;
 use ic_dispatch::Dispatch;
 use ic_dispatch::code::{Recorded, RecordedCommit, RecordedFile};
 use ic_ops::dispatch::{Life, life};
@@ -153,6 +154,23 @@ impl DispatchShowJson {
                 .map(|f| FileJson { path: f.path.as_path().into(), late: f.late, seq: f.seq })
                 .collect(),
         }
+    }
+}
+
+/// A dispatch as a wait for its end found it (`dispatch wait`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct DispatchWaitJson {
+    #[serde(flatten)]
+    dispatch: DispatchShowJson,
+    /// `process_gone` or `timed_out`, where the wait ended before the work did; else null.
+    #[cfg_attr(test, schemars(extend("enum" = ["process_gone", "timed_out", null])))]
+    code: Option<&'static str>,
+}
+
+impl DispatchWaitJson {
+    pub(crate) fn new(dispatch: DispatchShowJson, code: Option<Code>) -> Self {
+        Self { dispatch, code: code.map(Code::as_str) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ic_dispatch::Dispatch;
 use ic_dispatch::code::{Recorded, RecordedCommit, RecordedFile};
-use ic_ops::dispatch::{Life, life};
+use ic_ops::dispatch::{Life, Waited, life};
 
 use super::{Cell, Table, counted, path_text, plain, status_style, style, styled};
 
@@ -62,6 +62,16 @@ pub(crate) fn card(dispatch: &Dispatch, commits: &[RecordedCommit], files: &[Rec
         line("file", Some(format!("{}{}", path_text(&file.path), late(file.late))));
     }
     out
+}
+
+/// Why a wait ended before the work did.
+pub(crate) fn waited(waited: Waited) -> String {
+    let why = match waited {
+        Waited::ProcessGone => "its process is gone, and no end of the work is on record",
+        Waited::TimedOut => "the time to wait is over",
+        Waited::Ended | Waited::Interrupted => return String::new(),
+    };
+    format!("{}: {why}\n", styled(style::BAD, "not waited to the end"))
 }
 
 /// What recording did.

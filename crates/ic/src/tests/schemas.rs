@@ -12,11 +12,11 @@ use super::verbs::{leaves, tree};
 use crate::failure::ErrorJson;
 use crate::json::{
     AdvanceJson, AgentJson, ArtifactJson, CancelJson, CheckpointJson, CodeJson, CompensationJson, ConfigJson,
-    CoverageJson, CursorJson, DiffJson, DispatchJson, DispatchShowJson, EventJson, GateCheckJson,
-    GateRuleJson, HealthJson, HistoryJson, InitJson, ManJson, PhaseJson, PruneJson, PurgeJson, RecordedJson,
-    RedactedJson, RememberedJson, ReopenJson, RestoreJson, RewindInitJson, RewindInspectJson, RewindJson,
-    RewindPreviewJson, RewindTargetJson, RollbackJson, RollbackShowJson, RollbackUndoneJson, RunJson,
-    SkipJson, UndoneJson, VerifyJson, VerifyObjectsJson, VersionJson, WhereJson, WorkflowJson,
+    CoverageJson, CursorJson, DiffJson, DispatchJson, DispatchShowJson, DispatchWaitJson, EventJson,
+    GateCheckJson, GateRuleJson, HealthJson, HistoryJson, InitJson, ManJson, PhaseJson, PruneJson, PurgeJson,
+    RecordedJson, RedactedJson, RememberedJson, ReopenJson, RestoreJson, RewindInitJson, RewindInspectJson,
+    RewindJson, RewindPreviewJson, RewindTargetJson, RollbackJson, RollbackShowJson, RollbackUndoneJson,
+    RunJson, SkipJson, UndoneJson, VerifyJson, VerifyObjectsJson, VersionJson, WhereJson, WorkflowJson,
     WorkflowPlanJson, WorkflowRollbackPlanJson,
 };
 
@@ -85,6 +85,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic dispatch record", "recorded"),
     ("ic dispatch tokens", "dispatch"),
     ("ic dispatch show", "dispatch-show"),
+    ("ic dispatch wait", "dispatch-wait"),
     ("ic dispatch list", "dispatch-list"),
     ("ic gate check", "gate-check"),
     ("ic gate override", "advance"),
@@ -137,6 +138,7 @@ fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("code", schema::<CodeJson>("Code report")),
         ("dispatch", schema::<DispatchJson>("Dispatch")),
         ("dispatch-show", schema::<DispatchShowJson>("Dispatch with its commits and files")),
+        ("dispatch-wait", schema::<DispatchWaitJson>("Dispatch after a wait for its end")),
         ("dispatch-list", schema::<Vec<DispatchJson>>("Dispatches, newest first")),
         ("recorded", schema::<RecordedJson>("Recorded commits and files")),
         ("artifact", schema::<ArtifactJson>("Artifact")),

@@ -147,6 +147,7 @@ fn living_steps(kernel: &Kernel, run_id: &RunId) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-fn is_executed(kernel: &Kernel, run_id: &RunId) -> bool {
+/// Whether another process executes or compensates a run right now.
+pub(crate) fn is_executed(kernel: &Kernel, run_id: &RunId) -> bool {
     OwnerLock::require_free(kernel.store(), run_id).is_err()
 }

@@ -1,0 +1,65 @@
+//! `ic dispatch wait`
+
+use std::time::Duration;
+
+use clap::Args;
+use ic_base::{Code, Result};
+use ic_dispatch::{Dispatch, DispatchStatus, code};
+use ic_ops::dispatch::{self, Waited};
+
+use crate::exit::Exit;
+use crate::json::{DispatchShowJson, DispatchWaitJson};
+use crate::render;
+use crate::session::Session;
+use crate::signals;
+
+/// Wait until a dispatch ends, and show it. Exit 0 if it was completed.
+///
+/// Exit 1 if it failed, was cancelled or rolled back, if its process is gone and no end is on record (code `process_gone`), or if
+/// the time is over (code `timed_out`); Ctrl-C: 130. A worker whose process is on record (ic dispatch start --pid) must complete its
+/// dispatch before it ends. Nothing is written, and nobody is kept from writing.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic dispatch wait 5d6e7f
+  ic dispatch wait \"$d\" --timeout 30m || ic dispatch fail \"$d\" --error 'no end on record'
+  ic dispatch wait \"$d\" --json | jq -r '.code // .status'")]
+pub(crate) struct Wait {
+    /// The dispatch: an id, or the end of one
+    id: String,
+    /// Wait at most so long, as in 90s or 2h; 0s looks once [default: no limit]
+    #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
+    timeout: Option<Duration>,
+}
+
+impl Wait {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let interrupted = signals::interrupted()?;
+        let (dispatch, waited) = dispatch::wait(&kernel, &self.id, self.timeout, &interrupted)?;
+        if waited == Waited::Interrupted {
+            return Ok(Exit::Interrupted);
+        }
+        let (commits, files) = kernel.read(|snapshot| {
+            Ok((code::commits_of(snapshot, &dispatch.id)?, code::files_of(snapshot, &dispatch.id)?))
+        })?;
+        let code = refusal(waited);
+        let shown = DispatchShowJson::new(&dispatch, &commits, &files);
+        session.output.record(&DispatchWaitJson::new(shown, code), || {
+            render::dispatch::waited(waited) + &render::dispatch::card(&dispatch, &commits, &files)
+        })?;
+        Ok(if is_completed(&dispatch) { Exit::Done } else { Exit::No })
+    }
+}
+
+fn refusal(waited: Waited) -> Option<Code> {
+    match waited {
+        Waited::ProcessGone => Some(Code::ProcessGone),
+        Waited::TimedOut => Some(Code::TimedOut),
+        Waited::Ended | Waited::Interrupted => None,
+    }
+}
+
+/// Whether the work was done and still counts.
+fn is_completed(dispatch: &Dispatch) -> bool {
+    dispatch.status == DispatchStatus::Completed && dispatch.rolled_back_by.is_none()
+}
