@@ -50,6 +50,8 @@ impl Ledger {
 
 /// Whether the file is a ledger, by its mark. One whose mark may still stand in its log counts as one: who asks will leave alone what
 /// such a file may need.
+///
+/// Not to be asked about a file that this process has open by SQLite: to close it would end SQLite's locks on it.
 pub fn is_ledger(path: &Path) -> std::io::Result<bool> {
     // <https://sqlite.org/fileformat.html#the_database_header>: the magic first, the application's id at 68.
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";

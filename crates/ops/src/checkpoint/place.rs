@@ -15,7 +15,7 @@ use ic_base::{Code, Diagnose, Diagnosis, LedgerId, Result};
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::record;
-use ic_store::{Identity, OpenOptions, Side, faults, is_ledger};
+use ic_store::{DATABASE_SIDE_SUFFIXES, Identity, OpenOptions, Side, faults, is_ledger, path_bytes};
 
 use super::needs;
 use crate::Kernel;
@@ -155,7 +155,7 @@ fn bring(kernel: &Kernel, identity: &Identity, own: &Path, options: OpenOptions)
         Objects::forget_copy(own)?;
         let is_free = owner.as_ref().is_none_or(|owner| *owner == identity.id);
         // What others had in it is none of this ledger's, though they have theirs by now.
-        if is_free && others(&source, own)?.is_empty() {
+        if is_free && others(kernel, &source, own)?.is_empty() {
             return take(objects, identity, own);
         }
         let live = needs::readable(kernel, &objects)?;
@@ -166,7 +166,7 @@ fn bring(kernel: &Kernel, identity: &Identity, own: &Path, options: OpenOptions)
         let copied = objects.copy_to(own, &live, &identity.id, options);
         objects.leave();
         copied?;
-        if is_free && needed_by(&source, own)?.is_empty() {
+        if is_free && needed_by(kernel, &source, own)?.is_empty() {
             // All have theirs. What is left of it would keep what one of them purges.
             ic_store::remove_side(&source)?;
             forget(&source)?;
@@ -233,13 +233,20 @@ fn sources(kernel: &Kernel, identity: &Identity, own: &Path, options: OpenOption
 }
 
 /// The other ledgers beside it whose store it is, by the rule of now or by the earlier one. `own`: the store of the ledger that asks.
-fn others(store: &Path, own: &Path) -> Result<Vec<PathBuf>> {
+fn others(kernel: &Kernel, store: &Path, own: &Path) -> Result<Vec<PathBuf>> {
+    // To open and close a file that SQLite has open in this process ends SQLite's locks on it, and another process takes the ledger for
+    // unused: <https://sqlite.org/howtocorrupt.html>, 2.2. So neither the ledger is looked into, under whatever name, nor its side files.
+    let inode = |path: &Path| fs::symlink_metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
+    let asking = inode(&real(kernel.ledger.path()));
+    let is_side = |path: &Path| DATABASE_SIDE_SUFFIXES.iter().any(|end| path_bytes(path).ends_with(end));
     let mut others = Vec::new();
     for (path, is_file) in files_beside(store) {
         let theirs = store_of(&path);
         let is_theirs = theirs == store || earlier_store_of(&path) == store;
         if is_file
             && theirs != own
+            && !is_side(&path)
+            && inode(&path) != asking
             && is_theirs
             && is_ledger(&path).while_doing(|| format!("looking at {}", path.display()))?
         {
@@ -250,8 +257,8 @@ fn others(store: &Path, own: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Those of the others that have none of their own yet, or no other.
-fn needed_by(store: &Path, own: &Path) -> Result<Vec<PathBuf>> {
-    let mut needed_by = others(store, own)?;
+fn needed_by(kernel: &Kernel, store: &Path, own: &Path) -> Result<Vec<PathBuf>> {
+    let mut needed_by = others(kernel, store, own)?;
     needed_by.retain(|ledger| {
         let theirs = store_of(ledger);
         theirs == store || !Side::exists(&theirs)
@@ -262,7 +269,7 @@ fn needed_by(store: &Path, own: &Path) -> Result<Vec<PathBuf>> {
 /// Ledgers beside this one that have not taken their content out of its store yet: nothing may be swept until they have.
 pub(super) fn waiting_for_theirs(kernel: &Kernel) -> Result<Vec<PathBuf>> {
     let own = objects_path(kernel.ledger.path());
-    needed_by(&own, &own)
+    needed_by(kernel, &own, &own)
 }
 
 /// What lies in the directory of a store, each with whether it is a file.
@@ -275,9 +282,49 @@ fn files_beside(store: &Path) -> Vec<(PathBuf, bool)> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
     use std::path::Path;
 
-    use super::{earlier_store_of, store_of};
+    use ic_base::Context;
+    use ic_phase::resolve::Project;
+    use ic_store::{Lookup, OpenOptions};
+
+    use super::{Kernel, earlier_store_of, store_of, waiting_for_theirs};
+
+    /// The locks of this process on a file, as `/proc/locks` shows them (proc(5)); `None` where there is none.
+    fn locks(path: &Path) -> Option<Vec<String>> {
+        let inode = format!(":{} ", fs::metadata(path).unwrap().ino());
+        let own = format!(" {} ", std::process::id());
+        let all = fs::read_to_string("/proc/locks").ok()?;
+        let of_file = all.lines().filter(|line| line.contains(&inode) && line.contains(&own));
+        // The first word is a number that changes with every lock.
+        Some(of_file.filter_map(|line| line.split_once(' ')).map(|(_, lock)| lock.to_owned()).collect())
+    }
+
+    #[test]
+    fn looking_for_other_ledgers_ends_no_lock_of_the_open_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        let (context, options) = (Context::system(), OpenOptions::default());
+        let place =
+            ic_store::initial_place(&Lookup { db: None, env_db: None, directory: &root }, None).unwrap();
+        let (ledger, _) = ic_store::create(&place, false, &root, options, &context).unwrap();
+        let db = ledger.path().to_owned();
+        fs::hard_link(&db, db.with_file_name("ic.bak")).unwrap();
+        let project = Project { directory: root.clone(), root };
+        let kernel = Kernel { ledger, context, project, caller: None, accepts_late: Cell::new(false) };
+        kernel.read(|_| Ok(())).unwrap();
+        let index = db.with_file_name("ic.db-shm");
+        let (Some(of_db), Some(of_index)) = (locks(&db), locks(&index)) else {
+            eprintln!("skipped: there is no /proc/locks");
+            return;
+        };
+        assert!(!of_db.is_empty() && !of_index.is_empty(), "an open ledger holds locks");
+        assert!(waiting_for_theirs(&kernel).unwrap().is_empty());
+        assert_eq!((locks(&db), locks(&index)), (Some(of_db), Some(of_index)));
+    }
 
     #[test]
     fn no_two_names_share_a_store() {
