@@ -45,3 +45,43 @@ fn refs_of_restores_go_when_they_cannot_be_undone_any_more() {
     cli.ok(["checkpoint", "undo", "--yes"]);
     assert_eq!(git(&cli, &["log", "-1", "--format=%s"]), "four");
 }
+
+#[test]
+fn a_branch_that_another_work_tree_uses_stays_and_is_named() {
+    let path = std::env::var_os("PATH").expect("a PATH");
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path);
+    git(&cli, &["init", "-q"]);
+    commit(&cli, "one");
+    cli.ok(["init"]);
+    let side = cli.home().join("side");
+    let side = side.to_str().expect("text");
+    git(&cli, &["worktree", "add", "-q", "-b", "w2", side]);
+    let first = create(&cli);
+    git(&cli, &["-C", side, "commit", "-q", "--allow-empty", "-m", "theirs"]);
+    let theirs = git(&cli, &["rev-parse", "w2"]);
+    let named = |report: &serde_json::Value| {
+        let differs = report["differs"].as_array().expect("a list");
+        assert_eq!(differs.len(), 1, "{report}");
+        let reason = differs[0]["reason"].as_str().expect("why");
+        assert!(reason.starts_with(&format!("the branch w2 is {}", &theirs[..8])), "{reason}");
+        assert!(reason.ends_with("another work tree uses it, so it stays"), "{reason}");
+    };
+    // Nothing else is to be done: that one branch is elsewhere is said all the same.
+    let nothing = restore(&cli, &first);
+    assert_eq!(nothing["status"], "up_to_date");
+    named(&nothing);
+    commit(&cli, "two");
+    let preview = cli.json(["checkpoint", "restore", &first, "--dry-run", "--json"]);
+    named(&preview);
+    let restored = restore(&cli, &first);
+    assert_eq!(restored["status"], "restored");
+    named(&restored);
+    assert_eq!(git(&cli, &["log", "-1", "--format=%s"]), "one");
+    assert_eq!(git(&cli, &["rev-parse", "w2"]), theirs);
+    // And what comes there later is not taken along by an undo.
+    git(&cli, &["-C", side, "commit", "-q", "--allow-empty", "-m", "theirs, later"]);
+    let theirs = git(&cli, &["rev-parse", "w2"]);
+    cli.ok(["checkpoint", "undo", "--yes"]);
+    assert_eq!(git(&cli, &["log", "-1", "--format=%s"]), "two");
+    assert_eq!(git(&cli, &["rev-parse", "w2"]), theirs);
+}

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 fn project() -> (Cli, String) {
     let path = std::env::var_os("PATH").expect("a PATH");
     let cli = Cli::new(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path);
-    let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b"]);
+    let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c"]);
+    cli.ok(["run", "advance", &run]);
     write(&cli, "one");
     cli.ok(["checkpoint", "create"]);
     write(&cli, "two");
@@ -94,4 +95,49 @@ fn a_number_that_no_process_has_is_refused_and_nothing_is_begun() {
     assert_eq!(refused, (Some(3), "invalid_value".to_owned()));
     assert_eq!(cli.dump(), before);
     cli.ok(["dispatch", "start", &dispatch]);
+}
+
+/// Ends a dispatch while its process lives.
+type End = fn(&Cli, &str);
+
+#[test]
+fn a_worker_that_was_called_off_and_lives_refuses_what_writes_into_the_tree() {
+    let ends: [(&str, End); 4] = [
+        ("cancelled", |cli, _| {
+            cli.ok(["run", "cancel", "@"]);
+        }),
+        ("failed", |cli, dispatch| {
+            cli.ok(["dispatch", "fail", dispatch, "--error", "stuck"]);
+        }),
+        ("timed_out", |cli, dispatch| {
+            cli.ok(["dispatch", "fail", dispatch, "--error", "slow", "--timed-out"]);
+        }),
+        ("cancelled", |cli, _| {
+            cli.ok(["run", "rollback", "@", "--to-phase", "a", "--yes"]);
+        }),
+    ];
+    for (status, end) in ends {
+        let (cli, dispatch) = project();
+        cli.ok(["dispatch", "start", &dispatch, "--pid", &living_process().to_string()]);
+        end(&cli, &dispatch);
+        assert_eq!(cli.json(["dispatch", "show", &dispatch, "--json"])["status"], json!(status));
+        assert_eq!(alive(&cli, &dispatch), json!(true), "{status}");
+        let before = cli.dump();
+        assert_eq!(cli.refused(RESTORE), (Some(1), "work_running".to_owned()), "{status}");
+        assert_eq!((content(&cli).as_str(), cli.dump()), ("two", before), "{status}: nothing is changed");
+        end_living_processes();
+        cli.ok(RESTORE);
+        assert_eq!(content(&cli), "one", "{status}");
+    }
+}
+
+#[test]
+fn a_worker_that_said_itself_that_it_is_done_refuses_nothing_though_it_lives() {
+    let (cli, dispatch) = project();
+    cli.ok(["dispatch", "start", &dispatch, "--pid", &living_process().to_string()]);
+    cli.ok(["dispatch", "complete", &dispatch]);
+    assert_eq!(alive(&cli, &dispatch), json!(true));
+    cli.ok(RESTORE);
+    assert_eq!(content(&cli), "one");
+    end_living_processes();
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::status::{DispatchStatus, Verdict};
 
 mod list;
-pub use list::{Filter, count_verdicts, has_ended_since, list, newest_verdict, unfinished};
+pub use list::{Filter, count_verdicts, has_ended_since, list, may_write, newest_verdict, unfinished};
 
 /// How dispatches are referred to.
 pub const REFERENT: Referent = Referent {

@@ -47,6 +47,19 @@ pub fn list(snapshot: &Snapshot<'_>, filter: &Filter<'_>) -> Result<Vec<Dispatch
     }
 }
 
+/// The dispatches of all runs whose process may write yet, if it lives, newest first.
+///
+/// The state says what was reported, not that the process ended: one that was cancelled, failed or timed out is often told nothing. Only
+/// completed work names no worker: who reported it is often a session that lives on, and has said itself that it is done.
+pub fn may_write(snapshot: &Snapshot<'_>) -> Result<Vec<Dispatch>> {
+    let sql = format!(
+        "SELECT {} FROM dispatches WHERE pid_start_time IS NOT NULL AND status <> 'completed' AND seq > 0 \
+         ORDER BY seq DESC",
+        Dispatch::COLUMNS
+    );
+    snapshot.query_all(&sql, &[], Dispatch::from_row)
+}
+
 /// The dispatches of a run (in a phase) that have not ended, oldest first; rolled-back ones do not count.
 pub fn unfinished(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<Vec<Dispatch>> {
     let sql = format!(

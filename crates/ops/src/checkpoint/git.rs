@@ -74,13 +74,13 @@ impl Workspace<'_> {
 
     /// What restoring the git state of `target` over that of the picture would do.
     ///
-    /// With `leaves_others`, branches that other work trees use stay where they are. `brought`: the checkpoint of what an earlier restore
+    /// Branches that other work trees use stay where they are: what is done there is not this tree's to take back. `brought`: the checkpoint of what an earlier restore
     /// left, which this one undoes. Errors: those of [`git::plan`]; `foreign_commits` unless forced.
     pub(super) fn plan_git(
         &self,
         target: &Checkpoint,
         shot: &Shot,
-        (force, leaves_others): (bool, bool),
+        force: bool,
         brought: Option<&CheckpointId>,
     ) -> Result<GitRestore> {
         let nothing = |whose: &str| {
@@ -88,11 +88,9 @@ impl Workspace<'_> {
                 .hint("restore the files alone: --strategy files-only")
         };
         let wanted = Manifest::read(&self.objects, &target.manifest)?.git;
-        let mut wanted = wanted.ok_or_else(|| nothing(&format!("Checkpoint {}", target.id.short())))?;
+        let wanted = wanted.ok_or_else(|| nothing(&format!("Checkpoint {}", target.id.short())))?;
         let current = shot.manifest.git.clone().ok_or_else(|| nothing("The tree as it is"))?;
-        if leaves_others {
-            wanted = git::leaving_others(&self.root, wanted, &current)?;
-        }
+        let wanted = git::leaving_others(&self.root, wanted, &current)?;
         let plan = git::plan(&self.root, &wanted, &current, &self.objects)?;
         if !force {
             self.refuse_foreign_commits(target, &plan, brought)?;

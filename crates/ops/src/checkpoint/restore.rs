@@ -29,6 +29,7 @@ use ic_checkpoint::restore::plan::{Limits, Plan};
 use super::git::GitRestore;
 use super::{Settings, Warning, Which, Workspace, find, read, require_kept};
 use crate::Kernel;
+use limits::Whose;
 
 pub(crate) use back::{
     TreeChanges, changed_since, changes_between, path_option, restores_since, settle, take_changes_back,
@@ -161,7 +162,7 @@ pub fn restore(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watc
     for path in request.paths {
         limits.paths.push(read::path_in_root(&workspace, path)?);
     }
-    let task = run::Task { leaves_others: false, ..run::Task::of(Kind::Restore, target, limits) };
+    let task = run::Task { whose: Whose::Caller, ..run::Task::of(Kind::Restore, target, limits) };
     run::run(&workspace, task, request, watch)
 }
 
@@ -232,7 +233,7 @@ fn step(
     let mut report = run::run(
         &workspace,
         run::Task {
-            leaves_others: false,
+            whose: Whose::Caller,
             own,
             brought: last.restored_id.clone(),
             ..run::Task::of(kind, target, limits)

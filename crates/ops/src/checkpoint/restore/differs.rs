@@ -6,12 +6,15 @@ use ic_base::Result;
 use ic_checkpoint::diff::{self, Difference, State};
 use ic_checkpoint::git::GitState;
 use ic_checkpoint::manifest::{Manifest, PathText};
+use ic_checkpoint::record::Checkpoint;
 use ic_checkpoint::restore::plan::{Limits, Node, is_at_or_below};
 
 use super::super::Workspace;
 use super::super::git::GitRestore;
 use super::super::shot::Shot;
 use super::Report;
+
+const BRANCHES: &[u8] = b"refs/heads/";
 
 impl Workspace<'_> {
     /// What is not as the target has it now, after the restore, and why; what the report names already is not among it. Git's state is
@@ -36,6 +39,20 @@ impl Workspace<'_> {
             differs.extend(git_that_differs(git, recorded.as_ref(), now));
         }
         Ok(differs)
+    }
+
+    /// The branches that stay where they are because another work tree uses them, and where the target has them: known before anything
+    /// is moved, and so when nothing is.
+    pub(super) fn left_to_others(
+        &self,
+        git: Option<&GitRestore>,
+        target: &Checkpoint,
+    ) -> Result<Vec<(PathText, String)>> {
+        let Some(git) = git else { return Ok(Vec::new()) };
+        let Some(then) = Manifest::read(&self.objects, &target.manifest)?.git else { return Ok(Vec::new()) };
+        let (here, wanted) = (branches(&git.current), branches(&git.target));
+        let moved = branches_that_differ(&branches(&then), &here, |name| wanted.get(name) == here.get(name));
+        Ok(moved.into_iter().filter(|(_, is_left)| *is_left).map(|(why, _)| of_git(why)).collect())
     }
 
     fn files_that_differ(
@@ -88,26 +105,11 @@ fn git_that_differs(
     recorded: Option<&GitState>,
     now: &GitState,
 ) -> Vec<(PathText, String)> {
-    let short =
-        |oid: Option<&String>| oid.map_or_else(|| "gone".to_owned(), |oid| oid.chars().take(8).collect());
-    let branches = |state: &GitState| -> BTreeMap<Vec<u8>, String> {
-        let all = state.refs.iter().filter(|(name, _)| name.0.starts_with(b"refs/heads/"));
-        all.map(|(name, oid)| (name.0.clone(), oid.clone())).collect()
-    };
-    let (wanted, here) = (branches(&git.target), branches(now));
+    let wanted = branches(&git.target);
     let then = recorded.map_or_else(|| wanted.clone(), branches);
-    let mut said = Vec::new();
-    let names: BTreeSet<_> = then.keys().chain(wanted.keys()).chain(here.keys()).collect();
-    for name in names {
-        let (then, is) = (then.get(name), here.get(name));
-        if then == is {
-            continue;
-        }
-        let is_left = wanted.get(name) == is;
-        let why = if is_left { ": another work tree uses it, so it stays" } else { "" };
-        let name = String::from_utf8_lossy(name.strip_prefix(b"refs/heads/").unwrap_or(name)).into_owned();
-        said.push(format!("the branch {name} is {}, and was {}{why}", short(is), short(then)));
-    }
+    let here = branches(now);
+    let moved = branches_that_differ(&then, &here, |name| wanted.get(name) == here.get(name));
+    let mut said: Vec<String> = moved.into_iter().map(|(why, _)| why).collect();
     if (git.target.standing_on(), &git.target.head) != (now.standing_on(), &now.head) {
         let place = |state: &GitState| match state.standing_on() {
             Some(branch) => format!("{branch} ({})", short(state.head.as_ref())),
@@ -119,5 +121,37 @@ fn git_that_differs(
     said.extend(
         parts.iter().filter(|(_, is_same)| !is_same).map(|(part, _)| format!("the {part} is not as it was")),
     );
-    said.into_iter().map(|why| (PathText(b".git".to_vec()), why)).collect()
+    said.into_iter().map(of_git).collect()
+}
+
+type Branches = BTreeMap<Vec<u8>, String>;
+
+fn branches(state: &GitState) -> Branches {
+    let all = state.refs.iter().filter(|(name, _)| name.0.starts_with(BRANCHES));
+    all.map(|(name, oid)| (name.0.clone(), oid.clone())).collect()
+}
+
+/// How branches differ from what they were, each with whether it was left to another work tree.
+fn branches_that_differ(
+    then: &Branches,
+    here: &Branches,
+    is_left: impl Fn(&Vec<u8>) -> bool,
+) -> Vec<(String, bool)> {
+    let mut said = Vec::new();
+    let names: BTreeSet<_> = then.keys().chain(here.keys()).collect();
+    for name in names.into_iter().filter(|name| then.get(*name) != here.get(*name)) {
+        let (was, is, is_left) = (then.get(name), here.get(name), is_left(name));
+        let why = if is_left { ": another work tree uses it, so it stays" } else { "" };
+        let name = String::from_utf8_lossy(name.strip_prefix(BRANCHES).unwrap_or(name)).into_owned();
+        said.push((format!("the branch {name} is {}, and was {}{why}", short(is), short(was)), is_left));
+    }
+    said
+}
+
+fn short(oid: Option<&String>) -> String {
+    oid.map_or_else(|| "gone".to_owned(), |oid| oid.chars().take(8).collect())
+}
+
+fn of_git(why: String) -> (PathText, String) {
+    (PathText(b".git".to_vec()), why)
 }

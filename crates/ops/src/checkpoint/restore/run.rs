@@ -29,8 +29,8 @@ pub(super) struct Task {
     pub(super) kind: Kind,
     pub(super) target: Checkpoint,
     pub(super) limits: Limits,
-    /// Branches that other work trees use stay where they are: a rollback takes back what is its run's own.
-    pub(super) leaves_others: bool,
+    /// Whose files `--mine` means.
+    pub(super) whose: Whose,
     /// Checkpoints since this event belong to the same deed: what they hold is not what was there before it.
     pub(super) until: Seq,
     /// The tree as it will be by then: a preview of what comes after other restores.
@@ -48,7 +48,7 @@ impl Task {
             kind,
             target,
             limits,
-            leaves_others: true,
+            whose: Whose::Run,
             until: Seq::MAX,
             as_if: AsIf::default(),
             own: BTreeSet::new(),
@@ -145,13 +145,13 @@ fn plan_report(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<(Report, Shot, Limits)> {
-    let Task { target, mut limits, leaves_others, until, as_if, own, brought, .. } = task;
+    let Task { target, mut limits, whose, until, as_if, own, brought, .. } = task;
     let is_whole = limits.is_everything() && !request.mine;
     let strategy = match request.strategy {
         Some(strategy) => strategy,
         None => workspace.usual_strategy(&target, request)?,
     };
-    let whose = request.mine.then_some(if leaves_others { Whose::Run } else { Whose::Caller });
+    let whose = request.mine.then_some(whose);
     workspace.narrow(&mut limits, &target, strategy, whose)?;
     let looked = (&target, git_part(request.dry_run, strategy));
     let Compared { shot, usual, differences, mut databases } =
@@ -161,7 +161,7 @@ fn plan_report(
     let Attained { differences, lost, ties } =
         workspace.attain(differences, &limits, (&shot, &target, strategy))?;
     let git = if strategy.has_git() {
-        Some(workspace.plan_git(&target, &shot, (request.force, leaves_others), brought.as_ref())?)
+        Some(workspace.plan_git(&target, &shot, request.force, brought.as_ref())?)
     } else {
         None
     };
@@ -182,6 +182,7 @@ fn plan_report(
         plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
     }
     conflicts.retain(|conflict| plan.steps.iter().any(|step| step.path == conflict.path));
+    let differs = workspace.left_to_others(git.as_ref(), &target)?;
     let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;
     let report = Report {
         of_restore: None,
@@ -196,7 +197,7 @@ fn plan_report(
         conflicts,
         refusal: None,
         failed: Vec::new(),
-        differs: Vec::new(),
+        differs,
         not_compared,
         lacks_any,
         is_whole: is_whole && strategy != Strategy::Partial,
@@ -236,7 +237,7 @@ impl Workspace<'_> {
         let before = Manifest::read(&self.objects, &safety.manifest)?.git;
         let look = Purpose::look(GitPart::Look, BTreeSet::new());
         let shot = self.shoot(look, &Progress::default())?;
-        let git = self.plan_git(target, &shot, (true, true), None)?;
+        let git = self.plan_git(target, &shot, true, None)?;
         let known = |state: &GitState, name: &[u8]| {
             state.refs.iter().find(|(known, _)| known.0 == name).map(|(_, commit)| commit.clone())
         };

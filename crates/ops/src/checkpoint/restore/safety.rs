@@ -17,35 +17,34 @@ use super::Conflict;
 use crate::dispatch::is_living_other;
 
 impl Workspace<'_> {
-    /// Errors: `work_running`, naming the running dispatches of this root whose processes live. The caller's own is none, and
-    /// neither is one whose process the caller descends from.
+    /// Errors: `work_running`, naming the dispatches of this root that are not completed and whose processes live: what was cancelled writes
+    /// on until its process ends. The caller's own is none, and neither is one whose process the caller descends from.
     pub(crate) fn require_no_workers(&self) -> Result<()> {
         let working = self.kernel.read(|snapshot| {
             let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.id);
-            let filter = dispatch::Filter {
-                run_id: None,
-                phase: None,
-                status: Some(DispatchStatus::Running),
-                limit: i64::MAX,
-            };
             let mut working = Vec::new();
-            for dispatch in dispatch::list(snapshot, &filter)? {
+            for dispatch in dispatch::may_write(snapshot)?.into_iter().filter(is_living_other) {
                 let run = ic_phase::run::get(snapshot, &dispatch.run_id)?;
-                if caller.as_ref() != Some(&dispatch.id)
-                    && root_of(&run.project_dir) == self.root
-                    && is_living_other(&dispatch)
-                {
+                if caller.as_ref() != Some(&dispatch.id) && root_of(&run.project_dir) == self.root {
                     working.push(dispatch);
                 }
             }
             Ok(working)
         })?;
         let Some(first) = working.first() else { return Ok(()) };
-        let named = |d: &Dispatch| json!({ "id": d.id.as_str(), "name": d.work.name, "pid": d.pid() });
+        let named = |d: &Dispatch| {
+            let status = d.status.as_str();
+            json!({ "id": d.id.as_str(), "name": d.work.name, "pid": d.pid(), "status": status })
+        };
+        // Of one that was called off, nobody expects that it works on.
+        let though = match first.status {
+            DispatchStatus::Pending | DispatchStatus::Running => String::new(),
+            ended => format!(" though it is {}", ended.as_str()),
+        };
         Err(Diagnosis::new(
             Code::WorkRunning,
             format!(
-                "Dispatch {} still works here (process {}), and would write into what is restored.",
+                "Dispatch {} still works here{though} (process {}), and would write into what is restored.",
                 first.id.short(),
                 first.pid().unwrap_or(0)
             ),
