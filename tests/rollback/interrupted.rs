@@ -210,7 +210,7 @@ fn an_interrupted_undo_finishes_the_step_that_it_makes_and_begins_no_other() {
     let (_, report) = undo_stopped_between(&world, is_interrupted);
     let states: Vec<&Value> =
         report["steps"].as_array().expect("steps").iter().map(|step| &step["state"]).collect();
-    assert_eq!(states, [&json!("done"), &json!("done"), &json!("pending"), &json!("pending")], "{report}");
+    assert_eq!(states, [&json!("done"), &json!("done"), &json!("as_before"), &json!("pending")], "{report}");
     let now = world.state();
     assert!(now.rows == before.rows && now.tree == back.tree && now.git == back.git);
     let command = report["resume"].as_str().expect("a command").to_owned();

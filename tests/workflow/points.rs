@@ -94,7 +94,7 @@ fn a_point_inside_a_phase_keeps_what_came_before() {
     let status = world.report(&format!("run status {run}"), 0);
     assert_eq!((&status["phase"], &status["status"]), (&"two".into(), &"active".into()), "{status}");
     let shown = world.report(&format!("workflow show {run}"), 0);
-    assert_eq!(states(&shown), ["succeeded", "succeeded", "pending", "pending"], "{shown}");
+    assert_eq!(states(&shown), ["succeeded", "succeeded", "rolled_back", "rolled_back"], "{shown}");
     let marked: Vec<bool> = world
         .report(&format!("dispatch list {run}"), 0)
         .as_array()
@@ -240,4 +240,45 @@ fn at_a_terminal_one_is_chosen() {
     }
     // Where nobody can choose, all of it is meant, and nobody is asked.
     assert_eq!(world.call(&format!("workflow rollback {run}")).error(), "confirmation_required");
+}
+
+#[test]
+fn steps_are_shown_as_they_are_after_every_way_back() {
+    let world = finished();
+    let run = world.run();
+    let shown = |world: &World| world.report(&format!("workflow show {run}"), 0);
+    let back = world.report(&format!("workflow rollback {run} --latest --yes"), 0);
+    let one = ["succeeded", "succeeded", "succeeded", "rolled_back"];
+    assert_eq!(
+        (states(&back), states(&shown(&world))),
+        (one.map(str::to_owned).to_vec(), one.map(str::to_owned).to_vec())
+    );
+    world.report(&format!("workflow resume {run}"), 0);
+    assert_eq!(states(&shown(&world)), ["succeeded"; 4]);
+    // Some of its steps were made in another epoch than the last.
+    let back = world.report(&format!("workflow rollback {run} --yes"), 0);
+    assert_eq!((states(&back), files(&world)), (vec!["rolled_back".to_owned(); 4], Vec::new()));
+    assert_eq!(states(&shown(&world)), ["rolled_back"; 4]);
+    // And again from the start: what is run is not rolled back any more.
+    world.report(&format!("workflow resume {run}"), 0);
+    assert_eq!(states(&shown(&world)), ["succeeded"; 4]);
+}
+
+#[test]
+fn a_rollback_over_layers_leaves_steps_to_do_and_the_workflow_says_so() {
+    let world = finished();
+    let run = world.run();
+    world.report(&format!("run rollback {run} --to-phase one --layer=all --force --yes"), 0);
+    let shown = world.report(&format!("workflow show {run}"), 0);
+    assert_eq!(shown["status"], "rolled_back", "{shown}");
+    assert!(states(&shown).contains(&"rolled_back".to_owned()), "{shown}");
+    assert!(!states(&shown).contains(&"pending".to_owned()), "{shown}");
+    let resume = shown["resume"].as_str().expect("the command that runs them again");
+    world.report(resume.strip_prefix("ic ").expect("a call"), 0);
+    let shown = world.report(&format!("workflow show {run}"), 0);
+    assert_eq!((&shown["status"], states(&shown)), (&"completed".into(), vec!["succeeded".to_owned(); 4]));
+    assert_eq!(files(&world).len(), 4);
+    // What is completed has nothing to resume.
+    let refused = world.call(&format!("workflow resume {run}"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"));
 }

@@ -9,7 +9,7 @@ use ic_ops::config::OnFailure as Configured;
 use ic_ops::run::create_with;
 use ic_phase::gate::Gates;
 use ic_phase::run::NewRun;
-use ic_phase::{Chain, Run, RunStatus};
+use ic_phase::{Chain, Run};
 use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_store::Snapshot;
 
@@ -18,7 +18,8 @@ use crate::executor::Ended;
 use crate::flow::{Flow, Ui, workspace_here};
 use crate::may::{aimed, may_resume, may_roll_back, strategy_for};
 use crate::options::{Overrides, check, check_strategy, options};
-use crate::report::{Report, Status, StepReport, TakenBack};
+use crate::report::{Report, Status, TakenBack};
+use crate::show::show;
 use crate::table::{self, State, StepRow, StepState, Workflow};
 use crate::take_back::{is_being_taken_back, refuse_to_overwrite};
 
@@ -178,34 +179,6 @@ pub fn last(kernel: &Kernel) -> Result<RunId> {
     })
 }
 
-/// How far a workflow is, by the steps that were begun last. Nothing is written.
-pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
-    kernel.read(|snapshot| {
-        let run = kernel.run(snapshot, reference)?;
-        let workflow = table::get(snapshot, &run.id)?;
-        let mut rows = table::steps(snapshot, &run.id, run.epoch)?;
-        let stand = !rows.is_empty();
-        if !stand {
-            // All of it was rolled back: what was tried is what there is to tell.
-            let epoch = table::last_epoch(snapshot, &run.id)?.unwrap_or(run.epoch);
-            rows = table::steps(snapshot, &run.id, epoch)?;
-        }
-        let definition = workflow.parsed()?;
-        let mut report = Report::of(&workflow, &definition, &rows);
-        let is_ahead = |step: &&StepReport| step.state == StepState::Pending;
-        if report.status == Status::RolledBack && stand {
-            report.ahead = report.steps.iter().find(is_ahead).map(|step| step.id.clone());
-        }
-        // The run is fenced before the workflow's row says so, and a rollback over several layers does not write that row at all.
-        match run.status {
-            RunStatus::Cancelled => report.status = Status::Cancelled,
-            RunStatus::RollingBack => report.status = Status::RollingBack,
-            RunStatus::Active | RunStatus::Completed | RunStatus::Failed => {}
-        }
-        Ok(report)
-    })
-}
-
 /// Whether a rollback of this workflow was begun and not finished: to resume it writes into the tree.
 pub fn is_rolling_back(kernel: &Kernel, reference: &str) -> Result<bool> {
     let report = show(kernel, reference)?;
@@ -271,24 +244,24 @@ impl<'k> Place<'k> {
             Ended::Completed => {
                 flow.capture("after the last step", true, ui);
                 flow.set_state(State::Completed, None)?;
-                return Ok(flow.report(Status::Completed, None));
+                return Ok(flow.report(Status::Completed));
             }
             Ended::Failed(failed) => failed,
         };
         let Some((step, error)) = flow.failure(&failed) else {
             flow.set_state(State::Stopped, None)?;
-            return Ok(flow.report(Status::Stopped, None));
+            return Ok(flow.report(Status::Stopped));
         };
         flow.capture(&format!("after the failure of the step {step}"), true, ui);
         let failure = (step, error);
         let was_interrupted = !flow.in_state(&[StepState::Interrupted]).is_empty();
         if said == Some(OnFailure::Continue) && !was_interrupted {
             flow.set_state(State::Failed, Some(&failure))?;
-            return Ok(flow.report(Status::Failed, None));
+            return Ok(flow.report(Status::Failed));
         }
         flow.set_state(State::Stopped, Some(&failure))?;
         if !self.wants_rollback(said, &failure, overrides, ui) {
-            return Ok(flow.report(Status::Stopped, None));
+            return Ok(flow.report(Status::Stopped));
         }
         // Whoever interrupted the steps does not mean the rollback that they then asked for.
         overrides.interrupted.store(false, Relaxed);
@@ -338,7 +311,7 @@ impl<'k> Place<'k> {
                 error: Some(error.message().to_owned()),
                 hint: error.get_hint().map(str::to_owned),
             };
-            Ok(flow.report(Status::Stopped, Some(taken)))
+            Ok(Report { rollback: Some(taken), ..flow.report(Status::Stopped) })
         })
     }
 }

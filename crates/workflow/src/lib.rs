@@ -16,11 +16,12 @@ mod preview;
 mod redact;
 mod report;
 mod settle;
+mod show;
 pub mod table;
 mod take_back;
 pub mod task;
 
-pub use begin::{is_rolling_back, last, plan, require_startable, resume, rollback, run, show};
+pub use begin::{is_rolling_back, last, plan, require_startable, resume, rollback, run};
 pub use definition::Definition;
 pub use flow::Ui;
 pub use options::{Overrides, check};
@@ -28,3 +29,4 @@ pub use point::{Point, point, points};
 pub use preview::{Preview, preview};
 pub use redact::redact;
 pub use report::{Report, Restored, Status, StepReport, TakenBack};
+pub use show::show;

@@ -13,15 +13,17 @@ pub(crate) fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow
     if is_being_taken_back(run, workflow) {
         return Ok(());
     }
-    if workflow.state == State::Completed {
+    let standing = table::steps(snapshot, &run.id, run.epoch)?;
+    let succeeded = standing.iter().filter(|row| row.state == StepState::Succeeded).count();
+    let is_whole = succeeded == workflow.parsed()?.steps.len();
+    // A rollback over several layers takes steps back and does not write the workflow's row: those are left to do.
+    if workflow.state == State::Completed && is_whole {
         return Err(Diagnosis::new(Code::Conflict, "The workflow is completed: nothing is left to do.")
             .hint(format!("to take it back: ic workflow rollback {}", run.id.short())));
     }
     if run.status == RunStatus::Completed {
         // Its executor may have died when nothing was left but to say so.
-        let steps = table::steps(snapshot, &run.id, run.epoch)?;
-        let succeeded = steps.iter().filter(|row| row.state == StepState::Succeeded).count();
-        if succeeded == workflow.parsed()?.steps.len() {
+        if is_whole {
             return Ok(());
         }
     }

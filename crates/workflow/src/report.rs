@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ic_base::{CheckpointId, CompensationId, RollbackId, RunId};
 use ic_saga::Compensation;
 
-use crate::definition::{Definition, Strategy};
+use crate::definition::Strategy;
 use crate::flow::Flow;
 use crate::table::{State, StepRow, StepState, Workflow};
 
@@ -52,8 +52,17 @@ pub struct StepReport {
     pub phase: String,
     /// How far it came.
     pub state: StepState,
+    /// It ended well and was rolled back since, or its effect is undone and the rest of its rollback is to come.
+    pub is_rolled_back: bool,
     /// What is known of it, if it was begun.
     pub row: Option<StepRow>,
+}
+
+impl StepReport {
+    /// What it is, in text and in JSON.
+    pub fn shown(&self) -> &'static str {
+        if self.is_rolled_back { "rolled_back" } else { self.state.as_str() }
+    }
 }
 
 /// What was put back.
@@ -136,21 +145,12 @@ impl From<State> for Status {
 
 impl Report {
     /// The report on a workflow whose steps came so far.
-    pub(crate) fn of(workflow: &Workflow, definition: &Definition, rows: &[StepRow]) -> Self {
-        let steps = definition.steps.iter().map(|step| {
-            let row = rows.iter().find(|row| row.step == step.id).cloned();
-            StepReport {
-                id: step.id.clone(),
-                phase: step.phase.clone(),
-                state: row.as_ref().map_or(StepState::Pending, |row| row.state),
-                row,
-            }
-        });
+    pub(crate) fn of(workflow: &Workflow, steps: Vec<StepReport>) -> Self {
         Self {
             run_id: workflow.run_id.clone(),
             workflow: workflow.name.clone(),
             status: workflow.state.into(),
-            steps: steps.collect(),
+            steps,
             failed_step: workflow.failed_step.clone(),
             error: workflow.error.clone(),
             ahead: None,
@@ -161,8 +161,12 @@ impl Report {
 
 impl Flow<'_> {
     /// The report on the steps of this epoch.
-    pub(crate) fn report(&self, status: Status, rollback: Option<TakenBack>) -> Report {
-        let rows: Vec<StepRow> = self.rows.values().cloned().collect();
-        Report { status, rollback, ..Report::of(&self.workflow, &self.definition, &rows) }
+    pub(crate) fn report(&self, status: Status) -> Report {
+        let steps = self.definition.steps.iter().map(|step| {
+            let row = self.rows.values().find(|row| row.step == step.id).cloned();
+            let state = row.as_ref().map_or(StepState::Pending, |row| row.state);
+            StepReport { id: step.id.clone(), phase: step.phase.clone(), state, is_rolled_back: false, row }
+        });
+        Report { status, ..Report::of(&self.workflow, steps.collect()) }
     }
 }

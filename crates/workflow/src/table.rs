@@ -1,5 +1,7 @@
 //! The tables `workflows` and `workflow_steps`.
 
+mod tried;
+
 use std::path::{Path, PathBuf};
 
 use ic_base::mask::mask_optional;
@@ -9,6 +11,7 @@ use ic_store::{Row, Snapshot, Transaction, path_bytes};
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Definition, OnFailure, Strategy};
+pub(crate) use tried::{Tried, tried};
 
 /// How far a workflow is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -330,12 +333,6 @@ pub(crate) fn first_dispatch(
         &[&run.as_str(), &epoch, &step],
         |row| row.get(0).map(DispatchId::from_ledger),
     )
-}
-
-/// The last epoch in which a step was begun.
-pub(crate) fn last_epoch(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<i64>> {
-    let sql = "SELECT max(epoch) FROM workflow_steps WHERE run_id = $1";
-    Ok(snapshot.query_opt(sql, &[&run.as_str()], |row| row.get::<Option<i64>>(0))?.flatten())
 }
 
 /// Writes the row of a step, whole, and returns its place in the order of beginning, which its first writing gave it.

@@ -56,7 +56,7 @@ impl Flow<'_> {
         };
         if undoing.has_failed || !taken.left.is_empty() {
             taken.error = Some("an effect could not be undone".to_owned());
-            return Ok(self.rolling_back(taken));
+            return self.rolling_back(taken);
         }
         // What the undos changed was not changed by somebody else.
         self.capture("after the undo of its steps", false, ui);
@@ -65,28 +65,25 @@ impl Flow<'_> {
             Err(error) => {
                 taken.error = Some(format!("{}: {}", error.code().as_str(), error.message()));
                 taken.hint = error.get_hint().map(str::to_owned);
-                return Ok(self.rolling_back(taken));
+                return self.rolling_back(taken);
             }
         }
         if let Some(Restored { failed, .. }) = &taken.restored
             && let Some((path, why)) = failed.first()
         {
             taken.error = Some(format!("{} could not be put back: {why}", path.display()));
-            return Ok(self.rolling_back(taken));
+            return self.rolling_back(taken);
         }
-        let rows = std::mem::take(&mut self.rows);
         self.settle_run(strategy, &mut taken)?;
         let failed_step = self.workflow.failed_step.clone();
         let error = self.workflow.error.clone();
         self.refresh()?;
-        // The report tells of the steps that were taken back.
-        self.rows = rows;
         (self.workflow.failed_step, self.workflow.error) = (failed_step, error);
-        Ok(self.report(Status::RolledBack, Some(taken)))
+        self.report_rollback(Status::RolledBack, taken)
     }
 
-    fn rolling_back(&self, taken: TakenBack) -> Report {
-        self.report(Status::RollingBack, Some(taken))
+    fn rolling_back(&self, taken: TakenBack) -> Result<Report> {
+        self.report_rollback(Status::RollingBack, taken)
     }
 
     /// Puts the tree and git's state back. `None`: there is no checkpoint to restore.

@@ -279,21 +279,25 @@ pub(crate) struct StepJson {
     /// effects, tree (files and git), data or settle.
     #[cfg_attr(test, schemars(extend("enum" = ["effects", "tree", "data", "settle"])))]
     layer: &'static str,
-    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "done", "failed", "skipped"])))]
+    /// pending, running, done, failed, skipped; or `as_before`: the rollback is undone or abandoned, and this is as it was before it.
+    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "done", "failed", "skipped", "as_before"])))]
     state: &'static str,
     /// What it found and did.
     detail: serde_json::Value,
     error: Option<String>,
 }
 
-impl From<&Step> for StepJson {
-    fn from(step: &Step) -> Self {
-        Self {
+impl StepJson {
+    /// The steps of one rollback, which `stands` or not.
+    fn all(all: &[Step], stands: bool) -> Vec<Self> {
+        let course = steps::course(all);
+        let one = |step: &Step| Self {
             layer: step.kind.as_str(),
-            state: step.state.as_str(),
+            state: step.shown(course, stands),
             detail: step.detail.clone(),
             error: step.error.clone(),
-        }
+        };
+        all.iter().map(one).collect()
     }
 }
 
@@ -310,7 +314,7 @@ impl From<&Whole> for RollbackJson {
             files: whole.parts.tree.as_ref().map(RestoreJson::from),
             commits: whole.parts.commits.as_ref().map(|all| all.iter().map(CommitJson::from).collect()),
             data: whole.parts.data.as_ref().map(DataJson::from),
-            steps: whole.steps.iter().map(StepJson::from).collect(),
+            steps: StepJson::all(&whole.steps, true),
             refusal: whole.refusal.as_ref().map(RefusalJson::from),
             resume: id.filter(|_| is_stopped).map(|id| steps::next_command(id, &whole.steps)),
             status: match whole.status {

@@ -40,8 +40,8 @@ pub(crate) struct WorkflowJson {
 struct StepJson {
     id: String,
     phase: String,
-    /// pending, running, succeeded, failed, interrupted or skipped.
-    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "succeeded", "failed", "interrupted", "skipped"])))]
+    /// pending, running, succeeded, failed, interrupted, skipped, or `rolled_back`: it had succeeded.
+    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "succeeded", "failed", "interrupted", "skipped", "rolled_back"])))]
     state: &'static str,
     dispatch_id: Option<String>,
     /// The tree as it was before the step.
@@ -162,7 +162,7 @@ impl From<&StepReport> for StepJson {
         Self {
             id: step.id.clone(),
             phase: step.phase.clone(),
-            state: step.state.as_str(),
+            state: step.shown(),
             dispatch_id: row.and_then(|row| row.dispatch_id.as_ref()).map(ToString::to_string),
             checkpoint_id: row.and_then(|row| row.checkpoint_id.as_ref()).map(ToString::to_string),
             compensation_id: row.and_then(|row| row.compensation_id.as_ref()).map(ToString::to_string),

@@ -112,6 +112,7 @@ fn steps(report: &Report) -> String {
     for step in &report.steps {
         let row = step.row.as_ref();
         let state_style = match step.state {
+            _ if step.is_rolled_back => style::DIM,
             StepState::Succeeded => style::GOOD,
             StepState::Failed | StepState::Interrupted => style::BAD,
             StepState::Running => style::WARN,
@@ -121,7 +122,7 @@ fn steps(report: &Report) -> String {
         table.row(vec![
             Cell::new(style::STRONG, &step.id),
             step.phase.as_str().into(),
-            Cell::new(state_style, step.state.as_str()),
+            Cell::new(state_style, step.shown()),
             row.and_then(|row| row.duration_ms).map(took).unwrap_or_default().as_str().into(),
             Cell::new(style::DIM, about),
         ]);

@@ -122,6 +122,19 @@ pub struct Step {
     pub error: Option<String>,
 }
 
+impl Step {
+    /// Its state in text and in JSON, for a rollback that goes this way, or went so and `stands` or not: on the way back, what is
+    /// `pending` in the ledger is as it was before the rollback, be it that it was undone or that it was never begun. The run itself is
+    /// so when the way back is at its end.
+    pub fn shown(&self, course: Course, stands: bool) -> &'static str {
+        let is_back = course.is_back() && (self.kind != StepKind::Settle || !stands);
+        match self.state {
+            StepState::Pending if is_back => "as_before",
+            state => state.as_str(),
+        }
+    }
+}
+
 const COLUMNS: &str = "s.ord, s.layer, s.state, s.detail, s.course, s.error_code, s.error";
 
 fn from_row(row: &Row<'_>) -> Result<Step> {

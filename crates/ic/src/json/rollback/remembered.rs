@@ -75,7 +75,7 @@ impl RollbackShowJson {
     pub(crate) fn new(rollback: &Remembered, all: &[Step], is_at_work: bool) -> Self {
         Self {
             rollback: rollback.into(),
-            steps: all.iter().map(StepJson::from).collect(),
+            steps: StepJson::all(all, rollback.status.stands()),
             course: steps::course(all).as_str(),
             plan: rollback.plan.clone(),
             resume: crate::render::rollback::resume(rollback, all).filter(|_| !is_at_work),
@@ -99,7 +99,7 @@ pub(crate) struct RollbackUndoneJson {
     files: Vec<RestoreJson>,
     /// The rows that are back; null when none had been taken away.
     data: Option<RestoredDataJson>,
-    /// Its steps: pending ones are back. Empty for the workflow layer alone.
+    /// Its steps: what is `as_before` is as it was before the rollback. Empty for the workflow layer alone.
     steps: Vec<StepJson>,
     /// Effects that stay undone.
     effects_left: Vec<UndoneStepJson>,
@@ -119,7 +119,7 @@ impl From<&Undone> for RollbackUndoneJson {
             course: undone.course.as_str(),
             files: undone.tree.iter().map(RestoreJson::from).collect(),
             data: undone.data.as_ref().map(RestoredDataJson::from),
-            steps: undone.steps.iter().map(StepJson::from).collect(),
+            steps: StepJson::all(&undone.steps, undone.remembered.status.stands()),
             effects_left: undone.effects.iter().map(UndoneStepJson::from).collect(),
             dispatches_left: undone.remembered.cancelled("cancelled_dispatches"),
             agents_left: undone.remembered.cancelled("failed_agents"),

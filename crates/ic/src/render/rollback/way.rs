@@ -88,9 +88,10 @@ pub(super) fn steps(all: &[Step]) -> String {
         };
         let is_outside = matches!(step.kind, StepKind::Tree | StepKind::Data);
         let state = match step.state {
-            StepState::Pending if is_back && is_outside => "as before",
             StepState::Done if is_back && is_outside => "to be put back",
-            state => state.as_str(),
+            // In words, where JSON has a name.
+            _ if step.shown(course(all), true) == "as_before" => "as before",
+            _ => step.state.as_str(),
         };
         let about = step.error.as_deref().map_or_else(|| about(step), str::to_owned);
         table.row(vec![

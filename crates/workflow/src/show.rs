@@ -1,0 +1,85 @@
+//! How far a workflow is, for people: what stands, and what was rolled back.
+
+use ic_base::Result;
+use ic_ops::Kernel;
+use ic_phase::{Run, RunStatus};
+use ic_store::Snapshot;
+
+use crate::definition::Definition;
+use crate::flow::Flow;
+use crate::report::{Report, Status, StepReport, TakenBack};
+use crate::table::{self, State, StepState, Tried, Workflow};
+
+/// How far a workflow is. Nothing is written.
+pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
+    kernel.read(|snapshot| {
+        let run = kernel.run(snapshot, reference)?;
+        let workflow = table::get(snapshot, &run.id)?;
+        let definition = workflow.parsed()?;
+        let (steps, has_rolled_back) = steps_of(snapshot, &run, &workflow, &definition)?;
+        let mut report = Report::of(&workflow, steps);
+        // A rollback over several layers does not write the workflow's row: that steps are to be run again says it.
+        if has_rolled_back && report.status != Status::RollingBack {
+            report.status = Status::RolledBack;
+        }
+        let standing = table::steps(snapshot, &run.id, run.epoch)?;
+        if report.status == Status::RolledBack && !standing.is_empty() {
+            let mut steps = report.steps.iter().map(|step| &step.id);
+            report.ahead = steps.find(|id| standing.iter().all(|row| row.step != **id)).cloned();
+        }
+        // The run is fenced before the workflow's row says so.
+        match run.status {
+            RunStatus::Cancelled => report.status = Status::Cancelled,
+            RunStatus::RollingBack => report.status = Status::RollingBack,
+            RunStatus::Active | RunStatus::Completed | RunStatus::Failed => {}
+        }
+        Ok(report)
+    })
+}
+
+impl Flow<'_> {
+    /// The report on a rollback of the workflow, finished or not: with the steps as the ledger has them now.
+    pub(crate) fn report_rollback(&self, status: Status, taken: TakenBack) -> Result<Report> {
+        let (steps, _) = self.kernel.read(|snapshot| {
+            let run = ic_phase::run::get(snapshot, &self.run.id)?;
+            let workflow = table::get(snapshot, &self.run.id)?;
+            steps_of(snapshot, &run, &workflow, &self.definition)
+        })?;
+        Ok(Report { status, rollback: Some(taken), ..Report::of(&self.workflow, steps) })
+    }
+}
+
+/// Every step as far as it came, and whether steps that had ended well were rolled back and not begun again since.
+///
+/// While the workflow goes on, what does not stand is to come. Once it was rolled back, what was tried is what there is to tell:
+/// a step of the last try as it ended, and one that ended well in any try as rolled back,
+/// unless its effect was passed over.
+fn steps_of(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    workflow: &Workflow,
+    definition: &Definition,
+) -> Result<(Vec<StepReport>, bool)> {
+    let standing = table::steps(snapshot, &run.id, run.epoch)?;
+    let tried = table::tried(snapshot, &run.id)?;
+    let last_try = tried.iter().map(|tried| tried.epoch).max();
+    // A rollback raises the epoch, and the next step that begins has it.
+    let is_back = matches!(workflow.state, State::RollingBack | State::RolledBack)
+        || run.status == RunStatus::RollingBack
+        || last_try.is_some_and(|last| last < run.epoch);
+    let is_told = |tried: &&Tried| Some(tried.epoch) == last_try || tried.is_back();
+    let mut has_rolled_back = false;
+    let steps = definition.steps.iter().map(|step| {
+        let of_step = tried.iter().rev().filter(|tried| is_back && tried.row.step == step.id);
+        let told = of_step.clone().find(is_told);
+        let stands = standing.iter().find(|row| row.step == step.id);
+        // What stands may be undone already, while the rest of its rollback is to come.
+        let is_rolled_back = told.is_some_and(Tried::is_rolled_back);
+        has_rolled_back |= told.is_some_and(Tried::is_back) && stands.is_none();
+        let row = stands.or(told.map(|tried| &tried.row)).cloned();
+        let state = row.as_ref().map_or(StepState::Pending, |row| row.state);
+        StepReport { id: step.id.clone(), phase: step.phase.clone(), state, is_rolled_back, row }
+    });
+    let steps = steps.collect();
+    Ok((steps, has_rolled_back))
+}

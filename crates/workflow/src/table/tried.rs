@@ -1,0 +1,46 @@
+//! Steps as they were tried, also those that do not stand any more.
+
+use ic_base::{Result, RunId};
+use ic_saga::compensation::State;
+use ic_store::Snapshot;
+
+use super::{StepRow, StepState};
+
+/// A step as it was tried in one epoch.
+pub(crate) struct Tried {
+    pub(crate) row: StepRow,
+    pub(crate) epoch: i64,
+    /// Its work is marked as rolled back.
+    is_marked: bool,
+    /// Its effect is undone; `None` if it has none on record.
+    is_undone: Option<bool>,
+}
+
+impl Tried {
+    /// Whether it ended well and does not stand any more, or not for long.
+    pub(crate) fn is_back(&self) -> bool {
+        self.row.state == StepState::Succeeded && (self.is_marked || self.is_undone == Some(true))
+    }
+
+    /// Whether nothing of it is left. A step whose effect was passed over is no such: the effect is still there.
+    pub(crate) fn is_rolled_back(&self) -> bool {
+        self.row.state == StepState::Succeeded && self.is_undone.unwrap_or(self.is_marked)
+    }
+}
+
+/// All tries of all steps, by epoch.
+pub(crate) fn tried(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<Tried>> {
+    snapshot.query_all(
+        "SELECT s.step, s.state, s.started, s.dispatch_id, s.checkpoint_id, s.compensation_id, s.attempts, s.exit_code, \
+         s.error, s.duration_ms, s.log, s.head, s.child, s.epoch, \
+         d.rolled_back_by, c.state \
+         FROM workflow_steps s LEFT JOIN dispatches d ON d.id = s.dispatch_id \
+         LEFT JOIN compensations c ON c.id = s.compensation_id WHERE s.run_id = $1 ORDER BY s.epoch",
+        &[&run.as_str()],
+        |row| {
+            let is_marked = row.get::<Option<String>>(14)?.is_some();
+            let is_undone = row.get::<Option<String>>(15)?.map(|state| state == State::Done.as_str());
+            Ok(Tried { row: StepRow::from_row(row)?, epoch: row.get(13)?, is_marked, is_undone })
+        },
+    )
+}
