@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ic_testkit::{Cli, Outcome, rounds, tell};
+use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::world::{create, list, project};
@@ -197,4 +198,47 @@ fn a_checkpoint_that_is_pruned_while_its_restore_waits_is_not_called_damaged() {
     let outcome = Outcome::from(&waits.wait_with_output().expect("its end"));
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "checkpoint_not_found"), "{outcome:?}");
     assert_eq!(fs::read_to_string(cli.root().join("f")).expect("a file"), "new");
+}
+
+/// A tool that copies the store, or a shell that was left in the middle of a transaction.
+#[test]
+fn a_prune_waits_for_nobody_who_reads_the_store() {
+    let cli = project();
+    let noise = |seed: usize| -> Vec<u8> {
+        let digits = (0..).map(|at: usize| (at * at * (seed + 7) / 3 % 251).to_le_bytes()[0]);
+        digits.take(400_000).collect()
+    };
+    for seed in 0..6 {
+        fs::write(cli.root().join("f"), noise(seed)).expect("a file");
+        cli.ok(["checkpoint", "create", "--auto"]);
+    }
+    let store = cli.db().with_file_name("objects.db");
+    let reader = Connection::open(&store).expect("the store");
+    reader.execute_batch("BEGIN; SELECT count(*) FROM objects;").expect("a reader");
+    fs::write(cli.root().join("f"), noise(9)).expect("a file");
+    cli.ok(["checkpoint", "create", "--auto"]);
+    let prune = [
+        "checkpoint",
+        "prune",
+        "--older-than",
+        "0s",
+        "--keep-last",
+        "1",
+        "--grace",
+        "0s",
+        "--busy-timeout",
+        "10m",
+    ];
+    let pruned = within_limits(&mut cli.command(prune));
+    assert_eq!(
+        (pruned.code, pruned.json()["pruned"].as_array().map(Vec::len)),
+        (Some(0), Some(6)),
+        "{pruned:?}"
+    );
+    let beside = fs::metadata(&store).expect("the store").len();
+    drop(reader);
+    cli.ok(["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s"]);
+    let after = fs::metadata(&store).expect("the store").len();
+    assert!(after < beside, "what was left is given back another time: {beside} {after}");
+    cli.ok(["checkpoint", "verify", "--read-data"]);
 }

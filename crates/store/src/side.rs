@@ -5,12 +5,13 @@
 //! makes them all durable, because the log is one file that is written in order.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::connection::{OpenOptions, configure, use_wal, wait_politely};
+use crate::connection::{InAHurry, OpenOptions, configure, use_wal, wait_politely};
 use crate::error::diagnose;
 use crate::lock::{Held, Rank};
 use crate::transaction::{Snapshot, Transaction};
@@ -46,6 +47,7 @@ const LONG_LOG: u64 = 128 << 10;
 /// An open side database.
 pub struct Side {
     connection: Connection,
+    in_a_hurry: InAHurry,
     path: PathBuf,
     schema: SideSchema,
     options: OpenOptions,
@@ -68,8 +70,8 @@ impl Side {
         let had_log = std::fs::metadata(sibling(path, "-wal")).is_ok_and(|meta| meta.len() > 0);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags).map_err(|e| diagnose(e, &doing()))?;
-        wait_politely(&mut connection, options.busy_timeout)?;
-        let side = Self { connection, path: path.to_owned(), schema: *schema, options, had_log };
+        let in_a_hurry = wait_politely(&mut connection, options.busy_timeout)?;
+        let side = Self { connection, in_a_hurry, path: path.to_owned(), schema: *schema, options, had_log };
         if side.pragma("user_version")? == 0 {
             side.create()?;
         }
@@ -176,7 +178,8 @@ impl Side {
         result.map_err(|error| self.damaged(error))
     }
 
-    /// Gives free pages back to the operating system and empties the log, so that the file is as small as its content.
+    /// Gives free pages back to the operating system and empties the log, so that the file is as small as its content; beside another
+    /// process that reads for long, what is left is given back another time.
     pub fn shrink(&self) -> Result<()> {
         // In small steps: each moves pages through the log, and on a full disk there is little room for that.
         while self.pragma("freelist_count")? > 0 {
@@ -189,24 +192,29 @@ impl Side {
                     Ok(())
                 })
                 .map_err(|e| diagnose(e, "shrinking the object store"))?;
-            self.empty_long_log()?;
+            if !self.empty_long_log()? {
+                // More steps would only make the log longer.
+                return Ok(());
+            }
         }
-        self.empty_log()
+        self.empty_log().map(|_| ())
     }
 
-    /// Empties the log if it is long: what is deleted takes room in it, before it gives any back.
-    pub fn empty_long_log(&self) -> Result<()> {
+    /// Empties the log if it is long: what is deleted takes room in it, before it gives any back. Returns whether it is short now.
+    pub fn empty_long_log(&self) -> Result<bool> {
         let length = std::fs::metadata(sibling(&self.path, "-wal")).map_or(0, |meta| meta.len());
-        if length > LONG_LOG { self.empty_log() } else { Ok(()) }
+        if length > LONG_LOG { self.empty_log() } else { Ok(true) }
     }
 
-    fn empty_log(&self) -> Result<()> {
+    /// Whoever reads meanwhile keeps it long: that is no error, it is emptied another time. It is not waited for: the caller holds the
+    /// store's lock, which every capture needs.
+    fn empty_log(&self) -> Result<bool> {
         faults::statement("PRAGMA wal_checkpoint(TRUNCATE)");
-        self.connection
-            // Who reads meanwhile keeps it long: that is no error, it is emptied another time.
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
-            .map(|_| ())
-            .map_err(|e| diagnose(e, "shrinking the object store"))
+        self.in_a_hurry.store(true, Relaxed);
+        let busy =
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        self.in_a_hurry.store(false, Relaxed);
+        busy.map(|busy| busy == 0).map_err(|e| diagnose(e, "shrinking the object store"))
     }
 
     /// Rebuilds the file, so that nothing of what was deleted is left in it. Returns whether that is so: while another process reads
