@@ -14,6 +14,7 @@ use std::path::Path;
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_store::GitDirs;
+use serde::Serialize;
 
 use super::program::Git;
 use super::{BRANCHES, GitState, pack};
@@ -27,7 +28,7 @@ pub use index::apply_index;
 const REFLOG: &str = "ic: restore checkpoint";
 
 /// A ref that is made, moved or removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moved {
     /// Its name.
     pub name: Vec<u8>,
@@ -38,7 +39,7 @@ pub struct Moved {
 }
 
 /// What restoring a state would do.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GitPlan {
     /// Branches.
     pub refs: Vec<Moved>,

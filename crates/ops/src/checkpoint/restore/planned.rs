@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_checkpoint::git::GitPlan;
 use ic_checkpoint::restore::journal::Restore;
 use ic_checkpoint::restore::plan::Plan;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::super::Workspace;
-use super::super::git::GitRestore;
 
 /// The paths that a plan changes; `None` if what else is captured depends on them.
 pub(super) fn touched(plan: &Plan) -> Option<BTreeSet<Vec<u8>>> {
@@ -23,11 +24,24 @@ pub(super) fn read_plan(workspace: &Workspace<'_>, restore: &Restore) -> Result<
         .map_err(|e| Diagnosis::new(Code::Corrupt, format!("The plan of a restore cannot be read: {e}.")))
 }
 
-pub(super) fn hash_of(plan: &Plan, git: Option<&GitRestore>, target: &CheckpointId) -> String {
-    let mut digest = Sha256::new();
-    digest.update(target.as_str());
-    digest.update(format!("{:?}", git.map(|git| &git.plan)));
-    // A plan is plain data: it can always be written.
-    digest.update(serde_json::to_vec(plan).unwrap_or_default());
-    ic_events::hex(&digest.finalize().into())
+/// What names a plan: a digest of its JSON, so that the same plan has the same name in every build. A caller may hold it from a preview
+/// that another version printed; what differs in any field is another plan.
+///
+/// Errors: `internal` if the plan cannot be written as JSON: no two plans may share the name of an empty text.
+pub(super) fn hash_of(plan: &Plan, git: Option<&GitPlan>, target: &CheckpointId) -> Result<String> {
+    let named = Named { target: target.as_str(), git, files: plan };
+    let text = serde_json::to_vec(&named).map_err(|e| {
+        Diagnosis::new(Code::Internal, format!("The plan of a restore cannot be written: {e}."))
+    })?;
+    Ok(ic_events::hex(&Sha256::digest(text).into()))
 }
+
+#[derive(Serialize)]
+struct Named<'a> {
+    target: &'a str,
+    git: Option<&'a GitPlan>,
+    files: &'a Plan,
+}
+
+#[cfg(test)]
+mod tests;

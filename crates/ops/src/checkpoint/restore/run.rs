@@ -191,7 +191,7 @@ fn plan_report(
         dry_run: request.dry_run,
         strategy,
         status: Status::Planned,
-        plan_hash: hash_of(&plan, git.as_ref(), &target.id),
+        plan_hash: hash_of(&plan, git.as_ref().map(|git| &git.plan), &target.id)?,
         plan,
         git,
         conflicts,

@@ -1,0 +1,111 @@
+use std::collections::BTreeSet;
+
+use ic_base::CheckpointId;
+use ic_checkpoint::attributes::Attributes;
+use ic_checkpoint::git::{GitPlan, Moved};
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::restore::plan::{Action, Database, Node, Plan, Step};
+
+use super::hash_of;
+
+const TARGET: &str = "019c7bfa-1d38-7000-8000-00000a000011";
+
+fn path(text: &str) -> PathText {
+    PathText(text.as_bytes().to_vec())
+}
+
+fn file(size: u64) -> Node {
+    Node::File { hash: [7; 32], size, mode: 0o644, attributes: Attributes::default() }
+}
+
+fn plan() -> Plan {
+    Plan {
+        steps: vec![Step::new(path("a.md"), Action::Modify, Some(file(1)), Some(file(2)))],
+        skipped: vec![(path("key.pem"), "secret".to_owned())],
+        not_kept: vec![(path("big.iso"), "too large".to_owned())],
+        closed: vec![(path("dir"), 0o555)],
+        attributes: true,
+        databases: vec![Database { path: path("s.db"), sides: vec![path("s.db-wal")] }],
+    }
+}
+
+fn git() -> GitPlan {
+    GitPlan {
+        refs: vec![Moved {
+            name: b"refs/heads/main".to_vec(),
+            from: Some("a".repeat(40)),
+            to: Some("b".repeat(40)),
+        }],
+        head: true,
+        index: true,
+        stash: false,
+        new_commits: vec!["c".repeat(40)],
+    }
+}
+
+fn named(plan: &Plan, git: Option<&GitPlan>, target: &str) -> String {
+    hash_of(plan, git, &CheckpointId::from_ledger(target.to_owned())).unwrap()
+}
+
+/// Whoever holds the hash of a preview may give it to a later build: a change of this text breaks that, and must be meant.
+#[test]
+fn the_hash_of_a_plan_is_the_same_in_every_build() {
+    assert_eq!(
+        [named(&plan(), Some(&git()), TARGET), named(&Plan::default(), None, TARGET)],
+        [
+            "1d92db78201c72ebf0b854246f43bdc74ccab7c43af043e45924c60e30c4f79c",
+            "cf4fad3684e3f60834d39d871a141c6f61fb70991d53862b013437085be6b2de"
+        ]
+    );
+}
+
+#[test]
+fn the_same_plan_has_the_same_hash_and_each_field_makes_another() {
+    let same = named(&plan(), Some(&git()), TARGET);
+    assert_eq!(named(&plan(), Some(&git()), TARGET), same);
+    let of_plan: &[fn(&mut Plan)] = &[
+        |plan| plan.steps.clear(),
+        |plan| plan.steps[0].path = path("b.md"),
+        |plan| plan.steps[0].action = Action::Create,
+        |plan| plan.steps[0].before = None,
+        |plan| plan.steps[0].before = Some(file(3)),
+        |plan| plan.steps[0].after = None,
+        |plan| plan.steps[0].uncaptured = true,
+        |plan| plan.steps[0].link = Some(path("c.md")),
+        |plan| plan.steps[0].anew = true,
+        |plan| plan.steps[0].names = 2,
+        |plan| plan.skipped.clear(),
+        |plan| plan.skipped[0].0 = path("other.pem"),
+        |plan| "ignored".clone_into(&mut plan.skipped[0].1),
+        |plan| plan.not_kept.clear(),
+        |plan| plan.closed.clear(),
+        |plan| plan.closed[0].1 = 0o500,
+        |plan| plan.attributes = false,
+        |plan| plan.databases.clear(),
+        |plan| plan.databases[0].sides.clear(),
+    ];
+    let of_git: &[fn(&mut GitPlan)] = &[
+        |git| git.refs.clear(),
+        |git| git.refs[0].name = b"refs/heads/\xff".to_vec(),
+        |git| git.refs[0].from = None,
+        |git| git.refs[0].to = None,
+        |git| git.head = false,
+        |git| git.index = false,
+        |git| git.stash = true,
+        |git| git.new_commits.clear(),
+    ];
+    let mut hashes = BTreeSet::from([same]);
+    for change in of_plan {
+        let mut changed = plan();
+        change(&mut changed);
+        hashes.insert(named(&changed, Some(&git()), TARGET));
+    }
+    for change in of_git {
+        let mut changed = git();
+        change(&mut changed);
+        hashes.insert(named(&plan(), Some(&changed), TARGET));
+    }
+    hashes.insert(named(&plan(), None, TARGET));
+    hashes.insert(named(&plan(), Some(&git()), &TARGET.replace("11", "12")));
+    assert_eq!(hashes.len(), 1 + of_plan.len() + of_git.len() + 2);
+}
