@@ -83,6 +83,7 @@ fn rows_that_another_run_may_have_written_are_refused_or_forced() {
     let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
     let line = refused_all(&world, &[], "conflict");
     assert!(line.contains(&other[other.len() - 8..]) && line.contains("--force"), "{line}");
+    assert!(line.contains("leave the layer data out (--layer=workflow,effects,files,git);"), "{line}");
     let without = ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,effects,files,git"];
     world.ic(&[&without[..], &["--dry-run"]].concat());
     world.roll_back("a", &["--force"]);
@@ -120,6 +121,8 @@ fn the_database_of_the_cut_or_none() {
     world.remove(".ic.yaml");
     let plan = world.cli.json(world.all("a", &["--dry-run"]));
     assert_eq!(plan["warnings"][0]["code"], "rows_stay", "{plan}");
+    let named = world.cli.run([&DATA[..], &[&world.run, "--to-phase", "a", "--dry-run", "--json"]].concat());
+    assert!(named.stderr.contains("or leave the layer data out (--layer=workflow)"), "{named:?}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use ic_store::Transaction;
 use serde_json::Value;
 
 use super::choices::Choices;
-use super::layer::Layer;
+use super::layer::{Layer, without_data};
 use super::steps::{BY_FORCE, Step, StepKind};
 use super::table::Remembered;
 use crate::Kernel;
@@ -105,18 +105,18 @@ fn open(target: &Target, settings: &Settings) -> Result<RelationalRollbackEngine
 pub(super) fn target_of(settings: &Settings, remembered: &Remembered) -> Result<Target> {
     match Choices::of(remembered)?.state(remembered)? {
         Some(kept) => Ok(kept),
-        None => configured(settings),
+        None => configured(settings, None),
     }
 }
 
 /// The state database that the configuration names. Errors: `invalid_config` if it names none.
-fn configured(settings: &Settings) -> Result<Target> {
+fn configured(settings: &Settings, layers: Option<&[Layer]>) -> Result<Target> {
     settings.state.clone().ok_or_else(|| {
         Diagnosis::new(
             Code::InvalidConfig,
             "The configuration has no part `rewind`: there is no state database.",
         )
-        .hint("ic rewind init --profile devs, or leave the layer data out")
+        .hint(format!("ic rewind init --profile devs, or {}", without_data(layers)))
     })
 }
 
@@ -130,9 +130,17 @@ struct Work {
 }
 
 /// Errors: `no_checkpoint` without a mark of this database at the cut; `conflict` while a rewind of it is not finished, or when
-/// nobody can tell which rows are the run's.
-fn prepare(kernel: &Kernel, settings: &Settings, target: &Target, run: &Run, cut: Seq) -> Result<Work> {
-    let by_hand = "take the rows back by themselves: ic rewind to TASK; or leave the layer data out";
+/// nobody can tell which rows are the run's. `layers`: as [`without_data`] takes them.
+fn prepare(
+    kernel: &Kernel,
+    settings: &Settings,
+    target: &Target,
+    run: &Run,
+    cut: Seq,
+    layers: Option<&[Layer]>,
+) -> Result<Work> {
+    let without = without_data(layers);
+    let by_hand = format!("roll the rows back by themselves: ic rewind to TASK; or {without}");
     let found = kernel.read(|snapshot| marks::of_event(snapshot, cut))?;
     let Some((database, mark)) = found else {
         return Err(Diagnosis::new(
@@ -157,21 +165,26 @@ fn prepare(kernel: &Kernel, settings: &Settings, target: &Target, run: &Run, cut
     }
     refuse_unfinished(kernel, target)?;
     let engine = open(target, settings)?;
-    let scopes = scopes(&engine, run, target)?;
+    let scopes = scopes(&engine, run, target, &without)?;
     Ok(Work { engine, mark, scopes })
 }
 
 /// The scopes that belong to the run: all there is where the tables are not divided, else those that its scope id names.
 ///
 /// Errors: `conflict` when nobody can tell which rows are the run's.
-fn scopes(engine: &RelationalRollbackEngine, run: &Run, target: &Target) -> Result<Vec<Scope>> {
+fn scopes(
+    engine: &RelationalRollbackEngine,
+    run: &Run,
+    target: &Target,
+    without: &str,
+) -> Result<Vec<Scope>> {
     let Some(first) = target.anchor.scope.first() else { return Ok(vec![Vec::new()]) };
     let Some(own) = &run.scope_id else {
         return Err(Diagnosis::new(
             Code::Conflict,
             format!("Whose rows are whose is said by the column {first}, and the run has no scope id: nobody can tell its own."),
         )
-        .hint("create runs with --scope-id, or leave the layer data out"));
+        .hint(format!("create runs with --scope-id, or {without}")));
     };
     let now = engine.mark()?;
     let is_own =
@@ -184,12 +197,13 @@ pub(super) fn plan(
     kernel: &Kernel,
     settings: &Settings,
     run: &Run,
+    layers: &[Layer],
     (cut, force): (Seq, bool),
 ) -> Result<Data> {
-    let target = configured(settings)?;
-    let work = prepare(kernel, settings, &target, run, cut)?;
+    let target = configured(settings, Some(layers))?;
+    let work = prepare(kernel, settings, &target, run, cut, Some(layers))?;
     if !force {
-        refuse_others(kernel, &target, run, cut)?;
+        refuse_others(kernel, &target, run, cut, Some(layers))?;
     }
     let mut data = Data::of(&target);
     for scope in &work.scopes {
@@ -212,7 +226,7 @@ pub(super) fn decided_by_force(step: &Step, error: &Diagnosis) -> Option<Value> 
 /// What a rollback that was begun would take away now.
 pub(super) fn left(kernel: &Kernel, settings: &Settings, run: &Run, remembered: &Remembered) -> Result<Data> {
     let target = target_of(settings, remembered)?;
-    let work = prepare(kernel, settings, &target, run, remembered.cut_seq)?;
+    let work = prepare(kernel, settings, &target, run, remembered.cut_seq, None)?;
     let mut data = Data::of(&target);
     for scope in &work.scopes {
         data.add(work.engine.get_mark_snapshot(&work.mark, scope)?.affected_row_counts.iter());
@@ -221,7 +235,13 @@ pub(super) fn left(kernel: &Kernel, settings: &Settings, run: &Run, remembered: 
 }
 
 /// Errors: `conflict` when another run worked beside this one since the cut and nothing tells their rows apart.
-fn refuse_others(kernel: &Kernel, target: &Target, run: &Run, cut: Seq) -> Result<()> {
+fn refuse_others(
+    kernel: &Kernel,
+    target: &Target,
+    run: &Run,
+    cut: Seq,
+    layers: Option<&[Layer]>,
+) -> Result<()> {
     let scope = run.scope_id.as_deref().filter(|_| !target.anchor.scope.is_empty());
     let others =
         kernel.read(|snapshot| marks::runs_beside(snapshot, &run.id, &target.database, scope, cut))?;
@@ -238,7 +258,10 @@ fn refuse_others(kernel: &Kernel, target: &Target, run: &Run, cut: Seq) -> Resul
             first.short()
         ),
     )
-    .hint("leave the layer data out; or take all newer rows, whoever wrote them: --force; a column for `anchor: scope` tells runs apart")
+    .hint(format!(
+        "{}; or take all newer rows, whoever wrote them: --force; a column for `anchor: scope` tells runs apart",
+        without_data(layers)
+    ))
     .detail("runs", others.iter().map(ToString::to_string).collect::<Vec<_>>())
     .detail("database", target.database.to_string_lossy().into_owned()))
 }

@@ -33,6 +33,18 @@ impl Layer {
     }
 }
 
+/// The layers without one of them, as `--layer` takes them.
+pub(super) fn all_but(layers: &[Layer], one: Layer) -> String {
+    let rest = layers.iter().filter(|layer| **layer != one);
+    rest.map(|layer| layer.as_str()).collect::<Vec<_>>().join(",")
+}
+
+/// How rows are left as they are; `layers`: those that were asked for, where they can still be chosen anew.
+pub(super) fn without_data(layers: Option<&[Layer]>) -> String {
+    let flag = layers.map(|layers| format!(" (--layer={})", all_but(layers, Layer::Data)));
+    format!("leave the layer data out{}", flag.unwrap_or_default())
+}
+
 /// Layers as the ledger keeps them: a JSON array.
 pub(super) fn to_json(layers: &[Layer]) -> String {
     serde_json::json!(layers.iter().map(|layer| layer.as_str()).collect::<Vec<_>>()).to_string()

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::Plan;
 use super::apply::{Request, Rollback};
 use super::data;
-use super::layer::Layer;
+use super::layer::{self, Layer};
 use super::leaving;
 use super::tree::files_of_database;
 use super::whole::{Effects, Parts, Whole, WholeRequest, WholeStatus};
@@ -49,8 +49,7 @@ pub(super) fn plan(
         parts.tree = Some(tree);
     }
     if layers.contains(&Layer::Data) {
-        let rows = data::plan(kernel, settings, &plan.run, (plan.cut.seq, request.force));
-        parts.data = Some(rows.map_err(|error| without_rows(error, layers))?);
+        parts.data = Some(data::plan(kernel, settings, &plan.run, layers, (plan.cut.seq, request.force))?);
     }
     if layers != [Layer::Workflow] {
         rollback.plan_hash = hash(&rollback, layers, parts.effects.as_ref(), &parts);
@@ -106,7 +105,7 @@ fn plan_tree(
             Code::GitUnsupported | Code::GitInProgress | Code::GitBusy | Code::ForeignCommits
                 if strategy == Strategy::Full =>
             {
-                let rest = layers_but(layers, Layer::Git);
+                let rest = layer::all_but(layers, Layer::Git);
                 let (theirs, forced) = match (error.code(), request.keep_theirs) {
                     (Code::ForeignCommits, false) => {
                         ("", "; or take them off their branch all the same: --force")
@@ -125,20 +124,6 @@ fn plan_tree(
             _ => error,
         }
     })
-}
-
-/// Names the layers that are left without the rows, where that is a way.
-fn without_rows(error: Diagnosis, layers: &[Layer]) -> Diagnosis {
-    const WAY: &str = "leave the layer data out";
-    let Some(hint) = error.get_hint() else { return error };
-    let rest = layers_but(layers, Layer::Data);
-    let hint = hint.replace(WAY, &format!("{WAY} (--layer={rest})"));
-    error.hint(hint)
-}
-
-fn layers_but(layers: &[Layer], one: Layer) -> String {
-    let rest = layers.iter().filter(|layer| **layer != one);
-    rest.map(|layer| layer.as_str()).collect::<Vec<_>>().join(",")
 }
 
 pub(super) fn hash(

@@ -90,7 +90,7 @@ fn look(
     run: &Run,
     (remembered, force): (&Remembered, bool),
 ) -> Result<(Work, Vec<Kept>, Data)> {
-    let work = prepare(kernel, settings, target, run, remembered.cut_seq)?;
+    let work = prepare(kernel, settings, target, run, remembered.cut_seq, None)?;
     let kept = archives(kernel, &work.engine, &remembered.id)?;
     let mut data = Data::of(target);
     let mut is_begun = false;
@@ -99,7 +99,7 @@ fn look(
         is_begun = true;
     }
     if !force && !is_begun {
-        refuse_others(kernel, target, run, remembered.cut_seq)?;
+        refuse_others(kernel, target, run, remembered.cut_seq, None)?;
     }
     Ok((work, kept, data))
 }
