@@ -35,6 +35,7 @@ mod skips;
 mod statements;
 mod support;
 mod tail;
+mod tokens;
 mod verbs;
 mod waits;
 mod workflow;

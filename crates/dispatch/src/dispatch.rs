@@ -92,6 +92,18 @@ pub struct Tokens {
     pub cache: i64,
 }
 
+impl Tokens {
+    /// The sum of both; what does not fit is the most that does.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cache: self.cache.saturating_add(other.cache),
+        }
+    }
+}
+
 /// How a dispatch ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending<'a> {

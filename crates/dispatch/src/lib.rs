@@ -1,6 +1,7 @@
 //! Work handed to agents. Owns `dispatches`, `dispatch_commits` and `dispatch_files`.
 //!
-//! [`status`], [`report`] and [`revert`] are pure; [`dispatch`], [`code`] and [`cancel`] read and write the tables.
+//! [`status`], [`report`] and [`revert`] are pure; [`dispatch`], [`code`] and [`cancel`] read and write the tables, [`spent`]
+//! sums them up.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
@@ -9,6 +10,7 @@ pub mod code;
 pub mod dispatch;
 pub mod report;
 pub mod revert;
+pub mod spent;
 pub mod status;
 
 pub use cancel::cancel_by_phases;

@@ -17,6 +17,7 @@ mod retention;
 mod rewind;
 mod rollback;
 mod run;
+mod run_status;
 mod runtrack;
 mod workflow;
 
@@ -45,6 +46,7 @@ pub(crate) use run::{
     AdvanceJson, CancelJson, GateCheckJson, GateRuleJson, PhaseJson, ReopenJson, RunJson, SkipJson,
     soft_warning,
 };
+pub(crate) use run_status::RunStatusJson;
 pub(crate) use runtrack::{AgentJson, ArtifactJson};
 pub(crate) use workflow::{WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson};
 

@@ -3,6 +3,7 @@
 use ic_base::Code;
 use ic_dispatch::Dispatch;
 use ic_dispatch::code::{Recorded, RecordedCommit, RecordedFile};
+use ic_dispatch::dispatch::Tokens;
 use ic_ops::dispatch::{Life, life};
 use serde::Serialize;
 
@@ -68,11 +69,17 @@ impl From<Life> for AliveJson {
 /// Tokens used so far.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct TokensJson {
+pub(super) struct TokensJson {
     #[serde(rename = "in")]
     input: i64,
     out: i64,
     cache: i64,
+}
+
+impl From<Tokens> for TokensJson {
+    fn from(tokens: Tokens) -> Self {
+        Self { input: tokens.input, out: tokens.output, cache: tokens.cache }
+    }
 }
 
 impl From<&Dispatch> for DispatchJson {
@@ -95,11 +102,7 @@ impl From<&Dispatch> for DispatchJson {
             summary: dispatch.summary.clone(),
             verdict: dispatch.verdict.map(ic_dispatch::Verdict::as_str),
             error: dispatch.error.clone(),
-            tokens: TokensJson {
-                input: dispatch.tokens.input,
-                out: dispatch.tokens.output,
-                cache: dispatch.tokens.cache,
-            },
+            tokens: dispatch.tokens.into(),
             rolled_back: dispatch.rolled_back_by.is_some(),
             rolled_back_by: dispatch.rolled_back_by.as_ref().map(ToString::to_string),
             seq: dispatch.seq,

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::{AgentJson, DispatchJson, exact};
 
-/// A run as it is now (`run status`).
+/// A run as it is now.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RunJson {

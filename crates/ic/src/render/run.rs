@@ -1,6 +1,8 @@
 //! Runs, advances and gates.
 
 use ic_base::Label;
+use ic_dispatch::dispatch::Tokens;
+use ic_dispatch::spent::{self, Spent};
 use ic_events::EventType;
 use ic_ops::advance::Outcome;
 use ic_ops::run::{Cancelled, Part, Reopened, Worker};
@@ -28,7 +30,7 @@ pub(crate) fn table(runs: &[Run]) -> String {
 }
 
 /// One run with its chain drawn.
-pub(crate) fn card(run: &Run, skipped: &[String]) -> String {
+pub(crate) fn card(run: &Run, skipped: &[String], spent: &[Spent]) -> String {
     let mut out = format!("{}  {}\n", styled(style::STRONG, run.id.short()), plain(&run.goal));
     let mut line = |label: &str, value: &str| {
         out.push_str(&format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<9}"))));
@@ -47,6 +49,9 @@ pub(crate) fn card(run: &Run, skipped: &[String]) -> String {
     if let Some(complexity) = run.complexity {
         line("work", &format!("{complexity} of 5"));
     }
+    if let Some(tokens) = tokens(spent) {
+        line("tokens", &tokens);
+    }
     if run.metadata != "{}" {
         line("metadata", &plain(&run.metadata));
     }
@@ -58,6 +63,16 @@ pub(crate) fn card(run: &Run, skipped: &[String]) -> String {
     }
     line("id", run.id.as_str());
     out
+}
+
+/// `12000 in, 3400 out, 0 cached`, and what of it was rolled back; `None` where no work told of any.
+fn tokens(spent: &[Spent]) -> Option<String> {
+    let (all, rolled_back) = spent::total(spent);
+    let told = |t: Tokens| format!("{} in, {} out, {} cached", t.input, t.output, t.cache);
+    let part = |t: Tokens| {
+        if t == Tokens::default() { String::new() } else { format!("; rolled back of it: {}", told(t)) }
+    };
+    (all != Tokens::default()).then(|| told(all) + &part(rolled_back))
 }
 
 /// `✓ a  ▶ b  · c  ⤼ d  · e`

@@ -16,8 +16,8 @@ use crate::json::{
     GateCheckJson, GateRuleJson, HealthJson, HistoryJson, InitJson, ManJson, PhaseJson, PruneJson, PurgeJson,
     RecordedJson, RedactedJson, RememberedJson, ReopenJson, RestoreJson, RewindInitJson, RewindInspectJson,
     RewindJson, RewindPreviewJson, RewindTargetJson, RollbackJson, RollbackShowJson, RollbackUndoneJson,
-    RunJson, SkipJson, UndoneJson, VerifyJson, VerifyObjectsJson, VersionJson, WhereJson, WorkflowJson,
-    WorkflowPlanJson, WorkflowRollbackPlanJson,
+    RunJson, RunStatusJson, SkipJson, UndoneJson, VerifyJson, VerifyObjectsJson, VersionJson, WhereJson,
+    WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson,
 };
 
 /// Which shape a verb prints with `--json`. Verbs with two shapes stand twice.
@@ -29,7 +29,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic man", "man"),
     ("ic run create", "run"),
     ("ic run list", "run-list"),
-    ("ic run status", "run"),
+    ("ic run status", "run-status"),
     ("ic run phase", "phase"),
     ("ic run current", "run"),
     ("ic run events", "event-list"),
@@ -117,6 +117,7 @@ fn shapes() -> Vec<(&'static str, Value)> {
 fn shapes_of_runs() -> Vec<(&'static str, Value)> {
     vec![
         ("run", schema::<RunJson>("Run")),
+        ("run-status", schema::<RunStatusJson>("Run with the tokens that its work used")),
         ("run-list", schema::<Vec<RunJson>>("Runs, newest first")),
         ("phase", schema::<PhaseJson>("Phase of a run")),
         ("advance", schema::<AdvanceJson>("Advance")),

@@ -45,7 +45,7 @@ impl Set {
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
         let run = run::set(&kernel, &self.run, &settings)?;
-        session.output.record(&RunJson::from(&run), || render::run::card(&run, &[]))?;
+        session.output.record(&RunJson::from(&run), || render::run::card(&run, &[], &[]))?;
         Ok(Exit::Done)
     }
 }

@@ -2,19 +2,24 @@
 
 use clap::Args;
 use ic_base::Result;
+use ic_dispatch::spent;
 use ic_phase::skip;
 
 use crate::exit::Exit;
-use crate::json::RunJson;
+use crate::json::RunStatusJson;
 use crate::render;
 use crate::session::Session;
 
-/// Show a run as it is now.
+/// Show a run as it is now, and the tokens that its work used.
+///
+/// Tokens are those of the dispatches, phase by phase in JSON. What was rolled back was used, too: it is a part of the sum, and
+/// named.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run status @
   ic run status scope:sprint-12
-  ic run status 7f3a9c --json | jq -r .phase")]
+  ic run status 7f3a9c --json | jq -r .phase
+  ic run status @ --json | jq .tokens.rolled_back")]
 pub(crate) struct Status {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
@@ -23,12 +28,16 @@ pub(crate) struct Status {
 impl Status {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let (run, skipped) = kernel.read(|snapshot| {
+        let (run, skipped, mut spent) = kernel.read(|snapshot| {
             let run = kernel.run(snapshot, &self.run)?;
             let skipped = skip::skipped_phases(snapshot, &run.id)?;
-            Ok((run, skipped))
+            let spent = spent::of_run(snapshot, &run.id)?;
+            Ok((run, skipped, spent))
         })?;
-        session.output.record(&RunJson::from(&run), || render::run::card(&run, &skipped))?;
+        spent.sort_by_key(|phase| run.chain.index_of(&phase.phase));
+        session
+            .output
+            .record(&RunStatusJson::new(&run, &spent), || render::run::card(&run, &skipped, &spent))?;
         Ok(Exit::Done)
     }
 }
