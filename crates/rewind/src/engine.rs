@@ -23,7 +23,7 @@ mod undo;
 
 pub use mark::{Mark, ScopeMark};
 pub use tasks::{Task, TaskRef};
-pub use undo::UndoReport;
+pub use undo::{UndoReport, UndoResult};
 
 /// A preview counts: it looks for rows that would lose their parents in databases of at most so many bytes, because that takes a
 /// look at every row.
@@ -199,11 +199,11 @@ impl RelationalRollbackEngine {
     }
 
     /// Looks at an archive and the database together.
-    fn beside<T>(
+    fn beside<T, E: From<Diagnosis>>(
         &self,
         archive: &Archive,
-        look: impl FnOnce(&Session, &Catalog, &Manifest) -> Result<T>,
-    ) -> Result<T> {
+        look: impl FnOnce(&Session, &Catalog, &Manifest) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
         let manifest = archive.manifest()?;
         let session = Session::open(&self.target.database, self.options.busy_timeout)?;
         session.attach(archive.path(), SCHEMA)?;

@@ -28,6 +28,30 @@ impl From<UnknownTaskError> for Diagnosis {
     }
 }
 
+/// Why an undo put nothing back, for callers that resume differently where nothing was left to do.
+#[derive(Debug, Error)]
+pub enum UndoError {
+    /// All rows are in the tables already.
+    #[error("The rows that the rewind {rewind_id} took away are all there.")]
+    AllThere {
+        /// The rewind whose archive it is.
+        rewind_id: String,
+    },
+    /// It could not be done; the database is as it was.
+    #[error(transparent)]
+    Failed(#[from] Diagnosis),
+}
+
+impl From<UndoError> for Diagnosis {
+    fn from(error: UndoError) -> Self {
+        let message = error.to_string();
+        match error {
+            UndoError::AllThere { .. } => Self::new(Code::NothingToUndo, message),
+            UndoError::Failed(diagnosis) => diagnosis,
+        }
+    }
+}
+
 /// The diagnosis for an SQLite error; `doing` completes "while ...".
 pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
     let code = match error.sqlite_error_code() {

@@ -26,9 +26,9 @@ pub use config::{Anchor, Audit, Boundary, DEVS_SQL, Follow, Order, Profile, Tabl
 pub use devs::create_devs;
 pub use engine::{
     Mark, Options, RelationalRollbackEngine, Rewind, RollbackResult, RollbackSnapshot, ScopeMark, Task,
-    TaskRef, UndoReport,
+    TaskRef, UndoReport, UndoResult,
 };
-pub use error::UnknownTaskError;
+pub use error::{UndoError, UnknownTaskError};
 pub use inspect::{InspectedTable, Inspection, inspect};
 pub use schema::{Column, ForeignKey, TableInfo, TableKind, Trigger};
 pub use value::{RowCounts, Scalar};

@@ -128,7 +128,10 @@ impl Session {
     }
 
     /// Runs `read` over one consistent view.
-    pub(crate) fn reading<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn reading<T, E: From<Diagnosis>>(
+        &self,
+        read: impl FnOnce() -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
         self.batch("BEGIN DEFERRED")?;
         let result = read();
         // A failure to end a read loses nothing, and must not hide what was read.
@@ -138,7 +141,10 @@ impl Session {
 
     /// Runs `write` in one transaction that excludes other writers from its first statement, and commits it if it returns
     /// `Ok`; else nothing is changed.
-    pub(crate) fn writing<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn writing<T, E: From<Diagnosis>>(
+        &self,
+        write: impl FnOnce() -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
         self.batch("BEGIN IMMEDIATE")?;
         let result = write().and_then(|value| {
             self.batch("COMMIT")?;

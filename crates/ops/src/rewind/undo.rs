@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_rewind::journal::{self, Entry, Stage, Status};
-use ic_rewind::{Archive, Options, RelationalRollbackEngine, UndoReport};
+use ic_rewind::{Archive, Options, RelationalRollbackEngine, UndoError, UndoReport, UndoResult};
 
 use super::{here, lock, open_remembered, vectors};
 use crate::Kernel;
@@ -80,7 +80,7 @@ fn require_undoable(kernel: &Kernel, entry: &Entry) -> Result<()> {
 fn put_back(
     busy_timeout: Duration,
     entry: &Entry,
-    act: impl FnOnce(&mut RelationalRollbackEngine, &Archive) -> Result<UndoReport>,
+    act: impl FnOnce(&mut RelationalRollbackEngine, &Archive) -> UndoResult<UndoReport>,
 ) -> Result<Vec<(String, u64)>> {
     let archive = Archive::at(&entry.archive);
     if entry.stage < Stage::DbDone && !archive.exists()? {
@@ -101,13 +101,13 @@ fn put_back(
             let rows = report.restored_row_counts.iter();
             Ok(rows.map(|(table, rows)| (table.to_owned(), rows)).collect())
         }
-        Err(error) if error.code() == Code::NothingToUndo => {
+        Err(UndoError::AllThere { .. }) => {
             let tables = archive.manifest()?.tables.into_iter().rev();
             Ok(tables
                 .map(|table| (table.name, table.rows))
                 .filter(|_| entry.stage >= Stage::DbDone)
                 .collect())
         }
-        Err(error) => Err(error),
+        Err(UndoError::Failed(error)) => Err(error),
     }
 }

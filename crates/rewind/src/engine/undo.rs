@@ -9,13 +9,16 @@ use crate::archive::{
     missing_from, rows_table,
 };
 use crate::config::Triggers;
-use crate::error::{RowNames, row_name};
+use crate::error::{RowNames, UndoError, row_name};
 use crate::order::{shown_key, unsigned};
 use crate::plan::{Plan, UNDONE, refuse_triggers};
 use crate::references::{has_parent, is_reference, points_into_archive};
 use crate::schema::{Catalog, Rowid, TableInfo, module};
 use crate::session::{Session, quote};
 use crate::value::{RowCounts, Scalar};
+
+/// The result of an undo, or of a look at one.
+pub type UndoResult<T> = std::result::Result<T, UndoError>;
 
 /// What an undo put back.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,10 +34,10 @@ pub struct UndoReport {
 impl RelationalRollbackEngine {
     /// Puts the rows of `archive` back exactly as they were, in one transaction. The archive stays.
     ///
-    /// Errors: `nothing_to_undo` when they are there; `conflict`, which names what stands in the way, when a table has another
+    /// Errors: [`UndoError::AllThere`] (`nothing_to_undo`) when they are there; `conflict`, which names what stands in the way, when a table has another
     /// schema now, rows with the same keys were written since, or a row's parent is gone; `path_not_found`, `corrupt`. After any
     /// error the database is as it was.
-    pub fn undo(&mut self, archive: &Archive, now: Timestamp) -> Result<UndoReport> {
+    pub fn undo(&mut self, archive: &Archive, now: Timestamp) -> UndoResult<UndoReport> {
         let manifest = archive.manifest()?;
         let session = Session::open(&self.target.database, self.options.busy_timeout)?;
         session.attach(archive.path(), SCHEMA)?;
@@ -49,7 +52,7 @@ impl RelationalRollbackEngine {
             }
             for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate() {
                 if missing_from(&session, info, table, n)? > 0 {
-                    return Err(unexpected(&info.name, "Some rows would not come back as they were"));
+                    return Err(unexpected(&info.name, "Some rows would not come back as they were").into());
                 }
                 refuse_lost_parents(&session, &plan, (info, table, n), &[])?;
             }
@@ -73,7 +76,7 @@ impl RelationalRollbackEngine {
     ///
     /// Errors: those of `undo`, but for what the application's triggers and its constraints over expressions do: only `undo` runs into
     /// them.
-    pub fn preview_undo(&self, archive: &Archive) -> Result<UndoReport> {
+    pub fn preview_undo(&self, archive: &Archive) -> UndoResult<UndoReport> {
         self.beside(archive, |session, catalog, manifest| {
             let plan = Plan::new(&self.target, catalog)?;
             let tables = fitting_tables(session, &plan, catalog, manifest)?;
@@ -99,20 +102,17 @@ impl UndoReport {
     }
 }
 
-/// The tables of the archive as they are now, when its rows are gone from them and fit into them. Errors: `nothing_to_undo`, `conflict`.
+/// The tables of the archive as they are now, when its rows are gone from them and fit into them. Errors: [`UndoError::AllThere`], `conflict`.
 fn fitting_tables<'a>(
     session: &Session,
     plan: &Plan,
     catalog: &'a Catalog,
     manifest: &Manifest,
-) -> Result<Vec<&'a TableInfo>> {
+) -> UndoResult<Vec<&'a TableInfo>> {
     let tables = same_tables(plan, catalog, manifest)?;
     require_whole(session, manifest)?;
     if is_there(session, plan, catalog, manifest, &tables)? {
-        return Err(Diagnosis::new(
-            Code::NothingToUndo,
-            format!("The rows that the rewind {} took away are all there.", manifest.rewind_id),
-        ));
+        return Err(UndoError::AllThere { rewind_id: manifest.rewind_id.clone() });
     }
     for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate().rev() {
         refuse_conflicts(session, info, table, n)?;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use ic_base::{Code, Result, Timestamp};
+use ic_base::{Code, Diagnosis, Result, Timestamp};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
@@ -89,9 +89,9 @@ impl App {
 
     pub(super) fn undo(&self, archive: &Archive) -> Result<UndoReport> {
         let before = self.full_dump();
-        let preview = self.try_engine()?.preview_undo(archive);
+        let preview = self.try_engine()?.preview_undo(archive).map_err(Diagnosis::from);
         assert_eq!(self.full_dump(), before, "a preview changes nothing");
-        let undone = self.try_engine()?.undo(archive, NOW);
+        let undone = self.try_engine()?.undo(archive, NOW).map_err(Diagnosis::from);
         match (&preview, &undone) {
             (Ok(preview), Ok(undone)) => assert_eq!(preview, undone),
             (Err(preview), Err(undone)) => {

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use ic_base::{Code, Diagnose, Diagnosis, Result, RollbackId, Timestamp};
 use ic_phase::Run;
 use ic_rewind::{
-    Archive, ArchiveState, Manifest, Options, RelationalRollbackEngine, Rewind, Target, UndoReport,
+    Archive, ArchiveState, Manifest, Options, RelationalRollbackEngine, Rewind, Target, UndoError,
+    UndoReport, UndoResult,
 };
 use ic_store::Snapshot;
 use serde_json::{Value, json};
@@ -155,7 +156,7 @@ fn each_back(
     kernel: &Kernel,
     settings: &Settings,
     (remembered, target): (&Remembered, &Target),
-    mut act: impl FnMut(&mut RelationalRollbackEngine, &Archive) -> Result<UndoReport>,
+    mut act: impl FnMut(&mut RelationalRollbackEngine, &Archive) -> UndoResult<UndoReport>,
 ) -> Result<PutBack> {
     let mut put_back = PutBack { data: None, error: None, is_begun: false };
     let mut engine = open_remembered(target, Options { busy_timeout: settings.busy_timeout })?;
@@ -168,8 +169,8 @@ fn each_back(
             ArchiveState::Undone => data.add(kept.counts()),
             ArchiveState::Applied | ArchiveState::Unused => match act(&mut engine, &kept.archive) {
                 Ok(report) => data.add(report.restored_row_counts.iter()),
-                Err(error) if error.code() == Code::NothingToUndo => data.add(kept.counts()),
-                Err(error) => {
+                Err(UndoError::AllThere { .. }) => data.add(kept.counts()),
+                Err(UndoError::Failed(error)) => {
                     put_back.error.get_or_insert(error);
                     continue;
                 }
