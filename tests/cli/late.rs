@@ -137,6 +137,44 @@ fn its_commits_and_tokens_are_recorded_all_the_same() {
 }
 
 #[test]
+fn a_late_report_stays_recorded_and_marked_whatever_follows() {
+    let project = Project::new();
+    let late = rolled_back(&project);
+    let builder = &late.story.builder;
+    project.ok(&format!("dispatch record {builder} --commit ccccccc3 --file late.rs"));
+    project.ok(&format!("dispatch tokens {builder} --in 5 --out 6"));
+    let reported = project.json(&format!("dispatch show {builder}"));
+    assert_eq!((&reported["status"], &reported["rolled_back"]), (&json!("cancelled"), &json!(true)));
+    let marks = |list: &str| {
+        let all = reported[list].as_array().expect("a list").iter();
+        all.map(|one| one["late"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (marks("commits"), marks("files")),
+        (vec![json!(false), json!(true)], vec![json!(false), json!(true)])
+    );
+    for line in [
+        format!("dispatch complete {builder} --verdict pass"),
+        "run advance @".to_owned(),
+        "run rollback @ --to-phase brainstorm --yes --layer=workflow,effects".to_owned(),
+        "run cancel @".to_owned(),
+        format!("run reopen {} --reason r", late.story.run),
+    ] {
+        let outcome = project.run(&line);
+        let is_refused = line.starts_with("dispatch complete");
+        assert_eq!(outcome.code == Some(0), !is_refused, "{line}: {outcome:?}");
+        assert_eq!(project.json(&format!("dispatch show {builder}")), reported, "{line}");
+    }
+    let plan = project.json("run rollback @ --layer=code");
+    let entry = plan["entries"]
+        .as_array()
+        .expect("entries")
+        .iter()
+        .find(|one| one["dispatch_id"] == builder.as_str());
+    assert_eq!(entry.expect("its entry")["late"], true, "{plan}");
+}
+
+#[test]
 fn what_it_delivered_late_opens_no_gate() {
     let project = Project::new();
     let story = story(&project);

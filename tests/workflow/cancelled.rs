@@ -189,3 +189,50 @@ fn a_step_that_is_about_to_run_while_its_run_is_cancelled_never_does() {
         world.read("ran")
     );
 }
+
+#[test]
+fn a_run_is_not_reopened_beside_its_living_executor() {
+    let (world, child, run, worker) = held();
+    world.report(&format!("run cancel {run}"), 0);
+    let reopen = format!("run reopen {run} --reason again");
+    assert_eq!(world.refused(&reopen), "work_running");
+    assert_eq!(world.status(), "cancelled");
+    assert!(is_alive(worker) && is_alive(child.id()), "nothing was signalled");
+    world.remove("held-do-slow-before");
+    assert_ended_as_cancelled(child);
+    assert_eq!(world.report(&reopen, 0)["status"], "active");
+}
+
+/// A workflow whose last step failed, as it is after `rollback`: what it undid, the files, and where the run is.
+fn rolled_back(rollback: &str, is_cancelled: bool) -> Value {
+    let world = World::with_checkpoints();
+    world.steps(&[
+        "{id: a, phase: one, run: 'ACT do; echo a > a.txt', compensate: {shell: 'ACT undo'}}",
+        "{id: b, phase: two, run: 'ACT do; echo b > b.txt', compensate: {shell: 'ACT undo'}}",
+        "{id: c, phase: three, run: 'exit 7', compensate: skip}",
+    ]);
+    world.report("workflow run flow.yaml --on-failure stop", 1);
+    let run = world.run();
+    if is_cancelled {
+        world.report(&format!("run cancel {run} --reason wrong"), 0);
+        world.report(&format!("run reopen {run} --reason right"), 0);
+    }
+    world.report(&format!("{rollback} {run} --yes"), 0);
+    let phase = world.cli.ok(["run", "phase", &run]);
+    let files = [world.content("a.txt"), world.content("b.txt")];
+    let steps = world.report(&format!("workflow show {run}"), 0)["steps"].clone();
+    let states: Vec<Value> =
+        steps.as_array().expect("steps").iter().map(|step| json!([step["id"], step["state"]])).collect();
+    json!([world.undone(), files, phase.trim(), world.status(), states])
+}
+
+#[test]
+fn a_rollback_after_a_reopening_works_as_if_the_run_had_not_been_cancelled() {
+    for rollback in
+        ["workflow rollback", "run rollback --to-phase one --layer=all", "run rollback --to-phase one"]
+    {
+        let expected = rolled_back(rollback, false);
+        assert_eq!(expected[3], "active", "{rollback}: {expected}");
+        assert_eq!(rolled_back(rollback, true), expected, "{rollback}");
+    }
+}
