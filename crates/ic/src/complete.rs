@@ -74,9 +74,10 @@ impl Candidate {
         Self { value, ..self }
     }
 
-    /// Whether a shell can be told of it: a line is one candidate, and a tab ends its value.
-    fn is_one_line(&self) -> bool {
-        !self.value.as_bytes().iter().any(|byte| matches!(byte, b'\n' | b'\t' | b'\r' | 0))
+    /// Whether a shell can be told of it: a line is one candidate, a tab ends its value, and the shell shows it as it is, so that a name
+    /// that steers the terminal or hides what it says is left to be typed.
+    fn can_be_shown(&self) -> bool {
+        !String::from_utf8_lossy(self.value.as_bytes()).chars().any(ic_base::is_unsafe_to_show)
     }
 }
 
@@ -117,7 +118,7 @@ fn candidates(words: &[OsString], typed: &OsStr, environment: &Environment) -> V
     let mut tree = Cli::command();
     tree.build();
     let mut found = Position::after(&tree, words).map(|at| all(&at, typed, environment)).unwrap_or_default();
-    found.retain(|c| c.value.as_bytes().starts_with(typed.as_bytes()) && c.is_one_line());
+    found.retain(|c| c.value.as_bytes().starts_with(typed.as_bytes()) && c.can_be_shown());
     found
 }
 

@@ -186,3 +186,14 @@ fn text_from_outside_is_shown_safely() {
     assert_eq!(offered(&project, &["run", "status", "@"]), [pair("@", r"one two three \u{202e}gpj, a b")]);
     assert_eq!(values(&project, "run artifact list @ --phase "), ["a b", "'; rm --", "計劃"]);
 }
+
+/// A shell shows a candidate as it is: one that reorders what stands around it, or steers the terminal, is left to be typed.
+#[test]
+fn names_that_hide_what_they_say_are_not_offered() {
+    let project = Project::new();
+    for scope in ["plain", "s\u{202e}gpj", "t\u{61c}", "v\u{e0041}"] {
+        let words = ["run", "create", "--goal", "g", "--scope-id", scope];
+        assert_eq!(project.run_words(words).code, Some(0), "{scope:?}");
+    }
+    assert_eq!(values(&project, "run status scope:"), ["scope:plain"]);
+}
