@@ -10,6 +10,7 @@ use ic_testkit::{Cli, Outcome};
 use crate::world::{bare, below, git, write};
 
 mod links;
+mod looks;
 mod shared;
 
 /// It has no letters in a row that compression would take for others.

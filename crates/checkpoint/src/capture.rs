@@ -129,6 +129,11 @@ impl Captured {
 pub struct Seen(Option<(CacheFile, Update)>);
 
 impl Seen {
+    /// Keeps it where `is_stored`: of what a look found, the store may lack something. The next capture would believe that it is there.
+    pub fn keep_if(self, is_stored: bool) -> Result<()> {
+        if is_stored { self.keep() } else { Ok(()) }
+    }
+
     /// Keeps it. Before the content is durable, the next capture would believe in content that a crash took.
     pub fn keep(self) -> Result<()> {
         self.0.map_or(Ok(()), |(file, update)| file.save(&update))
@@ -148,6 +153,21 @@ pub fn capture(
     let stored = writer.finish()?;
     seen.keep()?;
     Ok(Captured { stored, ..captured })
+}
+
+/// As [`capture`], and stores nothing: what the tree is now can be compared by its hashes. The store gets no content that no checkpoint
+/// holds, and a purge finds all that there is.
+pub fn look(
+    objects: &Objects,
+    root: &Path,
+    now: Timestamp,
+    options: &Options,
+    progress: &Progress,
+) -> Result<Captured> {
+    let looker = objects.looker(now)?;
+    let (captured, seen) = capture_with(objects, &looker, root, options, progress)?;
+    seen.keep_if(looker.stores_all())?;
+    Ok(captured)
 }
 
 /// Captures the tree below `root`. The caller holds the store's lock shared, and the root's, then finishes the writer, then

@@ -19,7 +19,7 @@ mod write;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ic_base::Result;
@@ -108,6 +108,8 @@ pub struct Objects {
     recent: Mutex<Recent>,
     /// Directories that a writer has added and not finished: it reads them, and nobody else does.
     unfinished: Mutex<HashMap<Hash, Place>>,
+    /// Directories that a look found and the store lacks. Nobody else sees them.
+    looked_at: Mutex<HashMap<Hash, Arc<[u8]>>>,
     path: PathBuf,
     patience: Duration,
 }
@@ -129,6 +131,7 @@ impl Objects {
             path: path.to_owned(),
             patience: options.busy_timeout,
             unfinished: Mutex::default(),
+            looked_at: Mutex::default(),
         })
     }
 

@@ -43,10 +43,12 @@ pub enum Reason {
     GitName,
     /// A directory in thousands of others.
     Deep,
+    /// Its content was purged, and is never kept again.
+    Purged,
 }
 
 impl Reason {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Ignored,
         Self::Secret,
         Self::Oversize,
@@ -57,6 +59,7 @@ impl Reason {
         Self::Store,
         Self::GitName,
         Self::Deep,
+        Self::Purged,
     ];
 
     /// The text in JSON.
@@ -72,15 +75,13 @@ impl Reason {
             Self::Store => "store",
             Self::GitName => "git_name",
             Self::Deep => "deep",
+            Self::Purged => "purged",
         }
     }
 
     /// Whether the checkpoint lacks something that its user may expect in it.
     pub fn is_a_gap(self) -> bool {
-        matches!(
-            self,
-            Self::Secret | Self::Oversize | Self::Special | Self::Unreadable | Self::GitName | Self::Deep
-        )
+        !matches!(self, Self::Ignored | Self::Database | Self::Git | Self::Store)
     }
 
     pub(crate) fn byte(self) -> u8 {

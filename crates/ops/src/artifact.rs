@@ -43,7 +43,9 @@ pub fn add(
     let (content_hash, _lock) = match keep.filter(is_kept) {
         Some(settings) => {
             let (hash, lock) = keep_content(kernel, settings, &path)?;
-            (Some(hash), Some(lock))
+            // What was purged is named as what it is, and not kept again.
+            let hash = hash.map_or_else(|| hash_of_file(&path), |hash| Ok(Some(hash)))?;
+            (hash, Some(lock))
         }
         None => (hash_of_file(&path)?, None),
     };
@@ -99,15 +101,15 @@ pub fn cat(kernel: &Kernel, settings: &Settings, reference: &str, sink: &mut dyn
     }
 }
 
-/// Keeps the content of a file; nothing is swept while the lock lives.
-fn keep_content(kernel: &Kernel, settings: &Settings, path: &Path) -> Result<(String, Lock)> {
+/// Keeps the content of a file; nothing is swept while the lock lives. `None` for what was purged.
+fn keep_content(kernel: &Kernel, settings: &Settings, path: &Path) -> Result<(Option<String>, Lock)> {
     let workspace = Workspace::here(kernel, settings)?;
     let lock = lock::store(workspace.objects.path(), Mode::Shared, settings.busy_timeout)?;
     let mut file = File::open(path).while_doing(|| format!("reading {}", path.display()))?;
     let writer = workspace.objects.writer(kernel.context.now())?;
-    let (hash, _) = writer.put_reader(&mut file)?;
+    let kept = writer.put_file(&mut file)?;
     writer.finish()?;
-    Ok((ic_events::hex(&hash), lock))
+    Ok((kept.map(|(hash, _)| ic_events::hex(&hash)), lock))
 }
 
 /// The SHA-256 of a regular file in hex; `None` if there is none at this path.

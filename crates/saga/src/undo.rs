@@ -173,7 +173,7 @@ pub fn remember_files(writer: &Writer<'_>, root: &Path, paths: &[PathText]) -> R
             Found::Absent => Before::Absent,
             Found::File(stat) => {
                 let mut file = directory.open_file(&path.0).while_doing(|| format!("reading {}", name()))?;
-                let (hash, _) = writer.put_reader(&mut file)?;
+                let (hash, _) = writer.put_file(&mut file)?.ok_or_else(|| was_purged(&name()))?;
                 Before::File { hash, mode: stat.mode }
             }
             Found::Symlink(_, target) => Before::Symlink { target: PathText(target) },
@@ -188,6 +188,11 @@ pub fn remember_files(writer: &Writer<'_>, root: &Path, paths: &[PathText]) -> R
         Ok(FileBefore { path: path.clone(), before })
     };
     paths.iter().map(remember).collect()
+}
+
+fn was_purged(name: &str) -> Diagnosis {
+    Diagnosis::new(Code::InvalidValue, format!("The content of {name} was purged, and is never kept again."))
+        .hint("undo it with a command, or change the file first")
 }
 
 fn restore_all(files: &[FileBefore], compensation: &Compensation, ground: &Ground<'_>) -> Undone {

@@ -160,6 +160,7 @@ impl Walk<'_> {
         let kept = match file::keep(self.writer, &subject)? {
             Outcome::Gone => return Ok(None),
             Outcome::Unreadable => return Ok(Some(passed(Reason::Unreadable))),
+            Outcome::Purged => return Ok(Some(passed(Reason::Purged))),
             Outcome::Kept(kept) => kept,
         };
         if kept.is_unsettled {

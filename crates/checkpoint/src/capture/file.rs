@@ -1,7 +1,7 @@
 //! Reading one file: what was read is what it was at one moment, or it is read again.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -43,6 +43,8 @@ pub(crate) enum Outcome {
     Gone,
     /// It may not be read.
     Unreadable,
+    /// Its content was purged.
+    Purged,
 }
 
 /// A file to be read, and what is known about it.
@@ -105,20 +107,20 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
         let may_be_written =
             is_one && !has_write_ahead_log(&head) && (in_use || !before.is_settled(subject.now));
         let mut source = Source { file: &file, failed: None };
-        let read = || writer.put_reader(&mut source);
+        let read = || writer.put_file(&mut source);
         let kept = if may_be_written {
             match while_nobody_writes(subject.path, writer.patience(), read) {
                 Some(kept) => kept,
                 None => return keep_copy(writer, subject, (&before, attributes_of(&file, subject))),
             }
         } else {
-            writer.put_reader(&mut source)
+            writer.put_file(&mut source)
         };
         if source.failed.take().is_some() {
             // A bad block, or a file system that ended: the tree goes on without it, and says so.
             return Ok(Outcome::Unreadable);
         }
-        let (hash, size) = kept?;
+        let Some((hash, size)) = kept? else { return Ok(Outcome::Purged) };
         // Between the two looks, as the content is: what is set meanwhile moves the second one.
         let attributes = attributes_of(&file, subject);
         let Some(after) = state(&file) else { return Ok(Outcome::Unreadable) };
@@ -157,7 +159,7 @@ fn keep_copy(
         return Ok(Outcome::Unreadable);
     }
     let mut file = File::open(&copy).while_doing(doing)?;
-    let (hash, size) = writer.put_reader(&mut file)?;
+    let Some((hash, size)) = writer.put_file(&mut file)? else { return Ok(Outcome::Purged) };
     Ok(Outcome::Kept(Kept {
         hash,
         size,
@@ -183,6 +185,13 @@ impl Read for Source<'_> {
             }
             kind.into()
         })
+    }
+}
+
+impl Seek for Source<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let mut file = self.file;
+        file.seek(to)
     }
 }
 

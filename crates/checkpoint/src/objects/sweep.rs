@@ -10,6 +10,7 @@ use ic_events::Hash;
 use ic_store::{Durability, Transaction};
 
 use super::pack::{self, Builder, Pack};
+use super::read::NEVER_AGAIN;
 use super::write::keep;
 use super::{Form, Objects};
 
@@ -82,7 +83,7 @@ impl Objects {
             let pack = pack.unwrap_or(Replacement { created_at: Timestamp(0), pack: None });
             self.side().write(Durability::Synced, |tx| {
                 replace(tx, id, &objects.iter().collect::<Vec<_>>(), &pack)?;
-                out.iter().try_for_each(|object| mark_purged(tx, &object.hash))
+                out.iter().try_for_each(|object| mark_purged(tx, &object.hash, true))
             })?;
         }
         self.forget_recent();
@@ -92,17 +93,24 @@ impl Objects {
         Ok(purged)
     }
 
-    /// Takes the content of the objects in `gone` out for good, and all that is not in `live`, also what lies in a pack without
-    /// a name; then rebuilds the file, so that nothing of it is left. Returns how many of `gone` there were, and whether the
-    /// file is free of it: another process that reads the store keeps what it sees until it ends.
-    pub fn purge_all_but(&self, gone: &HashSet<Hash>, live: &HashSet<Hash>) -> Result<(u64, bool)> {
+    /// Takes `contents` and `pieces` of them out for good, and all that is not in `live`, also what lies in a pack without
+    /// a name; then rebuilds the file, so that nothing of it is left. No file that has one of `contents` is kept again. Returns how many
+    /// objects there were of both, and whether the file is free of them: another process that reads the store keeps what it sees
+    /// until it ends.
+    pub fn purge_all_but(
+        &self,
+        (contents, pieces): (&HashSet<Hash>, &HashSet<Hash>),
+        live: &HashSet<Hash>,
+    ) -> Result<(u64, bool)> {
+        let is_to_go = |object: &&Listed| contents.contains(&object.hash) || pieces.contains(&object.hash);
+        self.forbid(contents)?;
         let mut packs = self.listed(Timestamp(i64::MAX))?;
         let mut purged = 0;
         for (id, size) in self.pack_sizes()? {
             let objects = packs.remove(&id).unwrap_or_default();
             let (kept, rest): (Vec<&Listed>, Vec<&Listed>) =
-                objects.iter().partition(|o| live.contains(&o.hash) && !gone.contains(&o.hash));
-            let out: Vec<&Listed> = rest.iter().copied().filter(|o| gone.contains(&o.hash)).collect();
+                objects.iter().partition(|o| live.contains(&o.hash) && !is_to_go(o));
+            let out: Vec<&Listed> = rest.iter().copied().filter(is_to_go).collect();
             // An object that was forgotten leaves its bytes in a pack that keeps most of the others.
             let bytes = kept.iter().fold(0_usize, |sum, object| sum.saturating_add(object.size));
             if rest.is_empty() && bytes == size {
@@ -117,11 +125,24 @@ impl Objects {
             };
             self.side().write(Durability::Synced, |tx| {
                 replace(tx, id, &objects.iter().collect::<Vec<_>>(), &pack)?;
-                out.iter().try_for_each(|object| mark_purged(tx, &object.hash))
+                out.iter().try_for_each(|o| mark_purged(tx, &o.hash, contents.contains(&o.hash)))
             })?;
         }
         self.forget_recent();
         Ok((purged, self.side().rebuild()?))
+    }
+
+    /// What was lost, or purged by an older version, is not kept again either once it is purged.
+    fn forbid(&self, contents: &HashSet<Hash>) -> Result<()> {
+        self.side().write(Durability::Synced, |tx| {
+            contents.iter().try_for_each(|hash| {
+                tx.execute(
+                    "UPDATE objects SET start = $1 WHERE hash = $2 AND form = 2",
+                    &[&NEVER_AGAIN, &hash.as_slice()],
+                )
+                .map(|_| ())
+            })
+        })
     }
 
     fn pack_sizes(&self) -> Result<Vec<(i64, usize)>> {
@@ -137,7 +158,7 @@ impl Objects {
         self.side().write(Durability::Synced, |tx| {
             names.iter().try_for_each(|name| {
                 tx.execute("DELETE FROM objects WHERE hash = $1 AND form = 2", &[&name.as_slice()])?;
-                mark_purged(tx, name)
+                mark_purged(tx, name, true)
             })
         })
     }
@@ -243,9 +264,11 @@ fn forget(tx: &Transaction<'_>, objects: &[&Listed]) -> Result<()> {
     })
 }
 
-fn mark_purged(tx: &Transaction<'_>, name: &Hash) -> Result<()> {
+/// Leaves the name of an object that was purged. `is_whole`: it is no mere piece, which another content may have, too.
+fn mark_purged(tx: &Transaction<'_>, name: &Hash, is_whole: bool) -> Result<()> {
+    let start = if is_whole { NEVER_AGAIN } else { 0 };
     tx.execute_one(
-        "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, 0, 0, 0)",
-        &[&name.as_slice(), &Form::Purged.number()],
+        "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, 0, $3, 0)",
+        &[&name.as_slice(), &Form::Purged.number(), &start],
     )
 }

@@ -4,29 +4,26 @@
 //! room or because it was killed, leaves nothing that anybody relies on: it gives its packs back when it is dropped, or the next
 //! one does ([`Objects::clear_unfinished`]).
 
+mod put;
+
 use std::collections::HashSet;
-use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ic_base::{Diagnose, Result, Timestamp};
+use ic_base::{Result, Timestamp};
 use ic_events::Hash;
 use ic_store::{Durability, Transaction};
-use sha2::{Digest, Sha256};
 
+use self::put::Heeds;
 use super::pack::{Builder, Pack, Placed};
-use super::read::Place;
+use super::read::{Place, Presence};
 use super::room::{self, MARGIN};
 use super::{Form, Objects, PIECE, hash_of};
-use crate::restore::sparse::is_zero;
 use crate::tree::Encoded;
 
 /// A directory whose byte form is no longer than this is one object.
 const SMALL_DIRECTORY: usize = 1024;
-
-/// The name of a piece of zeros.
-static NOTHING: LazyLock<Hash> = LazyLock::new(|| hash_of(&vec![0; PIECE]));
 
 /// Packs are written when they hold this many bytes together.
 const BATCH: usize = 4 << 20;
@@ -52,6 +49,10 @@ pub struct Writer<'o> {
     now: Timestamp,
     /// The store was empty: nothing needs to be looked up.
     is_first: bool,
+    /// Otherwise nothing is stored: who only looks leaves no content behind.
+    keeps: bool,
+    /// The store lacks something that was added.
+    is_news: AtomicBool,
     seen: Mutex<HashSet<Hash>>,
     /// Directories lie in packs of their own, so that comparing two trees opens few.
     trees: Mutex<Vec<Builder>>,
@@ -83,14 +84,27 @@ struct Written {
 impl Objects {
     /// Begins to add objects.
     pub fn writer(&self, now: Timestamp) -> Result<Writer<'_>> {
-        let newest: Option<Option<i64>> = self
+        self.writer_that(true, now)
+    }
+
+    /// As [`Objects::writer`], for a look: it names content as a writer does, and stores none. The directories that the store lacks
+    /// can be read with [`Objects::tree`] as long as this handle lives; they are small, and in memory.
+    pub fn looker(&self, now: Timestamp) -> Result<Writer<'_>> {
+        self.writer_that(false, now)
+    }
+
+    fn writer_that(&self, keeps: bool, now: Timestamp) -> Result<Writer<'_>> {
+        // The index is asked and not the packs: a purge of all that there was leaves names, and those must be heeded.
+        let any: Option<i64> = self
             .side()
-            .read(|snapshot| snapshot.query_opt("SELECT max(id) FROM packs", &[], |row| row.get(0)))?;
-        let is_first = newest.flatten().is_none();
+            .read(|snapshot| snapshot.query_opt("SELECT form FROM objects LIMIT 1", &[], |row| row.get(0)))?;
+        let is_first = any.is_none();
         Ok(Writer {
             objects: self,
             now,
             is_first,
+            keeps,
+            is_news: AtomicBool::new(false),
             seen: Mutex::default(),
             trees: Mutex::default(),
             contents: Mutex::default(),
@@ -110,15 +124,16 @@ impl Writer<'_> {
         self.objects.patience()
     }
 
-    /// Adds a small object: at most [`PIECE`] bytes.
-    pub(crate) fn put_small(&self, bytes: &[u8]) -> Result<Hash> {
-        self.put(&self.contents, hash_of(bytes), Form::Whole, bytes)
-    }
-
     /// Adds a directory.
     pub(crate) fn put_tree(&self, encoded: &Encoded) -> Result<Hash> {
         let bytes = &encoded.bytes;
         let hash = hash_of(bytes);
+        if !self.keeps {
+            if self.is_new(&hash)? {
+                self.objects.hold(hash, bytes);
+            }
+            return Ok(hash);
+        }
         if !self.objects.remember(hash, bytes) {
             self.is_unread.store(true, Relaxed);
         }
@@ -140,38 +155,6 @@ impl Writer<'_> {
         }
         self.add(&self.trees, hash, Form::Pieces, &pieces)?;
         Ok(hash)
-    }
-
-    /// Adds everything that `source` gives, in bounded memory; returns its hash and length.
-    pub fn put_reader(&self, source: &mut dyn Read) -> Result<(Hash, u64)> {
-        // Most files fit: they are read at once.
-        let mut buffer = Vec::with_capacity(64 << 10);
-        let mut fill = |buffer: &mut Vec<u8>| {
-            buffer.clear();
-            (&mut *source).take(PIECE as u64).read_to_end(buffer).while_doing(|| "reading content".to_owned())
-        };
-        let first = fill(&mut buffer)?;
-        if first < PIECE {
-            return Ok((self.put_small(&buffer)?, first as u64));
-        }
-        let (mut whole, mut pieces, mut length) = (Sha256::new(), Vec::new(), 0);
-        while !buffer.is_empty() {
-            whole.update(&buffer);
-            // A hole is many times the same piece: it is hashed once.
-            let piece = if buffer.len() == PIECE && is_zero(&buffer) {
-                self.put(&self.contents, *NOTHING, Form::Whole, &buffer)?
-            } else {
-                self.put_small(&buffer)?
-            };
-            pieces.extend_from_slice(&piece);
-            length += buffer.len() as u64;
-            fill(&mut buffer)?;
-        }
-        let hash = whole.finalize().into();
-        if pieces.len() > 32 {
-            self.put(&self.contents, hash, Form::Pieces, &pieces)?;
-        }
-        Ok((hash, length))
     }
 
     /// Makes sure that every directory that was added can be read with [`Objects::tree`].
@@ -236,13 +219,18 @@ impl Writer<'_> {
 
     /// Whether neither the store nor this writer has the object; asked once, it answers no from then on.
     fn is_new(&self, hash: &Hash) -> Result<bool> {
-        if !locked(&self.seen).insert(*hash) {
-            return Ok(false);
-        }
-        Ok(self.is_first || !self.objects.has(hash)?)
+        Ok(self.presence(hash, Heeds::Nothing)? != Presence::Here)
+    }
+
+    /// Whether the store has all that was added, so that what names it can be trusted though nothing was stored.
+    pub fn stores_all(&self) -> bool {
+        self.keeps || !self.is_news.load(Relaxed)
     }
 
     fn add(&self, to: &Mutex<Vec<Builder>>, hash: Hash, form: Form, bytes: &[u8]) -> Result<()> {
+        if !self.keeps {
+            return Ok(());
+        }
         let is_of_trees = std::ptr::eq(to, &raw const self.trees);
         let mut builder = locked(to)
             .pop()
@@ -369,8 +357,8 @@ fn insert(tx: &Transaction<'_>, now: Timestamp, pack: &Pack) -> Result<i64> {
     Ok(id.unwrap_or_default())
 }
 
-/// Says where an object lies. One that another process kept meanwhile stays where it is; one that was purged is kept again,
-/// because it has content again.
+/// Says where an object lies. One that another process kept meanwhile stays where it is; one that was lost, or is a piece of what was
+/// purged, has content again. No writer of a file's content comes so far with one that was purged.
 fn index(tx: &Transaction<'_>, pack: i64, placed: &Placed) -> Result<()> {
     let Place { form, pack, start, size } = place(pack, placed);
     tx.execute(

@@ -201,7 +201,7 @@ pub fn must_be_saved(differences: &[Difference], limits: &Limits) -> BTreeSet<Ve
 
 /// Whether a capture that must holds what an ordinary one passes over for this reason.
 fn can_be_saved(reason: Reason) -> bool {
-    !matches!(reason, Reason::Git | Reason::GitName | Reason::Store | Reason::Deep)
+    !matches!(reason, Reason::Git | Reason::GitName | Reason::Store | Reason::Deep | Reason::Purged)
 }
 
 /// The plan that makes the tree, which differs from the target so (`before`: as it is, `after`: the target), the target.

@@ -1,11 +1,12 @@
 //! What changed between two trees, as text.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use anstyle::Style;
 use ic_base::{Diagnose, Result};
 use ic_checkpoint::diff::{Change, Difference, State};
 use ic_checkpoint::objects::Objects;
+use ic_checkpoint::rootfs::RootDir;
 use ic_checkpoint::unified::{self, Kind, Side};
 use ic_store::path_from_bytes;
 
@@ -19,6 +20,8 @@ const LONGEST: u64 = 16 << 20;
 /// could steer.
 pub(crate) struct Printer<'o> {
     pub(crate) objects: &'o Objects,
+    /// The newer side is this tree: what the store lacks of it is read where it stands.
+    pub(crate) tree: Option<&'o RootDir>,
     pub(crate) colours: bool,
     pub(crate) is_terminal: bool,
 }
@@ -83,9 +86,8 @@ impl Printer<'_> {
                 written(writeln!(sink, " {name} | {GONE}"))?;
                 continue;
             }
-            let old = content(self.objects, difference.before.as_ref())?;
-            let new = content(self.objects, difference.after.as_ref())?;
-            let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+            let old = content(self.objects, difference.before.as_ref())?.unwrap_or_default();
+            let new = self.newer(difference)?.unwrap_or_default();
             let line = if unified::is_binary(&old) || unified::is_binary(&new) {
                 format!("{} -> {} bytes", old.len(), new.len())
             } else {
@@ -107,6 +109,24 @@ impl Printer<'_> {
             counted(all_added, "line"),
             counted(all_removed, "line")
         ))
+    }
+
+    /// The newer content. A look stores nothing, so it may be in the tree alone; what became of it there meanwhile is what it is now.
+    fn newer(&self, difference: &Difference) -> Result<Option<Vec<u8>>> {
+        if let (Some(root), Some(State::File { hash, .. })) = (self.tree, &difference.after)
+            && !self.objects.has(hash)?
+        {
+            let doing = || format!("reading {}", path_from_bytes(&difference.path).display());
+            let file = match root.open_file(&difference.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                opened => opened.while_doing(doing)?,
+            };
+            let mut content = Vec::new();
+            // A file that grew since it was looked at is not read without end.
+            file.take(LONGEST).read_to_end(&mut content).while_doing(doing)?;
+            return Ok(Some(content));
+        }
+        content(self.objects, difference.after.as_ref())
     }
 
     /// Whether a side has no content any more: that is no reason to show nothing of the others.
@@ -150,7 +170,7 @@ impl Printer<'_> {
         let (old, new) = if is_mode {
             (Some(Vec::new()), Some(Vec::new()))
         } else {
-            (content(self.objects, before)?, content(self.objects, after)?)
+            (content(self.objects, before)?, self.newer(difference)?)
         };
         let mode = |state: Option<&State>| match state {
             // What git would not record is shown all the same, when it is all that changed.

@@ -71,12 +71,11 @@ pub fn purge(workspace: &Workspace<'_>, path: &Path) -> Result<Purged> {
     let _lock = workspace.lock_store(false)?;
     let all = workspace.kernel.read(record::all_kept)?;
     let held = workspace.held(&all, &path)?;
-    let pieces = held.pieces.difference(&held.needed);
-    let gone: HashSet<Hash> = held.contents.iter().chain(pieces).copied().collect();
+    let pieces: HashSet<Hash> = held.pieces.difference(&held.needed).copied().collect();
     let taken = workspace.rewrite_git(&all, &path, &held)?;
     // The names come first: whatever happens next, no restore of ours brings the content back.
     git::remember(&workspace.objects, &taken.blobs)?;
-    let (objects, mut left) = workspace.clear(&gone)?;
+    let (objects, mut left) = workspace.clear((&held.contents, &pieces))?;
     let mut refs = git::drop_refs(&workspace.root, &taken.blobs)?;
     for root in &held.roots {
         refs.extend(git::drop_refs(root, &taken.blobs)?);
@@ -175,9 +174,8 @@ impl Workspace<'_> {
         };
         let tree = held.shared.iter().filter(stands).map(|path| Left {
             place: "work_tree",
-            message:
-                "another file of the working tree has the same content: the next checkpoint, diff or preview keeps it again"
-                    .to_owned(),
+            message: "another file of the working tree has the same content; checkpoints leave it out"
+                .to_owned(),
             command: format!("ls -l -- {}", shown(path)),
         });
         let links = held.links.iter().map(|checkpoint| Left {
@@ -233,11 +231,11 @@ impl Workspace<'_> {
     }
 
     /// Clears the content, and all that nothing names: an earlier purge that was killed, or a capture, may have left it there.
-    fn clear(&self, gone: &HashSet<Hash>) -> Result<(u64, Vec<Left>)> {
+    fn clear(&self, gone: (&HashSet<Hash>, &HashSet<Hash>)) -> Result<(u64, Vec<Left>)> {
         let mut left = Vec::new();
         let live = self.named(&self.kernel.read(record::all_kept)?)?;
-        // Where the file still stands, the next checkpoint keeps it again: what cannot be saved could not be changed. The
-        // caches go first: if one cannot, nothing was taken out, and none ever names content that is gone.
+        // The caches name what no checkpoint does, and would take it for content that is there. They
+        // go first: if one cannot, nothing was taken out, and none ever names content that is gone.
         capture::forget_caches(&self.objects)?;
         // Killed captures left copies, perhaps of this very content. One that stays is named, and stops nothing.
         for (path, error) in scratch::clear_alone(self.objects.path()).failed {

@@ -117,7 +117,7 @@ pub fn diff(
         workspace.check_root()?;
         let _held = workspace.lock(Mode::Shared)?;
         let now = workspace.kernel.context.now();
-        capture::capture(&workspace.objects, root, now, &workspace.options(), progress)?.root
+        capture::look(&workspace.objects, root, now, &workspace.options(), progress)?.root
     };
     let mut attributes = Manifest::read(&workspace.objects, &from.manifest)?.attributes;
     if let Some(to) = &to {

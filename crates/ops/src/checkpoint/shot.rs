@@ -118,7 +118,9 @@ impl Workspace<'_> {
         let options = self.options();
         let asks = purpose.git != GitPart::Nothing && self.has_git();
         let rules = RuleOptions { force: purpose.force, compare: asks, ..options.rules };
-        let writer = self.objects.writer(now)?;
+        // Who only looks goes back to nothing of it: no content is stored that no checkpoint will hold.
+        let is_look = purpose.git != GitPart::Kept;
+        let writer = if is_look { self.objects.looker(now)? } else { self.objects.writer(now)? };
         let options = capture::Options { rules, touched: purpose.touched, ..options };
         // Git looks at as many files as the capture does, and neither needs the other.
         let root = self.root.as_path();
@@ -128,6 +130,7 @@ impl Workspace<'_> {
             (captured, asked.map(ScopedJoinHandle::join))
         });
         let (captured, seen) = captured?;
+        let is_stored = writer.stores_all();
         writer.expose()?;
         let mut shot = Shot {
             root: self.root.clone(),
@@ -150,11 +153,11 @@ impl Workspace<'_> {
         if let Some(asked) = asked {
             let ended_early = || Diagnosis::new(Code::Internal, "A thread that asked git ended early.");
             let asked = asked.unwrap_or_else(|_| Err(ended_early()));
-            self.record_git(&mut shot, asked, (&writer, purpose.git == GitPart::Look))?;
+            self.record_git(&mut shot, asked, (&writer, is_look))?;
         }
         shot.manifest_hash = shot.manifest.keep(&writer)?;
         shot.captured.stored = writer.finish()?;
-        seen.keep()?;
+        seen.keep_if(is_stored)?;
         ic_store::reserve::keep(self.kernel.ledger.path());
         shot.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(shot)

@@ -93,7 +93,7 @@ pub fn left(root: &Path, path: &[u8], blobs: &BTreeSet<String>) -> Result<Vec<Le
     if root.join(ic_store::path_from_bytes(path)).symlink_metadata().is_ok() {
         add(
             "work_tree",
-            "the file is in the working tree: the next checkpoint, diff or preview keeps it again".to_owned(),
+            "the file is in the working tree; checkpoints leave it out as long as it has a content that was purged".to_owned(),
             format!("ls -l -- {quoted}"),
         );
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use ic_base::Result;
 use ic_checkpoint::capture::Progress;
+use ic_checkpoint::rootfs::RootDir;
 use ic_ops::checkpoint::{self, Which, Workspace};
 
 use crate::exit::Exit;
@@ -66,8 +67,10 @@ impl Diff {
             Ok(())
         })?;
         if let Some(shape) = self.shape(session.output.format, session.output.json_was_asked_for()) {
+            let root = RootDir::open(&workspace.root)?;
             let printer = render::diff::Printer {
                 objects: &workspace.objects,
+                tree: self.to.is_none().then_some(&root),
                 colours: Output::has_colours(),
                 is_terminal: Output::is_terminal(),
             };

@@ -1,0 +1,164 @@
+//! Adding content: of files, and of what is made by us.
+//!
+//! Content that was purged is never kept again as a file's: old checkpoints name it too, and every one of them would have it back.
+//! Only whole contents are refused so. A piece that a purge took may belong to another content as well, and is kept again with
+//! that one.
+
+use std::io::{Read, Seek};
+use std::sync::LazyLock;
+use std::sync::atomic::Ordering::Relaxed;
+
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_events::Hash;
+use sha2::{Digest, Sha256};
+
+use super::super::read::Presence;
+use super::super::{Form, PIECE, hash_of};
+use super::{Writer, locked};
+use crate::restore::sparse::is_zero;
+
+/// The name of a piece of zeros.
+static NOTHING: LazyLock<Hash> = LazyLock::new(|| hash_of(&vec![0; PIECE]));
+
+/// What a writer does not keep again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heeds {
+    Nothing,
+    /// Content that was purged.
+    Purges,
+    /// Nor what was lost, or is a piece of what was purged.
+    Losses,
+}
+
+impl Heeds {
+    fn keeps(self, presence: Presence) -> bool {
+        match presence {
+            Presence::Here => false,
+            Presence::Absent => true,
+            Presence::Lost => self != Self::Losses,
+            Presence::Purged => self == Self::Nothing,
+        }
+    }
+}
+
+/// What became of content.
+enum Put {
+    Kept(Hash, u64),
+    Purged,
+    /// Some of its pieces are gone, and were not kept again.
+    LacksPieces,
+}
+
+impl Writer<'_> {
+    /// Adds the content of a file, in bounded memory; returns its hash and length, or `None` where it was purged: then nothing is
+    /// kept.
+    pub fn put_file(&self, source: &mut (impl Read + Seek)) -> Result<Option<(Hash, u64)>> {
+        let put = match self.put_through(source, Heeds::Losses)? {
+            // A purge took them with another content, or they were lost. That the whole is no purged one is known only now.
+            Put::LacksPieces => {
+                source.rewind().while_doing(|| "reading content again".to_owned())?;
+                self.put_through(source, Heeds::Purges)?
+            }
+            put => put,
+        };
+        Ok(match put {
+            Put::Kept(hash, length) => Some((hash, length)),
+            Put::Purged | Put::LacksPieces => None,
+        })
+    }
+
+    /// Adds everything that `source` gives, in bounded memory; returns its hash and length. It is kept even if the same bytes were
+    /// purged, so this is for what is made by us: a manifest, a plan, a pack.
+    pub fn put_reader(&self, source: &mut dyn Read) -> Result<(Hash, u64)> {
+        match self.put_through(source, Heeds::Nothing)? {
+            Put::Kept(hash, length) => Ok((hash, length)),
+            Put::Purged | Put::LacksPieces => Err(Diagnosis::new(Code::Internal, "Content was not kept.")),
+        }
+    }
+
+    fn put_through(&self, source: &mut (impl Read + ?Sized), heeds: Heeds) -> Result<Put> {
+        // Most files fit: they are read at once.
+        let mut buffer = Vec::with_capacity(64 << 10);
+        let first = fill(source, &mut buffer)?;
+        if first < PIECE {
+            let hash = hash_of(&buffer);
+            // What was lost comes back with whoever has it.
+            let heeds = if heeds == Heeds::Losses { Heeds::Purges } else { heeds };
+            let is_gone =
+                self.put_content(hash, Form::Whole, &buffer, heeds)? == Kept::Gone(Presence::Purged);
+            return Ok(if is_gone { Put::Purged } else { Put::Kept(hash, first as u64) });
+        }
+        let (mut whole, mut pieces, mut length) = (Sha256::new(), Vec::new(), 0);
+        let mut lacks_any = false;
+        while !buffer.is_empty() {
+            whole.update(&buffer);
+            // A hole is many times the same piece: it is hashed once.
+            let is_hole = buffer.len() == PIECE && is_zero(&buffer);
+            let piece = if is_hole { *NOTHING } else { hash_of(&buffer) };
+            match self.put_content(piece, Form::Whole, &buffer, heeds)? {
+                Kept::Gone(Presence::Purged) => return Ok(Put::Purged),
+                Kept::Gone(_) => lacks_any = true,
+                Kept::Yes => {}
+            }
+            pieces.extend_from_slice(&piece);
+            length += buffer.len() as u64;
+            fill(source, &mut buffer)?;
+        }
+        let hash = whole.finalize().into();
+        if lacks_any {
+            let is_purged = self.presence_in_store(&hash)? == Presence::Purged;
+            return Ok(if is_purged { Put::Purged } else { Put::LacksPieces });
+        }
+        if pieces.len() > 32 {
+            let heeds = if heeds == Heeds::Losses { Heeds::Purges } else { heeds };
+            if self.put_content(hash, Form::Pieces, &pieces, heeds)? != Kept::Yes {
+                return Ok(Put::Purged);
+            }
+        }
+        Ok(Put::Kept(hash, length))
+    }
+
+    /// Adds content, or a part of it, unless it is heeded that it is gone.
+    fn put_content(&self, hash: Hash, form: Form, bytes: &[u8], heeds: Heeds) -> Result<Kept> {
+        let presence = self.presence(&hash, heeds)?;
+        if heeds.keeps(presence) {
+            self.add(&self.contents, hash, form, bytes)?;
+        } else if presence != Presence::Here {
+            return Ok(Kept::Gone(presence));
+        }
+        Ok(Kept::Yes)
+    }
+
+    /// What there is of an object. What is to be added now is here from then on.
+    pub(super) fn presence(&self, hash: &Hash, heeds: Heeds) -> Result<Presence> {
+        // The lock is held while the store is asked: a thread that has the same content meanwhile would take what is gone for kept.
+        let mut seen = locked(&self.seen);
+        if seen.contains(hash) {
+            return Ok(Presence::Here);
+        }
+        let presence = self.presence_in_store(hash)?;
+        if heeds.keeps(presence) {
+            self.is_news.store(true, Relaxed);
+        }
+        if heeds.keeps(presence) || presence == Presence::Here {
+            seen.insert(*hash);
+        }
+        Ok(presence)
+    }
+
+    fn presence_in_store(&self, hash: &Hash) -> Result<Presence> {
+        if self.is_first { Ok(Presence::Absent) } else { self.objects.presence(hash) }
+    }
+}
+
+/// Whether an object is in the store, or will be; if not, because of what is said of it there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Yes,
+    Gone(Presence),
+}
+
+fn fill(source: &mut (impl Read + ?Sized), buffer: &mut Vec<u8>) -> Result<usize> {
+    buffer.clear();
+    source.take(PIECE as u64).read_to_end(buffer).while_doing(|| "reading content".to_owned())
+}
