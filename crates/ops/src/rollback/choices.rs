@@ -20,7 +20,7 @@ pub(super) struct Choices {
     pub(super) keep_theirs: bool,
     pub(super) mine: bool,
     /// None where no tree is restored.
-    strategy: Option<String>,
+    strategy: Option<Strategy>,
     /// None where no rows go, or where the path of the database is no text, which JSON cannot hold.
     #[serde(default)]
     state: Option<Value>,
@@ -38,7 +38,7 @@ impl Choices {
             force,
             keep_theirs,
             mine,
-            strategy: strategy.map(|strategy| strategy.as_str().to_owned()),
+            strategy,
             state: state.and_then(|target| serde_json::to_value(target).ok()),
         }
     }
@@ -49,11 +49,9 @@ impl Choices {
             .map_err(|e| damaged(remembered, &format!("what was decided: {e}")))
     }
 
-    /// What is restored of the tree. Errors: `corrupt` if that is not known.
+    /// What is restored of the tree. Errors: `corrupt` if that was not kept.
     pub(super) fn strategy(&self, remembered: &Remembered) -> Result<Strategy> {
-        let text = self.strategy.as_deref().unwrap_or_default();
-        Strategy::parse(text)
-            .ok_or_else(|| damaged(remembered, &format!("the strategy {text:?} is not known")))
+        self.strategy.ok_or_else(|| damaged(remembered, "it restores a tree, and does not say by which strategy"))
     }
 
     /// The state database whose rows go, if it was kept. Errors: `corrupt` if it was, and cannot be read: today's configuration may name
