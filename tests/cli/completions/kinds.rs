@@ -197,3 +197,22 @@ fn names_that_hide_what_they_say_are_not_offered() {
     }
     assert_eq!(values(&project, "run status scope:"), ["scope:plain"]);
 }
+
+#[test]
+fn tasks_of_the_state_database_the_newest_first() {
+    let project = Project::new();
+    assert!(values(&project, "rewind to ").is_empty(), "nothing is configured");
+    with_tasks(&project);
+    let targets = project.json("rewind targets");
+    let newest: Vec<&str> = targets
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|task| task["task_id"].as_str().expect("an id"))
+        .collect();
+    assert!(newest.len() > 1, "{targets}");
+    assert_eq!(values(&project, "rewind to "), newest);
+    assert_eq!(values(&project, &format!("rewind to {}", newest[0])), [newest[0]]);
+    std::fs::remove_file(project.cli.db().with_file_name("state.db")).expect("the database");
+    assert!(values(&project, "rewind to ").is_empty());
+}

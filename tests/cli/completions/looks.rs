@@ -28,6 +28,7 @@ const LINES: &[&str] = &[
     "checkpoint restore --name ",
     "rollback show ",
     "rewind undo ",
+    "rewind to ",
     "events redact ",
     "events tail @ --since ",
     "events cursor reset ",

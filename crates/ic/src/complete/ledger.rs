@@ -8,10 +8,11 @@ use std::time::Duration;
 use ic_base::{CheckpointId, Result, RewindId, RollbackId, RunId, Timestamp};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_dispatch::{Dispatch, DispatchStatus, dispatch};
+use ic_ops::config;
 use ic_ops::rollback::table::{self as rollbacks, Remembered};
 use ic_phase::resolve::{self, Project};
 use ic_phase::{Run, run, skip};
-use ic_rewind::journal;
+use ic_rewind::{Options, RelationalRollbackEngine, journal};
 use ic_runtrack::{agent, artifact};
 use ic_store::{Ledger, Lookup, OpenOptions, Snapshot, reference};
 
@@ -22,6 +23,8 @@ use crate::render::plain;
 
 /// How many of a kind are offered.
 const MOST: usize = 100;
+/// How many tasks are read: it is the application's database, which others write.
+const OFFERED_TASKS: u32 = 100;
 /// Among how many checkpoints those of the working tree are looked for.
 const CHECKPOINTS_SEEN: i64 = 300;
 /// In how many runs agents and artifacts are looked for.
@@ -39,6 +42,7 @@ pub(super) struct Looked<'a> {
     at: &'a Position<'a>,
     snapshot: &'a Snapshot<'a>,
     project: Project,
+    store: &'a Path,
 }
 
 /// Looks into the ledger that the line acts on. Nothing is found where there is none, or none that can be read.
@@ -54,7 +58,8 @@ pub(super) fn look(
     let options = OpenOptions { busy_timeout: PATIENCE };
     let Ok(Some(ledger)) = Ledger::open_to_look(&place.db, options) else { return Vec::new() };
     let project = Project { directory, root: place.root };
-    ledger.read(|snapshot| find(&Looked { at, snapshot, project })).unwrap_or_default()
+    let store = place.db.parent().unwrap_or(Path::new("/"));
+    ledger.read(|snapshot| find(&Looked { at, snapshot, project, store })).unwrap_or_default()
 }
 
 impl Looked<'_> {
@@ -223,6 +228,21 @@ impl Looked<'_> {
             found.push(id(entry.id.as_str(), entry.id.short(), typed, about));
         }
         Ok(found)
+    }
+
+    /// The newest tasks of the state database that the configuration names, newest first.
+    pub(super) fn tasks(&self, named_config: Option<&Path>) -> Result<Vec<Candidate>> {
+        let named = named_config.map(|path| self.project.directory.join(path));
+        let Some(rewinding) = config::load(&self.project.root, named.as_deref())?.config.rewind else {
+            return Ok(Vec::new());
+        };
+        let target = rewinding.setup(&self.project.root, self.store).target;
+        let engine = RelationalRollbackEngine::open(&target, Options { busy_timeout: PATIENCE })?;
+        let tasks = engine.read_newest_tasks(None, OFFERED_TASKS)?;
+        // A key that several scopes have is one word.
+        let mut seen = HashSet::new();
+        let first = tasks.into_iter().filter(|task| seen.insert(task.task_id.clone()));
+        Ok(first.map(|task| Candidate::new(&task.task_id, plain(&task.created_at.to_string()))).collect())
     }
 
     /// The newest runs that go on, and their agents.

@@ -27,6 +27,7 @@ pub(super) enum Kind {
     Workflow,
     Rollback,
     Rewind,
+    Task,
     Agent,
     Artifact,
     Phase,
@@ -64,6 +65,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
         (["checkpoint", _] | ["workflow", "checkpoints"], "workflow") => Kind::Workflow,
         (["rollback", _], "id") => Kind::Rollback,
         (["rewind", _], "id") => Kind::Rewind,
+        (["rewind", "to"], "task") => Kind::Task,
         (["run", "agent", _], "agent") => Kind::Agent,
         (["run", "artifact", "cat"], "id") => Kind::Artifact,
         (_, "expect_phase") => Kind::ExpectedPhase,
@@ -128,6 +130,7 @@ fn one(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: &Environme
         Kind::Own => Vec::new(),
         // The rules of no run are those of the default chain.
         Kind::Phase if at.path == ["gate", "rules"] && !at.has("run") => words(&Chain::default().names()),
+        Kind::Task => look(at, environment, |looked| looked.tasks(environment.config.as_deref())),
         kind => look(at, environment, |looked| from_ledger(looked, kind, at, argument, text)),
     }
 }
@@ -181,6 +184,7 @@ fn from_ledger(
         | Kind::Directory
         | Kind::InlineOrFile
         | Kind::Choice
+        | Kind::Task
         | Kind::Own => Ok(Vec::new()),
     }
 }

@@ -51,7 +51,8 @@ impl Choices {
 
     /// What is restored of the tree. Errors: `corrupt` if that was not kept.
     pub(super) fn strategy(&self, remembered: &Remembered) -> Result<Strategy> {
-        self.strategy.ok_or_else(|| damaged(remembered, "it restores a tree, and does not say by which strategy"))
+        self.strategy
+            .ok_or_else(|| damaged(remembered, "it restores a tree, and does not say by which strategy"))
     }
 
     /// The state database whose rows go, if it was kept. Errors: `corrupt` if it was, and cannot be read: today's configuration may name
