@@ -102,7 +102,7 @@ pub(crate) fn entry(entry: &Entry) -> String {
     }
     let left = stages_left(entry);
     if let Some(resume) = resume_command(entry) {
-        out.push_str(&format!("Left: {}; to go on: {resume}\n", left.join(", ")));
+        out.push_str(&format!("Left: {}; to resume: {resume}\n", left.join(", ")));
     }
     match entry.status {
         Status::Done if entry.is_given_up() => {
@@ -148,7 +148,7 @@ fn git_of(entry: &Entry, commit: &str) -> String {
 }
 
 fn tree_back(entry: &Entry) -> String {
-    restore_command(entry).map_or_else(String::new, |command| format!("To put the tree back: {command}\n"))
+    restore_command(entry).map_or_else(String::new, |command| format!("To restore the tree: {command}\n"))
 }
 
 /// A rewind that was undone by this call, or would be.
@@ -156,7 +156,7 @@ pub(crate) fn undone(undone: &Undone) -> String {
     let mut out = head(&undone.entry);
     out.push_str(&rows(
         undone.restored.iter().map(|(table, rows)| (table.as_str(), *rows)),
-        if undone.is_dry_run { "would come back" } else { "put back" },
+        if undone.is_dry_run { "would come back" } else { "restored" },
         if undone.is_dry_run { style::WARN } else { style::GOOD },
     ));
     if undone.is_dry_run {

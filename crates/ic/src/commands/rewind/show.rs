@@ -9,7 +9,7 @@ use crate::json::RewindJson;
 use crate::render;
 use crate::session::Session;
 
-/// Say how far a rewind came, and the command that goes on.
+/// Say how far a rewind came, and the command that resumes it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rewind status                                          # the newest

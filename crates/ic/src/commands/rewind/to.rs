@@ -24,7 +24,7 @@ use crate::session::Session;
   ic rewind to $checkpoint --scope thread_id=42 --yes
   ic rewind undo 3f9a12c4 --yes                             # the rows are back, exactly
 
-Exit 4 when a stage failed after an earlier one was done: ic rewind resume goes on. docs/REWIND.md says what is guaranteed.")]
+Exit 4 when a stage failed after an earlier one was done: ic rewind resume does the rest. docs/REWIND.md says what is guaranteed.")]
 pub(crate) struct To {
     /// The task: its key in the anchor table
     task: String,
