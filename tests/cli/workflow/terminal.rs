@@ -83,6 +83,29 @@ fn nobody_is_asked_who_said_it_already() {
     assert!(!shown.contains("[Y/n]") && shown.contains("Stopped."), "{shown}");
 }
 
+/// Whoever was asked about a failure has read it; whoever was not reads it in the report.
+#[test]
+fn the_report_does_not_repeat_what_the_question_said() {
+    const ERROR: &str = "it ended with exit code 3";
+    for answer in ["y\n", "n\n"] {
+        let project = project(FAILS);
+        let Some(mut terminal) = open(&project, "workflow run flow.yaml") else { return };
+        terminal.sees(PROMPT);
+        terminal.types(answer);
+        let (_, shown) = terminal.ends();
+        let (asked, report) = shown.split_once(PROMPT).expect("the question");
+        assert_eq!((asked.matches(ERROR).count(), report.matches(ERROR).count()), (1, 0), "{shown}");
+        assert!(report.contains("two"), "the step that failed is still named: {shown}");
+        // It is left out of what this person reads, and of nothing that is kept.
+        let shown = call(&project, "workflow show @", 0);
+        assert!(shown["steps"][1]["error"].as_str().is_some_and(|error| error.contains(ERROR)), "{shown}");
+    }
+    let project = project(FAILS);
+    let Some(terminal) = open(&project, "workflow run flow.yaml --on-failure stop") else { return };
+    let (_, shown) = terminal.ends();
+    assert_eq!(shown.matches(ERROR).count(), 1, "{shown}");
+}
+
 const HANGS: &str = "name: hangs
 steps:
   - {id: one, phase: first, run: 'echo 1 > one.txt', compensate: {shell: 'echo one >> ../undone'}}
