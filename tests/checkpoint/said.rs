@@ -254,3 +254,29 @@ fn a_statistic_says_what_changed_where_no_line_did() {
     }
     assert!(!stat.contains("+0"), "{stat}");
 }
+
+#[test]
+fn a_hook_loses_no_checkpoint_to_what_a_prompt_says_and_a_person_is_told() {
+    let cli = project();
+    let long = "\u{e9}".repeat(40_000);
+    for (given, kept) in [
+        ("fix\u{1b}[31m it\u{7}", Some("fix [31m it")),
+        ("", None),
+        (" \n ", None),
+        (&long, Some(&long[..64 * 1024])),
+    ] {
+        let auto = ["checkpoint", "create", "--auto", "--message", given, "--conversation", given, "--json"];
+        let made = cli.json(auto);
+        assert_eq!(made["message"].as_str(), kept, "{given:.20}");
+        let shown = kept.map(|kept| &kept[..kept.len().min(200)]);
+        let listed = cli.json(["checkpoint", "show", made["id"].as_str().expect("its id"), "--json"]);
+        assert_eq!(listed["conversation"].as_str(), shown, "{given:.20}");
+        for flag in ["--message", "--conversation"] {
+            let refused = cli.refused(["checkpoint", "create", flag, given]);
+            assert_eq!(refused, (Some(3), "invalid_value".to_owned()), "{flag}");
+        }
+    }
+    let made = cli.json(["checkpoint", "create", "--auto", "--conversation", "a\nb", "--json"]);
+    let ours = cli.json(["checkpoint", "list", "--conversation", "a b", "--json"]);
+    assert!(ours.to_string().contains(made["id"].as_str().expect("its id")), "{ours}");
+}

@@ -32,6 +32,25 @@ pub(crate) fn optional_label(flag: &str, value: Option<&str>) -> Result<Option<S
     value.map(|value| Label::parse(flag, value).map(|label| label.to_string())).transpose()
 }
 
+/// As much of a text as can be recorded: control characters become spaces, what is too long is cut. `None` if nothing is left.
+pub(crate) fn cut_text(value: Option<&str>) -> Option<String> {
+    cut(value, MAX_TEXT, |c| c.is_control() && c != '\n' && c != '\t')
+}
+
+/// As much of a text as a short name can have.
+pub(crate) fn cut_label(value: Option<&str>) -> Option<String> {
+    cut(value, Label::MAX_BYTES, char::is_control)
+}
+
+fn cut(value: Option<&str>, max_bytes: usize, is_bad: impl Fn(char) -> bool) -> Option<String> {
+    let clean: String = value?.chars().map(|c| if is_bad(c) { ' ' } else { c }).collect();
+    let clean = clean.trim();
+    // Never within a character.
+    let end = clean.floor_char_boundary(max_bytes);
+    let clean = clean[..end].trim_end();
+    (!clean.is_empty()).then(|| clean.to_owned())
+}
+
 /// Checks short names.
 pub(crate) fn labels(flag: &str, values: &[String]) -> Result<Vec<String>> {
     values.iter().map(|value| Label::parse(flag, value).map(|label| label.to_string())).collect()

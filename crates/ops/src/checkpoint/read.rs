@@ -103,6 +103,8 @@ pub fn diff(
     progress: &Progress,
 ) -> Result<Compared> {
     let root = workspace.root.as_path();
+    // Looked up only under the lock: whoever prunes while this waits takes the content along, and nothing is damaged then.
+    let _held = if to.is_none() { Some(workspace.lock(Mode::Shared)?) } else { None };
     let (from, to) = workspace.kernel.read(|snapshot| {
         let from = find(snapshot, root, from)?;
         let to = to.map(|which| find(snapshot, root, which)).transpose()?;
@@ -115,7 +117,6 @@ pub fn diff(
     } else {
         require_same_root(workspace, &from)?;
         workspace.check_root()?;
-        let _held = workspace.lock(Mode::Shared)?;
         let now = workspace.kernel.context.now();
         capture::look(&workspace.objects, root, now, &workspace.options(), progress)?.root
     };

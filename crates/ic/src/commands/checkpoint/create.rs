@@ -33,10 +33,10 @@ pub(crate) struct Create {
     /// What to call it
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// What it is taken for
+    /// What it is taken for; with --auto, what cannot be recorded of it is cut, and nothing refused
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
-    /// The conversation it belongs to
+    /// The conversation it belongs to; with --auto, cut as the message is
     #[arg(long, value_name = "NAME")]
     conversation: Option<String>,
     /// Let retention give it up when it is old
@@ -55,11 +55,19 @@ pub(crate) struct Create {
 impl Create {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let name = input::optional_label("--name", self.name.as_deref())?;
-        let conversation = input::optional_label("--conversation", self.conversation.as_deref())?;
+        // A hook passes on what others wrote, and nobody sees its refusal: a checkpoint is worth more than the exact words.
+        let (message, conversation) = if self.auto {
+            (input::cut_text(self.message.as_deref()), input::cut_label(self.conversation.as_deref()))
+        } else {
+            (
+                input::optional_text("--message", self.message.as_deref())?.map(str::to_owned),
+                input::optional_label("--conversation", self.conversation.as_deref())?,
+            )
+        };
         let request = CreateRequest {
             run: self.run.as_deref(),
             name: name.as_deref(),
-            message: input::optional_text("--message", self.message.as_deref())?,
+            message: message.as_deref(),
             conversation: conversation.as_deref(),
             is_auto: self.auto,
             is_settled: self.settled,
