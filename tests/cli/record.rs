@@ -92,3 +92,22 @@ fn a_cancelled_run_is_reopened_and_what_the_cancel_ended_stays_ended() {
     assert_eq!(project.json("run status @")["phase"], "a");
     assert_eq!(project.json("events verify")["ok"], true);
 }
+
+#[test]
+fn a_file_that_is_named_from_below_the_root_is_recorded_from_the_root() {
+    let project = Project::new();
+    chain(&project, "a,b", "a");
+    let dispatch = project.ok("dispatch create @");
+    let below = project.cli.root().join("src/deep");
+    std::fs::create_dir_all(&below).expect("a directory");
+    let below = below.to_str().expect("its path");
+    let call = ["-C", below, "dispatch", "record", &dispatch, "--file", "a.rs", "--file", "../b.rs"];
+    project.cli.ok(call);
+    project.cli.ok(["dispatch", "record", &dispatch, "--file", "c.rs"]);
+    let ledger = rusqlite::Connection::open(project.cli.db()).expect("the ledger");
+    let mut rows =
+        ledger.prepare("SELECT CAST(path AS TEXT) FROM dispatch_files ORDER BY path").expect("its files");
+    let paths: Vec<String> =
+        rows.query_map([], |row| row.get(0)).expect("files").collect::<Result<_, _>>().expect("their paths");
+    assert_eq!(paths, ["c.rs", "src/b.rs", "src/deep/a.rs"]);
+}

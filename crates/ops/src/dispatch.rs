@@ -2,6 +2,8 @@
 
 mod wait;
 
+use std::path::PathBuf;
+
 use ic_base::{DispatchId, Result};
 use ic_dispatch::code::{self, Recorded};
 use ic_dispatch::dispatch::{self, Dispatch, Ending, Process, Tokens, Work};
@@ -79,6 +81,12 @@ fn identity(process: &Process) -> Option<ProcessIdentity> {
 /// Ends work. Errors: `stale_dispatch`, `dispatch_finished`, `rolling_back`.
 pub fn finish(kernel: &Kernel, reference: &str, ending: &Ending<'_>) -> Result<Dispatch> {
     kernel.write(|tx, now| dispatch::finish(tx, now, &settled(tx, reference)?, ending))
+}
+
+/// Files as they are recorded, from the project's root; the caller's are from its directory. One that lies outside is absolute.
+pub fn files_from_root(kernel: &Kernel, files: &[PathBuf]) -> Vec<PathBuf> {
+    let project = &kernel.project;
+    files.iter().map(|file| crate::artifact::recorded_path(file, &project.directory, &project.root)).collect()
 }
 
 /// Records commits and files; from rolled-back work too, marked late.

@@ -31,7 +31,7 @@ pub(crate) struct Record {
     /// A commit, 7 to 64 hex digits; repeat it, oldest first
     #[arg(long = "commit", value_name = "SHA", group = "what")]
     commits: Vec<String>,
-    /// A changed file; repeat it
+    /// A changed file, from the working directory; repeat it
     #[arg(long = "file", value_name = "PATH", group = "what")]
     files: Vec<PathBuf>,
     /// Read `git log --name-only --format=%H%x09`, or JSON Lines {commit, files}
@@ -41,8 +41,12 @@ pub(crate) struct Record {
 
 impl Record {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let report = if self.stdin { report::parse(&input::standard_input()?)? } else { self.report()? };
+        let mut report = if self.stdin { report::parse(&input::standard_input()?)? } else { self.report()? };
         let kernel = session.kernel()?;
+        if !self.stdin {
+            // A person names files from where they stand; a report has them from the top, as git prints them.
+            report.files = dispatch::files_from_root(&kernel, &report.files);
+        }
         let (dispatch, recorded) = dispatch::record(&kernel, &self.id, &report)?;
         session.output.record(&RecordedJson::new(&dispatch, &recorded), || {
             render::dispatch::recorded(&dispatch, &recorded)
