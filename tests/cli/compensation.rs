@@ -267,3 +267,21 @@ fn a_run_that_ended_can_be_undone_and_stays_ended() {
     assert_eq!(lines(&project, "log"), ["queue"]);
     assert_eq!(status(&project), "cancelled");
 }
+
+#[test]
+fn a_cancelled_run_stays_cancelled_when_an_undo_of_it_fails() {
+    let project = project();
+    shell(&project, "one", "test -e mended && echo one >> log", &[]);
+    project.ok("run cancel @");
+    let run = project.json("run list")[0]["id"].as_str().expect("a run").to_owned();
+    let call = ["compensation", "run", &run, "--yes"];
+    let failed = project.run_words(call);
+    assert_ne!(failed.code, Some(0), "{failed:?}");
+    let status = || project.json(&format!("run status {run}"))["status"].clone();
+    assert_eq!(status(), "cancelled");
+    // The same call goes on with what is left.
+    std::fs::write(project.root().join("mended"), "").expect("a file");
+    let mended = project.run_words(call);
+    assert_eq!(mended.code, Some(0), "{mended:?}");
+    assert_eq!((status(), lines(&project, "log")), (json!("cancelled"), vec!["one".to_owned()]));
+}

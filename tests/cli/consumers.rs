@@ -310,3 +310,37 @@ fn what_makes_no_sense_is_refused_and_runs_nothing() {
     assert!(!project.root().join("ran").exists());
     assert_eq!(project.json("events cursor list"), json!([]));
 }
+
+#[test]
+fn a_cursor_of_the_current_run_gets_the_end_of_it_when_it_is_over() {
+    let project = Project::new();
+    let first = chain(&project, "a,b", "a");
+    let seen = seqs(&project.json("events tail @ --cursor c"));
+    project.ok("run advance @");
+    let expected =
+        seqs(&project.json(&format!("events tail {first} --since {}", seen.last().expect("events"))));
+    assert!(!expected.is_empty(), "the run ended after the cursor's last event");
+    // Nothing is current any more, and the end is not lost.
+    assert_eq!(seqs(&project.json("events tail @ --cursor c")), expected);
+    assert_eq!(project.refused("events tail @ --cursor c"), (3, "run_not_found".to_owned()));
+    // Of two runs: first the end of the one that is over, then the one that is open.
+    let second = chain(&project, "a,b", "a");
+    project.json("events tail @ --cursor c");
+    project.ok("run cancel @");
+    let third = chain(&project, "a,b", "a");
+    let both = project.json("events tail @ --cursor c");
+    let runs: Vec<&str> = both
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|event| event["run_id"].as_str().expect("a run"))
+        .collect();
+    assert_eq!((runs.first(), runs.last()), (Some(&second.as_str()), Some(&third.as_str())), "{both}");
+    assert_eq!(seqs(&project.json("events tail @ --cursor c")), Vec::<i64>::new());
+    // A command gets them likewise.
+    project.ok("run cancel @");
+    let outcome =
+        project.run_words(["events", "tail", "@", "--cursor", "c", "--each", "echo $IC_EVENT_TYPE >> types"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(lines(&project, "types"), ["run_cancelled"]);
+}

@@ -88,6 +88,10 @@ fn a_rollback_goes_on_past_an_effect_that_can_never_be_undone() {
     assert_eq!((world.status().as_str(), world.read("since")), ("active@a", None));
     assert_eq!(world.effects(), ["last", "first"], "the others are undone all the same");
     assert_eq!(reasons(&world, "compensation_skipped"), ["refunded by hand"]);
+    // What the first call had undone is counted with the rest, and what was skipped is named and not counted.
+    let text = world.cli.ok(["rollback", "show", &short, "--format", "text"]);
+    assert!(text.contains("2 effects undone; skipped: hope less"), "{text}");
+    assert_eq!(done["steps"][0]["detail"]["skipped"], json!(["hope less"]), "{done}");
 }
 
 #[test]

@@ -348,3 +348,32 @@ fn what_is_at_work_in_the_tree_stands_against_it_and_the_hint_can_be_followed() 
     world.ic(&undo);
     assert_eq!(world.status(), "active@d");
 }
+
+#[test]
+fn every_verb_that_takes_a_rollback_takes_its_run() {
+    let world = World::story();
+    let id = id_of(&world.roll_back("a", &[]));
+    let shown = world.cli.json(["rollback", "show", "@", "--json"]);
+    assert_eq!(shown["id"], id.as_str());
+    let preview = world.cli.json(["rollback", "undo", "@", "--without-effects", "--dry-run", "--json"]);
+    assert_eq!(preview["id"], id.as_str());
+    let undone = world.cli.json(["rollback", "undo", "@", "--without-effects", "--yes", "--json"]);
+    assert_eq!((&undone["id"], &undone["status"]), (&json!(id), &json!("undone")));
+    assert_eq!(world.status(), "active@d");
+}
+
+#[test]
+fn an_undo_of_the_tree_alone_says_that_the_rollback_stands() {
+    let world = World::story();
+    let id = id_of(&world.roll_back("a", &[]));
+    let warned = |report: &serde_json::Value| {
+        let all = report["warnings"].as_array().expect("warnings");
+        let found = all.iter().find(|one| one["code"] == "rollback_stands").expect("the warning");
+        let message = found["message"].as_str().expect("a text").to_owned();
+        let verb = format!("ic rollback undo {}", &id[id.len() - 8..]);
+        assert!(message.contains("workflow, effects stay") && message.ends_with(&verb), "{message}");
+    };
+    warned(&world.cli.json(["checkpoint", "undo", "--dry-run", "--json"]));
+    warned(&world.cli.json(["checkpoint", "undo", "--yes", "--json"]));
+    assert_eq!(world.status(), "active@a", "the other layers stay");
+}

@@ -282,3 +282,29 @@ fn a_rollback_over_layers_leaves_steps_to_do_and_the_workflow_says_so() {
     let refused = world.call(&format!("workflow resume {run}"));
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"));
 }
+
+#[test]
+fn a_rollback_of_a_workflow_is_the_expected_plan_or_none() {
+    let world = finished();
+    let run = world.run();
+    let hash = |what: &str| {
+        let plan = world.report(&format!("workflow rollback {run} {what} --dry-run"), 0);
+        plan["plan_hash"].as_str().expect("a hash").to_owned()
+    };
+    let (whole, last) = (hash(""), hash("--latest"));
+    assert_ne!(whole, last);
+    assert_eq!(hash(""), whole, "the same plan has the same hash");
+    let text = world.call(&format!("workflow rollback {run} --dry-run --format text")).stdout;
+    assert!(text.contains(&format!("--expect-plan {whole}")), "{text}");
+    let before = (files(&world), subjects(&world), outside(&world));
+    let refused = world.call(&format!("workflow rollback {run} --expect-plan {last} --yes"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "plan_changed"), "{refused:?}");
+    assert_eq!((files(&world), subjects(&world), outside(&world)), before, "nothing is changed");
+    world.report(&format!("workflow rollback {run} --latest --expect-plan {last} --yes"), 0);
+    // What was seen before is another plan now.
+    let refused = world.call(&format!("workflow rollback {run} --expect-plan {whole} --yes"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "plan_changed"), "{refused:?}");
+    let now = hash("");
+    world.report(&format!("workflow rollback {run} --expect-plan {now} --yes"), 0);
+    assert_eq!(files(&world), Vec::<String>::new());
+}

@@ -262,7 +262,10 @@ pub fn run(
     let undoing = saga.undo(&plan, request.policy, sink)?;
     let is_done = undoing.left.is_empty();
     // What closed the run before is not settled by the undoing of something else.
-    let is_closed = (!is_done && undoing.has_failed) || (was_closed && has_unfinished(kernel, &run.id)?);
+    // A cancelled run is closed anyway, and stays cancelled: nobody works in it whom a failure would have to stop.
+    let was_cancelled = saga.status_before()? == Some(RunStatus::Cancelled);
+    let is_closed = !was_cancelled
+        && ((!is_done && undoing.has_failed) || (was_closed && has_unfinished(kernel, &run.id)?));
     if !is_closed {
         saga.reopen()?;
     }

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Label, Result, RunId, Seq};
 use ic_events::{Event, cursor};
+use ic_phase::{Run, RunStatus};
+use ic_store::Snapshot;
 use ic_store::lock::{FileLock, Mode, Rank};
 use ic_store::{path_bytes, private};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -75,6 +77,31 @@ impl Held {
         let now = kernel.context.now();
         kernel.ledger.write(|tx| cursor::advance_to(tx, now, &self.name, self.run_id.as_ref(), seq))
     }
+}
+
+/// The runs of this project that are over, and that a cursor of this name has not read to their end, oldest first.
+///
+/// `@` names the open run. A consumer that calls with it would never see how a run ended: by then `@` is another run, or none.
+pub fn left_behind(kernel: &Kernel, name: &Label) -> Result<Vec<RunId>> {
+    let project = &kernel.project;
+    let is_here = |run: &Run| {
+        let mut levels = project.directory.ancestors().take_while(|level| level.starts_with(&project.root));
+        levels.any(|level| level == run.project_dir)
+    };
+    let is_open = |run: &Run| matches!(run.status, RunStatus::Active | RunStatus::RollingBack);
+    kernel.read(|snapshot| {
+        let mut left = Vec::new();
+        for cursor in cursor::list(snapshot)?.into_iter().filter(|cursor| cursor.name == name.as_str()) {
+            let Some(id) = cursor.run_id else { continue };
+            let run = ic_phase::run::get(snapshot, &id)?;
+            let has_more = next_in(snapshot, Some(&id), cursor.seq)?.is_some();
+            if has_more && is_here(&run) && !is_open(&run) {
+                left.push(run);
+            }
+        }
+        left.sort_by_key(|run| run.seq);
+        Ok(left.into_iter().map(|run| run.id).collect())
+    })
 }
 
 fn is_held(name: &Label) -> Diagnosis {
@@ -153,12 +180,14 @@ pub fn deliver(
 }
 
 fn next(kernel: &Kernel, run_id: Option<&RunId>, at: Seq) -> Result<Option<Event>> {
+    kernel.read(|snapshot| next_in(snapshot, run_id, at))
+}
+
+fn next_in(snapshot: &Snapshot<'_>, run_id: Option<&RunId>, at: Seq) -> Result<Option<Event>> {
     let mut found = None;
-    kernel.read(|snapshot| {
-        ic_events::each_since(snapshot, run_id, at, 1, |event| {
-            found = Some(event);
-            Ok(std::ops::ControlFlow::Continue(()))
-        })
+    ic_events::each_since(snapshot, run_id, at, 1, |event| {
+        found = Some(event);
+        Ok(std::ops::ControlFlow::Continue(()))
     })?;
     Ok(found)
 }

@@ -18,6 +18,7 @@ use crate::executor::Ended;
 use crate::flow::{Flow, Ui, workspace_here};
 use crate::may::{aimed, may_resume, may_roll_back, strategy_for};
 use crate::options::{Overrides, check, check_strategy, options};
+use crate::preview::require_expected;
 use crate::report::{Report, Status, TakenBack};
 use crate::show::show;
 use crate::table::{self, State, StepRow, StepState, Workflow};
@@ -153,6 +154,8 @@ pub fn rollback(
     // Before anything is written, and again when the run is ours.
     place.refuse_to_overwrite(reference, overrides)?;
     let mut flow = place.take(reference, overrides, &may)?;
+    // The run is ours: nobody makes it do more than what the caller has seen.
+    require_expected(kernel, settings, &flow.run.id, overrides)?;
     flow.lose_running()?;
     Place::take_back(&mut flow, ui)
 }

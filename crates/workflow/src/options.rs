@@ -21,6 +21,8 @@ pub struct Overrides {
     pub force: bool,
     /// The checkpoint that a rollback goes back to, one of [`crate::points`]; none: to before the first step.
     pub to: Option<CheckpointId>,
+    /// What a rollback would do must have this hash, as [`crate::Preview`] has it.
+    pub expect_plan: Option<String>,
     /// Set from elsewhere: children are ended, and nothing further begins.
     pub interrupted: Arc<AtomicBool>,
 }

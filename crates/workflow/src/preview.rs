@@ -1,11 +1,13 @@
 //! What taking a workflow back would do.
 
-use ic_base::{Result, RunId};
+use ic_base::{Code, Diagnosis, Result, RunId};
 use ic_checkpoint::restore::Strategy;
 use ic_ops::Kernel;
 use ic_ops::checkpoint::{self, Settings};
 use ic_ops::compensation::Saga;
 use ic_ops::rollback::Effects;
+use ic_saga::Compensation;
+use sha2::{Digest, Sha256};
 
 use crate::flow::workspace_here;
 use crate::may::{aimed, may_roll_back, strategy_for};
@@ -30,6 +32,8 @@ pub struct Preview {
     pub to_phase: String,
     /// The steps before which it is then; none: before the first one, or where it is.
     pub before_steps: Vec<String>,
+    /// Names all of this: the same for the same effects in the same states and the same changes of the tree.
+    pub plan_hash: String,
 }
 
 /// Says what [`crate::rollback`] would do now. Nothing is locked or changed.
@@ -41,6 +45,34 @@ pub fn preview(
     reference: &str,
     overrides: &Overrides,
 ) -> Result<Preview> {
+    let preview = look(kernel, settings, reference, overrides)?;
+    Saga::require_takeable(kernel, &preview.run_id)?;
+    Ok(preview)
+}
+
+/// Errors: `plan_changed` if the caller expects another plan than what there is to do now.
+pub(crate) fn require_expected(
+    kernel: &Kernel,
+    settings: &Settings,
+    run: &RunId,
+    overrides: &Overrides,
+) -> Result<()> {
+    let Some(expected) = &overrides.expect_plan else { return Ok(()) };
+    let found = look(kernel, settings, run.as_str(), overrides)?.plan_hash;
+    if *expected == found {
+        return Ok(());
+    }
+    Err(Diagnosis::new(
+        Code::PlanChanged,
+        "The plan is not the expected one: the run or the tree has changed since it was made.",
+    )
+    .hint("look at the new plan: add --dry-run and leave out --expect-plan")
+    .detail("expected", expected.as_str())
+    .detail("plan_hash", found))
+}
+
+/// The preview, whoever has the run.
+fn look(kernel: &Kernel, settings: &Settings, reference: &str, overrides: &Overrides) -> Result<Preview> {
     let force = overrides.force;
     let (run, workflow, rows, plan, definition, point) = kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;
@@ -55,7 +87,6 @@ pub fn preview(
         Ok((run, workflow, rows, plan, definition, point))
     })?;
     workspace_here(kernel, settings, &run)?;
-    Saga::require_takeable(kernel, &run.id)?;
     let strategy = strategy_for(&workflow, overrides);
     let rows: Vec<&StepRow> = rows.iter().collect();
     if !force && !is_being_taken_back(&run, &workflow) {
@@ -67,7 +98,7 @@ pub fn preview(
         Some(point) => Some(point.phase.clone()),
         None => definition.steps.first().map(|step| step.phase.clone()).filter(|_| is_whole),
     };
-    Ok(Preview {
+    let mut preview = Preview {
         run_id: run.id,
         workflow: workflow.name,
         strategy,
@@ -79,5 +110,23 @@ pub fn preview(
         tree,
         to_phase: first.unwrap_or(run.phase),
         before_steps: point.map(|point| point.steps).unwrap_or_default(),
-    })
+        plan_hash: String::new(),
+    };
+    preview.plan_hash = hash_of(&preview);
+    Ok(preview)
+}
+
+fn hash_of(preview: &Preview) -> String {
+    let mut digest = Sha256::new();
+    let Effects { compensations, left, .. } = &preview.effects;
+    let effects = [compensations, left].map(|all| {
+        let one = |one: &Compensation| (one.id.to_string(), one.state.as_str());
+        all.iter().map(one).collect::<Vec<_>>()
+    });
+    let tree = preview.tree.as_ref().map(|report| &report.plan_hash);
+    let place =
+        (preview.run_id.as_str(), preview.strategy.as_str(), &preview.to_phase, &preview.before_steps);
+    // Plain words and lists: they are written alike by every build.
+    digest.update(format!("{place:?} {effects:?} {tree:?}"));
+    ic_events::hex(&digest.finalize().into())
 }

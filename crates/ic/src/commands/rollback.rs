@@ -15,7 +15,7 @@ use crate::render::{self, shell_word};
 use crate::session::Session;
 use crate::signals;
 
-/// A rollback is made by `ic run rollback`. ID is its id, or the end of one.
+/// A rollback is made by `ic run rollback`. ID is its id, or the end of one; or a run, for the newest rollback of it.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     List(List),
@@ -38,9 +38,10 @@ pub(crate) struct List {
 /// Show a rollback: its steps, how far each is, and its plan.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic rollback show 3f9a12c4")]
+  ic rollback show 3f9a12c4
+  ic rollback show @                               # the newest one of the run")]
 pub(crate) struct Show {
-    /// The rollback
+    /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     id: String,
 }
 
@@ -58,7 +59,7 @@ pub(crate) struct Show {
 
 Exit 4 when a step fails again.")]
 pub(crate) struct Resume {
-    /// The rollback, or its run
+    /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     id: String,
     /// Pass over the step that failed, and leave it as it is
     #[arg(long)]
@@ -87,7 +88,7 @@ pub(crate) struct Resume {
   ic rollback abandon 3f9a12c4 --yes
   ic rollback abandon 3f9a12c4 --reason 'the plan was right' --yes")]
 pub(crate) struct Abandon {
-    /// The rollback, or its run
+    /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     id: String,
     /// Why
     #[arg(long, value_name = "TEXT")]
@@ -108,11 +109,12 @@ pub(crate) struct Abandon {
 #[command(after_help = "Examples:
   ic rollback undo 3f9a12c4 --dry-run
   ic rollback undo 3f9a12c4 --yes
+  ic rollback undo @ --yes                             # the newest one of the run
   ic rollback undo 3f9a12c4 --without-effects --yes    # effects that it undid are not made again
 
 Exit 1 when something happened since: it is named, and nothing is changed. Exit 4 when something could not be put back.")]
 pub(crate) struct Undo {
-    /// The rollback
+    /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     id: String,
     /// Why
     #[arg(long, value_name = "TEXT")]
@@ -156,11 +158,7 @@ impl List {
 impl Show {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let (remembered, steps) = kernel.read(|snapshot| {
-            let remembered = table::resolve(snapshot, &self.id)?;
-            let steps = steps::of_rollback(snapshot, &remembered.id)?;
-            Ok((remembered, steps))
-        })?;
+        let (remembered, steps) = rollback::named(&kernel, &self.id)?;
         show(session, &remembered, &steps, rollback::is_at_work(&kernel, &remembered))?;
         Ok(Exit::Done)
     }
@@ -234,7 +232,7 @@ impl Undo {
         let request = UndoRequest { rollback: &self.id, without_effects: self.without_effects, reason };
         let preview = || {
             let kernel = session.kernel()?;
-            let settings = settings_by_id(session, &kernel, &self.id)?;
+            let settings = settings(session, &kernel, &self.id)?;
             rollback::preview_undo(&kernel, &settings, &request, &watch()?)
         };
         if self.dry_run {
@@ -246,7 +244,7 @@ impl Undo {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
-        let settings = settings_by_id(session, &kernel, &self.id)?;
+        let settings = settings(session, &kernel, &self.id)?;
         let undone = rollback::undo(&kernel, &settings, &request, &watch()?)?;
         finish(session, &undone)
     }
@@ -259,11 +257,6 @@ fn watch() -> Result<Watch> {
 /// How checkpoints are taken in the project of the run, and where its state database is.
 fn settings(session: &Session, kernel: &Kernel, reference: &str) -> Result<Settings> {
     session.settings_of_project(kernel, &rollback::run_of(kernel, reference)?.project_dir)
-}
-
-/// The same for what only a rollback's own id names.
-fn settings_by_id(session: &Session, kernel: &Kernel, id: &str) -> Result<Settings> {
-    session.settings_of_project(kernel, &rollback::run_of_id(kernel, id)?.project_dir)
 }
 
 fn show_preview(session: &mut Session, preview: &Undone) -> Result<Exit> {

@@ -122,6 +122,8 @@ pub(crate) struct WorkflowRollbackPlanJson {
     to_phase: String,
     /// The steps before which the workflow is then, and that resuming begins with; empty: before the first one, or where it is.
     before_steps: Vec<String>,
+    /// For `--expect-plan`.
+    plan_hash: String,
 }
 
 impl From<&Preview> for WorkflowRollbackPlanJson {
@@ -135,6 +137,7 @@ impl From<&Preview> for WorkflowRollbackPlanJson {
             files: preview.tree.as_ref().map(RestoreJson::from),
             to_phase: preview.to_phase.clone(),
             before_steps: preview.before_steps.clone(),
+            plan_hash: preview.plan_hash.clone(),
         }
     }
 }

@@ -14,7 +14,7 @@ use ic_checkpoint::restore::plan::Action;
 use ic_ops::checkpoint::{GitRestore, Report, Shown, Status, Watch};
 use ic_store::path_from_bytes;
 
-use super::{Cell, Table, counted, git, minute, path_text, plain, refused, style, styled};
+use super::{Cell, Table, counted, git, path_text, plain, refused, second, style, styled};
 use crate::json::FileJson;
 
 pub(crate) use retention::{pruned, purged, repaired, verified};
@@ -36,7 +36,7 @@ impl Rows {
         self.0.row(vec![
             Cell::new(style::STRONG, checkpoint.id.short()),
             Cell::new(kind_style(checkpoint.kind), checkpoint.kind.as_str()),
-            Cell::new(style::DIM, &minute(checkpoint.created_at)),
+            Cell::new(style::DIM, &second(checkpoint.created_at)),
             summary(manifest).as_str().into(),
             checkpoint.counts.files.to_string().as_str().into(),
             about(checkpoint).as_str().into(),
@@ -224,7 +224,7 @@ fn node(shown: &Shown) -> String {
         styled(kind_style(checkpoint.kind), "●"),
         styled(style::STRONG, checkpoint.id.short()),
         styled(kind_style(checkpoint.kind), &format!("{:<8}", checkpoint.kind.as_str())),
-        styled(style::DIM, &minute(checkpoint.created_at)),
+        styled(style::DIM, &second(checkpoint.created_at)),
     );
     let changes = summary(shown.manifest.as_ref());
     if !changes.is_empty() {

@@ -2,7 +2,7 @@
 
 use ic_ops::history::{Stay, Story, Turn};
 
-use super::{counted, minute, plain, style, styled};
+use super::{counted, plain, second, style, styled};
 
 /// The story of a run, from its beginning down; what was taken back stands on a branch of its own.
 pub(crate) fn timeline(story: &Story) -> String {
@@ -47,7 +47,7 @@ fn stayed(stay: &Stay, is_current: bool) -> String {
         "{lane}{} {:<width$} {}{about}\n",
         styled(colour, dot),
         plain(&stay.phase),
-        styled(style::DIM, &minute(stay.at)),
+        styled(style::DIM, &second(stay.at)),
         width = 24 - lane.chars().count(),
     )
 }
@@ -60,7 +60,7 @@ fn turned(story: &Story, turn: &Turn) -> String {
         "undone" => ("╭─", format!("rollback {} undone: {to} again", turn.rollback_id.short())),
         _ => ("╰─", format!("rolled back {from} → {to} ({}){why}", turn.layers.join(", "))),
     };
-    format!("{} {}  {}\n", styled(style::WARN, mark), what, styled(style::DIM, &minute(turn.at)))
+    format!("{} {}  {}\n", styled(style::WARN, mark), what, styled(style::DIM, &second(turn.at)))
 }
 
 /// The story as a mermaid flowchart.

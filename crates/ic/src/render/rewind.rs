@@ -6,7 +6,7 @@ use ic_ops::rewind::{
 use ic_rewind::journal::{Entry, Status};
 use ic_rewind::{Profile, RollbackSnapshot, Task};
 
-use super::{Cell, Table, counted, minute, path_text, plain, shell_word, style, styled};
+use super::{Cell, Table, counted, path_text, plain, second, shell_word, style, styled};
 
 /// What a rewind would do.
 pub(crate) fn preview(preview: &Preview) -> String {
@@ -184,7 +184,7 @@ pub(crate) fn list(all: &[Entry]) -> String {
             entry.stage.as_str().into(),
             entry.task_id.as_str().into(),
             rows.map(|rows| format!("{rows}{kept}")).unwrap_or_default().as_str().into(),
-            Cell::new(style::DIM, &minute(entry.created_at)),
+            Cell::new(style::DIM, &second(entry.created_at)),
         ]);
     }
     table.render("No rewinds.")

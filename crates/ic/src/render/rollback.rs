@@ -14,7 +14,7 @@ use ic_runtrack::Agent;
 pub(crate) use way::{again, in_the_way, resume, show, undone};
 pub(crate) use whole::{effects, plan, tree, whole};
 
-use super::{Cell, Table, counted, minute, path_text, plain, shell_word, style, styled};
+use super::{Cell, Table, counted, path_text, plain, second, shell_word, style, styled};
 
 /// What a rollback did, or would do.
 pub(crate) fn summary(rollback: &Rollback) -> String {
@@ -212,7 +212,7 @@ pub(crate) fn list(all: &[Remembered]) -> String {
             rollback.from_phase.as_str().into(),
             rollback.to_phase.as_str().into(),
             layers.join(" ").as_str().into(),
-            Cell::new(style::DIM, &minute(rollback.created_at)),
+            Cell::new(style::DIM, &second(rollback.created_at)),
             Cell::new(style::DIM, rollback.reason.as_deref().unwrap_or_default()),
         ]);
     }

@@ -9,7 +9,7 @@ use ic_ops::run::{Cancelled, Part, Reopened, Worker};
 use ic_phase::Run;
 use ic_phase::gate::{Check, Condition, Unfinished};
 
-use super::{Cell, Table, counted, minute, path_text, plain, shell_word, status_style, style, styled};
+use super::{Cell, Table, counted, path_text, plain, second, shell_word, status_style, style, styled};
 use crate::json::GateRuleJson;
 
 /// Runs, one a line.
@@ -22,7 +22,7 @@ pub(crate) fn table(runs: &[Run]) -> String {
             Cell::new(status_style(status), status),
             run.phase.as_str().into(),
             run.epoch.to_string().as_str().into(),
-            Cell::new(style::DIM, &minute(run.created_at)),
+            Cell::new(style::DIM, &second(run.created_at)),
             run.goal.as_str().into(),
         ]);
     }

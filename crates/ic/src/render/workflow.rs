@@ -60,6 +60,12 @@ pub(crate) fn rollback_plan(preview: &Preview) -> String {
     out + "\n"
 }
 
+/// How to do what was previewed, and nothing else.
+pub(crate) fn to_do_it(preview: &Preview) -> String {
+    let exactly = format!("exactly this plan: --expect-plan {}", preview.plan_hash);
+    super::to_do_it() + &styled(style::DIM, &exactly) + "\n"
+}
+
 /// Which steps do not say what undoes them.
 pub(crate) fn undeclared(report: &CompensationReport) -> String {
     format!(

@@ -29,6 +29,7 @@ use ic_checkpoint::restore::plan::{Limits, Plan};
 use super::git::GitRestore;
 use super::{Settings, Warning, Which, Workspace, find, read, require_kept};
 use crate::Kernel;
+use crate::rollback;
 use limits::Whose;
 
 pub(crate) use back::{
@@ -242,9 +243,29 @@ fn step(
         watch,
     )?;
     report.warnings.extend(settled);
+    if kind == Kind::Undo {
+        report.warnings.extend(rest_of_rollback(kernel, &last)?);
+    }
     // It need not be what the caller did last: newer work may have come since.
     report.of_restore = Some(last);
     Ok(report)
+}
+
+/// A warning where the restore that is undone is one layer of a rollback: the others stay as that left them.
+fn rest_of_rollback(kernel: &Kernel, restore: &Restore) -> Result<Option<Warning>> {
+    let made_by = kernel.read(|snapshot| rollback::that_restored(snapshot, &restore.safety_id))?;
+    Ok(made_by.map(|rollback| {
+        let layers = rollback.layers.iter().map(|layer| layer.as_str());
+        let others: Vec<&str> = layers.filter(|layer| !matches!(*layer, "files" | "git")).collect();
+        Warning {
+            code: "rollback_stands",
+            message: format!(
+                "that restore was made by the rollback {id}, which stands: {} stay as it left them; to undo all of it instead: ic rollback undo {id}",
+                others.join(", "),
+                id = rollback.id.short()
+            ),
+        }
+    }))
 }
 
 fn nothing_to(kind: Kind) -> Diagnosis {

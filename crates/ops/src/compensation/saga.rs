@@ -147,6 +147,11 @@ impl<'k> Saga<'k> {
         })
     }
 
+    /// The status that a closed run had before; `None` for one that is not closed, or that a rollback closed.
+    pub(super) fn status_before(&self) -> Result<Option<RunStatus>> {
+        self.kernel.read(|snapshot| owner::status_before(snapshot, &self.run_id, RunStatus::parse))
+    }
+
     /// Gives the run back the status that it had before it was closed.
     pub fn reopen(&self) -> Result<()> {
         self.write(|tx, now| self.reopen_in(tx, now))

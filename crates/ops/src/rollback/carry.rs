@@ -9,6 +9,7 @@ use ic_phase::{Run, RunStatus, run, skip};
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
 use ic_saga::compensation as effects;
 use ic_saga::order::FailurePolicy;
+use ic_saga::{Compensation, State};
 use ic_store::Transaction;
 use serde_json::{Value, json};
 
@@ -18,6 +19,7 @@ use super::layer::Layer;
 use super::leaving;
 use super::plan::Counts;
 use super::preflight::target;
+use super::quiet::undone_effects;
 use super::seen;
 use super::steps::{self, Course, Happening, Step, StepKind};
 use super::table::{self, Remembered, RollbackStatus};
@@ -109,6 +111,27 @@ pub(super) fn cut_of(remembered: &Remembered) -> Result<Cut> {
     Ok(Cut { run_id: remembered.run_id.clone(), seq: remembered.cut_seq, phases })
 }
 
+/// What became of the effects of a rollback: what this call came to, what earlier calls had undone, and what was left by decision.
+fn effects_over(
+    saga: &Saga<'_>,
+    remembered: &Remembered,
+    results: &[Compensation],
+) -> Result<Vec<Compensation>> {
+    saga.kernel.read(|snapshot| {
+        let mut over = results.to_vec();
+        let undone = undone_effects(snapshot, remembered, Seq::MAX)?;
+        let left = effects::list(snapshot, &remembered.run_id)?
+            .into_iter()
+            .filter(|one| one.state == State::Skipped && one.rolled_back_by.as_ref() == Some(&remembered.id));
+        for one in undone.into_iter().filter(|one| one.state == State::Done).chain(left) {
+            if over.iter().all(|known| known.id != one.id) {
+                over.push(one);
+            }
+        }
+        Ok(over)
+    })
+}
+
 fn undo_effects(
     saga: &Saga<'_>,
     remembered: &Remembered,
@@ -124,12 +147,15 @@ fn undo_effects(
     let around = tree::keep_before_effects(saga, remembered, step, &plan)?;
     let undoing = saga.undo(&plan, FailurePolicy::Stop, sink)?;
     let around = tree::keep_after_effects(saga, remembered, step, &plan, around)?;
-    let failed = undoing.results.iter().find(|result| result.state == ic_saga::State::Failed).cloned();
+    let failed = undoing.results.iter().find(|result| result.state == State::Failed).cloned();
+    let over = effects_over(saga, remembered, &undoing.results)?;
+    let is_skipped = |one: &&Compensation| one.state == State::Skipped;
     let detail = json!({
         "before": around["before"],
         "after": around["after"],
         "goes": around["goes"],
-        "compensations": undoing.results.iter().map(|c| json!([c.id.as_str(), c.state.as_str()])).collect::<Vec<_>>(),
+        "compensations": over.iter().map(|c| json!([c.id.as_str(), c.state.as_str()])).collect::<Vec<_>>(),
+        "skipped": over.iter().filter(is_skipped).map(|c| c.step.as_str()).collect::<Vec<_>>(),
     });
     let left = saga.kernel.read(|snapshot| {
         undoing.left.iter().map(|id| effects::get(snapshot, id)).collect::<Result<Vec<_>>>()

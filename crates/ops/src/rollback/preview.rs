@@ -30,8 +30,9 @@ pub fn preview_undo(
     request: &UndoRequest<'_>,
     watch: &Watch,
 ) -> Result<Undone> {
+    let (named, _) = super::reference::named(kernel, request.rollback)?;
     let (remembered, until, steps) = kernel.read(|snapshot| {
-        let (remembered, until) = undoable(snapshot, request, request.rollback)?;
+        let (remembered, until) = undoable(snapshot, request, named.id.as_str())?;
         let steps = steps::of_rollback(snapshot, &remembered.id)?;
         Ok((remembered, until, steps))
     })?;

@@ -1,6 +1,6 @@
 //! What a reference in a call on a rollback names: the rollback by its own id, or a run of which it is one.
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_phase::run::{self, Run};
 use ic_store::Snapshot;
 
@@ -27,14 +27,6 @@ pub fn run_of(kernel: &Kernel, reference: &str) -> Result<Run> {
     kernel.read(|snapshot| match table::resolve(snapshot, reference) {
         Ok(remembered) => run::get(snapshot, &remembered.run_id),
         Err(missing) => run_instead(kernel, snapshot, reference, missing).map(|(run, _)| run),
-    })
-}
-
-/// The run of the rollback that is named by its own id. Errors: `rollback_not_found`, `invalid_reference`, `ambiguous_id`.
-pub fn run_of_id(kernel: &Kernel, reference: &str) -> Result<Run> {
-    kernel.read(|snapshot| {
-        let remembered = table::resolve(snapshot, reference)?;
-        run::get(snapshot, &remembered.run_id)
     })
 }
 
@@ -75,4 +67,19 @@ pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &s
             "see: ic rollback list; what a workflow began, it finishes: ic workflow resume RUN; compensations: ic compensation run RUN",
         )
     })
+}
+
+/// The rollback that made a restore, if it took back more than the tree and stands. `safety`: what that restore had replaced.
+pub(crate) fn that_restored(snapshot: &Snapshot<'_>, safety: &CheckpointId) -> Result<Option<Remembered>> {
+    let is_meant = |step: &Step| {
+        let kept = step.detail["safety"].as_array();
+        kept.is_some_and(|kept| kept.iter().any(|id| id.as_str() == Some(safety.as_str())))
+    };
+    for remembered in table::all(snapshot)?.into_iter().rev().filter(|one| one.status == RollbackStatus::Done)
+    {
+        if steps::of_rollback(snapshot, &remembered.id)?.iter().any(is_meant) {
+            return Ok(Some(remembered));
+        }
+    }
+    Ok(None)
 }

@@ -11,6 +11,7 @@ use super::back::{self, Undone, Way};
 use super::carry::carry_on;
 use super::choices;
 use super::quiet::{require_done, require_no_effects, require_quiet, settled, undone_effects};
+use super::reference::named;
 use super::steps::{self, Course};
 use super::table::{self, Remembered, RollbackStatus};
 use super::tree::{self, Look};
@@ -22,7 +23,7 @@ use crate::compensation::{Saga, Sink};
 /// What is to be undone, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct UndoRequest<'a> {
-    /// The rollback.
+    /// The rollback, or its run: then the newest of it.
     pub rollback: &'a str,
     /// Everything else is taken back, though effects that it undid cannot be made again.
     pub without_effects: bool,
@@ -41,7 +42,8 @@ pub fn undo(
     request: &UndoRequest<'_>,
     watch: &Watch,
 ) -> Result<Undone> {
-    let (remembered, _) = kernel.read(|snapshot| undoable(snapshot, request, request.rollback))?;
+    let (remembered, _) = named(kernel, request.rollback)?;
+    let (remembered, _) = kernel.read(|snapshot| undoable(snapshot, request, remembered.id.as_str()))?;
     let mut saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
     saga.interrupted = watch.interrupted.clone();
     // Whoever had the run before may have taken it back already.

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use clap::Args;
-use ic_base::{Diagnose, Label, Result, RunId, Seq};
+use ic_base::{Code, Diagnose, Label, Result, RunId, Seq};
 use ic_events::{Event, cursor};
 use ic_ops::Kernel;
 use ic_ops::consume::{self, Delivery, End, Held};
@@ -33,6 +33,9 @@ const STEP: i64 = 1_000;
 ///
 /// The command is run by sh -c in the project, with the event as JSON on standard input, its number in `IC_EVENT_SEQ` and
 /// its type in `IC_EVENT_TYPE`. A cursor has one consumer at a time; a second one is busy.
+///
+/// A cursor of @ belongs to the run that @ then is. When that run is over, @ with the same cursor gives first what is left of
+/// it, and then the run that is open now, if there is one; with --limit, of one run for each call.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic events tail                                   # the newest 100 of all runs
@@ -70,29 +73,67 @@ impl Tail {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let cursor = self.cursor.as_deref().map(|name| Label::parse("--cursor", name)).transpose()?;
         let kernel = session.kernel()?;
-        let run_id = match &self.run {
-            Some(reference) => Some(kernel.read(|snapshot| kernel.run(snapshot, reference))?.id),
-            None => None,
-        };
+        let (runs, follows) = self.runs(&kernel, cursor.as_ref())?;
         if let (Some(name), Some(command)) = (&cursor, &self.each) {
-            return self.deliver(session, &kernel, (name.clone(), run_id), command);
+            return self.deliver_all(session, &kernel, name, (runs, follows), command);
         }
         if self.follow && session.output.format == Format::Json {
             // A document that never ends is no document.
             session.output.format = Format::Jsonl;
         }
-        let held = match &cursor {
+        let timeout = session.busy_timeout();
+        let mut list = session.output.begin_list();
+        let newest = runs.len() - 1;
+        for (at, run_id) in runs.into_iter().enumerate() {
+            let tail = self.begin(&kernel, (cursor.as_ref(), run_id), timeout)?;
+            let is_open = tail.print(&mut list, follows && at == newest)?;
+            // The limit is of one call, and each run has a position of its own.
+            if !is_open || self.limit.is_some() {
+                break;
+            }
+        }
+        if !self.follow {
+            list.end()?;
+        }
+        Ok(Exit::Done)
+    }
+
+    /// The runs whose events are asked for, and whether the last of them is to be followed. With a cursor, `@` means first what the
+    /// cursor has not read of the runs that were `@` before and are over.
+    fn runs(&self, kernel: &Kernel, cursor: Option<&Label>) -> Result<(Vec<Option<RunId>>, bool)> {
+        let Some(reference) = &self.run else { return Ok((vec![None], self.follow)) };
+        let named = kernel.read(|snapshot| kernel.run(snapshot, reference)).map(|run| run.id);
+        let left = match cursor {
+            Some(name) if reference == "@" => consume::left_behind(kernel, name)?,
+            _ => Vec::new(),
+        };
+        let mut runs: Vec<_> = left.into_iter().map(Some).collect();
+        match named {
+            Err(error) if error.code() == Code::RunNotFound && !runs.is_empty() => Ok((runs, false)),
+            named => {
+                runs.push(Some(named?));
+                Ok((runs, self.follow))
+            }
+        }
+    }
+
+    /// Where to begin in a run, or in all.
+    fn begin<'k>(
+        &self,
+        kernel: &'k Kernel,
+        (cursor, run_id): (Option<&Label>, Option<RunId>),
+        timeout: Duration,
+    ) -> Result<Position<'k>> {
+        let held = match cursor {
             Some(name) if self.peek => {
-                consume::register(&kernel, name, run_id.as_ref())?;
+                consume::register(kernel, name, run_id.as_ref())?;
                 None
             }
-            Some(name) => Some(Held::take(&kernel, name.clone(), run_id.clone(), session.busy_timeout())?),
+            Some(name) => Some(Held::take(kernel, name.clone(), run_id.clone(), timeout)?),
             None => None,
         };
-        let mut tail =
-            Position { kernel: &kernel, run_id, cursor, held, left: self.limit.unwrap_or(i64::MAX), at: 0 };
-        let mut list = session.output.begin_list();
-        tail.at = kernel.read(|snapshot| match (&tail.cursor, self.since) {
+        let mut tail = Position { kernel, run_id, held, left: self.limit.unwrap_or(i64::MAX), at: 0 };
+        tail.at = kernel.read(|snapshot| match (cursor, self.since) {
             (Some(name), _) => cursor::position(snapshot, name, tail.run_id.as_ref()),
             (None, Some(since)) => Ok(since),
             (None, None) => {
@@ -101,19 +142,24 @@ impl Tail {
                 ic_events::before_newest(snapshot, tail.run_id.as_ref(), self.limit.unwrap_or(100))
             }
         })?;
-        let mut open = tail.print_new(&mut list)?;
-        let mut version = None;
-        while self.follow && open && tail.left > 0 {
-            let now = kernel.ledger.data_version()?;
-            if version == Some(now) {
-                std::thread::sleep(POLL);
-                continue;
+        Ok(tail)
+    }
+
+    fn deliver_all(
+        &self,
+        session: &Session,
+        kernel: &Kernel,
+        name: &Label,
+        (runs, follows): (Vec<Option<RunId>>, bool),
+        command: &str,
+    ) -> Result<Exit> {
+        let newest = runs.len() - 1;
+        for (at, run_id) in runs.into_iter().enumerate() {
+            let exit =
+                self.deliver(session, kernel, (name.clone(), run_id), (command, follows && at == newest))?;
+            if exit != Exit::Done || self.limit.is_some() {
+                return Ok(exit);
             }
-            version = Some(now);
-            open = tail.print_new(&mut list)?;
-        }
-        if !self.follow {
-            list.end()?;
         }
         Ok(Exit::Done)
     }
@@ -124,12 +170,12 @@ impl Tail {
         session: &Session,
         kernel: &Kernel,
         (name, run_id): (Label, Option<RunId>),
-        command: &str,
+        (command, follow): (&str, bool),
     ) -> Result<Exit> {
         let command = input::text("--each", command)?;
         let held = Held::take(kernel, name, run_id, session.busy_timeout())?;
         let interrupted = signals::interrupted()?;
-        let delivery = Delivery { command, limit: self.limit, follow: self.follow, interrupted };
+        let delivery = Delivery { command, limit: self.limit, follow, interrupted };
         let end = consume::deliver(kernel, &held, &delivery, encode, |failure, delay| {
             let delay = humantime::format_duration(delay);
             session.output.warn(&format!("{} It is tried again in {delay}.", failure.message()));
@@ -155,7 +201,6 @@ fn encode(event: &Event) -> Result<Vec<u8>> {
 struct Position<'k> {
     kernel: &'k Kernel,
     run_id: Option<RunId>,
-    cursor: Option<Label>,
     /// The right to move the cursor; without it, it stays where it is.
     held: Option<Held>,
     left: i64,
@@ -163,6 +208,22 @@ struct Position<'k> {
 }
 
 impl Position<'_> {
+    /// Prints what there is, and what comes if it `follows`; false when the reader is gone.
+    fn print(mut self, list: &mut List<'_>, follows: bool) -> Result<bool> {
+        let mut open = self.print_new(list)?;
+        let mut version = None;
+        while follows && open && self.left > 0 {
+            let now = self.kernel.ledger.data_version()?;
+            if version == Some(now) {
+                std::thread::sleep(POLL);
+                continue;
+            }
+            version = Some(now);
+            open = self.print_new(list)?;
+        }
+        Ok(open)
+    }
+
     /// Prints what is new, step by step, and moves the cursor over what was written; false when the reader is gone.
     fn print_new(&mut self, list: &mut List<'_>) -> Result<bool> {
         loop {

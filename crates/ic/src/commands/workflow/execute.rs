@@ -129,6 +129,7 @@ impl Choices {
             force: false,
             to: None,
             interrupted,
+            expect_plan: None,
         }
     }
 }

@@ -47,6 +47,9 @@ pub(crate) struct Rollback {
     /// Say what would be undone and restored, and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Only if the plan is this one: the `plan_hash` of a dry run
+    #[arg(long, value_name = "HASH")]
+    expect_plan: Option<String>,
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -78,6 +81,7 @@ impl Rollback {
             strategy: self.strategy.map(Strategy::from),
             force: self.force,
             to,
+            expect_plan: self.expect_plan.clone(),
             interrupted: signals::interrupted()?,
             ..Overrides::default()
         };
@@ -88,9 +92,9 @@ impl Rollback {
         if self.dry_run {
             let preview = preview()?;
             let record = WorkflowRollbackPlanJson::from(&preview);
-            session
-                .output
-                .record(&record, || render::workflow::rollback_plan(&preview) + &render::to_do_it())?;
+            session.output.record(&record, || {
+                render::workflow::rollback_plan(&preview) + &render::workflow::to_do_it(&preview)
+            })?;
             return Ok(Exit::Done);
         }
         let text = || preview().map(|preview| render::workflow::rollback_plan(&preview));

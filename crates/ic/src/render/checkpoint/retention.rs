@@ -6,14 +6,14 @@ use ic_ops::checkpoint::retention::{Pruned, Verified};
 use ic_store::path_from_bytes;
 
 use super::bytes;
-use crate::render::{counted, minute, path_text, plain, style, styled};
+use crate::render::{counted, path_text, plain, second, style, styled};
 
 /// What was given up.
 pub(crate) fn pruned(pruned: &Pruned) -> String {
     let verb = if pruned.dry_run { "Would give up" } else { "Gave up" };
     let mut out = String::new();
     for checkpoint in &pruned.checkpoints {
-        let created = styled(style::DIM, &minute(checkpoint.created_at));
+        let created = styled(style::DIM, &second(checkpoint.created_at));
         out.push_str(&format!("  {}  {created}\n", styled(style::STRONG, checkpoint.id.short())));
     }
     let swept = pruned.swept;

@@ -105,10 +105,18 @@ pub(super) fn steps(all: &[Step]) -> String {
 
 /// What a step did, in a few words.
 fn about(step: &Step) -> String {
-    let length = |key: &str| step.detail[key].as_array().map_or(0, Vec::len);
     match (step.kind, step.state) {
         (_, state) if state != StepState::Done => String::new(),
-        (StepKind::Effects, _) => format!("{} undone", counted(length("compensations"), "effect")),
+        (StepKind::Effects, _) => {
+            let all = step.detail["compensations"].as_array().into_iter().flatten();
+            // An older version kept no names of what was left, and counted it with the rest.
+            let undone = all.filter(|one| one[1] == "done").count();
+            let skipped: Vec<_> = step.detail["skipped"].as_array().into_iter().flatten().collect();
+            let names: Vec<_> = skipped.iter().filter_map(|step| step.as_str()).map(plain).collect();
+            let left =
+                if names.is_empty() { String::new() } else { format!("; skipped: {}", names.join(", ")) };
+            format!("{} undone{left}", counted(undone, "effect"))
+        }
         (StepKind::Tree, _) => {
             let changes = step.detail["changes"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
             let safety = step.detail["safety"].as_array().and_then(|all| all.last()?.as_str());
