@@ -93,7 +93,7 @@ const CALLS: &[&str] = &[
     "checkpoint purge a.md --yes",
     "checkpoint verify --read-data",
     "compensation add @ --step queue --exec --dispatch {planner} -- true",
-    "compensation add @ --step settings --restore-file a.md",
+    "compensation add @ --step settings --restore-file kept.md",
     "compensation list @",
     "compensation coverage @",
     "compensation run @ --to-phase planned --dry-run",
