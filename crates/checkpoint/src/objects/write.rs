@@ -95,10 +95,10 @@ impl Objects {
 
     fn writer_that(&self, keeps: bool, now: Timestamp) -> Result<Writer<'_>> {
         // The index is asked and not the packs: a purge of all that there was leaves names, and those must be heeded.
-        let any: Option<i64> = self
+        let any: Option<Option<Hash>> = self
             .side()
-            .read(|snapshot| snapshot.query_opt("SELECT form FROM objects LIMIT 1", &[], |row| row.get(0)))?;
-        let is_first = any.is_none();
+            .read(|snapshot| snapshot.query_opt("SELECT min(hash) FROM objects", &[], |row| row.get(0)))?;
+        let is_first = any.flatten().is_none();
         Ok(Writer {
             objects: self,
             now,
