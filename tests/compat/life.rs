@@ -10,11 +10,13 @@ use crate::fixture::{Fixture, fixtures};
 use crate::world::World;
 
 /// What the contract changed since: a verb and the path of keys to a value that is not compared, without positions in lists.
-const CHANGED: [(&str, &str); 2] = [
+const CHANGED: [(&str, &str); 3] = [
     // A verdict counts in the phase that it was given on.
     ("gate rules", ".checks.phase"),
     // A line of a step ends at its first failing command. What a workflow that had begun runs is in its recorded definition.
     ("workflow validate flow.yaml", ".steps.run"),
+    // A step of an undone rollback is as before it; it was called pending, as if it were still to come.
+    ("rollback show", ".steps.state"),
 ];
 
 /// Answers that are about the program and the machine; they must be given, whatever they say.

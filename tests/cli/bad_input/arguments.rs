@@ -122,6 +122,7 @@ pub(super) const ARGUMENTS: &[(&str, Takes)] = &[
     ("checkpoint restore {} --yes", Reference),
     ("checkpoint restore --yes --name={}", Label),
     ("checkpoint restore --latest --yes --strategy={}", Word),
+    ("workflow rollback @ --yes --expect-plan={}", Phase),
     ("checkpoint restore --latest --yes --expect-plan={}", Phase),
     ("checkpoint prune --older-than={}", Number),
     ("checkpoint prune --keep-last={}", Number),
