@@ -2,6 +2,7 @@
 //!
 //! Each has a schema in `docs/schemas/`. Fields are added, never renamed or removed.
 
+mod cancel;
 mod checkpoint;
 mod code;
 mod compensation;
@@ -27,6 +28,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
+pub(crate) use cancel::{CancelJson, ReopenJson};
 pub(crate) use checkpoint::{ChangeJson, CheckpointJson, DiffJson, FileJson, SkippedJson};
 pub(crate) use code::CodeJson;
 pub(crate) use compensation::{CompensationJson, CoverageJson, UndoneJson, coverage_text};
@@ -42,10 +44,7 @@ pub(crate) use retention::{PruneJson, PurgeJson, VerifyObjectsJson};
 pub(crate) use rewind::{RewindInitJson, RewindInspectJson, RewindJson, RewindPreviewJson, RewindTargetJson};
 pub(crate) use rollback::{RememberedJson, RollbackJson, RollbackShowJson, RollbackUndoneJson};
 use run::WarningJson;
-pub(crate) use run::{
-    AdvanceJson, CancelJson, GateCheckJson, GateRuleJson, PhaseJson, ReopenJson, RunJson, SkipJson,
-    soft_warning,
-};
+pub(crate) use run::{AdvanceJson, GateCheckJson, GateRuleJson, PhaseJson, RunJson, SkipJson, soft_warning};
 pub(crate) use run_status::RunStatusJson;
 pub(crate) use runtrack::{AgentJson, ArtifactJson};
 pub(crate) use workflow::{WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson};
