@@ -21,6 +21,7 @@ each_function() {
         $'intercore_dispatch_complete\tabcdef12' \
         $'intercore_dispatch_fail\tabcdef12\terror' \
         $'intercore_dispatch_show\tabcdef12' \
+        $'intercore_dispatch_wait\tabcdef12' \
         intercore_dispatch_list \
         $'intercore_dispatch_record_git\tabcdef12\tHEAD' \
         $'intercore_gate_check\t@' \

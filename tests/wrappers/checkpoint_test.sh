@@ -27,8 +27,10 @@ test_an_empty_message_is_no_hindrance() {
     equal 'message' 'null' "$(ic checkpoint show "$out" --json | jq .message)"
 }
 
-test_a_conversation_needs_a_name() {
+test_a_conversation_without_a_name_is_no_hindrance() {
     new_repository
     call intercore_checkpoint_message '' 'hello'
-    [[ $status -eq 3 ]] || fail "expected 3, found $status"
+    done_well
+    equal 'conversation' 'null' "$(ic checkpoint show "$out" --json | jq .conversation)"
+    equal 'message' '"hello"' "$(ic checkpoint show "$out" --json | jq .message)"
 }

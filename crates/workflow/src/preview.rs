@@ -45,9 +45,7 @@ pub fn preview(
     reference: &str,
     overrides: &Overrides,
 ) -> Result<Preview> {
-    let preview = look(kernel, settings, reference, overrides)?;
-    Saga::require_takeable(kernel, &preview.run_id)?;
-    Ok(preview)
+    look(kernel, settings, (reference, false), overrides)
 }
 
 /// Errors: `plan_changed` if the caller expects another plan than what there is to do now.
@@ -58,7 +56,7 @@ pub(crate) fn require_expected(
     overrides: &Overrides,
 ) -> Result<()> {
     let Some(expected) = &overrides.expect_plan else { return Ok(()) };
-    let found = look(kernel, settings, run.as_str(), overrides)?.plan_hash;
+    let found = look(kernel, settings, (run.as_str(), true), overrides)?.plan_hash;
     if *expected == found {
         return Ok(());
     }
@@ -71,8 +69,13 @@ pub(crate) fn require_expected(
     .detail("plan_hash", found))
 }
 
-/// The preview, whoever has the run.
-fn look(kernel: &Kernel, settings: &Settings, reference: &str, overrides: &Overrides) -> Result<Preview> {
+/// The preview. `is_ours`: the caller has the run; else it must be free.
+fn look(
+    kernel: &Kernel,
+    settings: &Settings,
+    (reference, is_ours): (&str, bool),
+    overrides: &Overrides,
+) -> Result<Preview> {
     let force = overrides.force;
     let (run, workflow, rows, plan, definition, point) = kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;
@@ -89,9 +92,12 @@ fn look(kernel: &Kernel, settings: &Settings, reference: &str, overrides: &Overr
     workspace_here(kernel, settings, &run)?;
     let strategy = strategy_for(&workflow, overrides);
     let rows: Vec<&StepRow> = rows.iter().collect();
+    let is_free = if is_ours { Ok(()) } else { Saga::require_takeable(kernel, &run.id) };
     if !force && !is_being_taken_back(&run, &workflow) {
-        refuse_to_overwrite(kernel, settings, &workflow, (&rows, true), strategy)?;
+        // The real call looks for what others changed, takes the run, and then asks for all else: both are refused for the same reason.
+        refuse_to_overwrite(kernel, settings, &workflow, (&rows, is_free.is_ok()), strategy)?;
     }
+    is_free?;
     let tree = look_at_tree(kernel, settings, &workflow, &rows, (strategy, force))?;
     let is_whole = strategy != Strategy::Partial || workflow.failed_step.is_none();
     let first = match &point {
