@@ -13,10 +13,8 @@ use ic_events::Hash;
 use crate::attributes::Attributes;
 
 const VERSION: u8 = 1;
-
 /// With attributes. Programs that know the first version alone call it damaged, and restore nothing from it.
 const WITH_ATTRIBUTES: u8 = 2;
-
 /// Added to the kind of an entry that has attributes.
 const HAS_ATTRIBUTES: u8 = 0x10;
 
@@ -45,10 +43,12 @@ pub enum Reason {
     Deep,
     /// Its content was purged, and is never kept again.
     Purged,
+    /// Another ledger, or what belongs to its store.
+    Ledger,
 }
 
 impl Reason {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Ignored,
         Self::Secret,
         Self::Oversize,
@@ -60,6 +60,7 @@ impl Reason {
         Self::GitName,
         Self::Deep,
         Self::Purged,
+        Self::Ledger,
     ];
 
     /// The text in JSON.
@@ -76,6 +77,7 @@ impl Reason {
             Self::GitName => "git_name",
             Self::Deep => "deep",
             Self::Purged => "purged",
+            Self::Ledger => "ledger",
         }
     }
 

@@ -8,6 +8,7 @@ use ic_base::{Code, Diagnosis, LedgerId, Result};
 use rusqlite::Connection;
 
 use crate::error::diagnose;
+use crate::foreign::is_database;
 use crate::{Ledger, Snapshot, faults};
 
 /// Opening a pipe must not wait for its other end.
@@ -66,6 +67,12 @@ pub fn is_ledger(path: &Path) -> std::io::Result<bool> {
     log.push("-wal");
     let has_log = || std::fs::metadata(&log).is_ok_and(|meta| meta.len() > 0);
     Ok(head.starts_with(MAGIC) && (mark == crate::migrate::APPLICATION_ID || (mark == 0 && has_log())))
+}
+
+/// Whether the database whose file begins so is a ledger by its mark; too few bytes tell nothing. What a log beside it may say is
+/// not asked: a database of another program that has no mark and is in use is none.
+pub fn is_ledger_head(head: &[u8]) -> bool {
+    is_database(head) && head.get(68..72) == Some(&crate::migrate::APPLICATION_ID.to_be_bytes()[..])
 }
 
 fn identity(snapshot: &Snapshot<'_>) -> Result<Identity> {

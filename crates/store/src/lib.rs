@@ -30,7 +30,7 @@ pub use foreign::{
     DATABASE_SIDE_SUFFIXES, copy_database, has_usual_side_files, has_write_ahead_log, is_database,
     recover_copy, while_nobody_writes,
 };
-pub use identity::{Identity, is_ledger};
+pub use identity::{Identity, is_ledger, is_ledger_head};
 pub use ledger::Ledger;
 pub use locate::{FoundBy, GitDirs, Lookup, Place, create, git_dirs, initial_place, locate, project_root};
 pub use migrate::LATEST;

@@ -19,7 +19,7 @@ use crate::tree::{Encoded, Encoder, Node, Reader, Reason};
 mod key;
 pub(crate) use self::key::Key;
 
-const MAGIC: &[u8; 8] = b"icstat04";
+const MAGIC: &[u8; 8] = b"icstat05";
 
 fn fixed(reader: &mut Reader<'_>) -> Option<u64> {
     Some(u64::from_le_bytes(reader.take(8)?.try_into().ok()?))

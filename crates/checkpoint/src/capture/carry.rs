@@ -161,6 +161,7 @@ impl Walk<'_> {
             Outcome::Gone => return Ok(None),
             Outcome::Unreadable => return Ok(Some(passed(Reason::Unreadable))),
             Outcome::Purged => return Ok(Some(passed(Reason::Purged))),
+            Outcome::Ledger => return Ok(Some(passed(Reason::Ledger))),
             Outcome::Kept(kept) => kept,
         };
         if kept.is_unsettled {

@@ -9,8 +9,8 @@ use std::path::Path;
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_events::Hash;
 use ic_store::{
-    copy_database, has_usual_side_files, has_write_ahead_log, is_database, private, recover_copy,
-    while_nobody_writes,
+    copy_database, has_usual_side_files, has_write_ahead_log, is_database, is_ledger_head, private,
+    recover_copy, while_nobody_writes,
 };
 use rustix::fs::{Mode, OFlags, fstat, openat};
 
@@ -45,6 +45,8 @@ pub(crate) enum Outcome {
     Unreadable,
     /// Its content was purged.
     Purged,
+    /// It is another ledger: to restore an old state of it would undo what it recorded since.
+    Ledger,
 }
 
 /// A file to be read, and what is known about it.
@@ -92,10 +94,14 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
             return Ok(Outcome::Gone);
         }
         let Some(before) = state(&file) else { return Ok(Outcome::Unreadable) };
-        let mut head = [0; 20];
+        // As far as a ledger's mark: every database is longer.
+        let mut head = [0; 72];
         let in_use = subject.way == Way::InUse;
-        let is_one =
-            subject.way != Way::Raw && file.read_exact_at(&mut head, 0).is_ok() && is_database(&head);
+        let has_head = file.read_exact_at(&mut head, 0).is_ok();
+        if has_head && is_ledger_head(&head) {
+            return Ok(Outcome::Ledger);
+        }
+        let is_one = subject.way != Way::Raw && has_head && is_database(&head);
         // SQLite opens them by name, and would wait for a pipe.
         if is_one && !has_usual_side_files(subject.path) {
             return Ok(Outcome::Unreadable);
@@ -159,6 +165,11 @@ fn keep_copy(
         return Ok(Outcome::Unreadable);
     }
     let mut file = File::open(&copy).while_doing(doing)?;
+    let mut head = [0; 72];
+    // The mark of a young ledger may stand in its log alone, and the copy has what the log has.
+    if file.read_exact_at(&mut head, 0).is_ok() && is_ledger_head(&head) {
+        return Ok(Outcome::Ledger);
+    }
     let Some((hash, size)) = writer.put_file(&mut file)? else { return Ok(Outcome::Purged) };
     Ok(Outcome::Kept(Kept {
         hash,

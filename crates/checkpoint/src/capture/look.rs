@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ic_base::{Diagnose, Result};
-use ic_store::{DATABASE_SIDE_SUFFIXES, is_database, path_bytes};
+use ic_store::{DATABASE_SIDE_SUFFIXES, is_database, is_ledger_head, path_bytes};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat, statat};
 use rustix::io::Errno;
@@ -19,6 +19,17 @@ use super::walk::{Place, TEMPORARY, Todo, Walk, join};
 use crate::names::is_like_git;
 use crate::objects::Objects;
 use crate::tree::Reason;
+
+/// What the names of a ledger's files end with, after its own: of its object store, of their locks, and of its caches and reserve.
+const OF_LEDGER: [&[u8]; 7] = [
+    b".lock",
+    b".lock.turn",
+    b".reserve",
+    b".objects.db",
+    b".objects.db.lock",
+    b".objects.db.lock.turn",
+    b".objects.cache",
+];
 
 /// Judges the names of one directory.
 pub(crate) struct Looker<'l, 'w> {
@@ -64,6 +75,9 @@ impl Looker<'_, '_> {
         }
         // What was captured from a directory that is as it was is not ignored now either.
         let needs_judging = !self.is_as_it_was || old.is_none() || old_reason.is_some();
+        if self.belongs_to_ledger(name) {
+            return Ok(pass(Reason::Ledger));
+        }
         if kind == FileType::Directory {
             return Ok(self.directory(name, old));
         }
@@ -164,11 +178,26 @@ impl Looker<'_, '_> {
     /// Whether a file belongs to a database beside it that is named without this ending.
     fn is_side_file(&self, name: &[u8], end: &[u8]) -> bool {
         let Some(database) = name.strip_suffix(end).filter(|name| self.has(name)) else { return false };
+        is_database(&self.head(database))
+    }
+
+    /// Whether a name is that of a store, a lock, a reserve or caches, beside the ledger that it is named after. An old store under a ledger
+    /// that records more would lack what the ledger refers to. Only such names are looked behind.
+    fn belongs_to_ledger(&self, name: &[u8]) -> bool {
+        OF_LEDGER.iter().any(|end| {
+            // The store of a ledger with the usual name has a name without it.
+            let ledger = if *name == end[1..] { Some(&b"ic.db"[..]) } else { name.strip_suffix(*end) };
+            ledger.is_some_and(|ledger| self.has(ledger) && is_ledger_head(&self.head(ledger)))
+        })
+    }
+
+    /// How a file begins; zeros where it cannot be read so far.
+    fn head(&self, name: &[u8]) -> [u8; 72] {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut head = [0; 16];
-        let read = openat(&self.place.fd, database, flags, Mode::empty())
-            .and_then(|fd| rustix::io::read(fd, &mut head));
-        read.is_ok() && is_database(&head)
+        let mut head = [0; 72];
+        let _ =
+            openat(&self.place.fd, name, flags, Mode::empty()).and_then(|fd| rustix::io::read(fd, &mut head));
+        head
     }
 }
 

@@ -239,3 +239,35 @@ fn only_what_this_process_lacks_ends_a_capture() {
         assert!(super::look::is_ours(error), "{error}");
     }
 }
+
+#[test]
+fn another_ledger_and_its_store_are_left_out_by_name() {
+    use crate::tree::{Node, Reason};
+    let project = Project::new();
+    let (root, options) = (project.root(), OpenOptions::default());
+    let db = root.join("team.db");
+    let lookup = ic_store::Lookup { db: Some(&db), env_db: None, directory: &root };
+    let place = ic_store::initial_place(&lookup, None).unwrap();
+    let (ledger, _) = ic_store::create(&place, false, &root, options, &ic_base::Context::system()).unwrap();
+    let of_store = ["team.db.objects.cache", "team.db.objects.db", "team.db.objects.db.lock"];
+    project.write("team.db.objects.cache/a", "stat");
+    for name in of_store[1..].iter().chain(&["team.db.lock", "team.db.reserve"]) {
+        project.write(name, "content");
+    }
+    project.write("other.objects.db", "no ledger is beside it");
+    // While it is in use, as here, and when it is closed.
+    let in_use = project.capture();
+    drop(ledger);
+    let closed = project.capture();
+    let mut names: Vec<&str> =
+        ["team.db", "team.db.lock", "team.db.reserve"].into_iter().chain(of_store).collect();
+    names.sort_unstable();
+    let expected: Vec<_> = names.iter().map(|name| (name.as_bytes().to_vec(), Reason::Ledger)).collect();
+    for captured in [in_use, closed] {
+        assert_eq!(captured.skipped, expected);
+        let tree = project.objects.tree(&captured.root).unwrap();
+        let node = |name: &str| tree.get(name.as_bytes()).map(|entry| &entry.node);
+        assert_eq!(node("team.db"), Some(&Node::Passed(Reason::Ledger)));
+        assert!(matches!(node("other.objects.db"), Some(Node::File { .. })));
+    }
+}

@@ -201,7 +201,8 @@ pub fn must_be_saved(differences: &[Difference], limits: &Limits) -> BTreeSet<Ve
 
 /// Whether a capture that must holds what an ordinary one passes over for this reason.
 fn can_be_saved(reason: Reason) -> bool {
-    !matches!(reason, Reason::Git | Reason::GitName | Reason::Store | Reason::Deep | Reason::Purged)
+    use Reason as R;
+    !matches!(reason, R::Git | R::GitName | R::Store | R::Deep | R::Purged | R::Ledger)
 }
 
 /// The plan that makes the tree, which differs from the target so (`before`: as it is, `after`: the target), the target.

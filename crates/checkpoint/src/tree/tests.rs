@@ -12,7 +12,7 @@ fn node() -> impl Strategy<Value = Node> {
         }),
         any::<Vec<u8>>().prop_map(Node::Symlink),
         any::<[u8; 32]>().prop_map(Node::Directory),
-        (0..11_u8).prop_map(|b| Node::Passed(Reason::of_byte(b).unwrap())),
+        (0..12_u8).prop_map(|b| Node::Passed(Reason::of_byte(b).unwrap())),
     ]
 }
 
