@@ -10,14 +10,14 @@ use ic_store::Snapshot;
 use crate::rollback::steps::{self, Course};
 use crate::rollback::table;
 
-/// A refusal because of a closed run, with the command that goes on with whatever closed it, unless a living process does; any other
+/// A refusal because of a closed run, with the command that finishes what closed it, unless a living process does; any other
 /// error as it is. `store`: the directory of the ledger.
 pub(crate) fn explained(store: &Path, snapshot: &Snapshot<'_>, error: Diagnosis) -> Diagnosis {
     let run = error.details().get("run_id").and_then(|id| id.as_str()).map(str::to_owned);
     match (error.code(), run) {
         (Code::RollingBack, Some(run)) => {
             let run = RunId::from_ledger(run);
-            // Nobody goes on with what somebody is about.
+            // No other process resumes what a living one does.
             if OwnerLock::require_free(store, &run).is_err() {
                 return error.hint(format!(
                     "another process is at work on that right now; wait for it: ic run status {}",
@@ -36,7 +36,7 @@ pub(crate) fn explained(store: &Path, snapshot: &Snapshot<'_>, error: Diagnosis)
     }
 }
 
-/// What closed a run, in a few words, and the command that goes on with it. `None`: it is not closed.
+/// What closed a run, in a few words, and the command that resumes it. `None`: it is not closed.
 pub(crate) fn way_out(
     snapshot: &Snapshot<'_>,
     run_id: &RunId,

@@ -132,7 +132,7 @@ pub struct Setting {
     pub value: Value,
     /// Whether the file sets it.
     pub from_file: bool,
-    /// What it does not do, where that may surprise.
+    /// What it does not do, where that may surprise, or what decides it where the file does not.
     pub note: Option<&'static str>,
 }
 
@@ -215,7 +215,10 @@ impl Loaded {
         all.into_iter()
             .chain(Rewinding::settings(rewind.as_ref()))
             .map(|(key, value)| {
-                let note = (key == "rollback.checkpointing.flush").then(|| unseen(c.flush));
+                let note = match key {
+                    "rollback.checkpointing.flush" => Some(unseen(c.flush)),
+                    _ => rewind.as_ref().and_then(|rewind| rewind.note(key)),
+                };
                 Setting { key, value, from_file: self.set.contains(key), note }
             })
             .collect()

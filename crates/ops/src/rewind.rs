@@ -205,7 +205,7 @@ pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Wat
         Status::Undone => {
             return Err(Diagnosis::new(
                 Code::Conflict,
-                format!("The rewind {} was undone; there is nothing to go on with.", entry.id.short()),
+                format!("The rewind {} was undone; there is nothing to resume.", entry.id.short()),
             )
             .hint(format!("rewind anew: ic rewind to {}", entry.task_id))
             .detail("rewind_id", entry.id.as_str()));
@@ -224,7 +224,7 @@ pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Wat
     stages::carry_out(kernel, settings, entry, watch)
 }
 
-/// Whether going on with a rewind needs the configuration of the tree: for the checkpoint before git moves. After that the tree may be an
+/// Whether resuming a rewind needs the configuration of the tree: for the checkpoint before git moves. After that the tree may be an
 /// old one with a configuration of its time.
 pub fn needs_configuration(entry: &Entry) -> bool {
     entry.stage == Stage::Planned
@@ -327,7 +327,7 @@ pub fn stages_left(entry: &Entry) -> Vec<&'static str> {
     all.into_iter().filter(|(_, is_left)| *is_left).map(|(stage, _)| stage).collect()
 }
 
-/// The command that goes on with an unfinished rewind.
+/// The command that resumes an unfinished rewind.
 pub fn resume_command(entry: &Entry) -> Option<String> {
     entry.is_unfinished().then(|| format!("ic rewind resume {} --yes", entry.id.short()))
 }

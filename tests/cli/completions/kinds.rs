@@ -108,8 +108,8 @@ fn checkpoints_and_what_they_are_called() {
         let words: Vec<&str> = line.split(' ').chain([""]).collect();
         let found = offered(&project, &words);
         assert_eq!(found.len(), 2, "{line}");
-        assert_eq!(found[0], pair(short(&second), "manual, 2026-02-20 16:55"));
-        assert_eq!(found[1], pair(short(&first), "before the form, executing, 2026-02-20 16:55"));
+        assert_eq!(found[0], pair(short(&second), "manual, 2026-02-20T16:55:15Z"));
+        assert_eq!(found[1], pair(short(&first), "before the form, executing, 2026-02-20T16:55:15Z"));
     }
     assert_eq!(values(&project, &format!("checkpoint diff {first} ")).len(), 2);
     assert_eq!(values(&project, "checkpoint restore --name b"), ["before-form"]);
@@ -138,7 +138,7 @@ fn what_was_taken_back() {
     let id = rewind["rewind_id"].as_str().expect("an id");
     assert_eq!(
         offered(&project, &["rewind", "undo", ""]),
-        [pair(short(id), "done, to T1, 2026-02-20 16:55")]
+        [pair(short(id), "done, to T1, 2026-02-20T16:55:15Z")]
     );
 }
 

@@ -352,7 +352,7 @@ fn described(parts: &[Option<&str>]) -> String {
     parts.join(", ")
 }
 
-/// The day and the minute, UTC.
+/// The time as lists show it: two of one minute must not look like one.
 fn time(at: Timestamp) -> String {
-    at.to_string().replace('T', " ").chars().take(16).collect()
+    crate::render::second(at)
 }

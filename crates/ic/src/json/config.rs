@@ -18,7 +18,7 @@ struct SettingJson {
     /// Sizes in bytes, durations as text (`7d`), null where there is no limit.
     value: Value,
     source: Source,
-    /// What it does not do, where that may surprise.
+    /// What it does not do, where that may surprise, or what decides it where the file does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
 }

@@ -124,9 +124,7 @@ fn apply(file: File) -> (Config, BTreeSet<&'static str>) {
         "rollback.on-failure.prompt", on_failure.prompt => |Flag(on)| f.prompt = on;
         "rollback.on-failure.auto-rollback", on_failure.auto_rollback => |Flag(on)| f.auto_rollback = on;
     }
-    if file.rewind.is_some() {
-        set.extend(Rewinding::settings(None).map(|(key, _)| key));
-    }
+    set.extend(file.rewind.iter().flat_map(|rewind| rewind.set.iter().copied()));
     config.rewind = file.rewind;
     (config, set)
 }

@@ -22,6 +22,8 @@ pub struct Rewinding {
     target: Target,
     /// The program that prunes an outside store of vectors, with its arguments.
     pub vectors: Option<Vec<String>>,
+    /// The keys that the file sets: what a profile says is not of the file.
+    pub(super) set: Vec<&'static str>,
 }
 
 #[derive(Deserialize)]
@@ -65,6 +67,15 @@ impl TryFrom<Given> for Rewinding {
         let own = own.as_ref();
         let missing = |key: &str| format!("`rewind` has no `{key}`, and no `profile` (devs, langgraph)");
         let tables = tables.filter(|tables| !tables.is_empty());
+        let given = [
+            ("rewind.profile", profile.is_some()),
+            ("rewind.database", database.is_some()),
+            ("rewind.anchor", anchor.is_some()),
+            ("rewind.tables", tables.is_some()),
+            ("rewind.audit", audit.is_some()),
+            ("rewind.vectors", vectors.is_some()),
+        ];
+        let set = given.into_iter().filter_map(|(key, is_given)| is_given.then_some(key)).collect();
         let target = Target {
             database: PathBuf::new(),
             anchor: anchor.or_else(|| own.map(|own| own.anchor.clone())).ok_or_else(|| missing("anchor"))?,
@@ -72,7 +83,7 @@ impl TryFrom<Given> for Rewinding {
             audit: audit.or_else(|| own.and_then(|own| own.audit.clone())),
             profile,
         };
-        Ok(Self { profile, database, target, vectors: vectors.map(|vectors| vectors.exec) })
+        Ok(Self { profile, database, target, vectors: vectors.map(|vectors| vectors.exec), set })
     }
 }
 
@@ -89,7 +100,7 @@ impl Rewinding {
     }
 
     /// The settings by their flat keys.
-    pub(super) fn settings(this: Option<&Self>) -> [(&'static str, Value); 4] {
+    pub(super) fn settings(this: Option<&Self>) -> [(&'static str, Value); 6] {
         let of = |value: fn(&Self) -> Value| this.map_or(Value::Null, value);
         let tables = |this: &Self| {
             let names = this.target.tables.iter().map(|table| table.name.as_str());
@@ -98,8 +109,22 @@ impl Rewinding {
         [
             ("rewind.profile", of(|this| json!(this.profile))),
             ("rewind.database", of(|this| json!(this.database.as_ref().map(|path| path.to_string_lossy())))),
+            ("rewind.anchor", of(|this| json!(this.target.anchor))),
             ("rewind.tables", of(tables)),
+            ("rewind.audit", of(|this| json!(this.target.audit))),
             ("rewind.vectors", of(|this| json!(this.vectors))),
         ]
+    }
+
+    /// What decides a setting that the file leaves out.
+    pub(super) fn note(&self, key: &str) -> Option<&'static str> {
+        match key {
+            _ if self.set.contains(&key) => None,
+            // Where the ledger lies is not known here.
+            "rewind.database" => Some("state.db beside the ledger"),
+            "rewind.anchor" | "rewind.tables" => Some("as the profile has it"),
+            "rewind.audit" if self.target.audit.is_some() => Some("as the profile has it"),
+            _ => None,
+        }
     }
 }

@@ -59,7 +59,9 @@ fn without_a_file_the_defaults_are_in_force() {
             ("rollback.on-failure.auto-rollback", json!(false), false),
             ("rewind.profile", json!(null), false),
             ("rewind.database", json!(null), false),
+            ("rewind.anchor", json!(null), false),
             ("rewind.tables", json!(null), false),
+            ("rewind.audit", json!(null), false),
             ("rewind.vectors", json!(null), false),
         ]
     );

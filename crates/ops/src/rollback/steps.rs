@@ -188,8 +188,8 @@ pub(super) fn of_ways_back(snapshot: &Snapshot<'_>) -> Result<Vec<Step>> {
 /// In the detail of a step that failed: `--force` decides it.
 pub(super) const BY_FORCE: &str = "by_force";
 
-/// The command that goes on with a rollback that is not finished: with `--force` where a step failed because of what somebody
-/// else did, which stays so until somebody decides.
+/// The command that resumes a rollback that is not finished: with `--force` where a step failed because of what another process
+/// did, which stays so until a person decides.
 pub fn next_command(id: &RollbackId, all: &[Step]) -> String {
     const DECIDED_BY_FORCE: [Code; 3] = [Code::Conflict, Code::ForeignCommits, Code::WorkRunning];
     let failed = all.iter().find(|step| step.state == StepState::Failed);

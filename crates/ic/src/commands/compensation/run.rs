@@ -30,7 +30,7 @@ use crate::signals;
   ic compensation run @ --step deploy --policy continue --yes
   ic compensation run @ --skip bill --reason 'refunded by hand' --yes     # what can never be undone
 
-Exit 4 when something is left: it is named, with the command that goes on. Every attempt is recorded before it is made; if
+Exit 4 when something is left: it is named, with the command that resumes it. Every attempt is recorded before it is made; if
 this process dies, the next call first ends what it left running, and makes the attempt again with the same
 IC_IDEMPOTENCY_KEY.")]
 pub(crate) struct Undo {

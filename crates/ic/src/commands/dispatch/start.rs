@@ -19,7 +19,7 @@ use crate::session::Session;
 pub(crate) struct Start {
     /// The dispatch: an id, or the end of one
     id: String,
-    /// The process that works on it, not one that waits for it: while it lives, restores of the tree are refused
+    /// The process that works on it, not one that waits for it: while it lives, restores of the tree are refused, also when the dispatch was cancelled or failed; not when it is completed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pid: Option<u32>,
     #[command(flatten)]

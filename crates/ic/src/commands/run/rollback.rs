@@ -33,7 +33,7 @@ use crate::signals;
 
 --layer=all takes back the run's outside effects, git's state, files and rows of the state database with it, each to what it was
 when the run last left that phase; what somebody else changed is named and refused. `ic rollback undo` brings back what can be brought back.
-Exit 4 when a step failed: the run stays closed, and ic rollback resume goes on. --dry-run ends as the real call with --yes
+Exit 4 when a step failed: the run stays closed, and ic rollback resume resumes it. --dry-run ends as the real call with --yes
 would be refused or accepted, with the same flags; a plan that would be refused names why.
 
 --layer=code only reads: it answers which commits and files came from where. git is never run. Revert before you

@@ -31,7 +31,7 @@ use crate::signals;
   ic workflow run feature.yaml --jobs 4
 
 Exit 0 completed; 1 a step failed, and it was rolled back or stopped; 4 the rollback is not finished, and
-ic workflow resume RUN goes on. docs/WORKFLOWS.md is a tutorial.")]
+ic workflow resume RUN resumes it. docs/WORKFLOWS.md is a tutorial.")]
 pub(crate) struct Start {
     /// The file of the workflow
     file: PathBuf,
@@ -59,7 +59,7 @@ pub(crate) struct Resume {
     /// Undo what was done before a pivot too, and overwrite what somebody else changed
     #[arg(long)]
     force: bool,
-    /// Do not ask before a rollback goes on
+    /// Do not ask before a rollback is resumed
     #[arg(long)]
     yes: bool,
 }

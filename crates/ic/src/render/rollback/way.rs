@@ -164,12 +164,12 @@ pub(super) fn ways_on(id: &RollbackId, all: &[Step]) -> String {
     out + &give_up.unwrap_or_default()
 }
 
-/// The command that goes on with a rollback; `None` when nothing is left to do.
+/// The command that resumes a rollback; `None` when nothing is left to do.
 pub(crate) fn resume(rollback: &Remembered, all: &[Step]) -> Option<String> {
     (!rollback.status.is_over()).then(|| next_command(&rollback.id, all))
 }
 
-/// The command that goes on taking a rollback back; `None` when nothing is left to do.
+/// The command that resumes the undo of a rollback; `None` when nothing is left to do.
 pub(crate) fn again(undone: &Undone) -> Option<String> {
     (undone.seq.is_none() && !undone.is_dry_run).then(|| next_command(&undone.remembered.id, &undone.steps))
 }

@@ -42,6 +42,30 @@ fn every_key_can_be_set() {
 }
 
 #[test]
+fn what_the_profile_decides_is_shown_and_not_as_of_the_file() {
+    let loaded = read("rewind:\n  profile: devs\n  vectors: {exec: [./prune]}\n").unwrap();
+    let shown: Vec<_> = loaded.settings().into_iter().filter(|one| one.key.starts_with("rewind.")).collect();
+    let from_file: Vec<_> = shown.iter().filter(|one| one.from_file).map(|one| one.key).collect();
+    assert_eq!(from_file, ["rewind.profile", "rewind.vectors"]);
+    let of = |key: &str| shown.iter().find(|one| one.key == key).unwrap_or_else(|| panic!("no {key}"));
+    let devs = Target::of_profile(Profile::Devs, Path::new(""));
+    assert_eq!(of("rewind.vectors").value, json!(["./prune"]));
+    assert_eq!(of("rewind.anchor").value, json!(devs.anchor));
+    assert_eq!(of("rewind.audit").value, json!(devs.audit));
+    assert_eq!(of("rewind.database").note, Some("state.db beside the ledger"));
+    assert_eq!(of("rewind.anchor").note, Some("as the profile has it"));
+    assert_eq!(of("rewind.profile").note, None);
+}
+
+#[test]
+fn every_setting_of_the_page_is_shown_and_no_other() {
+    let page = include_str!("../../../../../docs/CONFIGURATION.md");
+    let named = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(key, _)| key);
+    let shown: Vec<_> = read("").unwrap().settings().into_iter().map(|one| one.key).collect();
+    assert_eq!(named.collect::<Vec<_>>(), shown);
+}
+
+#[test]
 fn mistakes_are_named_with_their_place() {
     for (text, what) in [
         ("rewind:\n  profile: dev\n", "line 2, column 12"),

@@ -7,7 +7,7 @@ use ic_base::{Code, Diagnosis, Result};
 pub enum StepState {
     /// It was not begun.
     Pending,
-    /// It goes on, or its process died.
+    /// It is being made, or its process died.
     Running,
     /// It is done.
     Done,
@@ -51,7 +51,7 @@ pub(in crate::rollback) enum Happening {
     Begins,
     /// It begins to be undone.
     BeginsBack,
-    /// More is known of what it did, while it goes on.
+    /// More is known of what it did, while it is made.
     Learns,
     /// It is done.
     Succeeds,
