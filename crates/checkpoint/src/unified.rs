@@ -93,6 +93,9 @@ pub fn unified(
     };
     let (before, after) = (name(old, &before), name(new, &after));
     if is_binary(from) || is_binary(to) {
+        // Without a header of this kind git takes the names of the next file for this one's, and calls the patch corrupt. Zeros stand
+        // for hashes that are not known, as in git's raw format: <https://git-scm.com/docs/diff-format>.
+        header(&[b"index 0000000..0000000\n"])?;
         return header(&[b"Binary files ", &before, b" and ", &after, b" differ\n"]);
     }
     header(&[b"--- ", &before, name_end(&before), b"\n"])?;

@@ -278,6 +278,34 @@ fn binary_is_said_so() {
     assert!(!super::is_binary(&late) && super::is_binary(&late[1..]));
 }
 
+/// Git cannot apply what is binary; it says so, and applies the rest when it is told to.
+#[test]
+fn a_patch_with_a_binary_file_is_none_that_git_calls_corrupt() {
+    let cases: [(Content, Content); 3] =
+        [(Some(b"a\0b"), Some(b"a\0c")), (None, Some(b"a\0c")), (Some(b"a\0b"), None)];
+    for (old, new) in cases {
+        let text = [patch(b"bin", old, new), patch(b"txt", Some(b"t\n"), Some(b"u\n"))].concat();
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("txt"), "t\n").unwrap();
+        if let Some(old) = old {
+            fs::write(directory.path().join("bin"), old).unwrap();
+        }
+        let refused = run(Program::GitApply, directory.path(), &text);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(said.contains("cannot apply binary patch to 'bin'"), "{said}");
+        let patch = directory.path().join("patch");
+        fs::write(&patch, &text).unwrap();
+        let rest = Command::new("git")
+            .args(["apply", "--exclude=bin", "patch"])
+            .current_dir(directory.path())
+            .env("GIT_CEILING_DIRECTORIES", "/")
+            .output()
+            .unwrap();
+        assert!(rest.status.success(), "{}", String::from_utf8_lossy(&rest.stderr));
+        assert_eq!(fs::read(directory.path().join("txt")).unwrap(), b"u\n");
+    }
+}
+
 #[test]
 fn a_long_text_with_few_edits_has_a_small_patch() {
     let old: Vec<String> = (0..100_000).map(|i| format!("line {i}\n")).collect();
