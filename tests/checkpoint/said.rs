@@ -280,3 +280,16 @@ fn a_hook_loses_no_checkpoint_to_what_a_prompt_says_and_a_person_is_told() {
     let ours = cli.json(["checkpoint", "list", "--conversation", "a b", "--json"]);
     assert!(ours.to_string().contains(made["id"].as_str().expect("its id")), "{ours}");
 }
+
+#[test]
+fn a_name_that_cannot_be_shown_is_quoted_and_takes_one_line() {
+    let cli = project();
+    let id = create(&cli);
+    for name in ["a\nb", "a b", "tab\there", "say \"\u{1b}[2J\""] {
+        fs::write(cli.root().join(name), "x").expect("a file");
+    }
+    let said = cli.ok(["checkpoint", "diff", &id, "--name-status", "--format", "text"]);
+    let names: Vec<&str> =
+        said.lines().filter_map(|line| line.split_once([' ', '\t'])).map(|(_, name)| name.trim()).collect();
+    assert_eq!(names, [r#""a\nb""#, "a b", r#""say \"\u{1b}[2J\"""#, r#""tab\there""#], "{said}");
+}

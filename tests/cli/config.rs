@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Project, assert_shape};
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 20] = [
     "rollback.enabled",
     "rollback.checkpointing.auto",
     "rollback.checkpointing.include-git",
@@ -24,7 +24,9 @@ const KEYS: [&str; 18] = [
     "rollback.on-failure.auto-rollback",
     "rewind.profile",
     "rewind.database",
+    "rewind.anchor",
     "rewind.tables",
+    "rewind.audit",
     "rewind.vectors",
 ];
 

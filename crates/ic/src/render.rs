@@ -91,9 +91,15 @@ pub(crate) fn shell_word(text: &str) -> String {
     ic_base::shell_word(&plain(text))
 }
 
-/// A path, safe for a terminal.
+/// A path, safe for a terminal: quoted, as git quotes it, where it holds what cannot be shown, so that no two paths look alike.
 pub(crate) fn path_text(path: &Path) -> String {
-    plain(&path.to_string_lossy())
+    let text = path.to_string_lossy();
+    if !text.contains(ic_base::is_unsafe_to_show) {
+        return text.into_owned();
+    }
+    let escaped = [('\\', r"\\"), ('"', r#"\""#), ('\n', r"\n"), ('\t', r"\t")];
+    let text = escaped.iter().fold(text.into_owned(), |text, (c, escape)| text.replace(*c, escape));
+    format!("\"{}\"", plain(&text))
 }
 
 /// `1 artifact`, `2 artifacts`, `3 dispatches`.

@@ -21,7 +21,7 @@ use crate::session::Session;
   ic checkpoint diff 3f9a12c4                       # against the working tree
   ic checkpoint diff 3f9a12c4 8b1c22d0 --stat
   ic checkpoint diff 3f9a12c4 -- src docs/a.md      # only these paths
-  ic checkpoint diff 3f9a12c4 --unified | git apply -R    # --exclude PATH: but for a binary file
+  ic checkpoint diff 3f9a12c4 --unified | git apply -R
   ic checkpoint diff 3f9a12c4 --json | jq -r '.changes[] | select(.change == \"added\").path'")]
 pub(crate) struct Diff {
     /// The older checkpoint: an id, or the end of one
