@@ -294,8 +294,19 @@ fn shown(scene: &Scene, code: Code) -> String {
     text.push_str("```");
     // The worker of a page has another number each time.
     let pid = worker_of(if script.stderr.is_empty() { &script.stdout } else { &script.stderr });
-    let text = pid.map_or(text.clone(), |pid| text.replace(&pid, "4321"));
+    let text = pid.map_or(text.clone(), |pid| with_number(&text, &pid));
     project.plain(&text)
+}
+
+/// The text with 4321 for a number that stands alone: the same digits are also in ids.
+fn with_number(text: &str, number: &str) -> String {
+    let words = text.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
+    words
+        .map(|word| match word.strip_prefix(number) {
+            Some(end) if !end.starts_with(|c: char| c.is_ascii_alphanumeric()) => format!("4321{end}"),
+            _ => word.to_owned(),
+        })
+        .collect()
 }
 
 #[test]

@@ -138,8 +138,13 @@ pub fn check_rollback(run: &Run, target: &str, include_target: bool) -> Result<V
         .detail("to_phase", target));
     }
     if to == current && !include_target {
+        let way = if target == run.chain.last() {
+            "name a phase before it: the end of the chain is no target"
+        } else {
+            "to take back what was done in this phase too, add --include-target"
+        };
         return Err(Diagnosis::new(Code::AlreadyAtPhase, format!("The run already is at {target}."))
-            .hint("to take back what was done in this phase too, add --include-target")
+            .hint(way)
             .detail("phase", target));
     }
     if target == run.chain.last() {

@@ -80,7 +80,7 @@ pub(crate) fn busy(doing: &str) -> Diagnosis {
 /// There is no ledger at `path`, because it `why` ("does not exist").
 pub(crate) fn no_ledger(path: &Path, why: &str) -> Diagnosis {
     Diagnosis::new(Code::NoLedger, format!("The ledger {} {why}.", path.display()))
-        .hint("make one with: ic init")
+        .hint(format!("make one with: ic init --db {}", ic_base::shell_word(&path.to_string_lossy())))
         .detail("db", path.to_string_lossy().into_owned())
 }
 

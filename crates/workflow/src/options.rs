@@ -58,5 +58,5 @@ pub(crate) fn check_strategy(definition: &Definition, options: &Options) -> Resu
             definition.steps[a].id, definition.steps[b].id
         ),
     )
-    .hint("use --jobs 1, or another strategy"))
+    .hint("use another strategy; or run such a workflow with --jobs 1"))
 }

@@ -23,10 +23,14 @@ pub(crate) fn moves(git: &GitRestore) -> Vec<(String, String)> {
         let branch = git.target.standing_on();
         moves.push(("HEAD".to_owned(), format!("→ {}", branch.unwrap_or_else(|| short(&git.target.head)))));
     }
-    for (name, is_moved) in [("index", git.plan.index), ("stash", git.plan.stash)] {
-        if is_moved {
-            moves.push((name.to_owned(), "as it was".to_owned()));
-        }
+    if git.plan.index {
+        moves.push(("index".to_owned(), "restored as it was".to_owned()));
+    }
+    if git.plan.stash {
+        moves.push((
+            "stash".to_owned(),
+            "restored as it was; entries made since leave it, and are kept".to_owned(),
+        ));
     }
     moves
 }
@@ -34,7 +38,7 @@ pub(crate) fn moves(git: &GitRestore) -> Vec<(String, String)> {
 /// Where the tips of what moved are kept; empty where nothing moved.
 pub(crate) fn kept(git: &GitRestore) -> String {
     let moved = !git.plan.refs.is_empty() || git.plan.head;
-    git.kept_below.as_deref().filter(|_| moved).map_or_else(String::new, |below| {
-        format!("  where the branches stood is kept: git for-each-ref {}\n", plain(below))
-    })
+    let what = if moved { "where the branches stood is kept" } else { "what the stash held is kept" };
+    let kept = git.kept_below.as_deref().filter(|_| moved || git.plan.stash);
+    kept.map_or_else(String::new, |below| format!("  {what}: git for-each-ref {}\n", plain(below)))
 }

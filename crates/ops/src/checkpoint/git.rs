@@ -85,7 +85,7 @@ impl Workspace<'_> {
     ) -> Result<GitRestore> {
         let nothing = |whose: &str| {
             Diagnosis::new(Code::GitUnsupported, format!("{whose} holds no state of git."))
-                .hint("restore the files alone: --strategy files-only")
+                .hint("restore the files alone: ic checkpoint restore ID --strategy files-only")
         };
         let wanted = Manifest::read(&self.objects, &target.manifest)?.git;
         let wanted = wanted.ok_or_else(|| nothing(&format!("Checkpoint {}", target.id.short())))?;
@@ -134,7 +134,7 @@ impl Workspace<'_> {
             ),
         )
         .hint(
-            "restore the files alone: --strategy files-only; or take it off its branch all the same: --force",
+            "restore the files alone: ic checkpoint restore ID --strategy files-only; or take it off its branch all the same: --force",
         )
         .detail("commits", listed))
     }

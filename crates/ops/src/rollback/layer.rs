@@ -67,5 +67,13 @@ pub(super) fn checked(layers: &[Layer]) -> Result<Vec<Layer>> {
         Code::Usage,
         "The layer workflow is missing: what was done outside is taken back with the run.",
     )
-    .hint("give it too: --layer=workflow,files; or restore a checkpoint alone: ic checkpoint restore"))
+    .hint(format!(
+        "give it too: --layer={}; or restore a checkpoint alone: ic checkpoint restore ID",
+        with_workflow(&sorted)
+    )))
+}
+
+fn with_workflow(layers: &[Layer]) -> String {
+    let names = [Layer::Workflow].iter().chain(layers).map(|layer| layer.as_str());
+    names.collect::<Vec<_>>().join(",")
 }
