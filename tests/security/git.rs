@@ -173,7 +173,23 @@ fn a_git_in_the_tree_is_not_taken_for_the_program() {
     let program = write(cli.root(), "git", format!("#!/bin/sh\ntouch {}\n", ran_in.display()));
     std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).expect("its mode");
     cli.ok(["init"]);
-    cli.ok(["checkpoint", "create"]);
+    let first = cli.ok(["checkpoint", "create"]);
+    let usual = std::env::var("PATH").expect("a PATH");
+    for path in [
+        format!(".:{usual}"),
+        format!(":{usual}"),
+        format!("{usual}:../{}", cli.root().file_name().expect("a name").display()),
+    ] {
+        std::fs::write(cli.root().join("f"), &path).expect("a file");
+        for call in [
+            &["checkpoint", "create"][..],
+            &["checkpoint", "diff", &first],
+            &["checkpoint", "restore", &first, "--yes"],
+        ] {
+            let outcome = ic_testkit::Outcome::of(cli.command(call).env("PATH", &path));
+            assert_eq!(outcome.code, Some(0), "{path}: {call:?}: {outcome:?}");
+        }
+    }
     assert!(!ran_in.exists());
 }
 

@@ -6,6 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use super::error::{GitError, GitResult};
@@ -80,6 +81,9 @@ pub(super) fn command(filters: Filters) -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_dropped(name)) {
         command.env_remove(name);
     }
+    if let Some(path) = absolute_path() {
+        command.env("PATH", path);
+    }
     command.envs(ENVIRONMENT).arg("--no-pager");
     let is_offline = filters != Filters::Everybodys;
     if is_offline {
@@ -90,6 +94,15 @@ pub(super) fn command(filters: Filters) -> Command {
         command.args(["-c", setting]);
     }
     command
+}
+
+/// The caller's PATH without what is relative in it, if anything is: a directory of the tree that was looked at would give the program,
+/// and whoever wrote the tree would run.
+fn absolute_path() -> Option<OsString> {
+    let path = std::env::var_os("PATH")?;
+    let all: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let absolute = all.iter().filter(|directory| directory.is_absolute());
+    if absolute.clone().count() == all.len() { None } else { std::env::join_paths(absolute).ok() }
 }
 
 /// Commands that look at no file of the work tree and write nothing to the repository: no filter and no hook belongs to

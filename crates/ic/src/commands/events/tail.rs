@@ -32,7 +32,8 @@ const STEP: i64 = 1_000;
 /// --peek, and say yourself what you have handled: ic events cursor commit.
 ///
 /// The command is run by sh -c in the project, with the event as JSON on standard input, its number in `IC_EVENT_SEQ` and
-/// its type in `IC_EVENT_TYPE`. A cursor has one consumer at a time; a second one is busy.
+/// its type in `IC_EVENT_TYPE`. A cursor has one consumer at a time; a second one is busy. A consumer that was killed (SIGKILL) may leave its
+/// command running, and the next one runs the same event again beside it.
 ///
 /// A cursor of @ belongs to the run that @ then is. When that run is over, @ with the same cursor gives first what is left of
 /// it, and then the run that is open now, if there is one; with --limit, of one run for each call.
