@@ -160,6 +160,28 @@ fn a_killed_restore_leaves_every_file_old_or_new_and_is_finished_by_the_next() {
 }
 
 #[test]
+fn what_follows_a_killed_restore_says_that_it_was_interrupted_or_finished() {
+    let states = TwoStates::new(30, 40);
+    let mut random = Random::seeded();
+    let target = (0..200).map(|round| 1 - round % 2).find(|target| {
+        let wait = Duration::from_micros(random.below(states.usual));
+        kill_after(states.cli.command(["checkpoint", "restore", &states.ids[*target], "--yes"]), wait);
+        states.is_interrupted()
+    });
+    let target = target.expect("a kill at a moment that matters");
+    let created = states.cli.json(["checkpoint", "create", "--json"]);
+    assert_eq!(created["warnings"][0]["code"], "restore_interrupted", "{created}");
+    // A refusal writes nothing of its own; the tree is another one all the same, and that is said.
+    let zeros = "0".repeat(64);
+    let words =
+        ["checkpoint", "restore", &states.ids[1 - target], "--yes", "--json", "--expect-plan", &zeros];
+    let refused = ic_testkit::Outcome::of(&mut states.cli.command(words));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "plan_changed"), "{refused:?}");
+    assert!(refused.stderr.contains("was finished first"), "{refused:?}");
+    tree(&states.cli).assert_is(&states.trees[target], "the interrupted restore was finished");
+}
+
+#[test]
 fn a_killed_restore_is_finished_and_then_undone_by_undo() {
     let states = TwoStates::new(10, 20);
     let mut random = Random::seeded();

@@ -56,6 +56,13 @@ impl Diagnosis {
         self
     }
 
+    /// Adds a sentence about what was done all the same.
+    #[must_use]
+    pub fn but(mut self, done: &str) -> Self {
+        self.0.message = bounded(format!("{} But {done}.", self.0.message), MAX_TEXT);
+        self
+    }
+
     /// Adds a fact under a stable key, for scripts.
     #[must_use]
     pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {

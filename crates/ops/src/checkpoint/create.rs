@@ -60,9 +60,12 @@ pub fn create(
     let shot = workspace.shoot(purpose, progress)?;
     let epoch = run.as_ref().map(|run| run.epoch);
     let checkpoint = kernel.write(|tx, now| shot.record(tx, now, epoch))?;
+    // What was captured is a tree in the middle of a restore, which nobody asked for.
+    let note = super::restore::settle_note(&workspace)?;
     // Its locks stand in the way of pruning anything.
     drop(held);
     let mut warnings = shot.warnings;
+    warnings.extend(note);
     warnings.extend(retention::tidy(kernel, settings, &workspace.root));
     Ok(Created { checkpoint, manifest: shot.manifest, warnings })
 }

@@ -210,6 +210,30 @@ fn step(
         let _held = workspace.lock(Mode::Exclusive)?;
         workspace.settle(watch)?
     };
+    also_settled(settled, || step_settled(&workspace, kind, request, watch))
+}
+
+/// Does what follows after a restore that was `settled` first, and says so: a refusal that wrote nothing leaves another tree all the same.
+fn also_settled(settled: Option<Warning>, then: impl FnOnce() -> Result<Report>) -> Result<Report> {
+    let done = then();
+    let Some(settled) = settled else { return done };
+    match done {
+        Ok(mut report) => {
+            report.warnings.push(settled);
+            Ok(report)
+        }
+        Err(error) => Err(error.but(&settled.message).detail("settled", settled.message)),
+    }
+}
+
+/// As [`step`], where no restore is unfinished, but for a dry run.
+fn step_settled(
+    workspace: &Workspace<'_>,
+    kind: Kind,
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<Report> {
+    let kernel = workspace.kernel;
     let (target, last) = kernel.read(|snapshot| {
         let mut finished = journal::finished(snapshot, &workspace.root)?;
         if request.dry_run {
@@ -227,12 +251,12 @@ fn step(
         }
     })?;
     require_kept(&target)?;
-    let plan = planned::read_plan(&workspace, &last)?;
+    let plan = planned::read_plan(workspace, &last)?;
     let own: BTreeSet<Vec<u8>> = plan.steps.into_iter().map(|step| step.path.0).collect();
     let limits = Limits { only: Some(own.clone()), ..Limits::default() };
     let request = Request { strategy: Some(last.strategy), ..*request };
     let mut report = run::run(
-        &workspace,
+        workspace,
         run::Task {
             whose: Whose::Caller,
             own,
@@ -242,7 +266,6 @@ fn step(
         &request,
         watch,
     )?;
-    report.warnings.extend(settled);
     if kind == Kind::Undo {
         report.warnings.extend(rest_of_rollback(kernel, &last)?);
     }

@@ -80,16 +80,22 @@ pub(super) fn run(
     let _held = workspace.lock_for(request.dry_run)?;
     // Whoever pruned while this waited for its turn took the content along: nothing is damaged then.
     require_kept(&workspace.kernel.read(|snapshot| record::get(snapshot, &task.target.id))?)?;
-    let warning = if request.dry_run {
+    if request.dry_run {
         // The real call finishes first what was interrupted: the plan is of the tree that it will find then.
         task.as_if = task.as_if.or_settled(workspace, &task.target)?;
-        super::settle_note(workspace)?
-    } else {
-        workspace.settle(watch)?
-    };
+        let note = super::settle_note(workspace)?;
+        let mut report = carry(workspace, task, request, watch)?;
+        report.warnings.extend(note);
+        return Ok(report);
+    }
+    let settled = workspace.settle(watch)?;
+    super::also_settled(settled, || carry(workspace, task, request, watch))
+}
+
+/// As [`run`], where no other restore is unfinished.
+fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &Watch) -> Result<Report> {
     let kind = task.kind;
     let (mut report, shot, limits) = plan_report(workspace, task, request, watch)?;
-    report.warnings.extend(warning);
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
         return Err(plan_changed(&report));
     }
