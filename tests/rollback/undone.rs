@@ -377,3 +377,19 @@ fn an_undo_of_the_tree_alone_says_that_the_rollback_stands() {
     warned(&world.cli.json(["checkpoint", "undo", "--yes", "--json"]));
     assert_eq!(world.status(), "active@a", "the other layers stay");
 }
+
+#[test]
+fn a_redo_of_the_tree_alone_says_that_the_rollback_was_undone() {
+    let world = World::story();
+    let id = id_of(&world.roll_back("a", &[]));
+    world.ic(&["rollback", "undo", &id, "--without-effects", "--yes"]);
+    let before = world.status();
+    for how in ["--dry-run", "--yes"] {
+        let report = world.cli.json(["checkpoint", "redo", how, "--json"]);
+        let all = report["warnings"].as_array().expect("warnings");
+        let found = all.iter().find(|one| one["code"] == "rollback_undone").expect("the warning");
+        let message = found["message"].as_str().expect("a text");
+        assert!(message.contains("was undone: workflow, effects stay as they are"), "{message}");
+    }
+    assert_eq!(world.status(), before, "the other layers stay");
+}

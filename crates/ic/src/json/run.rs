@@ -33,7 +33,7 @@ pub(crate) struct RunJson {
     /// The caller's own facts: an object.
     #[cfg_attr(test, schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     metadata: Box<RawValue>,
-    /// How many times the run was rolled back.
+    /// Grows by one with each rollback of the run, and with the undo or abort of one.
     epoch: i64,
     created_at: String,
     updated_at: String,

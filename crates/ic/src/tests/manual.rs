@@ -21,14 +21,15 @@ the JSON are in [schemas/](schemas/README.md), the error codes in [errors/](erro
 | 2 | failure: I/O, corruption, busy past the timeout |
 | 3 | usage: bad flags or values, or a reference to something that does not exist |
 | 4 | partly done: the report on stdout names what is left |
-| 130 | Ctrl-C or a request to end interrupted a consumer of events, which left its event, or a wait |
+| 130 | Ctrl-C or a request to end interrupted a consumer of events, which left its event, a wait, or a question |
 
 In JSON form an error is one line on stderr: `{\"error\": {\"code\", \"message\", \"hint\", \"details\"}}`; in text form it is
 `error: ...` and `hint: ...`.
 
 A `--dry-run` ends as the real call with `--yes` and the same flags would be refused or accepted: 0 if it would begin, else 1, 2 or 3,
-never 4. A plan that would be refused is printed all the same, with `refusal` (`{code, message, hint, details}`) in JSON and
-with its reason in text; where there is no plan, the error is that of the real call.
+never 4. A plan that would be refused for what it would overwrite, or for a step that cannot be undone, is printed all the same, with
+`refusal` (`{code, message, hint, details}`) in JSON and with its reason in text. For any other reason, and in `workflow rollback`, the
+error is that of the real call.
 
 ## References
 

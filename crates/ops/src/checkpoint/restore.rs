@@ -266,28 +266,31 @@ fn step_settled(
         &request,
         watch,
     )?;
-    if kind == Kind::Undo {
-        report.warnings.extend(rest_of_rollback(kernel, &last)?);
-    }
+    report.warnings.extend(rest_of_rollback(kernel, &last, kind)?);
     // It need not be what the caller did last: newer work may have come since.
     report.of_restore = Some(last);
     Ok(report)
 }
 
-/// A warning where the restore that is undone is one layer of a rollback: the others stay as that left them.
-fn rest_of_rollback(kernel: &Kernel, restore: &Restore) -> Result<Option<Warning>> {
-    let made_by = kernel.read(|snapshot| rollback::that_restored(snapshot, &restore.safety_id))?;
+/// A warning where the restore that is undone, or made again, is one layer of a rollback: the others stay as they are.
+fn rest_of_rollback(kernel: &Kernel, restore: &Restore, kind: Kind) -> Result<Option<Warning>> {
+    let is_undo = kind == Kind::Undo;
+    let made_by = kernel.read(|snapshot| rollback::that_restored(snapshot, &restore.safety_id, is_undo))?;
     Ok(made_by.map(|rollback| {
         let layers = rollback.layers.iter().map(|layer| layer.as_str());
         let others: Vec<&str> = layers.filter(|layer| !matches!(*layer, "files" | "git")).collect();
-        Warning {
-            code: "rollback_stands",
-            message: format!(
-                "that restore was made by the rollback {id}, which stands: {} stay as it left them; to undo all of it instead: ic rollback undo {id}",
-                others.join(", "),
-                id = rollback.id.short()
-            ),
+        let (id, others) = (rollback.id.short(), others.join(", "));
+        if is_undo {
+            let message = format!(
+                "that restore was made by the rollback {id}, which stands: {others} stay as it left them; to undo all of it instead: ic rollback undo {id}"
+            );
+            return Warning { code: "rollback_stands", message };
         }
+        let message = format!(
+            "that restore was made by the rollback {id}, which was undone: {others} stay as they are; to roll back all of it: ic run rollback {}",
+            rollback.run_id.short()
+        );
+        Warning { code: "rollback_undone", message }
     }))
 }
 

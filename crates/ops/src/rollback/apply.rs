@@ -114,7 +114,7 @@ pub(super) fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Reques
     {
         return Err(Diagnosis::new(
             Code::PlanChanged,
-            "The plan is not the expected one: the run has changed since it was made.",
+            "The plan is not the expected one: the run has changed since it was made, or it was made with other flags.",
         )
         .hint("look at the new plan: add --dry-run and leave out --expect-plan")
         .detail("expected", expected)

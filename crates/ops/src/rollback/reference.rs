@@ -69,14 +69,23 @@ pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &s
     })
 }
 
-/// The rollback that made a restore, if it took back more than the tree and stands. `safety`: what that restore had replaced.
-pub(crate) fn that_restored(snapshot: &Snapshot<'_>, safety: &CheckpointId) -> Result<Option<Remembered>> {
+/// The rollback that made a restore, if it took back more than the tree: one that stands, or with `stands` false one that was undone or
+/// aborted. `safety`: what that restore had replaced.
+pub(crate) fn that_restored(
+    snapshot: &Snapshot<'_>,
+    safety: &CheckpointId,
+    stands: bool,
+) -> Result<Option<Remembered>> {
     let is_meant = |step: &Step| {
         let kept = step.detail["safety"].as_array();
         kept.is_some_and(|kept| kept.iter().any(|id| id.as_str() == Some(safety.as_str())))
     };
-    for remembered in table::all(snapshot)?.into_iter().rev().filter(|one| one.status == RollbackStatus::Done)
-    {
+    let is_asked_for = |one: &Remembered| match one.status {
+        RollbackStatus::Done => stands,
+        RollbackStatus::Undone | RollbackStatus::Abandoned => !stands,
+        RollbackStatus::InProgress | RollbackStatus::Stopped => false,
+    };
+    for remembered in table::all(snapshot)?.into_iter().rev().filter(is_asked_for) {
         if steps::of_rollback(snapshot, &remembered.id)?.iter().any(is_meant) {
             return Ok(Some(remembered));
         }

@@ -20,7 +20,7 @@ use crate::session::Session;
   ic workflow checkpoints 3f9a12c4 --json | jq -r '.[] | [.id, .step_name] | @tsv'
   ic workflow checkpoints --workflow feature-dev            # of all its runs here
 
-ic workflow rollback --id takes those from before a step that stands, as it began last. To look into one, restore it alone, make or prune some:
+Those from before a step that stands, as it began last, are what ic workflow rollback --id takes. To look into one, restore it alone, make or prune some:
 ic checkpoint.")]
 pub(crate) struct Checkpoints {
     /// The run [default: the active run of this project; if none is active, the workflow that was started last]
