@@ -134,3 +134,24 @@ fn another_root_of_the_ledger_keeps_neither_the_content_nor_refs_to_it() {
     assert_eq!(git(&other, &["for-each-ref", "refs/ic/"]), "");
     assert_eq!(holders(&cli), Vec::<String>::new());
 }
+
+/// A project that was moved, or a work tree that was removed: nobody can tell which, so what it had is named, and goes once it is this tree's.
+#[test]
+fn a_root_that_is_gone_is_named_and_its_content_goes_once_this_tree_has_it() {
+    let cli = repository();
+    let other = cli.home().join("other");
+    git(cli.root(), &["worktree", "add", "-q", &other.to_string_lossy()]);
+    write(&other, "token", format!("{SECRET}\n"));
+    let made = Outcome::of(cli.command(["checkpoint", "create", "--format", "text"]).current_dir(&other));
+    assert_eq!(made.code, Some(0), "{made:?}");
+    git(cli.root(), &["worktree", "remove", "--force", &other.to_string_lossy()]);
+    let said = cli.ok(["checkpoint", "purge", "token", "--yes", "--format", "text"]);
+    assert!(said.starts_with("No checkpoint of this tree holds token."), "{said}");
+    assert!(said.contains(&format!("checkpoints of {}, which is gone", other.display())), "{said}");
+    assert!(!holders(&cli).is_empty(), "it may be another file: it is named, not taken");
+    write(cli.root(), "token", format!("{SECRET}\n"));
+    cli.ok(["checkpoint", "create"]);
+    let purged = purge(&cli, "token");
+    assert!(!places(&purged).contains(&"gone_root"), "{purged}");
+    assert_eq!(holders(&cli), Vec::<String>::new());
+}

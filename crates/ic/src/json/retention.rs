@@ -68,7 +68,7 @@ pub(crate) struct PurgeJson {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct LeftJson {
     /// What has it.
-    #[cfg_attr(test, schemars(extend("enum" = ["work_tree", "index", "refs", "reflog", "objects", "remote", "other_paths", "copies", "set_aside", "links", "store"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ["work_tree", "index", "refs", "reflog", "objects", "remote", "other_paths", "copies", "set_aside", "links", "gone_root", "store"])))]
     place: &'static str,
     message: String,
     /// What shows it.

@@ -1,6 +1,6 @@
 //! Taking the content of a path out of all that checkpoints keep, and naming what is out of reach.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -56,6 +56,8 @@ struct Held {
     roots: BTreeSet<PathBuf>,
     /// Other paths whose content shares a piece with one of them, and is another all the same.
     partly: BTreeSet<Vec<u8>>,
+    /// Roots that are gone and whose checkpoints hold a file of this name, each with its newest one.
+    gone: BTreeMap<PathBuf, CheckpointId>,
 }
 
 /// Takes the content that a path ever had out of every checkpoint of this root, for good: a secret that leaked.
@@ -130,6 +132,14 @@ impl Workspace<'_> {
                 held.pieces.extend(self.objects.pieces(hash)?);
             }
         }
+        // A project that was moved has its checkpoints under its old name. It may also be another one: what it had is not taken, but named.
+        for checkpoint in all.iter().filter(|one| one.root != self.root && !one.root.is_dir()) {
+            let found = diff::find(&self.objects, &checkpoint.tree, path)?;
+            let is_left = |hash| !held.contents.contains(&hash) && self.objects.has(&hash).unwrap_or(true);
+            if matches!(found, Some(State::File { hash, size, .. }) if size > 0 && is_left(hash)) {
+                held.gone.insert(checkpoint.root.clone(), checkpoint.id.clone());
+            }
+        }
         let mut trees = HashSet::new();
         for checkpoint in all.iter().filter(|checkpoint| trees.insert((&checkpoint.root, checkpoint.tree))) {
             self.find_others(checkpoint, path, &mut held)?;
@@ -189,7 +199,15 @@ impl Workspace<'_> {
                 .to_owned(),
             command: format!("ic checkpoint purge {}", shown(path)),
         });
-        tree.chain(partly).chain(links).collect()
+        let gone = held.gone.iter().map(|(root, checkpoint)| Left {
+            place: "gone_root",
+            message: format!(
+                "checkpoints of {}, which is gone, hold a file of this name; if this project was moved from there, make a checkpoint and purge again",
+                root.display()
+            ),
+            command: format!("ic checkpoint show {} --files", checkpoint.short()),
+        });
+        tree.chain(partly).chain(links).chain(gone).collect()
     }
 
     /// Writes the packs of git's objects anew without what the path had, and lets the checkpoints name the new ones.

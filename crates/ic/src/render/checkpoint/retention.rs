@@ -40,7 +40,7 @@ pub(crate) fn purged(purged: &Purged) -> String {
     let name = path_text(&path_from_bytes(&purged.path));
     let held = counted(purged.checkpoints.len(), "checkpoint");
     let mut out = if purged.checkpoints.is_empty() && purged.packs == 0 && purged.refs.is_empty() {
-        format!("No checkpoint holds {name}; nothing was taken out.\n")
+        format!("No checkpoint of this tree holds {name}. What no checkpoint needs is gone from the store.\n")
     } else if purged.objects == 0 && purged.packs == 0 {
         // Objects that were purged keep their names in checkpoints, so who asks twice is told the same of those.
         format!(
