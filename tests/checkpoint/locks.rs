@@ -178,45 +178,36 @@ fn a_crowd_beside_prune_and_restores_is_never_busy_and_loses_nothing() {
     cli.ok(["events", "verify"]);
 }
 
-#[test]
-fn a_checkpoint_that_is_pruned_while_a_diff_with_the_tree_waits_is_not_called_damaged() {
-    let cli = project();
+/// How a call about a checkpoint ends that waits for its turn while the checkpoint is pruned. The file `f` is `new` then.
+fn pruned_while_it_waits(cli: &Cli, before: &[&str], after: &[&str]) -> Outcome {
     fs::write(cli.root().join("f"), "old").expect("a file");
     let old = cli.ok(["checkpoint", "create", "--auto", "--format", "text"]);
     fs::write(cli.root().join("f"), "new").expect("a file");
     cli.ok(["checkpoint", "create", "--auto"]);
-    let root = files(&cli, Some("lock")).pop().expect("the root's lock");
+    let root = files(cli, Some("lock")).pop().expect("the root's lock");
     let held = File::options().write(true).open(root).expect("its file");
     held.lock().expect("hold it");
-    let mut call = cli.command(["checkpoint", "diff", &old, "--busy-timeout", "30s", "--json"]);
+    let words = [before, &[old.as_str(), "--busy-timeout", "30s", "--json"], after].concat();
+    let mut call = cli.command(words);
     let waits = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic");
     // It waits by then; if it does not, it finds the same.
     std::thread::sleep(Duration::from_millis(500));
     let pruned = ["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s", "--json"];
     assert_eq!(cli.json(pruned)["pruned"].as_array().expect("a list").len(), 1);
     held.unlock().expect("let it go");
-    let outcome = Outcome::from(&waits.wait_with_output().expect("its end"));
+    Outcome::from(&waits.wait_with_output().expect("its end"))
+}
+
+#[test]
+fn a_checkpoint_that_is_pruned_while_a_diff_with_the_tree_waits_is_not_called_damaged() {
+    let outcome = pruned_while_it_waits(&project(), &["checkpoint", "diff"], &[]);
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "checkpoint_not_found"), "{outcome:?}");
 }
 
 #[test]
 fn a_checkpoint_that_is_pruned_while_its_restore_waits_is_not_called_damaged() {
     let cli = project();
-    fs::write(cli.root().join("f"), "old").expect("a file");
-    let old = cli.ok(["checkpoint", "create", "--auto", "--format", "text"]);
-    fs::write(cli.root().join("f"), "new").expect("a file");
-    cli.ok(["checkpoint", "create", "--auto"]);
-    let root = files(&cli, Some("lock")).pop().expect("the root's lock");
-    let held = File::options().write(true).open(root).expect("its file");
-    held.lock().expect("hold it");
-    let mut call = cli.command(["checkpoint", "restore", &old, "--yes", "--busy-timeout", "30s", "--json"]);
-    let waits = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic");
-    // It has found its checkpoint by then; if it has not, it says the same.
-    std::thread::sleep(Duration::from_millis(500));
-    let pruned = ["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s", "--json"];
-    assert_eq!(cli.json(pruned)["pruned"].as_array().expect("a list").len(), 1);
-    held.unlock().expect("let it go");
-    let outcome = Outcome::from(&waits.wait_with_output().expect("its end"));
+    let outcome = pruned_while_it_waits(&cli, &["checkpoint", "restore"], &["--yes"]);
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "checkpoint_not_found"), "{outcome:?}");
     assert_eq!(fs::read_to_string(cli.root().join("f")).expect("a file"), "new");
 }

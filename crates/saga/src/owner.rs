@@ -94,11 +94,11 @@ pub fn require(snapshot: &Snapshot<'_>, run: &RunId, token: &str) -> Result<()> 
 
 /// The processes of steps and of undos of a run that nobody saw end.
 pub fn children(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<ProcessIdentity>> {
-    let sql = "SELECT child FROM workflow_steps WHERE run_id = $1 AND child IS NOT NULL \
-         UNION ALL SELECT child FROM compensations WHERE run_id = $1 AND child IS NOT NULL";
-    snapshot.query_all(sql, &[&run.as_str()], |row| {
-        row.parse(0, "workflow_steps", |text| serde_json::from_str(text).ok())
-    })
+    let sql = "SELECT child FROM compensations WHERE run_id = $1 AND child IS NOT NULL";
+    let undos = snapshot.query_all(sql, &[&run.as_str()], |row| {
+        row.parse(0, "compensations", |text| serde_json::from_str(text).ok())
+    })?;
+    Ok(steps(snapshot, run)?.into_iter().map(|(_, child)| child).chain(undos).collect())
 }
 
 /// The steps of a run whose processes nobody saw end, by name.

@@ -49,30 +49,31 @@ impl Ledger {
     }
 }
 
+/// Where a database has the id of its application: <https://sqlite.org/fileformat.html#the_database_header>.
+const MARK: std::ops::Range<usize> = 68..72;
+
 /// Whether the file is a ledger, by its mark. One whose mark may still stand in its log counts as one: who asks will leave alone what
 /// such a file may need.
 ///
 /// Not to be asked about a file that this process has open by SQLite: to close it would end SQLite's locks on it.
 pub fn is_ledger(path: &Path) -> std::io::Result<bool> {
-    // <https://sqlite.org/fileformat.html#the_database_header>: the magic first, the application's id at 68.
-    const MAGIC: &[u8; 16] = b"SQLite format 3\0";
     let mut head = [0; 72];
     let file = std::fs::File::options().read(true).custom_flags(NONBLOCK).open(path)?;
     match file.read_exact_at(&mut head, 0) {
         Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(false),
         read => read?,
     }
-    let mark = i32::from_be_bytes([head[68], head[69], head[70], head[71]]);
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     let has_log = || std::fs::metadata(&log).is_ok_and(|meta| meta.len() > 0);
-    Ok(head.starts_with(MAGIC) && (mark == crate::migrate::APPLICATION_ID || (mark == 0 && has_log())))
+    let is_unmarked = is_database(&head) && head[MARK] == [0; 4];
+    Ok(is_ledger_head(&head) || (is_unmarked && has_log()))
 }
 
 /// Whether the database whose file begins so is a ledger by its mark; too few bytes tell nothing. What a log beside it may say is
 /// not asked: a database of another program that has no mark and is in use is none.
 pub fn is_ledger_head(head: &[u8]) -> bool {
-    is_database(head) && head.get(68..72) == Some(&crate::migrate::APPLICATION_ID.to_be_bytes()[..])
+    is_database(head) && head.get(MARK) == Some(&crate::migrate::APPLICATION_ID.to_be_bytes()[..])
 }
 
 fn identity(snapshot: &Snapshot<'_>) -> Result<Identity> {

@@ -35,8 +35,11 @@ impl Layer {
 
 /// The layers without one of them, as `--layer` takes them.
 pub(super) fn all_but(layers: &[Layer], one: Layer) -> String {
-    let rest = layers.iter().filter(|layer| **layer != one);
-    rest.map(|layer| layer.as_str()).collect::<Vec<_>>().join(",")
+    listed(layers.iter().filter(|layer| **layer != one))
+}
+
+fn listed<'l>(layers: impl Iterator<Item = &'l Layer>) -> String {
+    layers.map(|layer| layer.as_str()).collect::<Vec<_>>().join(",")
 }
 
 /// How rows are left as they are; `layers`: those that were asked for, where they can still be chosen anew.
@@ -69,11 +72,6 @@ pub(super) fn checked(layers: &[Layer]) -> Result<Vec<Layer>> {
     )
     .hint(format!(
         "give it too: --layer={}; or restore a checkpoint alone: ic checkpoint restore ID",
-        with_workflow(&sorted)
+        listed([Layer::Workflow].iter().chain(&sorted))
     )))
-}
-
-fn with_workflow(layers: &[Layer]) -> String {
-    let names = [Layer::Workflow].iter().chain(layers).map(|layer| layer.as_str());
-    names.collect::<Vec<_>>().join(",")
 }
