@@ -279,7 +279,7 @@ fn a_cancelled_run_stays_cancelled_when_an_undo_of_it_fails() {
     assert_ne!(failed.code, Some(0), "{failed:?}");
     let status = || project.json(&format!("run status {run}"))["status"].clone();
     assert_eq!(status(), "cancelled");
-    // The same call goes on with what is left.
+    // The same call undoes what is left.
     std::fs::write(project.root().join("mended"), "").expect("a file");
     let mended = project.run_words(call);
     assert_eq!(mended.code, Some(0), "{mended:?}");

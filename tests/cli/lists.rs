@@ -114,16 +114,16 @@ fn artifacts_and_agents_come_oldest_first() {
 fn the_runs_of_a_directory_that_is_gone_are_found() {
     let project = Project::new();
     let root = project.root().to_owned();
-    std::fs::create_dir_all(root.join("work/deep")).expect("directories");
+    std::fs::create_dir_all(root.join("shop/deep")).expect("directories");
     std::fs::create_dir(root.join("kept")).expect("a directory");
-    std::os::unix::fs::symlink("work", root.join("link")).expect("a link");
-    let run = project.ok("run create --goal gone --phases a,b --project work/deep");
+    std::os::unix::fs::symlink("shop", root.join("link")).expect("a link");
+    let run = project.ok("run create --goal gone --phases a,b --project shop/deep");
     project.ok("run create --goal other --phases a,b --project kept");
 
-    std::fs::remove_dir(root.join("work/deep")).expect("removed");
-    let absolute = root.join("work/deep");
+    std::fs::remove_dir(root.join("shop/deep")).expect("removed");
+    let absolute = root.join("shop/deep");
     let absolute = absolute.to_string_lossy();
-    for place in [&absolute, "work/deep", "work/./deep/", "link/deep", "kept/../work/x/../deep"] {
+    for place in [&absolute, "shop/deep", "shop/./deep/", "link/deep", "kept/../shop/x/../deep"] {
         assert_eq!(
             ids(&project.json(&format!("run list --project {place}"))),
             std::slice::from_ref(&run),
@@ -133,17 +133,17 @@ fn the_runs_of_a_directory_that_is_gone_are_found() {
     }
     // A new run needs a place to work in.
     let refusal = (3, "invalid_value".to_owned());
-    assert_eq!(project.refused("run create --goal more --phases a,b --project work/deep"), refusal);
-    assert_eq!(project.refused("run list --project work/dep"), refusal);
+    assert_eq!(project.refused("run create --goal more --phases a,b --project shop/deep"), refusal);
+    assert_eq!(project.refused("run list --project shop/dep"), refusal);
 
     // The directory above is gone too, and then a file has its name.
-    std::fs::remove_dir(root.join("work")).expect("removed");
-    assert_eq!(ids(&project.json("run list --project work/deep")), std::slice::from_ref(&run));
-    project.write("work", "a file");
-    assert_eq!(ids(&project.json("run list --project work/deep")), std::slice::from_ref(&run));
-    assert_eq!(project.refused("run list --project work"), refusal);
+    std::fs::remove_dir(root.join("shop")).expect("removed");
+    assert_eq!(ids(&project.json("run list --project shop/deep")), std::slice::from_ref(&run));
+    project.write("shop", "a file");
+    assert_eq!(ids(&project.json("run list --project shop/deep")), std::slice::from_ref(&run));
+    assert_eq!(project.refused("run list --project shop"), refusal);
 
     project.ok(&format!("run cancel {run}"));
-    assert_eq!(ids(&project.json("run list --project work/deep")), std::slice::from_ref(&run));
-    assert_eq!(project.refused("run current --project work/deep"), (1, "no_active_run".to_owned()));
+    assert_eq!(ids(&project.json("run list --project shop/deep")), std::slice::from_ref(&run));
+    assert_eq!(project.refused("run current --project shop/deep"), (1, "no_active_run".to_owned()));
 }

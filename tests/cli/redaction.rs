@@ -235,7 +235,7 @@ fn a_rollback_whose_events_were_redacted_is_undone_as_before() {
     project.ok("events verify");
 }
 
-/// Work that somebody else ended since is no part of the rollback, redacted or not.
+/// Work that others ended since is no part of the rollback, redacted or not.
 #[test]
 fn work_that_was_cancelled_since_a_rollback_stands_in_the_way_of_its_undo_though_it_is_redacted() {
     let project = Project::new();

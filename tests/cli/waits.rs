@@ -34,7 +34,7 @@ fn end(mut worker: Child) {
     worker.kill().and_then(|()| worker.wait()).expect("end the worker");
 }
 
-/// Somebody who waits in the background.
+/// A wait in the background.
 fn waiter(project: &Project, dispatch: &str) -> Child {
     let mut command = project.command(["dispatch", "wait", dispatch, "--json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic");

@@ -89,7 +89,7 @@ pub fn reopen(kernel: &Kernel, reference: &str, reason: &str) -> Result<Reopened
     kernel.write(|tx, now| {
         let run = kernel.run(tx, reference)?;
         let reopened = run::reopen_cancelled(tx, now, &run, reason)?;
-        // An executor ends at its next write because the run is cancelled. Reopened before, it would go on with a step whose dispatch has ended.
+        // An executor ends at its next write because the run is cancelled. Reopened before, it would continue a step whose dispatch has ended.
         OwnerLock::require_free(kernel.store(), &run.id)?;
         let (dispatches, agents) = ended_by_cancel(tx, &run.id)?;
         Ok(Reopened { run: reopened, dispatches, agents })

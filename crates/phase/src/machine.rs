@@ -141,7 +141,7 @@ pub fn check_rollback(run: &Run, target: &str, include_target: bool) -> Result<V
         let way = if target == run.chain.last() {
             "name a phase before it: the end of the chain is no target"
         } else {
-            "to take back what was done in this phase too, add --include-target"
+            "to roll back what was done in this phase too, add --include-target"
         };
         return Err(Diagnosis::new(Code::AlreadyAtPhase, format!("The run already is at {target}."))
             .hint(way)

@@ -40,7 +40,7 @@ fn stayed(stay: &Stay, is_current: bool) -> String {
         about.push(format!("held back {}", counted(stay.blocks, "time")));
     }
     if stay.rolled_back {
-        about.push("taken back".to_owned());
+        about.push("rolled back".to_owned());
     }
     let about = if about.is_empty() { String::new() } else { format!("  {}", about.join(" · ")) };
     format!(

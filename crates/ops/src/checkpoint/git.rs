@@ -74,7 +74,7 @@ impl Workspace<'_> {
 
     /// What restoring the git state of `target` over that of the picture would do.
     ///
-    /// Branches that other work trees use stay where they are: what is done there is not this tree's to take back. `brought`: the checkpoint of what an earlier restore
+    /// Branches that other work trees use stay where they are: what is done there is not this tree's to undo. `brought`: the checkpoint of what an earlier restore
     /// left, which this one undoes. Errors: those of [`git::plan`]; `foreign_commits` unless forced.
     pub(super) fn plan_git(
         &self,

@@ -63,7 +63,7 @@ pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &s
         None => format!("No rollback of the run {reference} is unfinished"),
     };
     named.filter(is_open).ok_or_else(|| {
-        Diagnosis::new(Code::Conflict, format!("{over}: there is nothing to go on with.")).hint(
+        Diagnosis::new(Code::Conflict, format!("{over}: nothing is left to resume.")).hint(
             "see: ic rollback list; what a workflow began, it finishes: ic workflow resume RUN; compensations: ic compensation run RUN",
         )
     })

@@ -34,7 +34,7 @@ pub(super) fn next((stage, status): (Stage, Status), happening: Happening) -> Re
         (G::Planned | G::GitDone | G::DbDone, S::InProgress | S::Stopped, H::Resumes) => {
             Ok((stage, S::InProgress))
         }
-        // The stage stays: it says what there was to put back.
+        // The stage stays: it says what there was to restore.
         (_, S::InProgress | S::Stopped | S::Done, H::IsUndone) => Ok((stage, S::Undone)),
         (_, S::Stopped, H::GitIsDone | H::DbIsDone | H::Ends | H::Stops)
         | (_, S::Done, H::GitIsDone | H::DbIsDone | H::Ends | H::Stops | H::Resumes)

@@ -31,7 +31,7 @@ use crate::signals;
   ic run rollback @ --to-phase planned --layer=all --dry-run     # state, effects, git, files and rows: one plan
   ic run rollback @ --to-phase planned --layer=all --yes
 
---layer=all takes back the run's outside effects, git's state, files and rows of the state database with it, each to what it was
+--layer=all restores git's state, files and rows of the state database, and undoes the run's outside effects, each to what it was
 when the run last left that phase; what somebody else changed is named and refused. `ic rollback undo` brings back what can be brought back.
 Exit 4 when a step failed: the run stays closed, and ic rollback resume resumes it. --dry-run ends as the real call with --yes
 would be refused or accepted, with the same flags; a plan that would be refused names why.
