@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Project, assert_shape};
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "rollback.enabled",
     "rollback.checkpointing.auto",
     "rollback.checkpointing.include-git",
@@ -18,6 +18,7 @@ const KEYS: [&str; 20] = [
     "rollback.checkpointing.flush",
     "rollback.retention.max-age",
     "rollback.retention.keep-last",
+    "rollback.retention.points",
     "rollback.retention.keep-manual",
     "rollback.retention.max-size",
     "rollback.on-failure.prompt",

@@ -46,6 +46,11 @@ fn rolled_back(project: &Project) {
     project.ok("run rollback @ --to-phase planned");
 }
 
+fn beside_another(project: &Project) {
+    story(project);
+    project.ok("run create --goal Port --scope-id port");
+}
+
 fn sql(project: &Project, statements: &str) {
     project.database().execute_batch(statements).expect("change the ledger");
 }
@@ -90,6 +95,14 @@ const SCENES: &[Scene] = &[
         before: short,
         call: "run rollback @ --to-phase draft --expect-plan 5d41402a",
     },
+    Scene { code: "point_not_found", before: with_story, call: "run rollback @ --to dispach:0a00000f" },
+    Scene {
+        code: "point_of_other_run",
+        before: beside_another,
+        call: "run rollback scope:port --to dispatch:0a00000f",
+    },
+    Scene { code: "point_taken_back", before: rolled_back, call: "run rollback @ --to dispatch:0a00000f" },
+    Scene { code: "point_before_run", before: with_history, call: "run rollback @ --to checkpoint:0a000011" },
     Scene { code: "conflict", before: redacted, call: "events redact 1 --reason again" },
     Scene { code: "artifact_not_found", before: nothing, call: "run artifact cat 7f3a9c21" },
     Scene { code: "checkpoint_not_found", before: nothing, call: "checkpoint show 7f3a9c21" },

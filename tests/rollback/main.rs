@@ -15,6 +15,7 @@ mod interrupted;
 mod kept;
 mod kill;
 mod neighbours;
+mod points;
 mod preflight;
 mod previews;
 mod record;

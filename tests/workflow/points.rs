@@ -308,3 +308,52 @@ fn a_rollback_of_a_workflow_is_the_expected_plan_or_none() {
     world.report(&format!("workflow rollback {run} --expect-plan {now} --yes"), 0);
     assert_eq!(files(&world), Vec::<String>::new());
 }
+
+#[test]
+fn a_step_is_a_point_of_its_run() {
+    let world = finished();
+    let run = world.run();
+    let words = format!("run rollback {run} --to step:c --layer=all --yes");
+    let report = world.report(&words, 0);
+    assert_eq!((&report["status"], &report["point"]), (&"rolled_back".into(), &"step:c".into()), "{report}");
+    assert_eq!(subjects(&world), ["init", "a", "b"]);
+    assert_eq!(files(&world), ["a.txt", "b.txt"]);
+    assert_eq!(outside(&world)[4..], ["undone d", "undone c"]);
+    assert_eq!(world.report(&format!("run status {run}"), 0)["phase"], "two");
+    // What stands is not done again, and the same point is one again once its step has begun anew.
+    let resumed = world.report(&format!("workflow resume {run}"), 0);
+    assert_eq!(resumed["status"], "completed", "{resumed}");
+    assert_eq!(outside(&world)[6..], ["done c", "done d"]);
+    assert_eq!(subjects(&world), ["init", "a", "b", "c", "d"]);
+    world.report(&words.replace("step:c", "step:b"), 0);
+    assert_eq!((subjects(&world), files(&world)), (vec!["init".to_owned(), "a".to_owned()], vec!["a.txt"]));
+    assert!(world.refused(&words).contains("point_taken_back"), "c lies after b");
+}
+
+#[test]
+fn a_later_attempt_is_a_point_of_its_own_and_steps_that_began_together_go_back_together() {
+    let world = World::with_checkpoints();
+    world.write("flow.yaml", "");
+    world.steps(&[
+        "{id: a, run: 'echo a > a.txt; test -e go'}",
+        "{id: b, needs: [a], run: 'echo b > b.txt'}",
+        "{id: c, needs: [a], run: 'echo c > c.txt'}",
+    ]);
+    world.report("workflow run flow.yaml --jobs 2", 1);
+    let run = world.run();
+    world.write("go", "");
+    world.report(&format!("workflow resume {run} --jobs 2"), 0);
+    let back =
+        |point: &str| world.report(&format!("run rollback {run} --to {point} --layer=all --dry-run"), 0);
+    let cut = |point: &str| back(point)["cut_seq"].clone();
+    assert_eq!(cut("step:b"), cut("step:c"));
+    assert_ne!(cut("step:a"), cut("step:a#2"));
+    let whole: Vec<String> = back("step:a")["files"]["changes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|change| change["path"].as_str().expect("a path").to_owned())
+        .collect();
+    assert_eq!(whole, ["a.txt", "b.txt", "c.txt", "go"]);
+    assert!(world.refused(&format!("run rollback {run} --to step:a#9 --yes")).contains("point_not_found"));
+}

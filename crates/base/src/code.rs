@@ -63,6 +63,10 @@ codes! {
     AmbiguousRun = "ambiguous_run", Usage;
     /// No rollback with this id.
     RollbackNotFound = "rollback_not_found", Usage;
+    /// The run has no point that is named so.
+    PointNotFound = "point_not_found", Usage;
+    /// The point belongs to another run.
+    PointOfOtherRun = "point_of_other_run", Usage;
     /// No compensation with this id.
     CompensationNotFound = "compensation_not_found", Usage;
     /// No checkpoint with this id or name.
@@ -116,6 +120,10 @@ codes! {
     AlreadyAtPhase = "already_at_phase", No;
     /// The run is at the end of its chain, or the end was to be skipped.
     TerminalPhase = "terminal_phase", No;
+    /// A rollback that stands took the run back to before the point.
+    PointTakenBack = "point_taken_back", No;
+    /// The checkpoint was taken before the run began.
+    PointBeforeRun = "point_before_run", No;
     /// The plan is not the one that the caller approved.
     PlanChanged = "plan_changed", No;
     /// What is asked contradicts what is recorded.

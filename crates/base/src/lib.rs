@@ -18,7 +18,7 @@ pub use id::{
     AgentId, ArtifactId, CheckpointId, CompensationId, DispatchId, IdSource, LedgerId, RandomIds, RestoreId,
     RewindId, RollbackId, RunId, SeededIds, reversed_digits,
 };
-pub use text::{Label, check_text, is_unsafe_to_show, shell_word};
+pub use text::{Label, check_text, is_unsafe_to_show, shell_word, title};
 
 /// True in builds made for tests: the environment may then fix the clock and ids and ask for crashes.
 pub const TEST_HOOKS: bool = cfg!(feature = "test-hooks");

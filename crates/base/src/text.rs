@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::mask::mask;
 use crate::{Code, Diagnosis, Result};
 
 /// Checks free text: not blank, at most `max_bytes`, no control characters but newline and tab.
@@ -88,6 +89,23 @@ pub(crate) fn shortened(text: &str, max_bytes: usize) -> std::borrow::Cow<'_, st
     format!("{head} [{left_out} bytes left out] {tail}").into()
 }
 
+/// The most characters of a title.
+const LONGEST_TITLE: usize = 80;
+
+/// What a prompt, a name or a command becomes where it is listed: masked, on one line of at most 80 characters, without what steers a
+/// terminal or hides what stands around it. For people; never a path, and never matched against.
+pub fn title(text: &str) -> String {
+    let masked = mask(text);
+    let shown = masked.chars().map(|c| if c.is_whitespace() { ' ' } else { c });
+    let shown: String = shown.filter(|c| !is_unsafe_to_show(*c)).collect();
+    let line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= LONGEST_TITLE {
+        return line;
+    }
+    let head: String = line.chars().take(LONGEST_TITLE - 1).collect();
+    format!("{}…", head.trim_end())
+}
+
 /// A value as it is typed in a shell: quoted if it is more than a plain word.
 pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '@');
@@ -100,7 +118,18 @@ pub fn shell_word(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Label, check_text, is_unsafe_to_show, shortened};
+    use super::{LONGEST_TITLE, Label, check_text, is_unsafe_to_show, shortened, title};
+
+    #[test]
+    fn a_title_is_one_short_line_that_shows_what_it_says() {
+        assert_eq!(title("  add the\n\tlogin form \r\n"), "add the login form");
+        assert_eq!(title("\u{1b}[31mred\u{202e}left\u{0}"), "[31mredleft");
+        let long = title(&"wort ".repeat(100));
+        assert!(long.chars().count() <= LONGEST_TITLE && long.ends_with('…'), "{long}");
+        let secret = format!("push with ghp_{}", "a1B2c3D4e5F6".repeat(3));
+        assert!(title(&secret).contains("[masked]"), "{}", title(&secret));
+        assert_eq!(title(&"é".repeat(LONGEST_TITLE)).chars().count(), LONGEST_TITLE);
+    }
 
     #[test]
     fn what_steers_or_hides_is_not_shown() {

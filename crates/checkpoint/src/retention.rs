@@ -18,6 +18,8 @@ pub struct Policy {
     pub max_age: Duration,
     /// So many of each line are kept, however old.
     pub keep_last: usize,
+    /// The checkpoints of so many points of a run that is not finished are kept, however old, beside those of phases and steps.
+    pub points: usize,
     /// Whether those that somebody asked for are kept, however old.
     pub keep_manual: bool,
 }

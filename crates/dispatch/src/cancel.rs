@@ -8,14 +8,15 @@ use serde_json::json;
 use crate::dispatch::{Dispatch, Ending, append_change, finish, unfinished};
 use crate::status::DispatchStatus;
 
-/// The dispatches that a rollback takes back: recorded after the cut, or in a rolled-back phase. Oldest first.
+/// The dispatches that a rollback takes back: begun after the cut (recorded, if they were not begun), or in a rolled-back phase. Oldest
+/// first.
 pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Dispatch>> {
     let sql = format!(
         "SELECT {} FROM dispatches WHERE run_id = $1 AND rolled_back_by IS NULL ORDER BY seq",
         Dispatch::COLUMNS
     );
     let mut dispatches = snapshot.query_all(&sql, &[&cut.run_id.as_str()], Dispatch::from_row)?;
-    dispatches.retain(|d| cut.covers(d.seq, &d.phase));
+    dispatches.retain(|d| cut.covers(d.place(), &d.phase));
     Ok(dispatches)
 }
 

@@ -29,6 +29,8 @@ pub struct Dispatch {
     pub id: DispatchId,
     /// The event that created it.
     pub seq: Seq,
+    /// The event that began it; `None` while it is not begun, and in a row that was written before this was recorded.
+    pub started_seq: Option<Seq>,
     /// Its run.
     pub run_id: RunId,
     /// The phase it works for.
@@ -131,10 +133,22 @@ pub enum Ending<'a> {
     },
 }
 
+impl Ending<'_> {
+    /// The status that it leads to.
+    pub fn status(&self) -> DispatchStatus {
+        match self {
+            Self::Completed { .. } => DispatchStatus::Completed,
+            Self::Failed { .. } => DispatchStatus::Failed,
+            Self::TimedOut { .. } => DispatchStatus::TimedOut,
+            Self::Cancelled { .. } => DispatchStatus::Cancelled,
+        }
+    }
+}
+
 impl Dispatch {
     pub(crate) const COLUMNS: &'static str = "id, seq, run_id, phase, epoch, status, agent_type, name, model, \
         prompt_file, pid, summary, verdict, error, tokens_in, tokens_out, tokens_cache, created_at, started_at, \
-        finished_at, rolled_back_by, pid_start_time, pid_boot_id";
+        finished_at, rolled_back_by, pid_start_time, pid_boot_id, started_seq";
 
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
         let verdict = match row.get::<Option<String>>(12)? {
@@ -163,7 +177,13 @@ impl Dispatch {
             started_at: row.get::<Option<i64>>(18)?.map(Timestamp),
             finished_at: row.get::<Option<i64>>(19)?.map(Timestamp),
             rolled_back_by: row.get::<Option<String>>(20)?.map(RollbackId::from_ledger),
+            started_seq: row.get(23)?,
         })
+    }
+
+    /// The event that decides what it belongs to: the one that began it, else the one that created it.
+    pub fn place(&self) -> Seq {
+        self.started_seq.unwrap_or(self.seq)
     }
 
     /// The number of its process.
@@ -272,11 +292,12 @@ pub fn start(
     dispatch.status.check_move_to(DispatchStatus::Running, dispatch.id.short())?;
     let (pid, start_time, boot_id) = Process::columns(process);
     let payload = pid.map(|pid| json!({ "pid": pid }));
-    append_change(tx, now, dispatch, DispatchStatus::Running, EventType::DispatchStarted, None, payload)?;
+    let to = DispatchStatus::Running;
+    let seq = append_change(tx, now, dispatch, to, EventType::DispatchStarted, None, payload)?;
     tx.execute_one(
-        "UPDATE dispatches SET status = 'running', pid = $1, pid_start_time = $2, pid_boot_id = $3, started_at = $4 \
-         WHERE id = $5",
-        &[&pid, &start_time, &boot_id, &now.millis(), &dispatch.id.as_str()],
+        "UPDATE dispatches SET status = 'running', pid = $1, pid_start_time = $2, pid_boot_id = $3, started_at = $4, \
+         started_seq = $5 WHERE id = $6",
+        &[&pid, &start_time, &boot_id, &now.millis(), &seq, &dispatch.id.as_str()],
     )?;
     get(tx, &dispatch.id)
 }
@@ -300,10 +321,10 @@ pub fn finish(
 ) -> Result<Dispatch> {
     dispatch.require_current()?;
     let (status, event_type) = match ending {
-        Ending::Completed { .. } => (DispatchStatus::Completed, EventType::DispatchCompleted),
-        Ending::Failed { .. } => (DispatchStatus::Failed, EventType::DispatchFailed),
-        Ending::TimedOut { .. } => (DispatchStatus::TimedOut, EventType::DispatchTimedOut),
-        Ending::Cancelled { .. } => (DispatchStatus::Cancelled, EventType::DispatchCancelled),
+        Ending::Completed { .. } => (ending.status(), EventType::DispatchCompleted),
+        Ending::Failed { .. } => (ending.status(), EventType::DispatchFailed),
+        Ending::TimedOut { .. } => (ending.status(), EventType::DispatchTimedOut),
+        Ending::Cancelled { .. } => (ending.status(), EventType::DispatchCancelled),
     };
     dispatch.status.check_move_to(status, dispatch.id.short())?;
     let (summary, verdict, error, reason) = match ending {

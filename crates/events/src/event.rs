@@ -18,6 +18,8 @@ pub enum Source {
     Agent,
     /// An artifact.
     Artifact,
+    /// A place to which a run can go back.
+    Point,
     /// A checkpoint.
     Checkpoint,
     /// A compensation.
@@ -37,6 +39,7 @@ impl Source {
             Self::Dispatch => "dispatch",
             Self::Agent => "agent",
             Self::Artifact => "artifact",
+            Self::Point => "point",
             Self::Checkpoint => "checkpoint",
             Self::Compensation => "compensation",
             Self::Rewind => "rewind",
@@ -153,6 +156,8 @@ event_types! {
     AgentFailed = Agent, "agent_failed", blocks;
     /// An artifact was registered.
     ArtifactAdded = Artifact, "artifact_added", blocks;
+    /// A place was marked to which the run can go back; `subject_id`: the step, dispatch, prompt or command that begins there.
+    PointCreated = Point, "point_created", quiet;
     /// The working tree was captured.
     CheckpointCreated = Checkpoint, "checkpoint_created", quiet;
     /// A restore of the working tree began; `to` is its target.

@@ -72,6 +72,8 @@ pub struct Retention {
     pub max_age: Duration,
     /// So many of each line are kept, however old.
     pub keep_last: u32,
+    /// The checkpoints of so many points of a run that is not finished are kept, however old, beside those of phases and steps.
+    pub points: u32,
     /// Whether those that somebody asked for are kept, however old.
     pub keep_manual: bool,
     /// The store may take so many bytes; `None`: as many as it needs.
@@ -103,6 +105,7 @@ impl Default for Config {
             retention: Retention {
                 max_age: Duration::from_hours(168),
                 keep_last: 5,
+                points: 200,
                 keep_manual: true,
                 max_size: None,
             },
@@ -207,6 +210,7 @@ impl Loaded {
             ("rollback.checkpointing.flush", json!(c.flush.as_str())),
             ("rollback.retention.max-age", json!(units::written(r.max_age))),
             ("rollback.retention.keep-last", json!(r.keep_last)),
+            ("rollback.retention.points", json!(r.points)),
             ("rollback.retention.keep-manual", json!(r.keep_manual)),
             ("rollback.retention.max-size", json!(r.max_size)),
             ("rollback.on-failure.prompt", json!(f.prompt)),

@@ -2,17 +2,22 @@
 
 mod wait;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ic_base::{DispatchId, Result};
+use ic_checkpoint::record::Link;
+use ic_dispatch::DispatchStatus;
 use ic_dispatch::code::{self, Recorded};
 use ic_dispatch::dispatch::{self, Dispatch, Ending, Process, Tokens, Work};
 use ic_dispatch::report::Report;
+use ic_phase::point::NewPoint;
 use ic_phase::run;
 use ic_saga::process::ProcessIdentity;
 use ic_store::Transaction;
 
 use crate::Kernel;
+use crate::checkpoint::auto::Taken;
+use crate::checkpoint::{Settings, Warning, retention};
 use crate::compensation::living;
 
 pub use wait::{Waited, wait};
@@ -30,14 +35,62 @@ pub fn create(kernel: &Kernel, reference: &str, phase: Option<&str>, work: &Work
     })
 }
 
-/// Marks work as begun; `pid`: the process that works on it, which lives now.
+/// Marks work as begun, which makes a point of the run; `pid`: the process that works on it, which lives now.
 ///
-/// Errors: `invalid_value` for a number that no process has; `stale_dispatch`, `dispatch_running`, `dispatch_finished`,
-/// `rolling_back`.
-pub fn start(kernel: &Kernel, reference: &str, pid: Option<u32>) -> Result<Dispatch> {
+/// With `kept`, the working tree is captured before it, where checkpoints are taken automatically, and a configured state database is
+/// looked at. Errors: `invalid_value` for a number that no process has; `stale_dispatch`, `dispatch_running`, `dispatch_finished`,
+/// `rolling_back`; a capture that fails is a warning.
+pub fn start(
+    kernel: &Kernel,
+    reference: &str,
+    pid: Option<u32>,
+    kept: Option<&Settings>,
+) -> Result<(Dispatch, Vec<Warning>)> {
     // Looked up now: what has this number later is another process.
     let process = pid.map(living).transpose()?.map(|identity| process_of(&identity));
-    kernel.write(|tx, now| dispatch::start(tx, now, &settled(tx, reference)?, process.as_ref()))
+    let (taken, project) = look(kernel, reference, kept, DispatchStatus::Running)?;
+    let dispatch = kernel.write(|tx, now| {
+        let dispatch = settled(tx, reference)?;
+        let run = run::get(tx, &dispatch.run_id)?;
+        taken.record_point(tx, now, (&run, &NewPoint::of_dispatch(dispatch.id.as_str())))?;
+        dispatch::start(tx, now, &dispatch, process.as_ref())
+    })?;
+    Ok((dispatch, tidied(kernel, kept, taken, &project)))
+}
+
+/// Captures the tree for work that may move to this status; the transaction that follows asks again.
+fn look(
+    kernel: &Kernel,
+    reference: &str,
+    kept: Option<&Settings>,
+    to: DispatchStatus,
+) -> Result<(Taken, PathBuf)> {
+    let (dispatch, run) = kernel.read(|snapshot| {
+        let dispatch = dispatch::resolve(snapshot, reference)?;
+        let run = run::get(snapshot, &dispatch.run_id)?;
+        Ok((dispatch, run))
+    })?;
+    let project = run.project_dir.clone();
+    // What will be refused is refused before anything is captured.
+    let may_move = dispatch.require_current().and_then(|()| run.require_settled());
+    may_move.and_then(|()| dispatch.status.check_move_to(to, dispatch.id.short()))?;
+    let link = Link {
+        run_id: Some(run.id),
+        phase: Some(run.phase),
+        dispatch_id: Some(dispatch.id),
+        ..Link::default()
+    };
+    Ok((Taken::take_if(kernel, kept, &project, link), project))
+}
+
+/// What went less well; old checkpoints make room once the locks of the new one are gone.
+fn tidied(kernel: &Kernel, kept: Option<&Settings>, taken: Taken, project: &Path) -> Vec<Warning> {
+    let (was_taken, mut warnings) = (taken.id().is_some(), taken.warnings.clone());
+    drop(taken);
+    if let Some(settings) = kept.filter(|_| was_taken) {
+        warnings.extend(retention::tidy(kernel, settings, project));
+    }
+    warnings
 }
 
 /// A process as a dispatch keeps it.
@@ -78,9 +131,22 @@ fn identity(process: &Process) -> Option<ProcessIdentity> {
     Some(ProcessIdentity { pid: u32::try_from(process.pid).ok()?, start_time, boot_id })
 }
 
-/// Ends work. Errors: `stale_dispatch`, `dispatch_finished`, `rolling_back`.
-pub fn finish(kernel: &Kernel, reference: &str, ending: &Ending<'_>) -> Result<Dispatch> {
-    kernel.write(|tx, now| dispatch::finish(tx, now, &settled(tx, reference)?, ending))
+/// Ends work. With `kept`, the working tree is captured as the work left it, where checkpoints are taken automatically.
+///
+/// Errors: `stale_dispatch`, `dispatch_finished`, `rolling_back`; a capture that fails is a warning.
+pub fn finish(
+    kernel: &Kernel,
+    reference: &str,
+    ending: &Ending<'_>,
+    kept: Option<&Settings>,
+) -> Result<(Dispatch, Vec<Warning>)> {
+    let (taken, project) = look(kernel, reference, kept, ending.status())?;
+    let dispatch = kernel.write(|tx, now| {
+        let dispatch = settled(tx, reference)?;
+        taken.record_after(tx, now, &run::get(tx, &dispatch.run_id)?)?;
+        dispatch::finish(tx, now, &dispatch, ending)
+    })?;
+    Ok((dispatch, tidied(kernel, kept, taken, &project)))
 }
 
 /// Files as they are recorded, from the project's root; the caller's are from its directory. One that lies outside is absolute.

@@ -14,6 +14,7 @@ pub mod dispatch;
 pub mod history;
 mod home;
 mod kernel;
+pub mod point;
 pub mod redact;
 pub mod rewind;
 pub mod rollback;

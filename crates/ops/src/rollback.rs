@@ -24,7 +24,7 @@ mod tree;
 mod undo;
 mod whole;
 
-pub use apply::{Request, Rollback, rollback, take_back, take_back_after};
+pub use apply::{Request, Rollback, To, rollback, take_back, take_back_after};
 pub use back::Undone;
 pub use data::{Data, rows_that_stay};
 pub use layer::Layer;

@@ -139,7 +139,7 @@ impl Flow<'_> {
             running.shared = None;
         }
         let is_retry = running.waiting.remove(&at).is_some();
-        let job = self.begin(at, running.shared.clone().filter(|_| !is_retry))?;
+        let job = self.begin(at, running.shared.as_ref().filter(|_| !is_retry))?;
         let row = &self.rows[&at];
         running.shared = running.shared.take().or_else(|| row.checkpoint_id.clone());
         running.steps.insert(at);

@@ -6,12 +6,14 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ic_base::{CheckpointId, CompensationId, Diagnose, DispatchId, Result, Timestamp};
+use ic_base::{CheckpointId, CompensationId, Diagnose, DispatchId, Result, RunId, Timestamp};
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::manifest::PathText;
 use ic_dispatch::Dispatch;
 use ic_dispatch::dispatch::{self, Work};
+use ic_ops::checkpoint::StepShot;
 use ic_ops::compensation::remember_files;
+use ic_phase::point::{self, Kind, NewPoint};
 use ic_saga::Action;
 use ic_saga::action::How;
 use ic_saga::child::Program;
@@ -40,7 +42,7 @@ pub(crate) struct Job {
 impl Flow<'_> {
     /// Records that an attempt of a step begins: its checkpoint, its dispatch, its compensation, armed. `shared` is the
     /// checkpoint of steps that run now, which this one shares.
-    pub(crate) fn begin(&mut self, at: usize, shared: Option<CheckpointId>) -> Result<Job> {
+    pub(crate) fn begin(&mut self, at: usize, shared: Option<&CheckpointId>) -> Result<Job> {
         let step = self.definition.steps[at].clone();
         let old = self.rows.get(&at).cloned();
         let is_retry = old.as_ref().is_some_and(|row| row.state == StepState::Running);
@@ -65,11 +67,13 @@ impl Flow<'_> {
         make_outputs(&outputs_of(&log), kept.is_some())?;
         let new_dispatch: DispatchId = self.kernel.context.new_id();
         let new_compensation: CompensationId = self.kernel.context.new_id();
-        let checkpoint = shot.as_ref().map(|shot| shot.id().clone()).or(shared);
+        let checkpoint = shot.as_ref().map(|shot| shot.id().clone()).or_else(|| shared.cloned());
         let (row, key) = self.saga.write(|tx, now| {
             self.require_ours(tx)?;
-            if let Some(shot) = &shot {
-                shot.record(tx, now, self.run.epoch)?;
+            if !is_retry {
+                let attempt = old.as_ref().map_or(0, |row| row.attempts) + 1;
+                let new = NewPoint { kind: Kind::Step, name: &step.id, attempt, session: None, title: None };
+                record_point(tx, now, &new, (&self.run.id, shot.as_ref(), shared))?;
             }
             let owner = (&self.run.id, self.run.epoch);
             let dispatch = self.dispatch_of(tx, now, &step, old.as_ref(), &new_dispatch)?;
@@ -244,6 +248,26 @@ impl Flow<'_> {
         self.rows.insert(at, row);
         Ok(())
     }
+}
+
+/// Records the point before an attempt at a step. Steps that begin from one look at the tree share a point: to go back to before one of
+/// them is to go back to before all.
+fn record_point(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    new: &NewPoint<'_>,
+    (run, shot, shared): (&RunId, Option<&StepShot>, Option<&CheckpointId>),
+) -> Result<()> {
+    let run = ic_phase::run::get(tx, run)?;
+    if let Some(shot) = shot {
+        return shot.record_point(tx, now, (&run, new));
+    }
+    let known = match shared {
+        Some(id) => point::of_checkpoint(tx, &run.id, id)?,
+        None => None,
+    };
+    let seq = known.map_or_else(|| point::announce(tx, now, &run, new), Ok)?;
+    point::insert(tx, now, &run, new, (seq, shared))
 }
 
 /// Where a step writes what it made, beside its log.

@@ -70,6 +70,7 @@ pub(super) const ARGUMENTS: &[(&str, Takes)] = &[
     ("run reopen @ --reason={}", Text),
     ("run rollback {} --to-phase planned", Reference),
     ("run rollback @ --to-phase={}", Phase),
+    ("run rollback @ --to={}", Reference),
     ("run rollback @ --to-phase planned --reason={}", Text),
     ("run rollback @ --to-phase planned --layer={}", Word),
     ("run rollback @ --to-phase planned --expect-plan={}", Phase),

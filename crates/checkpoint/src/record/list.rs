@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use ic_base::{CheckpointId, Result, RunId, Seq};
+use ic_base::{CheckpointId, DispatchId, Result, RunId, Seq};
 use ic_store::{Snapshot, path_bytes};
 
 use super::{Checkpoint, Link};
@@ -106,6 +106,36 @@ pub fn named(snapshot: &Snapshot<'_>, root: &Path, name: &str) -> Result<Option<
 pub fn of_advance(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<Checkpoint>> {
     let sql = format!("SELECT {} FROM checkpoints WHERE advance_seq = $1 LIMIT 1", Checkpoint::COLUMNS);
     snapshot.query_opt(&sql, &[&seq], Checkpoint::from_row)
+}
+
+/// The checkpoint that the event `seq` recorded.
+pub fn of_event(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<Checkpoint>> {
+    let sql = format!("SELECT {} FROM checkpoints WHERE seq = $1", Checkpoint::COLUMNS);
+    snapshot.query_opt(&sql, &[&seq], Checkpoint::from_row)
+}
+
+/// The newest checkpoint of a run with this name.
+pub fn of_run_named(snapshot: &Snapshot<'_>, run: &RunId, name: &str) -> Result<Option<Checkpoint>> {
+    first(snapshot, "run_id = $1 AND name = $2", &[&run.as_str(), &name])
+}
+
+/// The newest checkpoints of a run that a person asked for, newest first, pruned ones too.
+pub fn manual_of_run(snapshot: &Snapshot<'_>, run: &RunId, at_most: usize) -> Result<Vec<Checkpoint>> {
+    let sql = format!(
+        "SELECT {} FROM checkpoints WHERE run_id = $1 AND kind = 'manual' ORDER BY seq DESC LIMIT $2",
+        Checkpoint::COLUMNS
+    );
+    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
+    snapshot.query_all(&sql, &[&run.as_str(), &at_most], Checkpoint::from_row)
+}
+
+/// The checkpoints that were taken for a dispatch's work, oldest first.
+pub fn of_dispatch(snapshot: &Snapshot<'_>, run: &RunId, dispatch: &DispatchId) -> Result<Vec<Checkpoint>> {
+    let sql = format!(
+        "SELECT {} FROM checkpoints WHERE run_id = $1 AND dispatch_id = $2 ORDER BY seq",
+        Checkpoint::COLUMNS
+    );
+    snapshot.query_all(&sql, &[&run.as_str(), &dispatch.as_str()], Checkpoint::from_row)
 }
 
 /// Every checkpoint whose content is kept, of every root, oldest first.

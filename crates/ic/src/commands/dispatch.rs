@@ -9,9 +9,14 @@ mod start;
 mod tokens;
 mod wait;
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 use ic_base::Result;
+use ic_ops::Kernel;
+use ic_ops::checkpoint::{Settings, Warning};
 
+use crate::background;
 use crate::exit::Exit;
 use crate::session::Session;
 
@@ -27,6 +32,30 @@ pub(crate) enum Verb {
     Show(show::Show),
     Wait(wait::Wait),
     List(list::List),
+}
+
+/// What is kept of the tree around the work of a dispatch, as its run's project says, and that project.
+fn kept(session: &Session, kernel: &Kernel, id: &str, wanted: bool) -> Result<(Option<Settings>, PathBuf)> {
+    let project = kernel.read(|snapshot| {
+        let dispatch = ic_dispatch::dispatch::resolve(snapshot, id)?;
+        ic_phase::run::get(snapshot, &dispatch.run_id).map(|run| run.project_dir)
+    })?;
+    Ok((session.kept_along_the_way(kernel, &project, wanted)?, project))
+}
+
+/// Begins the sweep of old content after a capture, and says what went less well.
+fn captured(
+    session: &mut Session,
+    kernel: &Kernel,
+    kept: &(Option<Settings>, PathBuf),
+    warnings: &[Warning],
+) {
+    if let (Some(settings), project) = kept {
+        background::sweep(session, kernel, settings, project);
+    }
+    for warning in warnings {
+        session.output.warn(&warning.message);
+    }
 }
 
 impl Verb {

@@ -129,6 +129,14 @@ impl Looked<'_> {
         Ok(phases)
     }
 
+    /// The points of the run to which it can go back, newest first.
+    pub(super) fn points(&self) -> Result<Vec<Candidate>> {
+        let Some(run) = self.run() else { return Ok(Vec::new()) };
+        let found = ic_ops::point::list(self.snapshot, &run, false, MOST)?;
+        let about = |one: &ic_ops::point::Listed| described(&[Some(&one.title), Some(&time(one.created_at))]);
+        Ok(found.iter().map(|one| Candidate::new(one.reference.as_str(), about(one))).collect())
+    }
+
     /// Where the run is, with and without its epoch.
     pub(super) fn expectable(&self) -> Vec<Candidate> {
         let Some(run) = self.run() else { return Vec::new() };

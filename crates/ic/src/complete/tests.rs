@@ -89,8 +89,8 @@ fn nouns_verbs_and_options_are_offered() {
     assert_eq!(offered("", "he"), ["health", "help"]);
     assert_eq!(offered("run agent", ""), ["add", "list", "update"]);
     assert_eq!(offered("help run", "ro"), ["rollback"]);
-    assert_eq!(offered("run rollback @", "--to"), ["--to-phase"]);
-    assert_eq!(offered("-C /tmp --json run rollback @", "--to"), ["--to-phase"]);
+    assert_eq!(offered("run rollback @", "--to"), ["--to-phase", "--to"]);
+    assert_eq!(offered("-C /tmp --json run rollback @", "--to"), ["--to-phase", "--to"]);
     assert_eq!(offered("-vC /tmp --db=x run", "sta"), ["status"]);
     assert_eq!(offered("", "--js"), ["--json"]);
     assert_eq!(offered("", "--vers"), ["--version"]);

@@ -31,6 +31,7 @@ pub(super) enum Kind {
     Agent,
     Artifact,
     Phase,
+    Point,
     ExpectedPhase,
     Step,
     Event,
@@ -70,6 +71,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
         (["run", "artifact", "cat"], "id") => Kind::Artifact,
         (_, "expect_phase") => Kind::ExpectedPhase,
         (_, "phase" | "to_phase") => Kind::Phase,
+        (["run", "rollback"], "to") => Kind::Point,
         (["compensation", "run"], "step" | "skip") | (["rollback", "resume"], "skip_effect") => Kind::Step,
         (["events", "tail"], "cursor") | (["events", "cursor", _], "name") => Kind::Cursor,
         (["events", "tail"], "since") | (["events", "redact"] | ["events", "cursor", _], "seq") => {
@@ -175,6 +177,7 @@ fn from_ledger(
         Kind::Agent => looked.agents(typed),
         Kind::Artifact => looked.artifacts(typed),
         Kind::Phase => phases(looked, at, argument),
+        Kind::Point => looked.points(),
         Kind::ExpectedPhase => Ok(looked.expectable()),
         Kind::Step => looked.steps(),
         Kind::Event => looked.events(),

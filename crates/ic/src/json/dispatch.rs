@@ -4,10 +4,11 @@ use ic_base::Code;
 use ic_dispatch::Dispatch;
 use ic_dispatch::code::{Recorded, RecordedCommit, RecordedFile};
 use ic_dispatch::dispatch::Tokens;
+use ic_ops::checkpoint::Warning;
 use ic_ops::dispatch::{Life, life};
 use serde::Serialize;
 
-use super::{PathJson, exact};
+use super::{PathJson, WarningJson, exact};
 
 /// A dispatch.
 #[derive(Serialize)]
@@ -45,6 +46,17 @@ pub(crate) struct DispatchJson {
     created_at: String,
     started_at: Option<String>,
     finished_at: Option<String>,
+    /// What went less well when it was started or ended: a capture that failed. Left out if there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<WarningJson>,
+}
+
+impl DispatchJson {
+    /// The same, with what went less well.
+    pub(crate) fn warned(mut self, warnings: &[Warning]) -> Self {
+        self.warnings.extend(warnings.iter().map(WarningJson::from));
+        self
+    }
 }
 
 /// Whether a process lives.
@@ -109,6 +121,7 @@ impl From<&Dispatch> for DispatchJson {
             created_at: dispatch.created_at.to_string(),
             started_at: dispatch.started_at.map(|t| t.to_string()),
             finished_at: dispatch.finished_at.map(|t| t.to_string()),
+            warnings: Vec::new(),
         }
     }
 }

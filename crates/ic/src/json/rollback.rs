@@ -27,6 +27,8 @@ pub(crate) struct RollbackJson {
     from_phase: String,
     to_phase: String,
     include_target: bool,
+    /// The point that the run goes back to; null where it goes back to a phase.
+    point: Option<String>,
     /// The run is completed, and the rollback makes it active again.
     reopens: bool,
     /// The event that the run is taken back to; what was recorded after it is rolled back.
@@ -163,6 +165,7 @@ impl From<&Rollback> for RollbackJson {
             from_phase: plan.run.phase.clone(),
             to_phase: plan.to_phase.clone(),
             include_target: plan.include_target,
+            point: plan.point.clone(),
             reopens: plan.reopens(),
             cut_seq: plan.cut.seq,
             epoch: plan.next_epoch(),

@@ -64,8 +64,16 @@ fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
     out
 }
 
-/// `planned ← executing ← review`
+/// `planned ← executing ← review`, or `executing, before dispatch:3f9a12c4`
 fn route(plan: &Plan) -> String {
+    if let Some(point) = &plan.point {
+        let from = if plan.run.phase == plan.to_phase {
+            String::new()
+        } else {
+            format!(" ← {}", plain(&plan.run.phase))
+        };
+        return format!("{}{from}, before {}", styled(style::STRONG, &plain(&plan.to_phase)), plain(point));
+    }
     let mut stops: Vec<String> = Vec::new();
     for phase in plan.run.chain.names() {
         let leaves = plan.cut.phases.iter().any(|p| p == phase);
@@ -144,6 +152,9 @@ fn next(rollback: &Rollback) -> String {
     let id = rollback.plan.run.id.short();
     let to = shell_word(&rollback.plan.to_phase);
     let hint = match &rollback.done {
+        Some((rollback_id, _)) if rollback.plan.point.is_some() => {
+            format!("to bring it back: ic rollback undo {} --yes", rollback_id.short())
+        }
         Some(_) => {
             let target = if rollback.plan.include_target { " --include-target" } else { "" };
             format!(

@@ -7,6 +7,8 @@ use ic_base::{CheckpointId, Diagnosis, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::record::{Kind, Link};
+use ic_phase::Run;
+use ic_phase::point::{self, NewPoint};
 use ic_phase::run::NewRun;
 use ic_store::Transaction;
 
@@ -63,6 +65,39 @@ impl Taken {
     pub(crate) fn take_first(kernel: &Kernel, settings: &Settings, new: &NewRun) -> Self {
         let link = Link { run_id: Some(new.id.clone()), ..Link::default() };
         Self::take(kernel, settings, &new.project_dir, link)
+    }
+
+    /// As [`Taken::take`] where nothing is settled by it and no line begins: `None` of the settings where nobody asked.
+    pub(crate) fn take_if(
+        kernel: &Kernel,
+        settings: Option<&Settings>,
+        project_dir: &std::path::Path,
+        link: Link,
+    ) -> Self {
+        settings.map_or_else(Self::nothing, |settings| Self::take(kernel, settings, project_dir, link))
+    }
+
+    /// Records a point of a run with what was seen there; its event is the first of the transaction.
+    pub(crate) fn record_point(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        (run, new): (&Run, &NewPoint<'_>),
+    ) -> Result<()> {
+        let seq = point::announce(tx, now, run, new)?;
+        if let Some(shot) = &self.shot {
+            shot.record(tx, now, Some(run.epoch))?;
+        }
+        self.marked.record(tx, seq, &run.id)?;
+        point::insert(tx, now, run, new, (seq, self.id()))
+    }
+
+    /// Records what was seen after work, beside what ended it.
+    pub(crate) fn record_after(&self, tx: &Transaction<'_>, now: Timestamp, run: &Run) -> Result<()> {
+        match &self.shot {
+            Some(shot) => shot.record(tx, now, Some(run.epoch)).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// The id that its row will have.

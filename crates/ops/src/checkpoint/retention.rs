@@ -15,7 +15,7 @@ use ic_events::Hash;
 use ic_store::Snapshot;
 
 use super::{Warning, Which, Workspace, find, health, needs, place};
-use crate::config::Retention;
+use crate::config::{Config, Retention};
 use crate::rollback;
 
 mod automatic;
@@ -76,6 +76,7 @@ impl Retention {
         Policy {
             max_age: self.max_age,
             keep_last: usize::try_from(self.keep_last).unwrap_or(usize::MAX),
+            points: usize::try_from(self.points).unwrap_or(usize::MAX),
             keep_manual: self.keep_manual,
         }
     }
@@ -86,8 +87,9 @@ pub fn prune(workspace: &Workspace<'_>, request: &Request) -> Result<Pruned> {
     let live = if request.dry_run { HashSet::new() } else { workspace.mark_ahead(request)? };
     let _lock = workspace.lock_store(request.dry_run)?;
     let now = workspace.kernel.context.now();
-    let (all, pinned) =
-        workspace.kernel.read(|snapshot| Ok((record::all_kept(snapshot)?, pinned(snapshot)?)))?;
+    let (all, pinned) = workspace
+        .kernel
+        .read(|snapshot| Ok((record::all_kept(snapshot)?, pinned(snapshot, request.policy.points)?)))?;
     let chosen: Vec<Checkpoint> =
         retention::given_up(&all, request.policy, now, &pinned).into_iter().cloned().collect();
     let kept = all.len() - chosen.len();
@@ -110,7 +112,8 @@ pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: D
     let _lock = workspace.lock_store(false)?;
     let (checkpoint, all, pinned) = workspace.kernel.read(|snapshot| {
         let checkpoint = find(snapshot, &workspace.root, which)?;
-        Ok((checkpoint, record::all_kept(snapshot)?, pinned(snapshot)?))
+        let pinned = pinned(snapshot, Config::default().retention.policy().points)?;
+        Ok((checkpoint, record::all_kept(snapshot)?, pinned))
     })?;
     super::require_kept(&checkpoint)?;
     if pinned.contains(&checkpoint.id) && !force {
@@ -141,9 +144,11 @@ pub fn verify(workspace: &Workspace<'_>, read_data: bool) -> Result<Verified> {
 
 /// What must not be given up: what unfinished runs took when they moved and before their steps, what ways back of rollbacks need, and
 /// what undo and redo go to next.
-fn pinned(snapshot: &Snapshot<'_>) -> Result<HashSet<CheckpointId>> {
+/// What is needed by something that is not finished; `points`: as of a policy.
+fn pinned(snapshot: &Snapshot<'_>, points: usize) -> Result<HashSet<CheckpointId>> {
     let mut pinned: HashSet<CheckpointId> = record::of_unfinished_runs(snapshot)?.into_iter().collect();
     pinned.extend(of_unfinished_workflows(snapshot)?);
+    pinned.extend(ic_phase::point::needed_checkpoints(snapshot, points)?);
     pinned.extend(rollback::needed_checkpoints(snapshot)?);
     let mut of_root: BTreeMap<std::path::PathBuf, Vec<Restore>> = BTreeMap::new();
     for restore in journal::all(snapshot)? {
@@ -188,8 +193,9 @@ impl Workspace<'_> {
         // Who does not wait would read all of it for nothing whenever the store is in use.
         if !self.settings.busy_timeout.is_zero() {
             let _lock = lock::store(self.objects.path(), Mode::Shared, self.settings.busy_timeout)?;
-            let (mut all, pinned) =
-                self.kernel.read(|snapshot| Ok((record::all_kept(snapshot)?, pinned(snapshot)?)))?;
+            let (mut all, pinned) = self.kernel.read(|snapshot| {
+                Ok((record::all_kept(snapshot)?, pinned(snapshot, request.policy.points)?))
+            })?;
             let now = self.kernel.context.now();
             let goes = retention::given_up(&all, request.policy, now, &pinned);
             let goes: HashSet<CheckpointId> = goes.into_iter().map(|one| one.id.clone()).collect();

@@ -4,14 +4,18 @@ use ic_base::{CheckpointId, Result, Timestamp};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::record::{Checkpoint, Kind, Link};
+use ic_phase::Run;
+use ic_phase::point::{self, NewPoint};
 use ic_store::Transaction;
 
 use super::shot::{Held, Purpose, Shot};
 use super::{Warning, Workspace};
+use crate::rollback::data::Marked;
 
 /// A tree that was captured around a step, to be recorded in a transaction. Nothing is swept while it lives.
 pub struct StepShot {
     shot: Shot,
+    marked: Marked,
     _held: Held,
 }
 
@@ -29,7 +33,7 @@ impl StepShot {
     fn of(workspace: &Workspace<'_>, purpose: Purpose) -> Result<Self> {
         let held = workspace.lock(Mode::Shared)?;
         let shot = workspace.shoot(purpose, &Progress::default())?;
-        Ok(Self { shot, _held: held })
+        Ok(Self { shot, marked: Marked::look(workspace.settings), _held: held })
     }
 
     /// The id that its row will have.
@@ -40,6 +44,19 @@ impl StepShot {
     /// What went less well.
     pub fn warnings(&self) -> &[Warning] {
         &self.shot.warnings
+    }
+
+    /// Records it as what was seen at a point of a run, whose event is the first of the transaction.
+    pub fn record_point(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        (run, new): (&Run, &NewPoint<'_>),
+    ) -> Result<()> {
+        let seq = point::announce(tx, now, run, new)?;
+        self.shot.record(tx, now, Some(run.epoch))?;
+        self.marked.record(tx, seq, &run.id)?;
+        point::insert(tx, now, run, new, (seq, Some(self.id())))
     }
 
     /// Records it.

@@ -47,6 +47,7 @@ struct Checkpointing {
 struct Retention {
     max_age: Given<Span>,
     keep_last: Given<Whole<u32, 0>>,
+    points: Given<Whole<u32, 0>>,
     keep_manual: Given<Flag>,
     max_size: Given<Option<Size>>,
 }
@@ -119,6 +120,7 @@ fn apply(file: File) -> (Config, BTreeSet<&'static str>) {
         "rollback.checkpointing.flush", checkpointing.flush => |When(flush)| c.flush = flush;
         "rollback.retention.max-age", retention.max_age => |Span(age)| r.max_age = age;
         "rollback.retention.keep-last", retention.keep_last => |Whole(last)| r.keep_last = last;
+        "rollback.retention.points", retention.points => |Whole(points)| r.points = points;
         "rollback.retention.keep-manual", retention.keep_manual => |Flag(on)| r.keep_manual = on;
         "rollback.retention.max-size", retention.max_size => |size| r.max_size = size.map(|Size(bytes)| bytes);
         "rollback.on-failure.prompt", on_failure.prompt => |Flag(on)| f.prompt = on;

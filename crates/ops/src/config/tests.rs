@@ -53,6 +53,7 @@ fn without_a_file_the_defaults_are_in_force() {
             ("rollback.checkpointing.flush", json!("auto"), false),
             ("rollback.retention.max-age", json!("7d"), false),
             ("rollback.retention.keep-last", json!(5), false),
+            ("rollback.retention.points", json!(200), false),
             ("rollback.retention.keep-manual", json!(true), false),
             ("rollback.retention.max-size", json!(null), false),
             ("rollback.on-failure.prompt", json!(true), false),
@@ -86,7 +87,7 @@ fn every_key_of_the_seed_can_be_set() {
     let loaded = read(
         "rollback:\n  enabled: false\n  checkpointing:\n    auto: false\n    include-git: false\n    \
          max-file-size: 64KiB\n    max-files: 10\n    include-ignored: [dist/, '*.log']\n    include-secrets: [.env]\n    flush: always\n  \
-         retention:\n    max-age: 14d\n    keep-last: 2\n    keep-manual: false\n    max-size: 1GB\n  \
+         retention:\n    max-age: 14d\n    keep-last: 2\n    points: 3\n    keep-manual: false\n    max-size: 1GB\n  \
          on-failure:\n    prompt: false\n    auto-rollback: true\n",
     )
     .unwrap();
@@ -218,7 +219,7 @@ proptest! {
 
     #[test]
     fn any_value_is_taken_or_refused_where_it_stands(value in "[-+0-9a-zA-Z.'\"&*!|>%@`#,: ]{0,12}") {
-        for key in ["max-age", "max-size", "keep-last", "keep-manual"] {
+        for key in ["max-age", "max-size", "keep-last", "points", "keep-manual"] {
             if let Err(error) = read(retention(&format!("{key}: {value}"))) {
                 prop_assert_eq!(error.code(), Code::InvalidConfig);
                 prop_assert!(error.details().contains_key("line"), "{}", error);

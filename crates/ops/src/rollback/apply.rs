@@ -12,16 +12,29 @@ use super::layer::Layer;
 use super::plan::{self, Plan};
 use super::table::{self, RollbackStatus};
 use crate::Kernel;
+use crate::point::{self, Goal};
+
+/// Where a rollback goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To<'a> {
+    /// To where the run last left this phase.
+    Phase {
+        /// The phase.
+        name: &'a str,
+        /// Whether what was done in it is rolled back too.
+        include_target: bool,
+    },
+    /// To a point, by its reference (`ic_ops::point`).
+    Point(&'a str),
+}
 
 /// What is to be rolled back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<'a> {
     /// The run.
     pub run: &'a str,
-    /// The phase to go back to.
-    pub to_phase: &'a str,
-    /// Whether what was done in that phase is taken back too.
-    pub include_target: bool,
+    /// Where it goes.
+    pub to: To<'a>,
     /// Why.
     pub reason: Option<&'a str>,
     /// Plan only; write nothing.
@@ -45,8 +58,8 @@ pub struct Rollback {
 
 /// Takes a run back to an earlier phase, or says what that would do (seed 001: `Rollback`).
 ///
-/// Errors: `unknown_phase`, `phase_ahead`, `already_at_phase`, `run_not_active`, `rolling_back`, `plan_changed`; the same in a
-/// dry run. Whatever the error, nothing is changed.
+/// Errors: `unknown_phase`, `phase_ahead`, `already_at_phase`, `run_not_active`, `rolling_back`, `plan_changed`, those of points; the
+/// same in a dry run. Whatever the error, nothing is changed.
 pub fn rollback(kernel: &Kernel, request: &Request<'_>) -> Result<Rollback> {
     if request.dry_run {
         return kernel.read(|snapshot| {
@@ -107,7 +120,14 @@ fn apply_for_workflow(
 
 pub(super) fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> Result<Rollback> {
     let run = kernel.run(snapshot, request.run)?;
-    let plan = plan::make(snapshot, run, request.to_phase, request.include_target)?;
+    let goal = match request.to {
+        To::Phase { name, include_target } => Goal::Phase { name: name.to_owned(), include_target },
+        To::Point(text) => point::resolve(snapshot, &run, text)?,
+    };
+    let plan = match goal {
+        Goal::Phase { name, include_target } => plan::make(snapshot, run, &name, include_target)?,
+        Goal::Place(place) => plan::make_at(snapshot, run, place)?,
+    };
     let plan_hash = plan.hash();
     if let Some(expected) = request.expect_plan
         && expected != plan_hash

@@ -218,7 +218,7 @@ impl<'a> Goal<'a> {
         remembered: &'a Remembered,
     ) -> Result<Self> {
         let workspace = Workspace::of_run(kernel, run, settings)?;
-        let target = target(kernel, &cut_of(remembered)?)?;
+        let target = target(kernel, run, &cut_of(remembered)?)?;
         let keep = if remembered.layers.contains(&Layer::Data) {
             files_of_database(&workspace.root, &data::target_of(settings, remembered)?.database)
         } else {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::cut;
+use crate::point::Place;
 
 /// Everything that a rollback over the workflow layer changes, as it is before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Plan {
     pub to_phase: String,
     /// Whether what was done in that phase is taken back too.
     pub include_target: bool,
+    /// The point that it goes back to, by its reference; `None`: it goes back to the phase.
+    pub point: Option<String>,
     /// The cut, with the rolled-back phases.
     pub cut: Cut,
     /// Unfinished dispatches: they are cancelled and marked. Oldest first.
@@ -63,6 +66,16 @@ pub(super) fn make_after(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, seq:
     of_cut(snapshot, run, cut, (to_phase, false))
 }
 
+/// Plans the rollback of `run` to a place: what was recorded after it, whatever its phase. The phases that are left only move the pointer.
+///
+/// Errors: those of [`make`].
+pub(super) fn make_at(snapshot: &Snapshot<'_>, run: Run, place: Place) -> Result<Plan> {
+    machine::check_rollback(&run, &place.phase, true)?;
+    let cut = Cut { run_id: run.id.clone(), seq: place.seq, phases: Vec::new() };
+    let plan = of_cut(snapshot, run, cut, (&place.phase, false))?;
+    Ok(Plan { point: Some(place.reference), ..plan })
+}
+
 fn of_cut(
     snapshot: &Snapshot<'_>,
     run: Run,
@@ -83,6 +96,7 @@ fn of_cut(
         marked_agents,
         to_phase: to_phase.to_owned(),
         include_target,
+        point: None,
         cut,
         run,
     })
@@ -123,7 +137,7 @@ impl Plan {
         let agents = |list: &[Agent]| -> Vec<Value> {
             list.iter().map(|a| json!([a.id.as_str(), a.status.as_str()])).collect()
         };
-        json!({
+        let mut plan = json!({
             "version": 1,
             "run_id": self.run.id.as_str(),
             "run_status": self.run.status.as_str(),
@@ -140,7 +154,12 @@ impl Plan {
             "failed_agents": agents(&self.failed_agents),
             "marked_agents": agents(&self.marked_agents),
             "skips": self.skips.iter().map(|s| s.seq).collect::<Vec<_>>(),
-        })
+        });
+        // Only where there is one: the plan of a phase is the same whether it was named as a phase or as its point.
+        if let Some(point) = &self.point {
+            plan["point"] = json!(point);
+        }
+        plan
     }
 }
 

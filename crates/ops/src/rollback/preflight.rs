@@ -1,7 +1,7 @@
 //! What a rollback over several layers would do, and what stands against it: nothing is locked for long, nothing is written.
 
 use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, Result, Seq};
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::record::Checkpoint;
 use ic_checkpoint::restore::Strategy;
 use ic_events::Cut;
 use ic_phase::Run;
@@ -17,9 +17,9 @@ use super::layer::{self, Layer};
 use super::leaving;
 use super::tree::files_of_database;
 use super::whole::{Effects, Parts, Whole, WholeRequest, WholeStatus};
-use crate::Kernel;
 use crate::checkpoint::{self, Report, RestoreRequest, Settings, Watch, Which, Workspace};
 use crate::compensation::{self, Scope};
+use crate::{Kernel, point};
 
 pub(super) fn plan(
     kernel: &Kernel,
@@ -92,7 +92,8 @@ fn plan_tree(
     plan: &Plan,
     watch: &Watch,
 ) -> Result<Report> {
-    let target = target(kernel, &plan.cut)?;
+    let target = target(kernel, &plan.run, &plan.cut)?;
+    require_content(&target, plan)?;
     require_project(&plan.run, &target.id, "roll the run back alone: --layer=workflow")?;
     let workspace = Workspace::of_run(kernel, &plan.run, settings)?;
     let strategy = strategy(&workspace, layers);
@@ -165,16 +166,27 @@ fn strategy(workspace: &Workspace<'_>, layers: &[Layer]) -> Strategy {
     }
 }
 
-/// The checkpoint that the crossing advance took. Errors: `no_checkpoint`: never "the nearest".
-pub(super) fn target(kernel: &Kernel, cut: &Cut) -> Result<Checkpoint> {
-    kernel.read(|snapshot| record::of_advance(snapshot, cut.seq))?.ok_or_else(|| {
+/// The checkpoint of the place that the cut is at. Errors: `no_checkpoint`: never "the nearest".
+pub(super) fn target(kernel: &Kernel, run: &Run, cut: &Cut) -> Result<Checkpoint> {
+    kernel.read(|snapshot| point::checkpoint_at(snapshot, run, cut.seq))?.ok_or_else(|| {
         Diagnosis::new(
             Code::NoCheckpoint,
-            format!("The run took no checkpoint when it left that phase (event {}).", cut.seq),
+            format!("The run took no checkpoint there (event {}).", cut.seq),
         )
         .hint("roll the run back alone (--layer=workflow), or restore a checkpoint of your choice: ic checkpoint list")
         .detail("cut_seq", cut.seq)
     })
+}
+
+/// Errors: `no_checkpoint` if the content of a point's checkpoint was pruned.
+fn require_content(target: &Checkpoint, plan: &Plan) -> Result<()> {
+    let (Some(point), Some(at)) = (&plan.point, target.pruned_at) else { return Ok(()) };
+    Err(Diagnosis::new(
+        Code::NoCheckpoint,
+        format!("The checkpoint of {point} was pruned on {at}: its files are gone."),
+    )
+    .hint("choose another point, or roll the run back alone: --layer=workflow")
+    .detail("checkpoint_id", target.id.as_str()))
 }
 
 /// Errors: `foreign_root` if the project of a run is not where it was; `way`: what can be done about it.

@@ -102,6 +102,11 @@ pub struct Remembered {
 }
 
 impl Remembered {
+    /// The point that it went back to, by its reference; `None`: it went back to a phase.
+    pub fn point(&self) -> Option<&str> {
+        self.plan["point"].as_str()
+    }
+
     /// The ids in a list of its plan whose work it ended: `cancelled_dispatches` or `failed_agents`.
     pub fn cancelled(&self, list: &str) -> Vec<String> {
         let pairs = self.plan[list].as_array().into_iter().flatten();

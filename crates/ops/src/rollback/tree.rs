@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 use super::preflight::{has_tree, require_project};
 use super::steps::{self, Happening, Step, StepKind};
 use super::table::Remembered;
-use crate::Kernel;
 use crate::checkpoint::shot::Purpose;
 use crate::checkpoint::{self, Report, RestoreRequest, Settings, TreeChanges, Watch, Which, Workspace};
 use crate::compensation::{Saga, UndoPlan};
+use crate::{Kernel, point};
 
 /// The restores of a rollback, in the tree that they changed.
 pub(super) struct TreeBack<'k> {
@@ -184,7 +184,10 @@ pub(super) fn to_put_back<'k>(
     look: Look,
     watch: &Watch,
 ) -> Result<Option<TreeBack<'k>>> {
-    let target = kernel.read(|snapshot| ic_checkpoint::record::of_advance(snapshot, remembered.cut_seq))?;
+    let target = kernel.read(|snapshot| {
+        let run = run::get(snapshot, &remembered.run_id)?;
+        point::checkpoint_at(snapshot, &run, remembered.cut_seq)
+    })?;
     let Some(target) = target.filter(|_| has_tree(&remembered.layers)) else { return Ok(None) };
     let (run, steps) = kernel.read(|snapshot| {
         Ok((run::get(snapshot, &remembered.run_id)?, steps::of_rollback(snapshot, &remembered.id)?))

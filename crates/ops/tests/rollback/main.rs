@@ -11,7 +11,7 @@ use ic_dispatch::report::{Commit, Report};
 use ic_dispatch::{DispatchStatus, Verdict};
 use ic_ops::advance::{self, advance, override_gate};
 use ic_ops::rollback::code::{self, Scope};
-use ic_ops::rollback::{Request, Rollback, rollback};
+use ic_ops::rollback::{Request, Rollback, To, rollback};
 use ic_ops::{Caller, Kernel};
 use ic_phase::gate::Gates;
 use ic_phase::{Chain, run, skip};
@@ -114,7 +114,7 @@ impl World {
             }
             Deed::Start(i) => self.on_dispatch(
                 i,
-                |kernel, id| ic_ops::dispatch::start(kernel, id, None).map(|_| ()),
+                |kernel, id| ic_ops::dispatch::start(kernel, id, None, None).map(|_| ()),
                 Model::start,
             ),
             Deed::End(i, verdict) => {
@@ -122,7 +122,7 @@ impl World {
                 let ending = Ending::Completed { summary: None, verdict: said };
                 self.on_dispatch(
                     i,
-                    |kernel, id| ic_ops::dispatch::finish(kernel, id, &ending).map(|_| ()),
+                    |kernel, id| ic_ops::dispatch::finish(kernel, id, &ending, None).map(|_| ()),
                     |model, i| model.end(i, verdict),
                 );
             }
@@ -181,8 +181,7 @@ impl World {
     fn roll_back(&mut self, to: usize, include: bool) {
         let request = |dry_run, expect_plan| Request {
             run: &self.run,
-            to_phase: PHASES[to],
-            include_target: include,
+            to: To::Phase { name: PHASES[to], include_target: include },
             reason: None,
             dry_run,
             expect_plan,

@@ -157,11 +157,14 @@ impl Model {
     }
 
     pub(super) fn start(&mut self, i: usize) -> Result<(), Refusal> {
+        let time = self.tick();
         let row = &mut self.dispatches[i];
         match (row.marked, row.status) {
             (true, _) => Err(Refusal("stale_dispatch")),
             (_, "pending") => {
                 row.status = "running";
+                // It belongs to where it was begun.
+                row.time = time;
                 Ok(())
             }
             (_, "running") => Err(Refusal("dispatch_running")),

@@ -27,6 +27,9 @@ pub(crate) struct Complete {
     /// What a reviewer says
     #[arg(long, value_enum)]
     verdict: Option<Said>,
+    /// Take no checkpoint of the working tree
+    #[arg(long)]
+    no_checkpoint: bool,
     #[command(flatten)]
     door: Door,
 }
@@ -51,6 +54,9 @@ pub(crate) struct Fail {
     /// It took too long
     #[arg(long)]
     timed_out: bool,
+    /// Take no checkpoint of the working tree
+    #[arg(long)]
+    no_checkpoint: bool,
     #[command(flatten)]
     door: Door,
 }
@@ -76,7 +82,7 @@ impl Complete {
             Said::Fail => Verdict::Fail,
         });
         let summary = input::optional_text("--summary", self.summary.as_deref())?;
-        finish(session, &self.id, &self.door, &Ending::Completed { summary, verdict })
+        finish(session, &self.id, &self.door, &Ending::Completed { summary, verdict }, !self.no_checkpoint)
     }
 }
 
@@ -84,20 +90,27 @@ impl Fail {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let error = input::text("--error", &self.error)?;
         let ending = if self.timed_out { Ending::TimedOut { error } } else { Ending::Failed { error } };
-        finish(session, &self.id, &self.door, &ending)
+        finish(session, &self.id, &self.door, &ending, !self.no_checkpoint)
     }
 }
 
 impl Cancel {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
-        finish(session, &self.id, &self.door, &Ending::Cancelled { reason })
+        finish(session, &self.id, &self.door, &Ending::Cancelled { reason }, false)
     }
 }
 
-fn finish(session: &mut Session, id: &str, door: &Door, ending: &Ending<'_>) -> Result<Exit> {
+/// `captures`: the working tree is captured as the work left it.
+fn finish(session: &mut Session, id: &str, door: &Door, ending: &Ending<'_>, captures: bool) -> Result<Exit> {
     let kernel = session.kernel_for(door.as_deref())?;
-    let dispatch = dispatch::finish(&kernel, id, ending)?;
-    session.output.record(&DispatchJson::from(&dispatch), || render::dispatch::one_line(&dispatch))?;
+    let kept = super::kept(session, &kernel, id, captures)?;
+    // A state database is looked at where work begins; where it ends, only the tree is.
+    let capturing = kept.0.as_ref().filter(|settings| settings.checkpointing.auto);
+    let (dispatch, warnings) = dispatch::finish(&kernel, id, ending, capturing)?;
+    super::captured(session, &kernel, &kept, &warnings);
+    session
+        .output
+        .record(&DispatchJson::from(&dispatch).warned(&warnings), || render::dispatch::one_line(&dispatch))?;
     Ok(Exit::Done)
 }

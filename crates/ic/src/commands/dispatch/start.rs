@@ -22,6 +22,9 @@ pub(crate) struct Start {
     /// The process that works on it, not one that waits for it: while it lives, restores of the tree are refused, also when the dispatch was cancelled or failed; not when it is completed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pid: Option<u32>,
+    /// Take no checkpoint of the working tree
+    #[arg(long)]
+    no_checkpoint: bool,
     #[command(flatten)]
     door: Door,
 }
@@ -29,8 +32,12 @@ pub(crate) struct Start {
 impl Start {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let dispatch = dispatch::start(&kernel, &self.id, self.pid)?;
-        session.output.record(&DispatchJson::from(&dispatch), || render::dispatch::one_line(&dispatch))?;
+        let kept = super::kept(session, &kernel, &self.id, !self.no_checkpoint)?;
+        let (dispatch, warnings) = dispatch::start(&kernel, &self.id, self.pid, kept.0.as_ref())?;
+        super::captured(session, &kernel, &kept, &warnings);
+        session.output.record(&DispatchJson::from(&dispatch).warned(&warnings), || {
+            render::dispatch::one_line(&dispatch)
+        })?;
         Ok(Exit::Done)
     }
 }

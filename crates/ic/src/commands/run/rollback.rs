@@ -5,7 +5,7 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_ops::Kernel;
 use ic_ops::checkpoint::{Warning, Watch};
 use ic_ops::rollback::code::{self, Scope};
-use ic_ops::rollback::{self, Request, Whole, WholeRequest, WholeStatus};
+use ic_ops::rollback::{self, Request, To, Whole, WholeRequest, WholeStatus};
 
 use crate::commands::input;
 use crate::commands::workflow::Watch as Progress;
@@ -43,8 +43,11 @@ pub(crate) struct Rollback {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// The phase to go back to
-    #[arg(long, value_name = "P", required_unless_present = "layer")]
+    #[arg(long, value_name = "P", required_unless_present_any = ["layer", "to"])]
     to_phase: Option<String>,
+    /// The point to go back to: dispatch:ID, step:NAME, phase:P, checkpoint:ID or created
+    #[arg(long, value_name = "POINT", conflicts_with = "to_phase")]
+    to: Option<String>,
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -198,13 +201,14 @@ impl Rollback {
     }
 
     fn request(&self) -> Result<Request<'_>> {
-        let Some(to_phase) = self.to_phase.as_deref() else {
-            return Err(usage("--to-phase is missing: the phase to go back to."));
+        let to = match (self.to_phase.as_deref(), self.to.as_deref()) {
+            (Some(name), _) => To::Phase { name, include_target: self.include_target },
+            (None, Some(point)) => To::Point(point),
+            (None, None) => return Err(usage("--to or --to-phase is missing: where to go back to.")),
         };
         Ok(Request {
             run: &self.run,
-            to_phase,
-            include_target: self.include_target,
+            to,
             reason: input::optional_text("--reason", self.reason.as_deref())?,
             dry_run: self.dry_run,
             expect_plan: self.expect_plan.as_deref(),
@@ -220,9 +224,9 @@ impl Rollback {
     }
 
     fn code(&self, session: &mut Session) -> Result<Exit> {
-        if self.reason.is_some() || self.dry_run || self.expect_plan.is_some() {
+        if self.reason.is_some() || self.dry_run || self.expect_plan.is_some() || self.to.is_some() {
             return Err(usage(
-                "--layer=code only reads; --reason, --dry-run and --expect-plan do not go with it.",
+                "--layer=code only reads; --to, --reason, --dry-run and --expect-plan do not go with it.",
             ));
         }
         let scope = match (self.phase.as_deref(), self.to_phase.as_deref()) {

@@ -23,6 +23,8 @@ pub(crate) struct RememberedJson {
     from_phase: String,
     to_phase: String,
     include_target: bool,
+    /// The point that the run went back to; null where it went back to a phase.
+    point: Option<String>,
     cut_seq: i64,
     /// The run's epoch since.
     epoch: i64,
@@ -44,6 +46,7 @@ impl From<&Remembered> for RememberedJson {
             from_phase: rollback.from_phase.clone(),
             to_phase: rollback.to_phase.clone(),
             include_target: rollback.include_target,
+            point: rollback.point().map(str::to_owned),
             cut_seq: rollback.cut_seq,
             epoch: rollback.epoch,
             reason: rollback.reason.clone(),

@@ -69,7 +69,8 @@ fn prune_rows(workspace: &Workspace<'_>, configured: &Retention) -> Result<()> {
     let mut old = given_up(HashSet::new());
     // What is needed is asked for only if something may go: mostly nothing may.
     if !old.is_empty() {
-        old = given_up(workspace.kernel.read(pinned)?);
+        let policy = configured.policy();
+        old = given_up(workspace.kernel.read(|snapshot| pinned(snapshot, policy.points))?);
     }
     let (chosen, rest) = old.split_at(old.len().min(FEW));
     if !chosen.is_empty() {

@@ -96,7 +96,12 @@ fn unknown_keys_are_refused_with_what_was_meant() {
         (retention("maxAge: 3d"), (3, 5), "`maxAge`", "did you mean `max-age`?"),
         (retention("MAX_SIZE: 3"), (3, 5), "`MAX_SIZE`", "did you mean `max-size`?"),
         (checkpointing("Auto: true"), (3, 5), "`Auto`", "did you mean `auto`?"),
-        (retention("size: 3"), (3, 5), "`size`", "known here: max-age, keep-last, keep-manual, max-size"),
+        (
+            retention("size: 3"),
+            (3, 5),
+            "`size`",
+            "known here: max-age, keep-last, points, keep-manual, max-size",
+        ),
         (
             "rollback:\n  include_git: true\n".to_owned(),
             (2, 3),

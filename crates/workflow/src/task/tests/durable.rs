@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ic_base::{Code, Diagnosis};
 use ic_dispatch::DispatchStatus;
 use ic_ops::compensation as effects;
-use ic_ops::rollback;
+use ic_ops::rollback::{self, To};
 use ic_phase::RunStatus;
 use ic_saga::action::{Action, How};
 use ic_saga::compensation::{Compensation, State};
@@ -145,8 +145,7 @@ fn work_that_somebody_took_back_meanwhile_is_undone() {
     executor.add_task(Task::new("b", |context| {
         let request = rollback::Request {
             run: context.run_id.as_ref().unwrap().as_str(),
-            to_phase: "executing",
-            include_target: true,
+            to: To::Phase { name: "executing", include_target: true },
             reason: Some("enough"),
             dry_run: false,
             expect_plan: None,

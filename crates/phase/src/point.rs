@@ -1,0 +1,216 @@
+//! The table `points`: places in a run to which it can go back, beside the phases that it leaves.
+//!
+//! A point is an event of its own, the first in the transaction that begins what it stands before: what begins there lies after it. Phases
+//! need no row, because the move that leaves one is the point; neither do checkpoints, which are events themselves.
+
+use ic_base::{CheckpointId, Result, RunId, Seq, Timestamp, title};
+use ic_events::{EventType, NewEvent};
+use ic_store::{Row, Snapshot, Transaction};
+use serde_json::json;
+
+use crate::Run;
+
+/// What a point stands before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An attempt at a workflow's step.
+    Step,
+    /// The work of a dispatch.
+    Dispatch,
+    /// What a person's prompt begins.
+    Prompt,
+    /// A command that destroys.
+    Guard,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Step, Self::Dispatch, Self::Prompt, Self::Guard];
+
+    /// The text in the ledger, in JSON and before the colon of a reference.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Step => "step",
+            Self::Dispatch => "dispatch",
+            Self::Prompt => "prompt",
+            Self::Guard => "guard",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// A place in a run to which it can go back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Point {
+    /// Its run.
+    pub run_id: RunId,
+    /// What it stands before.
+    pub kind: Kind,
+    /// The step's name, or the id of the dispatch, prompt or command.
+    pub name: String,
+    /// The run's epoch then.
+    pub epoch: i64,
+    /// Which attempt at a step, from 1; 1 for all else.
+    pub attempt: i64,
+    /// Its event.
+    pub seq: Seq,
+    /// Where the run was.
+    pub phase: String,
+    /// The tree as it was there, if it was captured.
+    pub checkpoint_id: Option<CheckpointId>,
+    /// The session that it belongs to.
+    pub session: Option<String>,
+    /// For people, on one line.
+    pub title: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// What a new point is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct NewPoint<'a> {
+    /// What it stands before.
+    pub kind: Kind,
+    /// The step's name, or the id of the dispatch, prompt or command.
+    pub name: &'a str,
+    /// Which attempt at a step, from 1; 1 for all else.
+    pub attempt: i64,
+    /// The session that it belongs to.
+    pub session: Option<&'a str>,
+    /// For people; kept on one line, masked and shortened.
+    pub title: Option<&'a str>,
+}
+
+impl<'a> NewPoint<'a> {
+    /// The point before the work of a dispatch, whose own row has its name.
+    pub fn of_dispatch(id: &'a str) -> Self {
+        Self { kind: Kind::Dispatch, name: id, attempt: 1, session: None, title: None }
+    }
+}
+
+const COLUMNS: &str =
+    "run_id, kind, name, epoch, attempt, seq, phase, checkpoint_id, session, title, created_at";
+
+fn from_row(row: &Row<'_>) -> Result<Point> {
+    Ok(Point {
+        run_id: RunId::from_ledger(row.get(0)?),
+        kind: row.parse(1, "points", Kind::parse)?,
+        name: row.get(2)?,
+        epoch: row.get(3)?,
+        attempt: row.get(4)?,
+        seq: row.get(5)?,
+        phase: row.get(6)?,
+        checkpoint_id: row.get::<Option<String>>(7)?.map(CheckpointId::from_ledger),
+        session: row.get(8)?,
+        title: row.get(9)?,
+        created_at: Timestamp(row.get(10)?),
+    })
+}
+
+/// Records the event of a point. The caller appends it first, then what was seen there, then the row ([`insert`]), which names that.
+pub fn announce(tx: &Transaction<'_>, now: Timestamp, run: &Run, new: &NewPoint<'_>) -> Result<Seq> {
+    let event = NewEvent {
+        subject_id: Some(new.name),
+        to: Some(&run.phase),
+        payload: Some(json!({ "kind": new.kind.as_str(), "attempt": new.attempt })),
+        ..NewEvent::of(&run.id, run.epoch, EventType::PointCreated)
+    };
+    ic_events::append(tx, now, &event)
+}
+
+/// Records the point of the event `seq`. Several points may share one event: what begins at them began from one look at the tree.
+pub fn insert(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    run: &Run,
+    new: &NewPoint<'_>,
+    (seq, checkpoint): (Seq, Option<&CheckpointId>),
+) -> Result<()> {
+    tx.execute_one(
+        &format!("INSERT INTO points ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"),
+        &[
+            &run.id.as_str(),
+            &new.kind.as_str(),
+            &new.name,
+            &run.epoch,
+            &new.attempt,
+            &seq,
+            &run.phase,
+            &checkpoint.map(CheckpointId::as_str),
+            &new.session,
+            &new.title.map(title),
+            &now.millis(),
+        ],
+    )
+}
+
+/// The points of a run, oldest first.
+pub fn of_run(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<Point>> {
+    let sql = format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 ORDER BY seq, attempt, name");
+    snapshot.query_all(&sql, &[&run_id.as_str()], from_row)
+}
+
+/// The newest points of a run, newest first.
+pub fn newest_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, at_most: usize) -> Result<Vec<Point>> {
+    let sql = format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 ORDER BY seq DESC LIMIT $2");
+    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
+    snapshot.query_all(&sql, &[&run_id.as_str(), &at_most], from_row)
+}
+
+/// The points of this kind and name, of all runs, oldest first.
+pub fn named(snapshot: &Snapshot<'_>, kind: Kind, name: &str) -> Result<Vec<Point>> {
+    let sql = format!("SELECT {COLUMNS} FROM points WHERE kind = $1 AND name = $2 ORDER BY seq, attempt");
+    snapshot.query_all(&sql, &[&kind.as_str(), &name], from_row)
+}
+
+/// The checkpoint of the points at the event `seq` of a run.
+pub fn checkpoint_at(snapshot: &Snapshot<'_>, run_id: &RunId, seq: Seq) -> Result<Option<CheckpointId>> {
+    snapshot.query_opt(
+        "SELECT checkpoint_id FROM points WHERE run_id = $1 AND seq = $2 AND checkpoint_id IS NOT NULL LIMIT 1",
+        &[&run_id.as_str(), &seq],
+        |row| row.get(0).map(CheckpointId::from_ledger),
+    )
+}
+
+/// The event of the points that began from this checkpoint.
+pub fn of_checkpoint(snapshot: &Snapshot<'_>, run_id: &RunId, id: &CheckpointId) -> Result<Option<Seq>> {
+    snapshot.query_opt(
+        "SELECT seq FROM points WHERE run_id = $1 AND checkpoint_id = $2 ORDER BY seq LIMIT 1",
+        &[&run_id.as_str(), &id.as_str()],
+        |row| row.get(0),
+    )
+}
+
+/// The checkpoints that points of unfinished runs need: all of steps, and those of the newest `newest` others of each run.
+pub fn needed_checkpoints(snapshot: &Snapshot<'_>, newest: usize) -> Result<Vec<CheckpointId>> {
+    let mut all = snapshot.query_all(
+        "SELECT p.run_id, p.seq, p.kind, p.checkpoint_id FROM runs r JOIN points p ON p.run_id = r.id \
+         WHERE r.status IN ('active', 'rolling_back') AND p.checkpoint_id IS NOT NULL",
+        &[],
+        |row| {
+            let kind = row.parse(2, "points", Kind::parse)?;
+            Ok((row.get::<String>(0)?, row.get::<Seq>(1)?, kind, row.get(3).map(CheckpointId::from_ledger)?))
+        },
+    )?;
+    all.sort_by(|(run, seq, ..), (other, later, ..)| (run, later).cmp(&(other, seq)));
+    let (mut of_run, mut others) = (String::new(), 0);
+    let mut needed = Vec::new();
+    for (run, _, kind, id) in all {
+        if run != of_run {
+            (of_run, others) = (run, 0);
+        }
+        others += usize::from(kind != Kind::Step);
+        if kind == Kind::Step || others <= newest {
+            needed.push(id);
+        }
+    }
+    Ok(needed)
+}
+
+/// Takes the title out of the points whose event this is.
+pub fn redact(tx: &Transaction<'_>, seq: Seq) -> Result<()> {
+    tx.execute("UPDATE points SET title = NULL WHERE seq = $1", &[&seq]).map(|_| ())
+}
