@@ -11,7 +11,7 @@ fn project() -> (Cli, String) {
     let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c"]);
     cli.ok(["run", "advance", &run]);
     write(&cli, "one");
-    cli.ok(["checkpoint", "create"]);
+    cli.ok(["checkpoint", "create", "--name", "one"]);
     write(&cli, "two");
     let dispatch = cli.ok(["dispatch", "create", &run]);
     (cli, dispatch)
@@ -37,7 +37,7 @@ fn alive(cli: &Cli, dispatch: &str) -> Value {
     shown
 }
 
-const RESTORE: [&str; 4] = ["checkpoint", "restore", "--latest", "--yes"];
+const RESTORE: [&str; 5] = ["checkpoint", "restore", "--name", "one", "--yes"];
 
 #[test]
 fn a_living_worker_refuses_a_restore_and_one_that_ended_does_not() {

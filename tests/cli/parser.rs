@@ -94,9 +94,9 @@ fn what_is_not_known_is_a_usage_error() {
 fn what_could_stand_there_is_named() {
     let project = Project::new();
     for (line, first) in [
-        ("", "init, run, dispatch"),
-        ("qqq", "init, run, dispatch"),
-        ("qqq run", "init, run, dispatch"),
+        ("", "init, undo, redo"),
+        ("qqq", "init, undo, redo"),
+        ("qqq run", "init, undo, redo"),
         ("run", "create, list, status"),
         ("-C / run --json", "create, list, status"),
         ("run qqq agent", "create, list, status"),
@@ -110,7 +110,7 @@ fn what_could_stand_there_is_named() {
         ("advance @", "did you mean ic run advance?"),
         ("artifact add", "did you mean ic run artifact?"),
         ("status @", "did you mean ic run status, or ic rewind status?"),
-        ("show x", "possible commands: init, run"),
+        ("show x", "possible commands: init, undo"),
         ("run skip @", "as in: ic run skip @ "),
         ("run create", "ic run create --goal "),
         ("completions tcsh", "possible values: bash, zsh, fish"),

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::support::verbs;
 
+mod again;
 pub(crate) mod checkpoint;
 mod compensation;
 mod dispatch;

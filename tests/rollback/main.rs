@@ -1,6 +1,7 @@
 //! Campaigns against rollbacks over several layers: the preview is the plan, whatever kills them they end as if undisturbed, what
 //! is undone and done again is the same, and nobody beside them loses anything.
 
+mod again;
 mod around;
 mod beside;
 mod closed;

@@ -4,8 +4,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    checkpoint, compensation, completions, config, dispatch, events, gate, ledger, man, rewind, rollback,
-    run, workflow,
+    checkpoint, compensation, completions, config, dispatch, events, gate, ledger, man, redo, rewind,
+    rollback, run, undo, workflow,
 };
 use crate::flags::Global;
 use crate::later::Later;
@@ -23,6 +23,8 @@ const HELP: &str = "\
 
 \x1b[1m\x1b[32mThe record:\x1b[0m
   init          Make the ledger of this project
+  undo          Undo what was done last: record, effects, git, files, rows
+  redo          Bring back what was undone last
   run           Runs: create, advance, rollback, status; their agents and artifacts
   dispatch      Work handed to agents, with its state, commits and files
   gate          What must hold before a run goes on: check, override, rules
@@ -89,6 +91,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Init(ledger::init::Init),
+    Undo(undo::Undo),
+    Redo(redo::Redo),
     /// Runs: create, advance, roll back, look
     #[command(subcommand)]
     Run(Later<run::Verb>),

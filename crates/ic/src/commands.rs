@@ -10,9 +10,12 @@ pub(crate) mod gate;
 pub(crate) mod input;
 pub(crate) mod ledger;
 pub(crate) mod man;
+pub(crate) mod redo;
 pub(crate) mod rewind;
 pub(crate) mod rollback;
+pub(crate) mod rolling;
 pub(crate) mod run;
+pub(crate) mod undo;
 pub(crate) mod workflow;
 
 use ic_base::{Code, Diagnosis, Result};
@@ -37,6 +40,8 @@ pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
         Command::Health(verb) => verb.run(&mut session),
         Command::Completions(verb) => verb.run(&mut session),
         Command::Man(verb) => verb.run(&mut session),
+        Command::Undo(verb) => verb.run(&mut session),
+        Command::Redo(verb) => verb.run(&mut session),
         Command::Run(Later(verb)) => verb.run(&mut session),
         Command::Dispatch(Later(verb)) => verb.run(&mut session),
         Command::Checkpoint(Later(verb)) => verb.run(&mut session),

@@ -9,6 +9,7 @@ pub(crate) mod event;
 pub(crate) mod git;
 pub(crate) mod history;
 pub(crate) mod ledger;
+pub(crate) mod point;
 pub(crate) mod rewind;
 pub(crate) mod rollback;
 pub(crate) mod run;

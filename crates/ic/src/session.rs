@@ -212,6 +212,18 @@ impl Session {
         Ok(answer.trim().parse::<usize>().ok())
     }
 
+    /// Lets a person pick one of these lines with the arrow keys; `begin` is marked first. `None`: nobody picked one.
+    pub(crate) fn pick(question: &str, lines: &[String], begin: usize) -> Result<Option<usize>> {
+        let theme = dialoguer::theme::ColorfulTheme::default();
+        let select = dialoguer::Select::with_theme(&theme).with_prompt(question).items(lines).default(begin);
+        select
+            .interact_on_opt(&dialoguer::console::Term::stderr())
+            .map_err(|error| match error {
+                dialoguer::Error::IO(error) => error,
+            })
+            .while_doing(|| "asking on the terminal".to_owned())
+    }
+
     /// Shows `text` and asks a question on the terminal; Enter is no.
     pub(crate) fn ask(text: &str, question: &str) -> Result<bool> {
         let mut answer = String::new();

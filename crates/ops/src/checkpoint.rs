@@ -30,7 +30,8 @@ pub use create::{Created, Request as CreateRequest, create};
 pub use git::GitRestore;
 pub use read::{Changes, Shown, cat, changes_of, diff, is_among, list, paths_in_root, show};
 pub use restore::{
-    Conflict, Report, Request as RestoreRequest, Status, Watch, redo, restore, settle_note, undo,
+    Conflict, Report, Request as RestoreRequest, Status, Watch, newest_other, redo, restore, settle_note,
+    undo,
 };
 pub(crate) use restore::{
     TreeChanges, changed_since, changes_between, path_option, restore_into, restores_since, settle,
@@ -148,13 +149,14 @@ pub fn root_of(project_dir: &Path) -> PathBuf {
 }
 
 /// Which checkpoint is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Which<'a> {
     /// The one with this id, or with an id that ends so.
     Id(&'a str),
     /// The newest of this name in the root.
     Named(&'a str),
     /// The newest of the root that a restore did not make.
+    #[default]
     Latest,
 }
 

@@ -4,15 +4,17 @@
 //! of an id.
 
 mod list;
+mod meant;
 
 use ic_base::{Code, Diagnosis, Result, Seq};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_dispatch::dispatch;
+use ic_phase::Run;
 use ic_phase::point::{self, Kind, Point};
-use ic_phase::{Run, run};
 use ic_store::Snapshot;
 
 pub use list::{Listed, list};
+pub use meant::{Meant, last, meant, run_here};
 
 use crate::config::explain::closest;
 use crate::rollback::table;
@@ -287,29 +289,4 @@ fn unknown(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Diagnosis> 
     let missing =
         Diagnosis::new(Code::PointNotFound, format!("The run {} has no point {text:?}.", run.id.short()));
     Ok(missing.hint(hint).detail("point", text))
-}
-
-/// What a dispatch or checkpoint by itself says of its run. Errors: `point_not_found` where the reference names neither.
-pub fn run_of(snapshot: &Snapshot<'_>, text: &str) -> Result<Option<Run>> {
-    let (kind, id) = text.split_once(':').unwrap_or(("", text));
-    let is_missing = |error: &Diagnosis| {
-        matches!(error.code(), Code::DispatchNotFound | Code::CheckpointNotFound | Code::InvalidReference)
-    };
-    if matches!(kind, "" | "dispatch") {
-        match dispatch::resolve(snapshot, id) {
-            Ok(found) => return run::get(snapshot, &found.run_id).map(Some),
-            Err(error) if is_missing(&error) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    if matches!(kind, "" | "checkpoint") {
-        match record::resolve(snapshot, id) {
-            Ok(found) => return found.link.run_id.map(|id| run::get(snapshot, &id)).transpose(),
-            Err(error) if is_missing(&error) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let kind = Kind::ALL.into_iter().find(|one| one.as_str() == kind && *one != Kind::Step);
-    let found = kind.map(|kind| point::named(snapshot, kind, id)).transpose()?.unwrap_or_default();
-    found.last().map(|point| run::get(snapshot, &point.run_id)).transpose()
 }

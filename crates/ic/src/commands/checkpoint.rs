@@ -17,6 +17,7 @@ use ic_ops::checkpoint::Workspace;
 use ic_phase::Run;
 
 pub(crate) use diff::Shape;
+pub(crate) use restore::RestoreFlags;
 
 use crate::commands::input;
 use crate::exit::Exit;

@@ -115,19 +115,19 @@ pub(crate) struct Abandon {
 Exit 1 when something happened since: it is named, and nothing is changed. Exit 4 when something could not be put back.")]
 pub(crate) struct Undo {
     /// The rollback, or its run: an id, the end of one, @, or scope:NAME
-    id: String,
+    pub(crate) id: String,
     /// Why
     #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// Take everything else back, though effects that it undid cannot be made again
     #[arg(long)]
-    without_effects: bool,
+    pub(crate) without_effects: bool,
     /// Say what would be put back and what stands in the way, and change nothing
     #[arg(long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Do not ask
     #[arg(long)]
-    yes: bool,
+    pub(crate) yes: bool,
 }
 
 impl Verb {
@@ -227,7 +227,7 @@ impl Abandon {
 }
 
 impl Undo {
-    fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let request = UndoRequest { rollback: &self.id, without_effects: self.without_effects, reason };
         let preview = || {

@@ -71,7 +71,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
         (["run", "artifact", "cat"], "id") => Kind::Artifact,
         (_, "expect_phase") => Kind::ExpectedPhase,
         (_, "phase" | "to_phase") => Kind::Phase,
-        (["run", "rollback"], "to") => Kind::Point,
+        (["run", "rollback"], "to") | (["undo"], "point") => Kind::Point,
         (["compensation", "run"], "step" | "skip") | (["rollback", "resume"], "skip_effect") => Kind::Step,
         (["events", "tail"], "cursor") | (["events", "cursor", _], "name") => Kind::Cursor,
         (["events", "tail"], "since") | (["events", "redact"] | ["events", "cursor", _], "seq") => {

@@ -27,6 +27,8 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic version", "version"),
     ("ic health", "health"),
     ("ic man", "man"),
+    ("ic undo", "rollback"),
+    ("ic redo", "rollback-undone"),
     ("ic run create", "run"),
     ("ic run list", "run-list"),
     ("ic run status", "run-status"),

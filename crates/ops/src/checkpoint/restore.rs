@@ -5,6 +5,7 @@ mod differs;
 mod left;
 mod limits;
 mod look;
+mod other;
 mod planned;
 mod refusal;
 mod run;
@@ -32,6 +33,8 @@ use crate::Kernel;
 use crate::rollback;
 use limits::Whose;
 
+pub use other::newest_other;
+
 pub(crate) use back::{
     TreeChanges, changed_since, changes_between, path_option, restores_since, settle, take_changes_back,
     take_restore_back,
@@ -49,7 +52,7 @@ pub struct Watch {
 }
 
 /// What is to be restored, and how.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Request<'a> {
     /// Which checkpoint.
     pub which: Which<'a>,

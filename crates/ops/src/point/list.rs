@@ -31,6 +31,8 @@ pub struct Listed {
     pub is_pruned: bool,
     /// The rollback that stands and took the run back to before it: then it is no target.
     pub taken_back_by: Option<RollbackId>,
+    /// Whether what began there was rolled back: also at the point to which the run went back, which is a target all the same.
+    pub is_undone: bool,
     /// When it was made.
     pub created_at: Timestamp,
 }
@@ -50,6 +52,8 @@ pub fn list(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Re
     found.push(created(snapshot, run)?);
     for one in &mut found {
         one.taken_back_by = taken_back_by(&rollbacks, one.seq).map(|by| by.id.clone());
+        let is_reached = |by: &Remembered| by.status.stands() && by.cut_seq == one.seq;
+        one.is_undone = one.taken_back_by.is_some() || rollbacks.iter().any(is_reached);
     }
     found.retain(|one| all || one.taken_back_by.is_none());
     found.sort_by_key(|one| std::cmp::Reverse(one.seq));
@@ -86,6 +90,7 @@ fn of_point(snapshot: &Snapshot<'_>, point: Point) -> Result<Listed> {
         is_pruned: is_pruned(checkpoint.as_ref()),
         checkpoint_id: point.checkpoint_id,
         taken_back_by: None,
+        is_undone: false,
         created_at: point.created_at,
     })
 }
@@ -112,6 +117,7 @@ fn phases(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Vec<List
             is_pruned: is_pruned(checkpoint.as_ref()),
             checkpoint_id: checkpoint.map(|checkpoint| checkpoint.id),
             taken_back_by: None,
+            is_undone: false,
             created_at,
         });
     }
@@ -128,6 +134,7 @@ fn of_checkpoint(run: &Run, checkpoint: Checkpoint) -> Listed {
         title: title(link.name.as_deref().or(link.message.as_deref()).unwrap_or_default()),
         is_pruned: checkpoint.pruned_at.is_some(),
         taken_back_by: None,
+        is_undone: false,
         created_at: checkpoint.created_at,
         checkpoint_id: Some(checkpoint.id),
     }
@@ -144,6 +151,7 @@ fn created(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
         is_pruned: is_pruned(checkpoint.as_ref()),
         checkpoint_id: checkpoint.map(|checkpoint| checkpoint.id),
         taken_back_by: None,
+        is_undone: false,
         created_at: run.created_at,
     })
 }

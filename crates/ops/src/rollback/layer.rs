@@ -2,6 +2,8 @@
 
 use ic_base::{Code, Diagnosis, Result};
 
+use crate::checkpoint::Settings;
+
 /// A layer of a run (product.md, "The cut").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
@@ -31,6 +33,12 @@ impl Layer {
             Self::Data => "data",
         }
     }
+}
+
+/// All layers that mean anything in a project: rows only where a state database is configured.
+pub fn all_layers(settings: &Settings) -> Vec<Layer> {
+    let has_rows = settings.state.is_some();
+    Layer::ALL.into_iter().filter(|layer| *layer != Layer::Data || has_rows).collect()
 }
 
 /// The layers without one of them, as `--layer` takes them.

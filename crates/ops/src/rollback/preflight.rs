@@ -173,7 +173,7 @@ pub(super) fn target(kernel: &Kernel, run: &Run, cut: &Cut) -> Result<Checkpoint
             Code::NoCheckpoint,
             format!("The run took no checkpoint there (event {}).", cut.seq),
         )
-        .hint("roll the run back alone (--layer=workflow), or restore a checkpoint of your choice: ic checkpoint list")
+        .hint("roll the record back alone: --layer=workflow; or restore a checkpoint of your choice: ic checkpoint list")
         .detail("cut_seq", cut.seq)
     })
 }

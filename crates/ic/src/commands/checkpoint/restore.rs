@@ -125,6 +125,35 @@ impl From<StrategyFlag> for Strategy {
     }
 }
 
+/// The flags of a restore that another verb asks for.
+#[derive(Debug, Default)]
+pub(crate) struct RestoreFlags {
+    pub(crate) dry_run: bool,
+    pub(crate) expect_plan: Option<String>,
+    pub(crate) force: bool,
+    pub(crate) keep_theirs: bool,
+    pub(crate) yes: bool,
+}
+
+impl RestoreFlags {
+    /// Restores the working tree to a checkpoint.
+    pub(crate) fn restore(self, session: &mut Session, checkpoint: &str) -> Result<Exit> {
+        let common = self.common();
+        let request = RestoreRequest { which: Which::Id(checkpoint), ..common.request() };
+        common.run(session, &request, checkpoint::restore)
+    }
+
+    /// Undoes the last restore of the working tree.
+    pub(crate) fn undo(self, session: &mut Session) -> Result<Exit> {
+        Undo { common: self.common() }.run(session)
+    }
+
+    fn common(self) -> Common {
+        let Self { dry_run, expect_plan, force, keep_theirs, yes } = self;
+        Common { dry_run, expect_plan, force, keep_theirs, yes, door: Door { dispatch: None } }
+    }
+}
+
 type Deed = fn(&Kernel, &Settings, &RestoreRequest<'_>, &Watch) -> Result<Report>;
 
 impl Restore {

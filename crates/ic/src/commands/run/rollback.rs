@@ -1,20 +1,17 @@
 //! `ic run rollback`
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use ic_base::{Code, Diagnosis, Result};
-use ic_ops::Kernel;
-use ic_ops::checkpoint::{Warning, Watch};
 use ic_ops::rollback::code::{self, Scope};
-use ic_ops::rollback::{self, Request, To, Whole, WholeRequest, WholeStatus};
+use ic_ops::rollback::{self, Request, To, WholeRequest};
 
 use crate::commands::input;
-use crate::commands::workflow::Watch as Progress;
+use crate::commands::rolling::{Layer, Rolling};
 use crate::exit::Exit;
 use crate::flags::Door;
 use crate::json::{CodeJson, RollbackJson};
 use crate::render;
 use crate::session::Session;
-use crate::signals;
 
 /// Take a run back to an earlier phase, or ask which commits came after it.
 ///
@@ -82,63 +79,17 @@ pub(crate) struct Rollback {
     door: Door,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Layer {
-    /// Phase pointer, skips, artifacts, dispatches, agents
-    Workflow,
-    /// Ask which commits and files came from where
-    Code,
-    /// Outside side effects
-    Effects,
-    /// The working tree
-    Files,
-    /// HEAD, branch, index, stash
-    Git,
-    /// Rows of the application's tables
-    Data,
-    /// Workflow, effects, files, git, and data where a state database is configured
-    All,
-}
-
-impl Layer {
-    /// What is taken back; `None` for a question.
-    fn taken_back(self) -> Option<Vec<rollback::Layer>> {
-        use rollback::Layer as L;
-        Some(match self {
-            Self::Workflow => vec![L::Workflow],
-            Self::Effects => vec![L::Effects],
-            Self::Files => vec![L::Files],
-            Self::Git => vec![L::Git],
-            Self::Data => vec![L::Data],
-            Self::All => vec![L::Workflow, L::Effects, L::Files, L::Git],
-            Self::Code => return None,
-        })
-    }
-}
-
 impl Rollback {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let layers: Vec<rollback::Layer> =
-            self.layer.iter().filter_map(|layer| layer.taken_back()).flatten().collect();
-        match (self.layer.contains(&Layer::Code), layers.is_empty()) {
-            (true, false) => Err(usage("code is a question and cannot be combined with another layer.")),
-            (true, true) => self.code(session),
-            (false, _) if layers.iter().all(|layer| *layer == rollback::Layer::Workflow) => {
-                self.workflow(session)
-            }
-            (false, _) => self.whole(session, &layers),
+        if self.asks_for_code()? {
+            return self.code(session);
         }
-    }
-
-    /// Over several layers: shows the plan and asks on a terminal; elsewhere it needs `--yes`.
-    fn whole(&self, session: &mut Session, layers: &[rollback::Layer]) -> Result<Exit> {
+        if self.layer.iter().all(|layer| *layer == Layer::Workflow) {
+            return self.workflow(session);
+        }
         let kernel = session.kernel_for(self.door.as_deref())?;
         let settings = session.settings_of_project(&kernel, &Session::project_of(&kernel, &self.run)?)?;
-        let mut layers = layers.to_vec();
-        if self.layer.contains(&Layer::All) && settings.state.is_some() {
-            layers.push(rollback::Layer::Data);
-        }
-        let (watch, mut progress) = (Watch::default(), Progress::new(session));
+        let (layers, is_all) = Layer::chosen(&self.layer, &settings)?;
         let request = WholeRequest {
             base: self.request()?,
             layers: &layers,
@@ -146,58 +97,16 @@ impl Rollback {
             keep_theirs: self.keep_theirs,
             mine: self.mine,
         };
-        if !self.dry_run && !self.yes {
-            // What cannot be done at all is refused for its own reason: a yes would not help.
-            let dry = WholeRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
-            let preview = rollback::roll_back(&kernel, &settings, &dry, &mut progress, &watch)?;
-            if preview.refusal.is_some() {
-                return self.finish(session, &kernel, &preview);
-            }
-            session.require_somebody(
-                "This rollback works outside of the ledger,",
-                "look first: --dry-run; then: --yes",
-            )?;
-            if !Session::ask(&render::rollback::plan(&preview), "Roll back?")? {
-                return Ok(Exit::No);
-            }
-            if let Some(warning) = self.left_rows(&kernel, &preview)? {
-                session.output.warn(&warning.message);
-            }
-            let hash = preview.rollback.plan_hash.clone();
-            let watch = Watch { interrupted: signals::interrupted()?, ..watch };
-            let sure = WholeRequest { base: Request { expect_plan: Some(&hash), ..request.base }, ..request };
-            let whole = rollback::roll_back(&kernel, &settings, &sure, &mut progress, &watch)?;
-            return self.finish(session, &kernel, &whole);
-        }
-        let watch =
-            if self.dry_run { watch } else { Watch { interrupted: signals::interrupted()?, ..watch } };
-        let whole = rollback::roll_back(&kernel, &settings, &request, &mut progress, &watch)?;
-        self.finish(session, &kernel, &whole)
+        Rolling { request, yes: self.yes, is_all }.go(session, &kernel, &settings)
     }
 
-    /// What stays though everything was meant.
-    fn left_rows(&self, kernel: &Kernel, whole: &Whole) -> Result<Option<Warning>> {
-        if !self.layer.contains(&Layer::All) {
-            return Ok(None);
+    /// Whether it only asks. Errors: `usage` where it is asked and told at once.
+    fn asks_for_code(&self) -> Result<bool> {
+        match self.layer.iter().filter(|layer| **layer == Layer::Code).count() {
+            0 => Ok(false),
+            asked if asked == self.layer.len() => Ok(true),
+            _ => Err(usage("code is a question and cannot be combined with another layer.")),
         }
-        rollback::rows_that_stay(kernel, &whole.layers, whole.rollback.plan.cut.seq)
-    }
-
-    /// Prints what is planned or done.
-    fn finish(&self, session: &mut Session, kernel: &Kernel, whole: &Whole) -> Result<Exit> {
-        let warning = self.left_rows(kernel, whole)?;
-        if let Some(warning) = &warning {
-            session.output.warn(&warning.message);
-        }
-        let record = RollbackJson::from(whole).warned(warning.as_ref());
-        session.output.record(&record, || render::rollback::whole(whole))?;
-        if let Some(refusal) = &whole.refusal {
-            return Ok(Exit::from(refusal.kind()));
-        }
-        Ok(match whole.status {
-            WholeStatus::Planned | WholeStatus::RolledBack => Exit::Done,
-            WholeStatus::RollingBack => Exit::Partly,
-        })
     }
 
     fn request(&self) -> Result<Request<'_>> {

@@ -1,0 +1,70 @@
+//! `ic redo`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::point;
+use ic_ops::rollback::{self, Newest};
+
+use crate::commands::checkpoint::RestoreFlags;
+use crate::commands::input;
+use crate::commands::rollback::Undo as UndoRollback;
+use crate::exit::Exit;
+use crate::session::Session;
+
+/// Bring back what was undone last: the newest rollback, or restore, that stands is undone itself.
+///
+/// The run, its files, git's state and rows are as they were before it. Effects that were undone are not made again, and work that was
+/// cancelled stays cancelled: both are named.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic redo --dry-run
+  ic redo --yes
+  ic redo --without-effects --yes      # outside effects that were undone stay so
+  ic redo --run 7f3a9c21 --yes
+
+Exit 1 when the run, or the tree, changed since: it is named, and nothing is changed. ic log lists rollbacks; an older one
+is undone by ic rollback undo ID.")]
+pub(crate) struct Redo {
+    /// The run [default: @, else the newest one here]
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Bring everything else back, though effects that were undone cannot be made again
+    #[arg(long)]
+    without_effects: bool,
+    /// Say what would be brought back, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Redo {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        input::optional_text("--reason", self.reason.as_deref())?;
+        let kernel = session.kernel()?;
+        let run = match &self.run {
+            Some(run) => Some(kernel.read(|snapshot| kernel.run(snapshot, run))?),
+            None => kernel.read(|snapshot| point::run_here(&kernel, snapshot))?,
+        };
+        match rollback::newest(&kernel, run.as_ref())? {
+            Newest::Rollback(id) => {
+                let undo = UndoRollback {
+                    id: id.to_string(),
+                    reason: self.reason.clone(),
+                    without_effects: self.without_effects,
+                    dry_run: self.dry_run,
+                    yes: self.yes,
+                };
+                undo.run(session)
+            }
+            Newest::Restore => {
+                let flags = RestoreFlags { dry_run: self.dry_run, yes: self.yes, ..RestoreFlags::default() };
+                flags.undo(session)
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A rollback over several layers, shown and asked about: what `run rollback` and `undo` share.
+
+use clap::ValueEnum;
+use ic_base::{Code, Diagnosis, Result};
+use ic_ops::Kernel;
+use ic_ops::checkpoint::{Settings, Warning, Watch};
+use ic_ops::rollback::{self, Request, Whole, WholeRequest, WholeStatus};
+
+use crate::commands::workflow::Watch as Progress;
+use crate::exit::Exit;
+use crate::json::RollbackJson;
+use crate::render;
+use crate::session::Session;
+use crate::signals;
+
+/// A layer, as it is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Layer {
+    /// Phase pointer, skips, artifacts, dispatches, agents
+    Workflow,
+    /// Ask which commits and files came from where
+    Code,
+    /// Outside side effects
+    Effects,
+    /// The working tree
+    Files,
+    /// HEAD, branch, index, stash
+    Git,
+    /// Rows of the application's tables
+    Data,
+    /// Workflow, effects, files, git, and data where a state database is configured
+    All,
+}
+
+impl Layer {
+    /// What goes back, and whether that is everything; nothing typed is everything.
+    ///
+    /// Errors: `usage` for code, which only asks.
+    pub(crate) fn chosen(typed: &[Self], settings: &Settings) -> Result<(Vec<rollback::Layer>, bool)> {
+        use rollback::Layer as L;
+        if typed.is_empty() || typed.contains(&Self::All) {
+            return Ok((rollback::all_layers(settings), true));
+        }
+        let one = |layer: &Self| match layer {
+            Self::Workflow => Ok(L::Workflow),
+            Self::Effects => Ok(L::Effects),
+            Self::Files => Ok(L::Files),
+            Self::Git => Ok(L::Git),
+            Self::Data => Ok(L::Data),
+            Self::Code | Self::All => {
+                Err(Diagnosis::new(Code::Usage, "code is a question, and no layer that goes back.")
+                    .hint("ask: ic run rollback RUN --layer=code"))
+            }
+        };
+        Ok((typed.iter().map(one).collect::<Result<_>>()?, false))
+    }
+}
+
+/// A rollback that a person asks for.
+pub(crate) struct Rolling<'a> {
+    /// What is rolled back, and how.
+    pub(crate) request: WholeRequest<'a>,
+    /// Nobody is asked.
+    pub(crate) yes: bool,
+    /// Everything is meant: what stays although it was recorded is said.
+    pub(crate) is_all: bool,
+}
+
+impl Rolling<'_> {
+    /// Shows the plan and asks on a terminal; elsewhere it needs `--yes`.
+    pub(crate) fn go(&self, session: &mut Session, kernel: &Kernel, settings: &Settings) -> Result<Exit> {
+        let (watch, mut progress) = (Watch::default(), Progress::new(session));
+        let request = &self.request;
+        let is_dry = request.base.dry_run;
+        if !is_dry && !self.yes {
+            // What cannot be done at all is refused for its own reason: a yes would not help.
+            let dry = WholeRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
+            let preview = rollback::roll_back(kernel, settings, &dry, &mut progress, &watch)?;
+            if preview.refusal.is_some() {
+                return self.finish(session, kernel, &preview);
+            }
+            session.require_somebody(
+                "This rollback works outside of the ledger,",
+                "look first: --dry-run; then: --yes",
+            )?;
+            if !Session::ask(&render::rollback::plan(&preview), "Roll back?")? {
+                return Ok(Exit::No);
+            }
+            if let Some(warning) = self.left_rows(kernel, &preview)? {
+                session.output.warn(&warning.message);
+            }
+            let hash = preview.rollback.plan_hash.clone();
+            let watch = Watch { interrupted: signals::interrupted()?, ..watch };
+            let base = Request { expect_plan: Some(&hash), ..request.base };
+            let sure = WholeRequest { base, ..request.clone() };
+            let whole = rollback::roll_back(kernel, settings, &sure, &mut progress, &watch)?;
+            return self.finish(session, kernel, &whole);
+        }
+        let watch = if is_dry { watch } else { Watch { interrupted: signals::interrupted()?, ..watch } };
+        let whole = rollback::roll_back(kernel, settings, request, &mut progress, &watch)?;
+        self.finish(session, kernel, &whole)
+    }
+
+    /// What stays though everything was meant.
+    fn left_rows(&self, kernel: &Kernel, whole: &Whole) -> Result<Option<Warning>> {
+        if !self.is_all {
+            return Ok(None);
+        }
+        rollback::rows_that_stay(kernel, &whole.layers, whole.rollback.plan.cut.seq)
+    }
+
+    /// Prints what is planned or done.
+    fn finish(&self, session: &mut Session, kernel: &Kernel, whole: &Whole) -> Result<Exit> {
+        let warning = self.left_rows(kernel, whole)?;
+        if let Some(warning) = &warning {
+            session.output.warn(&warning.message);
+        }
+        let record = RollbackJson::from(whole).warned(warning.as_ref());
+        session.output.record(&record, || render::rollback::whole(whole))?;
+        if let Some(refusal) = &whole.refusal {
+            return Ok(Exit::from(refusal.kind()));
+        }
+        Ok(match whole.status {
+            WholeStatus::Planned | WholeStatus::RolledBack => Exit::Done,
+            WholeStatus::RollingBack => Exit::Partly,
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! `ic undo`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::Kernel;
+use ic_ops::checkpoint::{self, Watch};
+use ic_ops::point::{self, Listed, Meant};
+use ic_ops::rollback::{self, Request, To, WholeRequest};
+use ic_phase::Run;
+
+use crate::commands::checkpoint::RestoreFlags;
+use crate::commands::input;
+use crate::commands::rolling::{Layer, Rolling};
+use crate::exit::Exit;
+use crate::render;
+use crate::session::Session;
+
+/// Undo what was done last: the record, outside effects, git, files and rows go back to before it.
+///
+/// Without POINT that is the newest dispatch, step or prompt that stands; a terminal offers the points to choose from. With one,
+/// everything that was recorded after it goes back. It is `ic run rollback --to POINT --layer=all`; where there is no run, it restores the
+/// newest checkpoint that the tree differs from. What stands in the tree is saved first: `ic redo` brings it back.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic undo                              # a list to choose from, then the plan, then a question
+  ic undo --dry-run                    # what the last dispatch or step did, and would be undone
+  ic undo --yes
+  ic undo dispatch:3f9a12c4 --yes      # that dispatch, and all that came after it
+  ic undo step:deploy --dry-run
+  ic undo phase:planned --yes          # all since the run left planned
+  ic undo created --run 7f3a9c21 --yes    # all that a run did
+  ic redo --yes                        # and it is as before
+
+Points of a run: ic log. Exit 1 when others changed what would be undone: it is named, and nothing is changed. Exit 4
+when a step failed: the run stays closed, and ic rollback resume resumes it.")]
+pub(crate) struct Undo {
+    /// The point to go back to before: dispatch:ID, step:NAME, checkpoint:ID, phase:P, created, or the end of an id
+    point: Option<String>,
+    /// The run [default: that of the point, else @, else the newest one here]
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// What goes back: workflow, with it effects, files, git and data, or all [default]
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
+    layer: Vec<Layer>,
+    /// Say what would be done, with the same plan, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Only if the plan is this one: the `plan_hash` of a dry run
+    #[arg(long, value_name = "HASH")]
+    expect_plan: Option<String>,
+    /// Replace what others changed, take rows that another run may have written, and undo effects beyond what cannot be undone
+    #[arg(long)]
+    force: bool,
+    /// Leave what others changed
+    #[arg(long, conflicts_with = "force")]
+    keep_theirs: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Undo {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        match point::meant(&kernel, self.run.as_deref(), self.point.as_deref())? {
+            Meant::Run(run) => self.roll_back(session, &kernel, &run),
+            Meant::Checkpoint(id) => self.restore(session, id.as_str()),
+            Meant::Tree => {
+                // What is named and is no checkpoint is no point of a run that is not there.
+                if let Some(point) = &self.point {
+                    return self.restore(session, point.strip_prefix("checkpoint:").unwrap_or(point));
+                }
+                let settings = session.checkpoint_settings(&kernel)?;
+                let newest = checkpoint::newest_other(&kernel, &settings, &Watch::default())?;
+                self.restore(session, newest.as_str())
+            }
+        }
+    }
+
+    fn roll_back(&self, session: &mut Session, kernel: &Kernel, run: &Run) -> Result<Exit> {
+        let settings = session.settings_of_project(kernel, &run.project_dir)?;
+        let chosen;
+        let point = match &self.point {
+            Some(point) => point,
+            None => match self.choose(session, kernel, run)? {
+                Some(point) => {
+                    chosen = point;
+                    &chosen
+                }
+                None => return Ok(Exit::No),
+            },
+        };
+        let (layers, is_all) = Layer::chosen(&self.layer, &settings)?;
+        let base = Request {
+            run: run.id.as_str(),
+            to: To::Point(point),
+            reason: input::optional_text("--reason", self.reason.as_deref())?,
+            dry_run: self.dry_run,
+            expect_plan: self.expect_plan.as_deref(),
+        };
+        let (force, keep_theirs) = (self.force, self.keep_theirs);
+        let request = WholeRequest { base, layers: &layers, force, keep_theirs, mine: false };
+        // The record alone is changed without a question, as everywhere.
+        let yes = self.yes || layers == [rollback::Layer::Workflow];
+        Rolling { request, yes, is_all }.go(session, kernel, &settings)
+    }
+
+    /// The point that a person chooses; the last one where nobody can be asked, or wants to be. `None`: nobody chose one.
+    fn choose(&self, session: &Session, kernel: &Kernel, run: &Run) -> Result<Option<String>> {
+        const OFFERED: usize = 20;
+        let (last, all) = kernel
+            .read(|snapshot| Ok((point::last(snapshot, run), point::list(snapshot, run, false, OFFERED)?)))?;
+        if self.yes || self.dry_run || !session.can_ask() {
+            return last.map(|last| Some(last.reference));
+        }
+        let all: Vec<Listed> = all.into_iter().filter(|one| !one.is_pruned).collect();
+        let begin = last.ok().and_then(|last| all.iter().position(|one| one.reference == last.reference));
+        let lines: Vec<String> = all.iter().map(render::point::line).collect();
+        let picked = Session::pick("Undo to before which?", &lines, begin.unwrap_or(0))?;
+        Ok(picked.and_then(|at| all.get(at)).map(|one| one.reference.clone()))
+    }
+
+    fn restore(&self, session: &mut Session, checkpoint: &str) -> Result<Exit> {
+        let flags = RestoreFlags {
+            dry_run: self.dry_run,
+            expect_plan: self.expect_plan.clone(),
+            force: self.force,
+            keep_theirs: self.keep_theirs,
+            yes: self.yes,
+        };
+        flags.restore(session, checkpoint)
+    }
+}

@@ -1,0 +1,41 @@
+//! `ic undo`, `ic redo`
+
+use crate::support::{Page, Project, chain};
+use crate::verbs::checkpoint::write;
+
+/// A run in which one dispatch did something.
+fn worked(project: &Project) {
+    chain(project, "draft,edit,print,done", "edit");
+    let id = project.ok("dispatch create @ --name login");
+    project.ok(&format!("dispatch start {id}"));
+    write(project, "login.rs", "fn login() {}\n");
+    project.ok("run artifact add @ --path login.rs");
+}
+
+/// The same, rolled back.
+fn undone(project: &Project) {
+    worked(project);
+    project.ok("run rollback @ --to-phase draft");
+}
+
+#[test]
+fn undo() {
+    Page::of("ic undo", worked)
+        .refuses("undo", 1, "no_checkpoint")
+        .does("undo --layer=workflow --dry-run")
+        .does("undo --layer=workflow")
+        .refuses("undo --yes", 1, "nothing_to_undo")
+        .refuses("undo dispatch:7f3a9c21 --yes", 3, "dispatch_not_found")
+        .refuses("undo phase:draft --run 7f3a9c21 --yes", 3, "run_not_found")
+        .ends();
+}
+
+#[test]
+fn redo() {
+    Page::of("ic redo", undone)
+        .refuses("redo", 3, "confirmation_required")
+        .does("redo --dry-run")
+        .does("redo --yes")
+        .refuses("redo --yes", 1, "nothing_to_undo")
+        .ends();
+}

@@ -1,0 +1,164 @@
+//! `ic undo` and `ic redo`: what a person types who does not want to think.
+
+use ic_testkit::Terminal;
+
+use crate::world::World;
+
+/// A dispatch that changes a file, and ends.
+fn work(world: &World, name: &str) -> String {
+    let id = world.ic(&["dispatch", "create", &world.run, "--name", name]);
+    world.ic(&["dispatch", "start", &id]);
+    world.write("file", &format!("{name}\n"));
+    world.write(name, "new\n");
+    world.ic(&["dispatch", "complete", &id]);
+    id
+}
+
+fn code(world: &World, words: &[&str]) -> (Option<i32>, String) {
+    world.cli.refused(words)
+}
+
+#[test]
+fn each_undo_takes_one_piece_of_work_back_and_each_redo_brings_one_back() {
+    let world = World::new().begun();
+    world.write("file", "zero\n");
+    let mut states = vec![world.state()];
+    for name in ["one", "two", "three"] {
+        work(&world, name);
+        states.push(world.state());
+    }
+    for at in (0..3).rev() {
+        let report = world.cli.json(["undo", "--yes", "--json"]);
+        assert_eq!(report["status"], "rolled_back", "{report}");
+        world.state().assert_outside_is(&states[at], "undone");
+    }
+    assert_eq!(code(&world, &["undo", "--yes"]), (Some(1), "nothing_to_undo".to_owned()));
+    for state in &states[1..] {
+        let report = world.cli.json(["redo", "--yes", "--json"]);
+        assert_eq!(report["status"], "undone", "{report}");
+        world.state().assert_outside_is(state, "redone");
+    }
+    assert_eq!(code(&world, &["redo", "--yes"]), (Some(1), "nothing_to_undo".to_owned()));
+    // Undone, worked on, and undone again: what was undone first stays undone.
+    world.ic(&["undo", "--yes"]);
+    work(&world, "four");
+    world.ic(&["undo", "--yes"]);
+    world.state().assert_outside_is(&states[2], "three and four are undone");
+}
+
+#[test]
+fn a_preview_is_the_plan_and_nothing_is_done_without_a_yes() {
+    let world = World::new().begun();
+    let first = work(&world, "one");
+    work(&world, "two");
+    let before = world.state();
+    let planned = world.cli.json(["undo", &first, "--dry-run", "--json"]);
+    assert_eq!((&planned["status"], &planned["dry_run"]), (&"planned".into(), &true.into()), "{planned}");
+    assert_eq!(code(&world, &["undo", &first]), (Some(3), "confirmation_required".to_owned()));
+    let hash = planned["plan_hash"].as_str().expect("a hash");
+    assert_eq!(code(&world, &["undo", "--yes", "--expect-plan", hash]), (Some(1), "plan_changed".to_owned()));
+    world.state().assert_is(&before, "nothing was done");
+    world.ic(&["undo", &first, "--yes", "--expect-plan", hash]);
+    assert_eq!((world.read("one"), world.read("two")), (None, None));
+    let by = world.cli.json(["rollback", "list", "--json"]);
+    assert_eq!(by[0]["layers"], serde_json::json!(["workflow", "effects", "files", "git"]));
+}
+
+#[test]
+fn an_id_says_its_run_by_itself_and_a_run_that_ended_is_undone_too() {
+    let world = World::new().begun();
+    let id = work(&world, "one");
+    let other = world.cli.ok(["run", "create", "--goal", "beside", "--phases", "a,b"]);
+    assert_eq!(code(&world, &["undo", "--yes"]), (Some(3), "ambiguous_run".to_owned()));
+    let wrong = ["undo", &id, "--run", &other, "--yes"];
+    assert_eq!(code(&world, &wrong), (Some(3), "point_of_other_run".to_owned()));
+    world.ic(&["undo", &format!("dispatch:{id}"), "--yes"]);
+    assert_eq!(world.read("one"), None);
+    world.ic(&["redo", "--run", &world.run, "--yes"]);
+    world.ic(&["run", "cancel", &other, "--reason", "not needed"]);
+    for _ in 0..5 {
+        world.ic(&["run", "advance", &world.run]);
+    }
+    assert_eq!(world.status(), "completed@f");
+    // No run is open: the newest here is meant, which was cancelled.
+    assert_eq!(code(&world, &["undo", "--yes"]), (Some(1), "nothing_to_undo".to_owned()));
+    world.ic(&["undo", "--run", &world.run, "--yes"]);
+    assert_eq!((world.status().as_str(), world.read("one")), ("active@a", None));
+}
+
+#[test]
+fn where_there_is_no_run_the_tree_goes_back_and_comes_back() {
+    let world = World::new();
+    assert_eq!(code(&world, &["undo", "--yes"]), (Some(1), "no_checkpoint".to_owned()));
+    world.write("file", "one\n");
+    let first = world.ic(&["checkpoint", "create"]);
+    world.write("file", "two\n");
+    world.ic(&["checkpoint", "create"]);
+    // The newest checkpoint is as the tree is: the one before it is meant.
+    let report = world.cli.json(["undo", "--yes", "--json"]);
+    assert_eq!((&report["status"], &report["checkpoint_id"]), (&"restored".into(), &first.as_str().into()));
+    assert_eq!(world.read("file").as_deref(), Some("one\n"));
+    world.ic(&["redo", "--yes"]);
+    assert_eq!(world.read("file").as_deref(), Some("two\n"));
+    world.ic(&["undo", &format!("checkpoint:{first}"), "--yes"]);
+    assert_eq!(world.read("file").as_deref(), Some("one\n"));
+    assert_eq!(code(&world, &["undo", "dispatch:0123456789", "--yes"]).0, Some(3));
+}
+
+#[test]
+fn a_restore_after_a_rollback_is_brought_back_first() {
+    let world = World::new().begun();
+    world.write("file", "zero\n");
+    let kept = world.ic(&["checkpoint", "create"]);
+    work(&world, "one");
+    let after = world.state();
+    world.ic(&["undo", "--yes"]);
+    let between = world.state();
+    world.write("file", "by hand\n");
+    world.ic(&["checkpoint", "restore", &kept, "--yes"]);
+    world.ic(&["redo", "--yes"]);
+    assert_eq!(world.read("file").as_deref(), Some("by hand\n"));
+    world.write("file", "zero\n");
+    world.state().assert_outside_is(&between, "as the rollback left it");
+    world.ic(&["redo", "--yes"]);
+    world.state().assert_outside_is(&after, "as before the rollback");
+}
+
+#[test]
+fn a_rollback_that_is_not_finished_is_resumed_first() {
+    let world = World::new().begun();
+    let id = world.ic(&["dispatch", "create", &world.run]);
+    world.ic(&["dispatch", "start", &id]);
+    world.ic(&["compensation", "add", &world.run, "--step", "bill", "--exec", "--", "false"]);
+    let stopped = world.cli.run(["undo", "--yes"]);
+    assert_eq!(stopped.code, Some(4), "{stopped:?}");
+    for verb in ["undo", "redo"] {
+        assert_eq!(code(&world, &[verb, "--yes"]), (Some(1), "rolling_back".to_owned()), "{verb}");
+    }
+    world.ic(&["rollback", "resume", &world.run, "--skip-step", "--yes"]);
+    assert_eq!(world.status(), "active@a");
+}
+
+#[test]
+fn on_a_terminal_a_point_is_picked_from_a_list_and_then_asked_about() {
+    let world = World::new().begun();
+    work(&world, "one");
+    work(&world, "two");
+    let call = world.cli.command(["undo", "--format", "text"]);
+    let Some(mut left) = Terminal::open(&call, world.cli.root()) else { return };
+    left.sees("Undo to before which?");
+    left.sees("created");
+    // Escape leaves it.
+    left.types("\u{1b}");
+    let (code, shown) = left.ends();
+    assert_eq!((code, world.read("two").is_some()), (Some(1), true), "{shown}");
+    let Some(mut asked) = Terminal::open(&call, world.cli.root()) else { return };
+    asked.sees("created");
+    // The newest work is marked; one down is the work before it.
+    asked.types("\u{1b}[B\r");
+    asked.sees("Roll back? [y/N]");
+    asked.types("y\r");
+    let (code, shown) = asked.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!((world.read("one"), world.read("two")), (None, None), "{shown}");
+}
