@@ -94,9 +94,9 @@ fn what_is_not_known_is_a_usage_error() {
 fn what_could_stand_there_is_named() {
     let project = Project::new();
     for (line, first) in [
-        ("", "init, undo, redo"),
-        ("qqq", "init, undo, redo"),
-        ("qqq run", "init, undo, redo"),
+        ("", "log, undo, redo, init"),
+        ("qqq", "log, undo, redo, init"),
+        ("qqq run", "log, undo, redo, init"),
         ("run", "create, list, status"),
         ("-C / run --json", "create, list, status"),
         ("run qqq agent", "create, list, status"),

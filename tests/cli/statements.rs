@@ -138,6 +138,8 @@ const CALLS: &[&str] = &[
     "rollback list",
     "rollback list @",
     "rollback show {rollback}",
+    "log",
+    "log {run} --all --limit 3",
     "rollback undo {rollback} --dry-run",
     "rollback undo {rollback} --yes",
     "compensation add @ --step lost --exec -- false",

@@ -8,6 +8,7 @@ use crate::support::verbs;
 mod again;
 pub(crate) mod checkpoint;
 mod compensation;
+mod day;
 mod dispatch;
 mod events;
 mod gate;

@@ -15,6 +15,7 @@ mod histories;
 mod interrupted;
 mod kept;
 mod kill;
+mod log;
 mod neighbours;
 mod points;
 mod preflight;

@@ -4,7 +4,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    checkpoint, compensation, completions, config, dispatch, events, gate, ledger, man, redo, rewind,
+    checkpoint, compensation, completions, config, dispatch, events, gate, ledger, log, man, redo, rewind,
     rollback, run, undo, workflow,
 };
 use crate::flags::Global;
@@ -21,10 +21,13 @@ const HELP: &str = "\
 {about-with-newline}
 {usage-heading} {usage}
 
-\x1b[1m\x1b[32mThe record:\x1b[0m
-  init          Make the ledger of this project
+\x1b[1m\x1b[32mEvery day:\x1b[0m
+  log           What a run can go back to, and how it went back before
   undo          Undo what was done last: record, effects, git, files, rows
   redo          Bring back what was undone last
+
+\x1b[1m\x1b[32mThe record:\x1b[0m
+  init          Make the ledger of this project
   run           Runs: create, advance, rollback, status; their agents and artifacts
   dispatch      Work handed to agents, with its state, commits and files
   gate          What must hold before a run goes on: check, override, rules
@@ -90,9 +93,10 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Init(ledger::init::Init),
+    Log(log::Log),
     Undo(undo::Undo),
     Redo(redo::Redo),
+    Init(ledger::init::Init),
     /// Runs: create, advance, roll back, look
     #[command(subcommand)]
     Run(Later<run::Verb>),

@@ -9,6 +9,7 @@ pub(crate) mod events;
 pub(crate) mod gate;
 pub(crate) mod input;
 pub(crate) mod ledger;
+pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod redo;
 pub(crate) mod rewind;
@@ -34,6 +35,7 @@ pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
             .hint("use --format json, jsonl or text"));
     }
     match &cli.command {
+        Command::Log(verb) => verb.run(&mut session),
         Command::Init(verb) => verb.run(&mut session),
         Command::Where(verb) => verb.run(&mut session),
         Command::Version(verb) => verb.run(&mut session),

@@ -11,6 +11,7 @@ mod dispatch;
 mod event;
 mod history;
 mod ledger;
+mod log;
 mod man;
 mod refusal;
 mod restore;
@@ -37,6 +38,7 @@ pub(crate) use dispatch::{DispatchJson, DispatchShowJson, DispatchWaitJson, Reco
 pub(crate) use event::{CursorJson, EventJson, RedactedJson, VerifyJson};
 pub(crate) use history::HistoryJson;
 pub(crate) use ledger::{CheckJson, HealthJson, InitJson, VersionJson, WhereJson};
+pub(crate) use log::LogEntryJson;
 pub(crate) use man::ManJson;
 use refusal::RefusalJson;
 pub(crate) use restore::RestoreJson;

@@ -9,6 +9,7 @@ pub(crate) mod event;
 pub(crate) mod git;
 pub(crate) mod history;
 pub(crate) mod ledger;
+pub(crate) mod log;
 pub(crate) mod point;
 pub(crate) mod rewind;
 pub(crate) mod rollback;
@@ -22,6 +23,7 @@ use std::path::Path;
 
 use ic_base::Diagnosis;
 pub(crate) use table::{Cell, Table};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::exit::Exit;
 
@@ -118,6 +120,36 @@ pub(crate) fn second(at: ic_base::Timestamp) -> String {
     format!("{}Z", &at.to_string()[..19])
 }
 
+/// How long ago something was: `just now`, `42 s ago`, `3 min ago`, `5 h ago`, `12 d ago`. A clock that was set back makes it `just now`.
+pub(crate) fn age(now: ic_base::Timestamp, at: ic_base::Timestamp) -> String {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    match now.millis().saturating_sub(at.millis()) / 1000 {
+        ..10 => "just now".to_owned(),
+        seconds @ 10..MINUTE => format!("{seconds} s ago"),
+        seconds @ MINUTE..HOUR => format!("{} min ago", seconds / MINUTE),
+        // Up to two days: "1 d ago" would not tell yesterday morning from yesterday evening.
+        seconds if seconds < 2 * DAY => format!("{} h ago", seconds / HOUR),
+        seconds => format!("{} d ago", seconds / DAY),
+    }
+}
+
+/// A text that takes at most so many columns: a longer one ends in an ellipsis.
+pub(crate) fn cut_to(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut cut = String::new();
+    for c in text.chars() {
+        if cut.width() + c.width().unwrap_or(0) + 1 > columns {
+            break;
+        }
+        cut.push(c);
+    }
+    if columns == 0 { cut } else { format!("{}…", cut.trim_end()) }
+}
+
 /// The style of a status word.
 pub(crate) fn status_style(status: &str) -> anstyle::Style {
     match status {
@@ -131,7 +163,36 @@ pub(crate) fn status_style(status: &str) -> anstyle::Style {
 
 #[cfg(test)]
 mod tests {
-    use super::{plain, shell_word};
+    use ic_base::Timestamp;
+
+    use super::{age, cut_to, plain, shell_word};
+
+    #[test]
+    fn ages_are_counted_in_what_people_say() {
+        const AGES: [(i64, &str); 9] = [
+            (-5, "just now"),
+            (9, "just now"),
+            (10, "10 s ago"),
+            (59, "59 s ago"),
+            (60, "1 min ago"),
+            (3599, "59 min ago"),
+            (3600, "1 h ago"),
+            (48 * 3600 - 1, "47 h ago"),
+            (48 * 3600, "2 d ago"),
+        ];
+        for (seconds, said) in AGES {
+            assert_eq!(age(Timestamp(1_000_000_000 + seconds * 1000), Timestamp(1_000_000_000)), said);
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_to_columns_whatever_its_characters_are() {
+        assert_eq!(cut_to("abc", 3), "abc");
+        assert_eq!(cut_to("abcd", 3), "ab…");
+        assert_eq!(cut_to("計劃書", 5), "計劃…");
+        assert_eq!(cut_to("計劃書", 4), "計…");
+        assert_eq!((cut_to("a", 0).as_str(), cut_to("ab", 1).as_str()), ("", "…"));
+    }
 
     #[test]
     fn words_are_quoted_when_they_must_be() {

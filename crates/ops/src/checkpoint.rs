@@ -38,6 +38,7 @@ pub(crate) use restore::{
     take_changes_back, take_restore_back,
 };
 
+pub(crate) use place::look as look_into_store;
 pub use place::objects_path;
 pub use step::StepShot;
 

@@ -10,6 +10,7 @@ use ic_phase::resolve::{self, Project};
 use ic_store::{Ledger, Snapshot, Transaction};
 
 use crate::closed;
+use crate::point::run_here;
 
 /// The dispatch on whose behalf a write is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +68,16 @@ impl Kernel {
     /// The run that a reference names. Errors: those of [`resolve::resolve`].
     pub fn run(&self, snapshot: &Snapshot<'_>, reference: &str) -> Result<Run> {
         resolve::resolve(snapshot, reference, &self.project)
+    }
+
+    /// The run that a reference names; without one that of [`run_here`]. Errors: those of [`resolve::resolve`].
+    pub fn run_or_newest(&self, snapshot: &Snapshot<'_>, reference: Option<&str>) -> Result<Run> {
+        if reference.is_none()
+            && let Some(run) = run_here(self, snapshot)?
+        {
+            return Ok(run);
+        }
+        self.run(snapshot, reference.unwrap_or("@"))
     }
 
     /// The dispatch that calls, if one does. Errors: `stale_dispatch`, `dispatch_not_found`.

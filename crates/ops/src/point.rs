@@ -4,6 +4,7 @@
 //! of an id.
 
 mod list;
+pub mod log;
 mod meant;
 
 use ic_base::{Code, Diagnosis, Result, Seq};

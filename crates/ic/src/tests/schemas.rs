@@ -13,15 +13,16 @@ use crate::failure::ErrorJson;
 use crate::json::{
     AdvanceJson, AgentJson, ArtifactJson, CancelJson, CheckpointJson, CodeJson, CompensationJson, ConfigJson,
     CoverageJson, CursorJson, DiffJson, DispatchJson, DispatchShowJson, DispatchWaitJson, EventJson,
-    GateCheckJson, GateRuleJson, HealthJson, HistoryJson, InitJson, ManJson, PhaseJson, PruneJson, PurgeJson,
-    RecordedJson, RedactedJson, RememberedJson, ReopenJson, RestoreJson, RewindInitJson, RewindInspectJson,
-    RewindJson, RewindPreviewJson, RewindTargetJson, RollbackJson, RollbackShowJson, RollbackUndoneJson,
-    RunJson, RunStatusJson, SkipJson, UndoneJson, VerifyJson, VerifyObjectsJson, VersionJson, WhereJson,
-    WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson,
+    GateCheckJson, GateRuleJson, HealthJson, HistoryJson, InitJson, LogEntryJson, ManJson, PhaseJson,
+    PruneJson, PurgeJson, RecordedJson, RedactedJson, RememberedJson, ReopenJson, RestoreJson,
+    RewindInitJson, RewindInspectJson, RewindJson, RewindPreviewJson, RewindTargetJson, RollbackJson,
+    RollbackShowJson, RollbackUndoneJson, RunJson, RunStatusJson, SkipJson, UndoneJson, VerifyJson,
+    VerifyObjectsJson, VersionJson, WhereJson, WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson,
 };
 
 /// Which shape a verb prints with `--json`. Verbs with two shapes stand twice.
 const SHAPES: &[(&str, &str)] = &[
+    ("ic log", "log"),
     ("ic init", "init"),
     ("ic where", "where"),
     ("ic version", "version"),
@@ -138,6 +139,7 @@ fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("rollback-show", schema::<RollbackShowJson>("Rollback with its steps")),
         ("rollback-undone", schema::<RollbackUndoneJson>("Rollback that was taken back")),
         ("history", schema::<HistoryJson>("A run as a story")),
+        ("log", schema::<Vec<LogEntryJson>>("Points and rollbacks of a run, newest first")),
         ("code", schema::<CodeJson>("Code report")),
         ("dispatch", schema::<DispatchJson>("Dispatch")),
         ("dispatch-show", schema::<DispatchShowJson>("Dispatch with its commits and files")),

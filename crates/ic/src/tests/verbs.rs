@@ -72,7 +72,7 @@ fn the_first_page_names_every_noun_once() {
     let mut tree = tree();
     let text = tree.render_help().to_string();
     let nouns: Vec<String> = tree.get_subcommands().map(|noun| noun.get_name().to_owned()).collect();
-    let (_, listed) = text.split_once("The record:").expect("the nouns");
+    let (_, listed) = text.split_once("Every day:").expect("the nouns");
     let (listed, _) = listed.split_once("Options").expect("the options");
     let listed: Vec<&str> = listed
         .lines()

@@ -95,7 +95,7 @@ pub(super) fn open(kernel: &Kernel, options: OpenOptions) -> Result<Objects> {
 }
 
 /// Looks at the store of the kernel's ledger, if it has one. Errors: `foreign_store`. Nothing is written.
-pub(super) fn look(kernel: &Kernel, options: OpenOptions) -> Result<Option<Objects>> {
+pub(crate) fn look(kernel: &Kernel, options: OpenOptions) -> Result<Option<Objects>> {
     let path = objects_path(kernel.ledger.path());
     let Some(objects) = Objects::look(&path, options)? else { return Ok(None) };
     let identity = kernel.ledger.identity()?;

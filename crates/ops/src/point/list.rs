@@ -1,5 +1,6 @@
 //! The points of a run, as they are listed.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use ic_base::{CheckpointId, Result, RollbackId, Seq, Timestamp, title};
@@ -19,6 +20,8 @@ pub struct Listed {
     pub reference: String,
     /// `created`, `phase`, `step`, `dispatch`, `prompt`, `guard` or `checkpoint`.
     pub kind: &'static str,
+    /// The step's name, or the id of the dispatch, prompt or command that it stands before; `None` for all else.
+    pub before: Option<String>,
     /// What was recorded after this event lies after the point.
     pub seq: Seq,
     /// Where the run was.
@@ -39,123 +42,192 @@ pub struct Listed {
 
 /// The newest points of a run, newest first, those aside that a rollback took back unless `all`.
 pub fn list(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Result<Vec<Listed>> {
-    let rollbacks = table::of_run(snapshot, &run.id)?;
-    // One for each kind of source is enough of each, however many were rolled back in between.
-    let most = if all || rollbacks.is_empty() { at_most } else { usize::MAX };
-    let mut found = Vec::new();
-    for one in point::newest_of_run(snapshot, &run.id, most)? {
-        found.push(of_point(snapshot, one)?);
-    }
-    found.extend(phases(snapshot, run, most)?);
-    let asked_for = record::manual_of_run(snapshot, &run.id, most)?;
-    found.extend(asked_for.into_iter().map(|checkpoint| of_checkpoint(run, checkpoint)));
-    found.push(created(snapshot, run)?);
-    for one in &mut found {
-        one.taken_back_by = taken_back_by(&rollbacks, one.seq).map(|by| by.id.clone());
-        let is_reached = |by: &Remembered| by.status.stands() && by.cut_seq == one.seq;
-        one.is_undone = one.taken_back_by.is_some() || rollbacks.iter().any(is_reached);
-    }
-    found.retain(|one| all || one.taken_back_by.is_none());
-    found.sort_by_key(|one| std::cmp::Reverse(one.seq));
-    // Of several moves out of one phase the reference means the newest; the others are no targets of their own.
-    let mut seen = std::collections::HashSet::new();
-    found.retain(|one| one.taken_back_by.is_some() || seen.insert(one.reference.clone()));
+    list_among(snapshot, run, &table::of_run(snapshot, &run.id)?, all, at_most)
+}
+
+/// As [`list`], of a run with these rollbacks.
+pub(super) fn list_among(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    rollbacks: &[Remembered],
+    all: bool,
+    at_most: usize,
+) -> Result<Vec<Listed>> {
+    let choice = Choice { run, rollbacks, all, at_most };
+    let mut found = choice.newest(|most| of_points(snapshot, run, most))?;
+    found.extend(choice.newest(|most| moves(snapshot, run, most))?);
+    found.extend(choice.newest(|most| asked_for(snapshot, run, most))?);
+    found.push(Found { seq: run.seq, reference: "created".to_owned(), source: Source::Created, by: None });
+    // Steps that began from one look at the tree share an event; their names keep the order the same in every call.
+    found.sort_by(|one, other| (other.seq, &other.reference).cmp(&(one.seq, &one.reference)));
     found.truncate(at_most);
-    Ok(found)
+    let is_reached = |seq: Seq| rollbacks.iter().any(|by| by.status.stands() && by.cut_seq == seq);
+    found.into_iter().map(|one| one.listed(snapshot, run, is_reached)).collect()
 }
 
-fn taken_back_by(rollbacks: &[Remembered], seq: Seq) -> Option<&Remembered> {
-    rollbacks.iter().rev().find(|one| one.status.stands() && one.cut_seq < seq && seq < one.seq)
+/// A point before anything is read that only a listed one needs.
+struct Found {
+    seq: Seq,
+    reference: String,
+    source: Source,
+    by: Option<RollbackId>,
 }
 
-fn of_point(snapshot: &Snapshot<'_>, point: Point) -> Result<Listed> {
-    let checkpoint = match &point.checkpoint_id {
-        Some(id) => Some(record::get(snapshot, id)?),
-        None => None,
+enum Source {
+    Point(Box<Point>),
+    Move { from: String, to: String, at: Timestamp },
+    Checkpoint(Box<Checkpoint>),
+    Created,
+}
+
+/// Which points of a run are listed.
+struct Choice<'c> {
+    run: &'c Run,
+    rollbacks: &'c [Remembered],
+    all: bool,
+    at_most: usize,
+}
+
+impl Choice<'_> {
+    /// The newest of one kind of source that are to be listed: as many as are wanted, or all there are.
+    fn newest(&self, fetch: impl Fn(usize) -> Result<Vec<Found>>) -> Result<Vec<Found>> {
+        let mut most = self.at_most;
+        loop {
+            let mut found = fetch(most)?;
+            let is_all = found.len() < most;
+            self.choose(&mut found);
+            if is_all || found.len() >= self.at_most {
+                return Ok(found);
+            }
+            // However many were rolled back in between. Each round reads again what the one before it did, so it reads far more.
+            most = most.saturating_mul(4);
+        }
+    }
+
+    fn choose(&self, found: &mut Vec<Found>) {
+        for one in &mut *found {
+            one.by = self.taken_back_by(one).map(|by| by.id.clone());
+        }
+        let mut seen = HashSet::new();
+        // Of several moves out of one phase the reference means the newest, and none of a phase that the run has not left.
+        found.retain(|one| match (&one.by, &one.source) {
+            (Some(_), _) => self.all,
+            (None, Source::Move { from, .. }) if !self.has_left(from) => false,
+            (None, _) => seen.insert(one.reference.clone()),
+        });
+    }
+
+    fn taken_back_by(&self, found: &Found) -> Option<&Remembered> {
+        let is_move = matches!(found.source, Source::Move { .. });
+        self.rollbacks.iter().rev().find(|one| one.status.stands() && covers(one, found.seq, is_move))
+    }
+
+    fn has_left(&self, phase: &str) -> bool {
+        self.run.chain.index_of(phase) < self.run.chain.index_of(&self.run.phase)
+    }
+}
+
+/// Whether a rollback took the run back to before what has this event. At its cut itself lies the place that it went back to; of a move
+/// that left a phase, that is where the run is again, unless what was done in the phase after the move was the target.
+pub(super) fn covers(rollback: &Remembered, seq: Seq, is_move: bool) -> bool {
+    let is_undone_move = is_move && rollback.cut_seq == seq && !rollback.include_target;
+    (rollback.cut_seq < seq || is_undone_move) && seq < rollback.seq
+}
+
+fn of_points(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Vec<Found>> {
+    let points = point::newest_of_run(snapshot, &run.id, at_most)?;
+    let found = |point: Point| Found {
+        seq: point.seq,
+        reference: reference(&point),
+        source: Source::Point(Box::new(point)),
+        by: None,
     };
-    let name = match (point.kind, &point.title) {
+    Ok(points.into_iter().map(found).collect())
+}
+
+/// The moves that left a phase.
+fn moves(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Vec<Found>> {
+    let mut moves = Vec::new();
+    ic_events::each_crossing_newest_first(snapshot, &run.id, |event| {
+        if moves.len() == at_most {
+            return Ok(ControlFlow::Break(()));
+        }
+        if let Some((from, to)) = event.from.zip(event.to) {
+            let reference = format!("phase:{from}");
+            let source = Source::Move { from, to, at: event.created_at };
+            moves.push(Found { seq: event.seq, reference, source, by: None });
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(moves)
+}
+
+fn asked_for(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Vec<Found>> {
+    let checkpoints = record::manual_of_run(snapshot, &run.id, at_most)?;
+    let found = |checkpoint: Checkpoint| Found {
+        seq: checkpoint.seq,
+        reference: format!("checkpoint:{}", checkpoint.id.short()),
+        source: Source::Checkpoint(Box::new(checkpoint)),
+        by: None,
+    };
+    Ok(checkpoints.into_iter().map(found).collect())
+}
+
+impl Found {
+    fn listed(self, snapshot: &Snapshot<'_>, run: &Run, is_reached: impl Fn(Seq) -> bool) -> Result<Listed> {
+        let first = || run.chain.first().to_owned();
+        let (kind, phase, text, created_at, checkpoint) = match &self.source {
+            Source::Point(point) => {
+                let checkpoint = match &point.checkpoint_id {
+                    Some(id) => Some(record::get(snapshot, id)?),
+                    None => None,
+                };
+                let text = text_of(snapshot, point)?;
+                (point.kind.as_str(), point.phase.clone(), text, point.created_at, checkpoint)
+            }
+            Source::Move { from, to, at } => {
+                let checkpoint = checkpoint_at(snapshot, run, self.seq)?;
+                ("phase", from.clone(), format!("left {from} for {to}"), *at, checkpoint)
+            }
+            Source::Checkpoint(checkpoint) => {
+                let link = &checkpoint.link;
+                let text = link.name.as_deref().or(link.message.as_deref()).unwrap_or_default().to_owned();
+                let phase = link.phase.clone().unwrap_or_else(first);
+                ("checkpoint", phase, text, checkpoint.created_at, Some((**checkpoint).clone()))
+            }
+            Source::Created => {
+                let checkpoint = checkpoint_at(snapshot, run, run.seq)?;
+                ("created", first(), run.goal.clone(), run.created_at, checkpoint)
+            }
+        };
+        let before = match self.source {
+            Source::Point(point) => Some(point.name),
+            Source::Move { .. } | Source::Checkpoint(_) | Source::Created => None,
+        };
+        Ok(Listed {
+            reference: self.reference,
+            kind,
+            before,
+            seq: self.seq,
+            phase,
+            title: title(&text),
+            is_pruned: checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.pruned_at.is_some()),
+            checkpoint_id: checkpoint.map(|checkpoint| checkpoint.id),
+            is_undone: self.by.is_some() || is_reached(self.seq),
+            taken_back_by: self.by,
+            created_at,
+        })
+    }
+}
+
+/// What a point is called, for people.
+fn text_of(snapshot: &Snapshot<'_>, point: &Point) -> Result<String> {
+    Ok(match (point.kind, &point.title) {
         (Kind::Dispatch, _) => {
             let work = dispatch::resolve(snapshot, &point.name)?.work;
             work.name.or(work.agent_type).unwrap_or_default()
         }
         (Kind::Step, _) => point.name.clone(),
         (Kind::Prompt | Kind::Guard, text) => text.clone().unwrap_or_default(),
-    };
-    Ok(Listed {
-        reference: reference(&point),
-        kind: point.kind.as_str(),
-        seq: point.seq,
-        phase: point.phase,
-        title: title(&name),
-        is_pruned: is_pruned(checkpoint.as_ref()),
-        checkpoint_id: point.checkpoint_id,
-        taken_back_by: None,
-        is_undone: false,
-        created_at: point.created_at,
     })
-}
-
-/// The moves that left a phase.
-fn phases(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Vec<Listed>> {
-    let mut moves = Vec::new();
-    ic_events::each_crossing_newest_first(snapshot, &run.id, |event| {
-        if moves.len() == at_most {
-            return Ok(ControlFlow::Break(()));
-        }
-        moves.extend(event.from.clone().zip(event.to.clone()).map(|way| (event.seq, way, event.created_at)));
-        Ok(ControlFlow::Continue(()))
-    })?;
-    let mut found = Vec::new();
-    for (seq, (from, to), created_at) in moves {
-        let checkpoint = checkpoint_at(snapshot, run, seq)?;
-        found.push(Listed {
-            reference: format!("phase:{from}"),
-            kind: "phase",
-            seq,
-            title: format!("left {from} for {to}"),
-            phase: from,
-            is_pruned: is_pruned(checkpoint.as_ref()),
-            checkpoint_id: checkpoint.map(|checkpoint| checkpoint.id),
-            taken_back_by: None,
-            is_undone: false,
-            created_at,
-        });
-    }
-    Ok(found)
-}
-
-fn of_checkpoint(run: &Run, checkpoint: Checkpoint) -> Listed {
-    let link = &checkpoint.link;
-    Listed {
-        reference: format!("checkpoint:{}", checkpoint.id.short()),
-        kind: "checkpoint",
-        seq: checkpoint.seq,
-        phase: link.phase.clone().unwrap_or_else(|| run.chain.first().to_owned()),
-        title: title(link.name.as_deref().or(link.message.as_deref()).unwrap_or_default()),
-        is_pruned: checkpoint.pruned_at.is_some(),
-        taken_back_by: None,
-        is_undone: false,
-        created_at: checkpoint.created_at,
-        checkpoint_id: Some(checkpoint.id),
-    }
-}
-
-fn created(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
-    let checkpoint = checkpoint_at(snapshot, run, run.seq)?;
-    Ok(Listed {
-        reference: "created".to_owned(),
-        kind: "created",
-        seq: run.seq,
-        phase: run.chain.first().to_owned(),
-        title: title(&run.goal),
-        is_pruned: is_pruned(checkpoint.as_ref()),
-        checkpoint_id: checkpoint.map(|checkpoint| checkpoint.id),
-        taken_back_by: None,
-        is_undone: false,
-        created_at: run.created_at,
-    })
-}
-
-fn is_pruned(checkpoint: Option<&Checkpoint>) -> bool {
-    checkpoint.is_some_and(|checkpoint| checkpoint.pruned_at.is_some())
 }

@@ -1,0 +1,110 @@
+//! What a run can go back to.
+
+use ic_ops::point::Listed;
+use ic_ops::point::log::{Entry, Files, What};
+use ic_phase::Run;
+use serde::Serialize;
+
+use super::RememberedJson;
+
+/// A point or a rollback of a run (`log`).
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum LogEntryJson {
+    /// A place to which the run can go back.
+    Point(Box<PointEntryJson>),
+    /// The run went back.
+    Rollback(Box<RollbackEntryJson>),
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct PointEntryJson {
+    run_id: String,
+    #[serde(flatten)]
+    point: PointJson,
+    /// What changed from here to the next point, or to the newest checkpoint of the run; null where that is not known.
+    files: Option<FilesJson>,
+    /// How many commits its dispatch recorded; null for a point that stands before no dispatch.
+    commits: Option<usize>,
+    /// The newest rollback that stands and went back to before it: then it is no target. Null: it stands.
+    rolled_back_by: Option<String>,
+}
+
+/// A place to which a run can go back.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct PointJson {
+    /// How it is named: in `run rollback --to`.
+    reference: String,
+    #[cfg_attr(test, schemars(extend("enum" = ["created", "phase", "step", "dispatch", "prompt", "guard", "checkpoint"])))]
+    kind: &'static str,
+    /// What was recorded after this event lies after the point.
+    seq: i64,
+    /// Where the run was.
+    phase: String,
+    /// For people, on one line; may be empty.
+    title: String,
+    /// The tree as it was there; null if it was not captured.
+    checkpoint_id: Option<String>,
+    /// Whether the content of that checkpoint is gone.
+    pruned: bool,
+    created_at: String,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FilesJson {
+    created: usize,
+    modified: usize,
+    deleted: usize,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RollbackEntryJson {
+    #[serde(flatten)]
+    rollback: RememberedJson,
+    /// The newest rollback that stands and went back to before this one; null: there is none.
+    rolled_back_by: Option<String>,
+}
+
+impl LogEntryJson {
+    pub(crate) fn new(run: &Run, entry: &Entry) -> Self {
+        let rolled_back_by = entry.taken_back_by.first().map(ToString::to_string);
+        match &entry.what {
+            What::Point { point, files, commits } => Self::Point(Box::new(PointEntryJson {
+                run_id: run.id.to_string(),
+                point: (&**point).into(),
+                files: files.map(FilesJson::from),
+                commits: *commits,
+                rolled_back_by,
+            })),
+            What::Rollback(rollback) => {
+                Self::Rollback(Box::new(RollbackEntryJson { rollback: (&**rollback).into(), rolled_back_by }))
+            }
+        }
+    }
+}
+
+impl From<&Listed> for PointJson {
+    fn from(point: &Listed) -> Self {
+        Self {
+            reference: point.reference.clone(),
+            kind: point.kind,
+            seq: point.seq,
+            phase: point.phase.clone(),
+            title: point.title.clone(),
+            checkpoint_id: point.checkpoint_id.as_ref().map(ToString::to_string),
+            pruned: point.is_pruned,
+            created_at: point.created_at.to_string(),
+        }
+    }
+}
+
+impl From<Files> for FilesJson {
+    fn from(files: Files) -> Self {
+        Self { created: files.created, modified: files.modified, deleted: files.deleted }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a run can go back to, one entry a line of at most 80 columns; what was rolled back stands on a branch.
+
+use ic_base::Timestamp;
+use ic_ops::point::Listed;
+use ic_ops::point::log::{Entry, Files, Log, What};
+use ic_ops::rollback::table::{Remembered, RollbackStatus};
+use ic_phase::Run;
+use unicode_width::UnicodeWidthStr;
+
+use super::{age, counted, cut_to, plain, second, shell_word, style, styled};
+
+/// The widest line, and the widest reference that others are aligned with: a longer one must stay whole, because it is typed.
+const WIDTH: usize = 80;
+const ALIGNED: usize = 24;
+
+/// The entries of a log; `is_named`: the caller said which run. `all`: branches are drawn.
+pub(crate) fn list((run, is_named): (&Run, bool), log: &Log, all: bool, now: Timestamp) -> String {
+    let mut out = head(run, is_named);
+    let names: Vec<String> = log.entries.iter().map(name).collect();
+    let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
+    for (at, (entry, name)) in log.entries.iter().zip(&names).enumerate() {
+        let depth = |entry: &Entry| entry.taken_back_by.len();
+        let lane = match (all, depth(entry)) {
+            (false, _) => String::new(),
+            (true, 0) => "● ".to_owned(),
+            (true, deep) => {
+                let goes_on = log.entries.get(at + 1).is_some_and(|next| depth(next) >= deep);
+                format!("{}{} ", "│ ".repeat(deep - 1), if goes_on { "│" } else { "╵" })
+            }
+        };
+        let text = line(entry, (name, widest), lane.width(), now);
+        let style = if is_over(entry) { style::DIM } else { style::NONE };
+        out.push_str(&format!("{}{}\n", styled(style::DIM, &lane), styled(style, text.trim_end())));
+    }
+    out + &hint(run, is_named, log)
+}
+
+/// The run, and whether it was chosen because no other is open.
+pub(crate) fn head(run: &Run, is_named: bool) -> String {
+    let status = run.status.as_str();
+    let chosen = if is_named || is_open(run) { "" } else { "; no run is open here, this is the newest" };
+    let about = format!("{status} at {}{chosen}", plain(&run.phase));
+    let id = run.id.short();
+    let room = WIDTH.saturating_sub(id.width() + about.width() + 6).max(12);
+    let goal = cut_to(&plain(&ic_base::title(&run.goal)), room);
+    format!("{}  {goal}  {}\n", styled(style::STRONG, id), styled(style::DIM, &format!("({about})")))
+}
+
+fn is_open(run: &Run) -> bool {
+    use ic_phase::RunStatus as S;
+    match run.status {
+        S::Active | S::RollingBack => true,
+        S::Completed | S::Cancelled | S::Failed => false,
+    }
+}
+
+/// Whether an entry counts no longer: it was rolled back, or it is a rollback that was undone or aborted.
+fn is_over(entry: &Entry) -> bool {
+    let is_undone = matches!(&entry.what, What::Rollback(rollback) if !rollback.status.stands());
+    !entry.taken_back_by.is_empty() || is_undone
+}
+
+/// What is typed to name an entry.
+fn name(entry: &Entry) -> String {
+    match &entry.what {
+        What::Point { point, .. } => shell_word(&point.reference),
+        What::Rollback(rollback) => format!("rollback {}", rollback.id.short()),
+    }
+}
+
+fn line(entry: &Entry, (name, widest): (&str, usize), indent: usize, now: Timestamp) -> String {
+    let pad = " ".repeat(widest.saturating_sub(name.width()));
+    let age = age(now, entry.created_at);
+    let start = format!("{age:<10}  {}  {name}{pad}", second(entry.created_at));
+    let (title, facts) = match &entry.what {
+        What::Point { point, files, commits } => (plain(&point.title), facts(point, *files, *commits)),
+        What::Rollback(rollback) => (went_back(rollback), String::new()),
+    };
+    let facts = if facts.is_empty() { facts } else { format!("  {facts}") };
+    let room = WIDTH.saturating_sub(indent + start.width() + facts.width() + 2);
+    format!("{start}  {}{facts}", cut_to(&title, room))
+}
+
+/// `+2 ~1, 1 commit, pruned`
+fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>) -> String {
+    let files = files.unwrap_or_default();
+    let signs = [("+", files.created), ("~", files.modified), ("-", files.deleted)];
+    let signs = signs.iter().filter(|(_, n)| *n > 0).map(|(sign, n)| format!("{sign}{n}"));
+    let mut facts = vec![signs.collect::<Vec<_>>().join(" ")];
+    facts.extend(commits.filter(|n| *n > 0).map(|n| counted(n, "commit")));
+    // Of what stands on a branch the branch says it.
+    facts.extend((point.is_undone && point.taken_back_by.is_none()).then(|| "undone".to_owned()));
+    facts.extend(point.is_pruned.then(|| "pruned".to_owned()));
+    facts.retain(|fact| !fact.is_empty());
+    facts.join(", ")
+}
+
+/// `← dispatch:3f9a12c4: the wrong way`
+fn went_back(rollback: &Remembered) -> String {
+    let to = match rollback.point() {
+        Some(point) => format!("← {}", plain(point)),
+        None if rollback.include_target => format!("← start of {}", plain(&rollback.to_phase)),
+        None => format!("← {}", plain(&rollback.to_phase)),
+    };
+    let state = match rollback.status {
+        RollbackStatus::Done => "",
+        RollbackStatus::InProgress | RollbackStatus::Stopped => "unfinished, ",
+        RollbackStatus::Abandoned => "aborted, ",
+        RollbackStatus::Undone => "undone, ",
+    };
+    let why = rollback.reason.as_deref().map(|reason| format!(": {}", plain(&ic_base::title(reason))));
+    format!("{state}{to}{}", why.unwrap_or_default())
+}
+
+fn hint(run: &Run, is_named: bool, log: &Log) -> String {
+    let of_run = if is_named || !is_open(run) { format!(" --run {}", run.id.short()) } else { String::new() };
+    let more = if log.has_more { "; older ones: --limit N" } else { "" };
+    styled(style::DIM, &format!("to go back to before one: ic undo REFERENCE{of_run}{more}")) + "\n"
+}

@@ -1,0 +1,64 @@
+//! What is typed every day: `ic log`.
+
+use crate::support::{Page, Project, chain, story};
+
+#[test]
+fn log() {
+    Page::of("ic log", |project| {
+        chain(project, "draft,edit,print,done", "edit");
+        let work = project.ok("dispatch create @ --name typeset");
+        project.ok(&format!("dispatch start {work} --no-checkpoint"));
+        project.ok(&format!("dispatch record {work} --commit aaaaaaa1"));
+        project.ok(&format!("dispatch complete {work} --no-checkpoint"));
+        project.ok("run advance @");
+        project.ok("run rollback @ --to-phase draft --reason 'the wrong book'");
+        project.ok("run advance @");
+    })
+    .does("log")
+    .does("log @ --all --limit 5")
+    .refuses("log 99999999", 3, "run_not_found")
+    .ends();
+}
+
+#[test]
+fn where_no_run_is_open_the_newest_is_shown_and_named_as_such() {
+    let project = Project::new();
+    for line in ["log", "log @"] {
+        let outcome = project.run(&format!("{line} --json"));
+        assert_eq!(
+            (outcome.code, outcome.error().as_str()),
+            (Some(3), "run_not_found"),
+            "{line}: {outcome:?}"
+        );
+        assert!(outcome.stderr.contains("begin one: ic run create --goal TEXT"), "{outcome:?}");
+    }
+    let first = chain(&project, "a,b", "a");
+    project.ok("run cancel @");
+    let newest = chain(&project, "a,b", "b");
+    assert_ne!(first, newest);
+    let text = project.ok("log --format text");
+    let head = text.lines().next().expect("a line");
+    assert!(head.starts_with(&newest[28..]), "{head}");
+    assert!(head.contains("no run is open here, this is the newest"), "{head}");
+    assert!(text.ends_with(&format!("ic undo REFERENCE --run {}", &newest[28..])), "{text}");
+    assert_eq!(project.json("log")[0]["run_id"], newest.as_str());
+    // Who names a run is told nothing of others, and `@` names an open one.
+    let named = project.ok(&format!("log {first} --format text"));
+    assert!(named.starts_with(&first[28..]) && !named.contains("newest"), "{named}");
+    assert_eq!(project.run("log @").code, Some(3));
+    let open = chain(&project, "a,b", "a");
+    assert_eq!(project.json("log")[0]["run_id"], open.as_str());
+    assert!(project.ok("log --format text").ends_with("ic undo REFERENCE"));
+}
+
+#[test]
+fn a_list_and_its_lines_hold_the_same() {
+    let project = Project::new();
+    story(&project);
+    let list = project.json("log");
+    let lines = project.ok("log --format jsonl");
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+    assert_eq!(list.as_array().expect("a list"), &lines);
+    assert_eq!(list.as_array().and_then(|all| all.last()).expect("one")["kind"], "created");
+}

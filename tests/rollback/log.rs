@@ -1,0 +1,291 @@
+//! `ic log`: what stands in it is a place to go back to, and what does not is none.
+
+use std::collections::BTreeSet;
+
+use ic_testkit::{Random, rounds};
+use serde_json::Value;
+
+use crate::statements::dead_before_the_end;
+use crate::world::World;
+
+fn work(world: &World, name: &str) -> String {
+    let id = world.ic(&["dispatch", "create", &world.run, "--name", name]);
+    world.ic(&["dispatch", "start", &id]);
+    world.write(&format!("{name}.txt"), name);
+    world.ic(&["dispatch", "complete", &id]);
+    format!("dispatch:{}", &id[id.len() - 8..])
+}
+
+fn log(world: &World, more: &[&str]) -> Vec<Value> {
+    let mut words = vec!["log", &world.run, "--json", "--limit", "1000"];
+    words.extend(more);
+    world.cli.json(words).as_array().expect("a list").clone()
+}
+
+fn text(world: &World, more: &[&str]) -> String {
+    let mut words = vec!["log", &world.run, "--format", "text"];
+    words.extend(more);
+    world.cli.ok(words)
+}
+
+/// The references of the points, or `rollback` for one of those.
+fn names(entries: &[Value]) -> Vec<String> {
+    let name = |entry: &Value| entry["reference"].as_str().unwrap_or("rollback").to_owned();
+    entries.iter().map(name).collect()
+}
+
+/// What a rollback to the point would answer; nothing is changed.
+fn answer(world: &World, reference: &str) -> String {
+    let outcome = world.cli.run(["run", "rollback", &world.run, "--to", reference, "--dry-run", "--json"]);
+    if outcome.code == Some(0) { "ok".to_owned() } else { outcome.error() }
+}
+
+/// Each point that is listed as standing is accepted, and each that was rolled back is refused.
+fn assert_honest(world: &World, when: &str) {
+    let standing = log(world, &[]);
+    let all = log(world, &["--all"]);
+    let is_point = |entry: &&Value| entry["type"] == "point";
+    let seqs: Vec<i64> = all.iter().map(|entry| entry["seq"].as_i64().expect("a seq")).collect();
+    assert!(seqs.is_sorted_by(|newer, older| newer >= older), "{when}: {seqs:?}");
+    let kept: Vec<&Value> = all
+        .iter()
+        .filter(|entry| entry["rolled_back_by"].is_null())
+        .filter(|entry| !matches!(entry["status"].as_str(), Some("undone" | "abandoned")))
+        .collect();
+    assert_eq!(standing.iter().collect::<Vec<_>>(), kept, "{when}: what stands is the same in both");
+    assert_eq!(standing.last().expect("an entry")["kind"], "created", "{when}");
+    let mut accepted = BTreeSet::new();
+    for entry in standing.iter().filter(is_point) {
+        let reference = entry["reference"].as_str().expect("a reference");
+        assert!(accepted.insert(reference.to_owned()), "{when}: {reference} stands twice");
+        assert_eq!(answer(world, reference), "ok", "{when}: {reference}");
+    }
+    for entry in all.iter().filter(is_point).filter(|entry| entry["rolled_back_by"].is_string()) {
+        let reference = entry["reference"].as_str().expect("a reference");
+        // A phase that was left again has the name of the move that was rolled back.
+        if accepted.contains(reference) {
+            assert_eq!(entry["kind"], "phase", "{when}: {reference}");
+            continue;
+        }
+        let refused = answer(world, reference);
+        let expected = ["point_taken_back", "phase_ahead", "already_at_phase"];
+        assert!(expected.contains(&refused.as_str()), "{when}: {reference} gives {refused}");
+    }
+}
+
+#[test]
+fn what_was_rolled_back_stands_aside_as_a_branch_and_comes_back() {
+    let world = World::new().begun();
+    let first = work(&world, "first");
+    world.advance();
+    let second = work(&world, "second");
+    world.ic(&["checkpoint", "create", "--run", &world.run, "--name", "good"]);
+    let before = names(&log(&world, &[]));
+    assert_eq!(before.len(), 5, "{before:?}");
+    assert!(before[0].starts_with("checkpoint:"), "{before:?}");
+    assert_eq!(before[1..], [second.clone(), "phase:a".to_owned(), first.clone(), "created".to_owned()]);
+
+    world.ic(&[
+        "run",
+        "rollback",
+        &world.run,
+        "--to",
+        &second,
+        "--layer=all",
+        "--yes",
+        "--reason",
+        "the wrong\nway",
+    ]);
+    assert_eq!(
+        names(&log(&world, &[])),
+        ["rollback".to_owned(), second.clone(), "phase:a".to_owned(), first.clone(), "created".to_owned()]
+    );
+    assert_honest(&world, "rolled back");
+    let third = work(&world, "third");
+    let shown = text(&world, &["--all"]);
+    let lines: Vec<&str> = shown.lines().collect();
+    // From the newest down: new work, the rollback, its branch, and what it went back to.
+    assert!(lines[1].starts_with("● ") && lines[1].contains(&third), "{shown}");
+    assert!(lines[2].starts_with("● ") && lines[2].contains(&format!("← {second}")), "{shown}");
+    assert!(lines[3].starts_with("╵ ") && lines[3].contains("good"), "{shown}");
+    assert!(lines[4].starts_with("● ") && lines[4].contains(&second), "{shown}");
+    assert!(!text(&world, &[]).contains("good"));
+
+    world.ic(&["run", "rollback", &world.run, "--to", &third, "--layer=all", "--yes"]);
+    let newest = world.cli.json(["rollback", "list", &world.run, "--json"])[1].clone();
+    world.ic(&["rollback", "undo", newest["id"].as_str().expect("an id"), "--yes"]);
+    assert_honest(&world, "undone");
+    // An undone rollback and what it had left are told of with --all alone.
+    let back = names(&log(&world, &[]));
+    assert_eq!(back[..3], [third, "rollback".to_owned(), second], "{back:?}");
+    let shown = text(&world, &["--all"]);
+    assert!(shown.lines().nth(1).expect("a line").contains("undone, ←"), "{shown}");
+    world.ic(&["run", "rollback", &world.run, "--to", "created", "--yes"]);
+    assert_eq!(names(&log(&world, &[])), ["rollback", "created"]);
+    world.ic(&["rollback", "undo", &world.run, "--yes"]);
+    assert_eq!(names(&log(&world, &[])), back);
+}
+
+#[test]
+fn nested_branches_stand_within_each_other() {
+    let world = World::new().begun();
+    let first = work(&world, "first");
+    let second = work(&world, "second");
+    work(&world, "third");
+    world.ic(&["run", "rollback", &world.run, "--to", &second]);
+    work(&world, "fourth");
+    world.ic(&["run", "rollback", &world.run, "--to", &first]);
+    let shown = text(&world, &["--all"]);
+    let lanes: Vec<String> = shown.lines().skip(1).map(|line| line.chars().take(4).collect()).collect();
+    // rollback to first, fourth, rollback to second, third, second, first, created, and the hint.
+    let expected = ["● ju", "│ ju", "│ ju", "│ ╵ ", "╵ ju", "● ju", "● ju", "to g"];
+    let anyhow: Vec<String> =
+        lanes.iter().map(|lane| lane.replace(|c: char| c.is_ascii_alphanumeric(), "x")).collect();
+    let expected: Vec<String> =
+        expected.iter().map(|lane| lane.replace(|c: char| c.is_ascii_alphanumeric(), "x")).collect();
+    assert_eq!(anyhow, expected, "{shown}");
+    assert_honest(&world, "nested");
+}
+
+#[test]
+fn files_and_commits_of_a_point_are_those_up_to_the_next_one() {
+    let world = World::new().begun();
+    let id = world.ic(&["dispatch", "create", &world.run, "--name", "first"]);
+    world.ic(&["dispatch", "start", &id]);
+    world.write("new.txt", "new\n");
+    world.write("README", "changed\n");
+    let sha = world.commit("first");
+    world.ic(&["dispatch", "record", &id, "--commit", &sha]);
+    world.ic(&["dispatch", "complete", &id]);
+    let second = world.ic(&["dispatch", "create", &world.run, "--name", "second"]);
+    world.ic(&["dispatch", "start", &second]);
+    world.remove("new.txt");
+    world.ic(&["dispatch", "complete", &second]);
+    let entries = log(&world, &[]);
+    let files = |at: usize| {
+        let files = &entries[at]["files"];
+        ["created", "modified", "deleted"].map(|key| files[key].as_u64().expect(key))
+    };
+    assert_eq!((files(0), files(1), files(2)), ([0, 0, 1], [1, 1, 0], [0, 0, 0]), "{entries:?}");
+    assert_eq!(entries[1]["commits"], 1);
+    assert_eq!((&entries[0]["commits"], &entries[2]["commits"]), (&0.into(), &Value::Null));
+    let shown = text(&world, &[]);
+    assert!(shown.contains("first  +1 ~1, 1 commit"), "{shown}");
+    // A store that is gone leaves the list as it is, without what it alone knows.
+    let store = world.cli.db().with_file_name("objects.db");
+    std::fs::rename(&store, store.with_extension("aside")).expect("move the store");
+    let without = log(&world, &[]);
+    assert_eq!(names(&without), names(&entries));
+    assert!(without.iter().all(|entry| entry["files"].is_null()), "{without:?}");
+    assert!(!store.exists(), "a list makes no store");
+}
+
+#[test]
+fn what_a_run_without_work_and_one_that_ended_can_go_back_to() {
+    let world = World::new().begun();
+    assert_eq!(names(&log(&world, &[])), ["created"]);
+    assert_honest(&world, "nothing was done");
+    for _ in 0..5 {
+        world.advance();
+    }
+    assert_eq!(world.status(), "completed@f");
+    let phases: Vec<String> =
+        ["e", "d", "c", "b", "a"].iter().map(|phase| format!("phase:{phase}")).collect();
+    assert_eq!(names(&log(&world, &[])), [phases, vec!["created".to_owned()]].concat());
+    assert_honest(&world, "completed");
+    let few = world.cli.json(["log", &world.run, "--limit", "2", "--json"]);
+    assert_eq!(names(few.as_array().expect("a list")), ["phase:e", "phase:d"]);
+    assert!(text(&world, &["--limit", "2"]).contains("older ones: --limit N"));
+    assert!(!text(&world, &["--limit", "6"]).contains("older ones"));
+}
+
+#[test]
+fn however_much_was_rolled_back_what_stands_is_found() {
+    let world = World::new().begun();
+    let first = work(&world, "first");
+    world.advance();
+    for _ in 0..6 {
+        world.advance();
+        world.ic(&["run", "rollback", &world.run, "--to-phase", "b"]);
+    }
+    let few = world.cli.json(["log", &world.run, "--limit", "9", "--json"]);
+    let names = names(few.as_array().expect("a list"));
+    assert_eq!(names[6..], ["phase:a".to_owned(), first, "created".to_owned()], "{names:?}");
+    assert_honest(&world, "again and again");
+}
+
+#[test]
+fn no_title_steers_a_terminal_or_widens_a_line() {
+    let world = World::new().begun();
+    let hostile =
+        "\u{202e}evil \u{2066}計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃";
+    for name in [hostile, "token=ghp_0123456789abcdefghijABCDEFGHIJ012345"] {
+        let id = world.ic(&["dispatch", "create", &world.run, "--name", name]);
+        world.ic(&["dispatch", "start", &id]);
+        world.write("a.txt", name);
+        world.ic(&["dispatch", "complete", &id]);
+    }
+    world.ic(&[
+        "run",
+        "rollback",
+        &world.run,
+        "--to",
+        "created",
+        "--reason",
+        "why\nnot \u{202e}so long a reason that it fills a line by itself",
+    ]);
+    for more in [&[][..], &["--all"]] {
+        let shown = text(&world, more);
+        assert!(!shown.contains(['\u{202e}', '\u{2066}', '\u{1b}']), "{shown:?}");
+        assert!(!shown.contains("ghp_0123456789"), "{shown}");
+        for line in shown.lines() {
+            let width = unicode_width::UnicodeWidthStr::width(line);
+            assert!(width <= 80, "{width} columns: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_rollback_that_was_killed_is_told_as_unfinished_and_then_as_done() {
+    let world = dead_before_the_end();
+    let entry =
+        |world: &World| log(world, &[]).into_iter().find(|one| one["type"] == "rollback").expect("it");
+    assert_eq!(entry(&world)["status"], "in_progress");
+    assert!(text(&world, &[]).contains("unfinished, ← a"));
+    world.ic(&["rollback", "resume", &world.run, "--yes"]);
+    assert_eq!(entry(&world)["status"], "done");
+    assert!(!text(&world, &[]).contains("unfinished"));
+    assert_honest(&world, "resumed");
+}
+
+#[test]
+fn after_any_history_the_log_is_honest() {
+    let mut random = Random::seeded();
+    for round in rounds(3) {
+        let world = World::new().begun();
+        for step in 0..9 {
+            match random.below(6) {
+                0 | 1 => drop(work(&world, &format!("w{step}"))),
+                2 => drop(world.cli.run(["run", "advance", &world.run])),
+                3 => drop(world.ic(&["checkpoint", "create", "--run", &world.run])),
+                4 => {
+                    let points: Vec<String> =
+                        names(&log(&world, &[])).into_iter().filter(|name| name != "rollback").collect();
+                    let at = usize::try_from(random.below(points.len() as u64)).expect("a place");
+                    let outcome = world.cli.run(["run", "rollback", &world.run, "--to", &points[at]]);
+                    assert_eq!(outcome.code, Some(0), "{}: {outcome:?}", points[at]);
+                }
+                _ => {
+                    let all = world.cli.json(["rollback", "list", &world.run, "--json"]);
+                    let newest =
+                        all.as_array().and_then(|all| all.iter().rev().find(|one| one["status"] == "done"));
+                    if let Some(id) = newest.and_then(|one| one["id"].as_str()) {
+                        // Refused if something happened since.
+                        drop(world.cli.run(["rollback", "undo", id, "--yes"]));
+                    }
+                }
+            }
+        }
+        assert_honest(&world, &format!("round {round}"));
+    }
+}
