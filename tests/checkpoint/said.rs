@@ -231,6 +231,93 @@ fn a_path_that_was_named_is_compared_or_named_or_refused() {
     assert_eq!(fs::read_to_string(cli.root().join("src/a")).expect("it is back"), "one");
 }
 
+/// What `git apply -R` does to a tree with a patch that the product wrote.
+fn apply_back(cli: &Cli, patch: &[u8]) {
+    use std::io::Write as _;
+    let mut child = std::process::Command::new("git")
+        .args(["apply", "-R", "--whitespace=nowarn", "-"])
+        .current_dir(cli.root())
+        .stdin(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("git runs");
+    child.stdin.take().expect("a pipe").write_all(patch).expect("git reads");
+    let output = child.wait_with_output().expect("git ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(patch));
+}
+
+#[test]
+fn a_patch_takes_files_that_became_directories_and_modes_back_and_what_it_cannot_hold_is_named() {
+    use crate::forest::set_mode;
+    let cli = project();
+    write(&cli, "to_directory", "a file\n");
+    write(&cli, "to_empty", "a file\n");
+    write(&cli, "to_file/inner/a", "inside\n");
+    write(&cli, "to_file/b", "beside\n");
+    std::os::unix::fs::symlink("run.sh", cli.root().join("link")).expect("a link");
+    write(&cli, "run.sh", "#!/bin/sh\n");
+    write(&cli, "plain.sh", "#!/bin/sh\n");
+    write(&cli, "secretive", "one\n");
+    set_mode(&cli.root().join("secretive"), 0o600);
+    write(&cli, "narrowed", "the same\n");
+    fs::create_dir(cli.root().join("goes")).expect("a directory");
+    write(&cli, "stays/f", "f\n");
+    set_mode(&cli.root().join("run.sh"), 0o755);
+    let id = create(&cli);
+    let remove = |name: &str| fs::remove_file(cli.root().join(name)).expect("remove it");
+    remove("to_directory");
+    write(&cli, "to_directory/deep/x", "x\n");
+    remove("to_empty");
+    fs::create_dir(cli.root().join("to_empty")).expect("a directory");
+    fs::remove_dir_all(cli.root().join("to_file")).expect("make room");
+    write(&cli, "to_file", "now a file\n");
+    remove("link");
+    write(&cli, "link/y", "y\n");
+    set_mode(&cli.root().join("run.sh"), 0o644);
+    set_mode(&cli.root().join("plain.sh"), 0o755);
+    write(&cli, "secretive", "two\n");
+    set_mode(&cli.root().join("narrowed"), 0o600);
+    fs::remove_dir(cli.root().join("goes")).expect("remove it");
+    set_mode(&cli.root().join("stays"), 0o700);
+
+    let shown = cli.run(["checkpoint", "diff", &id, "--unified"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    for line in [
+        "directory goes: empty directory, deleted",
+        "directory to_empty: empty directory, added",
+        "directory stays: mode 755 -> 700",
+        "secretive: mode 600",
+        "narrowed: mode 644 -> 600",
+    ] {
+        assert!(shown.stdout.contains(&format!("# {line}\n")), "{line}: {}", shown.stdout);
+        assert!(shown.stderr.contains(line), "{line}: {}", shown.stderr);
+    }
+    assert!(!shown.stderr.contains("run.sh"), "{}", shown.stderr);
+    apply_back(&cli, shown.stdout.as_bytes());
+
+    let read = |name: &str| fs::read_to_string(cli.root().join(name)).expect(name);
+    assert_eq!(read("to_directory"), "a file\n");
+    assert_eq!(read("to_empty"), "a file\n");
+    assert_eq!((read("to_file/inner/a"), read("to_file/b")), ("inside\n".to_owned(), "beside\n".to_owned()));
+    assert_eq!(fs::read_link(cli.root().join("link")).expect("a link"), std::path::Path::new("run.sh"));
+    assert_eq!(read("secretive"), "one\n");
+    let is_executable = |name: &str| {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::metadata(cli.root().join(name)).expect(name).permissions().mode() & 0o100 != 0
+    };
+    assert!(is_executable("run.sh") && !is_executable("plain.sh"));
+    // Nothing differs beyond what was named.
+    let left = cli.json(["checkpoint", "diff", &id, "--json"]);
+    let paths: Vec<&str> = told_paths(&left);
+    assert_eq!(paths, ["goes", "narrowed", "secretive", "stays"], "{left}");
+}
+
+fn told_paths(report: &serde_json::Value) -> Vec<&str> {
+    let changes = report["changes"].as_array().expect("changes");
+    changes.iter().map(|change| change["path"].as_str().expect("a path")).collect()
+}
+
 #[test]
 fn a_statistic_says_what_changed_where_no_line_did() {
     let cli = project();

@@ -15,6 +15,9 @@ const DEADLINE: Duration = Duration::from_millis(500);
 /// takes longer than the deadline, which does not cover it.
 const MOST_LINES: usize = 2 << 20;
 
+/// The mode that git gives a file of which it knows none.
+const PLAIN: u32 = 0o100_644;
+
 /// Lines around a change.
 const CONTEXT: usize = 3;
 
@@ -73,7 +76,13 @@ pub fn unified(
     header(&[b"diff --git ", &before, b" ", &after, b"\n"])?;
     match (old.content, new.content) {
         (None, Some(_)) => header(&[&mode("new file", new)])?,
-        (Some(_), None) => header(&[&mode("deleted file", old)])?,
+        (Some(_), None) => {
+            header(&[&mode("deleted file", old)])?;
+            // git 2.44 to 2.49 makes a plain file of what `apply -R` brings back, unless the new side has a mode as well.
+            if old.mode != PLAIN {
+                header(&[&mode("new", old)])?;
+            }
+        }
         _ if old.mode != new.mode => {
             header(&[&mode("old", old)])?;
             header(&[&mode("new", new)])?;

@@ -150,7 +150,14 @@ impl Output {
 
     /// Prints a warning on stderr, for people; in JSON it stands in the record.
     pub(crate) fn warn(&self, message: &str) {
-        if self.format == Format::Text && !self.quiet {
+        if self.format == Format::Text {
+            self.warn_beside_text(message);
+        }
+    }
+
+    /// As [`Self::warn`], beside a text that was asked for by a flag of its own: there is no JSON that could hold the warning.
+    pub(crate) fn warn_beside_text(&self, message: &str) {
+        if !self.quiet {
             let (warn, reset) = (style::WARN.render(), style::WARN.render_reset());
             // With stderr gone there is nobody left to warn.
             let _ = writeln!(anstream::stderr().lock(), "{warn}warning{reset}: {}", plain(message));

@@ -194,6 +194,44 @@ fn a_mode_alone_is_applied() {
     }
 }
 
+#[test]
+fn a_removal_of_a_link_or_a_program_is_applied_and_reversed() {
+    use std::os::unix::fs::PermissionsExt;
+    let none = Side { content: None, mode: 0 };
+    for (mode, content) in [(0o100_755, &b"#!/bin/sh\n"[..]), (0o120_000, b"target"), (0o100_755, b"")] {
+        let mut out = Vec::new();
+        let old = Side { content: Some(content), mode };
+        unified(b"f", old, none, &mut |_, line| out.write_all(line)).unwrap();
+        for program in PROGRAMS {
+            let directory = tempfile::tempdir().unwrap();
+            let file = directory.path().join("f");
+            if mode == 0o120_000 {
+                std::os::unix::fs::symlink("target", &file).unwrap();
+            } else {
+                fs::write(&file, content).unwrap();
+                fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            let output = run(program, directory.path(), &out);
+            assert!(output.status.success(), "{program:?}: {output:?}");
+            assert!(file.symlink_metadata().is_err(), "{program:?} left {mode:o}");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("f");
+        let patch = directory.path().join("patch");
+        fs::write(&patch, &out).unwrap();
+        let output = Command::new("git")
+            .args(["apply", "-R", "patch"])
+            .current_dir(directory.path())
+            .env("GIT_CEILING_DIRECTORIES", "/")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let found = file.symlink_metadata().unwrap();
+        assert_eq!(found.is_symlink(), mode == 0o120_000);
+        assert_eq!(found.permissions().mode() & 0o100, 0o100);
+    }
+}
+
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         4 => Just(&b"a\n"[..]),

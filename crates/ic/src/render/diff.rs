@@ -1,5 +1,6 @@
 //! What changed between two trees, as text.
 
+use std::cell::RefCell;
 use std::io::{self, Read, Write};
 
 use anstyle::Style;
@@ -24,6 +25,8 @@ pub(crate) struct Printer<'o> {
     pub(crate) tree: Option<&'o RootDir>,
     pub(crate) colours: bool,
     pub(crate) is_terminal: bool,
+    /// What the patch named in its margin only: whoever applies it does not see that.
+    pub(crate) unheld: RefCell<Vec<String>>,
 }
 
 impl Printer<'_> {
@@ -40,7 +43,10 @@ impl Printer<'_> {
             let line = match shape {
                 Shape::NameStatus => format!("?\t{name}"),
                 Shape::Stat => format!(" {name} | not compared: {reason}"),
-                Shape::Unified => format!("# {name}: not compared: {reason}"),
+                Shape::Unified => {
+                    self.unheld.borrow_mut().push(format!("{name}: not compared: {reason}"));
+                    format!("# {name}: not compared: {reason}")
+                }
             };
             written(writeln!(sink, "{}", self.styled(style::DIM, &line)))?;
         }
@@ -141,30 +147,44 @@ impl Printer<'_> {
         Ok(false)
     }
 
-    /// What is said of a difference in the margin of a patch, which has no place for it.
-    fn margin(&self, difference: &Difference) -> Result<Option<String>> {
+    /// What of a difference a patch has no place for, and whether it holds the rest.
+    fn margin(&self, difference: &Difference) -> Result<(Option<String>, bool)> {
         let (before, after) = (difference.before.as_ref(), difference.after.as_ref());
         let name = path_text(&path_from_bytes(&difference.path));
         let any = |fits: fn(&State) -> bool| [before, after].into_iter().flatten().any(fits);
         let change = difference.change();
-        Ok(if any(|state| matches!(state, State::Directory { .. })) {
-            Some(format!("# directory {name}: {}", change.map_or("", Change::as_str)))
+        let is_directory = |state: &State| matches!(state, State::Directory { .. });
+        Ok(if any(is_directory) && change != Some(Change::Type) {
+            let what = without_lines(difference).unwrap_or_default();
+            (Some(format!("directory {name}: {what}")), false)
         } else if change == Some(Change::Attributes) {
-            Some(format!("# {name}: attributes"))
+            (Some(format!("{name}: attributes")), false)
         } else if any(|state| matches!(state, State::File { size, .. } if *size > LONGEST)) {
-            Some(format!("# {name}: too large to be compared"))
+            (Some(format!("{name}: too large to be compared")), false)
         } else if change != Some(Change::Mode) && self.is_gone(difference)? {
-            Some(format!("# {name}: {GONE}"))
+            (Some(format!("{name}: {GONE}")), false)
+        } else if let Some(mode) = unheld_directory(difference) {
+            (Some(format!("directory {name}: {mode}")), true)
         } else {
-            None
+            let mode = unheld_mode(difference).map(|mode| format!("{name}: {mode}"));
+            (mode, change != Some(Change::Mode) || git_mode(before) != git_mode(after))
         })
     }
 
-    fn patch(&self, difference: &Difference, sink: &mut dyn Write) -> Result<()> {
-        let (before, after) = (difference.before.as_ref(), difference.after.as_ref());
-        if let Some(margin) = self.margin(difference)? {
-            return written(writeln!(sink, "{}", self.styled(style::DIM, &margin)));
+    fn patch<'d>(&self, difference: &'d Difference, sink: &mut dyn Write) -> Result<()> {
+        let (margin, has_patch) = self.margin(difference)?;
+        if let Some(margin) = margin {
+            written(writeln!(sink, "{}", self.styled(style::DIM, &format!("# {margin}"))))?;
+            self.unheld.borrow_mut().push(margin);
         }
+        if !has_patch {
+            return Ok(());
+        }
+        // A directory has no patch of its own: what is in it comes and goes by itself.
+        let file = |state: &'d Option<State>| {
+            state.as_ref().filter(|state| !matches!(state, State::Directory { .. }))
+        };
+        let (before, after) = (file(&difference.before), file(&difference.after));
         let is_mode = difference.change() == Some(Change::Mode);
         // Where only the mode changed no line is shown, so none is read.
         let (old, new) = if is_mode {
@@ -172,12 +192,7 @@ impl Printer<'_> {
         } else {
             (content(self.objects, before)?, self.newer(difference)?)
         };
-        let mode = |state: Option<&State>| match state {
-            // What git would not record is shown all the same, when it is all that changed.
-            Some(State::File { mode, .. }) if is_mode => 0o100_000 | mode,
-            state => git_mode(state),
-        };
-        let side = |state: Option<&State>, content| Side { content, mode: mode(state) };
+        let side = |state: Option<&State>, content| Side { content, mode: git_mode(state) };
         let (old, new) = (side(before, old.as_deref()), side(after, new.as_deref()));
         let mut line = |kind: Kind, text: &[u8]| -> io::Result<()> {
             let shown = self.is_terminal.then(|| visible(text));
@@ -246,6 +261,37 @@ fn git_mode(state: Option<&State>) -> u32 {
         Some(State::File { mode, .. }) if mode & 0o100 != 0 => 0o100_755,
         _ => 0o100_644,
     }
+}
+
+/// What a program that applies patches leaves of a mode: whether it is executable, the rest is its umask's.
+fn is_usual(mode: u32) -> bool {
+    matches!(mode, 0o644 | 0o664 | 0o755 | 0o775)
+}
+
+/// Permission bits that a patch does not bring back: `git apply` writes each file anew, also one whose bits did not change.
+fn unheld_mode(difference: &Difference) -> Option<String> {
+    let mode = |state: &Option<State>| match state {
+        Some(State::File { mode, .. }) => Some(*mode),
+        _ => None,
+    };
+    match (mode(&difference.before), mode(&difference.after)) {
+        (Some(mode), Some(other)) if mode != other => {
+            let is_held = git_mode(difference.before.as_ref()) != git_mode(difference.after.as_ref());
+            (!is_held || !is_usual(mode) || !is_usual(other)).then(|| format!("mode {mode:o} -> {other:o}"))
+        }
+        (Some(mode), _) | (None, Some(mode)) => (!is_usual(mode)).then(|| format!("mode {mode:o}")),
+        (None, None) => None,
+    }
+}
+
+/// What a patch does not hold of the directory that took a file's place, or left it one.
+fn unheld_directory(difference: &Difference) -> Option<String> {
+    let of = |state: &Option<State>, what: &str| match state {
+        Some(State::Directory { is_empty: true, .. }) => Some(format!("empty directory, {what}")),
+        Some(State::Directory { mode, .. }) if !is_usual(*mode) => Some(format!("mode {mode:o}, {what}")),
+        _ => None,
+    };
+    of(&difference.before, "deleted").or_else(|| of(&difference.after, "added"))
 }
 
 fn content(objects: &Objects, state: Option<&State>) -> Result<Option<Vec<u8>>> {

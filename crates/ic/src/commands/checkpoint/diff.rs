@@ -1,5 +1,6 @@
 //! `ic checkpoint diff`
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -73,8 +74,13 @@ impl Diff {
                 tree: self.to.is_none().then_some(&root),
                 colours: Output::has_colours(),
                 is_terminal: Output::is_terminal(),
+                unheld: RefCell::default(),
             };
             session.output.exact(|sink| printer.write(shape, (&differences, &compared.skipped), sink))?;
+            // A program at the other end of a pipe passes over the margin, and its user would never see it.
+            if !printer.is_terminal && !printer.unheld.borrow().is_empty() {
+                session.output.warn_beside_text(&not_held(&printer.unheld.borrow()));
+            }
             return Ok(Exit::Done);
         }
         let record = DiffJson {
@@ -107,4 +113,17 @@ impl Diff {
             _ => None,
         }
     }
+}
+
+/// The first of what a patch does not hold, and how many more there are.
+fn not_held(unheld: &[String]) -> String {
+    const NAMED: usize = 10;
+    let mut named: Vec<String> = unheld.iter().take(NAMED).cloned().collect();
+    if unheld.len() > NAMED {
+        named.push(format!("{} more", unheld.len() - NAMED));
+    }
+    format!(
+        "the patch does not hold: {}; ic checkpoint restore brings back all of a checkpoint",
+        named.join("; ")
+    )
 }
