@@ -68,7 +68,7 @@ fn the_refusal_names_the_plan_as_it_is_now() {
     let project = Project::new();
     chain(&project, "a,b,c", "b");
     let now = project.json("run rollback @ --to-phase a --dry-run")["plan_hash"].clone();
-    for wrong in ["0", "nonsense", &"0".repeat(64)] {
+    for wrong in ["0", "5d41402a", &"0".repeat(64)] {
         let outcome = project.run(&format!("run rollback @ --to-phase a --expect-plan {wrong}"));
         let error: Value = serde_json::from_str(&outcome.stderr).expect("JSON");
         assert_eq!((outcome.code, &error["error"]["code"]), (Some(1), &json!("plan_changed")));
@@ -76,6 +76,28 @@ fn the_refusal_names_the_plan_as_it_is_now() {
     }
     let upper = now.as_str().expect("a hash").to_uppercase();
     assert_eq!(project.run(&format!("run rollback @ --to-phase a --expect-plan {upper}")).code, Some(1));
+}
+
+#[test]
+fn what_is_no_plan_hash_is_not_called_a_changed_plan() {
+    let project = Project::new();
+    chain(&project, "a,b,c", "b");
+    let before = project.dump();
+    for wrong in ["garbage", "--", "0x12", "5d41 402a", &"0".repeat(65)] {
+        for verb in
+            ["run rollback @ --to-phase a", "workflow rollback @ --yes", "checkpoint restore --latest --yes"]
+        {
+            let mut words: Vec<String> = verb.split(' ').map(str::to_owned).collect();
+            words.push(format!("--expect-plan={wrong}"));
+            let outcome = project.run_words(words);
+            assert_eq!(
+                (outcome.code, outcome.error()),
+                (Some(3), "invalid_value".to_owned()),
+                "{verb} {wrong}"
+            );
+        }
+    }
+    assert_eq!(project.dump(), before);
 }
 
 #[test]

@@ -83,3 +83,11 @@ fn busy_timeout(text: &str) -> Result<Duration, String> {
     }
     Ok(duration)
 }
+
+/// Refuses what is no plan hash: that no plan has it says nothing about the plan.
+pub(crate) fn plan_hash(text: &str) -> Result<String, String> {
+    if (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Ok(text.to_owned());
+    }
+    Err("a plan hash is hex digits, the `plan_hash` of a dry run".to_owned())
+}

@@ -87,7 +87,7 @@ struct Common {
     #[arg(long)]
     dry_run: bool,
     /// Only if the plan is this one: the `plan_hash` of a dry run
-    #[arg(long, value_name = "HASH")]
+    #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
     /// Replace what somebody else changed, and do not wait for living workers
     #[arg(long)]

@@ -55,7 +55,7 @@ pub(crate) struct Rollback {
     #[arg(long)]
     dry_run: bool,
     /// Only if the plan is this one: the `plan_hash` of a dry run
-    #[arg(long, value_name = "HASH")]
+    #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
     /// What is taken back: workflow [default], with it effects, files, git and data, or all; or code to only ask
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]

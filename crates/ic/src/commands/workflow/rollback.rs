@@ -48,7 +48,7 @@ pub(crate) struct Rollback {
     #[arg(long)]
     dry_run: bool,
     /// Only if the plan is this one: the `plan_hash` of a dry run
-    #[arg(long, value_name = "HASH")]
+    #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
     /// Do not ask
     #[arg(long)]
