@@ -21,6 +21,7 @@ mod logs;
 mod lost;
 mod mapped;
 mod outside;
+mod promised;
 mod refs;
 mod retention;
 mod said;

@@ -31,7 +31,7 @@ pub use own_refs::forget as forget_refs;
 pub(crate) use program::Git;
 pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left, remember};
 pub use record::{Asked, Found, ask};
-pub use restore::{GitPlan, Moved, apply_index, apply_refs, leaving_others, not_in, plan};
+pub use restore::{GitPlan, Moved, apply_index, apply_refs, is_sparse, leaving_others, not_in, plan};
 
 const BRANCHES: &[u8] = b"refs/heads/";
 

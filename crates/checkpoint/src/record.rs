@@ -16,7 +16,7 @@ mod list;
 pub use list::{
     Filter, all_kept, children, latest_of_lineage, list, manual_of_run, named, newest_of_root,
     newest_of_root_until, newest_of_work, of_advance, of_dispatch, of_event, of_run_named,
-    of_unfinished_runs, oldest_kept,
+    of_unfinished_runs, oldest_kept, roots,
 };
 
 /// How checkpoints are referred to.

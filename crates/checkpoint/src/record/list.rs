@@ -1,10 +1,10 @@
 //! Finding checkpoints. Each statement has an index; a test reads the plans.
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, DispatchId, Result, RunId, Seq};
-use ic_store::{Snapshot, path_bytes};
+use ic_store::{Snapshot, path_bytes, path_from_bytes};
 
 use super::{Checkpoint, Link};
 
@@ -142,6 +142,23 @@ pub fn of_dispatch(snapshot: &Snapshot<'_>, run: &RunId, dispatch: &DispatchId) 
 pub fn all_kept(snapshot: &Snapshot<'_>) -> Result<Vec<Checkpoint>> {
     let sql = format!("SELECT {} FROM checkpoints WHERE pruned_at IS NULL ORDER BY seq", Checkpoint::COLUMNS);
     snapshot.query_all(&sql, &[], Checkpoint::from_row)
+}
+
+/// Every root that has kept checkpoints, and how many.
+pub fn roots(snapshot: &Snapshot<'_>) -> Result<Vec<(PathBuf, usize)>> {
+    // One search by the index for each root: counting all rows at once would read all of the table.
+    let mut found = Vec::new();
+    let mut last: Vec<u8> = Vec::new();
+    let next = "SELECT root FROM checkpoints WHERE root > $1 ORDER BY root LIMIT 1";
+    while let Some(root) = snapshot.query_opt(next, &[&last.as_slice()], |row| row.get::<Vec<u8>>(0))? {
+        let counted = "SELECT COUNT(*) FROM checkpoints WHERE root = $1 AND pruned_at IS NULL";
+        let count = snapshot.query_opt(counted, &[&root.as_slice()], |row| row.get::<i64>(0))?;
+        if let Some(count) = count.and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0) {
+            found.push((path_from_bytes(&root), count));
+        }
+        last = root;
+    }
+    Ok(found)
 }
 
 /// The kept ones of all roots, oldest first, and no more than so many.

@@ -9,6 +9,8 @@ mod retention;
 mod show;
 mod tree;
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use ic_base::Result;
 use ic_checkpoint::record::Filter;
@@ -73,6 +75,9 @@ struct Selection {
     /// Only those of this workflow
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
+    /// Those of this working tree, which may be gone, by the whole path that it had [default: the one here]
+    #[arg(long, value_name = "DIR", conflicts_with = "run")]
+    root: Option<PathBuf>,
     /// Those whose content was given up, too
     #[arg(long)]
     pruned: bool,
@@ -84,13 +89,18 @@ impl Selection {
         self.run.as_ref().map(|run| kernel.read(|snapshot| kernel.run(snapshot, run))).transpose()
     }
 
+    /// Whether all of this working tree were asked for.
+    fn is_of_here(&self) -> bool {
+        self.run.is_none() && self.conversation.is_none() && self.workflow.is_none() && self.root.is_none()
+    }
+
     /// Those of the root; of a run, wherever it works.
     fn filter<'a>(&'a self, workspace: &'a Workspace<'_>, run: Option<&'a Run>) -> Result<Filter<'a>> {
         for (flag, name) in [("--conversation", &self.conversation), ("--workflow", &self.workflow)] {
             input::optional_label(flag, name.as_deref())?;
         }
         Ok(Filter {
-            root: if run.is_some() { None } else { Some(&workspace.root) },
+            root: if run.is_some() { None } else { self.root.as_deref().or(Some(&workspace.root)) },
             run_id: run.map(|run| &run.id),
             conversation: self.conversation.as_deref(),
             workflow: self.workflow.as_deref(),

@@ -2,6 +2,7 @@
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::capture::Progress;
+use ic_checkpoint::git;
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::record::{Checkpoint, Kind, Link};
@@ -66,8 +67,25 @@ pub fn create(
     drop(held);
     let mut warnings = shot.warnings;
     warnings.extend(note);
+    warnings.extend(not_whole(&workspace, &shot.manifest));
     warnings.extend(retention::tidy(kernel, settings, &workspace.root));
     Ok(Created { checkpoint, manifest: shot.manifest, warnings })
+}
+
+/// A warning of what a restore of this checkpoint will refuse: better said while the caller can still take another one.
+fn not_whole(workspace: &Workspace<'_>, manifest: &Manifest) -> Option<Warning> {
+    let git = manifest.git.as_ref()?;
+    let refused = match &git.operation {
+        Some(operation) => {
+            format!("a {operation} is in progress: a restore of this checkpoint refuses git's state")
+        }
+        None if git::is_sparse(&workspace.root) => {
+            "the checkout is sparse: a restore of this checkpoint refuses to change git's index".to_owned()
+        }
+        None => return None,
+    };
+    let message = format!("{refused}; --strategy files-only restores its files alone");
+    Some(Warning { code: "git_not_restorable", message })
 }
 
 /// What the checkpoint belongs to: the run that was named, else that of the calling dispatch.

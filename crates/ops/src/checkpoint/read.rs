@@ -77,6 +77,13 @@ pub fn list(
     })
 }
 
+/// The roots that have checkpoints and are gone, and how many each has: a project that was moved has its own under the old name.
+pub fn gone_roots(workspace: &Workspace<'_>) -> Result<Vec<(PathBuf, usize)>> {
+    let mut roots = workspace.kernel.read(record::roots)?;
+    roots.retain(|(root, _)| !root.is_dir());
+    Ok(roots)
+}
+
 /// Gives every file, link and directory of a checkpoint to `visit`, in byte order.
 pub fn changes_of(
     workspace: &Workspace<'_>,
@@ -198,6 +205,11 @@ pub(crate) fn require_same_root(workspace: &Workspace<'_>, checkpoint: &Checkpoi
     if checkpoint.root == workspace.root {
         return Ok(());
     }
+    let hint = if checkpoint.root.is_dir() {
+        format!("work there: ic -C {} ..., or say --into to mean this tree", checkpoint.root.display())
+    } else {
+        "that directory is gone; if it was moved here, say --into to mean this tree".to_owned()
+    };
     Err(Diagnosis::new(
         Code::ForeignRoot,
         format!(
@@ -207,6 +219,6 @@ pub(crate) fn require_same_root(workspace: &Workspace<'_>, checkpoint: &Checkpoi
             workspace.root.display()
         ),
     )
-    .hint(format!("work there: ic -C {} ..., or say --into to mean this tree", checkpoint.root.display()))
+    .hint(hint)
     .detail("root", checkpoint.root.to_string_lossy().into_owned()))
 }

@@ -58,6 +58,20 @@ pub(super) fn symbolic_branches(target: &GitState, current: &GitState) -> Result
     }
 }
 
+/// Whether the checkout of the repository of this root is sparse, so that a restore of git's state is refused.
+pub fn is_sparse(root: &Path) -> bool {
+    ic_store::git_dirs(root).is_some_and(|dirs| has_sparse_checkout(&Git::new(root), &dirs))
+}
+
+fn has_sparse_checkout(git: &Git<'_>, dirs: &GitDirs) -> bool {
+    // The file is looked for first: most repositories have none, and git need not be started for them. The setting ends with 1 where
+    // it is not set.
+    dirs.git_dir.join("info/sparse-checkout").exists()
+        && git
+            .run(&["config", "--type=bool", "core.sparseCheckout"])
+            .is_ok_and(|sparse| sparse.starts_with(b"true"))
+}
+
 /// Entries that are more than a file: of submodules, and those that a sparse checkout leaves out.
 pub(super) fn special_entries(
     git: &Git<'_>,
@@ -75,12 +89,8 @@ pub(super) fn special_entries(
     if left_out != skipped(&target) {
         return Err(unsupported("the files that the checkout leaves out (skip-worktree) changed"));
     }
-    if dirs.git_dir.join("info/sparse-checkout").exists() {
-        // Exits with 1 where it is not set.
-        let sparse = git.run(&["config", "--type=bool", "core.sparseCheckout"]).unwrap_or_default();
-        if sparse.starts_with(b"true") {
-            return Err(unsupported("the checkout is sparse"));
-        }
+    if has_sparse_checkout(git, dirs) {
+        return Err(unsupported("the checkout is sparse"));
     }
     let submodules = |lines: &[Line<'_>]| -> Vec<(Vec<u8>, String)> {
         let of = |line: &&Line<'_>| line.is_submodule();

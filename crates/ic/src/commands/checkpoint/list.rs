@@ -15,7 +15,8 @@ use crate::session::Session;
 #[command(after_help = "Examples:
   ic checkpoint list
   ic checkpoint list --run @ --json | jq -r '.[] | [.id, .phase, .created_at] | @tsv'
-  ic checkpoint list --conversation \"$CHAT\"")]
+  ic checkpoint list --conversation \"$CHAT\"
+  ic checkpoint list --root /home/me/before-the-move")]
 pub(crate) struct List {
     #[command(flatten)]
     selection: Selection,
@@ -31,7 +32,9 @@ impl List {
         let filter = self.selection.filter(&workspace, run.as_ref())?;
         let mut rows = render::checkpoint::Rows::default();
         let mut list = session.output.begin_list();
+        let mut is_empty = true;
         checkpoint::list(&workspace, filter, |shown| {
+            is_empty = false;
             let record = CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref());
             list.push(&record, || {
                 rows.add(&shown.checkpoint, shown.manifest.as_ref());
@@ -39,6 +42,23 @@ impl List {
             })
         })?;
         list.end_with(|| rows.render())?;
+        // Only where nothing is listed: work trees that were removed leave checkpoints, and whoever has some of their own knows.
+        if is_empty && self.selection.is_of_here() {
+            warn_of_gone_roots(session, &workspace)?;
+        }
         Ok(Exit::Done)
     }
+}
+
+/// Names what a project that was moved seems to have lost.
+fn warn_of_gone_roots(session: &Session, workspace: &Workspace<'_>) -> Result<()> {
+    for (root, count) in checkpoint::gone_roots(workspace)? {
+        let counted = render::counted(count, "checkpoint");
+        let root = render::path_text(&root);
+        session.output.warn(&format!(
+            "no checkpoint of this working tree, but {counted} of {root}, which is gone. If it was moved here: \
+             ic checkpoint list --root '{root}' lists them, ic checkpoint restore ID --into restores one here"
+        ));
+    }
+    Ok(())
 }
