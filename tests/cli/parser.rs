@@ -110,7 +110,7 @@ fn what_could_stand_there_is_named() {
         ("advance @", "did you mean ic run advance?"),
         ("artifact add", "did you mean ic run artifact?"),
         ("status @", "did you mean ic run status, or ic rewind status?"),
-        ("show x", "possible commands: init, undo"),
+        ("show x", "possible commands: log, undo"),
         ("run skip @", "as in: ic run skip @ "),
         ("run create", "ic run create --goal "),
         ("completions tcsh", "possible values: bash, zsh, fish"),

@@ -191,6 +191,7 @@ pub(super) const ARGUMENTS: &[(&str, Takes)] = &[
     ("gate rules --phase={}", Phase),
     ("events tail {}", Reference),
     ("events tail --since={}", Number),
+    ("log --limit={}", Number),
     ("events tail --limit={}", Number),
     ("events tail --cursor={}", Label),
     ("events tail --cursor c --each={}", Text),
