@@ -51,22 +51,20 @@ fn run_instead(
 /// The rollback that is named, by its own id or by its run's. Errors: `conflict` if nothing of it is left to do.
 pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Result<Remembered> {
     let is_open = |r: &Remembered| matches!(r.status, RollbackStatus::InProgress | RollbackStatus::Stopped);
-    let named = match table::resolve(snapshot, reference) {
-        Ok(remembered) => Some(remembered),
-        Err(missing) => {
-            let (run, _) = run_instead(kernel, snapshot, reference, missing)?;
-            table::of_run(snapshot, &run.id)?.into_iter().rev().find(is_open)
-        }
-    };
-    let over = match &named {
-        Some(rollback) => format!("The rollback {} is {}", rollback.id.short(), rollback.status.as_str()),
-        None => format!("No rollback of the run {reference} is unfinished"),
-    };
-    named.filter(is_open).ok_or_else(|| {
+    let over = |over: String| {
         Diagnosis::new(Code::Conflict, format!("{over}: nothing is left to resume.")).hint(
             "see: ic rollback list; what a workflow began, it finishes: ic workflow resume RUN; compensations: ic compensation run RUN",
         )
-    })
+    };
+    match table::resolve(snapshot, reference) {
+        Ok(remembered) if is_open(&remembered) => Ok(remembered),
+        Ok(done) => Err(over(format!("The rollback {} is {}", done.id.short(), done.status.as_str()))),
+        Err(missing) => {
+            let (run, _) = run_instead(kernel, snapshot, reference, missing)?;
+            let open = table::of_run(snapshot, &run.id)?.into_iter().rev().find(is_open);
+            open.ok_or_else(|| over(format!("No rollback of the run {} is unfinished", run.id.short())))
+        }
+    }
 }
 
 /// The rollback that made a restore, if it took back more than the tree: one that stands, or with `stands` false one that was undone or
