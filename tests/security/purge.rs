@@ -9,6 +9,7 @@ use ic_testkit::{Cli, Outcome};
 
 use crate::world::{bare, below, git, write};
 
+mod again;
 mod links;
 mod looks;
 mod shared;

@@ -9,7 +9,7 @@ use ic_store::{path_bytes, private};
 
 use super::error::GitError;
 use super::program::Git;
-use super::{GitState, Pack};
+use super::{GitState, Pack, purge};
 use crate::objects::{Objects, Writer};
 use crate::scratch::Scratch;
 
@@ -19,14 +19,16 @@ const EARLIER_COMMITS: usize = 50;
 /// At most so many bytes of them; a repository of more is taken to last.
 const EARLIER_BYTES: u64 = 32 << 20;
 
-/// Keeps packs of what git may lose and no earlier pack has: what no ref reaches, and what was committed since.
+/// Keeps packs of what git may lose and no earlier pack has: what no ref reaches, and what was committed since. `left_out` says whether
+/// something of it was purged, and so is not kept.
 pub(super) fn keep(
     git: &Git<'_>,
     previous: Option<&GitState>,
     state: &GitState,
     writer: &Writer<'_>,
+    left_out: &mut bool,
 ) -> Result<Vec<Pack>> {
-    let Some(previous) = previous else { return keep_first(git, state, writer) };
+    let Some(previous) = previous else { return keep_first(git, state, writer, left_out) };
     // What is on a remote's branch can be had from there again.
     let known: BTreeSet<&str> =
         previous.tips().chain(previous.staged.iter().map(String::as_str)).chain(remote_tips(state)).collect();
@@ -46,9 +48,9 @@ pub(super) fn keep(
     let found: BTreeSet<&str> = there.iter().copied().collect();
     if !previous.own_tips().all(|tip| found.contains(tip)) {
         // Without the commits that bound it, history would be kept from its beginning.
-        return keep_first(git, state, writer);
+        return keep_first(git, state, writer, left_out);
     }
-    Ok(pack(git, &wanted, &there, None, writer)?.into_iter().collect())
+    Ok(pack(git, (&wanted, &there), None, writer, left_out)?.into_iter().collect())
 }
 
 fn remote_tips(state: &GitState) -> impl Iterator<Item = &str> {
@@ -57,7 +59,12 @@ fn remote_tips(state: &GitState) -> impl Iterator<Item = &str> {
 }
 
 /// Where no earlier checkpoint bounds it: all that no ref reaches, and of the branches the last commits.
-fn keep_first(git: &Git<'_>, state: &GitState, writer: &Writer<'_>) -> Result<Vec<Pack>> {
+fn keep_first(
+    git: &Git<'_>,
+    state: &GitState,
+    writer: &Writer<'_>,
+    left_out: &mut bool,
+) -> Result<Vec<Pack>> {
     let refs: BTreeSet<&str> = state.refs.iter().map(|(_, commit)| commit.as_str()).collect();
     let stash = state.stash.iter().map(|stash| stash.commit.as_str());
     let loose: BTreeSet<&str> = state
@@ -72,14 +79,19 @@ fn keep_first(git: &Git<'_>, state: &GitState, writer: &Writer<'_>) -> Result<Ve
     if !loose.is_empty() {
         let refs: Vec<&str> = refs.into_iter().collect();
         let loose: Vec<&str> = loose.into_iter().collect();
-        packs.extend(pack(git, &loose, &existing(git, &refs)?, None, writer)?);
+        packs.extend(pack(git, (&loose, &existing(git, &refs)?), None, writer, left_out)?);
     }
     // It is more than was promised: where git cannot do it, the checkpoint is made all the same.
-    packs.extend(keep_earlier(git, state, writer).unwrap_or_default());
+    packs.extend(keep_earlier(git, state, writer, left_out).unwrap_or_default());
     Ok(packs)
 }
 
-fn keep_earlier(git: &Git<'_>, state: &GitState, writer: &Writer<'_>) -> Result<Option<Pack>> {
+fn keep_earlier(
+    git: &Git<'_>,
+    state: &GitState,
+    writer: &Writer<'_>,
+    left_out: &mut bool,
+) -> Result<Option<Pack>> {
     let others: BTreeSet<&str> = state.other_tips().collect();
     let branches: BTreeSet<&str> =
         state.branches().map(|(_, commit)| commit).filter(|commit| !others.contains(commit)).collect();
@@ -97,7 +109,7 @@ fn keep_earlier(git: &Git<'_>, state: &GitState, writer: &Writer<'_>) -> Result<
         branches.into_iter().partition(|branch| commits.contains(branch));
     let bounds = bounds.into_iter().map(|line| &line[1..]);
     let known: Vec<&str> = bounds.chain(others).chain(older).collect();
-    pack(git, &wanted, &existing(git, &known)?, Some(EARLIER_BYTES), writer)
+    pack(git, (&wanted, &existing(git, &known)?), Some(EARLIER_BYTES), writer, left_out)
 }
 
 /// Those of these objects that the repository has.
@@ -120,21 +132,66 @@ fn lines<'o>(wanted: impl IntoIterator<Item = &'o str>, known: impl IntoIterator
 const PACK: [&str; 7] =
     ["-c", "pack.compression=0", "pack-objects", "--revs", "--stdout", "-q", "--window=0"];
 
-/// Keeps what `wanted` reaches and `known` does not; `None` if that is nothing, or more than `max_bytes`.
+/// As [`PACK`], of the objects that are listed and no others.
+const LISTED: [&str; 6] = ["-c", "pack.compression=0", "pack-objects", "--stdout", "-q", "--window=0"];
+
+/// Keeps what `wanted` reaches and `known` does not; `None` if that is nothing, or more than `max_bytes`. What was purged is left out,
+/// though git has it again: then `left_out` says so.
 fn pack(
     git: &Git<'_>,
-    wanted: &[&str],
-    known: &[&str],
+    (wanted, known): (&[&str], &[&str]),
+    max_bytes: Option<u64>,
+    writer: &Writer<'_>,
+    left_out: &mut bool,
+) -> Result<Option<Pack>> {
+    let range = lines(wanted.iter().copied(), known.iter().copied());
+    if let Some(rest) = without_purged(git, &range, writer)? {
+        *left_out = true;
+        let oids: Vec<&str> = rest.iter().map(String::as_str).collect();
+        return if oids.is_empty() {
+            Ok(None)
+        } else {
+            packed(git, &LISTED, &lines(oids, []), max_bytes, writer)
+        };
+    }
+    packed(git, &PACK, &range, max_bytes, writer)
+}
+
+/// The objects of a range but those that were purged; `None` if none of them was.
+fn without_purged(git: &Git<'_>, range: &str, writer: &Writer<'_>) -> Result<Option<Vec<String>>> {
+    let objects = writer.objects();
+    if !purge::is_any(objects)? {
+        return Ok(None);
+    }
+    let listed = git.run_with(&["rev-list", "--objects", "--stdin"], range.as_bytes())?;
+    let (mut rest, mut is_any) = (Vec::new(), false);
+    for oid in String::from_utf8_lossy(&listed).lines().filter_map(|line| line.split(' ').next()) {
+        if purge::is_purged(objects, oid)? {
+            is_any = true;
+        } else {
+            rest.push(oid.to_owned());
+        }
+    }
+    Ok(is_any.then_some(rest))
+}
+
+/// What `command` packs of the objects that `input` names.
+fn packed(
+    git: &Git<'_>,
+    command: &[&str],
+    input: &str,
     max_bytes: Option<u64>,
     writer: &Writer<'_>,
 ) -> Result<Option<Pack>> {
-    let input = lines(wanted.iter().copied(), known.iter().copied());
+    // A hash is written as twice as many digits.
+    let hash_bytes = input.trim_start_matches('^').lines().next().map_or(0, |oid| oid.len() as u64 / 2);
+    let input = input.to_owned();
     let give = move |mut stdin: std::process::ChildStdin| {
         // A command that reads no more of it says why by its status.
         let _ = stdin.write_all(input.as_bytes());
     };
     let mut is_over = false;
-    let kept = git.converse(&PACK, give, |stdout| {
+    let kept = git.converse(command, give, |stdout| {
         let mut output =
             Bounded { inner: stdout, left: max_bytes.unwrap_or(u64::MAX), is_over: &mut is_over };
         writer.put_reader(&mut output)
@@ -144,7 +201,7 @@ fn pack(
     }
     let (hash, size) = kept?;
     // The header, and a checksum as long as the repository's hashes.
-    let empty = 12 + wanted.first().map_or(0, |oid| oid.len() as u64 / 2);
+    let empty = 12 + hash_bytes;
     Ok((size > empty).then_some(Pack(hash)))
 }
 
@@ -153,14 +210,7 @@ pub(super) fn of_objects(git: &Git<'_>, oids: &[&str], writer: &Writer<'_>) -> R
     if oids.is_empty() {
         return Ok(None);
     }
-    let input: String = oids.iter().map(|oid| format!("{oid}\n")).collect();
-    let give = move |mut stdin: std::process::ChildStdin| {
-        // A command that reads no more of it says why by its status.
-        let _ = stdin.write_all(input.as_bytes());
-    };
-    let plain = ["-c", "pack.compression=0", "pack-objects", "--stdout", "-q", "--window=0"];
-    let (hash, _) = git.converse(&plain, give, |mut stdout| writer.put_reader(&mut stdout))?;
-    Ok(Some(Pack(hash)))
+    packed(git, &LISTED, &lines(oids.iter().copied(), []), None, writer)
 }
 
 /// A stream that fails when it gives more than it may.

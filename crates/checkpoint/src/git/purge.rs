@@ -141,11 +141,21 @@ pub fn remember(objects: &Objects, blobs: &BTreeSet<String>) -> Result<()> {
     objects.remember_purged(&marks)
 }
 
+/// Whether any object of git's was ever purged.
+pub(super) fn is_any(objects: &Objects) -> Result<bool> {
+    objects.is_purged(&mark(ANY))
+}
+
+/// Whether an object of git's was purged.
+pub(super) fn is_purged(objects: &Objects, oid: &str) -> Result<bool> {
+    objects.is_purged(&mark(oid))
+}
+
 /// An object that was purged, among what restoring a state would make reachable again; `None` if there is none.
 ///
 /// `git` must have the objects of the state, wherever they are kept.
 pub(super) fn purged_in(git: &Git<'_>, target: &GitState, objects: &Objects) -> Result<Option<String>> {
-    if !objects.is_purged(&mark(ANY))? {
+    if !is_any(objects)? {
         return Ok(None);
     }
     let tips = target.own_tips().chain(target.staged.iter().map(String::as_str));
@@ -158,7 +168,7 @@ pub(super) fn purged_in(git: &Git<'_>, target: &GitState, objects: &Objects) -> 
     // What is missing has a question mark before its name.
     let walked = lines.lines().filter_map(|line| line.trim_start_matches('?').split(' ').next());
     for oid in walked.chain(target.staged.iter().map(String::as_str)) {
-        if objects.is_purged(&mark(oid))? {
+        if is_purged(objects, oid)? {
             return Ok(Some(oid.to_owned()));
         }
     }

@@ -72,13 +72,13 @@ impl Found {
     }
 
     /// Keeps the state with `writer`, and what git may lose of it, unless it `is_a_look`: nobody goes back to that. `previous` is what
-    /// was recorded before, if anything. Errors: `git_failed`.
+    /// was recorded before, if anything. `left_out`: whether content that was purged is in git again, and was not kept. Errors: `git_failed`.
     pub fn keep(
         self,
         root: &Path,
         previous: Option<&GitState>,
         writer: &Writer<'_>,
-        is_a_look: bool,
+        (is_a_look, left_out): (bool, &mut bool),
     ) -> Result<GitState> {
         let git = Git::new(root);
         let mut state = self.state;
@@ -86,8 +86,9 @@ impl Found {
         state.packs = previous.map(|previous| previous.packs.clone()).unwrap_or_default();
         state.purged = previous.is_some_and(|previous| previous.purged);
         if !is_a_look {
-            let packs = pack::keep(&git, previous, &state, writer)?;
+            let packs = pack::keep(&git, previous, &state, writer, left_out)?;
             state.packs.extend(packs);
+            state.purged |= *left_out;
         }
         Ok(state)
     }

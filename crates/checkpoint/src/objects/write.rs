@@ -119,6 +119,11 @@ impl Objects {
 }
 
 impl Writer<'_> {
+    /// What it adds to.
+    pub(crate) fn objects(&self) -> &Objects {
+        self.objects
+    }
+
     /// How long locks are waited for.
     pub(crate) fn patience(&self) -> Duration {
         self.objects.patience()

@@ -34,6 +34,16 @@ fn rules_left_out(paths: &[Vec<u8>]) -> Option<Warning> {
     Some(Warning { code: "rules_uncertain", message })
 }
 
+/// A warning of content that was purged and that git has again.
+fn purged_in_git() -> Warning {
+    Warning {
+        code: "purged_in_git",
+        message: "git's index, stash or a commit has content that was purged: it is not kept, and a restore of this checkpoint brings back \
+                  files alone (--strategy files-only)"
+            .to_owned(),
+    }
+}
+
 impl Workspace<'_> {
     /// Adds what git said to a picture. That there is no `git`, or that it fails, costs a warning and not the checkpoint.
     pub(crate) fn record_git(
@@ -48,10 +58,11 @@ impl Workspace<'_> {
             None => None,
         };
         let warn = |message| Warning { code: "git_not_recorded", message };
+        let mut left_out = false;
         let state = match asked {
             Ok(Asked::State(found)) => {
                 shot.warnings.extend(rules_left_out(&found.rules_left_out(&self.root)));
-                found.keep(&self.root, previous.as_ref(), writer, is_a_look)
+                found.keep(&self.root, previous.as_ref(), writer, (is_a_look, &mut left_out))
             }
             Ok(Asked::NotARepository) => return Ok(()),
             Ok(Asked::NoGit) => {
@@ -61,6 +72,7 @@ impl Workspace<'_> {
             }
             Err(error) => Err(error),
         };
+        shot.warnings.extend(left_out.then(purged_in_git));
         match state {
             Ok(state) => shot.manifest.git = Some(state),
             Err(error) if matches!(error.code(), Code::GitFailed | Code::GitBusy) => {
