@@ -5,6 +5,7 @@ mod cancelled;
 mod crowd;
 mod databases;
 mod files;
+mod idle;
 mod living;
 mod matrix;
 mod order;

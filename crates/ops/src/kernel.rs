@@ -10,6 +10,7 @@ use ic_phase::resolve::{self, Project};
 use ic_store::{Ledger, Snapshot, Transaction};
 
 use crate::closed;
+use crate::idle::is_idle;
 use crate::point::run_here;
 
 /// The dispatch on whose behalf a write is made.
@@ -67,7 +68,14 @@ impl Kernel {
 
     /// The run that a reference names. Errors: those of [`resolve::resolve`].
     pub fn run(&self, snapshot: &Snapshot<'_>, reference: &str) -> Result<Run> {
-        resolve::resolve(snapshot, reference, &self.project)
+        let store = self.store();
+        resolve::resolve(snapshot, reference, &self.project, &|snapshot, run| is_idle(store, snapshot, run))
+    }
+
+    /// The open run of this project, which `@` names; `None` if there is none. Errors: `ambiguous_run`.
+    pub fn current(&self, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
+        let store = self.store();
+        resolve::current(snapshot, &self.project, &|snapshot, run| is_idle(store, snapshot, run))
     }
 
     /// The run that a reference names; without one that of [`run_here`]. Errors: those of [`resolve::resolve`].

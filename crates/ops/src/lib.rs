@@ -13,6 +13,7 @@ pub mod consume;
 pub mod dispatch;
 pub mod history;
 mod home;
+pub mod idle;
 mod kernel;
 pub mod point;
 pub mod redact;

@@ -17,10 +17,13 @@ pub struct Project {
     pub root: PathBuf,
 }
 
+/// What tells of an open run whether it is idle: nobody works in it, and it stands open for who may want to resume it.
+pub type IsIdle<'i> = &'i dyn Fn(&Snapshot<'_>, &Run) -> Result<bool>;
+
 /// The run that `text` names. Errors: `run_not_found`, `ambiguous_run`, `ambiguous_id`, `invalid_reference`.
-pub fn resolve(snapshot: &Snapshot<'_>, text: &str, project: &Project) -> Result<Run> {
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str, project: &Project, is_idle: IsIdle<'_>) -> Result<Run> {
     if text == "@" {
-        return current(snapshot, project)?.ok_or_else(|| {
+        return current(snapshot, project, is_idle)?.ok_or_else(|| {
             Diagnosis::new(Code::RunNotFound, format!("{} has no active run.", project.root.display()))
                 .hint("begin one: ic run create --goal TEXT, or name one: ic run list")
         });
@@ -37,12 +40,13 @@ pub fn by_id(snapshot: &Snapshot<'_>, text: &str) -> Result<Run> {
     run::get(snapshot, &RunId::from_ledger(id))
 }
 
-/// The only open run of the nearest directory that has one, from the working directory up to the project's root.
+/// The only open run of the nearest directory that has one, from the working directory up to the project's root. Idle ones make it
+/// ambiguous only where no other is open.
 ///
 /// `None` if there is none. Errors: `ambiguous_run`, listing them.
-pub fn current(snapshot: &Snapshot<'_>, project: &Project) -> Result<Option<Run>> {
+pub fn current(snapshot: &Snapshot<'_>, project: &Project, is_idle: IsIdle<'_>) -> Result<Option<Run>> {
     for level in project.directory.ancestors() {
-        if let Some(run) = only_open_run_of(snapshot, level)? {
+        if let Some(run) = only_open_run_of(snapshot, level, is_idle)? {
             return Ok(Some(run));
         }
         if level == project.root {
@@ -52,10 +56,34 @@ pub fn current(snapshot: &Snapshot<'_>, project: &Project) -> Result<Option<Run>
     Ok(None)
 }
 
-/// The only open run of exactly this project directory. Errors: `ambiguous_run`, listing them.
-pub fn only_open_run_of(snapshot: &Snapshot<'_>, directory: &Path) -> Result<Option<Run>> {
-    let filter = Filter { open: true, project: Some(directory), limit: 10, after: None };
-    let runs = run::list(snapshot, &filter)?;
+/// As [`current`], of exactly this project directory. Errors: `ambiguous_run`, listing them.
+pub fn only_open_run_of(
+    snapshot: &Snapshot<'_>,
+    directory: &Path,
+    is_idle: IsIdle<'_>,
+) -> Result<Option<Run>> {
+    const PAGE: u8 = 10;
+    let filter = Filter { open: true, project: Some(directory), limit: PAGE.into(), after: None };
+    let first = run::list(snapshot, &filter)?;
+    if first.len() <= 1 {
+        return Ok(first.into_iter().next());
+    }
+    // Two that are not idle are enough to be ambiguous; idle ones may be many.
+    let mut busy = Vec::new();
+    let mut page = first.clone();
+    while busy.len() < 2 {
+        for run in &page {
+            if !is_idle(snapshot, run)? {
+                busy.push(run.clone());
+            }
+        }
+        let Some(last) = page.last().map(|run| run.id.clone()).filter(|_| page.len() == usize::from(PAGE))
+        else {
+            break;
+        };
+        page = run::list(snapshot, &Filter { after: Some(&last), ..filter })?;
+    }
+    let runs = if busy.is_empty() { first } else { busy };
     at_most_one(runs, || format!("{} has several active runs", directory.display()))
 }
 

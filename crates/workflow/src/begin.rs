@@ -165,7 +165,8 @@ pub fn rollback(
 pub fn last(kernel: &Kernel) -> Result<RunId> {
     let project = &kernel.project;
     kernel.read(|snapshot| {
-        if let Some(run) = ic_phase::resolve::current(snapshot, project)? {
+        // A workflow is meant, so one in which nobody works counts like any other.
+        if let Some(run) = ic_phase::resolve::current(snapshot, project, &|_, _| Ok(false))? {
             return Ok(run.id);
         }
         let levels = project.directory.ancestors().take_while(|level| level.starts_with(&project.root));

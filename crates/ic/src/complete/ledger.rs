@@ -9,6 +9,7 @@ use ic_base::{CheckpointId, Result, RewindId, RollbackId, RunId, Timestamp};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_dispatch::{Dispatch, DispatchStatus, dispatch};
 use ic_ops::config;
+use ic_ops::idle::is_idle;
 use ic_ops::rollback::table::{self as rollbacks, Remembered};
 use ic_phase::resolve::{self, Project};
 use ic_phase::{Run, run, skip};
@@ -66,7 +67,11 @@ impl Looked<'_> {
     /// The run that the line names, else the only active one.
     pub(super) fn run(&self) -> Option<Run> {
         let named = self.at.value("run").map_or(Some("@"), |value| value.to_str())?;
-        resolve::resolve(self.snapshot, named, &self.project).ok()
+        resolve::resolve(self.snapshot, named, &self.project, &self.is_idle()).ok()
+    }
+
+    fn is_idle(&self) -> impl Fn(&Snapshot<'_>, &Run) -> Result<bool> {
+        |snapshot, run| is_idle(self.store, snapshot, run)
     }
 
     /// Runs, those that go on first, as the ends of their ids, `@` and scopes.
@@ -78,7 +83,7 @@ impl Looked<'_> {
         runs.retain(|run| seen.insert(run.id.clone()));
         runs.truncate(MOST);
         let mut found = Vec::new();
-        if let Ok(Some(run)) = resolve::current(self.snapshot, &self.project) {
+        if let Ok(Some(run)) = resolve::current(self.snapshot, &self.project, &self.is_idle()) {
             found.push(Candidate::new("@", about_run(&run)));
         }
         found.extend(runs.iter().map(|run| id(run.id.as_str(), run.id.short(), typed, about_run(run))));

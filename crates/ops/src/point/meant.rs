@@ -45,7 +45,7 @@ pub fn meant(kernel: &Kernel, run: Option<&str>, point: Option<&str>) -> Result<
 /// The open run of this project, else its newest. Errors: `ambiguous_run`.
 pub fn run_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
     let project = &kernel.project;
-    if let Some(run) = ic_phase::resolve::current(snapshot, project)? {
+    if let Some(run) = kernel.current(snapshot)? {
         return Ok(Some(run));
     }
     let levels = project.directory.ancestors().take_while(|level| level.starts_with(&project.root));
