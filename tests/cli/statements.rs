@@ -69,6 +69,7 @@ const CALLS: &[&str] = &[
     "dispatch list @ --phase executing --status running",
     "dispatch list --status running",
     "dispatch fail {second} --error e",
+    "undo --dispatch {second} --dry-run",
     "dispatch cancel {builder}",
     "dispatch wait {planner}",
     "checkpoint create --run @ --message m",
@@ -229,6 +230,8 @@ fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMa
         match *call {
             call if call.starts_with("run create") => ids.insert("{other}", outcome.stdout.trim().to_owned()),
             call if call.starts_with("dispatch create") => {
+                // From here on the tree is captured along the way.
+                std::fs::remove_file(project.root().join(".ic.yaml")).expect("the project's configuration");
                 ids.insert("{second}", outcome.stdout.trim().to_owned())
             }
             call if call.ends_with("--path kept.md") => {

@@ -27,4 +27,5 @@ mod said;
 mod statements;
 mod told;
 mod undone;
+mod without;
 mod world;

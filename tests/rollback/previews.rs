@@ -150,6 +150,7 @@ fn words(world: &World, call: &str) -> Vec<String> {
         "RUN" => world.run.clone(),
         "CHECKPOINT" => newest(&["checkpoint", "list", "--run", &world.run, "--json"], true),
         "ROLLBACK" => newest(&["rollback", "list", "--json"], false),
+        "WORK" => newest(&["dispatch", "list", "--json"], true),
         "REWIND" => newest(&["rewind", "list", "--json"], true),
         other => other.to_owned(),
     };

@@ -11,6 +11,7 @@ pub mod database;
 pub mod journal;
 pub mod links;
 pub mod plan;
+pub mod reverse;
 pub(crate) mod sparse;
 
 use std::fmt;

@@ -16,7 +16,7 @@ pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Dispatch>> {
         Dispatch::COLUMNS
     );
     let mut dispatches = snapshot.query_all(&sql, &[&cut.run_id.as_str()], Dispatch::from_row)?;
-    dispatches.retain(|d| cut.covers(d.place(), &d.phase));
+    dispatches.retain(|d| cut.covers((d.place(), &d.phase), Some(&d.id)));
     Ok(dispatches)
 }
 
@@ -32,19 +32,25 @@ pub fn cancel_by_phases(
     (rollback, reason): (&RollbackId, Option<&str>),
 ) -> Result<()> {
     for dispatch in dispatches {
-        let status = if dispatch.status.is_finished() {
-            dispatch.status
+        let (status, finished_seq) = if dispatch.status.is_finished() {
+            (dispatch.status, dispatch.finished_seq)
         } else {
             let payload = Some(json!({ "rollback_id": rollback.as_str() }));
             let to = DispatchStatus::Cancelled;
-            append_change(tx, now, dispatch, to, EventType::DispatchCancelled, reason, payload)?;
-            to
+            let seq = append_change(tx, now, dispatch, to, EventType::DispatchCancelled, reason, payload)?;
+            (to, Some(seq))
         };
         let finished_at = dispatch.finished_at.unwrap_or(now);
         tx.execute_one(
-            "UPDATE dispatches SET status = $1, finished_at = $2, rolled_back_by = $3 \
-             WHERE id = $4 AND rolled_back_by IS NULL",
-            &[&status.as_str(), &finished_at.millis(), &rollback.as_str(), &dispatch.id.as_str()],
+            "UPDATE dispatches SET status = $1, finished_at = $2, finished_seq = $3, rolled_back_by = $4 \
+             WHERE id = $5 AND rolled_back_by IS NULL",
+            &[
+                &status.as_str(),
+                &finished_at.millis(),
+                &finished_seq,
+                &rollback.as_str(),
+                &dispatch.id.as_str(),
+            ],
         )?;
     }
     Ok(())

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use crate::status::{DispatchStatus, Verdict};
 
 mod list;
-pub use list::{Filter, count_verdicts, has_ended_since, list, may_write, newest_verdict, unfinished};
+pub use list::{
+    Filter, at_work_between, count_verdicts, has_ended_since, list, may_write, newest_verdict, unfinished,
+};
 
 /// How dispatches are referred to.
 pub const REFERENT: Referent = Referent {
@@ -31,6 +33,8 @@ pub struct Dispatch {
     pub seq: Seq,
     /// The event that began it; `None` while it is not begun, and in a row that was written before this was recorded.
     pub started_seq: Option<Seq>,
+    /// The event that ended it; `None` while it has not ended, and in a row that was written before this was recorded.
+    pub finished_seq: Option<Seq>,
     /// Its run.
     pub run_id: RunId,
     /// The phase it works for.
@@ -148,7 +152,7 @@ impl Ending<'_> {
 impl Dispatch {
     pub(crate) const COLUMNS: &'static str = "id, seq, run_id, phase, epoch, status, agent_type, name, model, \
         prompt_file, pid, summary, verdict, error, tokens_in, tokens_out, tokens_cache, created_at, started_at, \
-        finished_at, rolled_back_by, pid_start_time, pid_boot_id, started_seq";
+        finished_at, rolled_back_by, pid_start_time, pid_boot_id, started_seq, finished_seq";
 
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
         let verdict = match row.get::<Option<String>>(12)? {
@@ -178,6 +182,7 @@ impl Dispatch {
             finished_at: row.get::<Option<i64>>(19)?.map(Timestamp),
             rolled_back_by: row.get::<Option<String>>(20)?.map(RollbackId::from_ledger),
             started_seq: row.get(23)?,
+            finished_seq: row.get(24)?,
         })
     }
 
@@ -334,10 +339,10 @@ pub fn finish(
     };
     let (summary, error) = (mask_optional(summary), mask_optional(error));
     let payload = verdict.map(|verdict| json!({ "verdict": verdict }));
-    append_change(tx, now, dispatch, status, event_type, reason, payload)?;
+    let seq = append_change(tx, now, dispatch, status, event_type, reason, payload)?;
     tx.execute_one(
-        "UPDATE dispatches SET status = $1, summary = $2, verdict = $3, error = $4, finished_at = $5 WHERE id = $6",
-        &[&status.as_str(), &summary.as_deref(), &verdict, &error.as_deref(), &now.millis(), &dispatch.id.as_str()],
+        "UPDATE dispatches SET status = $1, summary = $2, verdict = $3, error = $4, finished_at = $5, finished_seq = $6 WHERE id = $7",
+        &[&status.as_str(), &summary.as_deref(), &verdict, &error.as_deref(), &now.millis(), &seq, &dispatch.id.as_str()],
     )?;
     get(tx, &dispatch.id)
 }

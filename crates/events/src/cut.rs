@@ -1,6 +1,6 @@
 //! What a rollback takes back of a run.
 
-use ic_base::{RunId, Seq};
+use ic_base::{DispatchId, RunId, Seq};
 
 /// The cut of a rollback: the moment it goes back to, and the phases it leaves.
 ///
@@ -13,11 +13,16 @@ pub struct Cut {
     pub seq: Seq,
     /// The rolled-back phases, in chain order; what is labelled with one is taken back too.
     pub phases: Vec<String>,
+    /// Only what this dispatch did, whenever that was; `None`: whatever lies after the cut.
+    pub only: Option<DispatchId>,
 }
 
 impl Cut {
-    /// Whether a row, recorded at `seq` and labelled with `phase`, is taken back.
-    pub fn covers(&self, seq: Seq, phase: &str) -> bool {
-        seq > self.seq || self.phases.iter().any(|p| p == phase)
+    /// Whether a row is taken back that was recorded at `seq`, is labelled with `phase` and belongs to the work of `dispatch`, if to any.
+    pub fn covers(&self, (seq, phase): (Seq, &str), dispatch: Option<&DispatchId>) -> bool {
+        match &self.only {
+            Some(only) => dispatch == Some(only),
+            None => seq > self.seq || self.phases.iter().any(|p| p == phase),
+        }
     }
 }

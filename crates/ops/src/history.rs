@@ -27,7 +27,7 @@ impl TakenBack {
         Ok(Self(
             rollbacks
                 .into_iter()
-                .filter(|r| r.status.stands())
+                .filter(|r| r.status.stands() && r.only().is_none())
                 .map(|r| Span {
                     cut: r.cut_seq,
                     rollback: r.seq,

@@ -9,7 +9,7 @@ mod meant;
 
 use ic_base::{Code, Diagnosis, Result, Seq};
 use ic_checkpoint::record::{self, Checkpoint};
-use ic_dispatch::dispatch;
+use ic_dispatch::{Dispatch, dispatch};
 use ic_phase::Run;
 use ic_phase::point::{self, Kind, Point};
 use ic_store::Snapshot;
@@ -32,6 +32,8 @@ pub(crate) enum Goal {
     },
     /// To a place: what was recorded after it, and nothing else.
     Place(Place),
+    /// Nowhere: only what this dispatch did.
+    Without(Box<Dispatch>),
 }
 
 /// A place in a run.
@@ -91,7 +93,9 @@ pub fn reference(point: &Point) -> String {
 
 /// The rollback that stands and took the run back to before the event `seq`.
 pub fn taken_back_by(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Option<table::Remembered>> {
-    let covers = |one: &table::Remembered| one.status.stands() && one.cut_seq < seq && seq < one.seq;
+    let covers = |one: &table::Remembered| {
+        one.status.stands() && one.only().is_none() && one.cut_seq < seq && seq < one.seq
+    };
     Ok(table::of_run(snapshot, &run.id)?.into_iter().rev().find(covers))
 }
 
@@ -128,13 +132,23 @@ fn step(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Place> {
     }
 }
 
-/// Before the work of a dispatch: before it was begun, or created if it never was.
-fn work(snapshot: &Snapshot<'_>, run: &Run, id: &str) -> Result<Place> {
-    let dispatch = dispatch::resolve(snapshot, id)?;
+/// The dispatch of a run that `text` names. Errors: `point_of_other_run`, and those of a lookup.
+pub(crate) fn work_of(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Dispatch> {
+    let dispatch = dispatch::resolve(snapshot, text)?;
     if dispatch.run_id != run.id {
         let other = dispatch.run_id.short();
         return Err(of_other(run, &format!("The dispatch {}", dispatch.id.short()), other));
     }
+    Ok(dispatch)
+}
+
+/// Before the work of a dispatch: before it was begun, or created if it never was.
+fn work(snapshot: &Snapshot<'_>, run: &Run, id: &str) -> Result<Place> {
+    place_of(snapshot, run, &work_of(snapshot, run, id)?)
+}
+
+/// Before the work of this dispatch of the run.
+pub(crate) fn place_of(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Result<Place> {
     if let Some(point) = point::named(snapshot, Kind::Dispatch, dispatch.id.as_str())?.last() {
         return Ok(Place::of(point));
     }

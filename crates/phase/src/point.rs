@@ -162,8 +162,10 @@ pub fn newest_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, at_most: usize) ->
 
 /// The points of this kind and name, of all runs, oldest first.
 pub fn named(snapshot: &Snapshot<'_>, kind: Kind, name: &str) -> Result<Vec<Point>> {
-    let sql = format!("SELECT {COLUMNS} FROM points WHERE kind = $1 AND name = $2 ORDER BY seq, attempt");
-    snapshot.query_all(&sql, &[&kind.as_str(), &name], from_row)
+    let sql = format!("SELECT {COLUMNS} FROM points WHERE kind = $1 AND name = $2");
+    let mut points = snapshot.query_all(&sql, &[&kind.as_str(), &name], from_row)?;
+    points.sort_by_key(|point| (point.seq, point.attempt));
+    Ok(points)
 }
 
 /// The checkpoint of the points at the event `seq` of a run.

@@ -69,7 +69,8 @@ pub fn add(
 /// The standing skips that a rollback to `target` clears: those made after the cut, and the target's own.
 pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut, target: &str) -> Result<Vec<Skip>> {
     let mut skips = standing(snapshot, &cut.run_id)?;
-    skips.retain(|skip| skip.seq > cut.seq || skip.phase == target);
+    // A skip is a decision about the run, and no dispatch's work.
+    skips.retain(|skip| cut.only.is_none() && (skip.seq > cut.seq || skip.phase == target));
     Ok(skips)
 }
 

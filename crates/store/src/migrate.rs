@@ -23,7 +23,7 @@ mod embedded {
 }
 
 /// The schema version that this program reads and writes.
-pub const LATEST: i32 = 16;
+pub const LATEST: i32 = 17;
 
 /// Marks a file as a ledger: `icLG`.
 pub(crate) const APPLICATION_ID: i32 = 0x6963_4c47;

@@ -33,7 +33,7 @@ impl Point {
     /// What a rollback to this point takes back. The phase of the point itself is not left: some of its steps may stand.
     pub(crate) fn cut(&self, run: &Run) -> Cut {
         let phases = run.chain.phases_after(&self.phase, &run.phase);
-        Cut { run_id: run.id.clone(), seq: self.checkpoint.seq, phases }
+        Cut { run_id: run.id.clone(), seq: self.checkpoint.seq, phases, only: None }
     }
 }
 

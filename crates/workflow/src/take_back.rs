@@ -316,6 +316,7 @@ pub(crate) fn request<'r>(
         keep_theirs: false,
         into: false,
         compares_all: true,
+        beside_others: false,
         expect_plan: None,
     }
 }
@@ -364,7 +365,7 @@ fn dependents(snapshot: &Snapshot<'_>, run: &Run, step: &str) -> Result<Scope> {
         return Ok(Scope::Dependents(step.to_owned()));
     }
     // A cut after everything: nothing is meant.
-    Ok(Scope::After(ic_events::Cut { run_id: run.id.clone(), seq: i64::MAX, phases: Vec::new() }))
+    Ok(Scope::After(ic_events::Cut { run_id: run.id.clone(), seq: i64::MAX, phases: Vec::new(), only: None }))
 }
 
 fn beyond(run: &Run, workflow: &Workflow, pivot: &str) -> Diagnosis {

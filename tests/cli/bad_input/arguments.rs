@@ -69,6 +69,7 @@ pub(super) const ARGUMENTS: &[(&str, Takes)] = &[
     ("run reopen {} --reason=r", Reference),
     ("run reopen @ --reason={}", Text),
     ("undo {} --run @ --dry-run", Reference),
+    ("undo --dispatch={} --dry-run", Reference),
     ("undo --run={} --dry-run", Reference),
     ("undo phase:planned --reason={} --dry-run", Text),
     ("undo phase:planned --layer={} --dry-run", Word),

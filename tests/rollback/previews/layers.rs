@@ -6,7 +6,7 @@ use super::{FINE, Row, compare, held, locked, row};
 use crate::world::World;
 
 pub(super) fn rows() -> Vec<Row> {
-    [workflow_layer(), all_layers(), undo(), abandon()].into_iter().flatten().collect()
+    [workflow_layer(), all_layers(), undo(), abandon(), typed(), alone()].into_iter().flatten().collect()
 }
 
 fn workflow_layer() -> Vec<Row> {
@@ -84,6 +84,68 @@ fn abandon() -> Vec<Row> {
         row("rollback abandon 000000", &[], (3, "rollback_not_found")),
         held(&row("rollback abandon RUN", &[stopped], (1, "work_running")), owned),
     ]
+}
+
+/// What is typed every day.
+fn typed() -> Vec<Row> {
+    vec![
+        row("undo", &[], FINE),
+        row("undo phase:a", &[], FINE),
+        row("undo phase:nowhere", &[], (3, "unknown_phase")),
+        row("undo dispatch:000000", &[], (3, "dispatch_not_found")),
+        row("undo phase:a", &[foreign_file], (1, "conflict")),
+        row("undo", &[stopped], (1, "rolling_back")),
+        held(&row("undo phase:a", &[], (1, "work_running")), owned),
+        row("redo --without-effects", &[rolled_back], FINE),
+        row("redo", &[rolled_back], (1, "conflict")),
+        row("redo", &[], (1, "nothing_to_undo")),
+        row("redo", &[stopped], (1, "rolling_back")),
+    ]
+}
+
+/// What one dispatch did.
+fn alone() -> Vec<Row> {
+    vec![
+        row("undo --dispatch WORK", &[worked], FINE),
+        row("undo --dispatch WORK --layer=workflow,files", &[worked], FINE),
+        row("undo --dispatch WORK", &[worked, changed_too], (1, "conflict")),
+        row("undo --dispatch WORK --keep-theirs", &[worked, changed_too], FINE),
+        row("undo --dispatch WORK --force", &[worked, changed_too], FINE),
+        row("undo --dispatch WORK --layer=git", &[worked], (3, "usage")),
+        row("undo --dispatch WORK", &[begun], (1, "work_running")),
+        row("undo --dispatch WORK", &[worked, living_worker], FINE),
+        row("undo --dispatch WORK --expect-plan 00", &[worked], (1, "plan_changed")),
+        row("undo --dispatch WORK", &[worked, stopped], (1, "rolling_back")),
+        held(&row("undo --dispatch WORK", &[worked], (1, "work_running")), owned),
+        row("undo --dispatch 000000", &[], (3, "dispatch_not_found")),
+        row("redo", &[worked, without], FINE),
+        row("redo", &[worked, without, changed_too], (1, "conflict")),
+    ]
+}
+
+fn begun(world: &World) {
+    let id = world.ic(&["dispatch", "create", &world.run, "--name", "alone"]);
+    world.ic(&["dispatch", "start", &id]);
+}
+
+fn worked(world: &World) {
+    begun(world);
+    world.write("README", "its own\n");
+    let id = newest_dispatch(world);
+    world.ic(&["dispatch", "complete", &id]);
+}
+
+/// What the dispatch changed, others changed too.
+fn changed_too(world: &World) {
+    world.write("README", "of others\n");
+}
+
+fn without(world: &World) {
+    world.ic(&["undo", "--dispatch", &newest_dispatch(world), "--yes"]);
+}
+
+fn newest_dispatch(world: &World) -> String {
+    world.cli.json(["dispatch", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned()
 }
 
 /// A file that would be restored was recorded by another run.

@@ -138,6 +138,19 @@ pub fn of_dispatch(snapshot: &Snapshot<'_>, run: &RunId, dispatch: &DispatchId) 
     snapshot.query_all(&sql, &[&run.as_str(), &dispatch.as_str()], Checkpoint::from_row)
 }
 
+/// The kept checkpoints of a root from one event to another, both included, oldest first.
+pub fn of_root_between(
+    snapshot: &Snapshot<'_>,
+    root: &Path,
+    (from, to): (Seq, Seq),
+) -> Result<Vec<Checkpoint>> {
+    let sql = format!(
+        "SELECT {} FROM checkpoints WHERE root = $1 AND seq >= $2 AND seq <= $3 AND pruned_at IS NULL ORDER BY seq",
+        Checkpoint::COLUMNS
+    );
+    snapshot.query_all(&sql, &[&path_bytes(root), &from, &to], Checkpoint::from_row)
+}
+
 /// Every checkpoint whose content is kept, of every root, oldest first.
 pub fn all_kept(snapshot: &Snapshot<'_>) -> Result<Vec<Checkpoint>> {
     let sql = format!("SELECT {} FROM checkpoints WHERE pruned_at IS NULL ORDER BY seq", Checkpoint::COLUMNS);

@@ -1,6 +1,6 @@
 //! Lists and counts of dispatches.
 
-use ic_base::{DispatchId, Result, RunId, Seq};
+use ic_base::{DispatchId, Result, RunId, Seq, Timestamp};
 use ic_store::Snapshot;
 
 use super::Dispatch;
@@ -58,6 +58,24 @@ pub fn may_write(snapshot: &Snapshot<'_>) -> Result<Vec<Dispatch>> {
         Dispatch::COLUMNS
     );
     snapshot.query_all(&sql, &[], Dispatch::from_row)
+}
+
+/// The dispatches of all runs that were at work at any time between two events, oldest first. `since`: when the first was recorded; in rows
+/// from before the end was recorded as an event, only its time is known.
+pub fn at_work_between(
+    snapshot: &Snapshot<'_>,
+    (from, to): (Seq, Seq),
+    since: Timestamp,
+) -> Result<Vec<Dispatch>> {
+    let sql = format!(
+        "SELECT {} FROM dispatches WHERE seq > 0 AND seq < $1 AND coalesce(started_seq, seq) < $1 \
+         AND (status = 'running' OR finished_seq > $2 OR (finished_seq IS NULL AND finished_at >= $3)) ORDER BY seq",
+        Dispatch::COLUMNS
+    );
+    let mut found = snapshot.query_all(&sql, &[&to, &from, &since.millis()], Dispatch::from_row)?;
+    // What was called off before it began did nothing.
+    found.retain(|dispatch| dispatch.started_at.is_some() || dispatch.status != DispatchStatus::Cancelled);
+    Ok(found)
 }
 
 /// The dispatches of a run (in a phase) that have not ended, oldest first; rolled-back ones do not count.

@@ -33,6 +33,25 @@ pub(crate) enum Layer {
 }
 
 impl Layer {
+    /// What goes back of what one dispatch did: it moves no branch, and whose rows are whose is not known.
+    ///
+    /// Errors: `usage` for git and data.
+    pub(crate) fn chosen_of_one(typed: &[Self], settings: &Settings) -> Result<Vec<rollback::Layer>> {
+        use rollback::Layer as L;
+        if typed.is_empty() || typed.contains(&Self::All) {
+            return Ok(vec![L::Workflow, L::Effects, L::Files]);
+        }
+        let (chosen, _) = Self::chosen(typed, settings)?;
+        if chosen.iter().any(|layer| matches!(layer, L::Git | L::Data)) {
+            return Err(Diagnosis::new(
+                Code::Usage,
+                "Only the record, effects and files of one dispatch can be undone: it moves no branch, and no rows.",
+            )
+            .hint("leave --layer out; with branches and rows, but with all that came after it: ic undo dispatch:ID"));
+        }
+        Ok(chosen)
+    }
+
     /// What goes back, and whether that is everything; nothing typed is everything.
     ///
     /// Errors: `usage` for code, which only asks.

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use ic_base::Result;
+use ic_dispatch::dispatch;
 use ic_ops::Kernel;
 use ic_ops::checkpoint::{self, Watch};
 use ic_ops::point::{self, Listed, Meant};
@@ -29,6 +30,7 @@ use crate::session::Session;
   ic undo step:deploy --dry-run
   ic undo phase:planned --yes          # all since the run left planned
   ic undo created --run 7f3a9c21 --yes    # all that a run did
+  ic undo --dispatch 3f9a12c4 --dry-run   # only what that dispatch did
   ic redo --yes                        # and it is as before
 
 Points of a run: ic log. Exit 1 when others changed what would be undone: it is named, and nothing is changed. Exit 4
@@ -36,6 +38,9 @@ when a step failed: the run stays closed, and ic rollback resume resumes it.")]
 pub(crate) struct Undo {
     /// The point to go back to before: dispatch:ID, step:NAME, checkpoint:ID, phase:P, created, or the end of an id
     point: Option<String>,
+    /// Undo only what this dispatch did; what others did since stays
+    #[arg(long, value_name = "DISPATCH", conflicts_with = "point")]
+    dispatch: Option<String>,
     /// The run [default: that of the point, else @, else the newest one here]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
@@ -65,7 +70,11 @@ pub(crate) struct Undo {
 impl Undo {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        match point::meant(&kernel, self.run.as_deref(), self.point.as_deref())? {
+        if let Some(id) = self.only() {
+            // An unknown one is no checkpoint that could be restored instead.
+            kernel.read(|snapshot| dispatch::resolve(snapshot, id))?;
+        }
+        match point::meant(&kernel, self.run.as_deref(), self.only().or(self.point.as_deref()))? {
             Meant::Run(run) => self.roll_back(session, &kernel, &run),
             Meant::Checkpoint(id) => self.restore(session, id.as_str()),
             Meant::Tree => {
@@ -80,23 +89,32 @@ impl Undo {
         }
     }
 
+    /// The dispatch that alone is undone, as an id or the end of one.
+    fn only(&self) -> Option<&str> {
+        self.dispatch.as_deref().map(|id| id.strip_prefix("dispatch:").unwrap_or(id))
+    }
+
     fn roll_back(&self, session: &mut Session, kernel: &Kernel, run: &Run) -> Result<Exit> {
         let settings = session.settings_of_project(kernel, &run.project_dir)?;
         let chosen;
-        let point = match &self.point {
-            Some(point) => point,
-            None => match self.choose(session, kernel, run)? {
+        let to = match (self.only(), &self.point) {
+            (Some(id), _) => To::Without(id),
+            (None, Some(point)) => To::Point(point),
+            (None, None) => match self.choose(session, kernel, run)? {
                 Some(point) => {
                     chosen = point;
-                    &chosen
+                    To::Point(&chosen)
                 }
                 None => return Ok(Exit::No),
             },
         };
-        let (layers, is_all) = Layer::chosen(&self.layer, &settings)?;
+        let (layers, is_all) = match self.dispatch {
+            Some(_) => (Layer::chosen_of_one(&self.layer, &settings)?, false),
+            None => Layer::chosen(&self.layer, &settings)?,
+        };
         let base = Request {
             run: run.id.as_str(),
-            to: To::Point(point),
+            to,
             reason: input::optional_text("--reason", self.reason.as_deref())?,
             dry_run: self.dry_run,
             expect_plan: self.expect_plan.as_deref(),

@@ -155,11 +155,12 @@ fn from_ledger(
         Kind::Run => looked.runs(typed),
         Kind::RunId => looked.run_ids(typed),
         Kind::Dispatch => {
-            // `--dispatch` names who calls: whoever it is, it has not ended.
-            let is_caller = argument.get_id() == "dispatch";
+            // `--dispatch` names who calls: whoever it is, it has not ended. What is undone alone has.
+            let is_caller = argument.get_id() == "dispatch" && verb != "undo";
             looked.dispatches(typed, |status| match verb {
                 _ if is_caller => !status.is_finished(),
                 "start" => status == DispatchStatus::Pending,
+                "undo" => status.is_finished(),
                 "complete" | "fail" | "cancel" => !status.is_finished(),
                 _ => true,
             })

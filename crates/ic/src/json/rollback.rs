@@ -5,7 +5,7 @@ mod remembered;
 use ic_dispatch::Dispatch;
 use ic_ops::checkpoint::Warning;
 use ic_ops::rollback::steps::{self, Step};
-use ic_ops::rollback::{Data, LeavingCommit, Rollback, Whole, WholeStatus};
+use ic_ops::rollback::{Data, LeavingCommit, OwnCommit, Rollback, Whole, WholeStatus};
 use ic_runtrack::{Agent, Artifact};
 use serde::Serialize;
 
@@ -29,6 +29,10 @@ pub(crate) struct RollbackJson {
     include_target: bool,
     /// The point that the run goes back to; null where it goes back to a phase.
     point: Option<String>,
+    /// The dispatch that alone is undone, while the run stays where it is; null where the run goes back.
+    only: Option<String>,
+    /// Undos of one dispatch each, by their rollbacks, which this one lifts: it goes back to where that work stood.
+    reinstated: Vec<String>,
     /// The run is completed, and the rollback makes it active again.
     reopens: bool,
     /// The event that the run is taken back to; what was recorded after it is rolled back.
@@ -59,6 +63,9 @@ pub(crate) struct RollbackJson {
     /// The commits that leave their branches, newest first; null if git's state is not taken back.
     #[serde(skip_serializing_if = "Option::is_none")]
     commits: Option<Vec<CommitJson>>,
+    /// The commits of the dispatch that alone is undone, newest first: they stay on their branches. Null for any other rollback.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_commits: Option<Vec<OwnCommitJson>>,
     /// Rows of the application's tables; null if they are not taken back.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<DataJson>,
@@ -166,6 +173,8 @@ impl From<&Rollback> for RollbackJson {
             to_phase: plan.to_phase.clone(),
             include_target: plan.include_target,
             point: plan.point.clone(),
+            only: plan.cut.only.as_ref().map(ToString::to_string),
+            reinstated: plan.reinstated.iter().map(ToString::to_string).collect(),
             reopens: plan.reopens(),
             cut_seq: plan.cut.seq,
             epoch: plan.next_epoch(),
@@ -188,6 +197,7 @@ impl From<&Rollback> for RollbackJson {
             effects: None,
             files: None,
             commits: None,
+            own_commits: None,
             data: None,
             steps: Vec::new(),
             refusal: None,
@@ -231,6 +241,34 @@ impl From<&LeavingCommit> for CommitJson {
             dispatch_name: dispatch.and_then(|dispatch| dispatch.work.name.clone()),
             phase: dispatch.map(|dispatch| dispatch.phase.clone()),
             other_run_id: commit.other_run.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+/// A commit of the dispatch that alone is undone.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct OwnCommitJson {
+    sha: String,
+    /// The first line of its message.
+    subject: String,
+    author: String,
+    /// `tip`: it is checked out; `buried`: below others; `pushed`: a branch of a remote has it; `merge`; `shared`: others worked meanwhile and
+    /// it was not recorded for this dispatch; `rewritten`: what is checked out does not have it.
+    #[cfg_attr(test, schemars(extend("enum" = ["tip", "buried", "pushed", "merge", "shared", "rewritten"])))]
+    state: &'static str,
+    /// The command that makes a commit which undoes it; null where nothing of it is checked out.
+    revert: Option<String>,
+}
+
+impl From<&OwnCommit> for OwnCommitJson {
+    fn from(one: &OwnCommit) -> Self {
+        Self {
+            sha: one.commit.sha.clone(),
+            subject: ic_base::title(&one.commit.subject),
+            author: ic_base::title(&one.commit.author),
+            state: one.state(),
+            revert: one.revert(),
         }
     }
 }
@@ -316,6 +354,11 @@ impl From<&Whole> for RollbackJson {
             }),
             files: whole.parts.tree.as_ref().map(RestoreJson::from),
             commits: whole.parts.commits.as_ref().map(|all| all.iter().map(CommitJson::from).collect()),
+            own_commits: whole
+                .parts
+                .own_commits
+                .as_ref()
+                .map(|all| all.iter().map(OwnCommitJson::from).collect()),
             data: whole.parts.data.as_ref().map(DataJson::from),
             steps: StepJson::all(&whole.steps, true),
             refusal: whole.refusal.as_ref().map(RefusalJson::from),

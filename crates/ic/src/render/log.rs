@@ -7,6 +7,7 @@ use ic_ops::rollback::table::{Remembered, RollbackStatus};
 use ic_phase::Run;
 use unicode_width::UnicodeWidthStr;
 
+use super::rollback::where_to;
 use super::{age, counted, cut_to, plain, second, shell_word, style, styled};
 
 /// The widest line, and the widest reference that others are aligned with: a longer one must stay whole, because it is typed.
@@ -98,6 +99,7 @@ fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>) -> String
 /// `← dispatch:3f9a12c4: the wrong way`
 fn went_back(rollback: &Remembered) -> String {
     let to = match rollback.point() {
+        None if rollback.only().is_some() => where_to(rollback),
         Some(point) => format!("← {}", plain(point)),
         None if rollback.include_target => format!("← start of {}", plain(&rollback.to_phase)),
         None => format!("← {}", plain(&rollback.to_phase)),

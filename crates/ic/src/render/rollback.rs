@@ -28,7 +28,11 @@ pub(crate) fn summary(rollback: &Rollback) -> String {
 /// `has_effects`: effects are undone too, which are part of the record.
 fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
     let plan = &rollback.plan;
+    let is_of_one = plan.cut.only.is_some();
     let what = match (&rollback.done, is_finished) {
+        (Some(_), true) if is_of_one => styled(style::BAD, "undone in"),
+        (Some(_), false) if is_of_one => styled(style::WARN, "undoing in"),
+        (None, _) if is_of_one => styled(style::WARN, "would undo in"),
         (Some(_), true) => styled(style::BAD, "rolled back"),
         (Some(_), false) => styled(style::WARN, "rolling back"),
         (None, _) => styled(style::WARN, "would roll back"),
@@ -51,6 +55,16 @@ fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
     }
     out.push('\n');
     out.push_str(&details(plan, has_effects));
+    if is_of_one {
+        out.push_str("\nWhat others did stays, before it and since; the run stays where it is.\n");
+        return out;
+    }
+    for undo in &plan.reinstated {
+        out.push_str(&format!(
+            "  the undo {} of one dispatch is lifted: its work counts again\n",
+            undo.short()
+        ));
+    }
     let counts = plan.counts();
     out.push_str(&format!(
         "\n{}, {}, {}, {}, {}; what was recorded up to event {} stays.\n",
@@ -66,6 +80,9 @@ fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
 
 /// `planned ← executing ← review`, or `executing, before dispatch:3f9a12c4`
 fn route(plan: &Plan) -> String {
+    if let Some(only) = &plan.cut.only {
+        return format!("only {}", styled(style::STRONG, &format!("dispatch:{}", only.short())));
+    }
     if let Some(point) = &plan.point {
         let from = if plan.run.phase == plan.to_phase {
             String::new()
@@ -152,7 +169,7 @@ fn next(rollback: &Rollback) -> String {
     let id = rollback.plan.run.id.short();
     let to = shell_word(&rollback.plan.to_phase);
     let hint = match &rollback.done {
-        Some((rollback_id, _)) if rollback.plan.point.is_some() => {
+        Some((rollback_id, _)) if rollback.plan.point.is_some() || rollback.plan.cut.only.is_some() => {
             format!("to bring it back: ic rollback undo {} --yes", rollback_id.short())
         }
         Some(_) => {
@@ -221,13 +238,21 @@ pub(crate) fn list(all: &[Remembered]) -> String {
             rollback.run_id.short().into(),
             Cell::new(status_of(rollback.status), rollback.status.as_str()),
             rollback.from_phase.as_str().into(),
-            rollback.to_phase.as_str().into(),
+            where_to(rollback).as_str().into(),
             layers.join(" ").as_str().into(),
             Cell::new(style::DIM, &second(rollback.created_at)),
             Cell::new(style::DIM, rollback.reason.as_deref().unwrap_or_default()),
         ]);
     }
     table.render("No rollbacks.")
+}
+
+/// Where a rollback went: a phase, or nowhere.
+pub(crate) fn where_to(rollback: &Remembered) -> String {
+    match rollback.only() {
+        Some(only) => format!("only dispatch:{}", only.short()),
+        None => rollback.to_phase.clone(),
+    }
 }
 
 fn status_of(status: RollbackStatus) -> anstyle::Style {

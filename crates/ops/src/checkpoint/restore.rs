@@ -11,6 +11,7 @@ mod refusal;
 mod run;
 mod safety;
 mod ties;
+mod without;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::apply::Progress as ApplyProgress;
 use ic_checkpoint::restore::journal::{self, Kind, Restore};
 use ic_checkpoint::restore::plan::{Limits, Plan};
+use ic_checkpoint::restore::reverse::Own;
 
 use super::git::GitRestore;
 use super::{Settings, Warning, Which, Workspace, find, read, require_kept};
@@ -72,6 +74,8 @@ pub struct Request<'a> {
     pub into: bool,
     /// The whole tree is compared with the checkpoint after the restore, and not only what it changed.
     pub compares_all: bool,
+    /// Others may work in the tree meanwhile: only paths of one piece of work change.
+    pub beside_others: bool,
     /// The plan must be this one.
     pub expect_plan: Option<&'a str>,
 }
@@ -147,6 +151,8 @@ pub struct Report {
     pub lacks_any: bool,
     /// Nothing was left out by paths, by owner or by what an earlier restore changed.
     pub is_whole: bool,
+    /// Only what one piece of work did is undone, which began at the target; the tree need not become as the target has it.
+    pub is_without: bool,
     /// What went less well.
     pub warnings: Vec<Warning>,
 }
@@ -183,6 +189,23 @@ pub(crate) fn restore_into(
     read::require_same_root(workspace, &target)?;
     let limits = Limits { keep, ..Limits::default() };
     let task = run::Task { until, ..run::Task::of(Kind::Restore, target, limits) };
+    run::run(workspace, task, request, watch)
+}
+
+/// Undoes in a workspace what one piece of work did, which began at the checkpoint `target`; whatever others did since stays. Errors: those
+/// of [`restore`].
+pub(crate) fn restore_without(
+    workspace: &Workspace<'_>,
+    target: Checkpoint,
+    work: Own,
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<Report> {
+    require_kept(&target)?;
+    read::require_same_root(workspace, &target)?;
+    let own = work.paths();
+    let limits = Limits { only: Some(own.clone()), ..Limits::default() };
+    let task = run::Task { own, work: Some(work), ..run::Task::of(Kind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 

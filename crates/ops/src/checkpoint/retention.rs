@@ -291,7 +291,7 @@ impl Workspace<'_> {
     /// As [`Workspace::named`], added to what is known to be needed.
     fn mark_named(&self, checkpoints: &[Checkpoint], live: &mut HashSet<Hash>) -> Result<()> {
         retention::mark(&self.objects, checkpoints, live)?;
-        for hash in self.kernel.read(needs::named)? {
+        for hash in self.kernel.read(|snapshot| needs::named(snapshot, &self.objects))? {
             retention::mark_one(&self.objects, &hash, live)?;
         }
         Ok(())

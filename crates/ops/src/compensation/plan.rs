@@ -81,7 +81,9 @@ pub(super) fn plan_of(
     let is_meant = |at: &usize| {
         let compensation = &compensations[*at];
         compensation.state.is_open()
-            && cut.as_ref().is_none_or(|cut| cut.covers(compensation.seq, &compensation.phase))
+            && cut.as_ref().is_none_or(|cut| {
+                cut.covers((compensation.seq, &compensation.phase), compensation.dispatch_id.as_ref())
+            })
     };
     let order: Vec<usize> = order::undo_order(&started, &reach).into_iter().filter(is_meant).collect();
     let parted = order::cut_at_pivot(&started, &order, force);
@@ -99,7 +101,7 @@ fn cut_of(snapshot: &Snapshot<'_>, run: &Run, phase: &str) -> Result<Cut> {
     }
     // A run that never left the phase did nothing after it.
     let seq = cut::find(snapshot, run, phase, false)?.unwrap_or(i64::MAX);
-    Ok(Cut { run_id: run.id.clone(), seq, phases: run.chain.phases_after(phase, &run.phase) })
+    Ok(Cut { run_id: run.id.clone(), seq, phases: run.chain.phases_after(phase, &run.phase), only: None })
 }
 
 pub(super) fn no_such_step(run: &RunId, step: &str) -> Diagnosis {

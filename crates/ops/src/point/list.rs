@@ -130,6 +130,10 @@ impl Choice<'_> {
 /// Whether a rollback took the run back to before what has this event. At its cut itself lies the place that it went back to; of a move
 /// that left a phase, that is where the run is again, unless what was done in the phase after the move was the target.
 pub(super) fn covers(rollback: &Remembered, seq: Seq, is_move: bool) -> bool {
+    // The undo of one dispatch moves the run nowhere.
+    if rollback.only().is_some() {
+        return false;
+    }
     let is_undone_move = is_move && rollback.cut_seq == seq && !rollback.include_target;
     (rollback.cut_seq < seq || is_undone_move) && seq < rollback.seq
 }

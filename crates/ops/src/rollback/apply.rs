@@ -9,6 +9,7 @@ use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
 use super::layer::Layer;
+use super::lift;
 use super::plan::{self, Plan};
 use super::table::{self, RollbackStatus};
 use crate::Kernel;
@@ -26,6 +27,8 @@ pub enum To<'a> {
     },
     /// To a point, by its reference (`ic_ops::point`).
     Point(&'a str),
+    /// Nowhere: only what this dispatch did goes, whatever was done since.
+    Without(&'a str),
 }
 
 /// What is to be rolled back.
@@ -123,10 +126,12 @@ pub(super) fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Reques
     let goal = match request.to {
         To::Phase { name, include_target } => Goal::Phase { name: name.to_owned(), include_target },
         To::Point(text) => point::resolve(snapshot, &run, text)?,
+        To::Without(text) => Goal::Without(Box::new(point::work_of(snapshot, &run, text)?)),
     };
     let plan = match goal {
         Goal::Phase { name, include_target } => plan::make(snapshot, run, &name, include_target)?,
         Goal::Place(place) => plan::make_at(snapshot, run, place)?,
+        Goal::Without(dispatch) => plan::make_without(snapshot, run, &dispatch)?,
     };
     let plan_hash = plan.hash();
     if let Some(expected) = request.expect_plan
@@ -153,7 +158,10 @@ fn apply(
     let plan = &rollback.plan;
     let seq = append_event(tx, now, rollback, id)?;
     table::insert(tx, now, rollback, (id, seq), (RollbackStatus::Done, &[Layer::Workflow]), remembered)?;
-    run::rollback_phase(tx, now, &plan.run.id, &plan.to_phase)?;
+    if plan.cut.only.is_none() {
+        run::rollback_phase(tx, now, &plan.run.id, &plan.to_phase)?;
+    }
+    lift::off(tx, now, &plan.reinstated)?;
     let marked = (id, rollback.reason.as_deref());
     cancel_by_phases(tx, now, &plan.cancelled_dispatches, marked)?;
     cancel_by_phases(tx, now, &plan.marked_dispatches, marked)?;

@@ -7,7 +7,7 @@
 use ic_base::{Code, Diagnosis, Result, Seq, Timestamp};
 use ic_dispatch::cancel;
 use ic_events::{EventType, NewEvent};
-use ic_phase::{RunStatus, run, skip};
+use ic_phase::{run, skip};
 use ic_runtrack::{agent, artifact};
 use ic_saga::compensation::{self, Compensation};
 use ic_store::{Snapshot, Transaction};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::carry::{INTERRUPTED, event, reason};
 use super::choices;
 use super::data::{self, Data};
+use super::lift;
 use super::quiet;
 use super::steps::{self, Course, Happening, Step, StepKind, StepState};
 use super::table::{self, Remembered, RollbackStatus};
@@ -257,7 +258,9 @@ impl Way<'_, '_> {
             }
             table::set_status(tx, now, id, self.remembered.status)?;
             match self.course {
-                Course::Undo => run::reopen(tx, now, &self.remembered.run_id, RunStatus::Active),
+                Course::Undo => {
+                    run::reopen(tx, now, &self.remembered.run_id, choices::status_after(&self.remembered)?)
+                }
                 _ => Ok(()),
             }
         })
@@ -283,16 +286,24 @@ impl Way<'_, '_> {
         let remembered = &self.remembered;
         let before = choices::run_status(remembered)?;
         let current = run::get(tx, &remembered.run_id)?;
+        let (to, epoch) = match remembered.only() {
+            Some(_) => (current.phase.clone(), current.epoch),
+            None => (remembered.from_phase.clone(), current.epoch + 1),
+        };
         let event = NewEvent {
             subject_id: Some(remembered.id.as_str()),
             from: Some(&current.phase),
-            to: Some(&remembered.from_phase),
+            to: Some(&to),
             reason,
             payload: Some(unmark(tx, now, remembered)?),
-            ..NewEvent::of(&remembered.run_id, current.epoch + 1, event_type)
+            ..NewEvent::of(&remembered.run_id, epoch, event_type)
         };
         let seq = ic_events::append(tx, now, &event)?;
-        run::undo_rollback(tx, now, &remembered.run_id, &remembered.from_phase, before)?;
+        match remembered.only() {
+            Some(_) => run::reopen(tx, now, &remembered.run_id, before)?,
+            None => run::undo_rollback(tx, now, &remembered.run_id, &to, before)?,
+        }
+        lift::on(tx, now, &remembered.reinstated())?;
         table::set_status(tx, now, &remembered.id, status)?;
         Ok(seq)
     }
@@ -343,7 +354,7 @@ pub(super) fn is_outside(step: &Step) -> bool {
 }
 
 /// Takes the marks off; returns how many of each kind.
-fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &Remembered) -> Result<Value> {
+pub(super) fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &Remembered) -> Result<Value> {
     let id = &remembered.id;
     Ok(json!({
         "rollback_id": id.as_str(),

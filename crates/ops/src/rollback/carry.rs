@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, Seq};
 use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::restore::reverse::Own;
 use ic_events::{Cut, EventType, NewEvent};
-use ic_phase::{Run, RunStatus, run, skip};
+use ic_phase::{Run, run, skip};
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
 use ic_saga::compensation as effects;
 use ic_saga::order::FailurePolicy;
@@ -13,10 +14,11 @@ use ic_saga::{Compensation, State};
 use ic_store::Transaction;
 use serde_json::{Value, json};
 
-use super::choices::Choices;
+use super::choices::{self, Choices};
 use super::data;
 use super::layer::Layer;
 use super::leaving;
+use super::own;
 use super::plan::Counts;
 use super::preflight::target;
 use super::quiet::undone_effects;
@@ -108,7 +110,8 @@ pub(super) fn cut_of(remembered: &Remembered) -> Result<Cut> {
     let phases = serde_json::from_value(remembered.plan["rolled_back_phases"].clone()).map_err(|e| {
         Diagnosis::new(Code::Corrupt, format!("The plan of the rollback {} is damaged: {e}.", remembered.id))
     })?;
-    Ok(Cut { run_id: remembered.run_id.clone(), seq: remembered.cut_seq, phases })
+    let only = remembered.only();
+    Ok(Cut { run_id: remembered.run_id.clone(), seq: remembered.cut_seq, phases, only })
 }
 
 /// What became of the effects of a rollback: what this call came to, what earlier calls had undone, and what was left by decision.
@@ -209,6 +212,8 @@ pub(super) struct Goal<'a> {
     remembered: &'a Remembered,
     /// Files that stay whatever the checkpoint has: a database whose rows are a layer of their own.
     keep: BTreeSet<Vec<u8>>,
+    /// What one dispatch did, where that alone is undone.
+    work: Option<Own>,
 }
 
 impl<'a> Goal<'a> {
@@ -218,13 +223,19 @@ impl<'a> Goal<'a> {
         remembered: &'a Remembered,
     ) -> Result<Self> {
         let workspace = Workspace::of_run(kernel, run, settings)?;
-        let target = target(kernel, run, &cut_of(remembered)?)?;
+        let (target, work) = match remembered.only() {
+            Some(only) => {
+                let own::OwnWork { before, changes, .. } = own::of_dispatch(&workspace, &only)?;
+                (before, Some(changes))
+            }
+            None => (target(kernel, run, &cut_of(remembered)?)?, None),
+        };
         let keep = if remembered.layers.contains(&Layer::Data) {
             files_of_database(&workspace.root, &data::target_of(settings, remembered)?.database)
         } else {
             BTreeSet::new()
         };
-        Ok(Self { workspace, target, remembered, keep })
+        Ok(Self { workspace, target, remembered, keep, work })
     }
 
     /// Restores the tree, or says what that would do.
@@ -239,9 +250,14 @@ impl<'a> Goal<'a> {
             force: ask.force || said.force,
             keep_theirs: said.keep_theirs,
             into: false,
-            compares_all: true,
+            compares_all: self.work.is_none(),
+            beside_others: self.work.is_some(),
             expect_plan: ask.expect_plan,
         };
+        if let Some(work) = &self.work {
+            let target = self.target.clone();
+            return checkpoint::restore_without(&self.workspace, target, work.clone(), &request, watch);
+        }
         let keep = (self.keep.clone(), self.remembered.seq);
         checkpoint::restore_into(&self.workspace, self.target.clone(), keep, &request, watch)
     }
@@ -305,25 +321,29 @@ fn settle(saga: &Saga<'_>, remembered: &Remembered, ord: i64) -> Result<()> {
         skip::mark_rolled_back(tx, &skips, id)?;
         effects::mark(tx, &effects::taken_back(tx, &cut)?, id)?;
         append_rollback(tx, now, remembered, &cut)?;
-        run::settle_rollback(tx, now, &remembered.run_id, &remembered.to_phase)?;
+        match remembered.only() {
+            // The run itself did not move.
+            Some(_) => run::reopen(tx, now, &remembered.run_id, choices::run_status(remembered)?)?,
+            None => run::settle_rollback(tx, now, &remembered.run_id, &remembered.to_phase)?,
+        }
         table::set_status(tx, now, id, RollbackStatus::Done)?;
         steps::set(tx, now, (id, ord), Happening::Succeeds, None)
     })
 }
 
-/// The end of a rollback whose undo was given up: what it had marked still is, and the run is active where it was.
+/// The end of a rollback whose undo was aborted: what it had marked still is, and the run is open where it was.
 fn stand(saga: &Saga<'_>, remembered: &Remembered, ord: i64) -> Result<Value> {
     saga.write(|tx, now| {
         let event = event(remembered, EventType::RollbackStepDone, StepKind::Settle);
         ic_events::append(tx, now, &event)?;
-        run::reopen(tx, now, &remembered.run_id, RunStatus::Active)?;
+        run::reopen(tx, now, &remembered.run_id, choices::status_after(remembered)?)?;
         table::set_status(tx, now, &remembered.id, RollbackStatus::Done)?;
         steps::set(tx, now, (&remembered.id, ord), Happening::Succeeds, None)
     })?;
     Ok(Value::Null)
 }
 
-fn marked_dispatches(remembered: &Remembered) -> Vec<DispatchId> {
+pub(super) fn marked_dispatches(remembered: &Remembered) -> Vec<DispatchId> {
     ["cancelled_dispatches", "marked_dispatches"]
         .iter()
         .filter_map(|list| remembered.plan[*list].as_array())

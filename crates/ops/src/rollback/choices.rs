@@ -71,6 +71,14 @@ pub(super) fn run_status(remembered: &Remembered) -> Result<RunStatus> {
     status.ok_or_else(|| damaged(remembered, &format!("the status of the run before it, {kept}")))
 }
 
+/// The status that the run has once it was rolled back: it is active again, unless it did not go back at all. Errors: as [`run_status`].
+pub(super) fn status_after(remembered: &Remembered) -> Result<RunStatus> {
+    match remembered.only() {
+        Some(_) => run_status(remembered),
+        None => Ok(RunStatus::Active),
+    }
+}
+
 fn damaged(remembered: &Remembered, why: &str) -> Diagnosis {
     let message = format!("The journal of the rollback {} cannot be read: {why}.", remembered.id.short());
     Diagnosis::new(Code::Corrupt, message).hint("nothing was changed; run `ic events verify` and `ic health`")

@@ -1,7 +1,7 @@
 //! What a rollback will do, named before it is done.
 
-use ic_base::{Code, Diagnosis, Result, Seq};
-use ic_dispatch::{Dispatch, cancel};
+use ic_base::{Code, Diagnosis, Result, RollbackId, Seq};
+use ic_dispatch::{Dispatch, DispatchStatus, cancel};
 use ic_events::Cut;
 use ic_phase::skip::{self, Skip};
 use ic_phase::{Run, RunStatus, machine};
@@ -11,7 +11,14 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::cut;
-use crate::point::Place;
+use super::table::{self, Remembered};
+use crate::point::{self, Place};
+
+/// The key of the plan that names the dispatch which alone is undone.
+pub(super) const ONLY: &str = "only";
+
+/// The key of the plan that names the rollbacks of one dispatch which it lifts.
+pub(super) const REINSTATED: &str = "reinstated";
 
 /// Everything that a rollback over the workflow layer changes, as it is before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +45,8 @@ pub struct Plan {
     pub marked_agents: Vec<Agent>,
     /// Skips: they are cleared. Oldest first.
     pub skips: Vec<Skip>,
+    /// Rollbacks of one dispatch each that lie after the cut, though what the dispatch did lies before it: it counts again. Oldest first.
+    pub reinstated: Vec<RollbackId>,
 }
 
 /// Plans the rollback of `run` to `to_phase`; reads only.
@@ -52,7 +61,7 @@ pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: b
         )
         .hint("run `ic events verify`")
     })?;
-    let cut = Cut { run_id: run.id.clone(), seq, phases };
+    let cut = Cut { run_id: run.id.clone(), seq, phases, only: None };
     of_cut(snapshot, run, cut, (to_phase, include_target))
 }
 
@@ -62,7 +71,7 @@ pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: b
 pub(super) fn make_after(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, seq: Seq) -> Result<Plan> {
     let mut phases = machine::check_rollback(&run, to_phase, true)?;
     phases.retain(|phase| phase != to_phase);
-    let cut = Cut { run_id: run.id.clone(), seq, phases };
+    let cut = Cut { run_id: run.id.clone(), seq, phases, only: None };
     of_cut(snapshot, run, cut, (to_phase, false))
 }
 
@@ -71,9 +80,46 @@ pub(super) fn make_after(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, seq:
 /// Errors: those of [`make`].
 pub(super) fn make_at(snapshot: &Snapshot<'_>, run: Run, place: Place) -> Result<Plan> {
     machine::check_rollback(&run, &place.phase, true)?;
-    let cut = Cut { run_id: run.id.clone(), seq: place.seq, phases: Vec::new() };
+    let cut = Cut { run_id: run.id.clone(), seq: place.seq, phases: Vec::new(), only: None };
     let plan = of_cut(snapshot, run, cut, (&place.phase, false))?;
     Ok(Plan { point: Some(place.reference), ..plan })
+}
+
+/// Plans to undo what one dispatch did, and nothing else: the run stays where it is, and what others did since stays, too.
+///
+/// Errors: `point_taken_back` if it was rolled back already, `work_running` if it has not ended, `run_not_active`, `rolling_back`.
+pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatch) -> Result<Plan> {
+    if run.status != RunStatus::Completed {
+        run.require_active()?;
+    }
+    let id = dispatch.id.short();
+    if let Some(by) = &dispatch.rolled_back_by {
+        let by = by.short();
+        return Err(Diagnosis::new(
+            Code::PointTakenBack,
+            format!("What the dispatch {id} did was rolled back already, by the rollback {by}."),
+        )
+        .hint(format!("bring it back: ic rollback undo {by} --yes"))
+        .detail("dispatch_id", dispatch.id.as_str()));
+    }
+    if dispatch.status == DispatchStatus::Running {
+        return Err(Diagnosis::new(
+            Code::WorkRunning,
+            format!("The dispatch {id} is still at work, so what it does is not known yet."),
+        )
+        .hint(format!(
+            "end it first: ic dispatch complete {id}, or ic dispatch fail {id} --error WHY; or undo it with all that came after it: ic undo dispatch:{id}"
+        ))
+        .detail("dispatch_id", dispatch.id.as_str()));
+    }
+    let cut = Cut {
+        run_id: run.id.clone(),
+        seq: point::place_of(snapshot, &run, dispatch)?.seq,
+        phases: Vec::new(),
+        only: Some(dispatch.id.clone()),
+    };
+    let phase = run.phase.clone();
+    of_cut(snapshot, run, cut, (&phase, false))
 }
 
 fn of_cut(
@@ -94,6 +140,7 @@ fn of_cut(
         marked_dispatches,
         failed_agents,
         marked_agents,
+        reinstated: reinstated(snapshot, &cut)?,
         to_phase: to_phase.to_owned(),
         include_target,
         point: None,
@@ -102,15 +149,24 @@ fn of_cut(
     })
 }
 
+fn reinstated(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<RollbackId>> {
+    let is_meant = |one: &Remembered| {
+        let is_across = one.cut_seq < cut.seq && cut.seq < one.seq;
+        cut.only.is_none() && one.only().is_some() && one.status.stands() && is_across
+    };
+    let all = table::of_run(snapshot, &cut.run_id)?;
+    Ok(all.into_iter().filter(is_meant).map(|one| one.id).collect())
+}
+
 impl Plan {
-    /// The epoch that the run will have.
+    /// The epoch that the run will have: another one where the run goes back.
     pub fn next_epoch(&self) -> i64 {
-        self.run.epoch + 1
+        self.run.epoch + i64::from(self.cut.only.is_none())
     }
 
     /// Whether the run is completed as it is: a rollback makes it active again.
     pub fn reopens(&self) -> bool {
-        self.run.status == RunStatus::Completed
+        self.run.status == RunStatus::Completed && self.cut.only.is_none()
     }
 
     /// How many rows of each kind are changed.
@@ -158,6 +214,12 @@ impl Plan {
         // Only where there is one: the plan of a phase is the same whether it was named as a phase or as its point.
         if let Some(point) = &self.point {
             plan["point"] = json!(point);
+        }
+        if let Some(only) = &self.cut.only {
+            plan[ONLY] = json!(only.as_str());
+        }
+        if !self.reinstated.is_empty() {
+            plan[REINSTATED] = json!(self.reinstated.iter().map(RollbackId::as_str).collect::<Vec<_>>());
         }
         plan
     }

@@ -1,6 +1,6 @@
 //! What a rollback over several layers would do, and what stands against it: nothing is locked for long, nothing is written.
 
-use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, Result, Seq};
+use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, DispatchId, Result, Seq};
 use ic_checkpoint::record::Checkpoint;
 use ic_checkpoint::restore::Strategy;
 use ic_events::Cut;
@@ -15,6 +15,7 @@ use super::apply::{Request, Rollback};
 use super::data;
 use super::layer::{self, Layer};
 use super::leaving;
+use super::own::{self, OwnCommit};
 use super::tree::files_of_database;
 use super::whole::{Effects, Parts, Whole, WholeRequest, WholeStatus};
 use crate::checkpoint::{self, Report, RestoreRequest, Settings, Watch, Which, Workspace};
@@ -39,7 +40,7 @@ pub(super) fn plan(
         parts.effects = Some(kernel.read(|snapshot| plan_effects(snapshot, plan, request.force))?);
     }
     if has_tree(layers) {
-        let mut tree = plan_tree(kernel, settings, request, layers, plan, watch)?;
+        let mut tree = plan_tree(kernel, settings, request, layers, (plan, &mut parts.own_commits), watch)?;
         // The rollback is refused as a whole, and says so in one place.
         tree.refusal = None;
         parts.commits = match &tree.git {
@@ -89,9 +90,14 @@ fn plan_tree(
     settings: &Settings,
     request: &WholeRequest<'_>,
     layers: &[Layer],
-    plan: &Plan,
+    (plan, own_commits): (&Plan, &mut Option<Vec<OwnCommit>>),
     watch: &Watch,
 ) -> Result<Report> {
+    if let Some(only) = &plan.cut.only {
+        let (report, commits) = plan_without(kernel, settings, request, (plan, only), watch)?;
+        *own_commits = Some(commits);
+        return Ok(report);
+    }
     let target = target(kernel, &plan.run, &plan.cut)?;
     require_content(&target, plan)?;
     require_project(&plan.run, &target.id, "roll the run back alone: --layer=workflow")?;
@@ -125,6 +131,26 @@ fn plan_tree(
             _ => error,
         }
     })
+}
+
+/// What the tree is to become without the work of one dispatch, and the commits of that work.
+fn plan_without(
+    kernel: &Kernel,
+    settings: &Settings,
+    request: &WholeRequest<'_>,
+    (plan, only): (&Plan, &DispatchId),
+    watch: &Watch,
+) -> Result<(Report, Vec<OwnCommit>)> {
+    let workspace = Workspace::of_run(kernel, &plan.run, settings)?;
+    let own::OwnWork { before, changes, commits } = own::of_dispatch(&workspace, only)?;
+    require_project(&plan.run, &before.id, "undo the record alone: --layer=workflow")?;
+    let restore = RestoreRequest {
+        beside_others: true,
+        compares_all: false,
+        ..restore_request(&before, Strategy::FilesOnly, request, true)
+    };
+    let report = checkpoint::restore_without(&workspace, before.clone(), changes, &restore, watch)?;
+    Ok((report, commits))
 }
 
 pub(super) fn hash(
@@ -223,6 +249,7 @@ fn restore_request<'a>(
         keep_theirs: request.keep_theirs,
         into: false,
         compares_all: true,
+        beside_others: false,
         expect_plan: None,
     }
 }

@@ -5,11 +5,13 @@ use std::ops::ControlFlow;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_events::{Event, EventType};
+use ic_phase::run;
 use ic_saga::compensation::{self, Compensation, State};
 use ic_store::Snapshot;
 use serde_json::Value;
 
 use super::carry::cut_of;
+use super::choices;
 use super::layer::Layer;
 use super::steps;
 use super::table::{self, Remembered, RollbackStatus};
@@ -134,6 +136,9 @@ fn type_of(event: &Event) -> Result<EventType> {
 /// it did, counts as nothing once it was taken back itself.
 pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &Remembered, seq: Seq) -> Result<()> {
     const ENDS: [EventType; 2] = [EventType::Rollback, EventType::RollbackAbandoned];
+    if remembered.only().is_some() {
+        return require_uncovered(snapshot, remembered);
+    }
     let others = table::of_run(snapshot, &remembered.run_id)?;
     let gone: Vec<&Remembered> =
         others.iter().filter(|other| !other.status.stands() || other.id == remembered.id).collect();
@@ -162,6 +167,39 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &Remembered, se
     )
     .hint(way_around(snapshot, remembered, others.iter().find(|other| is_about(&event, other.id.as_str())))?)
     .detail("seq", event.seq))
+}
+
+/// What one dispatch did comes back whatever others did since, as long as the run did not go back itself since, and is as open as it was.
+///
+/// Errors: `conflict`, naming the rollback that is in the way, or the status of the run.
+fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<()> {
+    let (id, run_id) = (remembered.id.short(), remembered.run_id.short());
+    let later =
+        |other: &Remembered| other.seq > remembered.seq && other.status.stands() && other.only().is_none();
+    if let Some(later) = table::of_run(snapshot, &remembered.run_id)?.into_iter().rev().find(later) {
+        let verb = if later.status == RollbackStatus::Done { "undo" } else { "abandon" };
+        return Err(Diagnosis::new(
+            Code::Conflict,
+            format!(
+                "The run {run_id} was rolled back since the rollback {id}, by the rollback {}.",
+                later.id.short()
+            ),
+        )
+        .hint(format!("undo that first: ic rollback {verb} {} --yes", later.id.short())));
+    }
+    let (before, now) = (choices::run_status(remembered)?, run::get(snapshot, &remembered.run_id)?.status);
+    if before == now {
+        return Ok(());
+    }
+    Err(Diagnosis::new(
+        Code::Conflict,
+        format!(
+            "The run {run_id} was {} at the rollback {id}, and is {} now.",
+            before.as_str(),
+            now.as_str()
+        ),
+    )
+    .hint(format!("its files alone: ic checkpoint list; the run: ic run status {run_id}")))
 }
 
 /// What can be done where the run went on: a rollback can be taken back, anything else stays.
@@ -210,7 +248,7 @@ pub(super) fn undone_effects(
     all.retain(|c| {
         (c.state == State::Running
             || (c.state == State::Done || c.is_cut_off()) && tried.contains(c.id.as_str()))
-            && cut.covers(c.seq, &c.phase)
+            && cut.covers((c.seq, &c.phase), c.dispatch_id.as_ref())
             && c.rolled_back_by.as_ref().is_none_or(|by| *by == remembered.id)
     });
     Ok(all)

@@ -1,12 +1,13 @@
 //! The table `rollbacks`.
 
-use ic_base::{Code, Diagnosis, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
+use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
 use ic_store::reference::{self, Referent};
 use ic_store::{Row, Snapshot, Transaction};
 use serde_json::Value;
 
 use super::Rollback;
 use super::layer::{self, Layer};
+use super::plan;
 
 /// How rollbacks are referred to.
 pub const REFERENT: Referent = Referent {
@@ -105,6 +106,17 @@ impl Remembered {
     /// The point that it went back to, by its reference; `None`: it went back to a phase.
     pub fn point(&self) -> Option<&str> {
         self.plan["point"].as_str()
+    }
+
+    /// The dispatch whose work alone was undone; `None`: the run went back.
+    pub fn only(&self) -> Option<DispatchId> {
+        self.plan[plan::ONLY].as_str().map(|id| DispatchId::from_ledger(id.to_owned()))
+    }
+
+    /// The rollbacks of one dispatch each that it lifted.
+    pub(super) fn reinstated(&self) -> Vec<RollbackId> {
+        let ids = self.plan[plan::REINSTATED].as_array().into_iter().flatten();
+        ids.filter_map(|id| id.as_str()).map(|id| RollbackId::from_ledger(id.to_owned())).collect()
     }
 
     /// The ids in a list of its plan whose work it ended: `cancelled_dispatches` or `failed_agents`.
@@ -214,7 +226,7 @@ pub(super) fn insert(
     (status, layers): (RollbackStatus, &[Layer]),
     remembered: &Value,
 ) -> Result<()> {
-    let plan = &rollback.plan;
+    let planned = &rollback.plan;
     let finished_at = (status == RollbackStatus::Done).then(|| now.millis());
     tx.execute_one(
         "INSERT INTO rollbacks (id, reversed_id, seq, run_id, status, layers, from_phase, to_phase, include_target, \
@@ -224,14 +236,14 @@ pub(super) fn insert(
             &id.as_str(),
             &reversed_digits(id.as_str()),
             &seq,
-            &plan.run.id.as_str(),
+            &planned.run.id.as_str(),
             &status.as_str(),
             &layer::to_json(layers),
-            &plan.run.phase,
-            &plan.to_phase,
-            &plan.include_target,
-            &plan.cut.seq,
-            &plan.next_epoch(),
+            &planned.run.phase,
+            &planned.to_phase,
+            &planned.include_target,
+            &planned.cut.seq,
+            &planned.next_epoch(),
             &rollback.reason,
             &rollback.plan_hash,
             &remembered.to_string(),

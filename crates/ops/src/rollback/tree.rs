@@ -31,6 +31,8 @@ pub(super) struct TreeBack<'k> {
     restores: Vec<Restore>,
     /// What each go at the effects changed in it, oldest first.
     effects: Vec<TreeChanges>,
+    /// Only what one dispatch did was undone.
+    is_of_one: bool,
 }
 
 /// Captures the tree before effects are undone, whose scripts may change any of it, and records that with the step; returns what is known
@@ -41,7 +43,8 @@ pub(super) fn keep_before_effects(
     step: &Step,
     plan: &UndoPlan,
 ) -> Result<Value> {
-    if plan.undo().next().is_none() || !has_tree(&remembered.layers) {
+    // Others may work on beside the undo of one dispatch: what differs then around its effects need not be theirs.
+    if plan.undo().next().is_none() || !has_tree(&remembered.layers) || remembered.only().is_some() {
         return Ok(step.detail.clone());
     }
     let keep = |id: &str| {
@@ -203,7 +206,7 @@ pub(super) fn to_put_back<'k>(
     let mut restores = checkpoint::restores_since(&workspace, &target.id, remembered.seq, look.dry_run)?;
     restores.retain(|restore| restore.seq < look.until);
     let effects = changed_by_effects(&workspace, remembered, &restores)?;
-    let tree = TreeBack { workspace, restores, effects };
+    let tree = TreeBack { workspace, restores, effects, is_of_one: remembered.only().is_some() };
     if look.force {
         return Ok(Some(tree));
     }
@@ -250,8 +253,12 @@ impl TreeBack<'_> {
     /// Takes one restore back, once the later ones are.
     fn take_back(&self, at: usize, (dry_run, force): (bool, bool), watch: &Watch) -> Result<Report> {
         let restore = &self.restores[at];
-        let request =
-            RestoreRequest { dry_run, force, ..request(restore.safety_id.as_str(), restore.strategy) };
+        let request = RestoreRequest {
+            dry_run,
+            force,
+            beside_others: self.is_of_one,
+            ..request(restore.safety_id.as_str(), restore.strategy)
+        };
         let not_yet = if dry_run { &self.restores[at + 1..] } else { &[] };
         checkpoint::take_restore_back(&self.workspace, (restore, not_yet), &request, watch).map_err(|error| {
             match error.code() {
@@ -273,6 +280,7 @@ fn request(checkpoint: &str, strategy: Strategy) -> RestoreRequest<'_> {
         keep_theirs: false,
         into: false,
         compares_all: true,
+        beside_others: false,
         expect_plan: None,
     }
 }

@@ -19,6 +19,8 @@ use super::choices::{self, Choices};
 use super::data::Data;
 use super::layer::{self, Layer};
 use super::leaving::LeavingCommit;
+use super::lift;
+use super::own::OwnCommit;
 use super::preflight::{has_tree, hash, plan, plan_effects, refuse_conflicts};
 use super::reference::unfinished;
 use super::steps::{self, Happening, Step, StepKind, StepState};
@@ -63,6 +65,8 @@ pub struct Parts {
     pub tree: Option<Report>,
     /// Commits that leave their branches, newest first; `None` if git's state stays.
     pub commits: Option<Vec<LeavingCommit>>,
+    /// The commits of the dispatch that alone is undone, which stay on their branches, newest first; `None` of any other rollback.
+    pub own_commits: Option<Vec<OwnCommit>>,
     /// Rows of the application's tables.
     pub data: Option<Data>,
 }
@@ -142,7 +146,11 @@ pub fn roll_back(
         rollback: Rollback { done: Some((id, outcome.remembered.seq)), ..begun.rollback },
         layers: begun.layers,
         // What did not come to the tree still says what is to leave.
-        parts: Parts { commits: outcome.parts.commits.or(begun.parts.commits), ..outcome.parts },
+        parts: Parts {
+            commits: outcome.parts.commits.or(begun.parts.commits),
+            own_commits: begun.parts.own_commits,
+            ..outcome.parts
+        },
         status: if is_done { WholeStatus::RolledBack } else { WholeStatus::RollingBack },
         steps: outcome.steps,
         refusal: None,
@@ -285,7 +293,12 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
         remembered[choices::KEY] = json!(choices);
         table::insert(tx, now, &whole, (id, seq), (RollbackStatus::InProgress, &layers), &remembered)?;
         steps::insert(tx, now, id, &kinds(&layers))?;
-        run::fence(tx, now, &plan.run.id)?;
+        match plan.cut.only {
+            // The others go on where they are once it is done: their epoch is still theirs.
+            Some(_) => run::close_for_rollback(tx, now, &plan.run.id)?,
+            None => run::fence(tx, now, &plan.run.id)?,
+        }
+        lift::off(tx, now, &plan.reinstated)?;
         let marked = (id, again.reason.as_deref());
         cancel_by_phases(tx, now, &plan.cancelled_dispatches, marked)?;
         cancel_by_phases(tx, now, &plan.marked_dispatches, marked)?;

@@ -20,7 +20,11 @@ pub fn mark_rolled_back(tx: &Transaction<'_>, run: &RunId, rollback: &RollbackId
 /// The undone effects that a rollback takes back, in the order in which they were begun.
 pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Compensation>> {
     let mut all = list(snapshot, &cut.run_id)?;
-    all.retain(|c| c.state == State::Done && c.rolled_back_by.is_none() && cut.covers(c.seq, &c.phase));
+    all.retain(|c| {
+        c.state == State::Done
+            && c.rolled_back_by.is_none()
+            && cut.covers((c.seq, &c.phase), c.dispatch_id.as_ref())
+    });
     Ok(all)
 }
 

@@ -50,6 +50,10 @@ CREATE INDEX events_of_run ON events (run_id, seq);
 
 CREATE INDEX events_redactions ON events (subject_id) WHERE type = 'redacted';
 
+CREATE INDEX points_named ON points (kind, name);
+
+CREATE INDEX points_of_run ON points (run_id, seq);
+
 CREATE UNIQUE INDEX restores_by_seq ON restores (seq);
 
 CREATE INDEX restores_of_root ON restores (root, seq);
@@ -107,6 +111,8 @@ sqlite_autoindex_dispatch_files_1;
 sqlite_autoindex_dispatches_1;
 
 sqlite_autoindex_event_cursors_1;
+
+sqlite_autoindex_points_1;
 
 sqlite_autoindex_refinery_schema_history_1;
 
@@ -232,7 +238,7 @@ CREATE TABLE dispatches (
     started_at     INTEGER,
     finished_at    INTEGER,
     rolled_back_by TEXT REFERENCES rollbacks (id)
-, pid_start_time TEXT, pid_boot_id TEXT) STRICT;
+, pid_start_time TEXT, pid_boot_id TEXT, started_seq INTEGER, finished_seq INTEGER) STRICT;
 
 CREATE TABLE event_cursors (
     name       TEXT NOT NULL,
@@ -274,6 +280,21 @@ CREATE TABLE ledger (
     one       INTEGER PRIMARY KEY CHECK (one = 1),
     id        TEXT NOT NULL,
     has_store INTEGER NOT NULL CHECK (has_store IN (0, 1))
+) STRICT;
+
+CREATE TABLE points (
+    run_id        TEXT NOT NULL REFERENCES runs (id),
+    kind          TEXT NOT NULL CHECK (kind IN ('step', 'dispatch', 'prompt', 'guard')),
+    name          TEXT NOT NULL,
+    epoch         INTEGER NOT NULL,
+    attempt       INTEGER NOT NULL,
+    seq           INTEGER NOT NULL,
+    phase         TEXT NOT NULL,
+    checkpoint_id TEXT REFERENCES checkpoints (id),
+    session       TEXT,
+    title         TEXT,
+    created_at    INTEGER NOT NULL,
+    PRIMARY KEY (run_id, kind, name, epoch, attempt)
 ) STRICT;
 
 CREATE TABLE refinery_schema_history(
@@ -536,6 +557,11 @@ END;
 CREATE TRIGGER ledger_keeps_its_id BEFORE UPDATE ON ledger WHEN OLD.has_store = 1
 BEGIN
     SELECT RAISE(ABORT, 'a ledger keeps its id once a store knows it');
+END;
+
+CREATE TRIGGER points_are_not_deleted BEFORE DELETE ON points
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
 END;
 
 CREATE TRIGGER restores_are_not_deleted BEFORE DELETE ON restores

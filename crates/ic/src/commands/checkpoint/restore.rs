@@ -178,6 +178,7 @@ impl Restore {
             mine: self.mine,
             into: self.into,
             compares_all: false,
+            beside_others: false,
             ..self.common.request()
         };
         self.common.run(session, &request, checkpoint::restore)
@@ -208,6 +209,7 @@ impl Common {
             keep_theirs: self.keep_theirs,
             into: false,
             compares_all: false,
+            beside_others: false,
             expect_plan: self.expect_plan.as_deref(),
         }
     }

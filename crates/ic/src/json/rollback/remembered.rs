@@ -25,6 +25,8 @@ pub(crate) struct RememberedJson {
     include_target: bool,
     /// The point that the run went back to; null where it went back to a phase.
     point: Option<String>,
+    /// The dispatch that alone was undone, while the run stayed where it was; null where the run went back.
+    only: Option<String>,
     cut_seq: i64,
     /// The run's epoch since.
     epoch: i64,
@@ -47,6 +49,7 @@ impl From<&Remembered> for RememberedJson {
             to_phase: rollback.to_phase.clone(),
             include_target: rollback.include_target,
             point: rollback.point().map(str::to_owned),
+            only: rollback.only().map(|only| only.to_string()),
             cut_seq: rollback.cut_seq,
             epoch: rollback.epoch,
             reason: rollback.reason.clone(),

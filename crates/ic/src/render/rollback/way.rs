@@ -6,19 +6,21 @@ use ic_ops::rollback::steps::{self, Course, Step, StepKind, StepState, course, n
 use ic_ops::rollback::table::{Remembered, RollbackStatus};
 use ic_saga::State;
 
-use super::status_of;
 use super::whole::{rows, tree};
+use super::{status_of, where_to};
 use crate::render::{Cell, Table, counted, plain, style, styled};
 
 /// One rollback and its steps.
 pub(crate) fn show(rollback: &Remembered, all: &[Step], is_at_work: bool) -> String {
     let layers: Vec<&str> = rollback.layers.iter().map(|layer| layer.as_str()).collect();
+    let route = match rollback.only() {
+        Some(_) => where_to(rollback),
+        None => format!("{} → {}", plain(&rollback.from_phase), plain(&rollback.to_phase)),
+    };
     let mut out = format!(
-        "{} {}  {} → {} of run {}  ({})\n",
+        "{} {}  {route} of run {}  ({})\n",
         styled(style::STRONG, rollback.id.short()),
         styled(status_of(rollback.status), rollback.status.as_str()),
-        plain(&rollback.from_phase),
-        plain(&rollback.to_phase),
         rollback.run_id.short(),
         layers.join(", ")
     );
@@ -30,10 +32,11 @@ pub(crate) fn show(rollback: &Remembered, all: &[Step], is_at_work: bool) -> Str
         RollbackStatus::Undone => ("was", "It was taken back itself: what it had marked counts again.\n"),
         RollbackStatus::InProgress | RollbackStatus::Stopped | RollbackStatus::Done => ("is", ""),
     };
-    out.push_str(&format!(
-        "begun {}; what was recorded after event {} {stands} taken back\n\n",
-        rollback.created_at, rollback.cut_seq
-    ));
+    let what = match rollback.only() {
+        Some(_) => "what this dispatch alone did".to_owned(),
+        None => format!("what was recorded after event {}", rollback.cut_seq),
+    };
+    out.push_str(&format!("begun {}; {what} {stands} rolled back\n\n", rollback.created_at));
     if rollback.status.stands() {
         out.push_str(&steps(all));
     } else {
@@ -182,6 +185,10 @@ pub(crate) fn in_the_way(error: &Diagnosis) -> String {
 fn would_be_undone(undone: &Undone) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
+    if rollback.only().is_some() && !undone.is_rest {
+        let head = if undone.course == Course::Stand { "would stand" } else { "would undo" };
+        return format!("{} {id}: {}.\n", styled(style::WARN, head), plain(&where_to(rollback)));
+    }
     if undone.is_rest {
         let head = styled(style::WARN, "would put back");
         return format!("{head} what was left of {id}; the run {run} would stay where it is.\n");
@@ -197,6 +204,34 @@ fn would_be_undone(undone: &Undone) -> String {
     format!("{} {id}: the run {run} would be at {} again.\n", styled(style::WARN, head), plain(phase))
 }
 
+/// How a way back ended.
+fn ended(undone: &Undone) -> String {
+    let rollback = &undone.remembered;
+    let (id, run) = (rollback.id.short(), rollback.run_id.short());
+    let stands = undone.course == Course::Stand;
+    match rollback.only() {
+        _ if undone.is_rest => {
+            let done = styled(style::GOOD, "put back");
+            format!("{done} what was left of {id}; the run {run} stays where it is.\n")
+        }
+        Some(_) => {
+            let state = if stands { "stands" } else { rollback.status.as_str() };
+            let back = if stands { "undone" } else { "back" };
+            let what = plain(&where_to(rollback));
+            format!("{} {id}: {what} is {back} in the run {run}.\n", styled(style::GOOD, state))
+        }
+        None if stands => {
+            let phase = plain(&rollback.to_phase);
+            format!("{} {id} stands: the run {run} is at {phase}.\n", styled(style::GOOD, "done"))
+        }
+        None => format!(
+            "{} {id}: the run {run} is at {} again.\n",
+            styled(style::GOOD, rollback.status.as_str()),
+            plain(&rollback.from_phase)
+        ),
+    }
+}
+
 /// A rollback that was taken back, or would be, and what cannot be.
 pub(crate) fn undone(undone: &Undone) -> String {
     let rollback = &undone.remembered;
@@ -204,19 +239,7 @@ pub(crate) fn undone(undone: &Undone) -> String {
     let stands = undone.course == Course::Stand;
     let mut out = match undone.seq {
         None if undone.is_dry_run => would_be_undone(undone),
-        Some(_) if undone.is_rest => {
-            let done = styled(style::GOOD, "put back");
-            format!("{done} what was left of {id}; the run {run} stays where it is.\n")
-        }
-        Some(_) if stands => {
-            let phase = plain(&rollback.to_phase);
-            format!("{} {id} stands: the run {run} is at {phase}.\n", styled(style::GOOD, "done"))
-        }
-        Some(_) => format!(
-            "{} {id}: the run {run} is at {} again.\n",
-            styled(style::GOOD, rollback.status.as_str()),
-            plain(&rollback.from_phase)
-        ),
+        Some(_) => ended(undone),
         None => {
             let what = "not everything could be put back, and the run";
             let head = styled(style::BAD, "not finished");

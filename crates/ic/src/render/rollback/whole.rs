@@ -4,7 +4,7 @@ use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::Action as FileAction;
 use ic_ops::checkpoint::{GitRestore, Report, Status};
 use ic_ops::rollback::steps::Step;
-use ic_ops::rollback::{Data, Effects, LeavingCommit, Whole, WholeStatus};
+use ic_ops::rollback::{Data, Effects, LeavingCommit, OwnCommit, Whole, WholeStatus};
 use ic_saga::{Compensation, State};
 use ic_store::path_from_bytes;
 
@@ -72,6 +72,9 @@ pub(crate) fn plan(whole: &Whole) -> String {
     }
     if let Some(report) = &whole.parts.tree {
         out.push_str(&tree(report, whole.parts.commits.as_deref().unwrap_or_default()));
+    }
+    if let Some(commits) = whole.parts.own_commits.as_ref().filter(|commits| !commits.is_empty()) {
+        out.push_str(&section("Commits", &own_commits(commits)));
     }
     if let Some(data) = &whole.parts.data {
         out.push_str(&section("Rows", &rows(data, "rows that were updated since keep their new values")));
@@ -197,6 +200,30 @@ fn commits_of(commits: &[LeavingCommit]) -> String {
     out + &more(commits.len())
 }
 
+/// The commits of one dispatch, which no undo of it moves.
+fn own_commits(commits: &[OwnCommit]) -> String {
+    let mut out = ", which stay on their branches; what they changed is undone in the tree\n".to_owned();
+    let mut table = Table::headless();
+    for one in commits.iter().take(SHOWN) {
+        let commit = &one.commit;
+        table.row(vec![
+            " ".into(),
+            Cell::new(style::STRONG, commit.sha.get(..12).unwrap_or(&commit.sha)),
+            Cell::new(style::WARN, one.state()),
+            ic_base::title(&commit.subject).as_str().into(),
+            Cell::new(style::DIM, &ic_base::title(&commit.author)),
+        ]);
+    }
+    out.push_str(&table.render(""));
+    let reverts = commits.iter().take(SHOWN).filter_map(OwnCommit::revert);
+    let reverts: Vec<String> = reverts.map(|command| format!("    {command}\n")).collect();
+    if !reverts.is_empty() {
+        out.push_str("  to undo them by commits instead:\n");
+        out.push_str(&reverts.concat());
+    }
+    out + &more(commits.len())
+}
+
 fn more(count: usize) -> String {
     match count.saturating_sub(SHOWN) {
         0 => String::new(),
@@ -212,6 +239,9 @@ fn files(tree: &Report) -> String {
     let is_exact = is_exact.into_iter().all(Vec::is_empty);
     let but = if is_exact { "" } else { ", but for what is named below" };
     let mut out = match steps.len() {
+        0 if tree.is_without => ": nothing of it is left to undo\n".to_owned(),
+        _ if tree.is_without && is_planned => format!(", without what it did: {}\n", tally(tree)),
+        _ if tree.is_without => ", without what it did\n".to_owned(),
         0 if is_exact => format!(": as checkpoint {id} has them\n"),
         0 => format!(": nothing to restore from checkpoint {id}{but}\n"),
         _ if is_planned => format!(", as checkpoint {id} has them{but}: {}\n", tally(tree)),

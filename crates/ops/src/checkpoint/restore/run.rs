@@ -11,6 +11,7 @@ use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::apply::{self, Outcome};
 use ic_checkpoint::restore::journal::{self, Kind, NewRestore, Restore};
 use ic_checkpoint::restore::plan::{Limits, Plan};
+use ic_checkpoint::restore::reverse::Own;
 use ic_checkpoint::rootfs::RootDir;
 
 use super::super::git::GitRestore;
@@ -22,7 +23,7 @@ use super::look::Compared;
 use super::planned::{hash_of, touched};
 use super::refusal::{plan_changed, refused};
 use super::ties::Attained;
-use super::{Report, Request, Status, Watch};
+use super::{Report, Request, Status, Watch, without};
 
 /// What is restored and why.
 pub(super) struct Task {
@@ -39,6 +40,8 @@ pub(super) struct Task {
     pub(super) own: BTreeSet<Vec<u8>>,
     /// What the restore that is undone left: commits that it brought are no work of others that came since.
     pub(super) brought: Option<CheckpointId>,
+    /// Only what this work did is undone: the target is the tree before it, and whatever others did since stays.
+    pub(super) work: Option<Own>,
 }
 
 impl Task {
@@ -53,8 +56,18 @@ impl Task {
             as_if: AsIf::default(),
             own: BTreeSet::new(),
             brought: None,
+            work: None,
         }
     }
+}
+
+/// What a restore would do, and what it is made of.
+struct Planned {
+    report: Report,
+    shot: Shot,
+    limits: Limits,
+    /// Merged texts that no checkpoint holds yet.
+    texts: Vec<Vec<u8>>,
 }
 
 pub(super) struct Done {
@@ -74,7 +87,8 @@ pub(super) fn run(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
-    if !request.force {
+    // What others do meanwhile stays where only the paths of one work change, and each of those is looked at again as it changes.
+    if !request.force && !request.beside_others {
         workspace.require_no_workers()?;
     }
     let _held = workspace.lock_for(request.dry_run)?;
@@ -94,8 +108,8 @@ pub(super) fn run(
 
 /// As [`run`], where no other restore is unfinished.
 fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &Watch) -> Result<Report> {
-    let kind = task.kind;
-    let (mut report, shot, limits) = plan_report(workspace, task, request, watch)?;
+    let (kind, is_whole_target) = (task.kind, task.work.is_none());
+    let Planned { mut report, shot, limits, texts } = plan_report(workspace, task, request, watch)?;
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
         return Err(plan_changed(&report));
     }
@@ -113,7 +127,7 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
         report.status = if report.lacks_any { Status::Partial } else { Status::UpToDate };
         return Ok(report);
     }
-    let restore_id = workspace.prepare(kind, &report, &shot)?;
+    let restore_id = workspace.prepare(kind, &report, (&shot, &texts))?;
     if let Some(git) = &mut report.git {
         git.kept_below = Some(format!("refs/ic/rolled-back/{restore_id}/"));
     }
@@ -140,7 +154,10 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
     report.plan.steps.retain(|step| !failed.contains(&step.path));
     report.failed = done.failed;
     report.plan.not_kept.extend(done.not_kept);
-    report.differs = workspace.differs(&report, &limits, &done.left)?;
+    // Where it goes to what no checkpoint is, each step was compared with the plan.
+    if is_whole_target {
+        report.differs = workspace.differs(&report, &limits, &done.left)?;
+    }
     Ok(report)
 }
 
@@ -150,8 +167,8 @@ fn plan_report(
     task: Task,
     request: &Request<'_>,
     watch: &Watch,
-) -> Result<(Report, Shot, Limits)> {
-    let Task { target, mut limits, whose, until, as_if, own, brought, .. } = task;
+) -> Result<Planned> {
+    let Task { target, mut limits, whose, until, as_if, own, brought, work, .. } = task;
     let is_whole = limits.is_everything() && !request.mine;
     let strategy = match request.strategy {
         Some(strategy) => strategy,
@@ -163,18 +180,23 @@ fn plan_report(
     let Compared { shot, usual, differences, mut databases } =
         workspace.compare(looked, &mut limits, &own, watch)?;
     let passed = named::passed_over(workspace, &limits.paths, (&target.tree, &shot.captured.root))?;
-    let differences = as_if.instead_of(differences);
+    let (differences, reversed) = match work {
+        Some(work) => workspace.without(&work, &shot).map(|(differences, back)| (differences, Some(back)))?,
+        None => (as_if.instead_of(differences), None),
+    };
     let Attained { differences, lost, ties } =
         workspace.attain(differences, &limits, (&shot, &target, strategy))?;
-    let git = if strategy.has_git() {
-        Some(workspace.plan_git(&target, &shot, request.force, brought.as_ref())?)
-    } else {
-        None
-    };
+    // What names were one file before says nothing of how others use them now.
+    let ties = ties.filter(|_| reversed.is_none());
+    let git = strategy.has_git().then(|| workspace.plan_git(&target, &shot, request.force, brought.as_ref()));
+    let git = git.transpose()?;
     if !strategy.has_files() {
         databases.clear();
     }
-    let mut conflicts = workspace.conflicts(&target, &differences, (&usual, until))?;
+    let conflicts = match &reversed {
+        Some(reversed) => reversed.conflicts.clone(),
+        None => workspace.conflicts(&target, &differences, (&usual, until))?,
+    };
     if request.keep_theirs {
         limits.keep.extend(conflicts.iter().map(|conflict| conflict.path.0.clone()));
         limits.keep_together(&mut databases);
@@ -183,34 +205,54 @@ fn plan_report(
     plan.not_kept.extend(lost);
     let meant = (&target, strategy, request.mine);
     let not_compared = workspace.not_compared(meant, &shot, (&limits, &plan), passed)?;
-    let lacks_any = workspace.lacks_any(&target, &plan)?;
+    // Beside the work of others it is not meant to be as the target has it.
+    let lacks_any = reversed.is_none() && workspace.lacks_any(&target, &plan)?;
     if request.keep_theirs {
         plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
     }
-    conflicts.retain(|conflict| plan.steps.iter().any(|step| step.path == conflict.path));
+    let is_without = reversed.is_some();
+    let (conflicts, texts) = without::open_conflicts(&mut plan, conflicts, reversed, request);
     let differs = workspace.left_to_others(git.as_ref(), &target)?;
     let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;
+    let plan_hash = hash_of(&plan, git.as_ref().map(|git| &git.plan), &target.id)?;
     let report = Report {
-        of_restore: None,
-        safety_id: None,
-        restored_id: None,
         dry_run: request.dry_run,
-        strategy,
-        status: Status::Planned,
-        plan_hash: hash_of(&plan, git.as_ref().map(|git| &git.plan), &target.id)?,
-        plan,
         git,
         conflicts,
-        refusal: None,
-        failed: Vec::new(),
         differs,
         not_compared,
         lacks_any,
         is_whole: is_whole && strategy != Strategy::Partial,
+        is_without,
         warnings: shot.warnings.iter().cloned().chain(own_warnings).collect(),
-        target,
+        ..planned_report((target, strategy), (plan, plan_hash))
     };
-    Ok((report, shot, limits))
+    Ok(Planned { report, shot, limits, texts })
+}
+
+/// The report of a plan of which nothing more is known.
+fn planned_report((target, strategy): (Checkpoint, Strategy), (plan, plan_hash): (Plan, String)) -> Report {
+    Report {
+        target,
+        of_restore: None,
+        safety_id: None,
+        restored_id: None,
+        dry_run: false,
+        strategy,
+        status: Status::Planned,
+        plan,
+        git: None,
+        plan_hash,
+        conflicts: Vec::new(),
+        refusal: None,
+        failed: Vec::new(),
+        not_compared: Vec::new(),
+        differs: Vec::new(),
+        lacks_any: false,
+        is_whole: false,
+        is_without: false,
+        warnings: Vec::new(),
+    }
 }
 
 /// How much of git's state the picture before a restore has: a safety checkpoint holds all of it.
@@ -255,9 +297,12 @@ impl Workspace<'_> {
         Ok(if was_moved { None } else { Some(git) })
     }
 
-    /// Makes the safety checkpoint and the plan durable, and says so in the ledger.
-    fn prepare(&self, kind: Kind, report: &Report, shot: &Shot) -> Result<RestoreId> {
+    /// Makes the safety checkpoint, the plan and what only it holds durable, and says so in the ledger.
+    fn prepare(&self, kind: Kind, report: &Report, (shot, texts): (&Shot, &[Vec<u8>])) -> Result<RestoreId> {
         let writer = self.objects.writer(self.kernel.context.now())?;
+        for text in texts {
+            writer.put_reader(&mut text.as_slice())?;
+        }
         let bytes = serde_json::to_vec(&report.plan)
             .map_err(|e| Diagnosis::new(Code::Internal, format!("The plan cannot be written: {e}.")))?;
         let (plan, _) = writer.put_reader(&mut bytes.as_slice())?;

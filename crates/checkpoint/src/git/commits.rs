@@ -1,0 +1,74 @@
+//! What became of commits: where they are now, and who has them.
+
+use std::path::Path;
+
+use super::log::head;
+use super::program::Git;
+
+/// A commit, and where it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// Its whole id, or what was asked for if the repository does not have it.
+    pub sha: String,
+    /// The first line of its message; empty if the repository does not have it.
+    pub subject: String,
+    /// Who made it.
+    pub author: String,
+    /// It has several parents.
+    pub is_merge: bool,
+    /// It is checked out.
+    pub is_tip: bool,
+    /// What is checked out has it among its ancestors, or is it.
+    pub is_reached: bool,
+    /// A branch of a remote has it, as far as this repository knows.
+    pub is_pushed: bool,
+}
+
+/// What became of each of these commits, in their order. Without git, or outside of a repository, none is known.
+pub fn commits(root: &Path, shas: &[String]) -> Vec<Commit> {
+    let is_id = |sha: &&String| sha.len() >= 4 && sha.bytes().all(|b| b.is_ascii_hexdigit());
+    if ic_store::git_dirs(root).is_none() {
+        return Vec::new();
+    }
+    let (git, tip) = (Git::new(root), head(root));
+    shas.iter().filter(is_id).map(|sha| commit(&git, sha, tip.as_deref())).collect()
+}
+
+/// The commits that the second one has and the first one has not, newest first, and no more than so many. What is not known is none.
+pub fn commits_between(root: &Path, from: &str, to: &str, at_most: usize) -> Vec<String> {
+    if ic_store::git_dirs(root).is_none() || from == to {
+        return Vec::new();
+    }
+    let (most, range) = (format!("--max-count={at_most}"), format!("{from}..{to}"));
+    let said = answer(&Git::new(root), &["rev-list", &most, &range, "--"]).unwrap_or_default();
+    said.lines().map(str::to_owned).collect()
+}
+
+fn commit(git: &Git<'_>, sha: &str, tip: Option<&str>) -> Commit {
+    let name = format!("{sha}^{{commit}}");
+    let said = answer(git, &["log", "-1", "--no-show-signature", "--format=%H%n%P%n%an%n%s", &name, "--"]);
+    let Some(said) = said else {
+        let (subject, author) = (String::new(), String::new());
+        let (is_merge, is_tip, is_reached, is_pushed) = (false, false, false, false);
+        return Commit { sha: sha.to_owned(), subject, author, is_merge, is_tip, is_reached, is_pushed };
+    };
+    let mut lines = said.lines();
+    let mut line = || lines.next().unwrap_or_default().to_owned();
+    let (sha, parents, author, subject) = (line(), line(), line(), line());
+    let remotes = answer(git, &["for-each-ref", "--count=1", "--contains", &sha, "refs/remotes"]);
+    Commit {
+        is_merge: parents.split(' ').count() > 1,
+        is_tip: tip == Some(sha.as_str()),
+        is_reached: answer(git, &["merge-base", "--is-ancestor", &sha, "HEAD"]).is_some(),
+        is_pushed: remotes.is_some_and(|names| !names.is_empty()),
+        sha,
+        subject,
+        author,
+    }
+}
+
+/// What git says; `None` where it does not know, which is an answer here.
+fn answer(git: &Git<'_>, arguments: &[&str]) -> Option<String> {
+    let said = git.ask(arguments).ok()??;
+    Some(String::from_utf8_lossy(&said).into_owned())
+}

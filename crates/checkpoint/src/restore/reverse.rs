@@ -1,0 +1,360 @@
+//! Undoing only what one piece of work did: each of its changes is merged out of the tree as it is now, newest first.
+//!
+//! A change is a pair: what stood at a path before, and what the work left there. A path that is as the work left it gets what stood there
+//! before. Text that others changed since is merged: the base is what the work left, one side what stands there now, the other what
+//! stood there before. What cannot be merged is a conflict, and never becomes markers in a file.
+
+mod looks;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_events::Hash;
+
+use crate::diff::{Difference, Finder, State};
+use crate::objects::{Objects, hash_of};
+use crate::rootfs::RootDir;
+
+use looks::{content, is_same, looks, with};
+
+/// The largest text that is merged, in bytes: a merge is made in memory, and larger files are rarely written by hand.
+pub const MOST_MERGED: u64 = 1 << 20;
+
+/// What stood at a path before a piece of work and what it left; `None`: nothing.
+pub type Pair = (Option<State>, Option<State>);
+
+/// What one piece of work did to a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Own {
+    /// By path, oldest first. Neighbours that meet are one.
+    changes: BTreeMap<Vec<u8>, Vec<Pair>>,
+    /// Paths that changed while others worked too, and who they were: nobody knows whose change it was.
+    shared: BTreeMap<Vec<u8>, String>,
+}
+
+impl Own {
+    /// Adds what differs between two looks at the tree between which this work alone was under way.
+    pub fn add(&mut self, difference: Difference) {
+        let Difference { path, before, after } = difference;
+        // The root is no path of its own that a step could name.
+        if path.is_empty() || is_same(before.as_ref(), after.as_ref()) {
+            return;
+        }
+        let pairs = self.changes.entry(path).or_default();
+        match pairs.last_mut() {
+            Some((_, last)) if is_same(last.as_ref(), before.as_ref()) => *last = after,
+            _ => pairs.push((before, after)),
+        }
+    }
+
+    /// Adds a path that changed while `others` worked too.
+    pub fn add_shared(&mut self, path: Vec<u8>, others: &str) {
+        self.shared.entry(path).or_insert_with(|| others.to_owned());
+    }
+
+    /// The paths that changed, shared ones too.
+    pub fn paths(&self) -> BTreeSet<Vec<u8>> {
+        self.changes.keys().chain(self.shared.keys()).cloned().collect()
+    }
+
+    /// The paths that changed while others worked too, and who they were.
+    pub fn shared(&self) -> &BTreeMap<Vec<u8>, String> {
+        &self.shared
+    }
+}
+
+/// What is to be done to undo a piece of work.
+#[derive(Debug, Default)]
+pub struct Reversed {
+    /// How the tree (`before`: as it is) differs from what it is to become.
+    pub differences: Vec<Difference>,
+    /// Paths that cannot be merged, and why. Their differences lead to what stood there before the work.
+    pub conflicts: Vec<(Vec<u8>, String)>,
+    /// Paths that stay as they are though the work changed them, and why.
+    pub left: Vec<(Vec<u8>, String)>,
+    /// Merged texts, which no checkpoint holds yet.
+    pub texts: Vec<Vec<u8>>,
+}
+
+/// What undoes a piece of work in the tree at `root`, which is as `now` has it. Errors: `corrupt` if an object cannot be read.
+pub fn reverse(objects: &Objects, (root, now): (&RootDir, &Hash), own: &Own) -> Result<Reversed> {
+    let mut work = Work {
+        objects,
+        root,
+        tree: *now,
+        finder: Finder::new(objects, now)?,
+        moved: own.moved(),
+        wanted: BTreeMap::new(),
+        reversed: Reversed::default(),
+    };
+    for (path, others) in &own.shared {
+        let why = format!("shared: it changed while {others} worked too");
+        work.reversed.left.push((path.clone(), why));
+    }
+    for (path, pairs) in own.changes.iter().filter(|(path, _)| !own.shared.contains_key(*path)) {
+        work.step_back(path, pairs)?;
+    }
+    work.keep_directories()?;
+    work.require_parents()?;
+    Ok(work.done())
+}
+
+impl Own {
+    /// Paths that the work made of what it removed elsewhere, and where that was: to people it is a rename.
+    fn moved(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let content = |state: &Option<State>| match state {
+            Some(State::File { hash, size, .. }) if *size > 0 => Some(*hash),
+            _ => None,
+        };
+        let ends = |pairs: &Vec<Pair>| Some((pairs.first()?.0.clone(), pairs.last()?.1.clone()));
+        let mut removed = BTreeMap::new();
+        for (path, pairs) in &self.changes {
+            if let Some((before, None)) = ends(pairs)
+                && let Some(hash) = content(&before)
+            {
+                removed.entry(hash).or_insert_with(|| path.clone());
+            }
+        }
+        let mut moved = BTreeMap::new();
+        for (path, pairs) in &self.changes {
+            if let Some((None, after)) = ends(pairs)
+                && let Some(from) = content(&after).and_then(|hash| removed.get(&hash))
+            {
+                moved.insert(path.clone(), from.clone());
+            }
+        }
+        moved
+    }
+}
+
+/// What becomes of a path in one step back.
+enum Back {
+    To(Option<State>),
+    Merged(State, Vec<u8>),
+    Stays(String),
+    Conflict(String),
+}
+
+struct Work<'o> {
+    objects: &'o Objects,
+    root: &'o RootDir,
+    tree: Hash,
+    finder: Finder<'o>,
+    moved: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// What a path is and what it is to become.
+    wanted: BTreeMap<Vec<u8>, Pair>,
+    reversed: Reversed,
+}
+
+impl Work<'_> {
+    fn step_back(&mut self, path: &[u8], pairs: &[Pair]) -> Result<()> {
+        let now = self.finder.find(path)?;
+        let mut to = now.clone();
+        // What was merged on the way, which the next merge may need.
+        let mut texts: Vec<Vec<u8>> = Vec::new();
+        for (before, after) in pairs.iter().rev() {
+            match self.back(path, to.as_ref(), (before.as_ref(), after.as_ref()), &texts)? {
+                Back::To(state) => to = state,
+                Back::Merged(state, text) => {
+                    to = Some(state);
+                    texts.push(text);
+                }
+                Back::Stays(why) => {
+                    self.reversed.left.push((path.to_vec(), why));
+                    return Ok(());
+                }
+                Back::Conflict(why) => {
+                    self.conflict(path, pairs, now, why);
+                    return Ok(());
+                }
+            }
+        }
+        if let Some(State::File { hash, .. }) = &to {
+            texts.retain(|text| hash_of(text) == *hash);
+            self.reversed.texts.append(&mut texts);
+        }
+        self.wanted.insert(path.to_vec(), (now, to));
+        Ok(())
+    }
+
+    /// A conflict, unless others changed what the work only gave another name: then both stay.
+    fn conflict(&mut self, path: &[u8], pairs: &[Pair], now: Option<State>, why: String) {
+        if let Some(from) = self.moved.get(path) {
+            let from = String::from_utf8_lossy(from);
+            let why = format!("it was {from}, which comes back; others changed it since, so both are there");
+            self.reversed.left.push((path.to_vec(), why));
+            return;
+        }
+        self.reversed.conflicts.push((path.to_vec(), why));
+        let first = pairs.first().and_then(|(before, _)| before.clone());
+        self.wanted.insert(path.to_vec(), (now, first));
+    }
+
+    fn back(
+        &self,
+        path: &[u8],
+        now: Option<&State>,
+        (before, after): (Option<&State>, Option<&State>),
+        texts: &[Vec<u8>],
+    ) -> Result<Back> {
+        let hidden = [now, before, after].into_iter().flatten().find_map(|state| match state {
+            State::Passed(reason) => Some(reason.as_str().to_owned()),
+            _ => None,
+        });
+        if let Some(reason) = hidden {
+            let is_any = [now, before, after].into_iter().flatten().any(State::is_content);
+            return Ok(if is_any { Back::Stays(reason) } else { Back::To(now.cloned()) });
+        }
+        if is_same(now, after) {
+            return Ok(Back::To(before.cloned()));
+        }
+        if is_same(now, before) {
+            return Ok(Back::To(now.cloned()));
+        }
+        Ok(match (before, after, now) {
+            (Some(before), Some(after), Some(now)) => self.merged(path, (before, after), now, texts)?,
+            // Under another name what the work changed may still be there.
+            (Some(_), Some(_), None) => Back::Conflict("others removed or renamed it since".to_owned()),
+            (None, _, Some(_)) => Back::Conflict("the work made it, and others changed it since".to_owned()),
+            (Some(_), None, _) => {
+                Back::Conflict("the work removed it, and others made it anew since".to_owned())
+            }
+            (None, _, None) => Back::To(None),
+        })
+    }
+
+    fn merged(
+        &self,
+        path: &[u8],
+        (before, after): (&State, &State),
+        now: &State,
+        texts: &[Vec<u8>],
+    ) -> Result<Back> {
+        let conflict = |why: &str| Ok(Back::Conflict(why.to_owned()));
+        let (State::File { .. }, State::File { .. }, State::File { .. }) = (before, after, now) else {
+            return conflict("others made something else of it since");
+        };
+        let Some(looks) = looks(before, after, now) else {
+            return conflict("the work changed its permissions or attributes, and so did others since");
+        };
+        let (was, left, is) = (content(before), content(after), content(now));
+        if was == left || is == was {
+            return Ok(Back::To(Some(with(looks, is))));
+        }
+        if is == left {
+            return Ok(Back::To(Some(with(looks, was))));
+        }
+        if [was, left, is].iter().any(|(_, size)| *size > MOST_MERGED) {
+            return conflict("others changed it since, and it is too large to be merged (over 1 MiB)");
+        }
+        let text = |content| self.text(path, content, texts);
+        let [Some(was), Some(left), Some(is)] = [text(was)?, text(left)?, text(is)?] else {
+            return conflict("others changed it since, and it is no text that could be merged");
+        };
+        Ok(match diffy::merge(&left, &is, &was) {
+            Ok(merged) => {
+                let merged = merged.into_bytes();
+                Back::Merged(with(looks, (hash_of(&merged), merged.len() as u64)), merged)
+            }
+            Err(_) => Back::Conflict("others changed the same lines since".to_owned()),
+        })
+    }
+
+    /// A content as text; `None` if it is none.
+    fn text(&self, path: &[u8], (hash, _): (Hash, u64), texts: &[Vec<u8>]) -> Result<Option<String>> {
+        let bytes = match texts.iter().find(|text| hash_of(text) == hash) {
+            Some(text) => text.clone(),
+            None if self.objects.knows(&hash)? => self.objects.read(&hash)?,
+            // Who only looks at the tree stores nothing of it: what no checkpoint holds is in the tree alone.
+            None => self.in_tree(path, &hash)?,
+        };
+        // A zero byte is what git takes a binary file by.
+        Ok(String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')))
+    }
+
+    /// What stands in the tree. Errors: `busy` if it has changed since it was looked at.
+    fn in_tree(&self, path: &[u8], hash: &Hash) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let opened = self.root.open_file(path);
+        let read = opened.and_then(|file| file.take(MOST_MERGED + 1).read_to_end(&mut bytes));
+        if read.is_err() || hash_of(&bytes) != *hash {
+            let path = String::from_utf8_lossy(path);
+            let message = format!("{path} changed while it was looked at. Nothing was changed.");
+            return Err(Diagnosis::new(Code::Busy, message).hint("stop what writes it, or call again"));
+        }
+        Ok(bytes)
+    }
+
+    /// Directories that the work made stay where something of others is in them.
+    fn keep_directories(&mut self) -> Result<()> {
+        let is_directory = |state: &Option<State>| matches!(state, Some(State::Directory { .. }));
+        let leaving: Vec<Vec<u8>> = self
+            .wanted
+            .iter()
+            .filter(|(_, (now, to))| is_directory(now) && !is_directory(to))
+            .map(|(path, _)| path.clone())
+            .collect();
+        // What lies deeper comes first: a directory goes when all that is in it does.
+        for path in leaving.into_iter().rev() {
+            let stays = self
+                .entries(&path)?
+                .into_iter()
+                .find(|entry| self.wanted.get(entry).is_none_or(|(_, to)| to.is_some()));
+            let Some(stays) = stays else { continue };
+            let Some((_, to)) = self.wanted.remove(&path) else { continue };
+            let stays = String::from_utf8_lossy(&stays).into_owned();
+            if to.is_some() {
+                self.reversed.conflicts.push((path, format!("others keep {stays} in it")));
+            } else {
+                self.reversed.left.push((path, format!("{stays} stays in it")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The paths right below a directory of the tree as it is.
+    fn entries(&self, path: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let mut tree = self.objects.tree(&self.tree)?;
+        for name in path.split(|b| *b == b'/').filter(|name| !name.is_empty()) {
+            let Some(crate::tree::Node::Directory(below)) = tree.get(name).map(|entry| entry.node.clone())
+            else {
+                return Ok(Vec::new());
+            };
+            tree = self.objects.tree(&below)?;
+        }
+        let below = |name: &Vec<u8>| if path.is_empty() { name.clone() } else { [path, b"/", name].concat() };
+        Ok(tree.entries.iter().map(|entry| below(&entry.name)).collect())
+    }
+
+    /// What comes back needs a directory to come back into.
+    fn require_parents(&mut self) -> Result<()> {
+        let coming: Vec<Vec<u8>> = self
+            .wanted
+            .iter()
+            .filter(|(_, (now, to))| to.is_some() && !is_same(now.as_ref(), to.as_ref()))
+            .map(|(path, _)| path.clone())
+            .collect();
+        for path in coming {
+            let Some(at) = path.iter().rposition(|b| *b == b'/') else { continue };
+            let parent = &path[..at];
+            let then = match self.wanted.get(parent) {
+                Some((_, to)) => to.clone(),
+                None => self.finder.find(parent)?,
+            };
+            if !matches!(then, Some(State::Directory { .. })) {
+                self.wanted.remove(&path);
+                self.reversed
+                    .conflicts
+                    .push((path, "others removed the directory that it was in".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn done(self) -> Reversed {
+        let changes = self.wanted.into_iter().filter(|(_, (now, to))| !is_same(now.as_ref(), to.as_ref()));
+        let differences = changes.map(|(path, (before, after))| Difference { path, before, after });
+        Reversed { differences: differences.collect(), ..self.reversed }
+    }
+}

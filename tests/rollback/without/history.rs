@@ -1,0 +1,205 @@
+//! Three dispatches by chance, one after another: without any one of them the tree is as the other two alone make it, or a conflict is named
+//! and nothing is changed.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+
+use ic_testkit::{Random, rounds, tell};
+use serde_json::Value;
+
+use super::{begin, end};
+use crate::world::World;
+
+/// A file: its lines, each met once, and whether it may be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct File {
+    lines: Vec<String>,
+    is_tool: bool,
+}
+
+type Tree = BTreeMap<String, File>;
+
+/// A change of one dispatch, which names what it changes: it can be made in a tree without the work of another, or cannot.
+#[derive(Debug, Clone)]
+enum Deed {
+    Replace(String, String, String),
+    Insert(String, String, String),
+    Delete(String, String),
+    Create(String, Vec<String>),
+    Remove(String),
+    Rename(String, String),
+    Tool(String, bool),
+}
+
+/// Makes a change; `None`: what it changes is not there.
+fn make(tree: &mut Tree, deed: &Deed) -> Option<()> {
+    let at = |file: &File, line: &String| file.lines.iter().position(|one| one == line);
+    match deed {
+        Deed::Replace(path, old, new) => {
+            let file = tree.get_mut(path)?;
+            let at = at(file, old)?;
+            file.lines[at].clone_from(new);
+        }
+        Deed::Insert(path, after, new) => {
+            let file = tree.get_mut(path)?;
+            let at = at(file, after)?;
+            file.lines.insert(at + 1, new.clone());
+        }
+        Deed::Delete(path, line) => {
+            let file = tree.get_mut(path)?;
+            let at = at(file, line)?;
+            file.lines.remove(at);
+        }
+        Deed::Create(path, lines) => {
+            let file = File { lines: lines.clone(), is_tool: false };
+            if tree.contains_key(path) {
+                return None;
+            }
+            tree.insert(path.clone(), file);
+        }
+        Deed::Remove(path) => drop(tree.remove(path)?),
+        Deed::Rename(from, to) => {
+            if tree.contains_key(to) {
+                return None;
+            }
+            let file = tree.remove(from)?;
+            tree.insert(to.clone(), file);
+        }
+        Deed::Tool(path, is_tool) => tree.get_mut(path)?.is_tool = *is_tool,
+    }
+    Some(())
+}
+
+/// A change by chance that can be made in the tree.
+fn deed(random: &mut Random, tree: &Tree, n: usize) -> Deed {
+    let paths: Vec<&String> = tree.keys().collect();
+    let fresh = |random: &mut Random| format!("dir{}/file{}-{n}.txt", random.below(3), random.below(3));
+    let Some(path) = paths.get(random.place_in(paths.len().max(1))).map(|path| (*path).clone()) else {
+        return Deed::Create(fresh(random), vec![format!("only line {n}")]);
+    };
+    let file = &tree[&path];
+    let line = file.lines.get(random.place_in(file.lines.len().max(1))).cloned();
+    match (random.below(12), line) {
+        (0..=3, Some(line)) => Deed::Replace(path, line, format!("other line {n}")),
+        (4 | 5, Some(line)) => Deed::Insert(path, line, format!("new line {n}")),
+        (6, Some(line)) if file.lines.len() > 1 => Deed::Delete(path, line),
+        (7, _) => Deed::Remove(path),
+        (8, _) => Deed::Rename(path, fresh(random)),
+        (9, _) => Deed::Tool(path, !file.is_tool),
+        _ => Deed::Create(fresh(random), (0..4).map(|at| format!("line {n}.{at}")).collect()),
+    }
+}
+
+fn write(world: &World, tree: &Tree) {
+    let root = world.cli.root();
+    for name in read(world).into_keys().filter(|name| !tree.contains_key(name)) {
+        world.remove(&name);
+    }
+    for (path, file) in tree {
+        world.write(path, &(file.lines.join("\n") + "\n"));
+        let mode = if file.is_tool { 0o755 } else { 0o644 };
+        std::fs::set_permissions(root.join(path), PermissionsExt::from_mode(mode)).expect("a mode");
+    }
+}
+
+/// The files of the tree, those of the test itself aside.
+fn read(world: &World) -> Tree {
+    let all = ic_testkit::tree(world.cli.root());
+    let files = all.keys().filter_map(|path| path.to_str()).filter(|path| path.contains('/'));
+    let file = |path: &str| {
+        let full = world.cli.root().join(path);
+        let mode = std::fs::metadata(&full).expect("a file").permissions().mode();
+        let text = std::fs::read_to_string(&full).expect("text");
+        File { lines: text.lines().map(str::to_owned).collect(), is_tool: mode & 0o100 != 0 }
+    };
+    let is_file = |path: &&str| world.cli.root().join(path).is_file();
+    files.filter(is_file).map(|path| (path.to_owned(), file(path))).collect()
+}
+
+/// The tree that the others alone make; `None` where one of their changes has nothing to change then.
+fn replayed(begin: &Tree, works: &[Vec<Deed>], without: usize) -> Option<Tree> {
+    let mut tree = begin.clone();
+    let others = works.iter().enumerate().filter(|(at, _)| *at != without);
+    for (_, deeds) in others {
+        deeds.iter().try_for_each(|deed| make(&mut tree, deed))?;
+    }
+    Some(tree)
+}
+
+/// How the undo of one of them ended.
+enum End {
+    /// As the others make it.
+    Same,
+    /// A conflict, and nothing was changed.
+    Conflict,
+    /// Nobody can tell what the others alone make.
+    Open,
+}
+
+fn undone_and_redone(world: &World, id: &str, wanted: Option<&Tree>, when: &str) -> End {
+    let before = world.state();
+    let outcome = world.cli.run(["undo", "--dispatch", id, "--yes", "--json"]);
+    if outcome.code == Some(1) {
+        assert_eq!(outcome.error(), "conflict", "{when}: {outcome:?}");
+        world.state().assert_is(&before, when);
+        return End::Conflict;
+    }
+    assert_eq!(outcome.code, Some(0), "{when}: {outcome:?}");
+    if let Some(wanted) = wanted {
+        assert_eq!(&read(world), wanted, "{when}");
+    }
+    let undone = world.state();
+    let place = |state: &ic_testkit::State| state.git.lines().next().map(str::to_owned);
+    assert_eq!(place(&undone), place(&before), "{when}: HEAD");
+    world.cli.ok(["redo", "--yes"]);
+    world.state().assert_outside_is(&before, when);
+    let again: Value = world.cli.json(["undo", "--dispatch", id, "--yes", "--json"]);
+    assert_eq!(again["status"], "rolled_back", "{when}");
+    world.state().assert_outside_is(&undone, when);
+    world.cli.ok(["redo", "--yes"]);
+    if wanted.is_some() { End::Same } else { End::Open }
+}
+
+#[test]
+fn without_any_one_of_three_it_is_as_the_other_two_make_it() {
+    let mut random = Random::seeded();
+    let (mut same, mut conflicts, mut open) = (0, 0, 0);
+    for round in rounds(14) {
+        let world = World::new().begun();
+        let mut tree = Tree::new();
+        for name in ["dir0/a.txt", "dir0/b.txt", "dir1/c.txt"] {
+            let lines = (0..12).map(|at| format!("{name} line {at}")).collect();
+            tree.insert(name.to_owned(), File { lines, is_tool: false });
+        }
+        write(&world, &tree);
+        world.commit("base");
+        let first = tree.clone();
+        let (mut works, mut ids) = (Vec::new(), Vec::new());
+        for work in 0..3 {
+            let id = begin(&world, &format!("work {work}"));
+            let mut deeds = Vec::new();
+            for n in 0..=random.place_in(5) {
+                let deed = deed(&mut random, &tree, round * 100 + work * 10 + n);
+                make(&mut tree, &deed).expect("it can be made");
+                deeds.push(deed);
+            }
+            write(&world, &tree);
+            if random.below(2) == 0 {
+                world.commit(&format!("work {work}"));
+            }
+            end(&world, &id);
+            works.push(deeds);
+            ids.push(id);
+        }
+        for (at, id) in ids.iter().enumerate() {
+            let when = format!("round {round}, without {at} of {works:#?}");
+            match undone_and_redone(&world, id, replayed(&first, &works, at).as_ref(), &when) {
+                End::Same => same += 1,
+                End::Conflict => conflicts += 1,
+                End::Open => open += 1,
+            }
+        }
+    }
+    tell(&format!("{same} as the others make it, {conflicts} conflicts, {open} that nobody can tell"));
+    assert!(same > conflicts, "{same} and {conflicts}");
+}

@@ -1,0 +1,81 @@
+//! Killed before each statement, the undo of one dispatch is resumed or aborted, and ends as if undisturbed.
+
+use std::os::unix::process::ExitStatusExt;
+
+use ic_testkit::{long, tell};
+use serde_json::Value;
+
+use super::{SEVEN, did, did_outside};
+use crate::world::{State, World};
+
+/// Two dispatches in one file, the first with an effect.
+fn story() -> (World, String) {
+    let world = World::new().begun();
+    world.write("a.txt", SEVEN);
+    world.write("b.txt", "b\n");
+    world.commit("base");
+    let first = did_outside(&world, "first", || {
+        world.write("a.txt", &SEVEN.replace("two", "TWO"));
+        world.write("b.txt", "B\n");
+    });
+    did(&world, "second", || world.write("a.txt", &SEVEN.replace("two", "TWO").replace("six", "SIX")));
+    (world, first)
+}
+
+fn rollbacks(world: &World) -> Vec<Value> {
+    let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
+    list.as_array().expect("a list").clone()
+}
+
+fn assert_ended(world: &World, wanted: &State, when: &str) {
+    world.state().assert_is(wanted, when);
+    assert_eq!(world.status(), "active@a", "{when}");
+    assert_eq!(world.cli.json(["health"])["ok"], true, "{when}");
+    world.cli.ok(["events", "verify"]);
+}
+
+#[test]
+fn killed_before_any_statement_it_is_resumed_or_aborted() {
+    let (world, first) = story();
+    let words = ["undo", "--dispatch", &first, "--yes", "--json"];
+    world.save();
+    let before = world.state();
+    world.cli.ok(words);
+    let wanted = world.state();
+    assert_eq!(world.read("a.txt").as_deref(), Some(SEVEN.replace("six", "SIX").as_str()));
+    let (mut n, mut resumed, mut aborted) = (1, 0, 0);
+    loop {
+        world.reset();
+        let mut command = world.cli.command(words);
+        let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
+        if output.status.signal().is_none() {
+            break;
+        }
+        let when = format!("aborted before statement {n}");
+        let open = rollbacks(&world).last().filter(|one| one["status"] == "in_progress").cloned();
+        match open {
+            Some(open) => {
+                let id = open["id"].as_str().expect("an id");
+                // What a killed restore has yet to write is still needed.
+                world.cli.ok(["checkpoint", "prune", "--grace", "0s"]);
+                if (resumed + aborted) % 3 == 2 {
+                    world.cli.ok(["rollback", "abandon", id, "--yes"]);
+                    world.state().assert_outside_is(&before, &when);
+                    aborted += 1;
+                } else {
+                    world.cli.ok(["rollback", "resume", id, "--yes"]);
+                    assert_ended(&world, &wanted, &when);
+                    resumed += 1;
+                }
+            }
+            None if rollbacks(&world).is_empty() => {
+                world.cli.ok(words);
+                assert_ended(&world, &wanted, &when);
+            }
+            None => assert_ended(&world, &wanted, &when),
+        }
+        n += if long() { 1 } else { 13 };
+    }
+    tell(&format!("{n} statements, {resumed} resumed, {aborted} aborted"));
+    assert!(resumed > 3 && aborted > 1, "{resumed} resumed, {aborted} aborted of {n}");
+}
