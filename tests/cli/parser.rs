@@ -94,9 +94,9 @@ fn what_is_not_known_is_a_usage_error() {
 fn what_could_stand_there_is_named() {
     let project = Project::new();
     for (line, first) in [
-        ("", "log, undo, redo, init"),
-        ("qqq", "log, undo, redo, init"),
-        ("qqq run", "log, undo, redo, init"),
+        ("", "status, log, undo, redo, init"),
+        ("qqq", "status, log, undo, redo, init"),
+        ("qqq run", "status, log, undo, redo, init"),
         ("run", "create, list, status"),
         ("-C / run --json", "create, list, status"),
         ("run qqq agent", "create, list, status"),
@@ -109,8 +109,8 @@ fn what_could_stand_there_is_named() {
     for (line, hint) in [
         ("advance @", "did you mean ic run advance?"),
         ("artifact add", "did you mean ic run artifact?"),
-        ("status @", "did you mean ic run status, or ic rewind status?"),
-        ("show x", "possible commands: log, undo"),
+        ("resume @", "did you mean ic rollback resume, ic workflow resume, or ic rewind resume?"),
+        ("show x", "possible commands: status, log"),
         ("run skip @", "as in: ic run skip @ "),
         ("run create", "ic run create --goal "),
         ("completions tcsh", "possible values: bash, zsh, fish"),

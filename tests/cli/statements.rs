@@ -139,6 +139,8 @@ const CALLS: &[&str] = &[
     "rollback list",
     "rollback list @",
     "rollback show {rollback}",
+    "status",
+    "status {run}",
     "log",
     "log {run} --all --limit 3",
     "rollback undo {rollback} --dry-run",

@@ -10,6 +10,7 @@ mod data;
 mod exactly;
 mod failures;
 mod given_up;
+mod glance;
 mod guarantees;
 mod histories;
 mod interrupted;

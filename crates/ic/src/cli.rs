@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     checkpoint, compensation, completions, config, dispatch, events, gate, ledger, log, man, redo, rewind,
-    rollback, run, undo, workflow,
+    rollback, run, status, undo, workflow,
 };
 use crate::flags::Global;
 use crate::later::Later;
@@ -22,6 +22,7 @@ const HELP: &str = "\
 {usage-heading} {usage}
 
 \x1b[1m\x1b[32mEvery day:\x1b[0m
+  status        A run at a glance, what is unfinished, and what to type next
   log           What a run can go back to, and how it went back before
   undo          Undo what was done last: record, effects, git, files, rows
   redo          Bring back what was undone last
@@ -93,6 +94,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Status(status::Status),
     Log(log::Log),
     Undo(undo::Undo),
     Redo(redo::Redo),

@@ -16,6 +16,7 @@ pub(crate) mod rewind;
 pub(crate) mod rollback;
 pub(crate) mod rolling;
 pub(crate) mod run;
+pub(crate) mod status;
 pub(crate) mod undo;
 pub(crate) mod workflow;
 
@@ -35,6 +36,7 @@ pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
             .hint("use --format json, jsonl or text"));
     }
     match &cli.command {
+        Command::Status(verb) => verb.run(&mut session),
         Command::Log(verb) => verb.run(&mut session),
         Command::Init(verb) => verb.run(&mut session),
         Command::Where(verb) => verb.run(&mut session),

@@ -122,7 +122,11 @@ fn elsewhere(unknown: Option<&str>) -> Option<String> {
     let tree = whole_tree();
     let mut found = Vec::new();
     collect(&tree, "ic", unknown?, &mut found);
-    (1..=FEW).contains(&found.len()).then(|| format!("did you mean {}?", found.join(", or ")))
+    let last = found.pop()?;
+    (found.len() < FEW).then(|| match found.as_slice() {
+        [] => format!("did you mean {last}?"),
+        others => format!("did you mean {}, or {last}?", others.join(", ")),
+    })
 }
 
 fn collect(command: &Command, path: &str, name: &str, found: &mut Vec<String>) {

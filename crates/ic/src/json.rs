@@ -21,6 +21,7 @@ mod rollback;
 mod run;
 mod run_status;
 mod runtrack;
+mod status;
 mod workflow;
 
 use std::path::Path;
@@ -49,6 +50,7 @@ use run::WarningJson;
 pub(crate) use run::{AdvanceJson, GateCheckJson, GateRuleJson, PhaseJson, RunJson, SkipJson, soft_warning};
 pub(crate) use run_status::RunStatusJson;
 pub(crate) use runtrack::{AgentJson, ArtifactJson};
+pub(crate) use status::StatusJson;
 pub(crate) use workflow::{WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson};
 
 /// A path: lossy text, with the exact bytes beside it when they are not UTF-8.

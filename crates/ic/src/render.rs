@@ -15,6 +15,7 @@ pub(crate) mod rewind;
 pub(crate) mod rollback;
 pub(crate) mod run;
 pub(crate) mod runtrack;
+pub(crate) mod status;
 mod table;
 pub(crate) mod workflow;
 

@@ -142,6 +142,11 @@ fn look(
     Ok(Taken::take(kernel, settings, &run.project_dir, link))
 }
 
+/// As [`check`], of a run at the priority at which gates block.
+pub(crate) fn verdict(snapshot: &Snapshot<'_>, run: &Run) -> Result<Outcome> {
+    judge(snapshot, run, &Request::default())
+}
+
 fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &Request<'_>) -> Result<Outcome> {
     run.require_settled()?;
     if let Some(expected) = request.expect {

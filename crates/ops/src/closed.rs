@@ -26,7 +26,7 @@ pub(crate) fn explained(store: &Path, snapshot: &Snapshot<'_>, error: Diagnosis)
             }
             // What cannot be looked up leaves the refusal as it was.
             match way_out(snapshot, &run) {
-                Ok(Some((what, command))) => {
+                Ok(Some(WayOut { what, command, .. })) => {
                     error.hint(format!("{what}: {command}")).detail("resume", command)
                 }
                 _ => error,
@@ -36,11 +36,20 @@ pub(crate) fn explained(store: &Path, snapshot: &Snapshot<'_>, error: Diagnosis)
     }
 }
 
-/// What closed a run, in a few words, and the command that resumes it. `None`: it is not closed.
-pub(crate) fn way_out(
-    snapshot: &Snapshot<'_>,
-    run_id: &RunId,
-) -> ic_base::Result<Option<(&'static str, String)>> {
+/// What closed a run.
+pub(crate) struct WayOut {
+    /// `rollback`, `workflow` or `compensation`.
+    pub(crate) kind: &'static str,
+    /// The rollback's id, else the run's.
+    pub(crate) id: String,
+    /// What is to be finished, in a few words.
+    pub(crate) what: &'static str,
+    /// The command that resumes it.
+    pub(crate) command: String,
+}
+
+/// What closed a run, and the command that resumes it. `None`: it is not closed.
+pub(crate) fn way_out(snapshot: &Snapshot<'_>, run_id: &RunId) -> ic_base::Result<Option<WayOut>> {
     if run::get(snapshot, run_id)?.status != RunStatus::RollingBack {
         return Ok(None);
     }
@@ -49,16 +58,26 @@ pub(crate) fn way_out(
         let what = match steps::course(&all) {
             Course::Forward | Course::Stand => "finish it",
             Course::Undo => "it is being undone; finish that",
-            Course::Abandon => "it is being given up; finish that",
+            Course::Abandon => "it is being aborted; finish that",
         };
-        return Ok(Some((what, steps::next_command(&rollback.id, &all))));
+        let command = steps::next_command(&rollback.id, &all);
+        return Ok(Some(WayOut { kind: "rollback", id: rollback.id.to_string(), what, command }));
     }
     let run = run_id.short();
     let sql = "SELECT state FROM workflows WHERE run_id = $1 AND state = 'rolling_back'";
     let is_of_workflow = snapshot.query_opt(sql, &[&run_id.as_str()], |row| row.get::<String>(0))?.is_some();
-    Ok(Some(if is_of_workflow {
-        ("its workflow is taken back; finish that", format!("ic workflow resume {run} --yes"))
+    let (kind, what, command) = if is_of_workflow {
+        (
+            "workflow",
+            "its workflow is being rolled back; finish that",
+            format!("ic workflow resume {run} --yes"),
+        )
     } else {
-        ("its effects are undone; finish that", format!("ic compensation run {run} --yes"))
-    }))
+        (
+            "compensation",
+            "its effects are being undone; finish that",
+            format!("ic compensation run {run} --yes"),
+        )
+    };
+    Ok(Some(WayOut { kind, id: run_id.to_string(), what, command }))
 }

@@ -20,5 +20,6 @@ pub mod redact;
 pub mod rewind;
 pub mod rollback;
 pub mod run;
+pub mod status;
 
 pub use kernel::{Caller, Kernel};

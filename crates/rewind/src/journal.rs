@@ -291,6 +291,19 @@ pub fn unfinished(snapshot: &Snapshot<'_>, database: &Path) -> Result<Vec<Entry>
     Ok(found)
 }
 
+/// The rewinds of any database that move this working tree, began to change something and are not finished, oldest first.
+pub fn unfinished_in(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Entry>> {
+    // From the first name on: a search by the index of the unfinished, of which there are few.
+    let sql = format!(
+        "SELECT {} FROM rewinds WHERE database > $1 AND status IN ('in_progress', 'stopped')",
+        Entry::COLUMNS
+    );
+    let mut found = snapshot.query_all(&sql, &[&path_bytes(Path::new(""))], Entry::from_row)?;
+    found.retain(|entry| entry.root == root && entry.has_begun());
+    found.sort_by_key(|entry| entry.seq);
+    Ok(found)
+}
+
 /// The safety checkpoints of rewinds that can be undone: what leads back to the tree before them.
 pub fn safety_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
     let sql = format!(

@@ -29,4 +29,4 @@ pub use point::{Point, point, points};
 pub use preview::{Preview, preview};
 pub use redact::redact;
 pub use report::{Report, Restored, Status, StepReport, TakenBack};
-pub use show::show;
+pub use show::{show, unfinished};

@@ -1,4 +1,4 @@
-//! What is typed every day: `ic log`.
+//! What is typed every day: `ic status` and `ic log`.
 
 use crate::support::{Page, Project, chain, story};
 
@@ -21,9 +21,23 @@ fn log() {
 }
 
 #[test]
+fn status() {
+    Page::of("ic status", |project| drop(story(project)))
+        .does("status")
+        .then(|project| {
+            project.ok("compensation add @ --step bill --exec -- false");
+            let stopped = project.run("run rollback @ --to-phase planned --layer=workflow,effects --yes");
+            assert_eq!(stopped.code, Some(4), "{stopped:?}");
+        })
+        .does("status @")
+        .refuses("status 99999999", 3, "run_not_found")
+        .ends();
+}
+
+#[test]
 fn where_no_run_is_open_the_newest_is_shown_and_named_as_such() {
     let project = Project::new();
-    for line in ["log", "log @"] {
+    for line in ["log", "log @", "status", "status @"] {
         let outcome = project.run(&format!("{line} --json"));
         assert_eq!(
             (outcome.code, outcome.error().as_str()),
@@ -42,6 +56,9 @@ fn where_no_run_is_open_the_newest_is_shown_and_named_as_such() {
     assert!(head.contains("no run is open here, this is the newest"), "{head}");
     assert!(text.ends_with(&format!("ic undo REFERENCE --run {}", &newest[28..])), "{text}");
     assert_eq!(project.json("log")[0]["run_id"], newest.as_str());
+    let glance = project.ok("status --format text");
+    assert_eq!(glance.lines().next(), Some(head));
+    assert_eq!(project.json("status")["run"]["id"], newest.as_str());
     // Who names a run is told nothing of others, and `@` names an open one.
     let named = project.ok(&format!("log {first} --format text"));
     assert!(named.starts_with(&first[28..]) && !named.contains("newest"), "{named}");

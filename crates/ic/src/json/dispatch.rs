@@ -63,7 +63,7 @@ impl DispatchJson {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
-enum AliveJson {
+pub(super) enum AliveJson {
     Known(bool),
     Unknown(&'static str),
 }

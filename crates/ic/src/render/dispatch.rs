@@ -85,7 +85,7 @@ pub(crate) fn recorded(dispatch: &Dispatch, recorded: &Recorded) -> String {
     )
 }
 
-fn alive(life: Life) -> &'static str {
+pub(super) fn alive(life: Life) -> &'static str {
     match life {
         Life::Alive => ", alive",
         Life::Gone => ", gone",

@@ -16,12 +16,14 @@ use crate::json::{
     GateCheckJson, GateRuleJson, HealthJson, HistoryJson, InitJson, LogEntryJson, ManJson, PhaseJson,
     PruneJson, PurgeJson, RecordedJson, RedactedJson, RememberedJson, ReopenJson, RestoreJson,
     RewindInitJson, RewindInspectJson, RewindJson, RewindPreviewJson, RewindTargetJson, RollbackJson,
-    RollbackShowJson, RollbackUndoneJson, RunJson, RunStatusJson, SkipJson, UndoneJson, VerifyJson,
-    VerifyObjectsJson, VersionJson, WhereJson, WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson,
+    RollbackShowJson, RollbackUndoneJson, RunJson, RunStatusJson, SkipJson, StatusJson, UndoneJson,
+    VerifyJson, VerifyObjectsJson, VersionJson, WhereJson, WorkflowJson, WorkflowPlanJson,
+    WorkflowRollbackPlanJson,
 };
 
 /// Which shape a verb prints with `--json`. Verbs with two shapes stand twice.
 const SHAPES: &[(&str, &str)] = &[
+    ("ic status", "status"),
     ("ic log", "log"),
     ("ic init", "init"),
     ("ic where", "where"),
@@ -139,6 +141,7 @@ fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("rollback-show", schema::<RollbackShowJson>("Rollback with its steps")),
         ("rollback-undone", schema::<RollbackUndoneJson>("Rollback that was taken back")),
         ("history", schema::<HistoryJson>("A run as a story")),
+        ("status", schema::<StatusJson>("A run at a glance")),
         ("log", schema::<Vec<LogEntryJson>>("Points and rollbacks of a run, newest first")),
         ("code", schema::<CodeJson>("Code report")),
         ("dispatch", schema::<DispatchJson>("Dispatch")),

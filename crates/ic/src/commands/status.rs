@@ -1,0 +1,39 @@
+//! `ic status`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::status;
+
+use crate::exit::Exit;
+use crate::json::StatusJson;
+use crate::render;
+use crate::session::Session;
+
+/// Show a run at a glance: where it is, who works, what is unfinished, and what to type next.
+///
+/// A rollback, restore, rewind, undo of effects or workflow that was begun and not finished is named with the command that
+/// resumes it, unless a living process is at work on it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic status
+  ic status 7f3a9c
+  ic status --json | jq -r '.unfinished[].command'
+  ic status --json | jq -r .next")]
+pub(crate) struct Status {
+    /// The run: an id, the end of one, @, or scope:NAME [default: @, else the newest here]
+    run: Option<String>,
+}
+
+impl Status {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let run = kernel.read(|snapshot| kernel.run_or_newest(snapshot, self.run.as_deref()))?;
+        let status = status::status(&kernel, session.options(), &run, |snapshot| {
+            ic_workflow::unfinished(snapshot, &run)
+        })?;
+        let (is_named, now) = (self.run.is_some(), kernel.context.now());
+        let text = || render::status::screen(&status, is_named, now);
+        session.output.record(&StatusJson::from(&status), text)?;
+        Ok(Exit::Done)
+    }
+}

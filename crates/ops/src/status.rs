@@ -1,0 +1,160 @@
+//! A run at a glance: where it is, who works, what is left unfinished, and what to type next.
+
+mod unfinished;
+
+use ic_base::{Code, Result, shell_word};
+use ic_dispatch::dispatch::{self, Filter};
+use ic_dispatch::{Dispatch, DispatchStatus};
+use ic_events::EventType;
+use ic_phase::gate::Check;
+use ic_phase::{Run, RunStatus};
+use ic_saga::owner;
+use ic_saga::process::ProcessIdentity;
+use ic_store::{OpenOptions, Snapshot};
+
+use crate::Kernel;
+use crate::advance::{self, Outcome};
+use crate::dispatch::{Life, life};
+use crate::point::{self, Listed};
+use crate::run::is_executed;
+
+/// How many dispatches are named: more is no longer a glance.
+const NAMED: i64 = 20;
+
+/// A run at a glance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Status {
+    /// The run.
+    pub run: Run,
+    /// What an advance would do now; `None` for a run that does not move: it has ended, or is in the middle of a rollback.
+    pub gate: Option<Outcome>,
+    /// Who works for it.
+    pub working: Vec<Working>,
+    /// The newest point to which it can go back.
+    pub last_point: Option<Listed>,
+    /// What was begun and not finished, and no living process does it.
+    pub unfinished: Vec<Unfinished>,
+}
+
+/// A worker of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Working {
+    /// A process executes its workflow, rolls it back or undoes its effects.
+    Executor {
+        /// Its number, if it is on record.
+        pid: Option<u32>,
+    },
+    /// A dispatch that was begun and has not ended, newest first.
+    Dispatch(Box<Dispatch>, Option<Life>),
+}
+
+/// Something that was begun and not finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    /// `rollback`, `restore`, `rewind`, `compensation` or `workflow`.
+    pub kind: &'static str,
+    /// Its id; of a workflow and of compensations, the run's.
+    pub id: String,
+    /// What is so, for people.
+    pub message: String,
+    /// The command that resumes it.
+    pub command: String,
+}
+
+/// A run at a glance, and `also` what other owners left unfinished of it where no process executes it. Nothing is written.
+pub fn status(
+    kernel: &Kernel,
+    options: OpenOptions,
+    run: &Run,
+    also: impl FnOnce(&Snapshot<'_>) -> Result<Option<Unfinished>>,
+) -> Result<Status> {
+    let is_executed = is_executed(kernel, &run.id);
+    let (mut status, restore) = kernel.read(|snapshot| {
+        let mut unfinished = Vec::new();
+        // What a living process does is not left unfinished: to resume it would be refused.
+        if !is_executed {
+            unfinished.extend(unfinished::of_run(snapshot, run)?);
+            unfinished.extend(also(snapshot)?);
+        }
+        unfinished.extend(unfinished::rewinds(kernel, snapshot, run)?);
+        let status = Status {
+            gate: gate(snapshot, run)?,
+            working: working(snapshot, run, is_executed)?,
+            last_point: point::list(snapshot, run, false, 1)?.pop(),
+            unfinished,
+            run: run.clone(),
+        };
+        Ok((status, unfinished::restore(snapshot, run)?))
+    })?;
+    status.unfinished.extend(restore.and_then(|restore| unfinished::interrupted(kernel, options, &restore)));
+    Ok(status)
+}
+
+fn gate(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Outcome>> {
+    match run.status {
+        RunStatus::Active => match advance::verdict(snapshot, run) {
+            Err(error) if error.code() == Code::TerminalPhase => Ok(None),
+            outcome => outcome.map(Some),
+        },
+        RunStatus::RollingBack | RunStatus::Completed | RunStatus::Cancelled | RunStatus::Failed => Ok(None),
+    }
+}
+
+fn working(snapshot: &Snapshot<'_>, run: &Run, is_executed: bool) -> Result<Vec<Working>> {
+    let mut working = Vec::new();
+    if is_executed {
+        let holder = owner::holder(snapshot, &run.id)?;
+        let pid = holder.filter(ProcessIdentity::is_alive).map(|holder| holder.pid);
+        working.push(Working::Executor { pid });
+    }
+    let running = Some(DispatchStatus::Running);
+    let filter = Filter { run_id: Some(&run.id), phase: None, status: running, limit: NAMED };
+    for dispatch in dispatch::list(snapshot, &filter)? {
+        let life = life(&dispatch);
+        working.push(Working::Dispatch(Box::new(dispatch), life));
+    }
+    Ok(working)
+}
+
+impl Status {
+    /// The command to type next: it finishes what was left, waits, or moves the run.
+    pub fn next_command(&self) -> String {
+        let id = self.run.id.short();
+        if let Some(first) = self.unfinished.first() {
+            return first.command.clone();
+        }
+        if self.working.iter().any(|one| matches!(one, Working::Executor { .. })) {
+            return format!("ic run events {id}");
+        }
+        match (&self.gate, self.run.status) {
+            (Some(outcome), _) => next_move(outcome),
+            (None, RunStatus::Cancelled) => format!("ic run reopen {id} --reason WHY"),
+            (None, RunStatus::Completed | RunStatus::Failed | RunStatus::Active) => {
+                "ic run create --goal TEXT".to_owned()
+            }
+            (None, RunStatus::RollingBack) => format!("ic rollback list {id}"),
+        }
+    }
+}
+
+/// What moves a run, or gives its gate what it asks for.
+fn next_move(outcome: &Outcome) -> String {
+    let id = outcome.run_id.short();
+    match outcome.event_type {
+        EventType::Advance | EventType::Override => return format!("ic run advance {id}"),
+        EventType::Pause => return format!("ic gate override {id} --reason WHY"),
+        _ => {}
+    }
+    for condition in outcome.verdict.conditions.iter().filter(|condition| !condition.holds) {
+        if let Some(work) = condition.unfinished.first() {
+            return work.command.clone();
+        }
+        if condition.check == Check::ArtifactExists {
+            let phase = condition.phase.as_ref().map(ic_base::Label::as_str);
+            let elsewhere = phase.filter(|phase| *phase != outcome.from);
+            let phase = elsewhere.map(|phase| format!(" --phase {}", shell_word(phase))).unwrap_or_default();
+            return format!("ic run artifact add {id} --path FILE{phase}");
+        }
+    }
+    format!("ic gate check {id}")
+}

@@ -1,0 +1,117 @@
+//! What killed or failed calls left of a run and of its working tree, each with the command that resumes it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ic_base::{Result, shell_word};
+use ic_checkpoint::lock::{self, Mode};
+use ic_checkpoint::restore::Strategy;
+use ic_checkpoint::restore::journal::{self as restores, Restore};
+use ic_checkpoint::restore::plan::Plan;
+use ic_phase::{Run, RunStatus};
+use ic_rewind::journal as rewinds;
+use ic_saga::compensation::{self, State};
+use ic_store::{OpenOptions, Snapshot};
+
+use super::Unfinished;
+use crate::checkpoint::{look_into_store, objects_path, root_of};
+use crate::rewind::lock::require_free;
+use crate::rewind::resume_command;
+use crate::rollback::{steps, table};
+use crate::{Kernel, closed};
+
+/// What closed a run; of an open one, effects whose undo was cut off.
+pub(super) fn of_run(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinished>> {
+    if let Some(way_out) = closed::way_out(snapshot, &run.id)? {
+        let message = match table::unfinished_of(snapshot, &run.id)? {
+            Some(rollback) => {
+                let all = steps::of_rollback(snapshot, &rollback.id)?;
+                let what = if steps::course(&all).is_back() {
+                    format!("the undo of the rollback {} is not finished", rollback.id.short())
+                } else {
+                    format!("the rollback {} to {} is not finished", rollback.id.short(), rollback.to_phase)
+                };
+                let error = all.iter().find_map(|step| step.error.as_deref());
+                what + &error.map(|error| format!(": {error}")).unwrap_or_default()
+            }
+            None if way_out.kind == "workflow" => "the rollback of its workflow is not finished".to_owned(),
+            None => "its effects are not all undone".to_owned(),
+        };
+        let (kind, id, command) = (way_out.kind, way_out.id, way_out.command);
+        return Ok(Some(Unfinished { kind, id, message, command }));
+    }
+    let all = compensation::list(snapshot, &run.id)?;
+    let left = all.iter().filter(|one| matches!(one.state, State::Failed | State::Running)).count();
+    Ok((left > 0).then(|| Unfinished {
+        kind: "compensation",
+        id: run.id.to_string(),
+        message: format!("{left} of its effects could not be undone"),
+        command: format!("ic compensation run {} --yes", run.id.short()),
+    }))
+}
+
+/// The rewinds of the run's working tree that nobody finishes now.
+pub(super) fn rewinds(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<Unfinished>> {
+    let mut found = Vec::new();
+    for entry in rewinds::unfinished_in(snapshot, &root_of(&run.project_dir))? {
+        let is_free = require_free(kernel.store(), &entry.database, Duration::ZERO).is_ok();
+        let Some(command) = resume_command(&entry).filter(|_| is_free) else { continue };
+        let why = entry.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
+        let (id, task) = (entry.id.short(), &entry.task_id);
+        found.push(Unfinished {
+            kind: "rewind",
+            id: entry.id.to_string(),
+            message: format!("the rewind {id} to the task {task} is not finished{why}"),
+            command,
+        });
+    }
+    Ok(found)
+}
+
+/// The restore of the run's working tree that was begun and has not ended. One that a rollback of the run made is finished by that rollback.
+pub(super) fn restore(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Restore>> {
+    match run.status {
+        RunStatus::RollingBack => Ok(None),
+        _ => restores::unfinished(snapshot, &root_of(&run.project_dir)),
+    }
+}
+
+/// What is said of such a restore, unless a process is at work on it. It opens the object store, which no open snapshot allows.
+pub(super) fn interrupted(kernel: &Kernel, options: OpenOptions, restore: &Restore) -> Option<Unfinished> {
+    (!is_under_way(kernel, &restore.root)).then(|| Unfinished {
+        kind: "restore",
+        id: restore.id.to_string(),
+        message: format!("the restore of checkpoint {} was interrupted", restore.target_id.short()),
+        command: restore_again(kernel, options, restore),
+    })
+}
+
+/// Whether a process restores the tree right now: it has the lock of the root alone.
+fn is_under_way(kernel: &Kernel, root: &Path) -> bool {
+    let objects = objects_path(kernel.ledger.path());
+    lock::root(&objects, root, Mode::Shared, Duration::ZERO).is_err()
+}
+
+/// The call that finishes an interrupted restore and then has nothing left to do. Every restore finishes what was interrupted first, with
+/// the strategy and the paths that it began with. This one names a single path of it: without one it would go on to restore what
+/// the first was not asked for.
+fn restore_again(kernel: &Kernel, options: OpenOptions, restore: &Restore) -> String {
+    let root = restore.root.as_path();
+    let elsewhere = kernel.project.root != root;
+    let place =
+        if elsewhere { format!(" -C {}", shell_word(&root.to_string_lossy())) } else { String::new() };
+    let objects = look_into_store(kernel, options).ok().flatten();
+    let plan = objects.and_then(|objects| objects.read(&restore.plan).ok());
+    let plan: Option<Plan> = plan.and_then(|plan| serde_json::from_slice(&plan).ok());
+    let paths = plan.iter().flat_map(|plan| &plan.steps);
+    let path = paths.filter_map(|step| std::str::from_utf8(&step.path.0).ok()).find(|path| !path.is_empty());
+    let (strategy, path) = match path {
+        Some(path) => {
+            let path = root.join(path);
+            (Strategy::FilesOnly, format!(" --path {}", shell_word(&path.to_string_lossy())))
+        }
+        None => (restore.strategy, String::new()),
+    };
+    let target = restore.target_id.short();
+    format!("ic{place} checkpoint restore {target} --strategy {}{path} --yes", strategy.as_str())
+}
