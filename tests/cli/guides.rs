@@ -9,6 +9,7 @@ mod languages;
 mod links;
 mod page;
 mod session;
+mod undo;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -83,6 +84,7 @@ guides! {
     tour: "docs/TOUR.md",
     tour_zh_hant: "docs/TOUR.zh-Hant.md",
     tour_zh_hans: "docs/TOUR.zh-Hans.md",
+    undo: "docs/UNDO.md",
     workflows: "docs/WORKFLOWS.md",
 }
 

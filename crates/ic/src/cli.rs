@@ -61,7 +61,7 @@ fn version() -> String {
 
 /// The durable record, and the undo, of agent-driven development.
 ///
-/// `ic` knows where every run is, what it produced, whether it may go on, and how to take it back to an earlier phase.
+/// `ic` knows where every run is, what it produced and whether it may go on, and undoes what went wrong.
 #[derive(Debug, Parser)]
 #[command(
     name = "ic",
@@ -75,9 +75,12 @@ fn version() -> String {
     after_help = "Begin with:
   ic init                                     make the ledger of this project
   run=$(ic run create --goal 'Add a login')   begin a run, at its first phase
-  ic run artifact add @ --path docs/idea.md   register what the phase produced
-  ic run advance @                            go on, past the gate
-  ic run rollback @ --to-phase planned --dry-run    see what going back would do
+  ic status                                   see where it is, and what to type next
+  ic log                                      see what it can go back to
+  ic undo --dry-run                           see what undoing the last work would do
+  ic redo --dry-run                           see what bringing it back would do
+
+What to type to undo what: docs/UNDO.md.
 
 Exit codes: 0 done or yes, 1 an expected no, 2 failure, 3 usage, 4 partly done.
 Every error has a code; docs/errors/ has a page for each."

@@ -33,8 +33,8 @@ use crate::session::Session;
   ic undo --dispatch 3f9a12c4 --dry-run   # only what that dispatch did
   ic redo --yes                        # and it is as before
 
-Points of a run: ic log. Exit 1 when others changed what would be undone: it is named, and nothing is changed. Exit 4
-when a step failed: the run stays closed, and ic rollback resume resumes it.")]
+Points of a run: ic log. What to type to undo what: docs/UNDO.md. Exit 1 when others changed what would be undone: it is
+named, and nothing is changed. Exit 4 when a step failed: the run stays closed, and ic rollback resume resumes it.")]
 pub(crate) struct Undo {
     /// The point to go back to before: dispatch:ID, step:NAME, checkpoint:ID, phase:P, created, or the end of an id
     point: Option<String>,
