@@ -2,6 +2,7 @@
 //! without evidence, and whatever kills, fills, crowds or damages them, a checkpoint that is listed can be restored.
 
 mod attributes;
+mod beside;
 mod crowd;
 mod damage;
 mod database;

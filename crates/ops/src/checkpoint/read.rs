@@ -4,7 +4,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_checkpoint::capture::{self, Progress};
 use ic_checkpoint::diff::{self, Change, Difference, State};
 use ic_checkpoint::lock::Mode;
@@ -51,12 +51,38 @@ pub struct Compared {
 
 /// Shows a checkpoint. Errors: `checkpoint_not_found`, `corrupt`.
 pub fn show(workspace: &Workspace<'_>, which: Which<'_>) -> Result<Shown> {
-    let checkpoint = workspace.kernel.read(|snapshot| find(snapshot, &workspace.root, which))?;
-    let manifest = match checkpoint.pruned_at {
-        None => Some(Manifest::read(&workspace.objects, &checkpoint.manifest)?),
-        Some(_) => None,
-    };
-    Ok(Shown { checkpoint, manifest })
+    let mut checkpoint = workspace.kernel.read(|snapshot| find(snapshot, &workspace.root, which))?;
+    loop {
+        let manifest = match checkpoint.pruned_at {
+            None => Manifest::read(&workspace.objects, &checkpoint.manifest).map(Some),
+            Some(_) => Ok(None),
+        };
+        let error = match manifest {
+            Ok(manifest) => return Ok(Shown { checkpoint, manifest }),
+            Err(error) => error,
+        };
+        // Nothing is locked here: who prunes or purges meanwhile changes the row first, and then what it named goes.
+        let now = workspace.kernel.read(|snapshot| record::get(snapshot, &checkpoint.id))?;
+        if now.pruned_at == checkpoint.pruned_at && now.manifest == checkpoint.manifest {
+            return Err(error);
+        }
+        checkpoint = now;
+    }
+}
+
+/// How reading these checkpoints ended: where one was pruned meanwhile, nothing is damaged.
+///
+/// A look may last as long as its reader likes, and must not keep others from pruning: it holds no lock. The row of a checkpoint is
+/// marked before its content goes, so content that is not there belongs to a marked row, or it is lost.
+///
+/// Errors: `checkpoint_not_found` instead of `corrupt` if one of them is pruned by now.
+pub fn unless_pruned<T>(workspace: &Workspace<'_>, read: &[&CheckpointId], ended: Result<T>) -> Result<T> {
+    if ended.as_ref().is_err_and(|error| error.code() == Code::Corrupt) {
+        for id in read {
+            require_kept(&workspace.kernel.read(|snapshot| record::get(snapshot, id))?)?;
+        }
+    }
+    ended
 }
 
 /// Gives the wanted checkpoints to `visit`, oldest first, each with its manifest.
@@ -127,12 +153,16 @@ pub fn diff(
         let now = workspace.kernel.context.now();
         capture::look(&workspace.objects, root, now, &workspace.options(), progress)?.root
     };
-    let mut attributes = Manifest::read(&workspace.objects, &from.manifest)?.attributes;
-    if let Some(to) = &to {
-        attributes &= Manifest::read(&workspace.objects, &to.manifest)?.attributes;
-    }
+    let both = (|| {
+        let mut attributes = Manifest::read(&workspace.objects, &from.manifest)?.attributes;
+        if let Some(to) = &to {
+            attributes &= Manifest::read(&workspace.objects, &to.manifest)?.attributes;
+        }
+        Ok((attributes, named::passed_over(workspace, paths, (&from.tree, &after))?))
+    })();
+    let read: Vec<&CheckpointId> = [&from].into_iter().chain(&to).map(|one| &one.id).collect();
+    let (attributes, skipped) = unless_pruned(workspace, &read, both)?;
     let changes = Changes { before: Some(from.tree), after, attributes };
-    let skipped = named::passed_over(workspace, paths, (&from.tree, &after))?;
     Ok(Compared { from, to, changes, skipped })
 }
 
@@ -142,6 +172,15 @@ pub fn diff(
 pub fn cat(workspace: &Workspace<'_>, which: Which<'_>, path: &Path, sink: &mut dyn Write) -> Result<()> {
     let checkpoint = workspace.kernel.read(|snapshot| find(snapshot, &workspace.root, which))?;
     require_kept(&checkpoint)?;
+    unless_pruned(workspace, &[&checkpoint.id], content_of(workspace, &checkpoint, path, sink))
+}
+
+fn content_of(
+    workspace: &Workspace<'_>,
+    checkpoint: &Checkpoint,
+    path: &Path,
+    sink: &mut dyn Write,
+) -> Result<()> {
     let bytes = path_in_root(workspace, path)?;
     let state = diff::find(&workspace.objects, &checkpoint.tree, &bytes)?;
     let refuse = |what: &str| {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ic_base::Result;
+use ic_base::{CheckpointId, Result};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::rootfs::RootDir;
 use ic_ops::checkpoint::{self, Which, Workspace};
@@ -61,12 +61,15 @@ impl Diff {
         let mut differences = Vec::new();
         let paths = checkpoint::paths_in_root(&workspace, &self.paths)?;
         let compared = checkpoint::diff(&workspace, which, &paths, &Progress::default())?;
-        checkpoint::changes_of(&workspace, compared.changes, &mut |difference| {
+        let read: Vec<&CheckpointId> =
+            [&compared.from].into_iter().chain(&compared.to).map(|one| &one.id).collect();
+        let listed = checkpoint::changes_of(&workspace, compared.changes, &mut |difference| {
             if difference.change().is_some() && checkpoint::is_among(&difference.path, &paths) {
                 differences.push(difference);
             }
             Ok(())
-        })?;
+        });
+        checkpoint::unless_pruned(&workspace, &read, listed)?;
         if let Some(shape) = self.shape(session.output.format, session.output.json_was_asked_for()) {
             let root = RootDir::open(&workspace.root)?;
             let printer = render::diff::Printer {
@@ -76,7 +79,10 @@ impl Diff {
                 is_terminal: Output::is_terminal(),
                 unheld: RefCell::default(),
             };
-            session.output.exact(|sink| printer.write(shape, (&differences, &compared.skipped), sink))?;
+            session.output.exact(|sink| {
+                let done = printer.write(shape, (&differences, &compared.skipped), sink);
+                checkpoint::unless_pruned(&workspace, &read, done)
+            })?;
             // A program at the other end of a pipe passes over the margin, and its user would never see it.
             if !printer.is_terminal && !printer.unheld.borrow().is_empty() {
                 session.output.warn_beside_text(&not_held(&printer.unheld.borrow()));

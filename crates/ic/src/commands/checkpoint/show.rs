@@ -34,11 +34,12 @@ impl Show {
         let mut files = Vec::new();
         if self.files && shown.manifest.is_some() {
             let whole = Changes { before: None, after: shown.checkpoint.tree, attributes: true };
-            checkpoint::changes_of(&workspace, whole, &mut |difference| {
+            let listed = checkpoint::changes_of(&workspace, whole, &mut |difference| {
                 let state = difference.after.filter(|_| !difference.path.is_empty());
                 files.extend(state.map(|state| (difference.path, state)));
                 Ok(())
-            })?;
+            });
+            checkpoint::unless_pruned(&workspace, &[&shown.checkpoint.id], listed)?;
         }
         let contents = files.iter().filter_map(|(_, state)| match state {
             State::File { hash, .. } => Some(*hash),
