@@ -80,7 +80,10 @@ fn a_rollback_goes_on_past_an_effect_that_can_never_be_undone() {
     assert_eq!(go(&world, &command).0, Some(4), "it is no way out yet");
     let short = command.split(' ').nth(3).expect("an id").to_owned();
     let text = world.cli.ok(["rollback", "show", &short, "--format", "text"]);
-    assert!(text.contains("--skip-effect STEP --reason WHY") && text.contains("--skip-step"), "{text}");
+    assert!(
+        text.contains("--skip-effect 'hope less' --reason WHY") && text.contains("--skip-step"),
+        "{text}"
+    );
     let resume = ["rollback", "resume", &short, "--yes", "--json", "--skip-effect"];
     assert_eq!(world.cli.refused([&resume[..], &["hope less"]].concat()), (Some(3), "usage".to_owned()));
     let done = world.cli.json([&resume[..], &["hope less", "--reason", "refunded by hand"]].concat());

@@ -167,11 +167,7 @@ fn undo_effects(
     match failed {
         Some(compensation) => Err(Diagnosis::new(
             Code::Conflict,
-            format!(
-                "the effect of {} could not be undone: {}",
-                compensation.step,
-                compensation.last_error.as_deref().unwrap_or("it failed")
-            ),
+            steps::not_undone(&compensation.step, compensation.last_error.as_deref().unwrap_or("it failed")),
         )),
         None if !undoing.left.is_empty() => {
             Err(Diagnosis::new(Code::Conflict, format!("{} effects are not undone", undoing.left.len())))

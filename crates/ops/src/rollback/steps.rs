@@ -201,6 +201,21 @@ pub fn next_command(id: &RollbackId, all: &[Step]) -> String {
     format!("ic rollback resume {}{} --yes", id.short(), if needs_force { " --force" } else { "" })
 }
 
+/// What is said before and after the name of an effect that could not be undone. The ledger keeps it so, and older ones have it.
+const EFFECT_OF: (&str, &str) = ("the effect of ", " could not be undone: ");
+
+/// Why undoing the effects failed, naming the first that could not be undone.
+pub(super) fn not_undone(step: &str, why: &str) -> String {
+    format!("{}{step}{}{why}", EFFECT_OF.0, EFFECT_OF.1)
+}
+
+/// The effect because of which undoing them failed; `None` where it was none of them, or the words were redacted.
+pub fn failed_effect(step: &Step) -> Option<&str> {
+    let failed = step.state == StepState::Failed && step.kind == StepKind::Effects;
+    let (_, named) = step.error.as_deref().filter(|_| failed)?.split_once(EFFECT_OF.0)?;
+    named.split_once(EFFECT_OF.1).map(|(name, _)| name)
+}
+
 /// Records the steps that a rollback will make.
 pub(super) fn insert(
     tx: &Transaction<'_>,

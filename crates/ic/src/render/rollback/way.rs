@@ -1,6 +1,6 @@
 //! One rollback: how far it is, what it did, which way it goes, and the commands that lead on.
 
-use ic_base::{AgentId, Diagnosis, DispatchId, RollbackId};
+use ic_base::{AgentId, Diagnosis, DispatchId, RollbackId, shell_word};
 use ic_ops::rollback::Undone;
 use ic_ops::rollback::steps::{self, Course, Step, StepKind, StepState, course, next_command};
 use ic_ops::rollback::table::{Remembered, RollbackStatus};
@@ -149,9 +149,11 @@ pub(super) fn ways_on(id: &RollbackId, all: &[Step]) -> String {
     let mut out = format!("{doing}to go on: {go_on}\n");
     let failed = all.iter().find(|step| step.state == StepState::Failed && step.kind != StepKind::Settle);
     if let Some(failed) = failed {
-        if failed.kind == StepKind::Effects {
+        if let Some(effect) = steps::failed_effect(failed) {
+            let step = shell_word(effect);
             out.push_str(&format!(
-                "to leave an effect as it is: ic rollback resume {id} --skip-effect STEP --reason WHY --yes\n"
+                "to leave the effect of {} as it is: ic rollback resume {id} --skip-effect {step} --reason WHY --yes\n",
+                plain(effect)
             ));
         }
         let what = match failed.kind {
@@ -270,7 +272,7 @@ pub(crate) fn undone(undone: &Undone) -> String {
     };
     let (cut_off, gone): (Vec<_>, Vec<_>) =
         undone.effects.iter().partition(|one| one.is_cut_off() || one.state == State::Running);
-    still("still undone, nobody makes them again", gone.iter().map(|one| plain(&one.step)).collect());
+    still("still undone, not made again", gone.iter().map(|one| plain(&one.step)).collect());
     still("perhaps undone, nobody knows how far", cut_off.iter().map(|one| plain(&one.step)).collect());
     let dispatches = rollback.cancelled("cancelled_dispatches").into_iter().map(DispatchId::from_ledger);
     still("dispatches still cancelled", dispatches.map(|id| id.short().to_owned()).collect());
