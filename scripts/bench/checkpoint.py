@@ -16,6 +16,10 @@ from common import ENV, in_turn, once, scratch
 WHO = ["-c", "user.name=bench", "-c", "user.email=bench@example.org", "-c", "gc.auto=0", "-c", "maintenance.auto=false"]
 
 
+# So many checkpoints a call of retention prunes at most.
+PRUNED = 32
+
+
 def text(rng, words, size):
     out, length = [], 0
     while length < size:
@@ -62,6 +66,9 @@ class Tree:
         for path in self.rng.sample(self.paths, count):
             with open(path, "a") as out:
                 out.write(text(self.rng, self.words, 200))
+
+    def kept(self):
+        return len(self.ic("checkpoint", "list", "--format", "jsonl").out.splitlines())
 
     def stored(self):
         names = [f for f in os.listdir(self.store) if f.startswith("objects.db")]
@@ -121,6 +128,47 @@ def compare(report, files):
         report.figure("peak memory", max(peaks), "MiB", 200)
 
 
+def retention(report, files):
+    """What retention adds to a capture when it prunes as many checkpoints as one call may, beside a capture with nothing to prune.
+
+    The content goes with a sweep in the background, once an hour: the first call makes it, before anything is timed.
+    """
+    with scratch() as home:
+        tree = Tree(report.ic, home, files)
+        settings = os.path.join(tree.root, ".ic.yaml")
+        create = ["checkpoint", "create", "--auto"]
+
+        def keeping(age):
+            with open(settings, "w") as out:
+                # Two lines of one length: the file differs in its bytes alone, and the walk of both sides is the same.
+                out.write(f"rollback: {{retention: {{max-age: {age}, keep-last: 1}}}}\n")
+
+        def with_work(_):
+            keeping("99d")
+            for _ in range(PRUNED):
+                tree.ic(*create)
+            keeping("1ms")
+            before = tree.kept()
+            sample = tree.ic(*create)
+            # Whatever is timed was done: one came, and as many went as a call prunes.
+            assert tree.kept() == before + 1 - PRUNED, (before, tree.kept())
+            return sample
+
+        def without(_):
+            keeping("99d")
+            return tree.ic(*create)
+
+        keeping("1ms")
+        for _ in range(2):
+            tree.ic(*create)
+        time.sleep(2.2)
+        report.begin(f"retention beside a capture of {files:,} files", "a capture that prunes nothing")
+        mine, theirs = in_turn(5 if report.quick else 15, with_work, without)
+        report.ratio(f"a capture that prunes {PRUNED}", mine, theirs)
+        added = statistics.median(a - b for a, b in zip(mine, theirs))
+        report.figure("added by retention", added * 1000, "ms", 5)
+
+
 def growth(report):
     found = {"first": {}, "nothing changed": {}, "10 changed": {}, "restoring 10": {}}
     for files in [1_000, 10_000, 50_000, 100_000, 200_000]:
@@ -143,5 +191,6 @@ def growth(report):
 def bench(report):
     for files in [2_000] if report.quick else [10_000, 100_000]:
         compare(report, files)
+    retention(report, 1_000 if report.quick else 10_000)
     if not report.quick:
         growth(report)
