@@ -28,7 +28,7 @@ use ic_store::{OpenOptions, Side, SideSchema};
 use sha2::{Digest, Sha256};
 
 pub use room::{free_bytes, require_room};
-pub use sweep::Swept;
+pub use sweep::{Swept, TakenOut};
 pub use write::{Stored, Writer};
 
 use self::read::{Place, Recent};

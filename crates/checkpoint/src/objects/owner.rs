@@ -7,6 +7,7 @@ use ic_base::{LedgerId, Result};
 use ic_events::Hash;
 use ic_store::{Durability, OpenOptions, Side};
 
+use super::read::NEVER_AGAIN;
 use super::write::keep;
 use super::{Form, Objects};
 
@@ -112,16 +113,20 @@ impl Objects {
         }
         // What was purged stays known as such: a restore leaves it alone instead of failing.
         let purged = self.side().read(|snapshot| {
-            snapshot.query_all("SELECT hash FROM objects WHERE form = $1", &[&Form::Purged.number()], |row| {
-                row.get::<Hash>(0)
-            })
+            snapshot.query_all(
+                "SELECT hash, start FROM objects WHERE form = $1",
+                &[&Form::Purged.number()],
+                |row| Ok((row.get::<Hash>(0)?, row.get::<i64>(1)?)),
+            )
         })?;
+        // What may never be kept again is named by no checkpoint once these are pruned, and is forbidden all the same.
+        let stays = |(hash, start): &&(Hash, i64)| *start == NEVER_AGAIN || live.contains(hash);
         copy.side().write(Durability::Synced, |tx| {
-            purged.iter().filter(|hash| live.contains(*hash)).try_for_each(|hash| {
+            purged.iter().filter(stays).try_for_each(|(hash, start)| {
                 tx.execute(
-                    "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, 0, 0, 0) \
+                    "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, 0, $3, 0) \
                      ON CONFLICT (hash) DO NOTHING",
-                    &[&hash.as_slice(), &Form::Purged.number()],
+                    &[&hash.as_slice(), &Form::Purged.number(), start],
                 )
                 .map(|_| ())
             })

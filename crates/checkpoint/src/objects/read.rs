@@ -184,6 +184,18 @@ impl Objects {
         Ok(self.place(hash)?.is_some_and(|place| place.form == Form::Purged))
     }
 
+    /// Whether anything is marked that may never be kept again.
+    pub fn has_marks(&self) -> Result<bool> {
+        let mark = self.side().read(|snapshot| {
+            snapshot.query_opt(
+                "SELECT 1 FROM objects WHERE form = $1 AND start = $2 LIMIT 1",
+                &[&Form::Purged.number(), &NEVER_AGAIN],
+                |row| row.get::<i64>(0),
+            )
+        })?;
+        Ok(mark.is_some())
+    }
+
     /// Those of these objects of which only the name is left, asked for at once: a restore may be of many files.
     pub fn purged_among(&self, hashes: &HashSet<Hash>) -> Result<HashSet<Hash>> {
         let purged = self.side().read(|snapshot| {

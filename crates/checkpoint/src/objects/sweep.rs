@@ -23,6 +23,17 @@ pub struct Swept {
     pub bytes: u64,
 }
 
+/// What a purge took out of the store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TakenOut {
+    /// Objects that were meant.
+    pub objects: u64,
+    /// Bytes beside them, uncompressed, that nothing needs: of checkpoints that are pruned, or of captures that died.
+    pub unneeded_bytes: u64,
+    /// The file is free of both: nobody else reads it as it was.
+    pub is_clear: bool,
+}
+
 /// An object as the index has it.
 pub(super) struct Listed {
     pub(super) hash: Hash,
@@ -94,18 +105,17 @@ impl Objects {
     }
 
     /// Takes `contents` and `pieces` of them out for good, and all that is not in `live`, also what lies in a pack without
-    /// a name; then rebuilds the file, so that nothing of it is left. No file that has one of `contents` is kept again. Returns how many
-    /// objects there were of both, and whether the file is free of them: another process that reads the store keeps what it sees
-    /// until it ends.
+    /// a name; then rebuilds the file, so that nothing of it is left. No file that has one of `contents` is kept again. Another
+    /// process that reads the store keeps what it sees until it ends.
     pub fn purge_all_but(
         &self,
         (contents, pieces): (&HashSet<Hash>, &HashSet<Hash>),
         live: &HashSet<Hash>,
-    ) -> Result<(u64, bool)> {
+    ) -> Result<TakenOut> {
         let is_to_go = |object: &&Listed| contents.contains(&object.hash) || pieces.contains(&object.hash);
         self.forbid(contents)?;
         let mut packs = self.listed(Timestamp(i64::MAX))?;
-        let mut purged = 0;
+        let mut taken = TakenOut::default();
         for (id, size) in self.pack_sizes()? {
             let objects = packs.remove(&id).unwrap_or_default();
             let (kept, rest): (Vec<&Listed>, Vec<&Listed>) =
@@ -116,20 +126,23 @@ impl Objects {
             if rest.is_empty() && bytes == size {
                 continue;
             }
-            purged += out.len() as u64;
             let pack = match self.without(id, &kept)? {
                 Some(pack) => pack,
                 // What cannot be read is left for `verify` to name, unless something that is to go stands in it.
                 None if out.is_empty() => continue,
                 None => Replacement { created_at: Timestamp(0), pack: None },
             };
+            taken.objects += out.len() as u64;
+            let meant = out.iter().fold(bytes, |sum, object| sum.saturating_add(object.size));
+            taken.unneeded_bytes += size.saturating_sub(meant) as u64;
             self.side().write(Durability::Synced, |tx| {
                 replace(tx, id, &objects.iter().collect::<Vec<_>>(), &pack)?;
                 out.iter().try_for_each(|o| mark_purged(tx, &o.hash, contents.contains(&o.hash)))
             })?;
         }
         self.forget_recent();
-        Ok((purged, self.side().rebuild()?))
+        taken.is_clear = self.side().rebuild()?;
+        Ok(taken)
     }
 
     /// What was lost, or purged by an older version, is not kept again either once it is purged.

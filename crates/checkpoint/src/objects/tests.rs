@@ -221,3 +221,20 @@ fn a_store_of_the_first_version_is_upgraded_when_a_ledger_claims_it() {
     assert_eq!(objects.owner().unwrap(), Some(one));
     assert_eq!(objects.read(&name).unwrap(), b"kept");
 }
+
+#[test]
+fn a_copy_keeps_the_marks_of_what_was_purged_though_no_checkpoint_names_it() {
+    let (dir, objects) = store();
+    let secret = noise(500, 1);
+    let writer = objects.writer(Timestamp(1)).unwrap();
+    let (hash, _) = writer.put_reader(&mut secret.as_slice()).unwrap();
+    writer.finish().unwrap();
+    let nothing = HashSet::new();
+    objects.purge_all_but((&HashSet::from([hash]), &nothing), &nothing).unwrap();
+    assert!(objects.has_marks().unwrap());
+    let to = dir.path().join("copy.db");
+    let ledger = ic_base::LedgerId::from_ledger("one".to_owned());
+    objects.copy_to(&to, &nothing, &ledger, OpenOptions::default()).unwrap();
+    let copy = Objects::open(&to, OpenOptions::default()).unwrap();
+    assert!(copy.is_purged(&hash).unwrap() && copy.has_marks().unwrap());
+}

@@ -49,6 +49,8 @@ pub(crate) struct PurgeJson {
     path: PathJson,
     /// How many objects are gone.
     purged_objects: u64,
+    /// How many bytes went with them, uncompressed, because no checkpoint needs them; what was pruned before may be among them.
+    unneeded_bytes: u64,
     /// The checkpoints that held the path.
     checkpoints: Vec<String>,
     /// Other paths with the same content, whole where they lie in another root: it is gone there, too.
@@ -80,6 +82,7 @@ impl From<&Purged> for PurgeJson {
         Self {
             path: path_from_bytes(&purged.path).as_path().into(),
             purged_objects: purged.objects,
+            unneeded_bytes: purged.unneeded_bytes,
             checkpoints: purged.checkpoints.iter().map(ToString::to_string).collect(),
             shared: purged.shared.iter().map(|path| path_from_bytes(path).as_path().into()).collect(),
             git_objects: purged.git_objects.clone(),
@@ -131,6 +134,8 @@ struct RepairedJson {
     restores: Vec<String>,
     /// Where the damaged file lies now.
     set_aside: Option<String>,
+    /// Paths that were purged earlier and whose marks may be lost: until they are purged again, checkpoints keep that content again.
+    purge_again: Vec<PathJson>,
 }
 
 /// An object that cannot be read.
@@ -175,6 +180,7 @@ impl VerifyObjectsJson {
             kept_again: repaired.kept_again as u64,
             restores: repaired.restores.iter().map(ToString::to_string).collect(),
             set_aside: repaired.set_aside.as_ref().map(|path| path.to_string_lossy().into_owned()),
+            purge_again: repaired.purge_again.iter().map(|path| std::path::Path::new(path).into()).collect(),
         };
         Self { repaired: Some(repair), ..Self::from(&repaired.verified) }
     }

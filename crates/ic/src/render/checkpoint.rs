@@ -288,7 +288,7 @@ pub(crate) fn report(report: &Report) -> String {
         (Some(safety), _) => out.push_str(&format!(
             "What was there before is checkpoint {}; to go back: {}\n",
             styled(style::STRONG, safety.short()),
-            way_back(report.target.kind, safety)
+            way_back(report, safety)
         )),
         (None, Status::Planned) if uncaptured > 0 => out.push_str(&format!(
             "{} no checkpoint yet: a safety checkpoint is taken first.\n",
@@ -303,12 +303,20 @@ pub(crate) fn report(report: &Report) -> String {
     out + &report.refusal.as_ref().map(refused).unwrap_or_default()
 }
 
-/// The command that puts back what a restore replaced. An undo restores a safety checkpoint, and is not itself undone by another.
-fn way_back(restored: Kind, safety: &CheckpointId) -> String {
-    match restored {
+/// The command that brings back what a restore replaced. An undo restores a safety checkpoint, and is not itself undone by another.
+fn way_back(report: &Report, safety: &CheckpointId) -> String {
+    let undo = match report.target.kind {
         Kind::Safety => format!("ic checkpoint restore {}", safety.short()),
         Kind::Manual | Kind::Auto | Kind::Restored => "ic checkpoint undo".to_owned(),
-    }
+    };
+    files_back(report).unwrap_or(undo)
+}
+
+/// The command that brings files alone back, where git's state of before cannot come back: it has content that was purged.
+pub(crate) fn files_back(report: &Report) -> Option<String> {
+    let safety = report.safety_id.as_ref().filter(|_| report.strategy.has_git())?;
+    let is_purged = report.warnings.iter().any(|warning| warning.code == "purged_in_git");
+    is_purged.then(|| format!("ic checkpoint restore {} --strategy files-only", safety.short()))
 }
 
 fn git_lines(restore: &GitRestore) -> String {

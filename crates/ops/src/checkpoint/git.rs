@@ -44,6 +44,17 @@ fn purged_in_git() -> Warning {
     }
 }
 
+/// The error with a hint that can be run: who plans git's part knows no checkpoint.
+fn naming(error: Diagnosis, target: &CheckpointId) -> Diagnosis {
+    let hint = error
+        .get_hint()
+        .map(|hint| hint.replace("checkpoint restore ID", &format!("checkpoint restore {}", target.short())));
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
 impl Workspace<'_> {
     /// Adds what git said to a picture. That there is no `git`, or that it fails, costs a warning and not the checkpoint.
     pub(crate) fn record_git(
@@ -96,14 +107,17 @@ impl Workspace<'_> {
         brought: Option<&CheckpointId>,
     ) -> Result<GitRestore> {
         let nothing = |whose: &str| {
-            Diagnosis::new(Code::GitUnsupported, format!("{whose} holds no state of git."))
-                .hint("restore the files alone: ic checkpoint restore ID --strategy files-only")
+            Diagnosis::new(Code::GitUnsupported, format!("{whose} holds no state of git.")).hint(format!(
+                "restore the files alone: ic checkpoint restore {} --strategy files-only",
+                target.id.short()
+            ))
         };
         let wanted = Manifest::read(&self.objects, &target.manifest)?.git;
         let wanted = wanted.ok_or_else(|| nothing(&format!("Checkpoint {}", target.id.short())))?;
         let current = shot.manifest.git.clone().ok_or_else(|| nothing("The tree as it is"))?;
         let wanted = git::leaving_others(&self.root, wanted, &current)?;
-        let plan = git::plan(&self.root, &wanted, &current, &self.objects)?;
+        let plan = git::plan(&self.root, &wanted, &current, &self.objects)
+            .map_err(|error| naming(error, &target.id))?;
         if !force {
             self.refuse_foreign_commits(target, &plan, brought)?;
         }
@@ -145,9 +159,10 @@ impl Workspace<'_> {
                 run.short()
             ),
         )
-        .hint(
-            "restore the files alone: ic checkpoint restore ID --strategy files-only; or take it off its branch all the same: --force",
-        )
+        .hint(format!(
+            "restore the files alone: ic checkpoint restore {} --strategy files-only; or take it off its branch all the same: --force",
+            target.id.short()
+        ))
         .detail("commits", listed))
     }
 }

@@ -8,6 +8,7 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result, shell_word};
 use ic_checkpoint::diff::{self, State};
 use ic_checkpoint::git::{self, GitState, Left};
 use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::objects::TakenOut;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::{capture, scratch};
 use ic_events::{EventType, Hash, NewEvent};
@@ -24,6 +25,8 @@ pub struct Purged {
     pub path: Vec<u8>,
     /// How many objects of the store are gone.
     pub objects: u64,
+    /// Bytes that went with it, uncompressed, because no checkpoint needs them: what was pruned before may be among them.
+    pub unneeded_bytes: u64,
     /// The checkpoints that held it.
     pub checkpoints: Vec<CheckpointId>,
     /// Other paths with the same content, from the root, or whole where they lie in another: it is gone there, too.
@@ -77,7 +80,7 @@ pub fn purge(workspace: &Workspace<'_>, path: &Path) -> Result<Purged> {
     let taken = workspace.rewrite_git(&all, &path, &held)?;
     // The names come first: whatever happens next, no restore of ours brings the content back.
     git::remember(&workspace.objects, &taken.blobs)?;
-    let (objects, mut left) = workspace.clear((&held.contents, &pieces))?;
+    let (taken_out, mut left) = workspace.clear((&held.contents, &pieces))?;
     let mut refs = git::drop_refs(&workspace.root, &taken.blobs)?;
     for root in &held.roots {
         refs.extend(git::drop_refs(root, &taken.blobs)?);
@@ -86,7 +89,8 @@ pub fn purge(workspace: &Workspace<'_>, path: &Path) -> Result<Purged> {
     left.extend(workspace.left_elsewhere(&held));
     let purged = Purged {
         path,
-        objects,
+        objects: taken_out.objects,
+        unneeded_bytes: taken_out.unneeded_bytes,
         checkpoints: held.holders,
         shared: held.shared.into_iter().collect(),
         git_objects: taken.blobs.into_iter().collect(),
@@ -249,7 +253,7 @@ impl Workspace<'_> {
     }
 
     /// Clears the content, and all that nothing names: an earlier purge that was killed, or a capture, may have left it there.
-    fn clear(&self, gone: (&HashSet<Hash>, &HashSet<Hash>)) -> Result<(u64, Vec<Left>)> {
+    fn clear(&self, gone: (&HashSet<Hash>, &HashSet<Hash>)) -> Result<(TakenOut, Vec<Left>)> {
         let mut left = Vec::new();
         let live = self.named(&self.kernel.read(record::all_kept)?)?;
         // The caches name what no checkpoint does, and would take it for content that is there. They
@@ -270,8 +274,8 @@ impl Workspace<'_> {
             message: "a damaged store that was set aside may have it".to_owned(),
             command: format!("rm {}", shell_word(&path.display().to_string())),
         }));
-        let (objects, is_clear) = self.objects.purge_all_but(gone, &live)?;
-        if !is_clear {
+        let taken = self.objects.purge_all_but(gone, &live)?;
+        if !taken.is_clear {
             left.push(Left {
                 place: "store",
                 message: "another process reads the store, whose log has it until that process ends"
@@ -279,7 +283,7 @@ impl Workspace<'_> {
                 command: format!("ls -la {}-wal; purge again", self.objects.path().display()),
             });
         }
-        Ok((objects, left))
+        Ok((taken, left))
     }
 
     fn record_purge(&self, purged: &Purged) -> Result<()> {
@@ -287,6 +291,7 @@ impl Workspace<'_> {
         let payload = json!({
             "path": String::from_utf8_lossy(&purged.path),
             "objects": purged.objects,
+            "unneeded_bytes": purged.unneeded_bytes,
             "git_objects": purged.git_objects,
             "packs": purged.packs,
             "refs": purged.refs,

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, RestoreId, Result};
@@ -16,7 +17,7 @@ use ic_checkpoint::restore::journal;
 use ic_checkpoint::retention::{self, Damage};
 use ic_events::{EventType, Hash, NewEvent, hex};
 use ic_store::{OpenOptions, Side, is_ledger};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::retention::{Verified, verify};
 use super::{Settings, Workspace, needs, place};
@@ -39,6 +40,8 @@ pub struct Repaired {
     pub restores: Vec<RestoreId>,
     /// Where the damaged file lies now, if there was one.
     pub set_aside: Option<PathBuf>,
+    /// Paths that were purged, as the ledger has them, where the store may have lost the marks that keep their content out.
+    pub purge_again: Vec<String>,
 }
 
 /// Marks what is lost as lost, so that everything else works again. Errors: `foreign_store`, `busy`; `io_error` if something cannot
@@ -66,8 +69,37 @@ pub fn repair(kernel: &Kernel, settings: &Settings) -> Result<Repaired> {
         kept_again: before.iter().filter(|damage| !still.contains(&damage.object)).count(),
         objects: still.into_iter().collect(),
         restores: found.restores,
+        purge_again: purge_again(&workspace, set_aside.is_some())?,
         set_aside,
     })
+}
+
+/// The paths of purges whose marks may be lost with a store: content that stands in the tree or in git would be kept again.
+///
+/// Marks are names of content alone, so nobody can tell from those that are left which purge lacks one; of a file that was replaced
+/// every purge is named, and of one that was not only where no mark is left at all.
+fn purge_again(workspace: &Workspace<'_>, was_replaced: bool) -> Result<Vec<String>> {
+    if !was_replaced && workspace.objects.has_marks()? {
+        return Ok(Vec::new());
+    }
+    let mut paths = BTreeSet::new();
+    workspace.kernel.read(|snapshot| {
+        ic_events::each_since(snapshot, None, 0, i64::MAX, |event| {
+            if event.event_type == EventType::ContentPurged.as_str() {
+                let payload =
+                    event.payload.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
+                // A purge that found nothing left no mark; a payload that was redacted names no path.
+                let payload = payload.filter(|payload| {
+                    payload["objects"].as_u64().is_some_and(|count| count > 0)
+                        || payload["git_objects"].as_array().is_some_and(|names| !names.is_empty())
+                });
+                paths
+                    .extend(payload.as_ref().and_then(|payload| payload["path"].as_str()).map(str::to_owned));
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    })?;
+    Ok(paths.into_iter().collect())
 }
 
 /// What is to be marked.

@@ -247,6 +247,10 @@ impl Workspace<'_> {
     /// Sweeps what neither these checkpoints nor anything else names; `live` is what is known to be needed.
     fn sweep(&self, left: &[Checkpoint], grace: Duration, mut live: HashSet<Hash>) -> Result<Swept> {
         self.mark_named(left, &mut live)?;
+        if grace.is_zero() {
+            // Who leaves nothing alone means all of it: what only a cache names goes, too, and the next capture reads the tree anew.
+            capture::forget_caches(&self.objects)?;
+        }
         for tree in capture::cached_trees(&self.objects) {
             retention::mark_tree(&self.objects, &tree, &mut live)?;
         }

@@ -1,5 +1,6 @@
 //! What pruning gave up, what a purge took out, and what verifying found.
 
+use ic_base::shell_word;
 use ic_ops::checkpoint::purge::Purged;
 use ic_ops::checkpoint::repair::Repaired;
 use ic_ops::checkpoint::retention::{Pruned, Verified};
@@ -40,11 +41,11 @@ pub(crate) fn purged(purged: &Purged) -> String {
     let name = path_text(&path_from_bytes(&purged.path));
     let held = counted(purged.checkpoints.len(), "checkpoint");
     let mut out = if purged.checkpoints.is_empty() && purged.packs == 0 && purged.refs.is_empty() {
-        format!("No checkpoint of this tree holds {name}. What no checkpoint needs is gone from the store.\n")
+        format!("No checkpoint of this tree holds {name}.\n")
     } else if purged.objects == 0 && purged.packs == 0 {
         // Objects that were purged keep their names in checkpoints, so who asks twice is told the same of those.
         format!(
-            "{name} is in {held} by name alone: its content was gone before, and nothing was left to take out of the store.\n"
+            "{name} is in {held} by name alone: its content was gone before, and nothing of it was left to take out of the store.\n"
         )
     } else {
         let objects = counted(count(purged.objects), "object");
@@ -54,6 +55,16 @@ pub(crate) fn purged(purged: &Purged) -> String {
         };
         format!("{name} was in {held}; its content ({objects}) is gone from the store{packs}.\n")
     };
+    // It cannot be told whose content it was: the checkpoints that named it are gone.
+    if purged.unneeded_bytes > 0 {
+        out.push_str(&format!(
+            "  {}  {} that no checkpoint needs, which may be of checkpoints that were pruned\n",
+            styled(style::BAD, "taken out"),
+            bytes(purged.unneeded_bytes)
+        ));
+    } else if purged.checkpoints.is_empty() {
+        out.push_str("The store had nothing that no checkpoint needs.\n");
+    }
     for name in &purged.refs {
         let name = plain(name);
         out.push_str(&format!("  {}  {name} led to it\n", styled(style::BAD, "removed")));
@@ -128,6 +139,15 @@ pub(crate) fn repaired(repaired: &Repaired) -> String {
         line(
             "aside",
             format!("the damaged file is {} now; remove it when you need it no more", path_text(path)),
+        );
+    }
+    for path in &repaired.purge_again {
+        let path = shell_word(path);
+        line(
+            "purge",
+            format!(
+                "{path} was purged, and the store may have lost the mark of it: ic checkpoint purge {path}"
+            ),
         );
     }
     if repaired.kept_again > 0 {

@@ -10,6 +10,7 @@ use ic_store::path_from_bytes;
 
 use super::way::{steps, ways_on};
 use super::{head, next};
+use crate::render::checkpoint::files_back;
 use crate::render::{Cell, Table, compensation, git, path_text, plain, refused, style, styled};
 
 /// More paths and commits than these are counted only.
@@ -24,7 +25,11 @@ pub(crate) fn whole(whole: &Whole) -> String {
         }
         WholeStatus::RolledBack => {
             let id = whole.rollback.done.as_ref().map_or("", |(id, _)| id.short());
-            styled(style::DIM, &way_back(id, whole.parts.effects.as_ref())) + "\n"
+            let files = whole.parts.tree.as_ref().and_then(files_back).map(|command| {
+                format!("git's state of before has content that was purged; to bring the files alone back: {command}")
+            });
+            let way_back = files.unwrap_or_else(|| way_back(id, whole.parts.effects.as_ref()));
+            styled(style::DIM, &way_back) + "\n"
         }
         WholeStatus::RollingBack => format!(
             "{}\n{}\n{}",
@@ -53,7 +58,7 @@ fn told_once(steps: &[Step], effects: Option<&Effects>) -> Vec<Step> {
     steps
 }
 
-/// The command that undoes a rollback now. Without the flag it would be refused where effects were undone: nobody makes them again.
+/// The command that undoes a rollback now. Without the flag it would be refused where effects were undone: they are not made again.
 fn way_back(id: &str, effects: Option<&Effects>) -> String {
     let is_gone = |one: &Compensation| one.state == State::Done || one.is_cut_off();
     let effects = effects.is_some_and(|effects| effects.compensations.iter().any(is_gone));
