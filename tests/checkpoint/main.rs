@@ -22,6 +22,7 @@ mod logs;
 mod lost;
 mod mapped;
 mod outside;
+mod past;
 mod promised;
 mod refs;
 mod retention;
