@@ -344,3 +344,22 @@ fn a_cursor_of_the_current_run_gets_the_end_of_it_when_it_is_over() {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert_eq!(lines(&project, "types"), ["run_cancelled"]);
 }
+
+#[test]
+fn the_first_ctrl_c_says_what_a_second_does_and_the_second_does_it() {
+    let project = project();
+    let each = "touch begun; while ! test -e go; do sleep 0.02; done; touch ended";
+    let words = ["events", "tail", "--cursor", "c", "--each", each];
+    let Some(mut terminal) = ic_testkit::Terminal::open(&project.command(words), project.root()) else {
+        return;
+    };
+    until("the command runs", || project.root().join("begun").exists());
+    terminal.types("\u{3}");
+    terminal.sees("Ctrl-C again ends ic at once and leaves that as it is");
+    terminal.types("\u{3}");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(130), "{shown}");
+    assert_eq!((at(&project, "c"), project.root().join("ended").exists()), (0, false), "{shown}");
+    std::fs::write(project.root().join("go"), "").expect("let it end");
+    until("what was left ends by itself", || project.root().join("ended").exists());
+}

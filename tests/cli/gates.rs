@@ -307,3 +307,30 @@ fn the_newest_verdict_of_the_phase_decides() {
     project.ok(&format!("run rollback {run} --to-phase b --include-target"));
     assert!(!opens());
 }
+
+/// The process of a dispatch that ended without a word did not say that its work was done: `fail` is offered first, and works as printed.
+#[test]
+fn a_gate_offers_to_fail_what_has_no_process_any_more() {
+    let project = Project::new();
+    project.ok("run create --goal g --phases a,b --gates '{\"a→b\":[{\"check\":\"dispatches_complete\"}]}'");
+    let id = project.ok("dispatch create @ --name form");
+    let offered = |first: &str| {
+        let evidence =
+            project.run("gate check @ --json").json()["evidence"]["conditions"][0]["unfinished"][0].clone();
+        let command = evidence["command"].as_str().expect("a command").to_owned();
+        assert!(command.starts_with(&format!("ic dispatch {first} ")), "{evidence}");
+        let others = evidence["other_commands"].as_array().expect("others").len();
+        assert_eq!(others, 1, "{evidence}");
+        let text = project.run("gate check @ --format text").stdout;
+        assert!(text.contains("ic dispatch complete ") && text.contains(", or ic dispatch "), "{text}");
+        command
+    };
+    offered("complete");
+    project.ok(&format!("dispatch start {id} --pid {}", ic_testkit::living_process()));
+    offered("complete");
+    ic_testkit::end_living_processes();
+    let fail = offered("fail");
+    project.ok(fail.strip_prefix("ic ").expect("a call"));
+    assert_eq!(project.json(&format!("dispatch show {id}"))["status"], "failed");
+    project.ok("run advance @");
+}

@@ -241,3 +241,32 @@ fn a_dry_run_refuses_a_stale_dispatch_as_the_real_call_does() {
         assert_eq!(project.refused(&line), (1, "stale_dispatch".to_owned()), "{line}");
     }
 }
+
+/// What `ic run artifact add --help` and `ic dispatch record --help` say of a path outside, and of a commit.
+#[test]
+fn a_file_outside_is_recorded_by_its_absolute_path_and_git_is_not_asked_for_a_commit() {
+    let project = Project::new();
+    project.ok("run create --goal g");
+    let outside = project.root().parent().expect("a parent").join("report.html");
+    std::fs::write(&outside, "x").expect("a file");
+    let id = project.ok("dispatch create @ --name form");
+    project.ok(&format!("dispatch record {id} --file ../report.html --file a.txt"));
+    project.ok(&format!("dispatch record {id} --commit DEADBEEFDEADBEEF"));
+    project.ok("run artifact add @ --path ../report.html");
+    let shown = project.json(&format!("dispatch show {id}"));
+    let outside = outside.to_str().expect("text");
+    assert_eq!((&shown["files"][0]["path"], &shown["files"][1]["path"]), (&outside.into(), &"a.txt".into()));
+    assert_eq!(shown["commits"][0]["sha"], "deadbeefdeadbeef");
+    assert_eq!(project.json("run artifact list @")[0]["path"], outside);
+    let refused = project.run(&format!("dispatch record {id} --commit HEAD"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(3), "invalid_value"));
+    assert!(refused.stderr.contains("git rev-parse HEAD"), "{refused:?}");
+    for (verb, said) in [
+        ("run artifact add", "recorded by its absolute path"),
+        ("dispatch record", "recorded by its absolute path"),
+        ("dispatch record", "which git is not asked for"),
+    ] {
+        let help = project.ok(&format!("{verb} --help")).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains(said), "{verb}: {help}");
+    }
+}

@@ -209,7 +209,7 @@ fn what_is_not_done_cannot_be_undone_and_the_hint_leads_on() {
     let id = id_of(&stopped.json());
     let undo = ["rollback", "undo", &id, "--yes", "--json"];
     let line = refused(&world, &undo, "conflict");
-    let command = format!("give it up: ic rollback abandon {}", &id[id.len() - 8..]);
+    let command = format!("abort it: ic rollback abandon {} --yes", &id[id.len() - 8..]);
     assert!(line.contains(" is stopped; ") && line.contains(&command), "{line}");
     world.ic(&["rollback", "abandon", &id[id.len() - 8..], "--yes"]);
     let line = refused(&world, &undo, "conflict");
@@ -370,7 +370,7 @@ fn an_undo_of_the_tree_alone_says_that_the_rollback_stands() {
         let all = report["warnings"].as_array().expect("warnings");
         let found = all.iter().find(|one| one["code"] == "rollback_stands").expect("the warning");
         let message = found["message"].as_str().expect("a text").to_owned();
-        let verb = format!("ic rollback undo {}", &id[id.len() - 8..]);
+        let verb = format!("ic rollback undo {} --yes", &id[id.len() - 8..]);
         assert!(message.contains("workflow, effects stay") && message.ends_with(&verb), "{message}");
     };
     warned(&world.cli.json(["checkpoint", "undo", "--dry-run", "--json"]));

@@ -164,6 +164,44 @@ fn a_checkpoint_of_no_step_is_refused() {
     assert_eq!((outside(&world), files(&world).len()), (DONE.map(str::to_owned).to_vec(), 4));
 }
 
+/// Nothing was done since the last rollback: no flag is to blame, and no checkpoint is the wrong one. The hint works as printed.
+#[test]
+fn after_a_whole_rollback_there_is_no_point_and_the_hint_runs_the_workflow_again() {
+    let world = finished();
+    let run = world.run();
+    let id = before(&world, &run, "b");
+    world.report(&format!("workflow rollback {run} --yes"), 0);
+    for flag in ["", "--latest", &format!("--id {id}"), "--latest --dry-run", &format!("--id {id} --dry-run")]
+    {
+        let refused = world.call(&format!("workflow rollback {run} {flag} --yes"));
+        assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{flag}: {refused:?}");
+        assert!(refused.stderr.contains("has done nothing since it was last rolled back"), "{refused:?}");
+    }
+    let refused = world.call(&format!("workflow rollback {run} --latest --yes"));
+    world.report(&hinted(&refused.stderr, "run it again: ic "), 0);
+    assert_eq!(files(&world).len(), 4);
+}
+
+/// The command that a hint names after these words.
+fn hinted(stderr: &str, before: &str) -> String {
+    let hint = stderr.split_once(before).unwrap_or_else(|| panic!("{before}: {stderr}")).1;
+    hint.split([';', '"']).next().expect("a command").trim().to_owned()
+}
+
+#[test]
+fn a_checkpoint_of_no_step_is_answered_with_one_that_can_be_named() {
+    let world = finished();
+    let run = world.run();
+    let mine = world.call("checkpoint create --name mine").stdout.trim().to_owned();
+    let refused = world.call(&format!("workflow rollback {run} --id {mine} --yes"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(3), "invalid_value"), "{refused:?}");
+    world.report(&hinted(&refused.stderr, "to before d: ic "), 0);
+    assert_eq!(files(&world), ["a.txt", "b.txt", "c.txt"]);
+    // The other one as well, in a pipe.
+    world.report(&hinted(&refused.stderr, "to restore the tree alone: ic "), 0);
+    assert_eq!(files(&world).len(), 4);
+}
+
 #[test]
 fn an_undo_that_fails_is_resumed_to_the_same_point() {
     let world = finished();

@@ -288,6 +288,6 @@ fn a_rollback_that_is_refused_names_the_way_out() {
     let way =
         outcome.stdout.lines().find_map(|line| line.split_once("ic workflow rollback ")).expect("a way").1;
     let way = way.split(';').next().expect("a command");
-    let done = world.call(&format!("workflow rollback {way} --yes"));
+    let done = world.call(&format!("workflow rollback {way}"));
     assert_eq!(done.code, Some(0), "{done:?}");
 }

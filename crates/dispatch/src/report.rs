@@ -29,7 +29,8 @@ pub fn parse_sha(text: &str) -> Result<String> {
     if (7..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Ok(text.to_ascii_lowercase());
     }
-    Err(invalid(format!("{text:?} is not a commit id: 7 to 64 hex digits.")))
+    Err(invalid(format!("{text:?} is not a commit id: 7 to 64 hex digits."))
+        .hint("write it as git does: git rev-parse HEAD; or use git log --format=%H | ic dispatch record ID --stdin"))
 }
 
 /// Refuses paths that name nothing. Errors: `invalid_value`.

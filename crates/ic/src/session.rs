@@ -91,7 +91,7 @@ impl Session {
         let context = Environment::context();
         let ledger = Ledger::open(&place.db, self.options, &context)?;
         if self.verbose {
-            let found = format!("{:?}", place.found_by).to_lowercase();
+            let found = place.found_by.as_str();
             eprintln!(
                 "ledger: {} (found by {found}, open after {:.1?})",
                 path_text(&place.db),

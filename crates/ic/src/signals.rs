@@ -1,11 +1,19 @@
 //! Ctrl-C, and being asked to end: the first time a flag, the second time the end.
 
+use std::io::IsTerminal;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use ic_base::{Diagnose, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+
+/// How often a terminal's watcher looks: often enough for an answer to Ctrl-C that is felt as one.
+const POLL: Duration = Duration::from_millis(100);
+
+/// How long the end may take before anything is said: most calls are over by then, and a second Ctrl-C is then nobody's thought.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// A flag that is set when somebody interrupts this process.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
@@ -16,5 +24,20 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
             .and_then(|_| flag::register(signal, interrupted.clone()))
             .while_doing(|| "listening for signals".to_owned())?;
     }
+    // In a pipe standard error is one record, or none.
+    if std::io::stderr().is_terminal() {
+        let seen = interrupted.clone();
+        // It ends with the process; that it cannot be started costs a sentence, not the call.
+        let _ = std::thread::Builder::new().spawn(move || say_what_a_second_does(&seen));
+    }
     Ok(interrupted)
+}
+
+fn say_what_a_second_does(interrupted: &AtomicBool) {
+    while !interrupted.load(Ordering::SeqCst) {
+        std::thread::sleep(POLL);
+    }
+    std::thread::sleep(PATIENCE);
+    let text = "\ninterrupted: ic ends once what runs now has ended; Ctrl-C again ends ic at once and leaves that as it is";
+    anstream::eprintln!("{text}");
 }

@@ -4,6 +4,7 @@
 
 mod errors;
 mod files;
+mod hints;
 mod manual;
 mod schemas;
 mod verbs;

@@ -185,7 +185,7 @@ fn checkpoint(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Place> {
         None => record::resolve(snapshot, text)?,
     };
     let short = found.id.short();
-    let alone = format!("to restore the tree alone: ic checkpoint restore {short}");
+    let alone = format!("to restore the tree alone: ic checkpoint restore {short} --yes");
     match &found.link.run_id {
         Some(own) if *own == run.id && matches!(found.kind, record::Kind::Manual | record::Kind::Auto) => {
             let phase = match &found.link.phase {
@@ -287,7 +287,7 @@ fn of_other(run: &Run, what: &str, other: &str) -> Diagnosis {
         Code::PointOfOtherRun,
         format!("{what} belongs to the run {other}, not to {}.", run.id.short()),
     )
-    .hint(format!("name that run: ic run rollback {other} --to ..."))
+    .hint(format!("name that run: ic run rollback {other} --to POINT --yes"))
 }
 
 /// No point is named so; the hint has what is spelled alike, else the newest ones.

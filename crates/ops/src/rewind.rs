@@ -207,7 +207,7 @@ pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Wat
                 Code::Conflict,
                 format!("The rewind {} was undone; there is nothing to resume.", entry.id.short()),
             )
-            .hint(format!("rewind anew: ic rewind to {}", entry.task_id))
+            .hint(format!("rewind anew: ic rewind to {} --yes", entry.task_id))
             .detail("rewind_id", entry.id.as_str()));
         }
         Status::InProgress | Status::Stopped => {}
@@ -288,7 +288,7 @@ pub(crate) fn refuse_unfinished(kernel: &Kernel, target: &Target) -> Result<()> 
             entry.stage.as_str()
         ),
     )
-    .hint(format!("finish it: ic rewind resume {id}; or take it back: ic rewind undo {id}"))
+    .hint(format!("finish it: ic rewind resume {id} --yes; or undo it: ic rewind undo {id} --yes"))
     .detail("rewind_id", entry.id.as_str())
     .detail("stage", entry.stage.as_str()))
 }

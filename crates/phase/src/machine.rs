@@ -72,7 +72,7 @@ pub fn destination(run: &Run, skipped: &[String]) -> Result<String> {
             Code::TerminalPhase,
             format!("The run is completed: {} is the end of its chain.", run.phase),
         )
-        .hint(format!("to redo a part of it: ic run rollback {} --to-phase PHASE", run.id.short())));
+        .hint(format!("to redo a part of it: ic run rollback {} --to-phase PHASE --yes", run.id.short())));
     }
     run.require_active()?;
     run.chain.next(&run.phase, skipped).map(str::to_owned).ok_or_else(|| {

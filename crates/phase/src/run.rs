@@ -172,7 +172,10 @@ impl Run {
             RunStatus::Completed | RunStatus::Cancelled | RunStatus::Failed => {
                 let hint = match self.status {
                     RunStatus::Completed => {
-                        format!("to redo a part of it: ic run rollback {} --to-phase PHASE", self.id.short())
+                        format!(
+                            "to redo a part of it: ic run rollback {} --to-phase PHASE --yes",
+                            self.id.short()
+                        )
                     }
                     RunStatus::Cancelled => {
                         format!("to make it active again: ic run reopen {} --reason WHY", self.id.short())
@@ -199,7 +202,7 @@ impl Run {
             Code::RollingBack,
             format!("The run {} is in the middle of a rollback.", self.id.short()),
         )
-        .hint("what closed it finishes it: ic rollback list; ic workflow resume RUN; ic compensation run RUN")
+        .hint("what closed it finishes it: ic rollback list; ic workflow resume RUN --yes; ic compensation run RUN --yes")
         .detail("run_id", self.id.as_str()))
     }
 

@@ -39,6 +39,18 @@ pub enum FoundBy {
     Directory,
 }
 
+impl FoundBy {
+    /// Its name for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Flag => "flag",
+            Self::Environment => "environment",
+            Self::Git => "git",
+            Self::Directory => "directory",
+        }
+    }
+}
+
 /// A ledger's place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {

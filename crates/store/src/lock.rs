@@ -35,6 +35,22 @@ pub enum Rank {
     Ledger,
 }
 
+impl Rank {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Schema => "schema",
+            Self::Cursor => "cursor",
+            Self::Owner => "owner",
+            Self::Database => "database",
+            Self::Root => "root",
+            Self::Store => "store",
+            Self::Cache => "cache",
+            Self::Content => "content",
+            Self::Ledger => "ledger",
+        }
+    }
+}
+
 /// How a lock is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -73,7 +89,9 @@ impl Held {
                 let is_before = |other: &Rank| *other < rank || (*other == rank && may_repeat);
                 debug_assert!(
                     held.iter().all(is_before),
-                    "the lock {rank:?} is waited for by a thread that holds {held:?}"
+                    "a thread waits for the lock of rank {}, and holds {}",
+                    rank.as_str(),
+                    held.iter().map(|held| held.as_str()).collect::<Vec<_>>().join(", ")
                 );
                 held.push(rank);
             });

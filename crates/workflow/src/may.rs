@@ -19,7 +19,7 @@ pub(crate) fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow
     // A rollback over several layers takes steps back and does not write the workflow's row: those are left to do.
     if workflow.state == State::Completed && is_whole {
         return Err(Diagnosis::new(Code::Conflict, "The workflow is completed: nothing is left to do.")
-            .hint(format!("to take it back: ic workflow rollback {}", run.id.short())));
+            .hint(format!("to roll it back: ic workflow rollback {} --yes", run.id.short())));
     }
     if run.status == RunStatus::Completed {
         // Its executor may have died when nothing was left but to say so.
@@ -42,15 +42,19 @@ pub(crate) fn may_roll_back(
     if run.status != RunStatus::Completed {
         run.require_active()?;
     }
-    if table::steps(snapshot, &run.id, run.epoch)?.is_empty() {
-        return Err(Diagnosis::new(
-            Code::Conflict,
-            "The workflow has done nothing since it was last taken back.",
-        )
-        .hint(format!("see: ic workflow show {}", run.id.short())));
-    }
+    require_work(snapshot, run)?;
     let workflow = aimed(run, workflow, overrides);
     undo_plan(snapshot, run, &workflow, strategy_for(&workflow, overrides), overrides.force).map(|_| ())
+}
+
+/// Errors: `conflict` if no step was begun since the last rollback: there is nothing to undo, and no point to go back to.
+pub(crate) fn require_work(snapshot: &Snapshot<'_>, run: &Run) -> Result<()> {
+    if !table::steps(snapshot, &run.id, run.epoch)?.is_empty() {
+        return Ok(());
+    }
+    let id = run.id.short();
+    Err(Diagnosis::new(Code::Conflict, "The workflow has done nothing since it was last rolled back.")
+        .hint(format!("run it again: ic workflow resume {id} --yes; or see: ic workflow show {id}")))
 }
 
 /// The workflow as this call rolls it back. A rollback that was begun goes on to where it went.
@@ -69,7 +73,7 @@ fn require_same_point(run: &Run, workflow: &Workflow, overrides: &Overrides) -> 
         return Ok(());
     }
     Err(Diagnosis::new(Code::Conflict, "A rollback of this workflow to another point was begun.")
-        .hint(format!("finish it first: ic workflow resume {}", run.id.short()))
+        .hint(format!("finish it first: ic workflow resume {} --yes", run.id.short()))
         .detail("run_id", run.id.as_str()))
 }
 

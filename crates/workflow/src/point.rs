@@ -14,6 +14,7 @@ use ic_store::Snapshot;
 
 use crate::definition::Definition;
 use crate::graph::Plan;
+use crate::may::require_work;
 use crate::table::{self, StepRow, Workflow};
 
 /// A point that a workflow can be rolled back to.
@@ -39,11 +40,12 @@ impl Point {
 
 /// The points that a workflow can be rolled back to now, newest first: before each step that stands and whose checkpoint is kept.
 ///
-/// Errors: `conflict` if the run is no workflow's.
+/// Errors: `conflict` if the run is no workflow's, or nothing was done since its last rollback.
 pub fn points(kernel: &Kernel, reference: &str) -> Result<Vec<Point>> {
     kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;
         let workflow = table::get(snapshot, &run.id)?;
+        require_work(snapshot, &run)?;
         let mut points = standing(snapshot, &run, &workflow)?;
         points.retain(|point| point.checkpoint.pruned_at.is_none());
         points.reverse();
@@ -73,8 +75,13 @@ pub(crate) fn before(
     workflow: &Workflow,
     id: &CheckpointId,
 ) -> Result<Point> {
-    let point = standing(snapshot, run, workflow)?.into_iter().find(|point| point.checkpoint.id == *id);
-    let point = point.ok_or_else(|| no_point(run, id))?;
+    // Before the checkpoint is judged: with nothing to undo, every one of them would be the wrong one.
+    require_work(snapshot, run)?;
+    let standing = standing(snapshot, run, workflow)?;
+    let point = match standing.iter().position(|point| point.checkpoint.id == *id) {
+        Some(at) => standing[at].clone(),
+        None => return Err(no_point(run, id, &standing)),
+    };
     let rows = table::steps(snapshot, &run.id, run.epoch)?;
     let definition = workflow.parsed()?;
     let began = step_checkpoints(snapshot, run, point.checkpoint.seq)?;
@@ -152,14 +159,23 @@ fn may_have_run_again(
     Ok(!point.steps.iter().filter_map(|step| place(step)).all(waits))
 }
 
-fn no_point(run: &Run, id: &CheckpointId) -> Diagnosis {
+fn no_point(run: &Run, id: &CheckpointId, standing: &[Point]) -> Diagnosis {
     let short = run.id.short();
+    // `workflow checkpoints` lists all of the run's: which of them a step began from is said here.
+    let newest = standing.iter().rev().find(|point| point.checkpoint.pruned_at.is_none()).map(|point| {
+        format!(
+            "to before {}: ic workflow rollback {short} --id {} --yes; ",
+            point.steps.join(" and "),
+            point.checkpoint.id.short()
+        )
+    });
     Diagnosis::new(
         Code::InvalidValue,
         format!("No step of the workflow of run {short} that stands began from checkpoint {}.", id.short()),
     )
     .hint(format!(
-        "see which there are: ic workflow checkpoints {short}; to restore the tree alone: ic checkpoint restore {}",
+        "{}to restore the tree alone: ic checkpoint restore {} --yes",
+        newest.unwrap_or_default(),
         id.short()
     ))
     .detail("checkpoint_id", id.as_str())
@@ -176,6 +192,6 @@ fn ran_again(run: &Run, row: &StepRow, point: &Point) -> Diagnosis {
             point.steps.join(" and ")
         ),
     )
-    .hint(format!("roll back to before it: ic workflow rollback {short} --id {id}"))
+    .hint(format!("roll back to before it: ic workflow rollback {short} --id {id} --yes"))
     .detail("step", row.step.as_str())
 }

@@ -223,9 +223,9 @@ fn with_a_way(error: Diagnosis, run: &RunId) -> Diagnosis {
     let run = run.short();
     match error.code() {
         Code::CheckpointNotFound => error
-            .hint(format!("to undo its effects and leave files and git: ic workflow rollback {run} --force")),
+            .hint(format!("to undo its effects and leave files and git: ic workflow rollback {run} --force --yes")),
         Code::ForeignCommits => error.hint(format!(
-            "to leave git as it is: ic workflow rollback {run} --strategy files-only; to take the commit off its branch all the same: --force"
+            "to leave git as it is: ic workflow rollback {run} --strategy files-only --yes; to take the commit off its branch all the same: --force"
         )),
         _ => error,
     }
@@ -264,7 +264,7 @@ pub(crate) fn refuse_to_overwrite(
         Code::Conflict,
         format!("{} would be overwritten: {}{more}.", text(first), first.reason),
     )
-    .hint(format!("to overwrite it: ic workflow rollback {run} --force"))
+    .hint(format!("to overwrite it: ic workflow rollback {run} --force --yes"))
     .detail("conflicts", conflicts.iter().map(named).collect::<Vec<_>>()))
 }
 
@@ -370,7 +370,7 @@ fn dependents(snapshot: &Snapshot<'_>, run: &Run, step: &str) -> Result<Scope> {
 
 fn beyond(run: &Run, workflow: &Workflow, pivot: &str) -> Diagnosis {
     let run = run.id.short();
-    let undo = format!("to undo the rest all the same: ic workflow rollback {run} --force");
+    let undo = format!("to undo the rest all the same: ic workflow rollback {run} --force --yes");
     let hint = match workflow.state {
         State::Completed => undo,
         _ => format!("to go on: ic workflow resume {run}; {undo}"),

@@ -74,7 +74,7 @@ impl From<GitError> for Diagnosis {
             GitError::Failed { command, .. } => (Code::GitFailed, command),
         };
         Self::new(code, message)
-            .hint("restore the files alone: ic checkpoint restore ID --strategy files-only")
+            .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
             .detail("command", command)
     }
 }

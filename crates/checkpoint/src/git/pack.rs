@@ -265,7 +265,7 @@ pub(super) fn bring_back(git: &Git<'_>, target: &GitState, objects: &Objects) ->
         Code::GitFailed,
         format!("Git has lost {lost}, and it is from before the first checkpoint."),
     )
-    .hint("restore the files alone: ic checkpoint restore ID --strategy files-only")
+    .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
     .detail("object", lost))
 }
 

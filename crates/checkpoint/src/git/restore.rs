@@ -179,13 +179,13 @@ fn half_done(error: Diagnosis, done: &[&str]) -> Diagnosis {
 fn dirs(root: &Path) -> Result<GitDirs> {
     ic_store::git_dirs(root).ok_or_else(|| {
         Diagnosis::new(Code::GitFailed, format!("{} is not a git work tree any more.", root.display()))
-            .hint("restore the files alone: ic checkpoint restore ID --strategy files-only")
+            .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
     })
 }
 
 fn busy(what: &str) -> Diagnosis {
     Diagnosis::new(Code::GitBusy, format!("Git's state was not restored: {what}."))
-        .hint("try again; or restore the files alone: ic checkpoint restore ID --strategy files-only")
+        .hint("try again; or restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
 }
 
 /// Commits that were reachable and will not be.

@@ -47,7 +47,7 @@ impl Layer {
                 Code::Usage,
                 "Only the record, effects and files of one dispatch can be undone: it moves no branch, and no rows.",
             )
-            .hint("leave --layer out; with branches and rows, but with all that came after it: ic undo dispatch:ID"));
+            .hint("leave --layer out; with branches and rows, but with all that came after it: ic undo dispatch:ID --yes"));
         }
         Ok(chosen)
     }

@@ -125,8 +125,10 @@ struct UnfinishedJson {
     name: Option<String>,
     #[cfg_attr(test, schemars(extend("enum" = ["active", "pending", "running"])))]
     status: &'static str,
-    /// The command that ends it.
+    /// The command that ends it: of a dispatch whose process is gone the one that reports its failure.
     command: String,
+    /// The others that can end it.
+    other_commands: Vec<String>,
 }
 
 impl From<&Unfinished> for UnfinishedJson {
@@ -137,6 +139,7 @@ impl From<&Unfinished> for UnfinishedJson {
             name: work.name.clone(),
             status: work.status,
             command: work.command.clone(),
+            other_commands: work.other_commands.clone(),
         }
     }
 }

@@ -148,8 +148,10 @@ fn conditions(conditions: &[Condition]) -> String {
 /// One piece of work that a gate waits for, with the command that ends it.
 fn unfinished(work: &Unfinished) -> String {
     let name = work.name.as_deref().map(|name| format!(" {}", plain(name))).unwrap_or_default();
-    let command = styled(style::DIM, &work.command);
-    format!("      {} {}{name} is {}: {command}\n", work.kind, work.short_id, work.status)
+    let commands: Vec<&str> =
+        [&work.command].into_iter().chain(&work.other_commands).map(String::as_str).collect();
+    let commands = styled(style::DIM, &commands.join(", or "));
+    format!("      {} {}{name} is {}: {commands}\n", work.kind, work.short_id, work.status)
 }
 
 fn way_out(outcome: &Outcome) -> String {

@@ -7,6 +7,8 @@ use ic_phase::gate::{Check, Facts, Requirement, Unfinished, Work};
 use ic_runtrack::{Agent, agent, artifact};
 use ic_store::Snapshot;
 
+use crate::dispatch::{Life, life};
+
 /// Each requirement with what is counted for it; nothing that was rolled back is counted.
 pub(super) fn gather(
     snapshot: &Snapshot<'_>,
@@ -63,18 +65,27 @@ fn unfinished_agent(agent: &Agent) -> Unfinished {
         name: agent.name.clone().or_else(|| Some(agent.kind.clone())),
         status: agent.status.as_str(),
         command: format!("ic run agent update {short_id} --status completed"),
+        other_commands: vec![format!("ic run agent update {short_id} --status failed")],
         short_id,
     }
 }
 
 fn unfinished_dispatch(dispatch: &Dispatch) -> Unfinished {
     let short_id = dispatch.id.short().to_owned();
+    let complete = format!("ic dispatch complete {short_id}");
+    let fail = |why: &str| format!("ic dispatch fail {short_id} --error {why}");
+    // A worker that ended without a word did not say that it had done its work.
+    let (command, other) = match life(dispatch) {
+        Some(Life::Gone) => (fail("'its process is gone'"), complete),
+        Some(Life::Alive | Life::Unknown) | None => (complete, fail("WHY")),
+    };
     Unfinished {
         kind: "dispatch",
         id: dispatch.id.to_string(),
         name: dispatch.work.name.clone().or_else(|| dispatch.work.agent_type.clone()),
         status: dispatch.status.as_str(),
-        command: format!("ic dispatch complete {short_id}"),
+        command,
+        other_commands: vec![other],
         short_id,
     }
 }

@@ -108,7 +108,7 @@ impl Workspace<'_> {
     ) -> Result<GitRestore> {
         let nothing = |whose: &str| {
             Diagnosis::new(Code::GitUnsupported, format!("{whose} holds no state of git.")).hint(format!(
-                "restore the files alone: ic checkpoint restore {} --strategy files-only",
+                "restore the files alone: ic checkpoint restore {} --strategy files-only --yes",
                 target.id.short()
             ))
         };
@@ -160,7 +160,7 @@ impl Workspace<'_> {
             ),
         )
         .hint(format!(
-            "restore the files alone: ic checkpoint restore {} --strategy files-only; or take it off its branch all the same: --force",
+            "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or take it off its branch all the same: --force",
             target.id.short()
         ))
         .detail("commits", listed))

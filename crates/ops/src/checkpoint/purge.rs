@@ -201,7 +201,7 @@ impl Workspace<'_> {
             place: "other_paths",
             message: "another file has a part of the same content, which was left; purge that one, too, if the secret is in it"
                 .to_owned(),
-            command: format!("ic checkpoint purge {}", shown(path)),
+            command: format!("ic checkpoint purge {} --yes", shown(path)),
         });
         let gone = held.gone.iter().map(|(root, checkpoint)| Left {
             place: "gone_root",

@@ -308,12 +308,12 @@ fn rest_of_rollback(kernel: &Kernel, restore: &Restore, kind: Kind) -> Result<Op
         let (id, others) = (rollback.id.short(), others.join(", "));
         if is_undo {
             let message = format!(
-                "that restore was made by the rollback {id}, which stands: {others} stay as it left them; to undo all of it instead: ic rollback undo {id}"
+                "that restore was made by the rollback {id}, which stands: {others} stay as it left them; to undo all of it instead: ic rollback undo {id} --yes"
             );
             return Warning { code: "rollback_stands", message };
         }
         let message = format!(
-            "that restore was made by the rollback {id}, which was undone: {others} stay as they are; to roll back all of it: ic run rollback {}",
+            "that restore was made by the rollback {id}, which was undone: {others} stay as they are; to roll back all of it: ic run rollback {} --to-phase PHASE --yes",
             rollback.run_id.short()
         );
         Warning { code: "rollback_undone", message }

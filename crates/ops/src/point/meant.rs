@@ -71,7 +71,7 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
             Code::NothingToUndo,
             format!("No dispatch, step or prompt of the run {short} stands that could be undone."),
         )
-        .hint(format!("choose a point of it: ic log {short}; all of it: ic undo created --run {short}"))
+        .hint(format!("choose a point of it: ic log {short}; all of it: ic undo created --run {short} --yes"))
     })
 }
 

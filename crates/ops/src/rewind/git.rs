@@ -110,7 +110,7 @@ pub(super) fn carry_out(kernel: &Kernel, settings: &Settings, entry: &Entry, com
         let _held = workspace.lock(Mode::Exclusive)?;
         save(&workspace, entry, &plan)?;
         git::checkout(&entry.root, commit).map_err(|error| {
-            error.hint("the safety checkpoint has what was there; go on with: ic rewind resume")
+            error.hint("the safety checkpoint has what was there; resume it: ic rewind resume --yes")
         })?;
         let now = git::standing(&entry.root)?;
         if now.head.as_deref() != Some(commit) {

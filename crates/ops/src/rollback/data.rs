@@ -140,7 +140,7 @@ fn prepare(
     layers: Option<&[Layer]>,
 ) -> Result<Work> {
     let without = without_data(layers);
-    let by_hand = format!("roll the rows back by themselves: ic rewind to TASK; or {without}");
+    let by_hand = format!("roll the rows back by themselves: ic rewind to TASK --yes; or {without}");
     let found = kernel.read(|snapshot| marks::of_event(snapshot, cut))?;
     let Some((database, mark)) = found else {
         return Err(Diagnosis::new(

@@ -79,7 +79,7 @@ pub(super) fn checked(layers: &[Layer]) -> Result<Vec<Layer>> {
         "The layer workflow is missing: what was done outside is taken back with the run.",
     )
     .hint(format!(
-        "give it too: --layer={}; or restore a checkpoint alone: ic checkpoint restore ID",
+        "give it too: --layer={}; or restore a checkpoint alone: ic checkpoint restore ID --yes",
         listed([Layer::Workflow].iter().chain(&sorted))
     )))
 }

@@ -164,6 +164,6 @@ fn missing(dispatch: &Dispatch, when: &str) -> Diagnosis {
         Code::NoCheckpoint,
         format!("There is no checkpoint of the tree {when}, so nobody can tell which changes are those of the dispatch {id}."),
     )
-    .hint(format!("undo it with all that came after it: ic undo dispatch:{id} --dry-run; or its record and effects alone: ic undo --dispatch {id} --layer=workflow,effects"))
+    .hint(format!("undo it with all that came after it: ic undo dispatch:{id} --dry-run; or its record and effects alone: ic undo --dispatch {id} --layer=workflow,effects --yes"))
     .detail("dispatch_id", dispatch.id.as_str())
 }

@@ -108,7 +108,7 @@ pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatc
             format!("The dispatch {id} is still at work, so what it does is not known yet."),
         )
         .hint(format!(
-            "end it first: ic dispatch complete {id}, or ic dispatch fail {id} --error WHY; or undo it with all that came after it: ic undo dispatch:{id}"
+            "end it first: ic dispatch complete {id}, or ic dispatch fail {id} --error WHY; or undo it with all that came after it: ic undo dispatch:{id} --yes"
         ))
         .detail("dispatch_id", dispatch.id.as_str()));
     }

@@ -23,7 +23,7 @@ pub(super) fn require_done(remembered: &Remembered) -> Result<()> {
     }
     let hint = match remembered.status {
         RollbackStatus::InProgress | RollbackStatus::Stopped => {
-            format!("give it up: ic rollback abandon {}", remembered.id.short())
+            format!("abort it: ic rollback abandon {} --yes", remembered.id.short())
         }
         _ => "see: ic rollback list".to_owned(),
     };
@@ -73,7 +73,7 @@ pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Resul
             format!("The rollback {} was made by the run's workflow, with its effects and files; it cannot be undone.", remembered.id.short()),
         )
         .hint(format!(
-            "run the workflow again: ic workflow resume {}; the files alone: ic checkpoint undo",
+            "run the workflow again: ic workflow resume {}; the files alone: ic checkpoint undo --yes",
             remembered.run_id.short()
         )));
     }

@@ -53,7 +53,7 @@ pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &s
     let is_open = |r: &Remembered| matches!(r.status, RollbackStatus::InProgress | RollbackStatus::Stopped);
     let over = |over: String| {
         Diagnosis::new(Code::Conflict, format!("{over}: nothing is left to resume.")).hint(
-            "see: ic rollback list; what a workflow began, it finishes: ic workflow resume RUN; compensations: ic compensation run RUN",
+            "see: ic rollback list; what a workflow began, it finishes: ic workflow resume RUN --yes; compensations: ic compensation run RUN --yes",
         )
     };
     match table::resolve(snapshot, reference) {

@@ -15,6 +15,7 @@ fn unfinished(kind: &'static str) -> Unfinished {
         name: None,
         status: "active",
         command: String::new(),
+        other_commands: Vec::new(),
     }
 }
 

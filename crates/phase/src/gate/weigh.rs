@@ -17,6 +17,8 @@ pub struct Unfinished {
     pub status: &'static str,
     /// The command that ends it.
     pub command: String,
+    /// The others that can, less likely by what is known.
+    pub other_commands: Vec<String>,
 }
 
 /// The work of agents and dispatches.

@@ -21,6 +21,19 @@ pub(super) enum Happening {
     IsUndone,
 }
 
+impl Happening {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::GitIsDone => "to end with git",
+            Self::DbIsDone => "to end with the rows",
+            Self::Ends => "to end",
+            Self::Stops => "to stop",
+            Self::Resumes => "to resume",
+            Self::IsUndone => "to be undone",
+        }
+    }
+}
+
 /// What follows. Errors: `internal` for a pair that no caller may bring about; then nothing is to be written.
 pub(super) fn next((stage, status): (Stage, Status), happening: Happening) -> Result<(Stage, Status)> {
     use {Happening as H, Stage as G, Status as S};
@@ -45,7 +58,8 @@ pub(super) fn next((stage, status): (Stage, Status), happening: Happening) -> Re
         | (G::VectorDone, S::InProgress, H::Stops)
         | (G::VectorDone, S::InProgress | S::Stopped, H::Resumes) => {
             let (stage, status) = (stage.as_str(), status.as_str());
-            let message = format!("{happening:?} cannot follow {stage}, {status} in a rewind.");
+            let happening = happening.as_str();
+            let message = format!("A rewind that is {stage}, {status} was asked {happening}.");
             Err(Diagnosis::new(Code::Internal, message))
         }
     }
@@ -95,5 +109,11 @@ mod tests {
             }
         }
         assert_eq!(rows.next(), None, "no row is left over");
+    }
+
+    #[test]
+    fn what_cannot_follow_is_said_in_words() {
+        let refused = next((Stage::VectorDone, Status::Done), Happening::GitIsDone).expect_err("it is over");
+        assert_eq!(refused.message(), "A rewind that is vector_done, done was asked to end with git.");
     }
 }

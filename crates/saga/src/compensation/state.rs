@@ -83,6 +83,17 @@ pub(super) enum Happening<'a> {
     ArmedAgain,
 }
 
+impl Happening<'_> {
+    // Not what came of the attempt: that may hold the output of a command.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Begins => "to begin",
+            Self::Ends(_) => "to end",
+            Self::ArmedAgain => "to be armed again",
+        }
+    }
+}
+
 /// The state that follows. Errors: `internal` for a pair that no caller may bring about; then nothing is to be written.
 pub(super) fn next(state: State, happening: Happening<'_>) -> Result<State> {
     use {End as E, Happening as H, State as S};
@@ -96,7 +107,8 @@ pub(super) fn next(state: State, happening: Happening<'_>) -> Result<State> {
         (S::Registered | S::Done | S::Skipped, H::Begins | H::Ends(_))
         | (S::Armed | S::Failed, H::Ends(E::Done | E::Failed(_) | E::CutOff))
         | (S::Registered | S::Armed | S::Running | S::Done | S::Failed, H::ArmedAgain) => {
-            let message = format!("{happening:?} cannot follow {} in a compensation.", state.as_str());
+            let message =
+                format!("A compensation that is {} was asked {}.", state.as_str(), happening.as_str());
             Err(Diagnosis::new(Code::Internal, message))
         }
     }
@@ -130,5 +142,12 @@ mod tests {
             let found = happenings.map(|happening| next(state, happening).map_or("-", State::as_str));
             assert_eq!(found, wanted, "{state:?}");
         }
+    }
+
+    #[test]
+    fn what_cannot_follow_is_said_in_words() {
+        let refused =
+            next(State::Done, Happening::Ends(End::Failed("a \"secret\""))).expect_err("it is over");
+        assert_eq!(refused.message(), "A compensation that is done was asked to end.");
     }
 }

@@ -53,7 +53,7 @@ impl FileBefore {
             Err(e) => {
                 return Err(self
                     .refusal(&format!("what it was before is not known ({e})"))
-                    .hint("take it from a checkpoint: ic checkpoint restore"));
+                    .hint("take it from a checkpoint: ic checkpoint restore ID --path FILE --yes"));
             }
         };
         match &before.state {

@@ -100,7 +100,7 @@ fn replace(
             Code::GitFailed,
             "Git does not take the index as it was; it is as before.",
         )
-        .hint("restore the files alone: ic checkpoint restore ID --strategy files-only"));
+        .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes"));
     }
     if path.exists() {
         fs::rename(&path, git_dir.join("index")).while_doing(|| "replacing the index".to_owned())?;

@@ -17,13 +17,13 @@ use crate::objects::Objects;
 
 fn unsupported(what: &str) -> Diagnosis {
     Diagnosis::new(Code::GitUnsupported, format!("Git's state cannot be restored: {what}."))
-        .hint("restore the files alone: ic checkpoint restore ID --strategy files-only")
+        .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
 }
 
 pub(super) fn operations(target: &GitState, current: &GitState, dirs: &GitDirs) -> Result<()> {
     let in_progress = |operation: &str, when: &str| {
         Diagnosis::new(Code::GitInProgress, format!("A {operation} {when} in progress."))
-            .hint("finish or abort it, or restore the files alone: ic checkpoint restore ID --strategy files-only")
+            .hint("finish or abort it, or restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
             .detail("operation", operation)
     };
     if let Some(operation) = operation(&dirs.git_dir).as_ref().or(current.operation.as_ref()) {

@@ -13,6 +13,15 @@ pub(super) enum Happening {
     Ends,
 }
 
+impl Happening {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Begins => "to begin",
+            Self::Ends => "to end",
+        }
+    }
+}
+
 /// The state that follows. Errors: `internal` for a pair that no caller may bring about; then nothing is to be written.
 pub(super) fn next(progress: Progress, happening: Happening) -> Result<Progress> {
     use {Happening as H, Progress as P};
@@ -21,7 +30,8 @@ pub(super) fn next(progress: Progress, happening: Happening) -> Result<Progress>
         (P::Prepared | P::Applying, H::Begins) => Ok(P::Applying),
         (P::Applying, H::Ends) => Ok(P::Applied),
         (P::Applied, H::Begins | H::Ends) | (P::Prepared, H::Ends) => {
-            let message = format!("{happening:?} cannot follow {} in a restore.", progress.as_str());
+            let message =
+                format!("A restore that is {} was asked {}.", progress.as_str(), happening.as_str());
             Err(Diagnosis::new(Code::Internal, message))
         }
     }
@@ -45,5 +55,11 @@ mod tests {
                 .map(|happening| next(progress, happening).map_or("-", Progress::as_str));
             assert_eq!(found, wanted, "{progress:?}");
         }
+    }
+
+    #[test]
+    fn what_cannot_follow_is_said_in_words() {
+        let refused = next(Progress::Applied, Happening::Begins).expect_err("it is over");
+        assert_eq!(refused.message(), "A restore that is applied was asked to begin.");
     }
 }

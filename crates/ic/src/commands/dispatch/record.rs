@@ -28,10 +28,10 @@ git log is read newest first; JSON Lines and repeated --commit are oldest first.
 pub(crate) struct Record {
     /// The dispatch: an id, or the end of one
     id: String,
-    /// A commit, 7 to 64 hex digits; repeat it, oldest first
+    /// A commit, 7 to 64 hex digits, which git is not asked for: it may be in another repository. Repeat it, oldest first
     #[arg(long = "commit", value_name = "SHA", group = "what")]
     commits: Vec<String>,
-    /// A changed file, from the working directory; repeat it
+    /// A changed file, from the working directory; repeat it. One outside of the project is recorded by its absolute path, and no checkpoint holds it
     #[arg(long = "file", value_name = "PATH", group = "what")]
     files: Vec<PathBuf>,
     /// Read `git log --name-only --format=%H%x09`, or JSON Lines {commit, files}

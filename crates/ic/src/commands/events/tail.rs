@@ -28,7 +28,8 @@ const STEP: i64 = 1_000;
 /// With --cursor the position is kept under a name, for ever. Printed counts as seen: the cursor moves once the lines are
 /// written, and a reader that dies later has lost them. To lose no event, let --each run a command for each: the cursor moves
 /// past an event when its command ends with 0. A failure ends with exit 1; --follow tries again after 1 s, then 2 s, 4 s, up to
-/// a minute. Ctrl-C lets the running command end and leaves its event, so a command may see an event again. Or read with
+/// a minute. Ctrl-C lets the running command end and leaves its event, so a command may see an event again; a second Ctrl-C
+/// ends ic at once and leaves the command running. Or read with
 /// --peek, and say yourself what you have handled: ic events cursor commit.
 ///
 /// The command is run by sh -c in the project, with the event as JSON on standard input, its number in `IC_EVENT_SEQ` and

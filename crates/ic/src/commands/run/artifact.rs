@@ -30,7 +30,7 @@ pub(crate) enum Verb {
 pub(crate) struct Add {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
-    /// Where it lies
+    /// Where it lies; outside of the project it is recorded by its absolute path
     #[arg(long, value_name = "F")]
     path: PathBuf,
     /// The phase it belongs to [default: the run's current one]

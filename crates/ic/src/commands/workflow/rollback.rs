@@ -147,6 +147,6 @@ impl Rollback {
 fn latest(points: &[Point]) -> Result<CheckpointId> {
     points.first().map(|point| point.checkpoint.id.clone()).ok_or_else(|| {
         Diagnosis::new(Code::NoCheckpoint, "No checkpoint from before a step of this workflow is kept.")
-            .hint("to roll all of it back, leave out --latest")
+            .hint("to roll all of it back: leave out --latest")
     })
 }

@@ -39,5 +39,5 @@ pub fn newest_other(kernel: &Kernel, settings: &Settings, watch: &Watch) -> Resu
         }
     }
     Err(Diagnosis::new(Code::NothingToUndo, "The tree is as its newest checkpoints have it.")
-        .hint("choose an older one: ic checkpoint list; ic checkpoint restore ID"))
+        .hint("choose an older one: ic checkpoint list; ic checkpoint restore ID --yes"))
 }

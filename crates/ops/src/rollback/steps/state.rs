@@ -69,6 +69,23 @@ pub(in crate::rollback) enum Happening {
     IsAsBefore(StepState),
 }
 
+impl Happening {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Begins => "to begin",
+            Self::BeginsBack => "to begin to be undone",
+            Self::Learns => "to say more of itself",
+            Self::Succeeds => "to succeed",
+            Self::Fails => "to fail",
+            Self::IsSkipped => "to be skipped",
+            Self::IsUndone => "to be undone",
+            Self::TurnsBack => "to turn back",
+            Self::IsToCome => "to be pending again",
+            Self::IsAsBefore(_) => "to be as it was before",
+        }
+    }
+}
+
 /// The state that follows. Errors: `internal` for a pair that no caller may bring about; then nothing is to be written.
 pub(super) fn next(state: StepState, happening: Happening) -> Result<StepState> {
     use {Happening as H, StepState as S};
@@ -92,7 +109,8 @@ pub(super) fn next(state: StepState, happening: Happening) -> Result<StepState> 
         | (S::Pending | S::Done | S::Skipped, H::IsSkipped)
         | (S::Pending | S::Done | S::Failed, H::IsUndone)
         | (S::Failed | S::Skipped, H::IsAsBefore(_)) => {
-            let message = format!("{happening:?} cannot follow {} in a step of a rollback.", state.as_str());
+            let message =
+                format!("A step of a rollback that is {} was asked {}.", state.as_str(), happening.as_str());
             Err(Diagnosis::new(Code::Internal, message))
         }
     }
@@ -136,5 +154,11 @@ mod tests {
                 assert_eq!(found, is_legal.then_some(before), "{state:?} as before: {before:?}");
             }
         }
+    }
+
+    #[test]
+    fn what_cannot_follow_is_said_in_words() {
+        let refused = next(StepState::Done, Happening::IsSkipped).expect_err("it is over");
+        assert_eq!(refused.message(), "A step of a rollback that is done was asked to be skipped.");
     }
 }
