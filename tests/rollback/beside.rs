@@ -53,11 +53,12 @@ fn commits_of_another_run_are_not_taken_off_the_branch() {
         let refused = world.cli.run(world.all("a", more));
         assert_eq!((refused.code, refused.error().as_str()), (Some(1), "foreign_commits"), "{refused:?}");
         let (rest, forced) = if more.contains(&"--keep-theirs") {
-            ("--layer=workflow,effects,files --keep-theirs;", "--force instead of --keep-theirs")
+            ("--layer=workflow,effects,files --keep-theirs;", "same: --force-commits")
         } else {
-            ("--layer=workflow,effects,files;", "same: --force\"")
+            ("--layer=workflow,effects,files;", "same: --force-commits\"")
         };
-        assert!(refused.stderr.contains(rest) && refused.stderr.contains(forced), "{refused:?}");
+        let said = format!("{}{}", refused.stderr, refused.stdout);
+        assert!(said.contains(rest) && said.contains(forced), "{refused:?}");
     }
     // Forced, it is said whose they are, and not that it would be refused.
     let dry = world.cli.json(world.all("a", &["--force", "--dry-run"]));
@@ -247,7 +248,7 @@ fn other_runs_that_write_to_the_same_database_are_counted() {
         let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
         let refused = world.cli.run(world.all("a", &["--dry-run"]));
         assert_eq!(refused.error(), "conflict", "{refused:?}");
-        let runs = refused.stderr.split("The run ").nth(1).and_then(|rest| rest.split(" works with").next());
+        let runs = refused.stdout.split("The run ").nth(1).and_then(|rest| rest.split(" works with").next());
         let said = runs.expect("the runs");
         assert!(said.ends_with(more) && said.len() == 8 + more.len(), "{said} of {other}");
     }

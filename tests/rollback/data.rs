@@ -82,7 +82,7 @@ fn rows_that_another_run_may_have_written_are_refused_or_forced() {
     let world = World::story_with_rows();
     let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
     let line = refused_all(&world, &[], "conflict");
-    assert!(line.contains(&other[other.len() - 8..]) && line.contains("--force"), "{line}");
+    assert!(line.contains(&other[other.len() - 8..]) && line.contains("--force-files"), "{line}");
     assert!(line.contains("leave the layer data out (--layer=workflow,effects,files,git);"), "{line}");
     let without = ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,effects,files,git"];
     world.ic(&[&without[..], &["--dry-run"]].concat());

@@ -147,7 +147,7 @@ fn a_conflict_that_appears_after_the_fence_names_the_command_with_force() {
     assert_eq!(steps(&report), pairs(&[("effects", "done"), ("tree", "failed"), ("settle", "pending")]));
     let error = report["steps"][1]["error"].as_str().expect("an error");
     assert!(error.starts_with("conflict: ") && error.contains("src/a.rs"), "{error}");
-    assert!(report["resume"].as_str().expect("a command").contains(" --force "), "{report}");
+    assert!(report["resume"].as_str().expect("a command").contains(" --force-files "), "{report}");
     let plain = world.cli.run(["rollback", "resume", &world.run, "--yes", "--json"]);
     assert_eq!(plain.code, Some(4), "{plain:?}");
     assert_eq!(world.read("src/a.rs").as_deref(), Some("not committed\n"));
@@ -191,7 +191,7 @@ fn rows_that_another_run_may_have_written_meanwhile_are_decided_by_force() {
     let report = stopped(&world, "a", &[]);
     let states = [("effects", "done"), ("tree", "done"), ("data", "failed"), ("settle", "pending")];
     assert_eq!(steps(&report), pairs(&states));
-    assert!(report["resume"].as_str().expect("a command").contains(" --force "), "{report}");
+    assert!(report["resume"].as_str().expect("a command").contains(" --force-files "), "{report}");
     let done = go_on(&world, &report);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(world.status(), "active@a");

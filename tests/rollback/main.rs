@@ -7,6 +7,7 @@ mod beside;
 mod closed;
 mod crowd;
 mod data;
+mod decided;
 mod exactly;
 mod failures;
 mod given_up;

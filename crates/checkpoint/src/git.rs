@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::manifest::{PathText, hash_text};
 
 pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
-pub use commits::{Commit, commits, commits_between};
+pub use commits::{Commit, Described, commits, commits_between, described};
 pub(crate) use error::GitError;
 pub use log::{head, log_since};
 pub use own_refs::forget as forget_refs;

@@ -11,6 +11,7 @@ pub mod compensation;
 pub mod config;
 pub mod consume;
 pub mod dispatch;
+mod force;
 pub mod history;
 mod home;
 pub mod idle;
@@ -22,4 +23,5 @@ pub mod rollback;
 pub mod run;
 pub mod status;
 
+pub use force::Force;
 pub use kernel::{Caller, Kernel};

@@ -292,14 +292,17 @@ fn of_other(run: &Run, what: &str, other: &str) -> Diagnosis {
 
 /// No point is named so; the hint has what is spelled alike, else the newest ones.
 fn unknown(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Diagnosis> {
-    let mut known: Vec<String> = point::of_run(snapshot, &run.id)?.iter().rev().map(reference).collect();
+    let mut known: Vec<String> =
+        standing(snapshot, run, point::of_run(snapshot, &run.id)?)?.iter().rev().map(reference).collect();
     known.dedup();
-    known.extend(run.chain.names().into_iter().map(|phase| format!("phase:{phase}")));
+    let passed = run.chain.names().into_iter().take_while(|phase| *phase != run.phase);
+    known.extend(passed.map(|phase| format!("phase:{phase}")));
+    let newest: Vec<String> = known.iter().take(4).cloned().collect();
     known.push("created".to_owned());
-    let near = closest(text, known.iter().map(|one| (one.as_str(), one.as_str())));
-    let hint = match near {
-        Some(near) => format!("did you mean {near}?"),
-        None => format!("points of it: {}", known.iter().take(5).cloned().collect::<Vec<_>>().join(", ")),
+    let hint = if let Some(near) = closest(text, known.iter().map(|one| (one.as_str(), one.as_str()))) {
+        format!("did you mean {near}?")
+    } else {
+        format!("points of it: {}created", newest.iter().map(|one| format!("{one}, ")).collect::<String>())
     };
     let missing =
         Diagnosis::new(Code::PointNotFound, format!("The run {} has no point {text:?}.", run.id.short()));

@@ -43,5 +43,6 @@ pub use table::redact;
 pub(crate) use tree::{files_of_database, needed_checkpoints};
 pub use undo::{UndoRequest, abandon, undo};
 pub use whole::{
-    Effects, Outcome, Parts, ResumeRequest, Whole, WholeRequest, WholeStatus, is_at_work, resume, roll_back,
+    Effects, Outcome, Parts, Refusal, ResumeRequest, Whole, WholeRequest, WholeStatus, is_at_work, resume,
+    roll_back,
 };

@@ -139,9 +139,12 @@ pub fn check_rollback(run: &Run, target: &str, include_target: bool) -> Result<V
     }
     if to == current && !include_target {
         let way = if target == run.chain.last() {
-            "name a phase before it: the end of the chain is no target"
+            "name a phase before it: the end of the chain is no target".to_owned()
         } else {
-            "to roll back what was done in this phase too, add --include-target"
+            let (id, phase) = (run.id.short(), ic_base::shell_word(target));
+            format!(
+                "to roll back what was done in this phase too: ic run rollback {id} --to-phase {phase} --include-target"
+            )
         };
         return Err(Diagnosis::new(Code::AlreadyAtPhase, format!("The run already is at {target}."))
             .hint(way)

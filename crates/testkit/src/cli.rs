@@ -54,11 +54,17 @@ impl Outcome {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("not JSON ({e}): {self:?}"))
     }
 
-    /// The code in the error line on standard error.
+    /// The code in the error line on standard error, or of the refusal that a shown plan names.
     ///
     /// # Panics
     /// If there is no such line.
     pub fn error(&self) -> String {
+        if let (true, Ok(plan)) = (self.stderr.is_empty(), serde_json::from_str::<Value>(&self.stdout)) {
+            return plan["refusal"]["code"]
+                .as_str()
+                .unwrap_or_else(|| panic!("no code: {self:?}"))
+                .to_owned();
+        }
         let line: Value = serde_json::from_str(&self.stderr)
             .unwrap_or_else(|e| panic!("not one JSON line ({e}): {self:?}"));
         line["error"]["code"].as_str().unwrap_or_else(|| panic!("no code: {self:?}")).to_owned()

@@ -9,10 +9,10 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result, RollbackId, RunId};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy;
-use ic_ops::Kernel;
 use ic_ops::checkpoint::{self, Conflict, RestoreRequest, Settings, Warning, Watch, Which};
 use ic_ops::compensation::{self, Scope, UndoPlan};
 use ic_ops::rollback;
+use ic_ops::{Force, Kernel};
 use ic_phase::{Run, RunStatus};
 use ic_saga::compensation as rows;
 use ic_saga::order::FailurePolicy;
@@ -312,7 +312,7 @@ pub(crate) fn request<'r>(
         paths: &[],
         mine: false,
         dry_run: false,
-        force,
+        force: Force::all_if(force),
         keep_theirs: false,
         into: false,
         compares_all: true,

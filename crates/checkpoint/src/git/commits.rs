@@ -1,5 +1,6 @@
 //! What became of commits: where they are now, and who has them.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::log::head;
@@ -24,6 +25,17 @@ pub struct Commit {
     pub is_pushed: bool,
 }
 
+/// What a commit says of itself, and who has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    /// Who made it.
+    pub author: String,
+    /// The first line of its message.
+    pub subject: String,
+    /// A branch of a remote has it, as far as this repository knows.
+    pub is_pushed: bool,
+}
+
 /// What became of each of these commits, in their order. Without git, or outside of a repository, none is known.
 pub fn commits(root: &Path, shas: &[String]) -> Vec<Commit> {
     let is_id = |sha: &&String| sha.len() >= 4 && sha.bytes().all(|b| b.is_ascii_hexdigit());
@@ -42,6 +54,34 @@ pub fn commits_between(root: &Path, from: &str, to: &str, at_most: usize) -> Vec
     let (most, range) = (format!("--max-count={at_most}"), format!("{from}..{to}"));
     let said = answer(&Git::new(root), &["rev-list", &most, &range, "--"]).unwrap_or_default();
     said.lines().map(str::to_owned).collect()
+}
+
+/// Who made each of these commits, what it says, and whether a branch of a remote has it. `None`: git does not know it.
+pub fn described(root: &Path, shas: &[String]) -> Vec<Option<Described>> {
+    let git = Git::new(root);
+    let asked = (shas.join("\n") + "\n").into_bytes();
+    let ask = |arguments: &[&str]| {
+        let said = git.run_with(arguments, &asked).unwrap_or_default();
+        String::from_utf8_lossy(&said).into_owned()
+    };
+    let log =
+        ask(&["log", "--no-walk=unsorted", "--no-show-signature", "--format=%H%x00%an%x00%s", "--stdin"]);
+    let mut known = HashMap::new();
+    for line in log.lines() {
+        let mut parts = line.splitn(3, '\0').map(str::to_owned);
+        if let (Some(sha), Some(author), Some(subject)) = (parts.next(), parts.next(), parts.next()) {
+            known.insert(sha, (author, subject));
+        }
+    }
+    // What no remote reaches; a second `--not` lets what is asked for count again.
+    let alone = ask(&["rev-list", "--not", "--remotes", "--not", "--stdin"]);
+    let alone: HashSet<&str> = alone.lines().collect();
+    shas.iter()
+        .map(|sha| {
+            let (author, subject) = known.remove(sha)?;
+            Some(Described { author, subject, is_pushed: !alone.contains(sha.as_str()) })
+        })
+        .collect()
 }
 
 fn commit(git: &Git<'_>, sha: &str, tip: Option<&str>) -> Commit {

@@ -8,6 +8,7 @@ use ic_ops::rollback::table::{self, Remembered};
 use ic_ops::rollback::{self, ResumeRequest, UndoRequest, Undone, steps};
 
 use crate::commands::input;
+use crate::commands::rolling::Forced;
 use crate::commands::workflow::Watch as Progress;
 use crate::exit::Exit;
 use crate::json::{RememberedJson, RollbackShowJson, RollbackUndoneJson};
@@ -70,9 +71,8 @@ pub(crate) struct Resume {
     /// Why something is left
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Replace what somebody else changed, and undo effects beyond what cannot be undone
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    forced: Forced,
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -190,7 +190,7 @@ impl Resume {
             skip_step: self.skip_step,
             skip_effects: &skip_effects,
             reason,
-            force: self.force,
+            force: self.forced.decided(),
         };
         let outcome = rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
         show(session, &outcome.remembered, &outcome.steps, false)?;

@@ -1,10 +1,10 @@
 //! A rollback over several layers, shown and asked about: what `run rollback` and `undo` share.
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use ic_base::{Code, Diagnosis, Result};
-use ic_ops::Kernel;
 use ic_ops::checkpoint::{Settings, Warning, Watch};
 use ic_ops::rollback::{self, Request, Whole, WholeRequest, WholeStatus};
+use ic_ops::{Force, Kernel};
 
 use crate::commands::workflow::Watch as Progress;
 use crate::exit::Exit;
@@ -75,6 +75,44 @@ impl Layer {
     }
 }
 
+/// What a person decides before it is refused.
+#[derive(Debug, Clone, Copy, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct Forced {
+    /// All of the following
+    #[arg(long)]
+    force: bool,
+    /// Replace files that others changed, and take rows that another run may have written
+    #[arg(long)]
+    force_files: bool,
+    /// Take commits off their branches that other runs recorded, or that a remote has
+    #[arg(long)]
+    force_commits: bool,
+    /// Do it beside workers that live, and may write into what goes back
+    #[arg(long)]
+    force_workers: bool,
+    /// Undo effects before one that cannot be undone
+    #[arg(long)]
+    past_pivot: bool,
+}
+
+impl Forced {
+    pub(crate) fn decided(self) -> Force {
+        let each = Force {
+            files: self.force_files,
+            commits: self.force_commits,
+            workers: self.force_workers,
+            past_pivot: self.past_pivot,
+        };
+        each.or(Force::all_if(self.force))
+    }
+
+    /// Whether anything is decided.
+    pub(crate) fn is_any(self) -> bool {
+        self.decided() != Force::default()
+    }
+}
+
 /// A rollback that a person asks for.
 pub(crate) struct Rolling<'a> {
     /// What is rolled back, and how.
@@ -95,7 +133,7 @@ impl Rolling<'_> {
             // What cannot be done at all is refused for its own reason: a yes would not help.
             let dry = WholeRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
             let preview = rollback::roll_back(kernel, settings, &dry, &mut progress, &watch)?;
-            if preview.refusal.is_some() {
+            if !preview.refusals.is_empty() {
                 return self.finish(session, kernel, &preview);
             }
             session.require_somebody(
@@ -136,8 +174,8 @@ impl Rolling<'_> {
         }
         let record = RollbackJson::from(whole).warned(warning.as_ref());
         session.output.record(&record, || render::rollback::whole(whole))?;
-        if let Some(refusal) = &whole.refusal {
-            return Ok(Exit::from(refusal.kind()));
+        if let Some(refusal) = whole.refusals.first() {
+            return Ok(Exit::from(refusal.error.kind()));
         }
         Ok(match whole.status {
             WholeStatus::Planned | WholeStatus::RolledBack => Exit::Done,

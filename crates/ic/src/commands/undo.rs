@@ -11,7 +11,7 @@ use ic_phase::Run;
 
 use crate::commands::checkpoint::RestoreFlags;
 use crate::commands::input;
-use crate::commands::rolling::{Layer, Rolling};
+use crate::commands::rolling::{Forced, Layer, Rolling};
 use crate::exit::Exit;
 use crate::render;
 use crate::session::Session;
@@ -54,13 +54,12 @@ pub(crate) struct Undo {
     #[arg(long)]
     dry_run: bool,
     /// Only if the plan is this one: the `plan_hash` of a dry run
-    #[arg(long, value_name = "HASH")]
+    #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
-    /// Replace what others changed, take rows that another run may have written, and undo effects beyond what cannot be undone
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    forced: Forced,
     /// Leave what others changed
-    #[arg(long, conflicts_with = "force")]
+    #[arg(long, conflicts_with_all = ["force", "force_files"])]
     keep_theirs: bool,
     /// Do not ask
     #[arg(long)]
@@ -119,7 +118,7 @@ impl Undo {
             dry_run: self.dry_run,
             expect_plan: self.expect_plan.as_deref(),
         };
-        let (force, keep_theirs) = (self.force, self.keep_theirs);
+        let (force, keep_theirs) = (self.forced.decided(), self.keep_theirs);
         let request = WholeRequest { base, layers: &layers, force, keep_theirs, mine: false };
         // The record alone is changed without a question, as everywhere.
         let yes = self.yes || layers == [rollback::Layer::Workflow];
@@ -145,7 +144,7 @@ impl Undo {
         let flags = RestoreFlags {
             dry_run: self.dry_run,
             expect_plan: self.expect_plan.clone(),
-            force: self.force,
+            force: self.forced.is_any(),
             keep_theirs: self.keep_theirs,
             yes: self.yes,
         };

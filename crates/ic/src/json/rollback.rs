@@ -5,7 +5,7 @@ mod remembered;
 use ic_dispatch::Dispatch;
 use ic_ops::checkpoint::Warning;
 use ic_ops::rollback::steps::{self, Step};
-use ic_ops::rollback::{Data, LeavingCommit, OwnCommit, Rollback, Whole, WholeStatus};
+use ic_ops::rollback::{Data, LeavingCommit, OwnCommit, Refusal, Rollback, Whole, WholeStatus};
 use ic_runtrack::{Agent, Artifact};
 use serde::Serialize;
 
@@ -40,7 +40,8 @@ pub(crate) struct RollbackJson {
     /// The run's epoch after the rollback.
     epoch: i64,
     reason: Option<String>,
-    plan_hash: String,
+    /// Names the plan; null for one that would be refused, which no caller can insist on.
+    plan_hash: Option<String>,
     /// In chain order; the target only with --include-target.
     rolled_back_phases: Vec<String>,
     /// They had not ended.
@@ -75,6 +76,9 @@ pub(crate) struct RollbackJson {
     /// Of a dry run: why the real call would be refused; left out if it would not be.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<RefusalJson>,
+    /// Of a dry run: all that the real call would meet, one after another, each with the flag that decides it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refusals: Vec<DecidedJson>,
     /// The command that goes on, when a step failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     resume: Option<String>,
@@ -179,7 +183,7 @@ impl From<&Rollback> for RollbackJson {
             cut_seq: plan.cut.seq,
             epoch: plan.next_epoch(),
             reason: rollback.reason.clone(),
-            plan_hash: rollback.plan_hash.clone(),
+            plan_hash: Some(rollback.plan_hash.clone()),
             rolled_back_phases: plan.cut.phases.clone(),
             cancelled_dispatches: plan.cancelled_dispatches.iter().map(Into::into).collect(),
             marked_dispatches: plan.marked_dispatches.iter().map(Into::into).collect(),
@@ -201,6 +205,7 @@ impl From<&Rollback> for RollbackJson {
             data: None,
             steps: Vec::new(),
             refusal: None,
+            refusals: Vec::new(),
             resume: None,
             warnings: Vec::new(),
             status: if rollback.done.is_some() { "rolled_back" } else { "planned" },
@@ -230,6 +235,11 @@ pub(crate) struct CommitJson {
     phase: Option<String>,
     /// The other run that recorded it, though this one may have too; null if no other did, or its record is rolled back.
     other_run_id: Option<String>,
+    /// The first line of its message; null if git does not say.
+    subject: Option<String>,
+    author: Option<String>,
+    /// Whether a branch of a remote has it, as far as this repository knows.
+    pushed: Option<bool>,
 }
 
 impl From<&LeavingCommit> for CommitJson {
@@ -241,6 +251,31 @@ impl From<&LeavingCommit> for CommitJson {
             dispatch_name: dispatch.and_then(|dispatch| dispatch.work.name.clone()),
             phase: dispatch.map(|dispatch| dispatch.phase.clone()),
             other_run_id: commit.other_run.as_ref().map(ToString::to_string),
+            subject: commit.described.as_ref().map(|one| ic_base::title(&one.subject)),
+            author: commit.described.as_ref().map(|one| ic_base::title(&one.author)),
+            pushed: commit.described.as_ref().map(|one| one.is_pushed),
+        }
+    }
+}
+
+/// A refusal, and what decides it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct DecidedJson {
+    code: &'static str,
+    message: String,
+    hint: Option<String>,
+    /// The flag with which the real call passes it; null: nobody can decide it.
+    flag: Option<&'static str>,
+}
+
+impl From<&Refusal> for DecidedJson {
+    fn from(refusal: &Refusal) -> Self {
+        Self {
+            code: refusal.error.code().as_str(),
+            message: refusal.error.message().to_owned(),
+            hint: refusal.error.get_hint().map(ToString::to_string),
+            flag: refusal.flag,
         }
     }
 }
@@ -361,7 +396,9 @@ impl From<&Whole> for RollbackJson {
                 .map(|all| all.iter().map(OwnCommitJson::from).collect()),
             data: whole.parts.data.as_ref().map(DataJson::from),
             steps: StepJson::all(&whole.steps, true),
-            refusal: whole.refusal.as_ref().map(RefusalJson::from),
+            plan_hash: whole.refusals.is_empty().then(|| whole.rollback.plan_hash.clone()),
+            refusal: whole.refusals.first().map(|refusal| RefusalJson::from(&refusal.error)),
+            refusals: whole.refusals.iter().map(DecidedJson::from).collect(),
             resume: id.filter(|_| is_stopped).map(|id| steps::next_command(id, &whole.steps)),
             status: match whole.status {
                 WholeStatus::Planned => "planned",

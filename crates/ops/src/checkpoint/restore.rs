@@ -31,8 +31,8 @@ use ic_checkpoint::restore::reverse::Own;
 
 use super::git::GitRestore;
 use super::{Settings, Warning, Which, Workspace, find, read, require_kept};
-use crate::Kernel;
 use crate::rollback;
+use crate::{Force, Kernel};
 use limits::Whose;
 
 pub use other::newest_other;
@@ -66,8 +66,8 @@ pub struct Request<'a> {
     pub mine: bool,
     /// Say what would be done and change nothing.
     pub dry_run: bool,
-    /// Conflicts get the checkpoint's state, and living workers are no hindrance.
-    pub force: bool,
+    /// Conflicts get the checkpoint's state, commits of others leave, and living workers are no hindrance: as far as decided.
+    pub force: Force,
     /// Conflicts stay as they are.
     pub keep_theirs: bool,
     /// A checkpoint of another root is restored into this one.

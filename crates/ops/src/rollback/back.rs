@@ -21,6 +21,7 @@ use super::quiet;
 use super::steps::{self, Course, Happening, Step, StepKind, StepState};
 use super::table::{self, Remembered, RollbackStatus};
 use super::tree::{self, Look};
+use crate::Force;
 use crate::checkpoint::{Report, Watch};
 use crate::compensation::Saga;
 use crate::home::require_own_project;
@@ -54,7 +55,7 @@ pub(super) struct Way<'s, 'k> {
     pub(super) remembered: Remembered,
     pub(super) course: Course,
     /// What somebody changed meanwhile is put back, too.
-    pub(super) force: bool,
+    pub(super) force: Force,
 }
 
 /// What a way back did so far.

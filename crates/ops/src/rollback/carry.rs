@@ -27,9 +27,9 @@ use super::steps::{self, Course, Happening, Step, StepKind};
 use super::table::{self, Remembered, RollbackStatus};
 use super::tree::{self, files_of_database};
 use super::whole::{Effects, Outcome, Parts};
-use crate::Kernel;
 use crate::checkpoint::{self, Report, RestoreRequest, Settings, Watch, Which, Workspace};
 use crate::compensation::{self, Saga, Scope, Sink};
+use crate::{Force, Kernel};
 
 /// Why a step was not begun.
 pub(super) const INTERRUPTED: &str = "it was interrupted";
@@ -38,7 +38,7 @@ pub(super) const INTERRUPTED: &str = "it was interrupted";
 pub(super) fn carry_on(
     saga: &Saga<'_>,
     id: &RollbackId,
-    (force, seen): (bool, Option<&Parts>),
+    (force, seen): (Force, Option<&Parts>),
     sink: &mut dyn Sink,
     watch: &Watch,
 ) -> Result<Outcome> {
@@ -139,13 +139,13 @@ fn undo_effects(
     saga: &Saga<'_>,
     remembered: &Remembered,
     step: &Step,
-    force: bool,
+    force: Force,
     sink: &mut dyn Sink,
     parts: &mut Parts,
 ) -> Result<Value> {
     let cut = cut_of(remembered)?;
     let run = saga.run()?;
-    let force = force || Choices::of(remembered)?.force;
+    let force = force.or(Choices::of(remembered)?.force()).past_pivot;
     let plan = saga.kernel.read(|snapshot| compensation::plan(snapshot, &run, &Scope::After(cut), force))?;
     let around = tree::keep_before_effects(saga, remembered, step, &plan)?;
     let undoing = saga.undo(&plan, FailurePolicy::Stop, sink)?;
@@ -179,14 +179,14 @@ fn undo_effects(
 fn take_rows_back(
     saga: &Saga<'_>,
     remembered: &Remembered,
-    (force, seen): (bool, Option<&Parts>),
+    (force, seen): (Force, Option<&Parts>),
     parts: &mut Parts,
 ) -> Result<Value> {
     let run = saga.run()?;
     if let Some(seen) = seen.and_then(|seen| seen.data.as_ref()) {
         seen::require_rows(seen, &data::left(saga.kernel, saga.settings, &run, remembered)?)?;
     }
-    let force = force || Choices::of(remembered)?.force;
+    let force = force.or(Choices::of(remembered)?.force()).files;
     let (data, detail) = data::take_back(saga.kernel, saga.settings, &run, (remembered, force))?;
     parts.data = Some(data);
     Ok(detail)
@@ -195,7 +195,7 @@ fn take_rows_back(
 /// How the tree of a rollback is restored by this call, beside what its plan says.
 #[derive(Clone, Copy)]
 pub(super) struct Ask<'a> {
-    pub(super) force: bool,
+    pub(super) force: Force,
     pub(super) dry_run: bool,
     /// The plan that somebody has seen.
     pub(super) expect_plan: Option<&'a str>,
@@ -243,7 +243,7 @@ impl<'a> Goal<'a> {
             paths: &[],
             mine: said.mine,
             dry_run: ask.dry_run,
-            force: ask.force || said.force,
+            force: ask.force.or(said.force()),
             keep_theirs: said.keep_theirs,
             into: false,
             compares_all: self.work.is_none(),
@@ -262,7 +262,7 @@ impl<'a> Goal<'a> {
 fn restore_tree(
     saga: &Saga<'_>,
     remembered: &Remembered,
-    (force, seen): (bool, Option<&Parts>),
+    (force, seen): (Force, Option<&Parts>),
     watch: &Watch,
     parts: &mut Parts,
 ) -> Result<Value> {
@@ -281,7 +281,10 @@ fn restore_tree(
         },
     };
     parts.commits = match &report.git {
-        Some(git) => Some(saga.kernel.read(|snapshot| leaving::commits(snapshot, &run, &git.plan))?),
+        Some(git) => Some(
+            saga.kernel
+                .read(|snapshot| leaving::commits(snapshot, &run, (&goal.workspace.root, &git.plan)))?,
+        ),
         None => None,
     };
     let failed =

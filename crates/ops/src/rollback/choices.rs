@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::table::Remembered;
+use crate::Force;
 
 /// The key of the plan that holds the choices.
 pub(super) const KEY: &str = "choices";
@@ -16,7 +17,11 @@ pub(super) const KEY: &str = "choices";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Choices {
-    pub(super) force: bool,
+    /// All refusals are passed; older versions knew nothing finer.
+    force: bool,
+    /// Which of them, if not all.
+    #[serde(default)]
+    forced: Force,
     pub(super) keep_theirs: bool,
     pub(super) mine: bool,
     /// None where no tree is restored.
@@ -28,19 +33,31 @@ pub(super) struct Choices {
 
 impl Choices {
     pub(super) fn new(
-        force: bool,
+        force: Force,
         keep_theirs: bool,
         mine: bool,
         strategy: Option<Strategy>,
         state: Option<&Target>,
     ) -> Self {
         Self {
-            force,
+            force: force == Force::ALL,
+            forced: force,
             keep_theirs,
             mine,
             strategy,
             state: state.and_then(|target| serde_json::to_value(target).ok()),
         }
+    }
+
+    /// The same with these refusals decided too.
+    pub(super) fn with(&self, force: Force) -> Self {
+        let forced = self.force().or(force);
+        Self { force: forced == Force::ALL, forced, ..self.clone() }
+    }
+
+    /// Which refusals were decided to be passed.
+    pub(super) fn force(&self) -> Force {
+        self.forced.or(Force::all_if(self.force))
     }
 
     /// The choices of a rollback with a journal. Errors: `corrupt` if they cannot be read.

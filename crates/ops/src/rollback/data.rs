@@ -259,7 +259,7 @@ fn refuse_others(
         ),
     )
     .hint(format!(
-        "{}; or take all newer rows, whoever wrote them: --force; a column for `anchor: scope` tells runs apart",
+        "{}; or take all newer rows, whoever wrote them: --force-files; a column for `anchor: scope` tells runs apart",
         without_data(layers)
     ))
     .detail("runs", others.iter().map(ToString::to_string).collect::<Vec<_>>())

@@ -1,9 +1,10 @@
 //! Commits that leave their branches when git's state goes back, and whose work they are.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use ic_base::{Result, RunId};
-use ic_checkpoint::git::GitPlan;
+use ic_checkpoint::git::{self, Described, GitPlan};
 use ic_dispatch::dispatch::{self, Filter};
 use ic_dispatch::{Dispatch, code};
 use ic_phase::Run;
@@ -16,12 +17,18 @@ pub struct LeavingCommit {
     pub sha: String,
     /// The work of this run that it was recorded for.
     pub dispatch: Option<Dispatch>,
+    /// Who made it, what it says, and whether a remote has it; `None` if git does not say.
+    pub described: Option<Described>,
     /// The other run that recorded it, and whose record of it is not rolled back. Both did where both made the same commit.
     pub other_run: Option<RunId>,
 }
 
 /// The commits that leave, newest first.
-pub(super) fn commits(snapshot: &Snapshot<'_>, run: &Run, plan: &GitPlan) -> Result<Vec<LeavingCommit>> {
+pub(super) fn commits(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    (root, plan): (&Path, &GitPlan),
+) -> Result<Vec<LeavingCommit>> {
     if plan.new_commits.is_empty() {
         return Ok(Vec::new());
     }
@@ -35,11 +42,12 @@ pub(super) fn commits(snapshot: &Snapshot<'_>, run: &Run, plan: &GitPlan) -> Res
         code::commits_of_others(snapshot, std::slice::from_ref(&run.id), &plan.new_commits)?
             .into_iter()
             .collect();
-    let leaving = plan.new_commits.iter().map(|sha| {
+    let described = git::described(root, &plan.new_commits);
+    let leaving = plan.new_commits.iter().zip(described).map(|(sha, described)| {
         // What was recorded may be cut short.
         let by = recorded.iter().find(|commit| sha.starts_with(&commit.sha));
         let dispatch = by.and_then(|commit| work.get(&commit.dispatch_id)).cloned();
-        LeavingCommit { sha: sha.clone(), dispatch, other_run: of_others.get(sha).cloned() }
+        LeavingCommit { sha: sha.clone(), dispatch, described, other_run: of_others.get(sha).cloned() }
     });
     Ok(leaving.collect())
 }

@@ -14,13 +14,13 @@ use super::Plan;
 use super::apply::{Request, Rollback};
 use super::data;
 use super::layer::{self, Layer};
-use super::leaving;
+use super::leaving::{self, LeavingCommit};
 use super::own::{self, OwnCommit};
 use super::tree::files_of_database;
-use super::whole::{Effects, Parts, Whole, WholeRequest, WholeStatus};
+use super::whole::{Effects, Parts, Refusal, Whole, WholeRequest, WholeStatus};
 use crate::checkpoint::{self, Report, RestoreRequest, Settings, Watch, Which, Workspace};
 use crate::compensation::{self, Scope};
-use crate::{Kernel, point};
+use crate::{Force, Kernel, point};
 
 pub(super) fn plan(
     kernel: &Kernel,
@@ -37,23 +37,32 @@ pub(super) fn plan(
     let plan = &rollback.plan;
     OwnerLock::require_free(kernel.store(), &plan.run.id)?;
     if layers.contains(&Layer::Effects) {
-        parts.effects = Some(kernel.read(|snapshot| plan_effects(snapshot, plan, request.force))?);
+        parts.effects = Some(kernel.read(|snapshot| plan_effects(snapshot, plan, request.force.past_pivot))?);
     }
+    let mut refused = Vec::new();
     if has_tree(layers) {
-        let mut tree = plan_tree(kernel, settings, request, layers, (plan, &mut parts.own_commits), watch)?;
+        let mut tree = decided(request, &mut refused, |request| {
+            plan_tree(kernel, settings, request, layers, (plan, &mut parts.own_commits), watch)
+        })?;
         // The rollback is refused as a whole, and says so in one place.
         tree.refusal = None;
         parts.commits = match &tree.git {
-            Some(git) => Some(kernel.read(|snapshot| leaving::commits(snapshot, &plan.run, &git.plan))?),
+            Some(git) => {
+                let ground = (tree.target.root.as_path(), &git.plan);
+                Some(kernel.read(|snapshot| leaving::commits(snapshot, &plan.run, ground))?)
+            }
             None => None,
         };
         parts.tree = Some(tree);
     }
     if layers.contains(&Layer::Data) {
-        parts.data = Some(data::plan(kernel, settings, &plan.run, layers, (plan.cut.seq, request.force))?);
+        parts.data = Some(decided(request, &mut refused, |request| {
+            data::plan(kernel, settings, &plan.run, layers, (plan.cut.seq, request.force.files))
+        })?);
     }
+    refused.extend(refusals(&parts, request));
     if layers != [Layer::Workflow] {
-        rollback.plan_hash = hash(&rollback, layers, parts.effects.as_ref(), &parts);
+        rollback.plan_hash = hash(&rollback, (layers, request.force), parts.effects.as_ref(), &parts);
     }
     if let Some(expected) = request.base.expect_plan
         && expected != rollback.plan_hash
@@ -72,8 +81,28 @@ pub(super) fn plan(
         parts,
         status: WholeStatus::Planned,
         steps: Vec::new(),
-        refusal: None,
+        refusals: refused,
     })
+}
+
+/// Plans a part of a rollback. A preview notes a refusal that a flag decides, and shows what then would be; so it names all of them, where
+/// the deed ends at the first.
+fn decided<'r, T>(
+    request: &WholeRequest<'r>,
+    refused: &mut Vec<Refusal>,
+    mut plan: impl FnMut(&WholeRequest<'r>) -> Result<T>,
+) -> Result<T> {
+    let mut request = request.clone();
+    loop {
+        let error = match plan(&request) {
+            Err(error) if request.base.dry_run => error,
+            done => return done,
+        };
+        let decision = Force::of_tree(error.code()).filter(|by| request.force.or(*by) != request.force);
+        let Some(decision) = decision else { return Err(error) };
+        request.force = request.force.or(decision);
+        refused.push(Refusal { error, flag: decision.flags().first().copied() });
+    }
 }
 
 pub(super) fn plan_effects(snapshot: &Snapshot<'_>, plan: &Plan, force: bool) -> Result<Effects> {
@@ -115,18 +144,20 @@ fn plan_tree(
                 let rest = layer::all_but(layers, Layer::Git);
                 let (theirs, forced) = match (error.code(), request.keep_theirs) {
                     (Code::ForeignCommits, false) => {
-                        ("", "; or take them off their branch all the same: --force")
+                        ("", "; or take them off their branch all the same: --force-commits")
                     }
                     // A file can be left out, a commit below others can not.
-                    (Code::ForeignCommits, true) => (
-                        " --keep-theirs",
-                        "; or take them off their branch all the same: --force instead of --keep-theirs",
-                    ),
+                    (Code::ForeignCommits, true) => {
+                        (" --keep-theirs", "; or take them off their branch all the same: --force-commits")
+                    }
                     (_, true) => (" --keep-theirs", ""),
                     _ => ("", ""),
                 };
                 let wait = if error.code() == Code::GitBusy { "wait until git is done, or " } else { "" };
                 error.hint(format!("{wait}leave git as it is: --layer={rest}{theirs}{forced}"))
+            }
+            Code::WorkRunning => {
+                error.hint("end it first; or roll back beside it all the same: --force-workers")
             }
             _ => error,
         }
@@ -155,7 +186,7 @@ fn plan_without(
 
 pub(super) fn hash(
     rollback: &Rollback,
-    layers: &[Layer],
+    (layers, force): (&[Layer], Force),
     effects: Option<&Effects>,
     parts: &Parts,
 ) -> String {
@@ -171,9 +202,13 @@ pub(super) fn hash(
     let tree = parts.tree.as_ref().map(|tree| tree.plan_hash.clone());
     let data = parts.data.as_ref().map(|data| json!([data.database.to_string_lossy(), data.rows]));
     let layers: Vec<&str> = layers.iter().map(|layer| layer.as_str()).collect();
-    let whole = json!({
+    let mut whole = json!({
         "workflow": rollback.plan_hash, "layers": layers, "effects": effects, "tree": tree, "data": data,
     });
+    // Only where something is decided: what was seen without a decision is no plan with one.
+    if force != Force::default() {
+        whole["force"] = json!(force.flags());
+    }
     ic_events::hex(&Sha256::digest(whole.to_string().as_bytes()).into())
 }
 
@@ -254,39 +289,61 @@ fn restore_request<'a>(
     }
 }
 
-/// Errors: `conflict`, naming what somebody else changed, and what cannot be undone.
-pub(super) fn refuse_conflicts(parts: &Parts, request: &WholeRequest<'_>) -> Result<()> {
-    if let Some(effects) = parts.effects.as_ref().filter(|effects| !effects.left.is_empty()) {
-        let steps: Vec<&str> = effects.left.iter().map(|left| left.step.as_str()).collect();
-        let pivot = effects.pivot.as_deref().unwrap_or("Something that came after them");
-        return Err(Diagnosis::new(
-            Code::Conflict,
-            format!(
-                "{pivot} cannot be undone, and nothing that was done before it is undone without it: {}. Nothing was changed.",
-                steps.join(", ")
-            ),
-        )
-        .hint("--force undoes the rest all the same; --dry-run shows them")
-        .detail("left", effects.left.iter().map(|left| left.id.to_string()).collect::<Vec<_>>()));
-    }
-    let Some(tree) = parts.tree.as_ref().filter(|tree| !tree.conflicts.is_empty()) else {
-        return Ok(());
+/// What stands against a plan: `conflict`, naming what cannot be undone, and what others changed.
+pub(super) fn refusals(parts: &Parts, request: &WholeRequest<'_>) -> Vec<Refusal> {
+    let effects = parts.effects.as_ref().filter(|effects| !effects.left.is_empty()).map(refused_effects);
+    let is_decided = request.force.files || request.keep_theirs;
+    let tree =
+        parts.tree.as_ref().filter(|tree| !tree.conflicts.is_empty() && !is_decided).map(refused_files);
+    let pushed = parts.commits.as_deref().filter(|_| !request.force.commits).and_then(refused_pushed);
+    effects.into_iter().chain(pushed).chain(tree).collect()
+}
+
+/// Others may have what a remote has.
+fn refused_pushed(commits: &[LeavingCommit]) -> Option<Refusal> {
+    let is_pushed = |commit: &&LeavingCommit| commit.described.as_ref().is_some_and(|one| one.is_pushed);
+    let pushed: Vec<&LeavingCommit> = commits.iter().filter(is_pushed).collect();
+    let first = pushed.first()?;
+    let short = first.sha.get(..12).unwrap_or(&first.sha);
+    let more = match pushed.len() - 1 {
+        0 => String::new(),
+        n => format!(" and {n} more"),
     };
-    if request.force || request.keep_theirs {
-        return Ok(());
-    }
+    let error = Diagnosis::new(
+        Code::ForeignCommits,
+        format!("The commit {short}{more} would leave its branch, and a remote has it. Nothing was changed."),
+    )
+    .hint("--force-commits takes it off its branch here, and not there; to leave git as it is: --layer without git")
+    .detail("commits", pushed.iter().map(|commit| json!({ "commit": commit.sha })).collect::<Vec<_>>());
+    Some(Refusal { error, flag: Some("--force-commits") })
+}
+
+fn refused_effects(effects: &Effects) -> Refusal {
+    let steps: Vec<&str> = effects.left.iter().map(|left| left.step.as_str()).collect();
+    let pivot = effects.pivot.as_deref().unwrap_or("Something that came after them");
+    let error = Diagnosis::new(
+        Code::Conflict,
+        format!(
+            "{pivot} cannot be undone, and nothing that was done before it is undone without it: {}. Nothing was changed.",
+            steps.join(", ")
+        ),
+    )
+    .hint("--past-pivot undoes the rest all the same; --dry-run shows them")
+    .detail("left", effects.left.iter().map(|left| left.id.to_string()).collect::<Vec<_>>());
+    Refusal { error, flag: Some("--past-pivot") }
+}
+
+fn refused_files(tree: &Report) -> Refusal {
     let listed: Vec<Value> = tree
         .conflicts
         .iter()
         .map(|c| json!({ "path": String::from_utf8_lossy(&c.path.0), "reason": c.reason }))
         .collect();
-    Err(Diagnosis::new(
+    let error = Diagnosis::new(
         Code::Conflict,
-        format!(
-            "Somebody else changed {} of the files that would be restored. Nothing was changed.",
-            tree.conflicts.len()
-        ),
+        format!("Others changed {} of the files that would be restored. Nothing was changed.", tree.conflicts.len()),
     )
-    .hint("--force takes the checkpoint's state, --keep-theirs leaves these paths as they are; --dry-run lists them")
-    .detail("conflicts", listed))
+    .hint("--force-files restores them all the same, --keep-theirs leaves these paths as they are; --dry-run lists them")
+    .detail("conflicts", listed);
+    Refusal { error, flag: Some("--force-files") }
 }

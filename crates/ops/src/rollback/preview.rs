@@ -14,10 +14,10 @@ use super::steps::{self, Course, Step, StepKind, StepState};
 use super::table::{self, Remembered};
 use super::tree::{self, Look};
 use super::undo::{UndoRequest, undoable};
-use crate::Kernel;
 use crate::checkpoint::{Report, Settings, Watch};
 use crate::compensation::Saga;
 use crate::home::require_own_project;
+use crate::{Force, Kernel};
 
 type Outside = (Option<Data>, Vec<Report>);
 
@@ -116,11 +116,11 @@ fn would_put_back(
         data::require_archives(kernel, remembered, &step.detail["rows"])?;
         data = data::would_put_back(kernel, settings, remembered)?;
     }
-    let look = Look { until, force: false, dry_run: true };
+    let look = Look { until, force: Force::default(), dry_run: true };
     if left.iter().any(|step| step.kind == StepKind::Tree)
         && let Some(found) = tree::to_put_back((kernel, settings), remembered, look, watch)?
     {
-        tree::put_back(&found, (true, false), &mut tree, watch)?;
+        tree::put_back(&found, (true, Force::default()), &mut tree, watch)?;
     }
     Ok((data, tree))
 }
@@ -135,7 +135,7 @@ fn would_go_again(
     let run = kernel.read(|snapshot| run::get(snapshot, &remembered.run_id))?;
     let (mut data, mut tree) = (None, Vec::new());
     if left.iter().any(|step| step.kind == StepKind::Tree) {
-        let ask = carry::Ask { force: false, dry_run: true, expect_plan: None };
+        let ask = carry::Ask { force: Force::default(), dry_run: true, expect_plan: None };
         tree.push(carry::Goal::of((kernel, settings), &run, remembered)?.restore(ask, watch)?);
     }
     if left.iter().any(|step| step.kind == StepKind::Data) {
@@ -143,7 +143,7 @@ fn would_go_again(
             kernel,
             settings,
             &run,
-            (remembered, Choices::of(remembered)?.force),
+            (remembered, Choices::of(remembered)?.force().files),
         )?);
     }
     Ok((data, tree))

@@ -15,6 +15,7 @@ use ic_store::{Row, Snapshot, Transaction};
 use serde_json::Value;
 
 use super::table::Remembered;
+use crate::Force;
 
 pub(super) use state::Happening;
 pub use state::StepState;
@@ -185,20 +186,26 @@ pub(super) fn of_ways_back(snapshot: &Snapshot<'_>) -> Result<Vec<Step>> {
     )
 }
 
-/// In the detail of a step that failed: `--force` decides it.
+/// In the detail of a step that failed: `--force-files` decides it.
 pub(super) const BY_FORCE: &str = "by_force";
 
-/// The command that resumes a rollback that is not finished: with `--force` where a step failed because of what another process
-/// did, which stays so until a person decides.
+/// The command that resumes a rollback that is not finished: with the flag that decides why a step failed, where that stays so until a
+/// person decides.
 pub fn next_command(id: &RollbackId, all: &[Step]) -> String {
-    const DECIDED_BY_FORCE: [Code; 3] = [Code::Conflict, Code::ForeignCommits, Code::WorkRunning];
     let failed = all.iter().find(|step| step.state == StepState::Failed);
-    let needs_force = failed.is_some_and(|step| match step.kind {
-        StepKind::Tree => step.code.is_some_and(|code| DECIDED_BY_FORCE.contains(&code)),
-        StepKind::Data => !course(all).is_back() && step.detail[BY_FORCE] == true,
-        StepKind::Effects | StepKind::Settle => false,
+    let is_back = course(all).is_back();
+    let decided = failed.and_then(|step| match step.kind {
+        // A way back asks for everything at once: what stands against it is not remembered from one call to the next.
+        StepKind::Tree if is_back => step.code.and_then(Force::of_tree).map(|_| Force::ALL),
+        StepKind::Tree => step.code.and_then(Force::of_tree),
+        StepKind::Data if !is_back && step.detail[BY_FORCE] == true => {
+            Some(Force { files: true, ..Force::default() })
+        }
+        StepKind::Data | StepKind::Effects | StepKind::Settle => None,
     });
-    format!("ic rollback resume {}{} --yes", id.short(), if needs_force { " --force" } else { "" })
+    let flags: String =
+        decided.iter().flat_map(|force| force.flags()).map(|flag| format!(" {flag}")).collect();
+    format!("ic rollback resume {}{flags} --yes", id.short())
 }
 
 /// What is said before and after the name of an effect that could not be undone. The ledger keeps it so, and older ones have it.

@@ -6,6 +6,7 @@ use ic_store::{Row, Snapshot, Transaction};
 use serde_json::Value;
 
 use super::Rollback;
+use super::choices;
 use super::layer::{self, Layer};
 use super::plan;
 
@@ -194,6 +195,16 @@ pub(super) fn set_status(
     tx.execute_one(
         "UPDATE rollbacks SET status = $1, finished_at = coalesce($2, finished_at) WHERE id = $3",
         &[&status.as_str(), &finished_at, &id.as_str()],
+    )
+}
+
+/// Records what was decided since a rollback was begun.
+pub(super) fn decide(tx: &Transaction<'_>, remembered: &Remembered, choices: Value) -> Result<()> {
+    let mut plan = remembered.plan.clone();
+    plan[choices::KEY] = choices;
+    tx.execute_one(
+        "UPDATE rollbacks SET plan = $1 WHERE id = $2",
+        &[&plan.to_string(), &remembered.id.as_str()],
     )
 }
 

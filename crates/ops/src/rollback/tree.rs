@@ -22,7 +22,7 @@ use super::table::Remembered;
 use crate::checkpoint::shot::Purpose;
 use crate::checkpoint::{self, Report, RestoreRequest, Settings, TreeChanges, Watch, Which, Workspace};
 use crate::compensation::{Saga, UndoPlan};
-use crate::{Kernel, point};
+use crate::{Force, Kernel, point};
 
 /// The restores of a rollback, in the tree that they changed.
 pub(super) struct TreeBack<'k> {
@@ -172,7 +172,7 @@ pub(super) struct Look {
     /// The rollback's restores lie before this event.
     pub(super) until: Seq,
     /// What somebody changed is put back, too.
-    pub(super) force: bool,
+    pub(super) force: Force,
     /// Nothing is changed, not even to finish what was interrupted.
     pub(super) dry_run: bool,
 }
@@ -207,7 +207,7 @@ pub(super) fn to_put_back<'k>(
     restores.retain(|restore| restore.seq < look.until);
     let effects = changed_by_effects(&workspace, remembered, &restores)?;
     let tree = TreeBack { workspace, restores, effects, is_of_one: remembered.only().is_some() };
-    if look.force {
+    if look.force.files {
         return Ok(Some(tree));
     }
     tree.require_own(watch).map_err(|error| match error.code() {
@@ -225,12 +225,12 @@ impl TreeBack<'_> {
     fn require_own(&self, watch: &Watch) -> Result<()> {
         // What another run recorded comes first: the way around it is the way around what was changed, too.
         for at in 0..self.restores.len() {
-            refuse_conflict(&self.take_back(at, (true, false), watch)?, false)?;
+            refuse_conflict(&self.take_back(at, (true, Force::default()), watch)?, false)?;
         }
         require_untouched(&self.workspace, &self.restores)?;
         for at in 0..self.effects.len() {
             self.effects[at].require_untouched(&self.workspace, (&self.restores, &self.effects[at + 1..]))?;
-            refuse_conflict(&self.undo_what_effects_changed(at, (true, false), watch)?, true)?;
+            refuse_conflict(&self.undo_what_effects_changed(at, (true, Force::default()), watch)?, true)?;
         }
         Ok(())
     }
@@ -239,7 +239,7 @@ impl TreeBack<'_> {
     fn undo_what_effects_changed(
         &self,
         at: usize,
-        (dry_run, force): (bool, bool),
+        (dry_run, force): (bool, Force),
         watch: &Watch,
     ) -> Result<Report> {
         let changes = &self.effects[at];
@@ -251,7 +251,7 @@ impl TreeBack<'_> {
     }
 
     /// Takes one restore back, once the later ones are.
-    fn take_back(&self, at: usize, (dry_run, force): (bool, bool), watch: &Watch) -> Result<Report> {
+    fn take_back(&self, at: usize, (dry_run, force): (bool, Force), watch: &Watch) -> Result<Report> {
         let restore = &self.restores[at];
         let request = RestoreRequest {
             dry_run,
@@ -276,7 +276,7 @@ fn request(checkpoint: &str, strategy: Strategy) -> RestoreRequest<'_> {
         paths: &[],
         mine: false,
         dry_run: false,
-        force: false,
+        force: Force::default(),
         keep_theirs: false,
         into: false,
         compares_all: true,
@@ -306,7 +306,7 @@ fn by_hand(back_to: &CheckpointId, path: &str, error: Diagnosis) -> Diagnosis {
 /// back ends it: the last report names it. `dry_run`: the reports say what each would do, one after another.
 pub(super) fn put_back(
     tree: &TreeBack<'_>,
-    (dry_run, force): (bool, bool),
+    (dry_run, force): (bool, Force),
     reports: &mut Vec<Report>,
     watch: &Watch,
 ) -> Result<()> {
@@ -319,7 +319,7 @@ pub(super) fn put_back(
         }
     }
     for at in (0..tree.effects.len()).rev() {
-        if !dry_run && !force {
+        if !dry_run && !force.files {
             tree.effects[at].require_untouched(&tree.workspace, (&[], &[]))?;
         }
         reports.push(tree.undo_what_effects_changed(at, (dry_run, force), watch)?);

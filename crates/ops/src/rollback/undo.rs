@@ -16,9 +16,9 @@ use super::steps::{self, Course};
 use super::table::{self, Remembered, RollbackStatus};
 use super::tree::{self, Look};
 use super::whole::{require_undisturbed, take_unfinished};
-use crate::Kernel;
 use crate::checkpoint::{Settings, Watch};
 use crate::compensation::{Saga, Sink};
+use crate::{Force, Kernel};
 
 /// What is to be undone, and how.
 #[derive(Debug, Clone, Copy)]
@@ -50,15 +50,15 @@ pub fn undo(
     let (remembered, until) = kernel.read(|snapshot| undoable(snapshot, request, remembered.id.as_str()))?;
     if remembered.status.is_over() && until.is_none() {
         let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
-        let way = Way { saga: &saga, remembered, course: steps::course(&all), force: false };
+        let way = Way { saga: &saga, remembered, course: steps::course(&all), force: Force::default() };
         return way.go_for_the_rest(request.reason, watch);
     }
-    let way = Way { saga: &saga, remembered, course: Course::Undo, force: false };
+    let way = Way { saga: &saga, remembered, course: Course::Undo, force: Force::default() };
     let Some(until) = until else {
         turn_back(&way)?;
         return way.go(None, watch);
     };
-    let look = Look { until, force: false, dry_run: false };
+    let look = Look { until, force: Force::default(), dry_run: false };
     tree::to_put_back((kernel, settings), &way.remembered, look, watch)?;
     let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &way.remembered.id))?;
     if !all.iter().any(back::is_outside) {
@@ -111,7 +111,7 @@ pub fn abandon(
         if course == Course::Undo {
             back::give_undo_up(&saga, &remembered, reason)?;
         }
-        let outcome = carry_on(&saga, &remembered.id, (false, None), sink, watch)?;
+        let outcome = carry_on(&saga, &remembered.id, (Force::default(), None), sink, watch)?;
         let seq = (outcome.remembered.status == RollbackStatus::Done).then_some(outcome.remembered.seq);
         return Ok(Undone {
             remembered: outcome.remembered,
@@ -125,11 +125,11 @@ pub fn abandon(
             is_dry_run: false,
         });
     }
-    let way = Way { saga: &saga, remembered, course: Course::Abandon, force: false };
+    let way = Way { saga: &saga, remembered, course: Course::Abandon, force: Force::default() };
     if course == Course::Abandon {
         return way.go(None, watch);
     }
-    let look = Look { until: Seq::MAX, force: false, dry_run: false };
+    let look = Look { until: Seq::MAX, force: Force::default(), dry_run: false };
     tree::to_put_back((kernel, settings), &way.remembered, look, watch)?;
     require_undisturbed(&saga)?;
     let before = way.begin(reason, |_| Ok(()))?;
@@ -140,7 +140,7 @@ pub fn abandon(
 pub(super) fn go_back(
     saga: &Saga<'_>,
     remembered: Remembered,
-    (course, force): (Course, bool),
+    (course, force): (Course, Force),
     watch: &Watch,
 ) -> Result<Undone> {
     Way { saga, remembered, course, force }.go(None, watch)

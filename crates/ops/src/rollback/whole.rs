@@ -21,14 +21,14 @@ use super::layer::{self, Layer};
 use super::leaving::LeavingCommit;
 use super::lift;
 use super::own::OwnCommit;
-use super::preflight::{has_tree, hash, plan, plan_effects, refuse_conflicts};
+use super::preflight::{has_tree, hash, plan, plan_effects, refusals};
 use super::reference::unfinished;
 use super::steps::{self, Happening, Step, StepKind, StepState};
 use super::table::{self, Remembered, RollbackStatus};
 use super::undo::go_back;
-use crate::Kernel;
 use crate::checkpoint::{Report, Settings, Watch};
 use crate::compensation::{self, Saga, Sink};
+use crate::{Force, Kernel};
 
 /// What is to be taken back, and how.
 #[derive(Debug, Clone)]
@@ -37,8 +37,8 @@ pub struct WholeRequest<'a> {
     pub base: Request<'a>,
     /// Which layers.
     pub layers: &'a [Layer],
-    /// Conflicts get the checkpoint's state, and pivots hold nothing.
-    pub force: bool,
+    /// Which refusals the caller has decided to pass.
+    pub force: Force,
     /// Conflicts stay as they are.
     pub keep_theirs: bool,
     /// Only files that this run recorded.
@@ -95,8 +95,18 @@ pub struct Whole {
     pub status: WholeStatus,
     /// Its steps; empty for a dry run.
     pub steps: Vec<Step>,
-    /// What the real call would answer instead of rolling back, with the same flags; only of a dry run.
-    pub refusal: Option<Diagnosis>,
+    /// What the real call would answer instead of rolling back, with the same flags, and then, one after another, with each flag that decides
+    /// the one before; only of a dry run.
+    pub refusals: Vec<Refusal>,
+}
+
+/// Why the real call would be refused.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What it would answer.
+    pub error: Diagnosis,
+    /// The flag that decides it; `None`: nobody can.
+    pub flag: Option<&'static str>,
 }
 
 /// How far a rollback that was begun came.
@@ -122,14 +132,13 @@ pub fn roll_back(
     watch: &Watch,
 ) -> Result<Whole> {
     let layers = layer::checked(request.layers)?;
-    let planned = plan(kernel, settings, request, &layers, watch)?;
-    // Asked once for both: a preview must not end otherwise than the deed.
-    let refusal = refuse_conflicts(&planned.parts, request).err();
+    let mut planned = plan(kernel, settings, request, &layers, watch)?;
     if request.base.dry_run {
-        return Ok(Whole { refusal, ..planned });
+        return Ok(planned);
     }
-    if let Some(refusal) = refusal {
-        return Err(refusal);
+    // Asked once for both: a preview must not end otherwise than the deed.
+    if let Some(refusal) = planned.refusals.drain(..).next() {
+        return Err(refusal.error);
     }
     let mut saga = Saga::take_for_rollback(kernel, settings, &planned.rollback.plan.run.id)?;
     saga.interrupted = watch.interrupted.clone();
@@ -153,7 +162,7 @@ pub fn roll_back(
         },
         status: if is_done { WholeStatus::RolledBack } else { WholeStatus::RollingBack },
         steps: outcome.steps,
-        refusal: None,
+        refusals: Vec::new(),
     })
 }
 
@@ -168,8 +177,8 @@ pub struct ResumeRequest<'a> {
     pub skip_effects: &'a [String],
     /// Why they are left.
     pub reason: Option<&'a str>,
-    /// Conflicts get the checkpoint's state, and pivots hold nothing.
-    pub force: bool,
+    /// Which refusals the caller has decided to pass, beside those decided when it was begun.
+    pub force: Force,
 }
 
 /// Goes on with a rollback that stopped, or whose process died: the way that it went last, forward or back.
@@ -197,6 +206,11 @@ pub fn resume(
         let undone = go_back(&saga, remembered, (course, request.force), watch)?;
         let (remembered, steps) = (undone.remembered, undone.steps);
         return Ok(Outcome { remembered, steps, parts: Parts::default() });
+    }
+    // What is decided now stays decided: another refusal may come after it, and its command need not repeat this one.
+    let decided = Choices::of(&remembered)?.with(request.force);
+    if Some(&decided) != Choices::of(&remembered).ok().as_ref() {
+        saga.write(|tx, _| table::decide(tx, &remembered, json!(decided)))?;
     }
     carry_on(&saga, &remembered.id, (request.force, None), sink, watch)
 }
@@ -264,7 +278,7 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
     let (rollback, effects) = saga.write(|tx, now| {
         let again = super::apply::planned(saga.kernel, tx, &Request { expect_plan: None, ..request.base })?;
         let effects = match parts.effects {
-            Some(_) => Some(plan_effects(tx, &again.plan, request.force)?),
+            Some(_) => Some(plan_effects(tx, &again.plan, request.force.past_pivot)?),
             None => None,
         };
         let is_same = again.plan == before.plan && effects == parts.effects;
@@ -273,7 +287,9 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
                 .hint("look at the new plan: --dry-run"));
         }
         let fresh = Parts { effects, ..Parts::default() };
-        refuse_conflicts(&fresh, request)?;
+        if let Some(refusal) = refusals(&fresh, request).into_iter().next() {
+            return Err(refusal.error);
+        }
         let plan = &again.plan;
         let begun = NewEvent {
             subject_id: Some(id.as_str()),
@@ -284,7 +300,7 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
             ..NewEvent::of(&plan.run.id, plan.next_epoch(), EventType::RollbackBegun)
         };
         let seq = ic_events::append(tx, now, &begun)?;
-        let plan_hash = hash(&again, &layers, fresh.effects.as_ref(), &parts);
+        let plan_hash = hash(&again, (&layers, request.force), fresh.effects.as_ref(), &parts);
         let whole = Rollback { plan_hash, ..again.clone() };
         let mut remembered = plan.to_json();
         let strategy = parts.tree.as_ref().map(|tree| tree.strategy);
@@ -305,7 +321,7 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
         Ok((whole, fresh.effects))
     })?;
     parts.effects = effects;
-    Ok(Whole { rollback, layers, parts, status, steps, refusal: None })
+    Ok(Whole { rollback, layers, parts, status, steps, refusals: Vec::new() })
 }
 
 fn kinds(layers: &[Layer]) -> Vec<StepKind> {

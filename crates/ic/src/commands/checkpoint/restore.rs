@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::record::Filter;
 use ic_checkpoint::restore::Strategy;
+use ic_ops::Force;
 use ic_ops::Kernel;
 use ic_ops::checkpoint::{self, Report, RestoreRequest, Settings, Status, Watch, Which, Workspace};
 
@@ -205,7 +206,7 @@ impl Common {
             paths: &[],
             mine: false,
             dry_run: self.dry_run,
-            force: self.force,
+            force: Force::all_if(self.force),
             keep_theirs: self.keep_theirs,
             into: false,
             compares_all: false,

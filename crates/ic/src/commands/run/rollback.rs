@@ -6,7 +6,7 @@ use ic_ops::rollback::code::{self, Scope};
 use ic_ops::rollback::{self, Request, To, WholeRequest};
 
 use crate::commands::input;
-use crate::commands::rolling::{Layer, Rolling};
+use crate::commands::rolling::{Forced, Layer, Rolling};
 use crate::exit::Exit;
 use crate::flags::Door;
 use crate::json::{CodeJson, RollbackJson};
@@ -63,11 +63,10 @@ pub(crate) struct Rollback {
     /// With --layer=code: only what dispatches of this phase left
     #[arg(long, value_name = "P", conflicts_with = "to_phase", requires = "layer")]
     phase: Option<String>,
-    /// Replace what somebody else changed, take rows that another run may have written, and undo effects beyond what cannot be undone
-    #[arg(long, requires = "layer")]
-    force: bool,
-    /// Leave what somebody else changed
-    #[arg(long, requires = "layer", conflicts_with = "force")]
+    #[command(flatten)]
+    forced: Forced,
+    /// Leave what others changed
+    #[arg(long, requires = "layer", conflicts_with_all = ["force", "force_files"])]
     keep_theirs: bool,
     /// Only files that this run recorded, whoever calls
     #[arg(long, requires = "layer")]
@@ -81,6 +80,11 @@ pub(crate) struct Rollback {
 
 impl Rollback {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        if self.forced.is_any() && self.layer.is_empty() {
+            return Err(usage(
+                "the record alone meets nothing that would have to be forced; --layer says what goes back.",
+            ));
+        }
         if self.asks_for_code()? {
             return self.code(session);
         }
@@ -93,7 +97,7 @@ impl Rollback {
         let request = WholeRequest {
             base: self.request()?,
             layers: &layers,
-            force: self.force,
+            force: self.forced.decided(),
             keep_theirs: self.keep_theirs,
             mine: self.mine,
         };

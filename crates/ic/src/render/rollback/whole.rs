@@ -1,10 +1,12 @@
 //! A rollback over several layers as one plan: the run, then each layer in the order in which it goes back.
 
+use std::collections::BTreeSet;
+
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::Action as FileAction;
 use ic_ops::checkpoint::{GitRestore, Report, Status};
 use ic_ops::rollback::steps::Step;
-use ic_ops::rollback::{Data, Effects, LeavingCommit, OwnCommit, Whole, WholeStatus};
+use ic_ops::rollback::{Data, Effects, LeavingCommit, OwnCommit, Refusal, Whole, WholeStatus};
 use ic_saga::{Compensation, State};
 use ic_store::path_from_bytes;
 
@@ -20,9 +22,8 @@ const SHOWN: usize = 40;
 pub(crate) fn whole(whole: &Whole) -> String {
     let mut out = plan(whole);
     out.push_str(&match whole.status {
-        WholeStatus::Planned => {
-            whole.refusal.as_ref().map(refused).unwrap_or_default() + &next(&whole.rollback)
-        }
+        WholeStatus::Planned if whole.refusals.is_empty() => next(&whole.rollback),
+        WholeStatus::Planned => would_be_refused(&whole.refusals),
         WholeStatus::RolledBack => {
             let id = whole.rollback.done.as_ref().map_or("", |(id, _)| id.short());
             let files = whole.parts.tree.as_ref().and_then(files_back).map(|command| {
@@ -38,6 +39,18 @@ pub(crate) fn whole(whole: &Whole) -> String {
             whole.rollback.done.as_ref().map(|(id, _)| ways_on(id, &whole.steps)).unwrap_or_default()
         ),
     });
+    out
+}
+
+/// All that stands against a plan, and the flags that decide it.
+fn would_be_refused(refusals: &[Refusal]) -> String {
+    let mut out: String = refusals.iter().map(|refusal| refused(&refusal.error)).collect();
+    let flags: Option<BTreeSet<&str>> = refusals.iter().map(|refusal| refusal.flag).collect();
+    if let Some(flags) = flags {
+        let flags = flags.into_iter().collect::<Vec<_>>().join(" ");
+        let hint = format!("nothing was changed; to do it all the same: the same call with {flags}");
+        out.push_str(&(styled(style::DIM, &hint) + "\n"));
+    }
     out
 }
 
@@ -63,7 +76,7 @@ fn way_back(id: &str, effects: Option<&Effects>) -> String {
     let is_gone = |one: &Compensation| one.state == State::Done || one.is_cut_off();
     let effects = effects.is_some_and(|effects| effects.compensations.iter().any(is_gone));
     let flag = if effects { " --without-effects" } else { "" };
-    format!("to take the rollback back: ic rollback undo {id}{flag}")
+    format!("to bring it back: ic rollback undo {id}{flag}")
 }
 
 /// What a rollback over several layers takes back, or took.
@@ -199,6 +212,7 @@ fn commits_of(commits: &[LeavingCommit]) -> String {
                 (None, Some(run)) => Cell::new(style::BAD, &format!("recorded by the run {}", run.short())),
                 (None, None) => "recorded for no dispatch".into(),
             },
+            described(commit),
         ]);
     }
     out.push_str(&table.render(""));
@@ -227,6 +241,17 @@ fn own_commits(commits: &[OwnCommit]) -> String {
         out.push_str(&reverts.concat());
     }
     out + &more(commits.len())
+}
+
+/// What a commit says, who made it, and whether a remote has it.
+fn described(commit: &LeavingCommit) -> Cell {
+    let Some(one) = &commit.described else { return "".into() };
+    let text = format!("{} ({})", ic_base::title(&one.subject), ic_base::title(&one.author));
+    if one.is_pushed {
+        Cell::new(style::BAD, &format!("{text}, a remote has it"))
+    } else {
+        Cell::new(style::DIM, &text)
+    }
 }
 
 fn more(count: usize) -> String {

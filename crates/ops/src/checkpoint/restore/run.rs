@@ -88,7 +88,7 @@ pub(super) fn run(
     watch: &Watch,
 ) -> Result<Report> {
     // What others do meanwhile stays where only the paths of one work change, and each of those is looked at again as it changes.
-    if !request.force && !request.beside_others {
+    if !request.force.workers && !request.beside_others {
         workspace.require_no_workers()?;
     }
     let _held = workspace.lock_for(request.dry_run)?;
@@ -114,7 +114,7 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
         return Err(plan_changed(&report));
     }
     // Asked once for both: a preview must not end otherwise than the deed.
-    let refusal = (!report.conflicts.is_empty() && !request.force).then(|| refused(&report));
+    let refusal = (!report.conflicts.is_empty() && !request.force.files).then(|| refused(&report));
     if request.dry_run {
         report.refusal = refusal;
         return Ok(report);
@@ -188,7 +188,9 @@ fn plan_report(
         workspace.attain(differences, &limits, (&shot, &target, strategy))?;
     // What names were one file before says nothing of how others use them now.
     let ties = ties.filter(|_| reversed.is_none());
-    let git = strategy.has_git().then(|| workspace.plan_git(&target, &shot, request.force, brought.as_ref()));
+    let git = strategy
+        .has_git()
+        .then(|| workspace.plan_git(&target, &shot, request.force.commits, brought.as_ref()));
     let git = git.transpose()?;
     if !strategy.has_files() {
         databases.clear();

@@ -46,7 +46,7 @@ pub(super) fn open_conflicts(
     let Some(Back { left, texts, .. }) = back else { return (open, Vec::new()) };
     plan.skipped.extend(left);
     // What has no place to come back into stays even where a decision lets the others go.
-    if request.force {
+    if request.force.files {
         plan.skipped.extend(without_a_step.into_iter().map(|one| (one.path, one.reason)));
     } else if !request.keep_theirs {
         open.extend(without_a_step);

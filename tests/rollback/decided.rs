@@ -1,0 +1,104 @@
+//! Each refusal has a flag of its own, a preview names all of them, and a decision about one is none about another.
+
+use ic_testkit::{end_living_processes, living_process};
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+/// A story in which everything stands against going back: a file, a commit and a worker of others, and an effect that cannot be undone.
+fn against_all() -> World {
+    let world = World::story();
+    let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
+    let dispatch = world.cli.ok(["dispatch", "create", &other]);
+    let sha = world.git(&["rev-parse", "HEAD"]);
+    world.ic(&["dispatch", "record", &dispatch, "--file", "src/a.rs", "--commit", &sha]);
+    world.ic(&["dispatch", "start", &dispatch, "--pid", &living_process().to_string()]);
+    world.ic(&["compensation", "add", &world.run, "--step", "sent", "--pivot", "--reason", "sent"]);
+    world
+}
+
+fn previewed(world: &World, flags: &[&str]) -> Value {
+    let outcome = world.cli.run(world.all("a", &[flags, &["--dry-run"]].concat()));
+    let plan = outcome.json();
+    assert_eq!(outcome.code, Some(i32::from(plan["plan_hash"].is_null())), "{outcome:?}");
+    plan
+}
+
+fn flags_of(preview: &Value) -> Vec<String> {
+    let all = preview["refusals"].as_array().cloned().unwrap_or_default();
+    all.iter().map(|one| one["flag"].as_str().expect("a flag").to_owned()).collect()
+}
+
+#[test]
+fn a_preview_names_every_refusal_with_the_flag_that_decides_it() {
+    const EACH: [&str; 4] = ["--force-workers", "--force-commits", "--past-pivot", "--force-files"];
+    let world = against_all();
+    let (dump, before) = (world.cli.dump(), world.state());
+    let preview = previewed(&world, &[]);
+    assert_eq!(flags_of(&preview), EACH, "{preview}");
+    let codes: Vec<&Value> =
+        preview["refusals"].as_array().expect("a list").iter().map(|one| &one["code"]).collect();
+    assert_eq!(codes, ["work_running", "foreign_commits", "conflict", "conflict"]);
+    assert_eq!((&preview["plan_hash"], &preview["refusal"]["code"]), (&Value::Null, codes[0]));
+    // What would go back is shown all the same.
+    assert!(preview["files"]["changes"].as_array().is_some_and(|all| !all.is_empty()), "{preview}");
+
+    // A decision about one of them decides none of the others, in the preview and in the deed.
+    for flag in EACH {
+        let left: Vec<&str> = EACH.into_iter().filter(|one| *one != flag).collect();
+        assert_eq!(flags_of(&previewed(&world, &[flag])), left, "{flag}");
+        let refused = world.cli.run(world.all("a", &[flag, "--yes"]));
+        assert_eq!(
+            (refused.code, refused.error()),
+            (Some(1), previewed(&world, &[flag])["refusal"]["code"].as_str().expect("a code").to_owned())
+        );
+    }
+    assert_eq!(world.cli.dump(), dump, "something was recorded");
+    world.state().assert_is(&before, "refused");
+
+    // All of them together are --force, with the same plan.
+    let (each, all) = (previewed(&world, &EACH), previewed(&world, &["--force"]));
+    assert_eq!(each["plan_hash"], all["plan_hash"]);
+    assert!(all["plan_hash"].is_string(), "{all}");
+    let mut words = EACH.to_vec();
+    words.extend(["--expect-plan", each["plan_hash"].as_str().expect("a hash")]);
+    world.roll_back("a", &words);
+    assert_eq!((world.status().as_str(), world.read("src/a.rs")), ("active@a", None));
+    end_living_processes();
+}
+
+#[test]
+fn commits_that_leave_are_named_with_who_made_them_and_pushed_ones_need_a_decision() {
+    let world = World::story();
+    let remote = world.cli.home().join("remote.git").display().to_string();
+    world.git(&["init", "-q", "--bare", &remote]);
+    world.git(&["remote", "add", "origin", &remote]);
+    let preview = previewed(&world, &[]);
+    let said: Vec<_> = preview["commits"]
+        .as_array()
+        .expect("commits")
+        .iter()
+        .map(|one| (&one["subject"], &one["author"], &one["pushed"]))
+        .collect();
+    let local = json!(false);
+    assert_eq!(
+        said,
+        [(&json!("more"), &json!("n"), &local), (&json!("work"), &json!("n"), &local)],
+        "{preview}"
+    );
+
+    world.git(&["push", "-q", "origin", "HEAD~1:refs/heads/main"]);
+    let preview = previewed(&world, &[]);
+    assert_eq!(
+        (&preview["commits"][0]["pushed"], &preview["commits"][1]["pushed"]),
+        (&json!(false), &json!(true))
+    );
+    assert_eq!(
+        (flags_of(&preview), &preview["refusal"]["code"]),
+        (vec!["--force-commits".to_owned()], &json!("foreign_commits"))
+    );
+    let refused = world.cli.run(world.all("a", &["--yes"]));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "foreign_commits"), "{refused:?}");
+    world.roll_back("a", &["--force-commits"]);
+    assert_eq!(world.git(&["log", "-1", "--format=%s"]), "plan");
+}
