@@ -119,6 +119,12 @@ class Ledger:
     def shell_status(self, _):
         return shell(self.other, f".mode json\nSELECT * FROM runs WHERE id = '{self.run}';\n", write=False)
 
+    def glance(self, _):
+        return self.ic("status", self.run)
+
+    def log(self, _):
+        return self.ic("log", self.run, "--limit", "20")
+
     def tail(self, _):
         return self.ic("events", "tail", "--limit", "20")
 
@@ -133,6 +139,14 @@ def compare(report, ledger, runs, events):
             ("run status", ledger.status, ledger.shell_status)]:
         mine(-1), theirs(-1)
         report.ratio(name, *in_turn(ledger.rounds, mine, theirs), limit=1.5)
+
+
+def daily(report, ledger, runs):
+    """What is typed every day, against the plainest look at a run."""
+    report.begin(f"kernel, {runs:,} runs: at a glance", "run status")
+    for name, verb in [("status", ledger.glance), ("log --limit 20", ledger.log)]:
+        verb(-1), ledger.status(-1)
+        report.ratio(name, *in_turn(ledger.rounds, verb, ledger.status), limit=1.3)
 
 
 def growth(report, few, many):
@@ -174,6 +188,7 @@ def bench(report):
         for ledger, size in zip(ledgers, (few, many)):
             compare(report, ledger, *size)
         growth(report, *ledgers)
+        daily(report, ledgers[-1], many[0])
         streaming(report, directory)
     if not report.quick:
         for slug, sizes in [("runs", {n: (n, 10) for n in (10, 1_000, 10_000, 100_000)}),

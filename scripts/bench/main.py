@@ -8,11 +8,13 @@ import checkpoint
 import kernel
 import rewind
 import rollback
+import undo
 import workflow
 from common import Report
 from page import write
 
-PARTS = {"kernel": kernel, "checkpoint": checkpoint, "workflow": workflow, "rewind": rewind, "rollback": rollback}
+PARTS = {"kernel": kernel, "checkpoint": checkpoint, "workflow": workflow, "rewind": rewind, "rollback": rollback,
+         "undo": undo}
 
 
 def bench(part, report):

@@ -1,0 +1,78 @@
+"""What is typed every day: undoing the last work and the work of one, and what the looks at the tree cost that this needs."""
+
+import os
+import time
+
+from checkpoint import text
+from common import scratch
+from rollback import Project
+
+LINES = 40
+
+
+class Team:
+    """A git repository in which one dispatch changed 100 files, and then another one other lines of the same files."""
+
+    def __init__(self, ic, home, files):
+        self.project = Project(ic, home, files, 0)
+        self.ic = self.project.ic
+        self.paths = self.project.rng.sample(self.project.paths, 100)
+        for path in self.paths:
+            with open(path, "w") as out:
+                out.write("".join(f"line {n} of {path}\n" for n in range(LINES)))
+        self.project.git("commit", "-qam", "lines")
+        time.sleep(2.2)  # What was touched lately is read again.
+        self.first, self.second = self.work("first", 5), self.work("second", 30)
+
+    def work(self, name, line):
+        number = self.ic("dispatch", "create", self.project.run, "--name", name).out
+        self.ic("dispatch", "start", number)
+        for path in self.paths:
+            with open(path) as lines:
+                all_lines = lines.readlines()
+            all_lines[line] = f"{name}\n"
+            with open(path, "w") as out:
+                out.writelines(all_lines)
+        self.ic("dispatch", "complete", number)
+        return number
+
+    def dispatch(self, *flags):
+        """One dispatch that changes a file: the seconds of its start and its end."""
+        number = self.ic("dispatch", "create", self.project.run, "--name", "one").out
+        start = self.ic("dispatch", "start", number, *flags)
+        with open(self.project.rng.choice(self.project.paths), "a") as out:
+            out.write(text(self.project.rng, self.project.words, 200))
+        end = self.ic("dispatch", "complete", number, *flags)
+        start.seconds += end.seconds
+        return start
+
+    def stored(self):
+        directory = os.path.dirname(self.project.ledger)
+        return sum(os.path.getsize(os.path.join(directory, name)) for name in os.listdir(directory)
+                   if name.startswith(("objects.db", "ic.db")))
+
+
+def bench(report):
+    files, dispatches = (1_000, 20) if report.quick else (10_000, 1_000)
+    rounds = 3 if report.quick else 9
+    with scratch() as home:
+        team = Team(report.ic, home, files)
+        plans, alone_plans, alone, back = [], [], [], []
+        for _ in range(rounds):
+            plans.append(team.ic("undo", "--run", team.project.run, "--dry-run").seconds)
+            alone_plans.append(team.ic("undo", "--dispatch", team.first, "--dry-run").seconds)
+            alone.append(team.ic("undo", "--dispatch", team.first, "--yes").seconds)
+            back.append(team.ic("redo", "--run", team.project.run, "--yes").seconds)
+        report.begin(f"undo: {files:,} files, 100 of them changed by two dispatches", "")
+        report.time("undo --dry-run", plans, 0.1)
+        report.time("undo --dispatch --dry-run", alone_plans, 0.3)
+        report.time("undo --dispatch", alone, 0.3)
+        report.time("redo", back)
+        report.begin(f"dispatch start and complete, {files:,} files", "--no-checkpoint")
+        before, looks, blind = team.stored(), [], []
+        for n in range(dispatches):
+            looks.append(team.dispatch().seconds)
+            if n % (dispatches // 20) == 0:
+                blind.append(team.dispatch("--no-checkpoint").seconds)
+        report.ratio("both calls", looks[:: dispatches // 20], blind)
+        report.figure(f"what ledger and store grow by, {dispatches:,} dispatches", (team.stored() - before) / 2**20, "MiB")
