@@ -99,6 +99,15 @@ fn mode(world: &World, path: &str) -> u32 {
     std::fs::metadata(path).expect("a file").permissions().mode() & 0o777
 }
 
+/// The history of the run says that one dispatch was undone alone, and goes nowhere.
+fn assert_told(world: &World, id: &str) {
+    let history = world.cli.json(["run", "history", &world.run, "--json"]);
+    let turn = &history["turns"][0];
+    assert_eq!((&turn["only"], &turn["from"]), (&json!(id), &turn["to"]), "{history}");
+    let text = world.ic(&["run", "history", &world.run, "--format", "text"]);
+    assert!(text.contains(&format!("undone alone: dispatch:{}", &id[28..])), "{text}");
+}
+
 #[test]
 fn what_one_did_goes_what_others_did_stays_and_it_comes_back() {
     let world = World::new().begun();
@@ -212,6 +221,7 @@ fn what_changed_while_two_worked_is_named_and_not_touched() {
     end(&world, &first);
 
     let report = undone(&world, &first, &[]);
+    assert_told(&world, &first);
     let text = |path: &str| world.read(path).expect("a file");
     assert_eq!(
         ["alone.txt", "after.txt", "both.txt", "made.txt"].map(text),

@@ -54,6 +54,8 @@ struct TurnJson {
     to: usize,
     reason: Option<String>,
     layers: Vec<&'static str>,
+    /// The dispatch whose work alone was undone, while the run stayed where it was; null for any other rollback.
+    only: Option<String>,
 }
 
 impl From<&Story> for HistoryJson {
@@ -98,6 +100,7 @@ impl From<&Turn> for TurnJson {
             to: turn.to,
             reason: turn.reason.clone(),
             layers: turn.layers.clone(),
+            only: turn.only.as_ref().map(ToString::to_string),
         }
     }
 }

@@ -56,9 +56,14 @@ fn turned(story: &Story, turn: &Turn) -> String {
     let phase = |at: usize| story.stays.get(at).map_or("", |stay| stay.phase.as_str());
     let (from, to) = (plain(phase(turn.from)), plain(phase(turn.to)));
     let why = turn.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
-    let (mark, what) = match turn.kind {
-        "undone" => ("╭─", format!("rollback {} undone: {to} again", turn.rollback_id.short())),
-        _ => ("╰─", format!("rolled back {from} → {to} ({}){why}", turn.layers.join(", "))),
+    let only = turn.only.as_ref().map(|only| format!("dispatch:{}", only.short()));
+    let (mark, what) = match (turn.kind, only) {
+        ("undone", Some(only)) => {
+            ("╭─", format!("rollback {} undone: {only} again", turn.rollback_id.short()))
+        }
+        (_, Some(only)) => ("╰─", format!("undone alone: {only} ({}){why}", turn.layers.join(", "))),
+        ("undone", None) => ("╭─", format!("rollback {} undone: {to} again", turn.rollback_id.short())),
+        (_, None) => ("╰─", format!("rolled back {from} → {to} ({}){why}", turn.layers.join(", "))),
     };
     format!("{} {}  {}\n", styled(style::WARN, mark), what, styled(style::DIM, &second(turn.at)))
 }
@@ -75,7 +80,8 @@ pub(crate) fn mermaid(story: &Story) -> String {
             out.push_str(&format!("    s{from} --> s{at}\n"));
         }
     }
-    for turn in &story.turns {
+    // The undo of one dispatch goes nowhere.
+    for turn in story.turns.iter().filter(|turn| turn.only.is_none()) {
         let why = turn.reason.as_deref().map(|reason| format!(": {}", escaped(reason))).unwrap_or_default();
         let what = if turn.kind == "undone" { "undone" } else { "rolled back" };
         out.push_str(&format!("    s{} -. \"{what}{why}\" .-> s{}\n", turn.from, turn.to));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use ic_base::{CheckpointId, Result, RollbackId, Seq, Timestamp};
+use ic_base::{CheckpointId, DispatchId, Result, RollbackId, Seq, Timestamp};
 use ic_checkpoint::record;
 use ic_dispatch::dispatch::{self, Filter};
 use ic_events::Event;
@@ -58,6 +58,8 @@ pub struct Turn {
     pub reason: Option<String>,
     /// What was taken back.
     pub layers: Vec<&'static str>,
+    /// The dispatch whose work alone was undone: the run stayed where it was.
+    pub only: Option<DispatchId>,
 }
 
 /// A run as a story.
@@ -171,6 +173,8 @@ impl Teller<'_> {
             }
             _ => path(&story.stays, story.current).into_iter().find(|at| is_there(&story.stays[*at])),
         };
+        // The undo of one dispatch goes nowhere.
+        let to = if rollback.only().is_some() { Some(story.current) } else { to };
         let Some(to) = to.or_else(|| story.stays.iter().rposition(is_there)) else { return };
         story.turns.push(Turn {
             rollback_id: rollback.id.clone(),
@@ -181,6 +185,7 @@ impl Teller<'_> {
             to,
             reason: event.reason.clone(),
             layers: rollback.layers.iter().map(|layer| layer.as_str()).collect(),
+            only: rollback.only(),
         });
         story.current = to;
     }
