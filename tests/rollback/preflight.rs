@@ -152,8 +152,8 @@ fn what_cannot_be_undone_holds_what_came_before_it() {
     world.ic(&["compensation", "add", &world.run, "--step", "publish", "--pivot"]);
     let words = world.all("a", &["--yes"]);
     let line = refused(&world, &words, "conflict");
-    assert!(line.contains("--force"), "{line}");
-    world.roll_back("a", &["--force"]);
+    assert!(line.contains("--past-pivot"), "{line}");
+    world.roll_back("a", &["--past-pivot"]);
     assert_eq!(world.effects(), ["mail", "pay", "book"]);
 }
 
