@@ -38,6 +38,11 @@ const CALLS: &[&str] = &[
     "dispatch list {run}",
     "dispatch complete {work}",
     "dispatch wait {work}",
+    "status {run}",
+    "log {run} --all",
+    "undo --dispatch {work} --dry-run",
+    "undo {work} --dry-run",
+    "!redo --run {run} --dry-run",
     "failed=dispatch create {run}",
     "dispatch fail {failed} --error e",
     "cancelled=dispatch create {run}",
@@ -107,7 +112,7 @@ const CALLS: &[&str] = &[
 ];
 
 /// What is called when a person asks for a restore, or for a rollback of files and of git's state.
-const ACTS: [&str; 13] = [
+const ACTS: [&str; 15] = [
     "init",
     "run=run create --goal g --phases a,b,c --gates {}",
     "run advance {run}",
@@ -121,6 +126,8 @@ const ACTS: [&str; 13] = [
     "rolled=rollback list --json",
     "rollback undo {rolled} --yes",
     "checkpoint undo --yes",
+    "undo phase:b --run {run} --yes",
+    "redo --run {run} --yes",
 ];
 
 impl Trapped {

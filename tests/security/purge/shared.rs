@@ -92,7 +92,7 @@ fn a_part_that_another_large_file_has_stays_readable_and_is_named() {
     std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
     let purged = purge(&cli, "config/token");
     assert_eq!(places(&purged), ["other_paths"], "{purged}");
-    assert_eq!(purged["left"][0]["command"], "ic checkpoint purge other", "{purged}");
+    assert_eq!(purged["left"][0]["command"], "ic checkpoint purge other --yes", "{purged}");
     assert_eq!(holders(&cli), Vec::<String>::new());
     std::fs::remove_file(cli.root().join("other")).expect("remove it");
     cli.ok(["checkpoint", "restore", &made, "--path", "other", "--yes"]);
