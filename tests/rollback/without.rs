@@ -2,6 +2,7 @@
 
 mod history;
 mod killed;
+mod kinds;
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -5,8 +5,9 @@
 //! stood there before. What cannot be merged is a conflict, and never becomes markers in a file.
 
 mod looks;
+mod own;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use ic_base::{Code, Diagnosis, Result};
@@ -14,55 +15,15 @@ use ic_events::Hash;
 
 use crate::diff::{Difference, Finder, State};
 use crate::objects::{Objects, hash_of};
+use crate::restore::plan::Database;
 use crate::rootfs::RootDir;
+use crate::tree::Reason;
 
 use looks::{content, is_same, looks, with};
+pub use own::{Own, Pair};
 
 /// The largest text that is merged, in bytes: a merge is made in memory, and larger files are rarely written by hand.
 pub const MOST_MERGED: u64 = 1 << 20;
-
-/// What stood at a path before a piece of work and what it left; `None`: nothing.
-pub type Pair = (Option<State>, Option<State>);
-
-/// What one piece of work did to a tree.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Own {
-    /// By path, oldest first. Neighbours that meet are one.
-    changes: BTreeMap<Vec<u8>, Vec<Pair>>,
-    /// Paths that changed while others worked too, and who they were: nobody knows whose change it was.
-    shared: BTreeMap<Vec<u8>, String>,
-}
-
-impl Own {
-    /// Adds what differs between two looks at the tree between which this work alone was under way.
-    pub fn add(&mut self, difference: Difference) {
-        let Difference { path, before, after } = difference;
-        // The root is no path of its own that a step could name.
-        if path.is_empty() || is_same(before.as_ref(), after.as_ref()) {
-            return;
-        }
-        let pairs = self.changes.entry(path).or_default();
-        match pairs.last_mut() {
-            Some((_, last)) if is_same(last.as_ref(), before.as_ref()) => *last = after,
-            _ => pairs.push((before, after)),
-        }
-    }
-
-    /// Adds a path that changed while `others` worked too.
-    pub fn add_shared(&mut self, path: Vec<u8>, others: &str) {
-        self.shared.entry(path).or_insert_with(|| others.to_owned());
-    }
-
-    /// The paths that changed, shared ones too.
-    pub fn paths(&self) -> BTreeSet<Vec<u8>> {
-        self.changes.keys().chain(self.shared.keys()).cloned().collect()
-    }
-
-    /// The paths that changed while others worked too, and who they were.
-    pub fn shared(&self) -> &BTreeMap<Vec<u8>, String> {
-        &self.shared
-    }
-}
 
 /// What is to be done to undo a piece of work.
 #[derive(Debug, Default)]
@@ -77,13 +38,26 @@ pub struct Reversed {
     pub texts: Vec<Vec<u8>>,
 }
 
-/// What undoes a piece of work in the tree at `root`, which is as `now` has it. Errors: `corrupt` if an object cannot be read.
-pub fn reverse(objects: &Objects, (root, now): (&RootDir, &Hash), own: &Own) -> Result<Reversed> {
+/// A tree as it is, and as a look at it sees it.
+#[derive(Clone, Copy)]
+pub struct Now<'n> {
+    /// Where it stands.
+    pub root: &'n RootDir,
+    /// All that a restore may change, as it is.
+    pub exact: &'n Hash,
+    /// As a checkpoint of it would have it: of an SQLite database, what is in its log is in its copy.
+    pub usual: &'n Hash,
+    /// Databases with what stands beside them.
+    pub databases: &'n [Database],
+}
+
+/// What undoes a piece of work in a tree. Errors: `corrupt` if an object cannot be read.
+pub fn reverse(objects: &Objects, now: Now<'_>, own: &Own) -> Result<Reversed> {
     let mut work = Work {
         objects,
-        root,
-        tree: *now,
-        finder: Finder::new(objects, now)?,
+        now,
+        finder: Finder::new(objects, now.exact)?,
+        usual: Finder::new(objects, now.usual)?,
         moved: own.moved(),
         wanted: BTreeMap::new(),
         reversed: Reversed::default(),
@@ -100,34 +74,6 @@ pub fn reverse(objects: &Objects, (root, now): (&RootDir, &Hash), own: &Own) -> 
     Ok(work.done())
 }
 
-impl Own {
-    /// Paths that the work made of what it removed elsewhere, and where that was: to people it is a rename.
-    fn moved(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
-        let content = |state: &Option<State>| match state {
-            Some(State::File { hash, size, .. }) if *size > 0 => Some(*hash),
-            _ => None,
-        };
-        let ends = |pairs: &Vec<Pair>| Some((pairs.first()?.0.clone(), pairs.last()?.1.clone()));
-        let mut removed = BTreeMap::new();
-        for (path, pairs) in &self.changes {
-            if let Some((before, None)) = ends(pairs)
-                && let Some(hash) = content(&before)
-            {
-                removed.entry(hash).or_insert_with(|| path.clone());
-            }
-        }
-        let mut moved = BTreeMap::new();
-        for (path, pairs) in &self.changes {
-            if let Some((None, after)) = ends(pairs)
-                && let Some(from) = content(&after).and_then(|hash| removed.get(&hash))
-            {
-                moved.insert(path.clone(), from.clone());
-            }
-        }
-        moved
-    }
-}
-
 /// What becomes of a path in one step back.
 enum Back {
     To(Option<State>),
@@ -138,9 +84,9 @@ enum Back {
 
 struct Work<'o> {
     objects: &'o Objects,
-    root: &'o RootDir,
-    tree: Hash,
+    now: Now<'o>,
     finder: Finder<'o>,
+    usual: Finder<'o>,
     moved: BTreeMap<Vec<u8>, Vec<u8>>,
     /// What a path is and what it is to become.
     wanted: BTreeMap<Vec<u8>, Pair>,
@@ -148,7 +94,41 @@ struct Work<'o> {
 }
 
 impl Work<'_> {
+    /// A database and the files beside it are one: who wrote into its log since changed it, and it comes back without one.
+    fn step_back_database(&mut self, path: &[u8], pairs: &[Pair], one: &Database) -> Result<()> {
+        let (now, seen) = (self.finder.find(path)?, self.usual.find(path)?);
+        let mut to = seen.clone();
+        for (before, after) in pairs.iter().rev() {
+            if is_same(to.as_ref(), after.as_ref()) {
+                to.clone_from(before);
+            } else if !is_same(to.as_ref(), before.as_ref()) {
+                to = pairs.first().and_then(|(before, _)| before.clone());
+                self.reversed
+                    .conflicts
+                    .push((path.to_vec(), "others wrote into the database since".to_owned()));
+                break;
+            }
+        }
+        if is_same(to.as_ref(), seen.as_ref()) {
+            return Ok(());
+        }
+        self.wanted.insert(path.to_vec(), (now, to));
+        for side in &one.sides {
+            let stands = self.finder.find(&side.0)?;
+            self.wanted.insert(side.0.clone(), (stands, None));
+        }
+        Ok(())
+    }
+
     fn step_back(&mut self, path: &[u8], pairs: &[Pair]) -> Result<()> {
+        let databases = self.now.databases;
+        if let Some(one) = databases.iter().find(|one| one.path.0 == path) {
+            return self.step_back_database(path, pairs, one);
+        }
+        // What stands beside a database goes where the database goes.
+        if databases.iter().any(|one| one.sides.iter().any(|side| side.0 == path)) {
+            return Ok(());
+        }
         let now = self.finder.find(path)?;
         let mut to = now.clone();
         // What was merged on the way, which the next merge may need.
@@ -203,7 +183,9 @@ impl Work<'_> {
             _ => None,
         });
         if let Some(reason) = hidden {
-            let is_any = [now, before, after].into_iter().flatten().any(State::is_content);
+            // What is in the log of a database is in the copy of it.
+            let is_side = reason == Reason::Database.as_str();
+            let is_any = !is_side && [now, before, after].into_iter().flatten().any(State::is_content);
             return Ok(if is_any { Back::Stays(reason) } else { Back::To(now.cloned()) });
         }
         if is_same(now, after) {
@@ -276,7 +258,7 @@ impl Work<'_> {
     /// What stands in the tree. Errors: `busy` if it has changed since it was looked at.
     fn in_tree(&self, path: &[u8], hash: &Hash) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let opened = self.root.open_file(path);
+        let opened = self.now.root.open_file(path);
         let read = opened.and_then(|file| file.take(MOST_MERGED + 1).read_to_end(&mut bytes));
         if read.is_err() || hash_of(&bytes) != *hash {
             let path = String::from_utf8_lossy(path);
@@ -315,7 +297,7 @@ impl Work<'_> {
 
     /// The paths right below a directory of the tree as it is.
     fn entries(&self, path: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let mut tree = self.objects.tree(&self.tree)?;
+        let mut tree = self.objects.tree(self.now.exact)?;
         for name in path.split(|b| *b == b'/').filter(|name| !name.is_empty()) {
             let Some(crate::tree::Node::Directory(below)) = tree.get(name).map(|entry| entry.node.clone())
             else {

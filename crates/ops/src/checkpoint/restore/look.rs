@@ -193,7 +193,7 @@ impl Workspace<'_> {
     /// itself is not among them. `passed`: those that the caller named.
     pub(super) fn not_compared(
         &self,
-        (target, strategy, mine): (&Checkpoint, Strategy, bool),
+        (target, strategy, mine, is_without): (&Checkpoint, Strategy, bool, bool),
         shot: &Shot,
         (limits, plan): (&Limits, &Plan),
         passed: Vec<(Vec<u8>, String)>,
@@ -211,7 +211,8 @@ impl Workspace<'_> {
             steps.contains(path) || plan.skipped.iter().any(|(skipped, _)| is_at_or_below(path, &skipped.0))
         };
         // What undoes a whole restore is limited to what that changed; what nobody can compare is named all the same.
-        let undoes_all = limits.only.is_some() && strategy.has_git() && !mine;
+        // Whether one piece of work changed it, nobody can tell either.
+        let undoes_all = limits.only.is_some() && (strategy.has_git() || is_without) && !mine;
         let is_meant = |path: &[u8]| undoes_all || limits.covers(path);
         let mut open: Vec<(PathText, String)> = Vec::new();
         let mut here = Finder::new(&self.objects, &shot.captured.root)?;

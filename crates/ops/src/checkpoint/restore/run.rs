@@ -180,14 +180,10 @@ fn plan_report(
     let Compared { shot, usual, differences, mut databases } =
         workspace.compare(looked, &mut limits, &own, watch)?;
     let passed = named::passed_over(workspace, &limits.paths, (&target.tree, &shot.captured.root))?;
-    let (differences, reversed) = match work {
-        Some(work) => workspace.without(&work, &shot).map(|(differences, back)| (differences, Some(back)))?,
-        None => (as_if.instead_of(differences), None),
-    };
+    let looked = ((&shot, &usual), databases.as_slice());
+    let (differences, mut reversed) = workspace.aimed((work, as_if), differences, looked)?;
     let Attained { differences, lost, ties } =
         workspace.attain(differences, &limits, (&shot, &target, strategy))?;
-    // What names were one file before says nothing of how others use them now.
-    let ties = ties.filter(|_| reversed.is_none());
     let git = strategy
         .has_git()
         .then(|| workspace.plan_git(&target, &shot, request.force.commits, brought.as_ref()));
@@ -205,7 +201,10 @@ fn plan_report(
     }
     let mut plan = workspace.plan(&differences, (&limits, databases), (&shot, until), ties)?;
     plan.not_kept.extend(lost);
-    let meant = (&target, strategy, request.mine);
+    if let Some(back) = &mut reversed {
+        back.name_what_stays(&mut plan);
+    }
+    let meant = (&target, strategy, request.mine, reversed.is_some());
     let not_compared = workspace.not_compared(meant, &shot, (&limits, &plan), passed)?;
     // Beside the work of others it is not meant to be as the target has it.
     let lacks_any = reversed.is_none() && workspace.lacks_any(&target, &plan)?;

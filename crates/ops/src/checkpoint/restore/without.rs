@@ -3,12 +3,14 @@
 use ic_base::Result;
 use ic_checkpoint::diff::Difference;
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::restore::plan::Plan;
-use ic_checkpoint::restore::reverse::{Own, reverse};
+use ic_checkpoint::restore::plan::{Database, Plan};
+use ic_checkpoint::restore::reverse::{Now, Own, reverse};
 use ic_checkpoint::rootfs::RootDir;
+use ic_events::Hash;
 
 use super::super::Workspace;
 use super::super::shot::Shot;
+use super::back::AsIf;
 use super::{Conflict, Request};
 
 /// What stands against undoing a piece of work, and what it needs.
@@ -20,10 +22,28 @@ pub(super) struct Back {
 }
 
 impl Workspace<'_> {
+    /// How the tree differs from what it is to become: from the target, by then, or from the tree without a piece of work.
+    pub(super) fn aimed(
+        &self,
+        (work, as_if): (Option<Own>, AsIf),
+        found: Vec<Difference>,
+        (looked, databases): ((&Shot, &Hash), &[Database]),
+    ) -> Result<(Vec<Difference>, Option<Back>)> {
+        let Some(work) = work else { return Ok((as_if.instead_of(found), None)) };
+        let (differences, back) = self.without(&work, looked, databases)?;
+        Ok((differences, Some(back)))
+    }
+
     /// How the tree differs from what it would be without a piece of work.
-    pub(super) fn without(&self, work: &Own, shot: &Shot) -> Result<(Vec<Difference>, Back)> {
+    fn without(
+        &self,
+        work: &Own,
+        (shot, usual): (&Shot, &Hash),
+        databases: &[Database],
+    ) -> Result<(Vec<Difference>, Back)> {
         let root = RootDir::open(&self.root)?;
-        let reversed = reverse(&self.objects, (&root, &shot.captured.root), work)?;
+        let now = Now { root: &root, exact: &shot.captured.root, usual, databases };
+        let reversed = reverse(&self.objects, now, work)?;
         let conflict = |(path, reason)| Conflict { path: PathText(path), reason };
         let back = Back {
             conflicts: reversed.conflicts.into_iter().map(conflict).collect(),
@@ -31,6 +51,13 @@ impl Workspace<'_> {
             texts: reversed.texts,
         };
         Ok((reversed.differences, back))
+    }
+}
+
+impl Back {
+    /// Adds to the plan what stays though the work changed it.
+    pub(super) fn name_what_stays(&mut self, plan: &mut Plan) {
+        plan.skipped.append(&mut self.left);
     }
 }
 
@@ -43,8 +70,7 @@ pub(super) fn open_conflicts(
 ) -> (Vec<Conflict>, Vec<Vec<u8>>) {
     let is_step = |conflict: &Conflict| plan.steps.iter().any(|step| step.path == conflict.path);
     let (mut open, without_a_step): (Vec<_>, Vec<_>) = conflicts.into_iter().partition(is_step);
-    let Some(Back { left, texts, .. }) = back else { return (open, Vec::new()) };
-    plan.skipped.extend(left);
+    let Some(Back { texts, .. }) = back else { return (open, Vec::new()) };
     // What has no place to come back into stays even where a decision lets the others go.
     if request.force.files {
         plan.skipped.extend(without_a_step.into_iter().map(|one| (one.path, one.reason)));

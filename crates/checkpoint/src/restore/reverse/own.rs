@@ -1,0 +1,77 @@
+//! What one piece of work did, path by path.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::looks::is_same;
+use crate::diff::{Difference, State};
+
+/// What stood at a path before a piece of work and what it left; `None`: nothing.
+pub type Pair = (Option<State>, Option<State>);
+
+/// What one piece of work did to a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Own {
+    /// By path, oldest first. Neighbours that meet are one.
+    pub(super) changes: BTreeMap<Vec<u8>, Vec<Pair>>,
+    /// Paths that changed while others worked too, and who they were: nobody knows whose change it was.
+    pub(super) shared: BTreeMap<Vec<u8>, String>,
+}
+
+impl Own {
+    /// Adds what differs between two looks at the tree between which this work alone was under way.
+    pub fn add(&mut self, difference: Difference) {
+        let Difference { path, before, after } = difference;
+        // The root is no path of its own that a step could name.
+        if path.is_empty() || is_same(before.as_ref(), after.as_ref()) {
+            return;
+        }
+        let pairs = self.changes.entry(path).or_default();
+        match pairs.last_mut() {
+            Some((_, last)) if is_same(last.as_ref(), before.as_ref()) => *last = after,
+            _ => pairs.push((before, after)),
+        }
+    }
+
+    /// Adds a path that changed while `others` worked too.
+    pub fn add_shared(&mut self, path: Vec<u8>, others: &str) {
+        self.shared.entry(path).or_insert_with(|| others.to_owned());
+    }
+
+    /// The paths that changed, shared ones too.
+    pub fn paths(&self) -> BTreeSet<Vec<u8>> {
+        self.changes.keys().chain(self.shared.keys()).cloned().collect()
+    }
+
+    /// The paths that changed while others worked too, and who they were.
+    pub fn shared(&self) -> &BTreeMap<Vec<u8>, String> {
+        &self.shared
+    }
+}
+
+impl Own {
+    /// Paths that the work made of what it removed elsewhere, and where that was: to people it is a rename.
+    pub(super) fn moved(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let content = |state: &Option<State>| match state {
+            Some(State::File { hash, size, .. }) if *size > 0 => Some(*hash),
+            _ => None,
+        };
+        let ends = |pairs: &Vec<Pair>| Some((pairs.first()?.0.clone(), pairs.last()?.1.clone()));
+        let mut removed = BTreeMap::new();
+        for (path, pairs) in &self.changes {
+            if let Some((before, None)) = ends(pairs)
+                && let Some(hash) = content(&before)
+            {
+                removed.entry(hash).or_insert_with(|| path.clone());
+            }
+        }
+        let mut moved = BTreeMap::new();
+        for (path, pairs) in &self.changes {
+            if let Some((None, after)) = ends(pairs)
+                && let Some(from) = content(&after).and_then(|hash| removed.get(&hash))
+            {
+                moved.insert(path.clone(), from.clone());
+            }
+        }
+        moved
+    }
+}

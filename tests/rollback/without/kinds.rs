@@ -1,0 +1,98 @@
+//! Databases with logs, names of one file, and what no checkpoint holds: whole, or named.
+
+use std::os::unix::fs::MetadataExt;
+
+use rusqlite::Connection;
+
+use super::{did, refused, stays, undo, undone};
+use crate::world::World;
+
+/// Writes rows into the database in the project; with `log`, the writer dies before they leave the log.
+fn rows(world: &World, name: &str, log: bool) {
+    let path = world.cli.root().join("app.db");
+    let db = Connection::open(&path).expect("a database");
+    db.pragma_update(None, "journal_mode", "wal").expect("a log");
+    db.execute_batch("CREATE TABLE IF NOT EXISTS t (x); PRAGMA wal_autocheckpoint = 0;").expect("a table");
+    db.execute("INSERT INTO t VALUES (?1)", [name]).expect("a row");
+    if log {
+        // The files as a writer leaves them that is killed.
+        let names = ["app.db", "app.db-wal", "app.db-shm"];
+        let kept = names.map(|name| std::fs::read(world.cli.root().join(name)).expect("a file"));
+        drop(db);
+        for (name, content) in names.iter().zip(kept) {
+            std::fs::write(world.cli.root().join(name), content).expect("a file");
+        }
+    }
+}
+
+/// What a program finds in the database; nobody's files are changed by the look.
+fn found(world: &World) -> Vec<String> {
+    let copy = world.cli.home().join("copy");
+    let _ = std::fs::remove_dir_all(&copy);
+    std::fs::create_dir(&copy).expect("a directory");
+    for name in ["app.db", "app.db-wal", "app.db-shm"] {
+        let _ = std::fs::copy(world.cli.root().join(name), copy.join(name));
+    }
+    let db = Connection::open(copy.join("app.db")).expect("a database");
+    let check: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("a check");
+    assert_eq!(check, "ok");
+    let mut query = db.prepare("SELECT x FROM t ORDER BY rowid").expect("a table");
+    query.query_map([], |row| row.get(0)).expect("rows").collect::<Result<_, _>>().expect("text")
+}
+
+#[test]
+fn a_database_that_others_wrote_into_since_is_a_conflict_though_its_file_did_not_change() {
+    let world = World::new().begun();
+    rows(&world, "base", false);
+    let first = did(&world, "first", || rows(&world, "first", false));
+    did(&world, "second", || rows(&world, "second", true));
+    refused(&world, &undo(&first, &[]), "conflict");
+    assert_eq!(found(&world), ["base", "first", "second"]);
+
+    // By decision it goes back whole: the log of others with it, which comes back with it.
+    undone(&world, &first, &["--force-files"]);
+    assert_eq!(found(&world), ["base"]);
+    assert!(!world.cli.root().join("app.db-wal").exists());
+    world.ic(&["redo", "--yes"]);
+    assert_eq!(found(&world), ["base", "first", "second"]);
+}
+
+#[test]
+fn a_database_that_it_made_and_others_wrote_into_is_no_work_of_its_own() {
+    let world = World::new().begun();
+    let first = did(&world, "first", || rows(&world, "first", false));
+    did(&world, "second", || rows(&world, "second", true));
+    refused(&world, &undo(&first, &[]), "conflict");
+    assert_eq!(found(&world), ["first", "second"]);
+}
+
+#[test]
+fn rows_that_it_left_in_a_log_go_with_the_log() {
+    let world = World::new().begun();
+    rows(&world, "base", false);
+    let first = did(&world, "first", || rows(&world, "first", true));
+    assert_eq!(found(&world), ["base", "first"]);
+    undone(&world, &first, &[]);
+    assert_eq!(found(&world), ["base"]);
+    world.ic(&["redo", "--yes"]);
+    assert_eq!(found(&world), ["base", "first"]);
+}
+
+#[test]
+fn names_of_one_file_stay_so_and_what_no_checkpoint_holds_is_named() {
+    let world = World::new().begun();
+    world.write("one", "1\n");
+    std::fs::hard_link(world.cli.root().join("one"), world.cli.root().join("two")).expect("a link");
+    world.write(".env", "KEY=1\n");
+    let first = did(&world, "first", || {
+        use std::io::Write;
+        let mut file =
+            std::fs::File::options().append(true).open(world.cli.root().join("one")).expect("a file");
+        file.write_all(b"more\n").expect("a line");
+        world.write(".env", "KEY=2\n");
+    });
+    let report = undone(&world, &first, &[]);
+    let inode = |name: &str| std::fs::metadata(world.cli.root().join(name)).expect("a file").ino();
+    assert_eq!((world.read("two").as_deref(), inode("one")), (Some("1\n"), inode("two")));
+    assert_eq!(stays(&report), [(".env".to_owned(), "secret".to_owned())], "{report}");
+}
