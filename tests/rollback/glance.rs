@@ -70,6 +70,22 @@ fn a_run_at_work_is_seen_at_a_glance() {
 }
 
 #[test]
+fn what_was_undone_is_no_last_point() {
+    let world = World::new().begun();
+    let work = |name: &str| {
+        let id = world.ic(&["dispatch", "create", &world.run, "--name", name]);
+        world.ic(&["dispatch", "start", &id]);
+        world.write(name, name);
+        world.ic(&["dispatch", "complete", &id]);
+        format!("dispatch:{}", &id[28..])
+    };
+    let (first, second) = (work("first"), work("second"));
+    assert_eq!(status(&world)["last_point"]["reference"], second);
+    world.ic(&["undo", "--dispatch", &second["dispatch:".len()..], "--yes"]);
+    assert_eq!(status(&world)["last_point"]["reference"], first);
+}
+
+#[test]
 fn a_killed_rollback_is_named_with_what_resumes_it() {
     let world = dead_before_the_end();
     let seen = status(&world);

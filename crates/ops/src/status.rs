@@ -21,6 +21,9 @@ use crate::run::is_executed;
 /// How many dispatches are named: more is no longer a glance.
 const NAMED: i64 = 20;
 
+/// Among so many points the newest is looked for that was not undone.
+const LOOKED_AT: usize = 20;
+
 /// A run at a glance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
@@ -80,7 +83,7 @@ pub fn status(
         let status = Status {
             gate: gate(snapshot, run)?,
             working: working(snapshot, run, is_executed)?,
-            last_point: point::list(snapshot, run, false, 1)?.pop(),
+            last_point: point::list(snapshot, run, false, LOOKED_AT)?.into_iter().find(|one| !one.is_undone),
             unfinished,
             run: run.clone(),
         };
