@@ -313,7 +313,7 @@ fn refused_pushed(commits: &[LeavingCommit]) -> Option<Refusal> {
         Code::ForeignCommits,
         format!("The commit {short}{more} would leave its branch, and a remote has it. Nothing was changed."),
     )
-    .hint("--force-commits takes it off its branch here, and not there; to leave git as it is: --layer without git")
+    .hint("--force-commits takes it off its branch here, and not there; to leave git as it is: --layer=workflow,effects,files")
     .detail("commits", pushed.iter().map(|commit| json!({ "commit": commit.sha })).collect::<Vec<_>>());
     Some(Refusal { error, flag: Some("--force-commits") })
 }
