@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use ic_base::{CheckpointId, DispatchId, Result, RunId, Seq};
+use ic_base::{CheckpointId, Result, RunId, Seq};
 use ic_store::{Snapshot, path_bytes, path_from_bytes};
 
 use super::{Checkpoint, Link};
@@ -127,15 +127,6 @@ pub fn manual_of_run(snapshot: &Snapshot<'_>, run: &RunId, at_most: usize) -> Re
     );
     let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
     snapshot.query_all(&sql, &[&run.as_str(), &at_most], Checkpoint::from_row)
-}
-
-/// The checkpoints that were taken for a dispatch's work, oldest first.
-pub fn of_dispatch(snapshot: &Snapshot<'_>, run: &RunId, dispatch: &DispatchId) -> Result<Vec<Checkpoint>> {
-    let sql = format!(
-        "SELECT {} FROM checkpoints WHERE run_id = $1 AND dispatch_id = $2 ORDER BY seq",
-        Checkpoint::COLUMNS
-    );
-    snapshot.query_all(&sql, &[&run.as_str(), &dispatch.as_str()], Checkpoint::from_row)
 }
 
 /// The kept checkpoints of a root from one event to another, both included, oldest first.

@@ -289,7 +289,7 @@ fn restore_request<'a>(
     }
 }
 
-/// What stands against a plan: `conflict`, naming what cannot be undone, and what others changed.
+/// The refusals of a plan: `conflict`, naming what cannot be undone, and what others changed.
 pub(super) fn refusals(parts: &Parts, request: &WholeRequest<'_>) -> Vec<Refusal> {
     let effects = parts.effects.as_ref().filter(|effects| !effects.left.is_empty()).map(refused_effects);
     let is_decided = request.force.files || request.keep_theirs;

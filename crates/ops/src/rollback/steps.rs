@@ -195,7 +195,7 @@ pub fn next_command(id: &RollbackId, all: &[Step]) -> String {
     let failed = all.iter().find(|step| step.state == StepState::Failed);
     let is_back = course(all).is_back();
     let decided = failed.and_then(|step| match step.kind {
-        // A way back asks for everything at once: what stands against it is not remembered from one call to the next.
+        // A way back asks for everything at once: a decision about it is not remembered from one call to the next.
         StepKind::Tree if is_back => step.code.and_then(Force::of_tree).map(|_| Force::ALL),
         StepKind::Tree => step.code.and_then(Force::of_tree),
         StepKind::Data if !is_back && step.detail[BY_FORCE] == true => {

@@ -42,7 +42,7 @@ pub(crate) fn whole(whole: &Whole) -> String {
     out
 }
 
-/// All that stands against a plan, and the flags that decide it.
+/// All the refusals of a plan, and the flags that decide them.
 fn would_be_refused(refusals: &[Refusal]) -> String {
     let mut out: String = refusals.iter().map(|refusal| refused(&refusal.error)).collect();
     let flags: Option<BTreeSet<&str>> = refusals.iter().map(|refusal| refusal.flag).collect();

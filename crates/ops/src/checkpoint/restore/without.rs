@@ -13,7 +13,7 @@ use super::super::shot::Shot;
 use super::back::AsIf;
 use super::{Conflict, Request};
 
-/// What stands against undoing a piece of work, and what it needs.
+/// What hinders the undo of a piece of work, and what it needs.
 pub(super) struct Back {
     /// What cannot be merged.
     pub(super) conflicts: Vec<Conflict>,
