@@ -79,7 +79,7 @@ fn checkpoints_that_are_compared_while_they_are_pruned_are_not_found() {
     give_up(&cli, &[&one]);
     let (code, said) = end(diff);
     assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("given up"), "{said}");
+    assert!(said.contains("was pruned"), "{said}");
 }
 
 #[test]

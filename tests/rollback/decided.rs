@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// A story in which everything stands against going back: a file, a commit and a worker of others, and an effect that cannot be undone.
+/// A story in which everything refuses the rollback: a file, a commit and a worker of others, and an effect that cannot be undone.
 fn against_all() -> World {
     let world = World::story();
     let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);

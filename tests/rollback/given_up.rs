@@ -43,7 +43,7 @@ fn the_preview_of_giving_a_rollback_up_is_giving_it_up() {
     assert_eq!(world.status(), "active@d");
     let id = preview["id"].as_str().expect("an id");
     let shown = world.ic(&["rollback", "show", id, "--format=text"]);
-    assert!(shown.contains("was to be rolled back") && shown.contains("It was given up"), "{shown}");
+    assert!(shown.contains("was to be rolled back") && shown.contains("It was aborted"), "{shown}");
 }
 
 #[test]

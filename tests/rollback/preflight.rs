@@ -51,7 +51,7 @@ fn a_checkpoint_that_was_given_up_is_not_replaced_by_another() {
     assert_eq!(world.status(), "completed@f");
     world.ic(&["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s"]);
     let line = refused_all(&world, "a", &[], "checkpoint_not_found");
-    assert!(line.contains("given up"), "{line}");
+    assert!(line.contains("was pruned"), "{line}");
     world.cli.ok(["run", "rollback", &world.run, "--to-phase", "a"]);
 }
 

@@ -100,6 +100,15 @@ fn mode(world: &World, path: &str) -> u32 {
     std::fs::metadata(path).expect("a file").permissions().mode() & 0o777
 }
 
+/// A run at work on a commit of `a.txt`, with seven lines, and one other file.
+fn with_base(name: &str, content: &str) -> World {
+    let world = World::new().begun();
+    world.write("a.txt", SEVEN);
+    world.write(name, content);
+    world.commit("base");
+    world
+}
+
 /// The history of the run says that one dispatch was undone alone, and goes nowhere.
 fn assert_told(world: &World, id: &str) {
     let history = world.cli.json(["run", "history", &world.run, "--json"]);
@@ -111,10 +120,7 @@ fn assert_told(world: &World, id: &str) {
 
 #[test]
 fn what_one_did_goes_what_others_did_stays_and_it_comes_back() {
-    let world = World::new().begun();
-    world.write("a.txt", SEVEN);
-    world.write("gone.txt", "gone\n");
-    world.commit("base");
+    let world = with_base("gone.txt", "gone\n");
     let first = did_outside(&world, "first", || {
         world.write("a.txt", &SEVEN.replace("two", "TWO"));
         world.write("new/own.txt", "own\n");

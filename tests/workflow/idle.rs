@@ -1,4 +1,4 @@
-//! `@` means the run in which somebody works, not the workflows that came to their end beside it.
+//! `@` means the run that is worked on, not the workflows that came to their end beside it.
 
 use crate::world::{World, kill};
 

@@ -115,7 +115,7 @@ pub struct Checkpoint {
     pub duration_ms: u64,
     /// When it was taken.
     pub created_at: Timestamp,
-    /// When it was given up.
+    /// When it was pruned.
     pub pruned_at: Option<Timestamp>,
 }
 
@@ -288,7 +288,7 @@ pub fn lose_some(tx: &Transaction<'_>, id: &CheckpointId) -> Result<()> {
     tx.execute_one("UPDATE checkpoints SET complete = 0 WHERE id = $1", &[&id.as_str()])
 }
 
-/// Marks a checkpoint as given up, with its event; those that followed it follow its own parent from now on.
+/// Marks a checkpoint as pruned, with its event; those that followed it follow its own parent from now on.
 ///
 /// `reason` says by what: `retention`, `deleted`, `purged`, `lost`.
 pub fn prune(tx: &Transaction<'_>, now: Timestamp, checkpoint: &Checkpoint, reason: &str) -> Result<()> {

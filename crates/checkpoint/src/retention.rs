@@ -1,4 +1,4 @@
-//! Which checkpoints are given up, and which objects are still needed.
+//! Which checkpoints are pruned, and which objects are still needed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;

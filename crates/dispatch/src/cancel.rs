@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::dispatch::{Dispatch, Ending, append_change, finish, unfinished};
 use crate::status::DispatchStatus;
 
-/// The dispatches that a rollback takes back: begun after the cut (recorded, if they were not begun), or in a rolled-back phase. Oldest
+/// The dispatches that a rollback covers: begun after the cut (recorded, if they were not begun), or in a rolled-back phase. Oldest
 /// first.
 pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Dispatch>> {
     let sql = format!(

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use ic_base::mask::mask_optional;
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
 use ic_events::{EventType, NewEvent};
 use ic_store::reference::{self, Referent};
@@ -11,7 +10,9 @@ use serde_json::{Value, json};
 
 use crate::status::{DispatchStatus, Verdict};
 
+mod ending;
 mod list;
+pub use ending::{Ending, finish};
 pub use list::{
     Filter, at_work_between, count_verdicts, has_ended_since, list, may_write, newest_verdict, unfinished,
 };
@@ -106,45 +107,6 @@ impl Tokens {
             input: self.input.saturating_add(other.input),
             output: self.output.saturating_add(other.output),
             cache: self.cache.saturating_add(other.cache),
-        }
-    }
-}
-
-/// How a dispatch ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ending<'a> {
-    /// Well.
-    Completed {
-        /// What was done.
-        summary: Option<&'a str>,
-        /// What the reviewer said.
-        verdict: Option<Verdict>,
-    },
-    /// Badly.
-    Failed {
-        /// Why.
-        error: &'a str,
-    },
-    /// It took too long.
-    TimedOut {
-        /// Why.
-        error: &'a str,
-    },
-    /// It was called off.
-    Cancelled {
-        /// Why.
-        reason: Option<&'a str>,
-    },
-}
-
-impl Ending<'_> {
-    /// The status that it leads to.
-    pub fn status(&self) -> DispatchStatus {
-        match self {
-            Self::Completed { .. } => DispatchStatus::Completed,
-            Self::Failed { .. } => DispatchStatus::Failed,
-            Self::TimedOut { .. } => DispatchStatus::TimedOut,
-            Self::Cancelled { .. } => DispatchStatus::Cancelled,
         }
     }
 }
@@ -315,36 +277,6 @@ pub fn set_process(tx: &Transaction<'_>, id: &DispatchId, process: Option<&Proce
         &[&pid, &start_time, &boot_id, &id.as_str()],
     )
     .map(|_| ())
-}
-
-/// Ends work. Errors: `stale_dispatch`, `dispatch_finished`.
-pub fn finish(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    dispatch: &Dispatch,
-    ending: &Ending<'_>,
-) -> Result<Dispatch> {
-    dispatch.require_current()?;
-    let (status, event_type) = match ending {
-        Ending::Completed { .. } => (ending.status(), EventType::DispatchCompleted),
-        Ending::Failed { .. } => (ending.status(), EventType::DispatchFailed),
-        Ending::TimedOut { .. } => (ending.status(), EventType::DispatchTimedOut),
-        Ending::Cancelled { .. } => (ending.status(), EventType::DispatchCancelled),
-    };
-    dispatch.status.check_move_to(status, dispatch.id.short())?;
-    let (summary, verdict, error, reason) = match ending {
-        Ending::Completed { summary, verdict } => (*summary, verdict.map(Verdict::as_str), None, *summary),
-        Ending::Failed { error } | Ending::TimedOut { error } => (None, None, Some(*error), Some(*error)),
-        Ending::Cancelled { reason } => (None, None, None, *reason),
-    };
-    let (summary, error) = (mask_optional(summary), mask_optional(error));
-    let payload = verdict.map(|verdict| json!({ "verdict": verdict }));
-    let seq = append_change(tx, now, dispatch, status, event_type, reason, payload)?;
-    tx.execute_one(
-        "UPDATE dispatches SET status = $1, summary = $2, verdict = $3, error = $4, finished_at = $5, finished_seq = $6 WHERE id = $7",
-        &[&status.as_str(), &summary.as_deref(), &verdict, &error.as_deref(), &now.millis(), &seq, &dispatch.id.as_str()],
-    )?;
-    get(tx, &dispatch.id)
 }
 
 /// Records the tokens used so far; a later report replaces an earlier one. Accepted from rolled-back work too.

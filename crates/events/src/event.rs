@@ -122,13 +122,13 @@ event_types! {
     RollbackStepSkipped = Rollback, "rollback_step_skipped", blocks;
     /// A step of a rollback failed; the rest waits.
     RollbackStopped = Rollback, "rollback_stopped", blocks;
-    /// The giving up of a rollback began; the run stays closed.
+    /// The abort of a rollback began; the run stays closed.
     RollbackAbandonBegun = Rollback, "rollback_abandon_begun", blocks;
-    /// A rollback was given up: what it had put back was put back again.
+    /// A rollback was aborted: what it had put back was put back again.
     RollbackAbandoned = Rollback, "rollback_abandoned", blocks;
     /// The undo of a rollback began: the run is closed.
     RollbackUndoBegun = Rollback, "rollback_undo_begun", blocks;
-    /// The undo of a rollback was given up: it stands.
+    /// The undo of a rollback was aborted: it stands.
     RollbackUndoAbandoned = Rollback, "rollback_undo_abandoned", blocks;
     /// A rollback was taken back itself.
     RollbackUndone = Rollback, "rollback_undone", blocks;
@@ -164,7 +164,7 @@ event_types! {
     RestoreBegun = Checkpoint, "restore_begun", quiet;
     /// A restore of the working tree was finished.
     CheckpointRestored = Checkpoint, "checkpoint_restored", quiet;
-    /// A checkpoint was given up: its content may go.
+    /// A checkpoint was pruned: its content may go.
     CheckpointPruned = Checkpoint, "checkpoint_pruned", quiet;
     /// The content of a path was taken out everywhere.
     ContentPurged = Checkpoint, "content_purged", blocks;

@@ -187,7 +187,7 @@ pub(crate) fn require_kept(checkpoint: &Checkpoint) -> Result<()> {
         None => Ok(()),
         Some(at) => Err(Diagnosis::new(
             Code::CheckpointNotFound,
-            format!("The content of checkpoint {} was given up on {at}.", checkpoint.id.short()),
+            format!("Checkpoint {} was pruned on {at}: its content is gone.", checkpoint.id.short()),
         )
         .hint("see what is left: ic checkpoint list")
         .detail("checkpoint_id", checkpoint.id.as_str())),

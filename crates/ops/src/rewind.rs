@@ -266,7 +266,7 @@ pub fn tidy(kernel: &Kernel, settings: &Settings) -> Option<Warning> {
     let error = give_up_archives(kernel, &settings.retention.policy(), false).err()?;
     Some(Warning {
         code: "retention_failed",
-        message: format!("old archives of rewinds were not given up: {}", error.message()),
+        message: format!("old archives of rewinds were not removed: {}", error.message()),
     })
 }
 

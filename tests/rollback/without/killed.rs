@@ -5,15 +5,12 @@ use std::os::unix::process::ExitStatusExt;
 use ic_testkit::{long, tell};
 use serde_json::Value;
 
-use super::{SEVEN, did, did_outside};
+use super::{SEVEN, did, did_outside, with_base};
 use crate::world::{State, World};
 
 /// Two dispatches in one file, the first with an effect.
 fn story() -> (World, String) {
-    let world = World::new().begun();
-    world.write("a.txt", SEVEN);
-    world.write("b.txt", "b\n");
-    world.commit("base");
+    let world = with_base("b.txt", "b\n");
     let first = did_outside(&world, "first", || {
         world.write("a.txt", &SEVEN.replace("two", "TWO"));
         world.write("b.txt", "B\n");

@@ -78,7 +78,7 @@ struct Selection {
     /// Those of this working tree, which may be gone, by the whole path that it had [default: the one here]
     #[arg(long, value_name = "DIR", conflicts_with = "run")]
     root: Option<PathBuf>,
-    /// Those whose content was given up, too
+    /// List pruned checkpoints, too
     #[arg(long)]
     pruned: bool,
 }

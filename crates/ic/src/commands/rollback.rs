@@ -48,7 +48,7 @@ pub(crate) struct Show {
 
 /// Go on with a rollback that stopped, or whose process died.
 ///
-/// What is done is not done again. It ends as a rollback that nothing disturbed. One that was being undone or given up goes on
+/// What is done is not done again. It ends as a rollback that nothing disturbed. One that was being undone or aborted goes on
 /// that way. What can never be done is left by decision, which is recorded: --skip-effect leaves one outside effect as it is,
 /// --skip-step all of the step that failed.
 #[derive(Debug, Args)]
@@ -81,7 +81,7 @@ pub(crate) struct Resume {
 /// Give an unfinished rollback up: the run is where it was, files, git's state and rows too.
 ///
 /// Effects that were undone stay undone, and cancelled work stays cancelled: both are named. The unfinished undo of a rollback is
-/// given up likewise: the rollback stands.
+/// aborted likewise: the rollback stands.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rollback abandon 3f9a12c4 --dry-run
@@ -210,7 +210,7 @@ impl Abandon {
             return show_preview(session, &preview()?);
         }
         let look = format!("ic rollback abandon {} --dry-run", shell_word(&self.id));
-        // What cannot be looked at may still be given up: a restore that was interrupted is finished first, and steps fail one by one.
+        // What cannot be looked at may still be aborted: a restore that was interrupted is finished first, and steps fail one by one.
         let text = || match preview() {
             Ok(preview) => Ok(render::rollback::undone(&preview)),
             Err(error) => Ok(shown(session, &self.id)? + "\n" + &render::rollback::in_the_way(&error)),

@@ -1,4 +1,4 @@
-//! What pruning gave up, what a purge took out, and what verifying found.
+//! What pruning removed, what a purge took out, and what verifying found.
 
 use ic_base::CheckpointId;
 use ic_events::hex;
@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use super::{PathJson, WarningJson};
 
-/// What was given up.
+/// What was pruned.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct PruneJson {
     dry_run: bool,
-    /// The checkpoints that were (or would be) given up.
+    /// The checkpoints that were (or would be) pruned.
     pruned: Vec<String>,
     /// How many checkpoints are kept.
     kept: u64,

@@ -86,7 +86,7 @@ impl From<&Run> for PhaseJson {
     }
 }
 
-/// Something that did not stop the command, and that somebody should know.
+/// Something that did not stop the command, but that you should know.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct WarningJson {

@@ -122,7 +122,7 @@ pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>) -> Stri
     row("stored", &format!("{} in {} ms", bytes(checkpoint.stored.stored_bytes), checkpoint.duration_ms));
     row("created", &checkpoint.created_at.to_string());
     if let Some(at) = checkpoint.pruned_at {
-        row("given up", &at.to_string());
+        row("pruned", &at.to_string());
     }
     row("tree", &ic_events::hex(&checkpoint.tree));
     row("id", checkpoint.id.as_str());

@@ -163,7 +163,7 @@ fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("checkpoint-list", schema::<Vec<CheckpointJson>>("Checkpoints, oldest first")),
         ("checkpoint-diff", schema::<DiffJson>("What differs between two trees")),
         ("restore", schema::<RestoreJson>("Restore")),
-        ("prune", schema::<PruneJson>("Checkpoints given up")),
+        ("prune", schema::<PruneJson>("Pruned checkpoints")),
         ("purge", schema::<PurgeJson>("Content taken out")),
         ("verify-objects", schema::<VerifyObjectsJson>("Verification of checkpoints")),
         ("compensation", schema::<CompensationJson>("Compensation")),

@@ -8,11 +8,11 @@ use ic_checkpoint::capture::Progress;
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::record::{Kind, Link};
 use ic_phase::Run;
-use ic_phase::point::{self, NewPoint};
+use ic_phase::point::NewPoint;
 use ic_phase::run::NewRun;
 use ic_store::Transaction;
 
-use super::shot::{Held, Purpose, Shot};
+use super::shot::{self, Held, Purpose, Shot};
 use super::{Settings, Warning, Workspace, root_of};
 use crate::Kernel;
 use crate::rollback::data::Marked;
@@ -84,12 +84,7 @@ impl Taken {
         now: Timestamp,
         (run, new): (&Run, &NewPoint<'_>),
     ) -> Result<()> {
-        let seq = point::announce(tx, now, run, new)?;
-        if let Some(shot) = &self.shot {
-            shot.record(tx, now, Some(run.epoch))?;
-        }
-        self.marked.record(tx, seq, &run.id)?;
-        point::insert(tx, now, run, new, (seq, self.id()))
+        shot::record_point(tx, now, (run, new), (self.shot.as_ref(), &self.marked))
     }
 
     /// Records what was seen after work, beside what ended it.

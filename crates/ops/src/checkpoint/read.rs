@@ -21,7 +21,7 @@ use super::{Which, Workspace, find, named, require_kept};
 pub struct Shown {
     /// Its row.
     pub checkpoint: Checkpoint,
-    /// What the row does not hold; `None` if its content was given up.
+    /// What the row does not hold; `None` if it was pruned.
     pub manifest: Option<Manifest>,
 }
 

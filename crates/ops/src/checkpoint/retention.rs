@@ -29,20 +29,20 @@ pub const GRACE: Duration = Duration::from_mins(1);
 /// So many checkpoints are marked first on a full disk: their rows have room in the log that the ledger's reserve leaves.
 const FEW: usize = 16;
 
-/// What is to be given up.
+/// What is to be pruned.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
     /// How long checkpoints are kept.
     pub policy: Policy,
     /// How long content that nothing names is left alone.
     pub grace: Duration,
-    /// Say what would be given up and change nothing.
+    /// Say what would be pruned and change nothing.
     pub dry_run: bool,
     /// The disk is full: a few checkpoints go first, to make room for the rest.
     pub is_tight: bool,
 }
 
-/// What was given up.
+/// What was pruned.
 #[derive(Debug)]
 pub struct Pruned {
     /// Whether nothing was to be changed.
@@ -142,7 +142,7 @@ pub fn verify(workspace: &Workspace<'_>, read_data: bool) -> Result<Verified> {
     Ok(Verified { checkpoints: all.len(), objects, damaged, file })
 }
 
-/// What must not be given up: what unfinished runs took when they moved and before their steps, what ways back of rollbacks need, and
+/// What must not be pruned: what unfinished runs took when they moved and before their steps, what ways back of rollbacks need, and
 /// what undo and redo go to next.
 /// What is needed by something that is not finished; `points`: as of a policy.
 fn pinned(snapshot: &Snapshot<'_>, points: usize) -> Result<HashSet<CheckpointId>> {

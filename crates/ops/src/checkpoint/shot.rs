@@ -13,10 +13,13 @@ use ic_checkpoint::lock::{self, Lock, Mode};
 use ic_checkpoint::manifest::{Changed, Manifest, PathText, Skipped};
 use ic_checkpoint::record::{self, Checkpoint, Kind, Link, NewCheckpoint};
 use ic_checkpoint::scratch;
+use ic_phase::Run;
+use ic_phase::point::{self, NewPoint};
 use ic_store::Transaction;
 
 use super::auto::Occasion;
 use super::{Warning, Workspace};
+use crate::rollback::data::Marked;
 
 /// A picture whose content is durable, to be recorded in a transaction.
 pub(crate) struct Shot {
@@ -269,4 +272,20 @@ impl Shot {
     pub(crate) fn id(&self) -> &CheckpointId {
         &self.id
     }
+}
+
+/// Records a point of a run, whose event is the first of the transaction, with what was seen there: the tree, if it was captured, and the
+/// mark of the state database.
+pub(super) fn record_point(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    (run, new): (&Run, &NewPoint<'_>),
+    (shot, marked): (Option<&Shot>, &Marked),
+) -> Result<()> {
+    let seq = point::announce(tx, now, run, new)?;
+    if let Some(shot) = shot {
+        shot.record(tx, now, Some(run.epoch))?;
+    }
+    marked.record(tx, seq, &run.id)?;
+    point::insert(tx, now, run, new, (seq, shot.map(Shot::id)))
 }

@@ -5,10 +5,10 @@ use ic_checkpoint::capture::Progress;
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::record::{Checkpoint, Kind, Link};
 use ic_phase::Run;
-use ic_phase::point::{self, NewPoint};
+use ic_phase::point::NewPoint;
 use ic_store::Transaction;
 
-use super::shot::{Held, Purpose, Shot};
+use super::shot::{self, Held, Purpose, Shot};
 use super::{Warning, Workspace};
 use crate::rollback::data::Marked;
 
@@ -53,10 +53,7 @@ impl StepShot {
         now: Timestamp,
         (run, new): (&Run, &NewPoint<'_>),
     ) -> Result<()> {
-        let seq = point::announce(tx, now, run, new)?;
-        self.shot.record(tx, now, Some(run.epoch))?;
-        self.marked.record(tx, seq, &run.id)?;
-        point::insert(tx, now, run, new, (seq, Some(self.id())))
+        shot::record_point(tx, now, (run, new), (Some(&self.shot), &self.marked))
     }
 
     /// Records it.

@@ -1,6 +1,6 @@
 //! Giving up archives: the rows that rewinds took are kept as long as checkpoints are.
 //!
-//! What is needed is never given up: the archive of a rewind that is not finished, and that of a rollback which can still be undone. A
+//! What is needed is never removed: the archive of a rewind that is not finished, and that of a rollback which can still be undone. A
 //! rewind's archive goes while nobody else works on its database, by the lock that rewinds of it hold.
 
 use std::collections::BTreeMap;

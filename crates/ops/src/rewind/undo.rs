@@ -20,10 +20,10 @@ pub struct Undone {
     pub is_dry_run: bool,
 }
 
-/// Puts the rows of a rewind back exactly as they were, and records it. A rewind that stopped is given up by it.
+/// Puts the rows of a rewind back exactly as they were, and records it. A rewind that stopped is aborted by it.
 ///
 /// The tree and vectors stay as they are. Everything that it needs is in the journal: the configuration of the tree is not asked.
-/// Errors: `rewind_not_found`; `nothing_to_undo` if it was undone, or its archive was given up; `conflict`, which names what stands
+/// Errors: `rewind_not_found`; `nothing_to_undo` if it was undone, or its archive was removed; `conflict`, which names what stands
 /// in the way; `busy`. Nothing is changed then.
 pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);

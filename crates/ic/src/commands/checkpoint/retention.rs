@@ -33,7 +33,7 @@ pub(crate) struct Prune {
     /// Leave content that nothing needs alone for so long [default: 1m]
     #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
     grace: Option<Duration>,
-    /// Say what would be given up and change nothing
+    /// Say what would be pruned and change nothing
     #[arg(long)]
     dry_run: bool,
     /// As automatic retention does it: by the configuration alone, size included

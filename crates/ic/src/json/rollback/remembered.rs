@@ -97,7 +97,7 @@ pub(crate) struct RollbackUndoneJson {
     rollback: RememberedJson,
     /// By `--dry-run`: nothing was changed, and what follows is what would be.
     dry_run: bool,
-    /// Which way it went, or would go: undo, abandon, or stand (a rollback whose undo is given up is made again, so that
+    /// Which way it went, or would go: undo, abandon, or stand (a rollback whose undo is aborted is made again, so that
     /// `files` and `data` are what it takes back).
     #[cfg_attr(test, schemars(extend("enum" = ["undo", "abandon", "stand"])))]
     course: &'static str,

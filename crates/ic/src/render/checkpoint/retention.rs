@@ -1,4 +1,4 @@
-//! What pruning gave up, what a purge took out, and what verifying found.
+//! What pruning removed, what a purge took out, and what verifying found.
 
 use ic_base::shell_word;
 use ic_ops::checkpoint::purge::Purged;
@@ -9,7 +9,7 @@ use ic_store::path_from_bytes;
 use super::bytes;
 use crate::render::{counted, path_text, plain, second, style, styled};
 
-/// What was given up.
+/// What was pruned.
 pub(crate) fn pruned(pruned: &Pruned) -> String {
     let verb = if pruned.dry_run { "Would give up" } else { "Gave up" };
     let mut out = String::new();

@@ -28,7 +28,7 @@ pub(crate) fn show(rollback: &Remembered, all: &[Step], is_at_work: bool) -> Str
         out.push_str(&format!("because {}\n", plain(reason)));
     }
     let (stands, way_back) = match rollback.status {
-        RollbackStatus::Abandoned => ("was to be", "It was given up: the run is where it was.\n"),
+        RollbackStatus::Abandoned => ("was to be", "It was aborted: the run is where it was.\n"),
         RollbackStatus::Undone => ("was", "It was taken back itself: what it had marked counts again.\n"),
         RollbackStatus::InProgress | RollbackStatus::Stopped | RollbackStatus::Done => ("is", ""),
     };
@@ -142,8 +142,8 @@ pub(super) fn ways_on(id: &RollbackId, all: &[Step]) -> String {
     let (doing, give_up) = match course(all) {
         Course::Forward => ("", Some("to give it up, and be where the run was")),
         Course::Undo => ("it is being undone; ", Some("to leave it rolled back")),
-        Course::Abandon => ("it is being given up; ", None),
-        Course::Stand => ("its undo was given up; ", None),
+        Course::Abandon => ("it is being aborted; ", None),
+        Course::Stand => ("its undo was aborted; ", None),
     };
     let (id, go_on) = (id.short(), next_command(id, all));
     let mut out = format!("{doing}to go on: {go_on}\n");
@@ -234,7 +234,7 @@ fn ended(undone: &Undone) -> String {
     }
 }
 
-/// A rollback that was taken back, or would be, and what cannot be.
+/// A rollback that was undone or aborted, or would be, and what cannot be.
 pub(crate) fn undone(undone: &Undone) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
