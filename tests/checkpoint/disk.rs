@@ -43,7 +43,7 @@ impl Drop for Tmpfs {
 }
 
 /// Fills the file system until so many bytes are left.
-fn fill(directory: &Path, left: usize) -> PathBuf {
+pub(crate) fn fill(directory: &Path, left: usize) -> PathBuf {
     let path = directory.join("ballast");
     let mut file = fs::File::create(&path).expect("the ballast");
     for size in [65_536, 4_096] {
@@ -55,7 +55,7 @@ fn fill(directory: &Path, left: usize) -> PathBuf {
 }
 
 /// Content that no compression makes smaller.
-fn noise(length: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     std::iter::repeat_with(|| {
         state ^= state << 13;
@@ -68,7 +68,7 @@ fn noise(length: usize, seed: u64) -> Vec<u8> {
     .collect()
 }
 
-fn assert_full(outcome: &Outcome, when: &str) {
+pub(crate) fn assert_full(outcome: &Outcome, when: &str) {
     assert_eq!((outcome.code, outcome.error()), (Some(2), "disk_full".to_owned()), "{when}: {outcome:?}");
 }
 
@@ -108,7 +108,7 @@ fn a_full_disk_makes_no_checkpoint_and_the_next_works() {
 }
 
 /// The bytes that are free on the disk.
-fn free(point: &Path) -> u64 {
+pub(crate) fn free(point: &Path) -> u64 {
     let stat = rustix::fs::statvfs(point).expect("its state");
     stat.f_bavail * stat.f_frsize
 }

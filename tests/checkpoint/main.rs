@@ -12,6 +12,7 @@ mod exact;
 mod extremes;
 mod failures;
 mod forest;
+mod full;
 mod ignored;
 mod kill;
 mod ledgers;

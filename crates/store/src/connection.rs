@@ -10,7 +10,7 @@ use ic_base::{Code, Diagnosis, Result};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::error::{diagnose, is_busy};
+use crate::error::{NO_ROOM, diagnose, is_busy};
 
 /// How a ledger is opened.
 #[derive(Debug, Clone, Copy)]
@@ -25,14 +25,71 @@ impl Default for OpenOptions {
     }
 }
 
-/// Opens and configures a connection; waits out other processes' start and end.
-pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<(Connection, InAHurry)> {
+/// An open connection, which waits politely.
+pub(crate) struct Opened {
+    pub(crate) connection: Connection,
+    pub(crate) in_a_hurry: InAHurry,
+    /// The disk had no room for the shared memory of the log: nobody else has the file open, and nothing is written.
+    pub(crate) is_alone: bool,
+}
+
+/// Opens and configures a connection to the ledger; waits out other processes' start and end.
+pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<Opened> {
+    let opened = open(path, options, &format!("opening the ledger {}", path.display()))?;
+    configure(&opened.connection)?;
+    Ok(opened)
+}
+
+/// Opens a database with a write-ahead log, also on a disk that is full to its last byte.
+///
+/// Whoever opens it first makes a file of shared memory beside it. Who cannot still reads: one who has the database for itself keeps
+/// that index in its own memory. Who has it open already made the file, and then the first try succeeds.
+pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<Opened> {
+    let started = Instant::now();
+    let mut state = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    loop {
+        match open_with(path, options, doing, false) {
+            Err(error) if error.code() == Code::DiskFull => {}
+            opened => return opened,
+        }
+        match open_with(path, options, doing, true) {
+            // Two that look here at once hold the file shared, and neither would ever have it alone: each lets go before it tries again.
+            Err(error) if error.code() == Code::Busy && started.elapsed() < options.busy_timeout => {
+                state = next_random(state);
+                std::thread::sleep(Duration::from_micros(500 + state % 20_000));
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// `is_alone`: to look only. A process that wrote here would keep all others away for as long as it lives, and there is no room anyway.
+fn open_with(path: &Path, options: OpenOptions, doing: &str, is_alone: bool) -> Result<Opened> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let doing = format!("opening the ledger {}", path.display());
-    let mut connection = Connection::open_with_flags(path, flags).map_err(|e| diagnose(e, &doing))?;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(|e| diagnose(e, doing))?;
     let in_a_hurry = wait_politely(&mut connection, options.busy_timeout)?;
-    configure(&connection)?;
-    Ok((connection, in_a_hurry))
+    if is_alone {
+        connection
+            .execute_batch("PRAGMA locking_mode=EXCLUSIVE; PRAGMA query_only=ON")
+            .map_err(|e| diagnose(e, doing))?;
+    }
+    in_a_hurry.store(is_alone, Relaxed);
+    first_look(&connection, doing)?;
+    in_a_hurry.store(false, Relaxed);
+    Ok(Opened { connection, in_a_hurry, is_alone })
+}
+
+/// The first statement that reads the file: it sets up the log.
+fn first_look(connection: &Connection, doing: &str) -> Result<()> {
+    connection
+        .query_row("PRAGMA user_version", [], |row| row.get::<_, i32>(0))
+        .map_err(|e| diagnose(e, doing))?;
+    Ok(())
+}
+
+/// What is asked of a database that could only be opened to look at.
+pub(crate) fn no_room(path: &Path) -> Diagnosis {
+    Diagnosis::new(Code::DiskFull, format!("There is no room to write {}.", path.display())).hint(NO_ROOM)
 }
 
 /// Set while a connection is not to wait for any lock.
@@ -49,9 +106,7 @@ pub(crate) fn wait_politely(connection: &mut Connection, timeout: Duration) -> R
             if calls == 0 {
                 started = Instant::now();
             }
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
+            state = next_random(state);
             let waited = started.elapsed();
             let pause = pause(waited, timeout, state);
             if waited + pause > timeout || hurries.load(Relaxed) {
@@ -62,6 +117,12 @@ pub(crate) fn wait_politely(connection: &mut Connection, timeout: Duration) -> R
         }))
         .map_err(|e| diagnose(e, "configuring the ledger"))?;
     Ok(in_a_hurry)
+}
+
+fn next_random(mut state: u64) -> u64 {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^ (state << 17)
 }
 
 /// How long to wait before the next look at a lock.

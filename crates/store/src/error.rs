@@ -5,6 +5,10 @@ use std::path::Path;
 use ic_base::{Code, Diagnosis};
 use rusqlite::ErrorCode;
 
+/// What helps on a full disk: a prune has room of its own there.
+pub(crate) const NO_ROOM: &str =
+    "free some space, or remove old checkpoints: ic checkpoint prune; nothing was changed";
+
 /// The diagnosis for an SQLite error; `doing` completes "while ...".
 pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
     let code = match error.sqlite_error_code() {
@@ -52,7 +56,7 @@ fn is_unreadable(error: &rusqlite::Error) -> bool {
 fn hint_for(code: Code) -> Option<&'static str> {
     match code {
         Code::Busy => Some("another process is writing; try again, or give --busy-timeout more time"),
-        Code::DiskFull => Some("free some space; nothing was changed"),
+        Code::DiskFull => Some(NO_ROOM),
         Code::PermissionDenied => Some(
             "the ledger's directory and files (-wal and -shm too) must be readable and writable by you; see: ic where",
         ),

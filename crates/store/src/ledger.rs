@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use ic_base::{Code, Context, Diagnosis, Result};
 use rusqlite::Connection;
 
-use crate::connection::{InAHurry, OpenOptions, configure, connect};
+use crate::connection::{InAHurry, OpenOptions, Opened, configure, connect, no_room};
 use crate::error::{diagnose, no_ledger};
 use crate::lock::{Held, Rank};
 use crate::transaction::{Snapshot, Transaction};
@@ -21,6 +21,7 @@ use crate::{faults, migrate};
 pub struct Ledger {
     connection: Connection,
     in_a_hurry: InAHurry,
+    is_alone: bool,
     path: PathBuf,
 }
 
@@ -30,11 +31,14 @@ impl Ledger {
     /// Errors: `no_ledger`, `newer_schema`, `foreign_database`, `busy`, `corrupt`, `permission_denied`, `migration_failed`.
     pub fn open(path: &Path, options: OpenOptions, context: &Context) -> Result<Self> {
         require_file(path)?;
-        let (mut connection, in_a_hurry) = connect(path, options)?;
-        if migrate::version_of(&connection, path)? != migrate::LATEST {
-            migrate::bring_up_to_date(&mut connection, path, options, context)?;
+        let mut opened = connect(path, options)?;
+        if migrate::version_of(&opened.connection, path)? != migrate::LATEST {
+            if opened.is_alone {
+                return Err(no_room(path));
+            }
+            migrate::bring_up_to_date(&mut opened.connection, path, options, context)?;
         }
-        Ok(Self { connection, in_a_hurry, path: path.to_owned() })
+        Ok(Self::new(opened, path))
     }
 
     /// Opens the ledger at `path` as it is, to look at it: it is never migrated, and refuses to be written.
@@ -42,12 +46,18 @@ impl Ledger {
     /// `None` if it is of an older schema. Errors: as of [`Ledger::open`].
     pub fn open_to_look(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
         require_file(path)?;
-        let (connection, in_a_hurry) = connect(path, options)?;
-        connection
+        let opened = connect(path, options)?;
+        opened
+            .connection
             .execute_batch("PRAGMA query_only=ON")
             .map_err(|e| diagnose(e, "configuring the ledger"))?;
-        let is_latest = migrate::version_of(&connection, path)? == migrate::LATEST;
-        Ok(is_latest.then(|| Self { connection, in_a_hurry, path: path.to_owned() }))
+        let is_latest = migrate::version_of(&opened.connection, path)? == migrate::LATEST;
+        Ok(is_latest.then(|| Self::new(opened, path)))
+    }
+
+    fn new(opened: Opened, path: &Path) -> Self {
+        let Opened { connection, in_a_hurry, is_alone } = opened;
+        Self { connection, in_a_hurry, is_alone, path: path.to_owned() }
     }
 
     /// A ledger in memory, for tests of the crates above.
@@ -56,7 +66,8 @@ impl Ledger {
             Connection::open_in_memory().map_err(|e| diagnose(e, "opening a ledger in memory"))?;
         configure(&connection)?;
         migrate::create_schema(&mut connection, &Context::system())?;
-        Ok(Self { connection, in_a_hurry: InAHurry::default(), path: PathBuf::from(":memory:") })
+        let opened = Opened { connection, in_a_hurry: InAHurry::default(), is_alone: false };
+        Ok(Self::new(opened, Path::new(":memory:")))
     }
 
     /// The ledger's file.
@@ -76,8 +87,9 @@ impl Ledger {
     /// Runs `write` in one transaction and commits it, durably, if it returns `Ok`; else nothing is changed.
     ///
     /// The closure may be run again by other back ends, so it has no effects outside the transaction.
-    /// Errors: `busy` when other writers held the ledger past the timeout.
+    /// Errors: `busy` when other writers held the ledger past the timeout; `disk_full`.
     pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
+        self.require_room()?;
         let _held = Held::new(Rank::Ledger);
         self.statement("BEGIN IMMEDIATE", "waiting for the ledger")?;
         match write(&Transaction::new(&self.connection)) {
@@ -110,6 +122,7 @@ impl Ledger {
     ///
     /// Errors: `busy` if somebody reads the ledger past the timeout; what was committed stays committed.
     pub fn wipe(&self) -> Result<()> {
+        self.require_room()?;
         // Zeroing what is freed (secure_delete) is not enough: pages that split as the file grew keep copies of rows in
         // their unused parts.
         faults::statement("VACUUM");
@@ -124,7 +137,10 @@ impl Ledger {
     }
 
     /// A number that changes whenever another process has committed; cheap enough to poll.
+    ///
+    /// Errors: `disk_full` where the disk has no room to share the ledger: who waited there for others would keep them all away.
     pub fn data_version(&self) -> Result<i64> {
+        self.require_room()?;
         self.connection
             .query_row("PRAGMA data_version", [], |row| row.get(0))
             .map_err(|e| diagnose(e, "watching the ledger"))
@@ -132,6 +148,10 @@ impl Ledger {
 
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    fn require_room(&self) -> Result<()> {
+        if self.is_alone { Err(no_room(&self.path)) } else { Ok(()) }
     }
 
     fn statement(&self, sql: &str, doing: &str) -> Result<()> {

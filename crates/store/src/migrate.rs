@@ -13,7 +13,7 @@ use refinery_core::traits::sync as refinery_sync;
 use refinery_core::{Migration, Runner};
 use rusqlite::Connection;
 
-use crate::connection::{OpenOptions, connect, use_wal};
+use crate::connection::{OpenOptions, Opened, connect, no_room, use_wal};
 use crate::error::{busy, diagnose, no_ledger};
 use crate::lock::{FileLock, Mode, Rank};
 use crate::{faults, identity, private};
@@ -108,7 +108,10 @@ pub(crate) fn create(path: &Path, options: OpenOptions, context: &Context) -> Re
         faults::statement("-- making the file");
         private::create_new(path).map(drop).while_doing(|| format!("creating {}", path.display()))?;
     }
-    let (mut connection, _) = connect(path, options)?;
+    let Opened { mut connection, is_alone, .. } = connect(path, options)?;
+    if is_alone {
+        return Err(no_room(path));
+    }
     if is_blank(&connection)? {
         use_wal(&connection, options.busy_timeout)?;
         create_schema(&mut connection, context)?;

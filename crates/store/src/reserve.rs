@@ -14,21 +14,66 @@ const SIZE: usize = 1 << 20;
 /// It is made only where so many times its size is left: it must not be what fills a small disk.
 const PLENTY: u64 = 8;
 
+/// So much is written at once: on a disk that fills up meanwhile no more than this is left over.
+const STEP: usize = 64 << 10;
+
 /// Keeps room beside the ledger, if there is none and the disk has plenty. It is a help and no duty: what fails is left.
 pub fn keep(ledger: &Path) {
-    let path = path_of(ledger);
-    if path.exists() {
-        return;
-    }
     let stat = rustix::fs::statvfs(ledger.parent().unwrap_or(Path::new("/")));
     let is_plenty =
         stat.is_ok_and(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) >= SIZE as u64 * PLENTY);
-    if !is_plenty {
-        return;
+    if is_plenty && kept(ledger).is_none_or(|length| length < SIZE as u64) {
+        make(ledger);
     }
-    // Bytes that no file system compresses away.
+}
+
+/// Gives the room free, for a command that gives more back; returns whether there was any.
+pub fn release(ledger: &Path) -> bool {
+    let path = path_of(ledger);
+    let had_any = kept(ledger).is_some_and(|length| length > 0);
+    if had_any && std::fs::remove_file(&path).is_err() {
+        return false;
+    }
+    if had_any {
+        // An empty one says that room is owed to it: it gets it again also if this process dies before it has given any back.
+        let _ = private::create_new(&path);
+    }
+    had_any
+}
+
+/// Takes the room again that was given free, as much of it as there is: the next full disk needs it like this one. Where none was
+/// given free, as [`keep`].
+pub fn keep_again(ledger: &Path) {
+    match kept(ledger) {
+        Some(length) if length < SIZE as u64 => make(ledger),
+        Some(_) => {}
+        None => keep(ledger),
+    }
+}
+
+/// How much is kept; `None` where nothing is.
+fn kept(ledger: &Path) -> Option<u64> {
+    std::fs::symlink_metadata(path_of(ledger)).ok().map(|meta| meta.len())
+}
+
+/// Makes it anew, as large as the disk allows.
+fn make(ledger: &Path) {
+    let path = path_of(ledger);
+    let _ = std::fs::remove_file(&path);
+    // Another process that makes it at this moment makes enough.
+    let Ok(mut file) = private::create_new(&path) else { return };
+    let noise = noise();
+    for step in noise.chunks(STEP) {
+        if file.write_all(step).is_err() {
+            return;
+        }
+    }
+}
+
+/// Bytes that no file system compresses away.
+fn noise() -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    let bytes: Vec<u8> = std::iter::repeat_with(|| {
+    std::iter::repeat_with(|| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -36,16 +81,7 @@ pub fn keep(ledger: &Path) {
     })
     .flatten()
     .take(SIZE)
-    .collect();
-    let made = private::create_new(&path).and_then(|mut file| file.write_all(&bytes));
-    if made.is_err_and(|e| e.kind() != std::io::ErrorKind::AlreadyExists) {
-        let _ = std::fs::remove_file(path);
-    }
-}
-
-/// Gives the room free, for a command that gives more back; returns whether there was any.
-pub fn release(ledger: &Path) -> bool {
-    std::fs::remove_file(path_of(ledger)).is_ok()
+    .collect()
 }
 
 fn path_of(ledger: &Path) -> PathBuf {
@@ -56,16 +92,26 @@ fn path_of(ledger: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::{SIZE, keep, path_of, release};
+    use super::{SIZE, keep, keep_again, kept, release};
 
     #[test]
-    fn it_is_made_once_and_given_free() {
+    fn it_is_made_once_given_free_and_made_again() {
         let place = tempfile::tempdir().unwrap();
         let ledger = place.path().join("ic.db");
         assert!(!release(&ledger));
+        assert_eq!(kept(&ledger), None, "nothing is owed where nothing was");
         keep(&ledger);
-        assert_eq!(std::fs::metadata(path_of(&ledger)).unwrap().len(), SIZE as u64);
+        assert_eq!(kept(&ledger), Some(SIZE as u64));
         keep(&ledger);
-        assert!(release(&ledger) && !path_of(&ledger).exists());
+        for _ in 0..3 {
+            assert!(release(&ledger));
+            assert_eq!(kept(&ledger), Some(0));
+            assert!(!release(&ledger), "it is given free once");
+            keep_again(&ledger);
+            assert_eq!(kept(&ledger), Some(SIZE as u64));
+        }
+        std::fs::write(super::path_of(&ledger), "short").unwrap();
+        keep(&ledger);
+        assert_eq!(kept(&ledger), Some(SIZE as u64), "one that a full disk cut short is filled up");
     }
 }

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
 
-use crate::connection::{InAHurry, OpenOptions, configure, use_wal, wait_politely};
+use crate::connection::{InAHurry, OpenOptions, Opened, configure, no_room, open, use_wal};
 use crate::error::diagnose;
 use crate::lock::{Held, Rank};
 use crate::transaction::{Snapshot, Transaction};
@@ -44,10 +44,15 @@ pub enum Durability {
 /// A log of more bytes is emptied between the steps of what gives space back: with one step more it stays well below what is kept in reserve for a full disk.
 const LONG_LOG: u64 = 128 << 10;
 
+/// Why a rebuild that fails is made again: what it was made for is committed before it.
+const STILL_THERE: &str = "what was taken out is in no checkpoint any more, but may still stand in the file's free space: free as much room as \
+     the file takes, then make the same call again";
+
 /// An open side database.
 pub struct Side {
     connection: Connection,
     in_a_hurry: InAHurry,
+    is_alone: bool,
     path: PathBuf,
     schema: SideSchema,
     options: OpenOptions,
@@ -68,10 +73,10 @@ impl Side {
             made => made.map(drop).while_doing(doing)?,
         }
         let had_log = std::fs::metadata(sibling(path, "-wal")).is_ok_and(|meta| meta.len() > 0);
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(path, flags).map_err(|e| diagnose(e, &doing()))?;
-        let in_a_hurry = wait_politely(&mut connection, options.busy_timeout)?;
-        let side = Self { connection, in_a_hurry, path: path.to_owned(), schema: *schema, options, had_log };
+        let Opened { connection, in_a_hurry, is_alone } =
+            open(path, options, &doing()).map_err(|e| damaged(path, e))?;
+        let path = path.to_owned();
+        let side = Self { connection, in_a_hurry, is_alone, path, schema: *schema, options, had_log };
         if side.pragma("user_version")? == 0 {
             side.create()?;
         }
@@ -117,6 +122,7 @@ impl Side {
     ///
     /// Errors: `busy` if another process has: then it is whole where it is.
     pub fn rename(self, to: &Path) -> Result<()> {
+        self.require_room()?;
         // A log belongs to the name of its file: without it the database is one file, and one rename moves it whole.
         faults::statement("PRAGMA journal_mode=DELETE");
         self.connection
@@ -149,7 +155,7 @@ impl Side {
         let result = read(&Snapshot::new(&self.connection));
         // A failure to end a read loses nothing, and must not hide what was read.
         let _ = self.connection.execute_batch("ROLLBACK");
-        result.map_err(|error| self.damaged(error))
+        result.map_err(|error| damaged(&self.path, error))
     }
 
     /// Runs `write` in one transaction and commits it if it returns `Ok`; else nothing is changed.
@@ -158,6 +164,7 @@ impl Side {
         durability: Durability,
         write: impl FnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
+        self.require_room()?;
         let synchronous = match durability {
             Durability::Buffered => "NORMAL",
             Durability::Synced => "FULL",
@@ -175,12 +182,13 @@ impl Side {
             // When this fails too, closing the connection takes the transaction back.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
-        result.map_err(|error| self.damaged(error))
+        result.map_err(|error| damaged(&self.path, error))
     }
 
     /// Gives free pages back to the operating system and empties the log, so that the file is as small as its content; beside another
     /// process that reads for long, what is left is given back another time.
     pub fn shrink(&self) -> Result<()> {
+        self.require_room()?;
         // In small steps: each moves pages through the log, and on a full disk there is little room for that.
         while self.pragma("freelist_count")? > 0 {
             faults::statement("PRAGMA incremental_vacuum");
@@ -220,6 +228,7 @@ impl Side {
     /// Rebuilds the file, so that nothing of what was deleted is left in it. Returns whether that is so: while another process reads
     /// the file, its log keeps what that process sees.
     pub fn rebuild(&self) -> Result<bool> {
+        self.require_room()?;
         faults::statement("VACUUM");
         self.connection
             .execute_batch("VACUUM")
@@ -227,7 +236,7 @@ impl Side {
                 self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
             })
             .map(|busy| busy == 0)
-            .map_err(|e| diagnose(e, "rebuilding the object store"))
+            .map_err(|e| diagnose(e, "rebuilding the object store").hint(STILL_THERE))
     }
 
     /// What SQLite finds wrong with the file; empty when nothing is.
@@ -244,6 +253,7 @@ impl Side {
     }
 
     fn create(&self) -> Result<()> {
+        self.require_room()?;
         let schema = &self.schema;
         // Both only take effect on a file without pages.
         self.connection
@@ -289,21 +299,11 @@ impl Side {
     fn pragma(&self, name: &str) -> Result<i32> {
         self.connection
             .query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
-            .map_err(|e| self.damaged(diagnose(e, &format!("reading {}", self.path.display()))))
+            .map_err(|e| damaged(&self.path, diagnose(e, &format!("reading {}", self.path.display()))))
     }
 
-    /// What SQLite says of a file that it cannot read, in the words of what the file is: a damaged ledger is another matter.
-    fn damaged(&self, error: Diagnosis) -> Diagnosis {
-        let is_of_the_file = std::error::Error::source(&error).is_some();
-        match error.code() {
-            Code::Corrupt | Code::ForeignDatabase if is_of_the_file => Diagnosis::new(
-                Code::Corrupt,
-                format!("The object store {} is damaged: {}", self.path.display(), error.message()),
-            )
-            .hint("see what is lost, and remove it: ic checkpoint verify --repair")
-            .caused_by(error),
-            _ => error,
-        }
+    fn require_room(&self) -> Result<()> {
+        if self.is_alone { Err(no_room(&self.path)) } else { Ok(()) }
     }
 
     fn batch(&self, sql: &str) -> Result<()> {
@@ -313,7 +313,23 @@ impl Side {
 
     fn execute(&self, sql: &str) -> Result<()> {
         faults::statement(sql);
-        self.connection.execute_batch(sql).map_err(|e| self.damaged(diagnose(e, "using the object store")))
+        self.connection
+            .execute_batch(sql)
+            .map_err(|e| damaged(&self.path, diagnose(e, "using the object store")))
+    }
+}
+
+/// What SQLite says of a file that it cannot read, in the words of what the file is: a damaged ledger is another matter.
+fn damaged(path: &Path, error: Diagnosis) -> Diagnosis {
+    let is_of_the_file = std::error::Error::source(&error).is_some();
+    match error.code() {
+        Code::Corrupt | Code::ForeignDatabase if is_of_the_file => Diagnosis::new(
+            Code::Corrupt,
+            format!("The object store {} is damaged: {}", path.display(), error.message()),
+        )
+        .hint("see what is lost, and remove it: ic checkpoint verify --repair")
+        .caused_by(error),
+        _ => error,
     }
 }
 

@@ -113,7 +113,7 @@ fn with_room<T>(session: &Session, work: impl Fn(bool) -> Result<T>) -> Result<T
         Err(error) if error.code() == Code::DiskFull && reserve::release(&ledger) => work(true),
         done => done,
     };
-    reserve::keep(&ledger);
+    reserve::keep_again(&ledger);
     done
 }
 

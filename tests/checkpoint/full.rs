@@ -1,0 +1,119 @@
+//! What works on a disk that is full to its last byte: looking, and giving space back, as often as it is full.
+
+use std::fs;
+use std::io::Write;
+
+use ic_testkit::{Cli, Outcome};
+use serde_json::Value;
+
+use crate::disk::{Tmpfs, assert_full, fill, free, noise};
+use crate::snapshot::Snapshot;
+use crate::world::{create, list, restored_elsewhere, tree};
+
+#[test]
+fn what_only_reads_answers_on_a_disk_that_is_full_and_changes_nothing_there() {
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
+    let point = cli.home().join("small");
+    let Some(_disk) = Tmpfs::mount(&point, 24) else { return };
+    let cli = cli.with_db(point.join("ic.db"));
+    cli.ok(["init"]);
+    fs::write(cli.root().join("file"), "old").expect("a file");
+    let id = create(&cli);
+    fs::write(cli.root().join("file"), "new").expect("a file");
+    create(&cli);
+    let before = Snapshot::of(cli.root());
+    let reads: [&[&str]; 9] = [
+        &["checkpoint", "list", "--json"],
+        &["checkpoint", "show", &id],
+        &["checkpoint", "cat", &id, "file"],
+        &["checkpoint", "diff", &id],
+        &["checkpoint", "tree"],
+        &["checkpoint", "restore", &id, "--dry-run"],
+        &["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--dry-run"],
+        &["events", "verify"],
+        &["run", "list"],
+    ];
+    let with_room: Vec<Outcome> = reads.iter().map(|verb| cli.run(*verb)).collect();
+    let ballast = fill(&point, 0);
+    let said = |outcome: &Outcome| (outcome.code, outcome.stdout.clone());
+    for (verb, expected) in reads.iter().zip(&with_room) {
+        let outcome = cli.run(*verb);
+        assert_eq!(expected.code, Some(0), "{verb:?} with room: {expected:?}");
+        assert_eq!(said(&outcome), said(expected), "{verb:?} without: {outcome:?}");
+    }
+    // Each has the files for itself; so each waits for the others.
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..4).map(|_| scope.spawn(|| cli.run(reads[0]))).collect();
+        for one in all {
+            let outcome = one.join().expect("a thread");
+            assert_eq!(said(&outcome), said(&with_room[0]), "{outcome:?}");
+        }
+    });
+    for verb in [&["checkpoint", "create", "--json"][..], &["events", "tail", "--follow", "--json"]] {
+        let outcome = cli.run(verb);
+        assert_full(&outcome, "what writes, and what would keep all others away");
+        let error: Value = serde_json::from_str(&outcome.stderr).expect("an error line");
+        let hint = error["error"]["hint"].as_str().unwrap_or_default();
+        assert!(hint.contains("free some space") && hint.contains("ic checkpoint prune"), "{error}");
+    }
+    Snapshot::of(cli.root()).assert_untouched_since(&before, "what only reads");
+    // No look used up the room that a prune needs.
+    assert_eq!(free(&point), 0);
+    cli.ok(["checkpoint", "delete", &id, "--grace", "0s"]);
+    fs::remove_file(ballast).expect("the ballast");
+    assert_eq!(list(&cli).len(), 1);
+    cli.ok(["checkpoint", "verify", "--read-data"]);
+}
+
+#[test]
+fn the_room_for_a_prune_serves_as_often_as_the_disk_is_full() {
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
+    let point = cli.home().join("small");
+    let Some(_disk) = Tmpfs::mount(&point, 24) else { return };
+    let cli = cli.with_db(point.join("ic.db"));
+    cli.ok(["init"]);
+    let mut ids = Vec::new();
+    for i in 0..10 {
+        fs::write(cli.root().join("noise"), noise(900_000, i + 1)).expect("a file");
+        ids.push(create(&cli));
+    }
+    let wanted = tree(&cli);
+    let last = ids.pop().expect("a checkpoint");
+    // What is given back is taken by others at once, and nothing else is ever freed.
+    for (round, id) in ids.iter().enumerate() {
+        let mut ballast = fs::File::create(point.join(format!("ballast{round}"))).expect("the ballast");
+        while ballast.write_all(&[0; 4_096]).is_ok() {}
+        assert_eq!(free(&point), 0, "round {round}");
+        let deleted = cli.json(["checkpoint", "delete", id, "--grace", "0s", "--json"]);
+        assert!(deleted["freed_bytes"].as_u64() > Some(800_000), "round {round}: {deleted}");
+        assert!(free(&point) > 800_000, "round {round}: {} free", free(&point));
+    }
+    for round in 0..9 {
+        fs::remove_file(point.join(format!("ballast{round}"))).expect("the ballast");
+    }
+    restored_elsewhere(&cli, &last).assert_is(&wanted, "the one that is kept");
+    cli.ok(["checkpoint", "verify", "--read-data"]);
+}
+
+#[test]
+fn a_purge_that_finds_no_room_to_rebuild_says_what_it_did_and_is_made_again() {
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
+    let point = cli.home().join("small");
+    let Some(_disk) = Tmpfs::mount(&point, 24) else { return };
+    let cli = cli.with_db(point.join("ic.db"));
+    cli.ok(["init"]);
+    fs::write(cli.root().join("secret"), "the-password-of-all").expect("a file");
+    fs::write(cli.root().join("noise"), noise(3_000_000, 1)).expect("a file");
+    let id = create(&cli);
+    let ballast = fill(&point, 200_000);
+    let outcome = cli.run(["checkpoint", "purge", "secret", "--yes", "--json"]);
+    assert_full(&outcome, "a purge without room");
+    assert!(!outcome.stderr.contains("nothing was changed"), "{outcome:?}");
+    assert!(outcome.stderr.contains("make the same call again"), "{outcome:?}");
+    assert_eq!(cli.run(["checkpoint", "cat", &id, "secret"]).code, Some(3));
+    fs::remove_file(ballast).expect("the ballast");
+    cli.ok(["checkpoint", "purge", "secret", "--yes"]);
+    let store = fs::read(point.join("objects.db")).expect("the store");
+    assert!(!store.windows(12).any(|bytes| bytes == b"the-password"), "nothing of it is left");
+    cli.ok(["checkpoint", "verify", "--read-data"]);
+}
