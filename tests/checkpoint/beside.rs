@@ -65,6 +65,41 @@ fn content_that_is_printed_while_its_checkpoint_is_pruned_is_not_found() {
 }
 
 #[test]
+fn content_that_is_printed_while_it_is_purged_is_gone_and_not_damaged() {
+    let cli = project();
+    fs::write(cli.root().join("one.big"), noise(250_000, 3)).expect("a file");
+    let id = create(&cli);
+    let cat = begin(&cli, &["checkpoint", "cat", &id, "one.big", "--json"]);
+    cli.ok(["checkpoint", "purge", "one.big", "--yes"]);
+    let (code, said) = end(cat);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("path_not_found") && said.contains("it was purged"), "{said}");
+    cli.ok(["checkpoint", "verify", "--read-data"]);
+}
+
+#[test]
+fn content_that_is_printed_while_its_packs_are_written_anew_is_printed_whole() {
+    let cli = project();
+    let wanted = noise(250_000, 4);
+    // What is kept of each pack is little, or all: some are written anew and some stay.
+    fs::write(cli.root().join("one.big"), &wanted).expect("a file");
+    for i in 0..40 {
+        fs::write(cli.root().join(format!("other{i}.big")), noise(300, 100 + i)).expect("a file");
+    }
+    let all = create(&cli);
+    for i in 0..40 {
+        fs::remove_file(cli.root().join(format!("other{i}.big"))).expect("a file");
+    }
+    let id = create(&cli);
+    let mut cat = begin(&cli, &["checkpoint", "cat", &id, "one.big"]);
+    cli.ok(["checkpoint", "delete", &all, "--force", "--grace", "0s"]);
+    let mut rest = String::new();
+    cat.stdout.take().expect("its output").read_to_string(&mut rest).expect("the rest");
+    assert_eq!(cat.wait().expect("its end").code(), Some(0));
+    assert!(rest == wanted[1..], "{} bytes of {}", rest.len(), wanted.len());
+}
+
+#[test]
 fn checkpoints_that_are_compared_while_they_are_pruned_are_not_found() {
     let cli = project();
     let write = |seed: u64| {

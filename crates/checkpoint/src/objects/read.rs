@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_events::{Hash, hex};
+use ic_store::Snapshot;
 use sha2::{Digest, Sha256};
 
 use super::{Form, Objects, hash_of, pack};
@@ -51,6 +52,16 @@ pub(crate) struct Place {
     pub(super) size: i64,
 }
 
+/// A pack as it was found.
+enum Packed {
+    /// It was remembered.
+    Open(Arc<Vec<u8>>),
+    /// Its data, and how long it is when it is open.
+    Closed(Vec<u8>, i64),
+    /// There is none of this number.
+    Missing,
+}
+
 impl Objects {
     /// The content of an object that is known to be small: a directory, a manifest.
     ///
@@ -70,34 +81,23 @@ impl Objects {
             sink.write_all(&bytes).while_doing(|| "writing content".to_owned())?;
             return Ok(bytes.len() as u64);
         }
-        let place = self.place(hash)?.ok_or_else(|| missing(hash))?;
-        match place.form {
-            Form::Purged => Err(purged(hash)),
-            Form::Whole => {
-                let bytes = self.stored(hash, place)?;
-                if hash_of(&bytes) != *hash {
-                    return Err(damaged(hash));
-                }
+        match self.load(hash)? {
+            (Form::Pieces, list) => self.read_pieces(hash, &list, sink),
+            (_, bytes) => {
                 sink.write_all(&bytes).while_doing(|| "writing content".to_owned())?;
                 Ok(bytes.len() as u64)
             }
-            Form::Pieces => self.read_pieces(hash, place, sink),
         }
     }
 
     /// Where every piece of an object is verified, and the whole by its own name too.
-    fn read_pieces(&self, hash: &Hash, place: Place, sink: &mut dyn Write) -> Result<u64> {
-        let list = self.stored(hash, place)?;
+    fn read_pieces(&self, hash: &Hash, list: &[u8], sink: &mut dyn Write) -> Result<u64> {
         let mut whole = Sha256::new();
         let mut length = 0;
         for piece in list.chunks(32) {
             let piece: Hash = piece.try_into().map_err(|_| damaged(hash))?;
-            let found = self.place(&piece)?.ok_or_else(|| missing(&piece))?;
-            if found.form != Form::Whole {
-                return Err(damaged(&piece));
-            }
-            let bytes = self.stored(&piece, found)?;
-            if hash_of(&bytes) != piece {
+            let (form, bytes) = self.load(&piece)?;
+            if form != Form::Whole {
                 return Err(damaged(&piece));
             }
             whole.update(&bytes);
@@ -141,7 +141,7 @@ impl Objects {
         if place.form != Form::Pieces {
             return Ok(Vec::new());
         }
-        let list = self.stored(hash, place)?;
+        let (_, list) = self.load(hash)?;
         list.chunks(32).map(|piece| piece.try_into().map_err(|_| damaged(hash))).collect()
     }
 
@@ -220,54 +220,62 @@ impl Objects {
         if let Some(place) = self.unfinished().get(hash) {
             return Ok(Some(*place));
         }
-        let found = self.side().read(|snapshot| {
-            snapshot.query_opt(
-                "SELECT form, pack, start, size FROM objects WHERE hash = $1",
-                &[&hash.as_slice()],
-                |row| {
-                    Ok((
-                        Form::of_number(row.get(0)?),
-                        row.get::<i64>(1)?,
-                        row.get::<i64>(2)?,
-                        row.get::<i64>(3)?,
-                    ))
-                },
-            )
-        })?;
-        match found {
-            None => Ok(None),
-            Some((None, ..)) => Err(damaged(hash)),
-            Some((Some(form), pack, start, size)) => Ok(Some(Place { form, pack, start, size })),
-        }
+        self.side().read(|snapshot| place_in(snapshot, hash))
     }
 
-    /// The bytes that the index points to. They are not verified yet.
-    fn stored(&self, hash: &Hash, place: Place) -> Result<Vec<u8>> {
-        let pack = self.pack(place.pack)?.ok_or_else(|| damaged(hash))?;
+    /// What is kept under a name: a content, which is verified, or the list of its pieces.
+    ///
+    /// Whoever reads may hold no lock, and a sweep then writes packs anew meanwhile, under their numbers or others. So the place and the
+    /// pack are of one moment, and a remembered pack that does not have the content is no damage: it is asked for once more.
+    ///
+    /// Errors: `corrupt`.
+    fn load(&self, hash: &Hash) -> Result<(Form, Vec<u8>)> {
+        if let Some(loaded) = self.load_with(hash, true)? {
+            return Ok(loaded);
+        }
+        self.load_with(hash, false)?.ok_or_else(|| damaged(hash))
+    }
+
+    /// `None` if what the index points to is not this object.
+    fn load_with(&self, hash: &Hash, remembered: bool) -> Result<Option<(Form, Vec<u8>)>> {
+        let unfinished = self.unfinished().get(hash).copied();
+        let (place, pack) = self.side().read(|snapshot| {
+            let place = unfinished.map_or_else(|| place_in(snapshot, hash), |place| Ok(Some(place)));
+            let place = place?.ok_or_else(|| missing(hash))?;
+            if place.form == Form::Purged {
+                return Err(purged(hash));
+            }
+            // A wrong list would be known only by its pieces, too late: some of them would have been written by then.
+            let open =
+                if remembered && place.form == Form::Whole { self.remembered(place.pack) } else { None };
+            Ok((place, open.map_or_else(|| packed(snapshot, place.pack), |open| Ok(Packed::Open(open)))?))
+        })?;
+        let Some(pack) = self.opened(place.pack, pack) else { return Ok(None) };
         let range = usize::try_from(place.start)
             .ok()
             .zip(usize::try_from(place.size).ok())
             .and_then(|(start, size)| Some(start..start.checked_add(size)?));
-        let bytes = range.and_then(|range| pack.get(range)).ok_or_else(|| damaged(hash))?;
-        Ok(bytes.to_vec())
+        let Some(bytes) = range.and_then(|range| pack.get(range)) else { return Ok(None) };
+        let is_it = place.form != Form::Whole || hash_of(bytes) == *hash;
+        Ok(is_it.then(|| (place.form, bytes.to_vec())))
     }
 
-    /// The content of a pack; `None` if it is missing or damaged.
-    fn pack(&self, id: i64) -> Result<Option<Arc<Vec<u8>>>> {
-        if let Some(pack) = self.recent().packs.iter().find(|(recent, _)| *recent == id) {
-            return Ok(Some(pack.1.clone()));
-        }
-        let row = self.side().read(|snapshot| {
-            snapshot.query_opt("SELECT data, size FROM packs WHERE id = $1", &[&id], |row| {
-                Ok((row.get::<Vec<u8>>(0)?, row.get::<i64>(1)?))
-            })
-        })?;
-        let Some(raw) = row.and_then(|(data, size)| pack::open(&data, size)) else { return Ok(None) };
-        let raw = Arc::new(raw);
+    fn remembered(&self, id: i64) -> Option<Arc<Vec<u8>>> {
+        self.recent().packs.iter().find(|(recent, _)| *recent == id).map(|(_, pack)| pack.clone())
+    }
+
+    /// The content of a pack, which is remembered; `None` if it is missing or damaged.
+    fn opened(&self, id: i64, pack: Packed) -> Option<Arc<Vec<u8>>> {
+        let raw = match pack {
+            Packed::Open(raw) => return Some(raw),
+            Packed::Missing => return None,
+            Packed::Closed(data, size) => Arc::new(pack::open(&data, size)?),
+        };
         let mut recent = self.recent();
+        recent.packs.retain(|(other, _)| *other != id);
         recent.packs.truncate(RECENT_PACKS - 1);
         recent.packs.push_front((id, raw.clone()));
-        Ok(Some(raw))
+        Some(raw)
     }
 
     pub(super) fn unfinished(&self) -> std::sync::MutexGuard<'_, HashMap<Hash, Place>> {
@@ -277,6 +285,24 @@ impl Objects {
     fn recent(&self) -> std::sync::MutexGuard<'_, Recent> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn place_in(snapshot: &Snapshot<'_>, hash: &Hash) -> Result<Option<Place>> {
+    let found = snapshot.query_opt(
+        "SELECT form, pack, start, size FROM objects WHERE hash = $1",
+        &[&hash.as_slice()],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+    )?;
+    let Some((form, pack, start, size)) = found else { return Ok(None) };
+    let form = Form::of_number(form).ok_or_else(|| damaged(hash))?;
+    Ok(Some(Place { form, pack, start, size }))
+}
+
+fn packed(snapshot: &Snapshot<'_>, id: i64) -> Result<Packed> {
+    let found = snapshot.query_opt("SELECT data, size FROM packs WHERE id = $1", &[&id], |row| {
+        Ok(Packed::Closed(row.get(0)?, row.get(1)?))
+    })?;
+    Ok(found.unwrap_or(Packed::Missing))
 }
 
 fn missing(hash: &Hash) -> Diagnosis {

@@ -6,6 +6,8 @@ use ic_store::{Durability, OpenOptions};
 use super::{Objects, PIECE, hash_of};
 use crate::tree::{Entry, Node, Tree};
 
+mod beside;
+
 fn store() -> (tempfile::TempDir, Objects) {
     let dir = tempfile::tempdir().unwrap();
     let objects = Objects::open(&dir.path().join("objects.db"), OpenOptions::default()).unwrap();

@@ -192,17 +192,11 @@ fn content_of(
         .detail("path", path.to_string_lossy().into_owned())
     };
     match state {
-        Some(State::File { hash, .. }) if workspace.objects.is_purged(&hash)? => Err(Diagnosis::new(
-            Code::PathNotFound,
-            format!(
-                "The content of {} in checkpoint {} is gone: it was purged, or lost.",
-                path.display(),
-                checkpoint.id.short()
-            ),
-        )
-        .hint("it does not come back; another checkpoint may have another content of it: ic checkpoint list")
-        .detail("path", path.to_string_lossy().into_owned())),
-        Some(State::File { hash, .. }) => workspace.objects.read_to(&hash, sink).map(|_| ()),
+        Some(State::File { hash, .. }) => match workspace.objects.read_to(&hash, sink) {
+            // Asked for only now: a purge may have been faster than the reading.
+            Err(_) if workspace.objects.is_purged(&hash)? => Err(content_is_gone(checkpoint, path)),
+            read => read.map(|_| ()),
+        },
         Some(State::Symlink(target)) => {
             use ic_base::Diagnose;
             sink.write_all(&target).while_doing(|| "writing content".to_owned())
@@ -211,6 +205,16 @@ fn content_of(
         Some(State::Passed(reason)) => Err(refuse(&format!("was left out ({}) of", reason.as_str()))),
         None => Err(refuse("is not in")),
     }
+}
+
+fn content_is_gone(checkpoint: &Checkpoint, path: &Path) -> Diagnosis {
+    let (path, id) = (path.display(), checkpoint.id.short());
+    Diagnosis::new(
+        Code::PathNotFound,
+        format!("The content of {path} in checkpoint {id} is gone: it was purged, or lost."),
+    )
+    .hint("it does not come back; another checkpoint may have another content of it: ic checkpoint list")
+    .detail("path", path.to_string())
 }
 
 /// Paths as checkpoints have them, from the root. Errors: `path_not_found` if one lies outside.
