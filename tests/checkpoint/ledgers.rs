@@ -22,14 +22,14 @@ fn shared_place() -> TempDir {
 }
 
 /// A project whose ledger is this file.
-fn with_ledger(path: &Path) -> Cli {
+pub(crate) fn with_ledger(path: &Path) -> Cli {
     let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_db(path);
     cli.ok(["init"]);
     cli
 }
 
 /// One checkpoint of content that only this project has, and the tree that it holds.
-fn fill(cli: &Cli, what: &str) -> (String, Snapshot) {
+pub(crate) fn fill(cli: &Cli, what: &str) -> (String, Snapshot) {
     fs::write(cli.root().join("own"), format!("{what} has this\n").repeat(300)).expect("a file");
     fs::create_dir_all(cli.root().join("below")).expect("a directory");
     fs::write(cli.root().join("below/deep"), format!("{what} below")).expect("a file");
@@ -38,7 +38,7 @@ fn fill(cli: &Cli, what: &str) -> (String, Snapshot) {
 }
 
 /// The checkpoint is all there, and comes back exactly.
-fn assert_whole(cli: &Cli, (id, wanted): &(String, Snapshot), when: &str) {
+pub(crate) fn assert_whole(cli: &Cli, (id, wanted): &(String, Snapshot), when: &str) {
     let verified = cli.run(["checkpoint", "verify", "--read-data", "--json"]);
     assert_eq!(verified.code, Some(0), "{when}: {verified:?}");
     fs::write(cli.root().join("own"), "changed").expect("a file");
@@ -47,11 +47,11 @@ fn assert_whole(cli: &Cli, (id, wanted): &(String, Snapshot), when: &str) {
     tree(cli).assert_is(wanted, when);
 }
 
-fn prune_all(cli: &Cli) -> ic_testkit::Outcome {
+pub(crate) fn prune_all(cli: &Cli) -> ic_testkit::Outcome {
     cli.run(["checkpoint", "prune", "--older-than", "0s", "--keep-last", "0", "--grace", "0s", "--json"])
 }
 
-fn store_of(ledger: &Path) -> PathBuf {
+pub(crate) fn store_of(ledger: &Path) -> PathBuf {
     let name = ledger.file_name().expect("a name").to_str().expect("text");
     ledger.with_file_name(if name == "ic.db" {
         "objects.db".to_owned()
@@ -106,7 +106,7 @@ fn share(ledgers: &[PathBuf], earlier: &Path) {
 }
 
 /// Every file of a directory with its bytes.
-fn bytes_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn bytes_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let entries =
         fs::read_dir(directory).expect("the directory").map(|entry| entry.expect("an entry").path());
     entries

@@ -45,7 +45,7 @@ fn killed_program(cli: &Cli, journal: &str) -> std::path::PathBuf {
 }
 
 /// A tree with a database of 400 rows in a checkpoint, in whose place stands what a killed program left; returns the checkpoint.
-fn left_behind(cli: &Cli, journal: &str) -> String {
+pub(crate) fn left_behind(cli: &Cli, journal: &str) -> String {
     let connection = Connection::open(cli.root().join("app.db")).expect("a database");
     // With a log the program lives while the checkpoint is taken, which passes the log over.
     connection
@@ -69,8 +69,13 @@ fn left_behind(cli: &Cli, journal: &str) -> String {
     id
 }
 
-/// The rows of a copy, and that the copy is whole: whoever opens a database may change it.
-fn rows(cli: &Cli) -> i64 {
+/// The rows of a copy, and that the copy is whole.
+pub(crate) fn rows(cli: &Cli) -> i64 {
+    content(cli).0
+}
+
+/// How many rows there are and how much is in them, of a copy that is whole: whoever opens a database may change it.
+pub(crate) fn content(cli: &Cli) -> (i64, i64) {
     let place = tempfile::tempdir_in(cli.home()).expect("a directory");
     for end in ["", "-wal", "-shm", "-journal"] {
         let name = format!("app.db{end}");
@@ -83,11 +88,13 @@ fn rows(cli: &Cli) -> i64 {
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
         .unwrap_or_else(|e| e.to_string());
     assert_eq!(check, "ok");
-    connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).expect("the rows")
+    connection
+        .query_row("SELECT count(*), sum(length(v)) FROM t", [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .expect("the rows")
 }
 
 /// The files of the database. The index of a log is made anew by whoever opens it, and so by a capture: that it is there is all.
-fn files(cli: &Cli) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn files(cli: &Cli) -> BTreeMap<String, Vec<u8>> {
     let content = |end: &str| {
         let content = fs::read(cli.root().join(format!("app.db{end}"))).ok()?;
         Some((format!("app.db{end}"), if end == "-shm" { Vec::new() } else { content }))
@@ -95,7 +102,7 @@ fn files(cli: &Cli) -> BTreeMap<String, Vec<u8>> {
     ["", "-wal", "-shm", "-journal"].into_iter().filter_map(content).collect()
 }
 
-fn sides(cli: &Cli) -> Vec<String> {
+pub(crate) fn sides(cli: &Cli) -> Vec<String> {
     SIDES.iter().map(|end| format!("app.db{end}")).filter(|name| cli.root().join(name).exists()).collect()
 }
 

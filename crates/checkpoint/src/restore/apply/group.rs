@@ -5,6 +5,7 @@
 //! The other way round, a database would lack its log for a moment, or meet one of another state, and SQLite would destroy it.
 
 use ic_base::{Diagnosis, Result};
+use ic_store::faults;
 
 use super::super::database;
 use super::super::plan::{Database, Node, Plan, Step};
@@ -76,6 +77,7 @@ impl Applier<'_> {
         // Once more: to close a file, as comparing it does, ended the locks on it.
         let _unused = database::require_unused(self.root, path)?;
         for (step, found) in &goes {
+            faults::step("-- removing a file of a database");
             self.root.remove_file(&step.path.0, &|now| now == found)?;
         }
         // A crash of the machine may keep a later change and lose an earlier one.
@@ -103,6 +105,7 @@ impl Applier<'_> {
             if is_any && step.path == group.database.path {
                 self.root.sync()?;
             }
+            faults::step("-- writing a file of a database");
             self.place(step, &found)?;
             is_any = true;
         }
