@@ -185,7 +185,7 @@ fn what_is_passed_over_or_given_up_has_its_reason_on_record() {
 }
 
 #[test]
-fn a_workflow_that_is_taken_back_names_its_own_command() {
+fn a_rollback_of_a_workflow_is_resumed_like_any_other() {
     let world = World::new();
     world.write(
         "flow.yaml",
@@ -197,13 +197,18 @@ fn a_workflow_that_is_taken_back_names_its_own_command() {
     let run = outcome.json()["run_id"].as_str().expect("an id").to_owned();
     let world = World { run, ..world };
     let command = way_out(&world);
-    let short = &world.run[world.run.len() - 8..];
-    assert_eq!(command, format!("ic workflow resume {short} --yes"));
+    let id = &outcome.json()["rollback"]["rollback_id"].as_str().expect("an id")[28..].to_owned();
+    assert_eq!(command, format!("ic rollback resume {id} --yes"));
     assert_eq!(go(&world, &command).0, Some(4), "it is no way out yet");
-    let skip = ["compensation", "run", &world.run, "--skip", "one", "--reason", "by hand", "--yes"];
-    world.ic(&skip);
-    let (code, said) = go(&world, &format!("ic workflow resume {short} --on-failure rollback --yes --json"));
-    assert_eq!(code, Some(1), "{said}");
+    // The command of workflows leads to the same, and what it names works as typed.
+    let short = &world.run[world.run.len() - 8..];
+    let (code, said) = go(&world, &format!("ic workflow resume {short} --yes --json"));
+    assert_eq!(code, Some(4), "{said}");
+    let skip = format!("ic rollback resume {id} --skip-effect one --reason WHY --yes");
+    assert!(said.contains(&skip), "{said}");
+    let (code, said) = go(&world, &format!("{skip} --json"));
+    assert_eq!(code, Some(0), "{said}");
+    let (_, said) = go(&world, &format!("ic workflow show {short} --json"));
     assert!(said.contains("\"status\":\"rolled_back\""), "{said}");
     assert_eq!(world.status(), "active@a");
 }

@@ -304,12 +304,20 @@ fn a_reason_that_is_a_sentence_ends_once() {
 }
 
 #[test]
-fn what_a_workflow_took_back_is_not_undone_without_its_files() {
+fn the_rollback_of_a_workflow_is_undone_with_its_files_and_made_again() {
     let world = World::new();
     world.write("flow.yaml", "name: w\nsteps:\n  - {id: one, phase: p, run: 'echo x > made', compensate: skip}\n  - {id: two, phase: q, run: 'exit 1', compensate: skip}\n");
     world.commit("flow");
     let outcome = world.cli.run(["workflow", "run", "flow.yaml", "--on-failure", "rollback", "--json"]);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
-    let id = world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
-    assert_eq!(world.cli.refused(["rollback", "undo", &id, "--yes"]), (Some(1), "conflict".to_owned()));
+    assert_eq!(world.read("made"), None);
+    let run = outcome.json()["run_id"].as_str().expect("an id").to_owned();
+    let shown = |what: &str| world.cli.json(["workflow", "show", &run, "--json"])[what].clone();
+    assert_eq!(shown("status"), "rolled_back");
+    // Undone, it is as the failed workflow left it: files, steps and status; made again, it is rolled back again.
+    world.ic(&["redo", "--run", &run, "--yes"]);
+    assert_eq!((world.read("made").as_deref(), shown("status")), (Some("x\n"), "stopped".into()));
+    assert_eq!(shown("steps")[0]["state"], "succeeded");
+    world.ic(&["workflow", "rollback", &run, "--yes"]);
+    assert_eq!((world.read("made"), shown("status")), (None, "rolled_back".into()));
 }

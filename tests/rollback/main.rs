@@ -30,4 +30,5 @@ mod statements;
 mod told;
 mod undone;
 mod without;
+mod workflows;
 mod world;

@@ -80,12 +80,12 @@ fn a_point_inside_a_phase_keeps_what_came_before() {
     let id = before(&world, &run, "c");
     let plan = world.report(&format!("workflow rollback {run} --id {id} --dry-run"), 0);
     assert_eq!(plan["before_steps"], serde_json::json!(["c"]), "{plan}");
-    assert_eq!(plan["compensations"].as_array().map(Vec::len), Some(2), "{plan}");
+    assert_eq!(plan["effects"]["results"].as_array().map(Vec::len), Some(2), "{plan}");
     let report = world.report(&format!("workflow rollback {run} --id {id} --yes"), 0);
     assert_eq!((&report["status"], &report["rollback"]["to_phase"]), (&"rolled_back".into(), &"two".into()));
     assert_eq!(
         report["rollback"]["compensations"].as_array().map(Vec::len),
-        plan["compensations"].as_array().map(Vec::len)
+        plan["effects"]["results"].as_array().map(Vec::len)
     );
     assert_eq!(report["rollback"]["before_steps"], plan["before_steps"]);
     assert_eq!(files(&world), ["a.txt", "b.txt"]);

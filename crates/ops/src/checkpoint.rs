@@ -36,8 +36,8 @@ pub use restore::{
     undo,
 };
 pub(crate) use restore::{
-    TreeChanges, changed_since, changes_between, path_option, restore_into, restore_without, restores_since,
-    settle, take_changes_back, take_restore_back,
+    Deed, TreeChanges, changed_since, changes_between, path_option, refused, restore_into, restore_without,
+    restores_since, settle, take_changes_back, take_restore_back,
 };
 
 pub(crate) use place::look as look_into_store;

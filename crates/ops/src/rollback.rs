@@ -5,6 +5,7 @@
 
 mod apply;
 mod back;
+mod beside;
 mod carry;
 mod choices;
 pub mod code;
@@ -27,9 +28,9 @@ mod tree;
 mod undo;
 mod whole;
 
-pub use apply::{Request, Rollback, To, rollback, take_back, take_back_after};
+pub use apply::{Request, Rollback, To, rollback, take_back};
 pub use back::Undone;
-pub use data::{Data, rows_that_stay};
+pub use data::{Data, has_mark, rows_that_stay};
 pub use layer::{Layer, all_layers};
 pub use leaving::LeavingCommit;
 pub use own::OwnCommit;

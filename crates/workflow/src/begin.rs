@@ -1,4 +1,4 @@
-//! Starting a workflow, taking one up again, taking one back.
+//! Starting a workflow, resuming one, rolling one back.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,16 +13,15 @@ use ic_phase::{Chain, Run};
 use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_store::Snapshot;
 
+use crate::back::{self, is_unfinished};
 use crate::definition::{Action, Definition, OnFailure};
 use crate::executor::Ended;
-use crate::flow::{Flow, Ui, workspace_here};
-use crate::may::{aimed, may_resume, may_roll_back, strategy_for};
+use crate::flow::{Flow, Ui};
+use crate::may::{may_resume, may_roll_back};
 use crate::options::{Overrides, check, check_strategy, options};
-use crate::preview::require_expected;
 use crate::report::{Report, Status, TakenBack};
 use crate::show::show;
 use crate::table::{self, State, StepRow, StepState, Workflow};
-use crate::take_back::{is_being_taken_back, refuse_to_overwrite};
 
 /// What belongs to every call.
 #[derive(Clone, Copy)]
@@ -100,7 +99,7 @@ pub fn run(
     }
     let mut flow = Flow::take(kernel, settings, checkpoints, &created.run.id)?;
     flow.saga.interrupted = overrides.interrupted.clone();
-    place.go_on(&mut flow, overrides, ui)
+    place.go_on(flow, overrides, ui)
 }
 
 /// Takes a workflow up where it was left: finished steps are kept, what was interrupted or failed is run again, a rollback that
@@ -116,16 +115,17 @@ pub fn resume(
     ui: &mut dyn Ui,
 ) -> Result<Report> {
     let place = Place { kernel, settings, checkpoints, configured };
-    let mut flow = place.take(reference, overrides, &may_resume)?;
-    if flow.is_rolling_back() {
-        return Place::take_back(&mut flow, ui);
+    let (run, workflow) = place.of(reference, overrides, &may_resume)?;
+    if is_unfinished(&run, &workflow) {
+        return place.finish_rollback(&run, overrides, ui);
     }
+    let mut flow = place.take(&run.id, overrides, &may_resume)?;
     flow.lose_running()?;
     let bad = flow.in_state(&[StepState::Failed, StepState::Interrupted]);
     if overrides.on_failure == Some(OnFailure::Rollback) && !bad.is_empty() {
         let failed = flow.failure(&bad.into_iter().collect::<Vec<_>>());
         flow.set_state(State::Stopped, failed.as_ref())?;
-        return Place::take_back_if_it_can_be(&mut flow, ui);
+        return place.roll_back_if_it_can_be(flow, overrides, ui);
     }
     let mut again = flow.in_state(&[StepState::Failed, StepState::Interrupted, StepState::Skipped]);
     again.extend(flow.undone()?);
@@ -133,10 +133,10 @@ pub fn resume(
         flow.forget(at);
     }
     flow.set_state(State::Running, None)?;
-    place.go_on(&mut flow, overrides, ui)
+    place.go_on(flow, overrides, ui)
 }
 
-/// Takes a whole workflow back, a successful one too (seed 000: US-2, AC-4).
+/// Rolls a whole workflow back, a successful one too (seed 000: US-2, AC-4), or resumes its rollback.
 ///
 /// Errors: `work_running`, `conflict` when a step that cannot be undone stands in the way or nothing was done.
 pub fn rollback(
@@ -151,13 +151,26 @@ pub fn rollback(
     let may = |snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow| {
         may_roll_back(snapshot, run, workflow, overrides)
     };
-    // Before anything is written, and again when the run is ours.
-    place.refuse_to_overwrite(reference, overrides)?;
-    let mut flow = place.take(reference, overrides, &may)?;
-    // The run is ours: nobody makes it do more than what the caller has seen.
-    require_expected(kernel, settings, &flow.run.id, overrides)?;
-    flow.lose_running()?;
-    Place::take_back(&mut flow, ui)
+    let (run, workflow) = place.of(reference, overrides, &may)?;
+    if is_unfinished(&run, &workflow) {
+        return place.finish_rollback(&run, overrides, ui);
+    }
+    let is_running = |row: &StepRow| row.is_running();
+    if !kernel.read(|snapshot| table::steps(snapshot, &run.id, run.epoch))?.iter().any(is_running) {
+        return back::roll_back(kernel, settings, &run.id, overrides, ui);
+    }
+    // Its executor lives, which refuses this, or died. What is refused anyway is refused before what it left running is ended.
+    let (_, seen) = back::look(kernel, settings, &run.id, overrides)?;
+    if let Some(refusal) = seen.refusals.into_iter().next() {
+        return Err(refusal.error);
+    }
+    place.take(&run.id, overrides, &may)?.lose_running()?;
+    let mut overrides = overrides.clone();
+    if overrides.expect_plan.take().is_some() {
+        // The caller has seen the plan from before its steps were recorded as interrupted.
+        overrides.expect_plan = Some(back::look(kernel, settings, &run.id, &overrides)?.1.rollback.plan_hash);
+    }
+    back::roll_back(kernel, settings, &run.id, &overrides, ui)
 }
 
 /// The run of a call that names none: the active one of this project; if none is active, that of the workflow that was started
@@ -191,48 +204,38 @@ pub fn is_rolling_back(kernel: &Kernel, reference: &str) -> Result<bool> {
 }
 
 impl<'k> Place<'k> {
-    /// Takes a workflow over, if `may` allows: it is asked before anything is written, and again when the run is ours.
-    fn take(&self, reference: &str, overrides: &Overrides, may: May<'_>) -> Result<Flow<'k>> {
-        let run = self.kernel.read(|snapshot| {
+    /// The workflow that a call names, if `may` allows the call.
+    fn of(&self, reference: &str, overrides: &Overrides, may: May<'_>) -> Result<(Run, Workflow)> {
+        self.kernel.read(|snapshot| {
             let run = self.kernel.run(snapshot, reference)?;
             let workflow = table::get(snapshot, &run.id)?;
             let definition = workflow.parsed()?;
             check_strategy(&definition, &options(&definition, overrides, Some(&workflow.options)))?;
-            may(snapshot, &run, &workflow).map(|()| run)
-        })?;
-        let mut flow = Flow::take(self.kernel, self.settings, self.checkpoints, &run.id)?;
+            may(snapshot, &run, &workflow)?;
+            Ok((run, workflow))
+        })
+    }
+
+    /// Takes a workflow over, if `may` still allows now that the run is ours.
+    fn take(&self, run: &RunId, overrides: &Overrides, may: May<'_>) -> Result<Flow<'k>> {
+        let mut flow = Flow::take(self.kernel, self.settings, self.checkpoints, run)?;
         flow.saga.interrupted = overrides.interrupted.clone();
         self.kernel.read(|snapshot| may(snapshot, &flow.run, &flow.workflow))?;
-        let mut options = options(&flow.definition, overrides, Some(&flow.workflow.options));
-        // A rollback that was forced is finished as it was begun.
-        if flow.is_rolling_back() {
-            options.force |= flow.workflow.options.force;
-            options.to.clone_from(&flow.workflow.options.to);
-        }
+        let options = options(&flow.definition, overrides, Some(&flow.workflow.options));
         flow.saga.write(|tx, _| table::set_options(tx, &flow.run.id, &options))?;
         flow.workflow.options = options;
         Ok(flow)
     }
 
-    fn refuse_to_overwrite(&self, reference: &str, overrides: &Overrides) -> Result<()> {
-        let (run, workflow, rows) = self.kernel.read(|snapshot| {
-            let run = self.kernel.run(snapshot, reference)?;
-            let workflow = table::get(snapshot, &run.id)?;
-            may_roll_back(snapshot, &run, &workflow, overrides)?;
-            let rows = table::steps(snapshot, &run.id, run.epoch)?;
-            Ok((run, workflow, rows))
-        })?;
-        workspace_here(self.kernel, self.settings, &run)?;
-        if overrides.force || is_being_taken_back(&run, &workflow) {
-            return Ok(());
+    /// Resumes a rollback that was begun and not finished.
+    fn finish_rollback(&self, run: &Run, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
+        match back::adopt(self.kernel, (self.settings, self.checkpoints), &run.id, overrides)? {
+            Some(begun) => back::roll_back(self.kernel, self.settings, &run.id, &begun, ui),
+            None => back::finish(self.kernel, self.settings, run, overrides, ui),
         }
-        let rows: Vec<&StepRow> = rows.iter().collect();
-        let workflow = aimed(&run, &workflow, overrides);
-        let strategy = strategy_for(&workflow, overrides);
-        refuse_to_overwrite(self.kernel, self.settings, &workflow, (&rows, false), strategy)
     }
 
-    fn go_on(&self, flow: &mut Flow<'k>, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
+    fn go_on(&self, mut flow: Flow<'k>, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
         let said = flow.workflow.options.on_failure;
         let policy = if said == Some(OnFailure::Continue) { OnFailure::Continue } else { OnFailure::Stop };
         let ended = flow.execute(policy, ui).and_then(|ended| match ended {
@@ -269,7 +272,7 @@ impl<'k> Place<'k> {
         }
         // Whoever interrupted the steps does not mean the rollback that they then asked for.
         overrides.interrupted.store(false, Relaxed);
-        Self::take_back_if_it_can_be(flow, ui)
+        self.roll_back_if_it_can_be(flow, overrides, ui)
     }
 
     /// What was said for this call or in the file; else what somebody answers; else what is configured.
@@ -292,30 +295,36 @@ impl<'k> Place<'k> {
         }
     }
 
-    fn take_back(flow: &mut Flow<'k>, ui: &mut dyn Ui) -> Result<Report> {
-        let strategy = flow.workflow.options.restores();
-        flow.take_back(strategy, flow.workflow.options.force, ui)
-    }
-
-    /// As [`Place::take_back`]; a workflow that may not be taken back (its last effect cannot be undone, somebody else changed its
-    /// files) stays where it is.
-    fn take_back_if_it_can_be(flow: &mut Flow<'k>, ui: &mut dyn Ui) -> Result<Report> {
-        Self::take_back(flow, ui).or_else(|error| {
-            if error.code().kind() != Kind::No || flow.is_rolling_back() {
+    /// Rolls a workflow back that this process executed. One that may not be rolled back (its last effect cannot be undone, others changed
+    /// its files) stays where it is.
+    fn roll_back_if_it_can_be(
+        &self,
+        flow: Flow<'k>,
+        overrides: &Overrides,
+        ui: &mut dyn Ui,
+    ) -> Result<Report> {
+        let (run, stopped) = (flow.run.clone(), flow.report(Status::Stopped));
+        let strategy = flow.workflow.options.strategy;
+        // The rollback takes the run itself.
+        drop(flow);
+        let overrides = Overrides { strategy: Some(strategy), ..overrides.clone() };
+        back::roll_back(self.kernel, self.settings, &run.id, &overrides, ui).or_else(|error| {
+            if error.code().kind() != Kind::No {
                 return Err(error);
             }
             let taken = TakenBack {
-                strategy: flow.workflow.options.strategy,
+                strategy,
                 compensations: Vec::new(),
                 left: Vec::new(),
                 restored: None,
+                rows: None,
                 rollback_id: None,
-                to_phase: flow.run.phase.clone(),
+                to_phase: run.phase,
                 before_steps: Vec::new(),
                 error: Some(error.message().to_owned()),
                 hint: error.get_hint().map(str::to_owned),
             };
-            Ok(Report { rollback: Some(taken), ..flow.report(Status::Stopped) })
+            Ok(Report { rollback: Some(taken), ..stopped })
         })
     }
 }
@@ -337,5 +346,21 @@ impl Flow<'_> {
         };
         let succeeded = self.rows.iter().filter(|(_, row)| row.state == StepState::Succeeded);
         Ok(succeeded.filter(|(_, row)| is_undone(row)).map(|(at, _)| *at).collect())
+    }
+
+    pub(crate) fn set_state(&mut self, state: State, failed: Option<&(String, String)>) -> Result<()> {
+        let failed = failed.map(|(step, error)| (step.as_str(), error.as_str()));
+        self.saga.write(|tx, now| table::set_state(tx, now, &self.run.id, state, failed))?;
+        self.workflow.state = state;
+        self.workflow.failed_step = failed.map(|(step, _)| step.to_owned());
+        self.workflow.error = failed.map(|(_, error)| error.to_owned());
+        Ok(())
+    }
+
+    /// The first step that failed or was interrupted, and why.
+    fn failure(&self, steps: &[usize]) -> Option<(String, String)> {
+        let is_bad = |state| matches!(state, StepState::Failed | StepState::Interrupted | StepState::Running);
+        let row = steps.iter().filter_map(|at| self.rows.get(at)).find(|row| is_bad(row.state))?;
+        Some((row.step.clone(), row.error.clone().unwrap_or_else(|| "it was interrupted".to_owned())))
     }
 }

@@ -251,7 +251,7 @@ impl Flow<'_> {
 }
 
 fn gave_up() -> Diagnosis {
-    Diagnosis::new(Code::Internal, "The executor gave up.")
+    Diagnosis::new(Code::Internal, "The executor stopped.")
 }
 
 /// Runs a step's command on a thread of its own. Whoever listens may have gone: then the step is on its way to its end.

@@ -110,13 +110,6 @@ impl<'k> Flow<'k> {
         Ok(())
     }
 
-    /// Reads the run and its steps again: somebody else, or a rollback, may have changed them.
-    pub(crate) fn refresh(&mut self) -> Result<()> {
-        self.run = self.saga.run()?;
-        self.workflow = self.kernel.read(|snapshot| table::get(snapshot, &self.run.id))?;
-        self.read_rows()
-    }
-
     /// Errors: `stale_phase` if somebody rolled the run back meanwhile, `run_not_active` if it was called off.
     pub(crate) fn require_ours(&self, snapshot: &Snapshot<'_>) -> Result<()> {
         let run = ic_phase::run::get(snapshot, &self.run.id)?;

@@ -2,6 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
+mod back;
 mod begin;
 pub mod definition;
 mod executor;
@@ -10,7 +11,6 @@ pub mod graph;
 mod job;
 mod may;
 mod options;
-mod others;
 mod point;
 mod preview;
 mod redact;
@@ -18,7 +18,6 @@ mod report;
 mod settle;
 mod show;
 pub mod table;
-mod take_back;
 pub mod task;
 
 pub use begin::{is_rolling_back, last, plan, require_startable, resume, rollback, run};
@@ -26,7 +25,7 @@ pub use definition::Definition;
 pub use flow::Ui;
 pub use options::{Overrides, check};
 pub use point::{Point, point, points};
-pub use preview::{Preview, preview};
+pub use preview::{Plan, Preview, Would, preview};
 pub use redact::redact;
 pub use report::{Report, Restored, Status, StepReport, TakenBack};
 pub use show::{show, unfinished};

@@ -1,16 +1,16 @@
-//! Whether a workflow may be resumed or rolled back, and what a rollback of it is aimed at.
+//! Whether a workflow may be resumed or rolled back.
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_phase::{Run, RunStatus};
 use ic_store::Snapshot;
 
+use crate::back::{is_unfinished, require_same_point};
 use crate::definition::Strategy;
 use crate::options::Overrides;
 use crate::table::{self, State, StepState, Workflow};
-use crate::take_back::{is_being_taken_back, undo_plan};
 
 pub(crate) fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result<()> {
-    if is_being_taken_back(run, workflow) {
+    if is_unfinished(run, workflow) {
         return Ok(());
     }
     let standing = table::steps(snapshot, &run.id, run.epoch)?;
@@ -36,15 +36,13 @@ pub(crate) fn may_roll_back(
     workflow: &Workflow,
     overrides: &Overrides,
 ) -> Result<()> {
-    if is_being_taken_back(run, workflow) {
-        return require_same_point(run, workflow, overrides);
+    if is_unfinished(run, workflow) {
+        return require_same_point(snapshot, (run, workflow), overrides);
     }
     if run.status != RunStatus::Completed {
         run.require_active()?;
     }
-    require_work(snapshot, run)?;
-    let workflow = aimed(run, workflow, overrides);
-    undo_plan(snapshot, run, &workflow, strategy_for(&workflow, overrides), overrides.force).map(|_| ())
+    require_work(snapshot, run)
 }
 
 /// Errors: `conflict` if no step was begun since the last rollback: there is nothing to undo, and no point to go back to.
@@ -55,26 +53,6 @@ pub(crate) fn require_work(snapshot: &Snapshot<'_>, run: &Run) -> Result<()> {
     let id = run.id.short();
     Err(Diagnosis::new(Code::Conflict, "The workflow has done nothing since it was last rolled back.")
         .hint(format!("run it again: ic workflow resume {id} --yes; or see: ic workflow show {id}")))
-}
-
-/// The workflow as this call rolls it back. A rollback that was begun goes on to where it went.
-pub(crate) fn aimed(run: &Run, workflow: &Workflow, overrides: &Overrides) -> Workflow {
-    let mut workflow = workflow.clone();
-    if !is_being_taken_back(run, &workflow) {
-        workflow.options.to = overrides.to.as_ref().map(ToString::to_string);
-    }
-    workflow
-}
-
-/// Errors: `conflict` if a call names another point than the rollback that was begun: half of that one is done.
-fn require_same_point(run: &Run, workflow: &Workflow, overrides: &Overrides) -> Result<()> {
-    let Some(to) = &overrides.to else { return Ok(()) };
-    if workflow.options.to.as_deref() == Some(to.as_str()) {
-        return Ok(());
-    }
-    Err(Diagnosis::new(Code::Conflict, "A rollback of this workflow to another point was begun.")
-        .hint(format!("finish it first: ic workflow resume {} --yes", run.id.short()))
-        .detail("run_id", run.id.as_str()))
 }
 
 pub(crate) fn strategy_for(workflow: &Workflow, overrides: &Overrides) -> Strategy {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_ops::Force;
 
 use crate::definition::{Definition, OnFailure, Strategy};
 use crate::table::Options;
@@ -17,8 +18,8 @@ pub struct Overrides {
     pub strategy: Option<Strategy>,
     /// How many steps may run at once.
     pub jobs: Option<usize>,
-    /// Whether what cannot be undone is passed over, and what others changed is put back too.
-    pub force: bool,
+    /// Which refusals of a rollback the caller has decided to pass.
+    pub force: Force,
     /// The checkpoint that a rollback goes back to, one of [`crate::points`]; none: to before the first step.
     pub to: Option<CheckpointId>,
     /// What a rollback would do must have this hash, as [`crate::Preview`] has it.
@@ -39,9 +40,9 @@ pub(crate) fn options(definition: &Definition, overrides: &Overrides, before: Op
         on_failure: overrides.on_failure.or(definition.on_failure),
         strategy: overrides.strategy.or(known).unwrap_or(Strategy::Full),
         jobs: overrides.jobs.or(before.map(|before| before.jobs)).unwrap_or(1).max(1),
-        force: overrides.force,
+        force: false,
         strict: before.is_none_or(|before| before.strict),
-        to: overrides.to.as_ref().map(ToString::to_string),
+        to: None,
     }
 }
 

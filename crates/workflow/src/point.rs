@@ -7,14 +7,15 @@ use std::ops::ControlFlow;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::record::{self, Checkpoint, Filter};
-use ic_events::Cut;
 use ic_ops::Kernel;
 use ic_phase::Run;
 use ic_store::Snapshot;
 
+use crate::back::{is_unfinished, require_same_point};
 use crate::definition::Definition;
 use crate::graph::Plan;
 use crate::may::require_work;
+use crate::options::Overrides;
 use crate::table::{self, StepRow, Workflow};
 
 /// A point that a workflow can be rolled back to.
@@ -28,14 +29,6 @@ pub struct Point {
     pub checkpoint: Checkpoint,
     /// Whether nothing of the workflow lies before it.
     pub is_first: bool,
-}
-
-impl Point {
-    /// What a rollback to this point takes back. The phase of the point itself is not left: some of its steps may stand.
-    pub(crate) fn cut(&self, run: &Run) -> Cut {
-        let phases = run.chain.phases_after(&self.phase, &run.phase);
-        Cut { run_id: run.id.clone(), seq: self.checkpoint.seq, phases, only: None }
-    }
 }
 
 /// The points that a workflow can be rolled back to now, newest first: before each step that stands and whose checkpoint is kept.
@@ -53,15 +46,21 @@ pub fn points(kernel: &Kernel, reference: &str) -> Result<Vec<Point>> {
     })
 }
 
-/// The point that `checkpoint` names: an id, or the end of one.
+/// The point that `checkpoint` names: an id, or the end of one. While a rollback is unfinished, it is the one that it goes to.
 ///
-/// Errors: `checkpoint_not_found`, `ambiguous_reference`; `invalid_value` if no step of the workflow began from it.
+/// Errors: `checkpoint_not_found`, `ambiguous_reference`; `invalid_value` if no step of the workflow began from it; `conflict` if an
+/// unfinished rollback goes to another one.
 pub fn point(kernel: &Kernel, reference: &str, checkpoint: &str) -> Result<Point> {
     kernel.read(|snapshot| {
-        let id = record::resolve(snapshot, checkpoint)?.id;
+        let found = record::resolve(snapshot, checkpoint)?;
         let run = kernel.run(snapshot, reference)?;
         let workflow = table::get(snapshot, &run.id)?;
-        before(snapshot, &run, &workflow, &id)
+        if is_unfinished(&run, &workflow) {
+            let overrides = Overrides { to: Some(found.id.clone()), ..Overrides::default() };
+            require_same_point(snapshot, (&run, &workflow), &overrides)?;
+            return Ok(Point { steps: Vec::new(), phase: run.phase, checkpoint: found, is_first: false });
+        }
+        before(snapshot, &run, &workflow, &found.id)
     })
 }
 

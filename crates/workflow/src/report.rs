@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use ic_base::{CheckpointId, CompensationId, RollbackId, RunId};
+use ic_ops::rollback::Data;
 use ic_saga::Compensation;
 
 use crate::definition::Strategy;
@@ -97,6 +98,8 @@ pub struct TakenBack {
     pub left: Vec<CompensationId>,
     /// What was put back, if it came to that.
     pub restored: Option<Restored>,
+    /// Rows of the application's tables that went.
+    pub rows: Option<Data>,
     /// The rollback of the run, if it came to that.
     pub rollback_id: Option<RollbackId>,
     /// Where the run is then.

@@ -7,8 +7,7 @@ use ic_phase::{Run, RunStatus};
 use ic_store::Snapshot;
 
 use crate::definition::Definition;
-use crate::flow::Flow;
-use crate::report::{Report, Status, StepReport, TakenBack};
+use crate::report::{Report, Status, StepReport};
 use crate::table::{self, State, StepState, Tried, Workflow};
 
 /// How far a workflow is. Nothing is written.
@@ -19,7 +18,7 @@ pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
         let definition = workflow.parsed()?;
         let (steps, has_rolled_back) = steps_of(snapshot, &run, &workflow, &definition)?;
         let mut report = Report::of(&workflow, steps);
-        // A rollback over several layers does not write the workflow's row: that steps are to be run again says it.
+        // A rollback does not write the workflow's row: that steps are to be run again says it.
         if has_rolled_back && report.status != Status::RollingBack {
             report.status = Status::RolledBack;
         }
@@ -54,23 +53,25 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
         (State::Stopped, None) => format!("the workflow {} stopped", workflow.name),
         (State::Failed | State::RollingBack | State::RolledBack | State::Completed, _) => return Ok(None),
     };
+    if is_rolled_back(snapshot, run)? {
+        return Ok(None);
+    }
     let command = format!("ic workflow resume {}", run.id.short());
     Ok(Some(Unfinished { kind: "workflow", id: run.id.to_string(), message, command }))
 }
 
-impl Flow<'_> {
-    /// The report on a rollback of the workflow, finished or not: with the steps as the ledger has them now.
-    pub(crate) fn report_rollback(&self, status: Status, taken: TakenBack) -> Result<Report> {
-        let (steps, _) = self.kernel.read(|snapshot| {
-            let run = ic_phase::run::get(snapshot, &self.run.id)?;
-            let workflow = table::get(snapshot, &self.run.id)?;
-            steps_of(snapshot, &run, &workflow, &self.definition)
-        })?;
-        Ok(Report { status, rollback: Some(taken), ..Report::of(&self.workflow, steps) })
-    }
+/// Whether steps of the last try were rolled back and not begun again since.
+fn is_rolled_back(snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
+    let tried = table::tried(snapshot, &run.id)?;
+    let Some(last) = tried.iter().map(|tried| tried.epoch).max().filter(|last| *last < run.epoch) else {
+        return Ok(false);
+    };
+    let standing = table::steps(snapshot, &run.id, run.epoch)?;
+    let is_gone = |tried: &Tried| standing.iter().all(|row| row.step != tried.row.step);
+    Ok(tried.iter().any(|tried| tried.epoch == last && tried.is_marked && is_gone(tried)))
 }
 
-/// Every step as far as it came, and whether steps that had ended well were rolled back and not begun again since.
+/// Every step as far as it came, and whether steps were rolled back and not begun again since.
 ///
 /// While the workflow goes on, what does not stand is to come. Once it was rolled back, what was tried is what there is to tell:
 /// a step of the last try as it ended, and one that ended well in any try as rolled back,
@@ -96,7 +97,7 @@ fn steps_of(
         let stands = standing.iter().find(|row| row.step == step.id);
         // What stands may be undone already, while the rest of its rollback is to come.
         let is_rolled_back = told.is_some_and(Tried::is_rolled_back);
-        has_rolled_back |= told.is_some_and(Tried::is_back) && stands.is_none();
+        has_rolled_back |= told.is_some_and(|told| told.is_back() || told.is_marked) && stands.is_none();
         let row = stands.or(told.map(|tried| &tried.row)).cloned();
         let state = row.as_ref().map_or(StepState::Pending, |row| row.state);
         StepReport { id: step.id.clone(), phase: step.phase.clone(), state, is_rolled_back, row }

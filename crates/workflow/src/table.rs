@@ -22,9 +22,9 @@ pub enum State {
     Stopped,
     /// It came to its end, without the steps that failed.
     Failed,
-    /// It is being taken back.
+    /// It is being rolled back, by a version whose rollbacks had no journal. Today the run says it.
     RollingBack,
-    /// It was taken back.
+    /// It was rolled back, by such a version. Today its steps say it: their work is marked.
     RolledBack,
     /// Every step succeeded.
     Completed,
@@ -99,14 +99,14 @@ pub struct Options {
     pub strategy: Strategy,
     /// How many steps may run at once.
     pub jobs: usize,
-    /// Whether a rollback that was begun passes over what cannot be undone.
+    /// Whether a rollback that a version without a journal began was forced; today's have theirs.
     #[serde(default)]
     pub force: bool,
     /// Whether the shells of its steps end at the first line that fails. Workflows that began before they did have no such field,
     /// and are resumed as they began.
     #[serde(default)]
     pub strict: bool,
-    /// The checkpoint that a rollback which was begun goes back to; none: to before the first step.
+    /// The checkpoint that such a rollback goes back to; none: to before the first step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
@@ -196,6 +196,11 @@ pub struct StepRow {
 }
 
 impl StepRow {
+    /// Whether an attempt is under way, or its executor died in it.
+    pub(crate) fn is_running(&self) -> bool {
+        self.state == StepState::Running
+    }
+
     /// A step that was not begun.
     pub(crate) fn pending(step: &str) -> Self {
         Self {

@@ -138,7 +138,7 @@ fn what_somebody_mends_after_a_failure_is_not_overwritten_either() {
         (&json!("stopped"), Some("mended\n"))
     );
     let why = report["rollback"]["error"].as_str().expect("why");
-    assert!(why.contains("kept.txt would be overwritten"), "{why}");
+    assert!(why.contains("kept.txt (changed after checkpoint"), "{why}");
     let report = call(&project, "workflow resume @ --on-failure rollback --force --yes", 1);
     assert_eq!(report["status"], "rolled_back");
     assert!(is_as_before(&project));
@@ -159,5 +159,30 @@ steps:
     assert_eq!(
         (content(&project, "log.txt").as_deref(), content(&project, "one.txt")),
         (Some("before\n"), None)
+    );
+}
+
+#[test]
+fn what_a_person_changes_while_a_rollback_stands_stopped_is_asked_for_beside_what_its_undos_changed() {
+    let project = project(
+        "name: inside
+steps:
+  - {id: one, phase: first, run: 'echo 1 > one.txt; echo 2 > two.txt', compensate: {shell: 'echo undone >> log.txt; test -e ../mended'}}
+",
+    );
+    project.write("log.txt", "before\n");
+    run(&project, "", 0);
+    let report = call(&project, "workflow rollback --yes", 4);
+    assert_eq!(content(&project, "log.txt").as_deref(), Some("before\nundone\n"), "{report}");
+    project.write("one.txt", "by hand\n");
+    touch(&project, "mended");
+    let report = call(&project, "workflow resume @ --yes", 4);
+    let why = report["rollback"]["error"].as_str().expect("why");
+    assert!(why.contains("one.txt (changed after checkpoint") && !why.contains("more"), "{why}");
+    assert_eq!(content(&project, "one.txt").as_deref(), Some("by hand\n"));
+    call(&project, "workflow resume @ --force-files --yes", 1);
+    assert_eq!(
+        (content(&project, "log.txt").as_deref(), content(&project, "one.txt"), content(&project, "two.txt")),
+        (Some("before\n"), None, None)
     );
 }

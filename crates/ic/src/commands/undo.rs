@@ -119,7 +119,8 @@ impl Undo {
             expect_plan: self.expect_plan.as_deref(),
         };
         let (force, keep_theirs) = (self.forced.decided(), self.keep_theirs);
-        let request = WholeRequest { base, layers: &layers, force, keep_theirs, mine: false };
+        let request =
+            WholeRequest { base, layers: &layers, force, keep_theirs, mine: false, beside_runs: false };
         // The record alone is changed without a question, as everywhere.
         let yes = self.yes || layers == [rollback::Layer::Workflow];
         Rolling { request, yes, is_all }.go(session, kernel, &settings)

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use ic_ops::checkpoint::Warning;
 use ic_saga::coverage::CompensationReport;
 use ic_workflow::definition::Run;
-use ic_workflow::{Definition, Preview, Report, StepReport, TakenBack};
+use ic_workflow::{Definition, Preview, Report, StepReport, TakenBack, Would};
 use serde::Serialize;
 
 use super::checkpoint::SkippedJson;
 use super::compensation::UndoneStepJson;
-use super::restore::RestoreJson;
+use super::rollback::{DataJson, RollbackJson, RollbackShowJson};
 use super::run::WarningJson;
 use super::{PathJson, coverage_text, exact};
 
@@ -69,6 +69,8 @@ struct TakenBackJson {
     left: Vec<String>,
     /// What was put back; null if it did not come to that.
     restored: Option<RestoredJson>,
+    /// Rows of the application's tables; null if they did not go.
+    data: Option<DataJson>,
     rollback_id: Option<String>,
     to_phase: String,
     /// The steps before which the workflow is then, and that resuming begins with; empty: before the first one, or where it was.
@@ -104,40 +106,42 @@ struct NotRestoredJson {
     error: String,
 }
 
-/// What taking a workflow back would do (`workflow rollback --dry-run`).
+/// What rolling a workflow back would do (`workflow rollback --dry-run`): the rollback of its run, and what is of workflows alone.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct WorkflowRollbackPlanJson {
-    run_id: String,
     workflow: String,
-    /// full, partial, files-only or git-only.
-    strategy: &'static str,
-    /// Always true: nothing was changed.
-    dry_run: bool,
-    /// In the order of undoing.
-    compensations: Vec<UndoneStepJson>,
-    /// What the restore does to the tree as it is now; null where no checkpoint was taken before the steps.
-    files: Option<RestoreJson>,
-    /// Where the run is then.
-    to_phase: String,
-    /// The steps before which the workflow is then, and that resuming begins with; empty: before the first one, or where it is.
+    /// full, partial, files-only or git-only; null where a rollback would be resumed.
+    strategy: Option<&'static str>,
+    /// The steps before which the workflow is then, and that resuming begins with; empty: before the first one.
     before_steps: Vec<String>,
-    /// For `--expect-plan`.
-    plan_hash: String,
+    /// The plan; its fields are left out where a rollback would be resumed, whose plan is made.
+    #[serde(flatten)]
+    plan: Option<RollbackJson>,
+    /// The rollback that was begun, and that would be resumed, as far as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resumes: Option<RollbackShowJson>,
 }
 
 impl From<&Preview> for WorkflowRollbackPlanJson {
     fn from(preview: &Preview) -> Self {
-        Self {
-            run_id: preview.run_id.to_string(),
+        let nothing = Self {
             workflow: preview.workflow.clone(),
-            strategy: preview.strategy.as_str(),
-            dry_run: true,
-            compensations: preview.effects.compensations.iter().map(UndoneStepJson::from).collect(),
-            files: preview.tree.as_ref().map(RestoreJson::from),
-            to_phase: preview.to_phase.clone(),
-            before_steps: preview.before_steps.clone(),
-            plan_hash: preview.plan_hash.clone(),
+            strategy: None,
+            before_steps: vec![],
+            plan: None,
+            resumes: None,
+        };
+        match &preview.would {
+            Would::Begin(plan) => Self {
+                strategy: Some(plan.strategy.as_str()),
+                before_steps: plan.before_steps.clone(),
+                plan: Some(RollbackJson::from(&plan.whole)),
+                ..nothing
+            },
+            Would::Resume(begun) => {
+                Self { resumes: Some(RollbackShowJson::new(&begun.0, &begun.1, false)), ..nothing }
+            }
         }
     }
 }
@@ -201,6 +205,7 @@ impl From<&TakenBack> for TakenBackJson {
                 not_kept: because(restored.not_kept.iter()),
                 differs: because(restored.differs.iter()),
             }),
+            data: taken.rows.as_ref().map(DataJson::from),
             rollback_id: taken.rollback_id.as_ref().map(ToString::to_string),
             to_phase: taken.to_phase.clone(),
             before_steps: taken.before_steps.clone(),

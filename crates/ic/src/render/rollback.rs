@@ -12,7 +12,7 @@ use ic_ops::rollback::{Plan, Rollback};
 use ic_runtrack::Agent;
 
 pub(crate) use way::{again, in_the_way, resume, show, undone};
-pub(crate) use whole::{effects, plan, tree, whole};
+pub(crate) use whole::{plan, whole};
 
 use super::{Cell, Table, counted, path_text, plain, second, shell_word, style, styled};
 

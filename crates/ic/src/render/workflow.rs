@@ -1,11 +1,12 @@
 //! Workflows: what would run, what became of it.
 
 use ic_base::CompensationId;
+use ic_ops::rollback::Whole;
 use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_workflow::definition::Run;
 use ic_workflow::graph::Plan;
 use ic_workflow::table::StepState;
-use ic_workflow::{Definition, Point, Preview, Report, Status, StepReport, TakenBack};
+use ic_workflow::{Definition, Point, Preview, Report, Status, StepReport, TakenBack, Would};
 
 use super::rollback;
 use super::{Cell, Table, compensation, counted, path_text, plain, shell_word, style, styled};
@@ -43,27 +44,34 @@ pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> Stri
     text
 }
 
-/// What taking a workflow back would do.
+/// What rolling a workflow back would do.
 pub(crate) fn rollback_plan(preview: &Preview) -> String {
-    let mut out = format!(
-        "{} {} of run {}: it would be at {}\n",
-        styled(style::WARN, "would roll back"),
-        styled(style::STRONG, &plain(&preview.workflow)),
-        preview.run_id.short(),
-        plain(&again_at(&preview.to_phase, &preview.before_steps))
-    );
-    out.push_str(&rollback::effects(&preview.effects, true));
-    match &preview.tree {
-        Some(report) => out.push_str(&rollback::tree(report, &[])),
-        None => out.push_str("\nNo checkpoint was taken before the steps: files and git stay as they are.\n"),
-    }
-    out + "\n"
+    would(preview, rollback::plan)
 }
 
-/// How to do what was previewed, and nothing else.
-pub(crate) fn to_do_it(preview: &Preview) -> String {
-    let exactly = format!("exactly this plan: --expect-plan {}", preview.plan_hash);
-    super::to_do_it() + &styled(style::DIM, &exactly) + "\n"
+/// The same, with why it would be refused, or how to do this and nothing else.
+pub(crate) fn rollback_preview(preview: &Preview) -> String {
+    would(preview, rollback::whole)
+}
+
+fn would(preview: &Preview, plan_text: fn(&Whole) -> String) -> String {
+    let name = styled(style::STRONG, &plain(&preview.workflow));
+    let plan = match &preview.would {
+        Would::Begin(plan) => plan,
+        Would::Resume(begun) => {
+            let (remembered, steps) = begun.as_ref();
+            return format!(
+                "{name}: this rollback would be resumed\n\n{}",
+                rollback::show(remembered, steps, false)
+            );
+        }
+    };
+    let at = again_at(&plan.whole.rollback.plan.to_phase, &plan.before_steps);
+    let mut out = format!("{name}: it would be at {}\n", plain(&at));
+    if let Some(why) = plan.stays {
+        out.push_str(&format!("{} {why}\n", styled(style::WARN, "note:")));
+    }
+    out + "\n" + &plan_text(&plan.whole)
 }
 
 /// Which steps do not say what undoes them.

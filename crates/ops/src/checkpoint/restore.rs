@@ -36,6 +36,7 @@ use crate::{Force, Kernel};
 use limits::Whose;
 
 pub use other::newest_other;
+pub(crate) use refusal::refused;
 
 pub(crate) use back::{
     TreeChanges, changed_since, changes_between, path_option, restores_since, settle, take_changes_back,
@@ -176,19 +177,29 @@ pub fn restore(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watc
     run::run(&workspace, task, request, watch)
 }
 
-/// Restores a checkpoint of a workspace, which need not be the caller's; what is in `keep` stays as it is, and checkpoints since `until`
-/// belong to the same deed. Errors: those of [`restore`].
+/// The deed that a restore is a part of.
+#[derive(Debug, Clone)]
+pub(crate) struct Deed {
+    /// These paths stay as they are.
+    pub(crate) keep: BTreeSet<Vec<u8>>,
+    /// Checkpoints since this event belong to the deed: what they hold is not what was there before it.
+    pub(crate) until: Seq,
+    /// The checkpoints from before and after what the deed did to the tree already, oldest first; without a second one it died in it.
+    pub(crate) did: Vec<(CheckpointId, Option<CheckpointId>)>,
+}
+
+/// Restores a checkpoint of a workspace, which need not be the caller's. Errors: those of [`restore`].
 pub(crate) fn restore_into(
     workspace: &Workspace<'_>,
     target: Checkpoint,
-    (keep, until): (BTreeSet<Vec<u8>>, Seq),
+    Deed { keep, until, did }: Deed,
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
     require_kept(&target)?;
     read::require_same_root(workspace, &target)?;
     let limits = Limits { keep, ..Limits::default() };
-    let task = run::Task { until, ..run::Task::of(Kind::Restore, target, limits) };
+    let task = run::Task { until, did, ..run::Task::of(Kind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 

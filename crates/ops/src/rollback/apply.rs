@@ -78,7 +78,8 @@ pub fn rollback(kernel: &Kernel, request: &Request<'_>) -> Result<Rollback> {
     })
 }
 
-/// Takes a run's workflow layer back in a transaction of the caller's, who has opened the run again.
+/// Rolls the record of a run back in a transaction of the caller's, who has undone its effects and opened the run again: tasks of a program,
+/// whose undos are functions of it, which no journal can hold.
 ///
 /// Errors: those of [`rollback`].
 pub fn take_back(
@@ -90,29 +91,6 @@ pub fn take_back(
     reason: Option<&str>,
 ) -> Result<()> {
     let plan = plan::make(tx, run, to_phase, include_target)?;
-    apply_for_workflow(tx, now, id, plan, reason)
-}
-
-/// As [`take_back`], to the event `seq`, at which the run was in `to_phase`: what it did before, stays.
-pub fn take_back_after(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    id: &RollbackId,
-    run: Run,
-    (to_phase, seq): (&str, Seq),
-    reason: Option<&str>,
-) -> Result<()> {
-    let plan = plan::make_after(tx, run, to_phase, seq)?;
-    apply_for_workflow(tx, now, id, plan, reason)
-}
-
-fn apply_for_workflow(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    id: &RollbackId,
-    plan: Plan,
-    reason: Option<&str>,
-) -> Result<()> {
     let plan_hash = plan.hash();
     let rollback = Rollback { plan, plan_hash, reason: reason.map(str::to_owned), done: None };
     let mut remembered = rollback.plan.to_json();

@@ -41,7 +41,7 @@ pub struct Undone {
     pub effects: Vec<Compensation>,
     /// The event; `None` where something could not be put back: a step says why.
     pub seq: Option<Seq>,
-    /// Which way it went, or would go: an undo, a rollback that is given up, or one that stands because its undo is given up.
+    /// Which way it went, or would go: an undo, a rollback that is aborted, or one that stands because its undo is aborted.
     pub course: Course,
     /// It had been taken back before, and this is what was passed over then. The run stays where it is.
     pub is_rest: bool,
@@ -367,7 +367,7 @@ pub(super) fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &Remember
     }))
 }
 
-/// Records that the undo of a rollback is given up, and goes on to the rollback's phase again: `carry_on` makes what is left.
+/// Records that the undo of a rollback is aborted, and moves the run on to the rollback's phase again: `carry_on` makes what is left.
 pub(super) fn give_undo_up(saga: &Saga<'_>, remembered: &Remembered, reason: Option<&str>) -> Result<()> {
     let id = &remembered.id;
     saga.write(|tx, now| {

@@ -27,7 +27,7 @@ use super::steps::{self, Course, Happening, Step, StepKind};
 use super::table::{self, Remembered, RollbackStatus};
 use super::tree::{self, files_of_database};
 use super::whole::{Effects, Outcome, Parts};
-use crate::checkpoint::{self, Report, RestoreRequest, Settings, Watch, Which, Workspace};
+use crate::checkpoint::{self, Deed, Report, RestoreRequest, Settings, Watch, Which, Workspace};
 use crate::compensation::{self, Saga, Scope, Sink};
 use crate::{Force, Kernel};
 
@@ -254,8 +254,12 @@ impl<'a> Goal<'a> {
             let target = self.target.clone();
             return checkpoint::restore_without(&self.workspace, target, work.clone(), &request, watch);
         }
-        let keep = (self.keep.clone(), self.remembered.seq);
-        checkpoint::restore_into(&self.workspace, self.target.clone(), keep, &request, watch)
+        let deed = Deed {
+            keep: self.keep.clone(),
+            until: self.remembered.seq,
+            did: tree::done_by_effects(self.workspace.kernel, self.remembered)?,
+        };
+        checkpoint::restore_into(&self.workspace, self.target.clone(), deed, &request, watch)
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_phase::Run;
 use ic_rewind::{Mark, Options, RelationalRollbackEngine, Scalar, Target, marks};
-use ic_store::Transaction;
+use ic_store::{Snapshot, Transaction};
 use serde_json::Value;
 
 use super::choices::Choices;
@@ -121,6 +121,11 @@ fn configured(settings: &Settings, layers: Option<&[Layer]>) -> Result<Target> {
 }
 
 type Scope = Vec<(String, Scalar)>;
+
+/// Whether it was recorded where the state database was at the event `seq`: else no rows can go back to there.
+pub fn has_mark(snapshot: &Snapshot<'_>, seq: Seq) -> Result<bool> {
+    marks::of_event(snapshot, seq).map(|found| found.is_some())
+}
 
 /// The engine, the mark of the cut, and the run's own scopes.
 struct Work {

@@ -1,6 +1,6 @@
 //! What a rollback will do, named before it is done.
 
-use ic_base::{Code, Diagnosis, Result, RollbackId, Seq};
+use ic_base::{Code, Diagnosis, Result, RollbackId};
 use ic_dispatch::{Dispatch, DispatchStatus, cancel};
 use ic_events::Cut;
 use ic_phase::skip::{self, Skip};
@@ -63,16 +63,6 @@ pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: b
     })?;
     let cut = Cut { run_id: run.id.clone(), seq, phases, only: None };
     of_cut(snapshot, run, cut, (to_phase, include_target))
-}
-
-/// Plans the rollback of `run` to the event `seq`, at which it was in `to_phase`: what it did in that phase before, stays.
-///
-/// Errors: those of [`make`].
-pub(super) fn make_after(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, seq: Seq) -> Result<Plan> {
-    let mut phases = machine::check_rollback(&run, to_phase, true)?;
-    phases.retain(|phase| phase != to_phase);
-    let cut = Cut { run_id: run.id.clone(), seq, phases, only: None };
-    of_cut(snapshot, run, cut, (to_phase, false))
 }
 
 /// Plans the rollback of `run` to a place: what was recorded after it, whatever its phase. The phases that are left only move the pointer.

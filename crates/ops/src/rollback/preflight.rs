@@ -7,18 +7,19 @@ use ic_events::Cut;
 use ic_phase::Run;
 use ic_saga::owner::OwnerLock;
 use ic_store::Snapshot;
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::Plan;
 use super::apply::{Request, Rollback};
+use super::beside;
 use super::data;
 use super::layer::{self, Layer};
 use super::leaving::{self, LeavingCommit};
 use super::own::{self, OwnCommit};
 use super::tree::files_of_database;
 use super::whole::{Effects, Parts, Refusal, Whole, WholeRequest, WholeStatus};
-use crate::checkpoint::{self, Report, RestoreRequest, Settings, Watch, Which, Workspace};
+use crate::checkpoint::{self, Deed, Report, RestoreRequest, Settings, Watch, Which, Workspace};
 use crate::compensation::{self, Scope};
 use crate::{Force, Kernel, point};
 
@@ -136,7 +137,9 @@ fn plan_tree(
     let database =
         settings.state.as_ref().filter(|_| layers.contains(&Layer::Data)).map(|state| &state.database);
     let keep = database.map(|database| files_of_database(&workspace.root, database)).unwrap_or_default();
-    checkpoint::restore_into(&workspace, target.clone(), (keep, Seq::MAX), &restore, watch).map_err(|error| {
+    let deed = Deed { keep, until: Seq::MAX, did: Vec::new() };
+    let restored = checkpoint::restore_into(&workspace, target.clone(), deed, &restore, watch);
+    let mut report = restored.map_err(|error| {
         match error.code() {
             Code::GitUnsupported | Code::GitInProgress | Code::GitBusy | Code::ForeignCommits
                 if strategy == Strategy::Full =>
@@ -161,7 +164,12 @@ fn plan_tree(
             }
             _ => error,
         }
-    })
+    })?;
+    if request.beside_runs && report.conflicts.is_empty() && !request.force.files {
+        let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
+        report.conflicts = beside::conflicts(kernel, &workspace, &target.id, paths)?;
+    }
+    Ok(report)
 }
 
 /// What the tree is to become without the work of one dispatch, and the commits of that work.
@@ -320,12 +328,17 @@ fn refused_pushed(commits: &[LeavingCommit]) -> Option<Refusal> {
 
 fn refused_effects(effects: &Effects) -> Refusal {
     let steps: Vec<&str> = effects.left.iter().map(|left| left.step.as_str()).collect();
-    let pivot = effects.pivot.as_deref().unwrap_or("Something that came after them");
+    let (what, before): (String, Vec<&str>) = match effects.pivot.as_deref() {
+        Some(pivot) => {
+            (format!("The step {pivot}"), steps.iter().copied().filter(|step| *step != pivot).collect())
+        }
+        None => ("Something that came after them".to_owned(), steps),
+    };
+    let before = if before.is_empty() { String::new() } else { format!(": {}", before.join(", ")) };
     let error = Diagnosis::new(
         Code::Conflict,
         format!(
-            "{pivot} cannot be undone, and nothing that was done before it is undone without it: {}. Nothing was changed.",
-            steps.join(", ")
+            "{what} cannot be undone, and nothing that was done before it is undone without it{before}. Nothing was changed."
         ),
     )
     .hint("--past-pivot undoes the rest all the same; --dry-run shows them")
@@ -334,16 +347,7 @@ fn refused_effects(effects: &Effects) -> Refusal {
 }
 
 fn refused_files(tree: &Report) -> Refusal {
-    let listed: Vec<Value> = tree
-        .conflicts
-        .iter()
-        .map(|c| json!({ "path": String::from_utf8_lossy(&c.path.0), "reason": c.reason }))
-        .collect();
-    let error = Diagnosis::new(
-        Code::Conflict,
-        format!("Others changed {} of the files that would be restored. Nothing was changed.", tree.conflicts.len()),
-    )
-    .hint("--force-files restores them all the same, --keep-theirs leaves these paths as they are; --dry-run lists them")
-    .detail("conflicts", listed);
+    let error = checkpoint::refused(tree)
+        .hint("--force-files restores them all the same, --keep-theirs leaves these paths as they are; --dry-run lists them");
     Refusal { error, flag: Some("--force-files") }
 }

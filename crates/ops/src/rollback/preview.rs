@@ -46,7 +46,7 @@ pub fn preview_undo(
         StepState::Running | StepState::Done | StepState::Failed => !is_rest,
     };
     let (until, effects) = kernel.read(|snapshot| {
-        // What was given up was never settled.
+        // What was aborted was never settled.
         let until = match steps::course(&steps) {
             Course::Abandon => Seq::MAX,
             Course::Forward | Course::Undo | Course::Stand => settled(snapshot, &remembered)?.seq,

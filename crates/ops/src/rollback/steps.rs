@@ -55,9 +55,9 @@ pub enum Course {
     Forward,
     /// It was done, and is being undone.
     Undo,
-    /// It is being given up.
+    /// It is being aborted.
     Abandon,
-    /// Its undo was given up: to its phase again.
+    /// Its undo was aborted: to its phase again.
     Stand,
 }
 
@@ -171,7 +171,7 @@ pub fn of_rollback(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Vec<Step>
     )
 }
 
-/// The steps of all rollbacks that can be taken back, or given up, or of which something was passed over then.
+/// The steps of all rollbacks that can be undone, or aborted, or of which something was passed over then.
 pub(super) fn of_ways_back(snapshot: &Snapshot<'_>) -> Result<Vec<Step>> {
     snapshot.query_all(
         &format!(

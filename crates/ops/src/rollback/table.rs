@@ -146,7 +146,7 @@ pub fn unfinished_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Option<R
     Ok(of_run(snapshot, run_id)?.into_iter().find(|rollback| !rollback.status.is_over()))
 }
 
-/// Whether a rollback from before `oldest` was undone or given up, and its rows are back: the step may have been passed over.
+/// Whether a rollback from before `oldest` was undone or aborted, and its rows are back: the step may have been passed over.
 pub(crate) fn needs_no_archive(snapshot: &Snapshot<'_>, id: &str, oldest: Timestamp) -> Result<bool> {
     let found = snapshot.query_opt(
         "SELECT 1 FROM rollbacks WHERE id = $1 AND status IN ('undone', 'abandoned') AND created_at < $2 \

@@ -88,6 +88,17 @@ fn goes_of(step: &Step) -> Vec<(String, Option<String>)> {
     goes.into_iter().filter_map(|(before, after)| Some((before?, after))).collect()
 }
 
+/// The checkpoints of the tree around each go at the effects of a rollback, as [`goes_of`].
+pub(super) fn done_by_effects(
+    kernel: &Kernel,
+    remembered: &Remembered,
+) -> Result<Vec<(CheckpointId, Option<CheckpointId>)>> {
+    let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
+    let goes = all.iter().find(|step| step.kind == StepKind::Effects).map(goes_of).unwrap_or_default();
+    let id = CheckpointId::from_ledger;
+    Ok(goes.into_iter().map(|(before, after)| (id(before), after.map(id))).collect())
+}
+
 /// The checkpoints that ways back need: of rollbacks that are not finished, of those that are done in runs that are not, and of what was
 /// passed over on a way back.
 pub(crate) fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
@@ -142,16 +153,13 @@ fn changed_by_effects(
     remembered: &Remembered,
     restores: &[Restore],
 ) -> Result<Vec<TreeChanges>> {
-    let all = workspace.kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
-    let goes = all.iter().find(|step| step.kind == StepKind::Effects).map(goes_of).unwrap_or_default();
+    let goes = done_by_effects(workspace.kernel, remembered)?;
     let mut changes = Vec::new();
     for (at, (before, after)) in goes.iter().enumerate() {
         // Where the process died, all until the next look at the tree counts as the effects' work.
         let next = goes.get(at + 1).map(|(next, _)| next);
-        let after = after.as_ref().or(next).map(|id| CheckpointId::from_ledger(id.to_owned()));
-        let after = after.or_else(|| restores.first().map(|restore| restore.safety_id.clone()));
-        let before = CheckpointId::from_ledger(before.to_owned());
-        changes.extend(checkpoint::changes_between(workspace, (&before, after.as_ref()))?);
+        let after = after.as_ref().or(next).or_else(|| restores.first().map(|restore| &restore.safety_id));
+        changes.extend(checkpoint::changes_between(workspace, (before, after))?);
     }
     Ok(changes)
 }

@@ -156,7 +156,7 @@ fn has_rest(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<bool> {
     Ok(!steps::not_put_back(remembered, &all).is_empty())
 }
 
-/// Goes back again where the undo had been given up.
+/// Goes back again where the undo had been aborted.
 fn turn_back(way: &Way<'_, '_>) -> Result<()> {
     let all = way.saga.kernel.read(|snapshot| steps::of_rollback(snapshot, &way.remembered.id))?;
     if steps::course(&all) == Course::Stand {

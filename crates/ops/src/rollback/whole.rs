@@ -43,6 +43,8 @@ pub struct WholeRequest<'a> {
     pub keep_theirs: bool,
     /// Only files that this run recorded.
     pub mine: bool,
+    /// What another run that was at work here meanwhile may have changed is asked for too, though nobody recorded whose it is.
+    pub beside_runs: bool,
 }
 
 /// The effects that are undone.

@@ -11,7 +11,7 @@ pub(crate) struct Tried {
     pub(crate) row: StepRow,
     pub(crate) epoch: i64,
     /// Its work is marked as rolled back.
-    is_marked: bool,
+    pub(crate) is_marked: bool,
     /// Its effect is undone; `None` if it has none on record.
     is_undone: Option<bool>,
 }

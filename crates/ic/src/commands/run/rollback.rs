@@ -100,6 +100,7 @@ impl Rollback {
             force: self.forced.decided(),
             keep_theirs: self.keep_theirs,
             mine: self.mine,
+            beside_runs: false,
         };
         Rolling { request, yes: self.yes, is_all }.go(session, &kernel, &settings)
     }

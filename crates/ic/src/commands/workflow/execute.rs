@@ -6,13 +6,14 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use ic_base::Result;
-use ic_ops::Kernel;
 use ic_ops::checkpoint::Warning;
+use ic_ops::{Force, Kernel};
 use ic_workflow::definition::{OnFailure, Strategy};
 use ic_workflow::table::StepState;
 use ic_workflow::{Definition, Overrides, Report, Status, Ui};
 
 use super::watch::Watch;
+use crate::commands::rolling::Forced;
 use crate::exit::Exit;
 use crate::json::{WorkflowJson, WorkflowPlanJson};
 use crate::render;
@@ -56,9 +57,8 @@ pub(crate) struct Resume {
     run: String,
     #[command(flatten)]
     choices: Choices,
-    /// Undo what was done before a pivot too, and overwrite what somebody else changed
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    forced: Forced,
     /// Do not ask before a rollback is resumed
     #[arg(long)]
     yes: bool,
@@ -126,7 +126,7 @@ impl Choices {
             on_failure: self.on_failure.map(OnFailure::from),
             strategy: self.strategy.map(Strategy::from),
             jobs: self.jobs.map(usize::from),
-            force: false,
+            force: Force::default(),
             to: None,
             interrupted,
             expect_plan: None,
@@ -179,7 +179,8 @@ impl Resume {
         {
             return Ok(Exit::No);
         }
-        let overrides = Overrides { force: self.force, ..self.choices.overrides(signals::interrupted()?) };
+        let overrides =
+            Overrides { force: self.forced.decided(), ..self.choices.overrides(signals::interrupted()?) };
         go(session, &kernel, &self.run, &overrides, ic_workflow::resume, Exit::No)
     }
 }

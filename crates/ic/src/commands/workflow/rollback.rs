@@ -4,9 +4,10 @@ use clap::Args;
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_ops::Kernel;
 use ic_workflow::definition::Strategy;
-use ic_workflow::{Overrides, Point};
+use ic_workflow::{Overrides, Point, Would};
 
 use super::execute::{StrategyFlag, go, is_confirmed};
+use crate::commands::rolling::Forced;
 use crate::exit::Exit;
 use crate::json::WorkflowRollbackPlanJson;
 use crate::render::{self, shell_word};
@@ -41,9 +42,8 @@ pub(crate) struct Rollback {
     /// What is restored [default: as the workflow was started]
     #[arg(long, value_enum, value_name = "S")]
     strategy: Option<StrategyFlag>,
-    /// Undo what was done before a pivot too, and overwrite what somebody else changed
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    forced: Forced,
     /// Say what would be undone and restored, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -79,7 +79,7 @@ impl Rollback {
         };
         let overrides = Overrides {
             strategy: self.strategy.map(Strategy::from),
-            force: self.force,
+            force: self.forced.decided(),
             to,
             expect_plan: self.expect_plan.clone(),
             interrupted: signals::interrupted()?,
@@ -92,10 +92,12 @@ impl Rollback {
         if self.dry_run {
             let preview = preview()?;
             let record = WorkflowRollbackPlanJson::from(&preview);
-            session.output.record(&record, || {
-                render::workflow::rollback_plan(&preview) + &render::workflow::to_do_it(&preview)
-            })?;
-            return Ok(Exit::Done);
+            session.output.record(&record, || render::workflow::rollback_preview(&preview))?;
+            let refusal = match &preview.would {
+                Would::Begin(plan) => plan.whole.refusals.first(),
+                Would::Resume(_) => None,
+            };
+            return Ok(refusal.map_or(Exit::Done, |refusal| Exit::from(refusal.error.kind())));
         }
         let text = || preview().map(|preview| render::workflow::rollback_plan(&preview));
         let look = format!("ic workflow rollback {} --dry-run", shell_word(&run));

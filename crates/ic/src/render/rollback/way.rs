@@ -140,7 +140,7 @@ fn about(step: &Step) -> String {
 /// What can be done about a rollback that is not finished.
 pub(super) fn ways_on(id: &RollbackId, all: &[Step]) -> String {
     let (doing, give_up) = match course(all) {
-        Course::Forward => ("", Some("to give it up, and be where the run was")),
+        Course::Forward => ("", Some("to abort it, and be where the run was")),
         Course::Undo => ("it is being undone; ", Some("to leave it rolled back")),
         Course::Abandon => ("it is being aborted; ", None),
         Course::Stand => ("its undo was aborted; ", None),

@@ -102,14 +102,14 @@ pub(crate) fn plan(whole: &Whole) -> String {
 }
 
 /// What a restore does about git and files, or did.
-pub(crate) fn tree(report: &Report, commits: &[LeavingCommit]) -> String {
+pub(super) fn tree(report: &Report, commits: &[LeavingCommit]) -> String {
     let git = report.git.as_ref().map(|git| section("Git", &(git_of(git, commits) + &git_alone(report))));
     let files = report.strategy.has_files().then(|| section("Files", &files(report)));
     git.unwrap_or_default() + &files.unwrap_or_default()
 }
 
 /// Effects that are undone, in this order, or were.
-pub(crate) fn effects(effects: &Effects, is_planned: bool) -> String {
+fn effects(effects: &Effects, is_planned: bool) -> String {
     section("Effects", &effects_of(effects, is_planned))
 }
 

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::Report;
 
-/// Errors: always `conflict`, naming what somebody else changed.
-pub(super) fn refused(report: &Report) -> Diagnosis {
+/// Errors: always `conflict`, naming what others changed.
+pub(crate) fn refused(report: &Report) -> Diagnosis {
     let listed: Vec<Value> = report
         .conflicts
         .iter()
@@ -20,7 +20,7 @@ pub(super) fn refused(report: &Report) -> Diagnosis {
     };
     Diagnosis::new(
         Code::Conflict,
-        format!("Somebody else changed what would be restored: {path} ({}){others}. Nothing was written.", first.reason),
+        format!("Others changed what would be restored: {path} ({}){others}. Nothing was changed.", first.reason),
     )
     .hint("--force takes the checkpoint's state, --keep-theirs leaves these paths as they are; --dry-run lists them")
     .detail("conflicts", listed)
@@ -28,7 +28,7 @@ pub(super) fn refused(report: &Report) -> Diagnosis {
 
 /// Errors: always `plan_changed`.
 pub(super) fn plan_changed(report: &Report) -> Diagnosis {
-    Diagnosis::new(Code::PlanChanged, "The tree changed since the plan was made. Nothing was written.")
+    Diagnosis::new(Code::PlanChanged, "The tree changed since the plan was made. Nothing was changed.")
         .hint("look again: --dry-run")
         .detail("plan_hash", report.plan_hash.clone())
 }

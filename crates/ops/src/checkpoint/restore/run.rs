@@ -34,6 +34,8 @@ pub(super) struct Task {
     pub(super) whose: Whose,
     /// Checkpoints since this event belong to the same deed: what they hold is not what was there before it.
     pub(super) until: Seq,
+    /// What that deed did to the tree already, as [`super::Deed`] has it: it is no work of others.
+    pub(super) did: Vec<(CheckpointId, Option<CheckpointId>)>,
     /// The tree as it will be by then: a preview of what comes after other restores.
     pub(super) as_if: AsIf,
     /// Paths that the restore which is undone wrote, as its journal has them: they go again though a rule hides them.
@@ -53,6 +55,7 @@ impl Task {
             limits,
             whose: Whose::Run,
             until: Seq::MAX,
+            did: Vec::new(),
             as_if: AsIf::default(),
             own: BTreeSet::new(),
             brought: None,
@@ -168,7 +171,7 @@ fn plan_report(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Planned> {
-    let Task { target, mut limits, whose, until, as_if, own, brought, work, .. } = task;
+    let Task { target, mut limits, whose, until, did, as_if, own, brought, work, .. } = task;
     let is_whole = limits.is_everything() && !request.mine;
     let strategy = match request.strategy {
         Some(strategy) => strategy,
@@ -193,7 +196,7 @@ fn plan_report(
     }
     let conflicts = match &reversed {
         Some(reversed) => reversed.conflicts.clone(),
-        None => workspace.conflicts(&target, &differences, (&usual, until))?,
+        None => workspace.conflicts(&target, &differences, (&usual, until, &did))?,
     };
     if request.keep_theirs {
         limits.keep.extend(conflicts.iter().map(|conflict| conflict.path.0.clone()));

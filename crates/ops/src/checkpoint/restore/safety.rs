@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ic_base::{Code, Diagnosis, Result, RunId, Seq};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::{self, Checkpoint};
@@ -58,20 +58,22 @@ impl Workspace<'_> {
         &self,
         target: &Checkpoint,
         differences: &[Difference],
-        (now, until): (&Hash, Seq),
+        (now, until, did): (&Hash, Seq, &[(CheckpointId, Option<CheckpointId>)]),
     ) -> Result<Vec<Conflict>> {
         let mut reasons = self.recorded_by_others(target)?;
         let newest =
             self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
         if let Some(settled) = newest.filter(|newest| newest.settled) {
-            diff::diff(&self.objects, Some(&settled.tree), Some(now), &mut |difference| {
-                if difference.change().is_some() {
-                    let reason =
-                        format!("changed after checkpoint {}, when work had ended", settled.id.short());
-                    reasons.entry(difference.path).or_insert(reason);
-                }
-                Ok(())
-            })?;
+            for (from, to) in self.time_of_others(&settled, now, did)? {
+                diff::diff(&self.objects, Some(&from), Some(&to), &mut |difference| {
+                    if difference.change().is_some() {
+                        let reason =
+                            format!("changed after checkpoint {}, when work had ended", settled.id.short());
+                        reasons.entry(difference.path).or_insert(reason);
+                    }
+                    Ok(())
+                })?;
+            }
         }
         Ok(differences
             .iter()
@@ -80,6 +82,29 @@ impl Workspace<'_> {
                 Some(Conflict { path: PathText(difference.path.clone()), reason })
             })
             .collect())
+    }
+
+    /// The trees between which others may have changed something since work had ended: all the time but while the deed itself `did`
+    /// something. A part of it that died in its middle is taken to have done all until the next look.
+    fn time_of_others(
+        &self,
+        settled: &Checkpoint,
+        now: &Hash,
+        did: &[(CheckpointId, Option<CheckpointId>)],
+    ) -> Result<Vec<(Hash, Hash)>> {
+        let tree = |id: &CheckpointId| {
+            self.kernel.read(|snapshot| record::get(snapshot, id)).map(|found| found.tree)
+        };
+        let mut stretches = Vec::new();
+        let mut from = Some(settled.tree);
+        for (before, after) in did {
+            if let Some(from) = from {
+                stretches.push((from, tree(before)?));
+            }
+            from = after.as_ref().map(tree).transpose()?;
+        }
+        stretches.extend(from.map(|from| (from, *now)));
+        Ok(stretches)
     }
 
     /// What other runs recorded in this root since the target was taken; empty when nobody knows whose the target is.

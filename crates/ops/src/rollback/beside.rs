@@ -1,4 +1,4 @@
-//! What other runs may have changed while a workflow was executed in the same tree. Their checkpoints say when they worked: from the
+//! What other runs may have changed while a run was at work in the same tree. Their checkpoints say when they worked: from the
 //! first one after the beginning of the workflow to their last, or to now while they are not finished.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use ic_base::{CheckpointId, Result, RunId};
 use ic_checkpoint::diff;
 use ic_checkpoint::record::{self, Checkpoint};
-use ic_ops::Kernel;
-use ic_ops::checkpoint::{Conflict, Settings, Workspace};
 use ic_phase::{RunStatus, run};
+
+use crate::Kernel;
+use crate::checkpoint::{Conflict, Workspace};
 
 /// Another run that worked in the tree.
 struct Other {
@@ -19,9 +20,9 @@ struct Other {
 }
 
 /// Those of these paths, which all differ from the target, that another run may have changed since the target was taken.
-pub(crate) fn conflicts<'p>(
+pub(super) fn conflicts<'p>(
     kernel: &Kernel,
-    settings: &Settings,
+    workspace: &Workspace<'_>,
     target: &CheckpointId,
     paths: impl Iterator<Item = &'p [u8]>,
 ) -> Result<Vec<Conflict>> {
@@ -48,7 +49,6 @@ pub(crate) fn conflicts<'p>(
     if others.is_empty() {
         return Ok(Vec::new());
     }
-    let workspace = Workspace::here(kernel, settings)?;
     let paths: Vec<&[u8]> = paths.collect();
     let mut found = BTreeMap::new();
     for other in others {

@@ -1,0 +1,320 @@
+//! Rolling a workflow back: a rollback of its run to before one of its steps, by the engine of every rollback.
+//!
+//! What is of workflows alone is here: which point is meant, and which layers a strategy names. Plan, refusals, journal, resume, abort and
+//! undo are those of `ic_ops::rollback`.
+
+mod legacy;
+mod told;
+
+use ic_base::{Code, Diagnosis, Result, RunId, Seq};
+use ic_checkpoint::record;
+use ic_checkpoint::restore::Strategy;
+use ic_ops::checkpoint::{Settings, Warning, Watch};
+use ic_ops::rollback::{self, Layer, Request, ResumeRequest, To, Whole, WholeRequest, table as rollbacks};
+use ic_ops::{Force, Kernel};
+use ic_phase::point::{self as points, Kind};
+use ic_phase::{Run, RunStatus};
+use ic_store::Snapshot;
+
+pub(crate) use legacy::adopt;
+
+use crate::flow::{Ui, workspace_here};
+use crate::may::{require_work, strategy_for};
+use crate::options::Overrides;
+use crate::point;
+use crate::report::Report;
+use crate::table::{self, State, StepRow, Workflow};
+
+/// What a rollback of a workflow means.
+#[derive(Debug)]
+pub(crate) struct Aim {
+    pub(crate) strategy: Strategy,
+    /// The steps before which the workflow is then; none: before all of them.
+    pub(crate) before_steps: Vec<String>,
+    /// The point, by its reference.
+    to: String,
+    layers: Vec<Layer>,
+    /// Why files and git stay, though the strategy names them.
+    pub(crate) stays: Option<&'static str>,
+    reason: String,
+    /// There is something left to run, besides.
+    can_go_on: bool,
+}
+
+/// Whether a rollback of a workflow was begun and not finished.
+pub(crate) fn is_unfinished(run: &Run, workflow: &Workflow) -> bool {
+    run.status == RunStatus::RollingBack || workflow.state == State::RollingBack
+}
+
+/// Says what a rollback would do, with its refusals. Nothing is locked or changed.
+pub(crate) fn look(
+    kernel: &Kernel,
+    settings: &Settings,
+    run: &RunId,
+    overrides: &Overrides,
+) -> Result<(Aim, Whole)> {
+    let (run, aim, is_left) = kernel.read(|snapshot| {
+        let (run, aim) = aimed(snapshot, settings, run, overrides)?;
+        let is_left = table::steps(snapshot, &run.id, run.epoch)?.iter().any(StepRow::is_running);
+        Ok((run, aim, is_left))
+    })?;
+    workspace_here(kernel, settings, &run)?;
+    // What a dead executor left running is ended before the rollback begins, and does not refuse it.
+    let workers = Force { workers: is_left, ..Force::default() };
+    let request = request(&run, &aim, (overrides, overrides.force.or(workers)), true);
+    let whole = rollback::roll_back(kernel, settings, &request, &mut Nobody, &Watch::default())
+        .map_err(|error| with_a_way(error, &run.id, &aim))?;
+    Ok((aim, whole))
+}
+
+/// Rolls the workflow of a run back that nobody executes.
+///
+/// Errors: those of [`rollback::roll_back`]; nothing is changed then.
+pub(crate) fn roll_back(
+    kernel: &Kernel,
+    settings: &Settings,
+    run: &RunId,
+    overrides: &Overrides,
+    ui: &mut dyn Ui,
+) -> Result<Report> {
+    let (run, aim) = kernel.read(|snapshot| aimed(snapshot, settings, run, overrides))?;
+    workspace_here(kernel, settings, &run)?;
+    let request = request(&run, &aim, (overrides, overrides.force), false);
+    let whole = rollback::roll_back(kernel, settings, &request, ui, &watch(overrides))
+        .map_err(|error| with_a_way(error, &run.id, &aim))?;
+    if let Some(why) = aim.stays {
+        ui.warn(&Warning { code: "no_checkpoint", message: why.to_owned() });
+    }
+    told::begun(kernel, &aim, whole, ui)
+}
+
+/// Resumes the rollback of a run that was begun and not finished, the way it went last.
+pub(crate) fn finish(
+    kernel: &Kernel,
+    settings: &Settings,
+    run: &Run,
+    overrides: &Overrides,
+    ui: &mut dyn Ui,
+) -> Result<Report> {
+    workspace_here(kernel, settings, run)?;
+    let request =
+        ResumeRequest { rollback: run.id.as_str(), force: overrides.force, ..ResumeRequest::default() };
+    let outcome = rollback::resume(kernel, settings, &request, ui, &watch(overrides))?;
+    told::resumed(kernel, outcome, ui)
+}
+
+fn watch(overrides: &Overrides) -> Watch {
+    Watch { interrupted: overrides.interrupted.clone(), ..Watch::default() }
+}
+
+fn request<'a>(
+    run: &'a Run,
+    aim: &'a Aim,
+    (overrides, force): (&'a Overrides, Force),
+    dry_run: bool,
+) -> WholeRequest<'a> {
+    WholeRequest {
+        base: Request {
+            run: run.id.as_str(),
+            to: To::Point(&aim.to),
+            reason: Some(&aim.reason),
+            dry_run,
+            expect_plan: overrides.expect_plan.as_deref(),
+        },
+        layers: &aim.layers,
+        force,
+        keep_theirs: false,
+        mine: false,
+        beside_runs: true,
+    }
+}
+
+fn aimed(
+    snapshot: &Snapshot<'_>,
+    settings: &Settings,
+    run: &RunId,
+    overrides: &Overrides,
+) -> Result<(Run, Aim)> {
+    let run = ic_phase::run::get(snapshot, run)?;
+    let workflow = table::get(snapshot, &run.id)?;
+    require_work(snapshot, &run)?;
+    let strategy = strategy_for(&workflow, overrides);
+    let rows = table::steps(snapshot, &run.id, run.epoch)?;
+    let (first, before_steps) = target(snapshot, (&run, &workflow, &rows), strategy, overrides)?;
+    let (seq, to) = place(snapshot, &run, first)?.unwrap_or_default();
+    let is_pruned = match &first.checkpoint_id {
+        Some(id) => Some(record::get(snapshot, id)?.pruned_at.is_some()),
+        None => None,
+    };
+    let stays = match is_pruned {
+        None => Some("no checkpoint was taken before the steps: files and git stay as they are"),
+        Some(true) if overrides.force == Force::ALL => {
+            Some("the checkpoint from before the steps was pruned: files and git stay as they are")
+        }
+        Some(_) => None,
+    };
+    let failure = workflow.failed_step.as_ref().zip(workflow.error.as_ref());
+    let reason = match (before_steps.as_slice(), failure) {
+        ([], Some((step, error))) => format!("step {step} failed: {error}"),
+        ([], None) => format!("rollback of the workflow {}", workflow.name),
+        (steps, _) => format!("rolled back to before {}", steps.join(" and ")),
+    };
+    // Rows are no part of what a strategy promises: those go that can.
+    let has_rows = settings.state.is_some() && rollback::has_mark(snapshot, seq)?;
+    let layers = layers(strategy, stays.is_none(), has_rows);
+    let can_go_on = workflow.state != State::Completed;
+    Ok((run, Aim { strategy, before_steps, to, layers, stays, reason, can_go_on }))
+}
+
+/// The layers that a strategy names.
+fn layers(strategy: Strategy, has_tree: bool, has_rows: bool) -> Vec<Layer> {
+    let mut layers = vec![Layer::Workflow, Layer::Effects];
+    match strategy {
+        _ if !has_tree => {}
+        Strategy::FilesOnly => layers.push(Layer::Files),
+        Strategy::GitOnly => layers.push(Layer::Git),
+        Strategy::Full | Strategy::Partial => {
+            layers.extend([Layer::Files, Layer::Git]);
+            layers.extend(has_rows.then_some(Layer::Data));
+        }
+    }
+    layers
+}
+
+/// The first step that goes, and the steps before which the workflow then is; none: all of it goes.
+///
+/// The order of the ledger decides which was first: a resumed executor begins steps in another order than the first one, and a file may
+/// list its steps in any.
+fn target<'r>(
+    snapshot: &Snapshot<'_>,
+    (run, workflow, rows): (&Run, &Workflow, &'r [StepRow]),
+    strategy: Strategy,
+    overrides: &Overrides,
+) -> Result<(&'r StepRow, Vec<String>)> {
+    let none = || Diagnosis::new(Code::Conflict, "No step of the workflow was begun.");
+    if let Some(to) = &overrides.to {
+        let point = point::before(snapshot, run, workflow, to)?;
+        let row = rows.iter().find(|row| point.steps.first() == Some(&row.step)).ok_or_else(none)?;
+        return Ok((row, if point.is_first { Vec::new() } else { point.steps }));
+    }
+    let failed = workflow.failed_step.as_ref().filter(|_| strategy == Strategy::Partial);
+    if let Some(row) = rows.iter().find(|row| Some(&row.step) == failed && row.dispatch_id.is_some()) {
+        require_last(snapshot, run, row, rows)?;
+        return Ok((row, vec![row.step.clone()]));
+    }
+    let mut first: Option<(Seq, &StepRow)> = None;
+    for row in rows {
+        if let Some((seq, _)) = place(snapshot, run, row)?
+            && first.is_none_or(|(known, _)| seq < known)
+        {
+            first = Some((seq, row));
+        }
+    }
+    first.map(|(_, row)| (row, Vec::new())).ok_or_else(none)
+}
+
+/// Errors: `conflict` if other steps began after the one that failed: what it did cannot be told from what they did.
+fn require_last(snapshot: &Snapshot<'_>, run: &Run, failed: &StepRow, rows: &[StepRow]) -> Result<()> {
+    let Some((own, _)) = place(snapshot, run, failed)? else { return Ok(()) };
+    let mut later = Vec::new();
+    for row in rows {
+        if place(snapshot, run, row)?.is_some_and(|(seq, _)| seq > own) {
+            later.push(row.step.as_str());
+        }
+    }
+    if later.is_empty() {
+        return Ok(());
+    }
+    let id = run.id.short();
+    let way = match &failed.checkpoint_id {
+        Some(checkpoint) => {
+            format!("with them: ic workflow rollback {id} --id {} --yes; ", checkpoint.short())
+        }
+        None => String::new(),
+    };
+    Err(Diagnosis::new(
+        Code::Conflict,
+        format!(
+            "Other steps began after {} failed ({}): it cannot go back alone.",
+            failed.step,
+            later.join(", ")
+        ),
+    )
+    .hint(format!("{way}all of it: ic workflow rollback {id} --strategy full --yes"))
+    .detail("steps", later))
+}
+
+/// Where the first attempt at a step lies, and the reference of that point; `None` for a step that was not begun.
+fn place(snapshot: &Snapshot<'_>, run: &Run, row: &StepRow) -> Result<Option<(Seq, String)>> {
+    let mut known = points::named(snapshot, Kind::Step, &row.step)?;
+    known.retain(|point| point.run_id == run.id && point.attempt == 1);
+    for point in known.iter().rev() {
+        if ic_ops::point::taken_back_by(snapshot, run, point.seq)?.is_none() {
+            return Ok(Some((point.seq, ic_ops::point::reference(point))));
+        }
+    }
+    // It was begun before points were recorded.
+    if let Some(id) = &row.checkpoint_id {
+        return Ok(Some((record::get(snapshot, id)?.seq, format!("checkpoint:{id}"))));
+    }
+    let Some(id) = &row.dispatch_id else { return Ok(None) };
+    let seq = ic_dispatch::dispatch::get(snapshot, id)?.place();
+    Ok(Some((seq, format!("dispatch:{id}"))))
+}
+
+/// Names the command of a workflow that leads on: flags of the rollback of a run are none of its own.
+fn with_a_way(error: Diagnosis, run: &RunId, aim: &Aim) -> Diagnosis {
+    let run = run.short();
+    let forced = |what: &str| format!("{what}: ic workflow rollback {run} --force --yes");
+    let hint = match error.code() {
+        Code::NoCheckpoint | Code::CheckpointNotFound => {
+            forced("to undo its effects and leave files and git")
+        }
+        Code::ForeignCommits => format!(
+            "to leave git as it is: ic workflow rollback {run} --strategy files-only --yes; to take the commit off its branch all the same: --force"
+        ),
+        Code::Conflict if error.details().contains_key("conflicts") => forced("to overwrite it"),
+        Code::Conflict if error.details().contains_key("left") => {
+            let go_on = format!("to go on: ic workflow resume {run}; ");
+            let go_on = if aim.can_go_on { &go_on } else { "" };
+            format!("{go_on}{}", forced("to undo the rest all the same"))
+        }
+        _ => match error.get_hint() {
+            Some(hint) if hint.contains("--layer") => {
+                format!(
+                    "{hint}; with layers of your choice: ic run rollback {run} --to {} --layer=LIST --yes",
+                    aim.to
+                )
+            }
+            _ => return error,
+        },
+    };
+    error.hint(hint)
+}
+
+/// Errors: `conflict` if a call names another point than the rollback that was begun: half of that one is done.
+pub(crate) fn require_same_point(
+    snapshot: &Snapshot<'_>,
+    (run, workflow): (&Run, &Workflow),
+    overrides: &Overrides,
+) -> Result<()> {
+    let Some(to) = &overrides.to else { return Ok(()) };
+    let begun = match rollbacks::unfinished_of(snapshot, &run.id)? {
+        Some(rollback) => points::checkpoint_at(snapshot, &run.id, rollback.cut_seq)?,
+        None => workflow.options.to(),
+    };
+    if begun.as_ref() == Some(to) {
+        return Ok(());
+    }
+    Err(Diagnosis::new(Code::Conflict, "A rollback of this workflow to another point was begun.")
+        .hint(format!("finish it first: ic workflow resume {} --yes", run.id.short()))
+        .detail("run_id", run.id.as_str()))
+}
+
+/// A look undoes nothing, so nobody hears of it.
+struct Nobody;
+
+impl ic_ops::compensation::Sink for Nobody {
+    fn begins(&mut self, _: &ic_saga::Compensation) {}
+    fn ended(&mut self, _: &ic_saga::Compensation) {}
+}

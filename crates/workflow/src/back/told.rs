@@ -1,0 +1,137 @@
+//! What is told of a rollback of a workflow.
+
+use std::path::PathBuf;
+
+use ic_base::{Result, RollbackId, RunId};
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::restore::Strategy;
+use ic_ops::Kernel;
+use ic_ops::checkpoint;
+use ic_ops::rollback::steps::{Step, StepState, failed_effect};
+use ic_ops::rollback::table::{Remembered, RollbackStatus};
+use ic_ops::rollback::{Layer, Outcome, Parts, Whole, WholeStatus};
+use ic_phase::point::{self, Kind};
+use ic_store::path_from_bytes;
+
+use super::Aim;
+use crate::flow::Ui;
+use crate::report::{Report, Restored, Status, TakenBack};
+use crate::show::show;
+use crate::table;
+
+/// The report on a rollback that this call began.
+pub(super) fn begun(kernel: &Kernel, aim: &Aim, whole: Whole, ui: &mut dyn Ui) -> Result<Report> {
+    let status = match whole.status {
+        WholeStatus::RolledBack => Status::RolledBack,
+        WholeStatus::Planned | WholeStatus::RollingBack => Status::RollingBack,
+    };
+    let plan = &whole.rollback.plan;
+    let what = (aim.strategy, aim.before_steps.clone());
+    let id = whole.rollback.done.map(|(id, _)| id);
+    let taken = taken((what, id, &plan.to_phase), whole.parts, &whole.steps, ui);
+    report(kernel, &plan.run.id, status, taken)
+}
+
+/// The report on a rollback that this call resumed. One that went back instead, because it was being undone or aborted, leaves the workflow
+/// as it then is.
+pub(super) fn resumed(kernel: &Kernel, outcome: Outcome, ui: &mut dyn Ui) -> Result<Report> {
+    let Outcome { remembered, steps, parts } = outcome;
+    let status = match remembered.status {
+        RollbackStatus::Done => Status::RolledBack,
+        RollbackStatus::InProgress | RollbackStatus::Stopped => Status::RollingBack,
+        RollbackStatus::Undone | RollbackStatus::Abandoned => {
+            return show(kernel, remembered.run_id.as_str());
+        }
+    };
+    let what = (strategy_of(&remembered.layers), before_steps(kernel, &remembered)?);
+    let taken = taken((what, Some(remembered.id.clone()), &remembered.to_phase), parts, &steps, ui);
+    report(kernel, &remembered.run_id, status, taken)
+}
+
+fn report(kernel: &Kernel, run: &RunId, status: Status, taken: TakenBack) -> Result<Report> {
+    Ok(Report { status, rollback: Some(taken), ..show(kernel, run.as_str())? })
+}
+
+fn taken(
+    ((strategy, before_steps), rollback_id, to_phase): ((Strategy, Vec<String>), Option<RollbackId>, &str),
+    parts: Parts,
+    steps: &[Step],
+    ui: &mut dyn Ui,
+) -> TakenBack {
+    let (compensations, left) = match parts.effects {
+        Some(effects) => (effects.compensations, effects.left.into_iter().map(|one| one.id).collect()),
+        None => (Vec::new(), Vec::new()),
+    };
+    for warning in parts.tree.iter().flat_map(|tree| &tree.warnings) {
+        ui.warn(warning);
+    }
+    let failed = steps.iter().find(|step| step.state == StepState::Failed);
+    let error = match failed {
+        Some(step) => step.error.clone(),
+        None => steps.iter().any(|step| !step.state.is_over()).then(|| "it was interrupted".to_owned()),
+    };
+    let hint = error.as_ref().and(rollback_id.as_ref()).map(|id| other_ways(id, failed));
+    TakenBack {
+        strategy,
+        compensations,
+        left,
+        restored: parts.tree.map(restored),
+        rows: parts.data,
+        rollback_id,
+        to_phase: to_phase.to_owned(),
+        before_steps,
+        error,
+        hint,
+    }
+}
+
+/// What can be done about a rollback that stopped, besides resuming it once its cause is mended.
+fn other_ways(id: &RollbackId, failed: Option<&Step>) -> String {
+    let id = id.short();
+    let abort = format!("to abort the rollback: ic rollback abandon {id} --yes");
+    match failed.and_then(failed_effect) {
+        Some(step) => format!(
+            "to leave that effect as it is: ic rollback resume {id} --skip-effect {step} --reason WHY --yes; {abort}"
+        ),
+        None => abort,
+    }
+}
+
+fn restored(report: checkpoint::Report) -> Restored {
+    Restored {
+        checkpoint_id: report.target.id,
+        changes: report.plan.steps.len(),
+        git: report.git.is_some_and(|git| !git.plan.is_empty()),
+        failed: named(report.failed),
+        skipped: named(report.plan.skipped),
+        not_compared: named(report.not_compared),
+        not_kept: named(report.plan.not_kept),
+        differs: named(report.differs),
+    }
+}
+
+fn named(pairs: impl IntoIterator<Item = (PathText, String)>) -> Vec<(PathBuf, String)> {
+    pairs.into_iter().map(|(path, why)| (path_from_bytes(&path.0), why)).collect()
+}
+
+fn strategy_of(layers: &[Layer]) -> Strategy {
+    match (layers.contains(&Layer::Files), layers.contains(&Layer::Git)) {
+        (true, false) => Strategy::FilesOnly,
+        (false, true) => Strategy::GitOnly,
+        _ => Strategy::Full,
+    }
+}
+
+/// The steps that began at the point of a rollback, if any step from before it stands.
+fn before_steps(kernel: &Kernel, remembered: &Remembered) -> Result<Vec<String>> {
+    kernel.read(|snapshot| {
+        let run = &remembered.run_id;
+        let epoch = ic_phase::run::get(snapshot, run)?.epoch;
+        if table::steps(snapshot, run, epoch)?.is_empty() {
+            return Ok(Vec::new());
+        }
+        let here = point::of_run(snapshot, run)?.into_iter();
+        let here = here.filter(|point| point.kind == Kind::Step && point.seq == remembered.cut_seq);
+        Ok(here.map(|point| point.name).collect())
+    })
+}
