@@ -13,6 +13,7 @@ mod again;
 mod back;
 mod links;
 mod looks;
+mod rolled;
 mod shared;
 
 /// It has no letters in a row that compression would take for others.

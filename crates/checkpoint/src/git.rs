@@ -31,9 +31,11 @@ pub(crate) use error::GitError;
 pub use log::{head, log_since};
 pub use own_refs::forget as forget_refs;
 pub(crate) use program::Git;
-pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left, remember};
+pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, is_any as has_purged, left, remember};
 pub use record::{Asked, Found, ask};
-pub use restore::{GitPlan, Moved, apply_index, apply_refs, is_sparse, leaving_others, not_in, plan};
+pub use restore::{
+    GitPlan, Moved, apply_index, apply_refs, is_sparse, leaving_others, needs_purged, not_in, plan,
+};
 
 const BRANCHES: &[u8] = b"refs/heads/";
 

@@ -142,7 +142,7 @@ pub fn remember(objects: &Objects, blobs: &BTreeSet<String>) -> Result<()> {
 }
 
 /// Whether any object of git's was ever purged.
-pub(super) fn is_any(objects: &Objects) -> Result<bool> {
+pub fn is_any(objects: &Objects) -> Result<bool> {
     objects.is_purged(&mark(ANY))
 }
 

@@ -24,7 +24,7 @@ use crate::objects::Objects;
 #[cfg(test)]
 pub(super) use index::LOCK_MARK;
 pub use index::apply_index;
-pub use refuse::is_sparse;
+pub use refuse::{is_sparse, needs_purged};
 
 const REFLOG: &str = "ic: restore checkpoint";
 

@@ -1,7 +1,7 @@
 //! `ic rollback ...`
 
 use clap::{Args, Subcommand};
-use ic_base::Result;
+use ic_base::{CheckpointId, Result};
 use ic_ops::Kernel;
 use ic_ops::checkpoint::{Settings, Watch};
 use ic_ops::rollback::table::{self, Remembered};
@@ -159,19 +159,31 @@ impl Show {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let (remembered, steps) = rollback::named(&kernel, &self.id)?;
-        show(session, &remembered, &steps, rollback::is_at_work(&kernel, &remembered))?;
+        show(session, &kernel, (&remembered, &steps), rollback::is_at_work(&kernel, &remembered))?;
         Ok(Exit::Done)
     }
 }
 
 fn show(
     session: &mut Session,
-    remembered: &Remembered,
-    steps: &[steps::Step],
+    kernel: &Kernel,
+    (remembered, steps): (&Remembered, &[steps::Step]),
     is_at_work: bool,
 ) -> Result<()> {
     let record = RollbackShowJson::new(remembered, steps, is_at_work);
-    session.output.record(&record, || render::rollback::show(remembered, steps, is_at_work)).map(|_| ())
+    let files_alone = files_alone(session, kernel, (remembered, steps));
+    let text = || render::rollback::show(remembered, steps, is_at_work, files_alone.as_ref());
+    session.output.record(&record, text).map(|_| ())
+}
+
+/// As [`rollback::files_alone`]. What keeps that from an answer is told by the way back itself, and no reason not to show a rollback.
+fn files_alone(
+    session: &Session,
+    kernel: &Kernel,
+    of: (&Remembered, &[steps::Step]),
+) -> Option<CheckpointId> {
+    let settings = settings(session, kernel, of.0.id.as_str()).ok()?;
+    rollback::files_alone(kernel, &settings, of).ok()?
 }
 
 impl Resume {
@@ -193,7 +205,7 @@ impl Resume {
             force: self.forced.decided(),
         };
         let outcome = rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
-        show(session, &outcome.remembered, &outcome.steps, false)?;
+        show(session, &kernel, (&outcome.remembered, &outcome.steps), false)?;
         Ok(if outcome.remembered.status.is_over() { Exit::Done } else { Exit::Partly })
     }
 }
@@ -212,7 +224,7 @@ impl Abandon {
         let look = format!("ic rollback abandon {} --dry-run", shell_word(&self.id));
         // What cannot be looked at may still be aborted: a restore that was interrupted is finished first, and steps fail one by one.
         let text = || match preview() {
-            Ok(preview) => Ok(render::rollback::undone(&preview)),
+            Ok(preview) => Ok(render::rollback::undone(&preview, None)),
             Err(error) => Ok(shown(session, &self.id)? + "\n" + &render::rollback::in_the_way(&error)),
         };
         if !confirm(session, self.yes, ("Give it up?", &look), text)? {
@@ -222,7 +234,7 @@ impl Abandon {
         let settings = settings(session, &kernel, &self.id)?;
         let mut progress = Progress::new(session);
         let undone = rollback::abandon(&kernel, &settings, (&self.id, reason), &mut progress, &watch()?)?;
-        finish(session, &undone)
+        finish(session, &kernel, &undone)
     }
 }
 
@@ -239,14 +251,14 @@ impl Undo {
             return show_preview(session, &preview()?);
         }
         let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
-        let text = || preview().map(|preview| render::rollback::undone(&preview));
+        let text = || preview().map(|preview| render::rollback::undone(&preview, None));
         if !confirm(session, self.yes, ("Take this rollback back?", &look), text)? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
         let settings = settings(session, &kernel, &self.id)?;
         let undone = rollback::undo(&kernel, &settings, &request, &watch()?)?;
-        finish(session, &undone)
+        finish(session, &kernel, &undone)
     }
 }
 
@@ -261,12 +273,14 @@ fn settings(session: &Session, kernel: &Kernel, reference: &str) -> Result<Setti
 
 fn show_preview(session: &mut Session, preview: &Undone) -> Result<Exit> {
     let record = RollbackUndoneJson::from(preview);
-    session.output.record(&record, || render::rollback::undone(preview) + &render::to_do_it())?;
+    session.output.record(&record, || render::rollback::undone(preview, None) + &render::to_do_it())?;
     Ok(Exit::Done)
 }
 
-fn finish(session: &mut Session, undone: &Undone) -> Result<Exit> {
-    session.output.record(&RollbackUndoneJson::from(undone), || render::rollback::undone(undone))?;
+fn finish(session: &mut Session, kernel: &Kernel, undone: &Undone) -> Result<Exit> {
+    let files_alone = files_alone(session, kernel, (&undone.remembered, &undone.steps));
+    let text = || render::rollback::undone(undone, files_alone.as_ref());
+    session.output.record(&RollbackUndoneJson::from(undone), text)?;
     Ok(if undone.seq.is_some() { Exit::Done } else { Exit::Partly })
 }
 
@@ -289,6 +303,8 @@ fn confirm(
 
 /// A rollback as it is.
 fn shown(session: &Session, reference: &str) -> Result<String> {
-    let (remembered, steps) = rollback::named(&session.kernel()?, reference)?;
-    Ok(render::rollback::show(&remembered, &steps, false))
+    let kernel = session.kernel()?;
+    let (remembered, steps) = rollback::named(&kernel, reference)?;
+    let files_alone = files_alone(session, &kernel, (&remembered, &steps));
+    Ok(render::rollback::show(&remembered, &steps, false, files_alone.as_ref()))
 }

@@ -1,7 +1,7 @@
 //! A rollback over several layers, shown and asked about: what `run rollback` and `undo` share.
 
 use clap::{Args, ValueEnum};
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_ops::checkpoint::{Settings, Warning, Watch};
 use ic_ops::rollback::{self, Request, Whole, WholeRequest, WholeStatus};
 use ic_ops::{Force, Kernel};
@@ -134,7 +134,7 @@ impl Rolling<'_> {
             let dry = WholeRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
             let preview = rollback::roll_back(kernel, settings, &dry, &mut progress, &watch)?;
             if !preview.refusals.is_empty() {
-                return self.finish(session, kernel, &preview);
+                return self.finish(session, (kernel, settings), &preview);
             }
             session.require_somebody(
                 "This rollback works outside of the ledger,",
@@ -151,11 +151,11 @@ impl Rolling<'_> {
             let base = Request { expect_plan: Some(&hash), ..request.base };
             let sure = WholeRequest { base, ..request.clone() };
             let whole = rollback::roll_back(kernel, settings, &sure, &mut progress, &watch)?;
-            return self.finish(session, kernel, &whole);
+            return self.finish(session, (kernel, settings), &whole);
         }
         let watch = if is_dry { watch } else { Watch { interrupted: signals::interrupted()?, ..watch } };
         let whole = rollback::roll_back(kernel, settings, request, &mut progress, &watch)?;
-        self.finish(session, kernel, &whole)
+        self.finish(session, (kernel, settings), &whole)
     }
 
     /// What stays though everything was meant.
@@ -167,13 +167,19 @@ impl Rolling<'_> {
     }
 
     /// Prints what is planned or done.
-    fn finish(&self, session: &mut Session, kernel: &Kernel, whole: &Whole) -> Result<Exit> {
+    fn finish(
+        &self,
+        session: &mut Session,
+        (kernel, settings): (&Kernel, &Settings),
+        whole: &Whole,
+    ) -> Result<Exit> {
         let warning = self.left_rows(kernel, whole)?;
         if let Some(warning) = &warning {
             session.output.warn(&warning.message);
         }
         let record = RollbackJson::from(whole).warned(warning.as_ref());
-        session.output.record(&record, || render::rollback::whole(whole))?;
+        let files_alone = files_alone(kernel, settings, whole);
+        session.output.record(&record, || render::rollback::whole(whole, files_alone.as_ref()))?;
         if let Some(refusal) = whole.refusals.first() {
             return Ok(Exit::from(refusal.error.kind()));
         }
@@ -182,4 +188,11 @@ impl Rolling<'_> {
             WholeStatus::RollingBack => Exit::Partly,
         })
     }
+}
+
+/// As [`rollback::files_alone`], of what was rolled back. What keeps that from an answer is told by the way back itself.
+fn files_alone(kernel: &Kernel, settings: &Settings, whole: &Whole) -> Option<CheckpointId> {
+    let (id, _) = whole.rollback.done.as_ref()?;
+    let (remembered, steps) = rollback::named(kernel, id.as_str()).ok()?;
+    rollback::files_alone(kernel, settings, (&remembered, &steps)).ok()?
 }

@@ -313,7 +313,7 @@ fn way_back(report: &Report, safety: &CheckpointId) -> String {
 }
 
 /// The command that brings files alone back, where git's state of before cannot come back: it has content that was purged.
-pub(crate) fn files_back(report: &Report) -> Option<String> {
+fn files_back(report: &Report) -> Option<String> {
     let safety = report.safety_id.as_ref().filter(|_| report.strategy.has_git())?;
     let is_purged = report.warnings.iter().any(|warning| warning.code == "purged_in_git");
     is_purged.then(|| format!("ic checkpoint restore {} --strategy files-only", safety.short()))

@@ -51,7 +51,7 @@ pub(crate) fn rollback_plan(preview: &Preview) -> String {
 
 /// The same, with why it would be refused, or how to do this and nothing else.
 pub(crate) fn rollback_preview(preview: &Preview) -> String {
-    would(preview, rollback::whole)
+    would(preview, |whole| rollback::whole(whole, None))
 }
 
 fn would(preview: &Preview, plan_text: fn(&Whole) -> String) -> String {
@@ -62,7 +62,7 @@ fn would(preview: &Preview, plan_text: fn(&Whole) -> String) -> String {
             let (remembered, steps) = begun.as_ref();
             return format!(
                 "{name}: this rollback would be resumed\n\n{}",
-                rollback::show(remembered, steps, false)
+                rollback::show(remembered, steps, false, None)
             );
         }
     };

@@ -1,6 +1,6 @@
 //! One rollback: how far it is, what it did, which way it goes, and the commands that lead on.
 
-use ic_base::{AgentId, Diagnosis, DispatchId, RollbackId, shell_word};
+use ic_base::{AgentId, CheckpointId, Diagnosis, DispatchId, RollbackId, shell_word};
 use ic_ops::rollback::Undone;
 use ic_ops::rollback::steps::{self, Course, Step, StepKind, StepState, course, next_command};
 use ic_ops::rollback::table::{Remembered, RollbackStatus};
@@ -10,8 +10,13 @@ use super::whole::{rows, tree};
 use super::{status_of, where_to};
 use crate::render::{Cell, Table, counted, plain, style, styled};
 
-/// One rollback and its steps.
-pub(crate) fn show(rollback: &Remembered, all: &[Step], is_at_work: bool) -> String {
+/// One rollback and its steps. `files_alone`: the checkpoint that has the files of before, where git's state of before was purged.
+pub(crate) fn show(
+    rollback: &Remembered,
+    all: &[Step],
+    is_at_work: bool,
+    files_alone: Option<&CheckpointId>,
+) -> String {
     let layers: Vec<&str> = rollback.layers.iter().map(|layer| layer.as_str()).collect();
     let route = match rollback.only() {
         Some(_) => where_to(rollback),
@@ -39,20 +44,30 @@ pub(crate) fn show(rollback: &Remembered, all: &[Step], is_at_work: bool) -> Str
     out.push_str(&format!("begun {}; {what} {stands} rolled back\n\n", rollback.created_at));
     if rollback.status.stands() {
         out.push_str(&steps(all));
+        out.push_str(&files_alone.map(|safety| format!("\n{}\n", purged(safety))).unwrap_or_default());
     } else {
         out.push_str(way_back);
-        out.push_str(&not_put_back(rollback, all));
+        out.push_str(&not_put_back(rollback, all, files_alone));
     }
     if is_at_work {
         out.push_str("\nanother process is at work on it; should that end too early, this names the commands that go on\n");
     } else if resume(rollback, all).is_some() {
-        out.push_str(&format!("\n{}", ways_on(&rollback.id, all)));
+        out.push_str(&format!("\n{}", ways_on(&rollback.id, all, files_alone)));
     }
     out
 }
 
+/// What is said in place of a way back that would be refused.
+pub(super) fn purged(safety: &CheckpointId) -> String {
+    format!(
+        "git's state of before has content that was purged, and does not come back; to bring the files alone back: ic checkpoint restore {} \
+         --strategy files-only --yes",
+        safety.short()
+    )
+}
+
 /// What was passed over, where it is kept, and the command that puts it back; empty if nothing was.
-fn not_put_back(rollback: &Remembered, all: &[Step]) -> String {
+fn not_put_back(rollback: &Remembered, all: &[Step], files_alone: Option<&CheckpointId>) -> String {
     let left = steps::not_put_back(rollback, all);
     if left.is_empty() {
         return String::new();
@@ -70,7 +85,10 @@ fn not_put_back(rollback: &Remembered, all: &[Step]) -> String {
         };
         out.push_str(&format!("{}: {kept}\n", styled(style::WARN, "not put back")));
     }
-    out + &format!("to put it back: ic rollback undo {} --yes\n", rollback.id.short())
+    match files_alone {
+        Some(safety) => format!("{out}{}\n", purged(safety)),
+        None => out + &format!("to put it back: ic rollback undo {} --yes\n", rollback.id.short()),
+    }
 }
 
 /// The checkpoint of what a restore replaced, by the end of its id; the oldest has what stood there first.
@@ -138,9 +156,10 @@ fn about(step: &Step) -> String {
 }
 
 /// What can be done about a rollback that is not finished.
-pub(super) fn ways_on(id: &RollbackId, all: &[Step]) -> String {
+pub(super) fn ways_on(id: &RollbackId, all: &[Step], files_alone: Option<&CheckpointId>) -> String {
     let (doing, give_up) = match course(all) {
-        Course::Forward => ("", Some("to abort it, and be where the run was")),
+        // To abort it would bring git's state of before back.
+        Course::Forward => ("", files_alone.is_none().then_some("to abort it, and be where the run was")),
         Course::Undo => ("it is being undone; ", Some("to leave it rolled back")),
         Course::Abandon => ("it is being aborted; ", None),
         Course::Stand => ("its undo was aborted; ", None),
@@ -234,8 +253,8 @@ fn ended(undone: &Undone) -> String {
     }
 }
 
-/// A rollback that was undone or aborted, or would be, and what cannot be.
-pub(crate) fn undone(undone: &Undone) -> String {
+/// A rollback that was undone or aborted, or would be, and what cannot be. `files_alone`: as of [`show`].
+pub(crate) fn undone(undone: &Undone, files_alone: Option<&CheckpointId>) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
     let stands = undone.course == Course::Stand;
@@ -246,7 +265,7 @@ pub(crate) fn undone(undone: &Undone) -> String {
             let what = "not everything could be put back, and the run";
             let head = styled(style::BAD, "not finished");
             format!("{head} {id}: {what} {run} stays closed.\n{}", steps(&undone.steps))
-                + &ways_on(&rollback.id, &undone.steps)
+                + &ways_on(&rollback.id, &undone.steps, None)
         }
     };
     for report in &undone.tree {
@@ -264,7 +283,7 @@ pub(crate) fn undone(undone: &Undone) -> String {
     if stands || undone.is_rest {
         return out;
     }
-    out.push_str(&not_put_back(rollback, &undone.steps));
+    out.push_str(&not_put_back(rollback, &undone.steps, files_alone));
     let mut still = |what: &str, all: Vec<String>| {
         if !all.is_empty() {
             out.push_str(&format!("{}: {}\n", styled(style::WARN, what), all.join(", ")));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ic_base::CheckpointId;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::Action as FileAction;
 use ic_ops::checkpoint::{GitRestore, Report, Status};
@@ -10,33 +11,36 @@ use ic_ops::rollback::{Data, Effects, LeavingCommit, OwnCommit, Refusal, Whole, 
 use ic_saga::{Compensation, State};
 use ic_store::path_from_bytes;
 
-use super::way::{steps, ways_on};
+use super::way::{purged, steps, ways_on};
 use super::{head, next};
-use crate::render::checkpoint::files_back;
 use crate::render::{Cell, Table, compensation, git, path_text, plain, refused, style, styled};
 
 /// More paths and commits than these are counted only.
 const SHOWN: usize = 40;
 
 /// A rollback over several layers, planned, done or stopped, and what can be done next.
-pub(crate) fn whole(whole: &Whole) -> String {
+///
+/// `files_alone`: the checkpoint that has the files of before, where git's state of before was purged.
+pub(crate) fn whole(whole: &Whole, files_alone: Option<&CheckpointId>) -> String {
     let mut out = plan(whole);
     out.push_str(&match whole.status {
         WholeStatus::Planned if whole.refusals.is_empty() => next(&whole.rollback),
         WholeStatus::Planned => would_be_refused(&whole.refusals),
         WholeStatus::RolledBack => {
             let id = whole.rollback.done.as_ref().map_or("", |(id, _)| id.short());
-            let files = whole.parts.tree.as_ref().and_then(files_back).map(|command| {
-                format!("git's state of before has content that was purged; to bring the files alone back: {command}")
-            });
-            let way_back = files.unwrap_or_else(|| way_back(id, whole.parts.effects.as_ref()));
+            let way_back = files_alone.map_or_else(|| way_back(id, whole.parts.effects.as_ref()), purged);
             styled(style::DIM, &way_back) + "\n"
         }
         WholeStatus::RollingBack => format!(
             "{}\n{}\n{}",
             steps(&told_once(&whole.steps, whole.parts.effects.as_ref())),
             styled(style::BAD, "The rollback is not finished; the run stays closed."),
-            whole.rollback.done.as_ref().map(|(id, _)| ways_on(id, &whole.steps)).unwrap_or_default()
+            whole
+                .rollback
+                .done
+                .as_ref()
+                .map(|(id, _)| ways_on(id, &whole.steps, files_alone))
+                .unwrap_or_default()
         ),
     });
     out
