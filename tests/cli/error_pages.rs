@@ -22,6 +22,10 @@ const BY_HAND: &[&str] = &[
     "git_busy",
     "git_unsupported",
     "git_failed",
+    "file_conflict",
+    "row_conflict",
+    "effect_failed",
+    "interrupted",
 ];
 
 /// How a code comes about: what happened before, and the call.
@@ -44,6 +48,25 @@ fn short(project: &Project) {
 fn rolled_back(project: &Project) {
     story(project);
     project.ok("run rollback @ --to-phase planned");
+}
+
+fn with_pivot(project: &Project) {
+    short(project);
+    for (step, undo) in [("order", "--shell true"), ("pay", "--pivot --reason paid")] {
+        project.ok(&format!("compensation add @ --step {step} {undo}"));
+    }
+}
+
+fn with_effect_undone(project: &Project) {
+    short(project);
+    project.ok("compensation add @ --step order --shell true");
+    project.ok("run rollback @ --to-phase draft --layer=workflow,effects --yes");
+}
+
+fn rolled_back_and_on(project: &Project) {
+    short(project);
+    project.ok("run rollback @ --to-phase draft");
+    project.ok("run advance @");
 }
 
 fn beside_another(project: &Project) {
@@ -104,6 +127,14 @@ const SCENES: &[Scene] = &[
     Scene { code: "point_taken_back", before: rolled_back, call: "run rollback @ --to dispatch:0a00000f" },
     Scene { code: "point_before_run", before: with_history, call: "run rollback @ --to checkpoint:0a000011" },
     Scene { code: "conflict", before: redacted, call: "events redact 1 --reason again" },
+    Scene {
+        code: "pivot",
+        before: with_pivot,
+        call: "run rollback @ --to-phase draft --layer=workflow,effects --yes",
+    },
+    Scene { code: "effects_undone", before: with_effect_undone, call: "redo --yes" },
+    Scene { code: "run_changed", before: rolled_back_and_on, call: "redo --yes" },
+    Scene { code: "nothing_to_resume", before: rolled_back, call: "rollback resume @ --yes" },
     Scene { code: "artifact_not_found", before: nothing, call: "run artifact cat 7f3a9c21" },
     Scene { code: "checkpoint_not_found", before: nothing, call: "checkpoint show 7f3a9c21" },
     Scene { code: "compensation_not_found", before: short, call: "compensation run @ --step deploy --yes" },

@@ -245,7 +245,7 @@ fn work_that_was_cancelled_since_a_rollback_stands_in_the_way_of_its_undo_though
     let later = project.ok("dispatch create @ --name later");
     project.ok(&format!("dispatch cancel {later} --reason 'a token'"));
     let before = project.refused(&format!("rollback undo {id} --yes"));
-    assert_eq!(before, (1, "conflict".to_owned()));
+    assert_eq!(before, (1, "run_changed".to_owned()));
     let events = project.json("run events @");
     let cancelled = events.as_array().expect("events").iter().rfind(|e| e["type"] == "dispatch_cancelled");
     let seq = cancelled.expect("it was cancelled")["seq"].as_i64().expect("a seq");

@@ -195,7 +195,7 @@ fn a_run_without_an_open_rollback_says_so_whoever_asks() {
     let project = Project::new();
     let run = chain(&project, "a,b", "a");
     for call in ["rollback resume @ --yes", "rollback abandon @ --yes", "rollback abandon @ --dry-run"] {
-        assert_eq!(project.refused(call), (1, "conflict".to_owned()), "{call}");
+        assert_eq!(project.refused(call), (1, "nothing_to_resume".to_owned()), "{call}");
     }
     assert_eq!(project.refused(&format!("rollback show {run}")), (3, "rollback_not_found".to_owned()));
 }

@@ -25,7 +25,7 @@ fn refused(world: &World, words: &[&str]) -> String {
     let events = asked(&world.cli, "SELECT count(*) FROM events");
     let call = |last: &str| world.cli.run([words, &[last, "--json"]].concat());
     let (preview, refused) = (call("--dry-run"), call("--yes"));
-    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{refused:?}");
     assert_eq!((preview.code, &preview.stderr), (refused.code, &refused.stderr));
     assert_eq!(asked(&world.cli, "SELECT count(*) FROM events"), events, "it was begun");
     refused.stderr

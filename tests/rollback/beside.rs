@@ -35,7 +35,7 @@ fn files_and_rows_of_another_run_in_the_tree_stay() {
     let mut words = world.all("a", &[]);
     words.push("--yes");
     let refused = world.cli.run(&words);
-    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{refused:?}");
     assert!(refused.stderr.contains("other/file"), "{refused:?}");
     world.roll_back("a", &["--keep-theirs"]);
     assert_eq!(world.read("other/file").as_deref(), Some("theirs\n"));
@@ -148,7 +148,7 @@ fn of_two_that_go_on_with_it_at_once_one_acts() {
     let acted = outcomes.iter().filter(|outcome| outcome.code == Some(0)).count();
     assert_eq!(acted, 1, "{outcomes:?}");
     for outcome in outcomes.iter().filter(|outcome| outcome.code != Some(0)) {
-        assert!(["work_running", "conflict"].contains(&outcome.error().as_str()), "{outcome:?}");
+        assert!(["work_running", "nothing_to_resume"].contains(&outcome.error().as_str()), "{outcome:?}");
     }
     let calls = std::fs::read_to_string(world.cli.home().join("calls")).expect("the calls");
     assert_eq!(calls, "last\nmail\npay\nbook\n");
@@ -247,7 +247,7 @@ fn other_runs_that_write_to_the_same_database_are_counted() {
     for more in ["", ", and 1 more"] {
         let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
         let refused = world.cli.run(world.all("a", &["--dry-run"]));
-        assert_eq!(refused.error(), "conflict", "{refused:?}");
+        assert_eq!(refused.error(), "row_conflict", "{refused:?}");
         let runs = refused.stdout.split("The run ").nth(1).and_then(|rest| rest.split(" works with").next());
         let said = runs.expect("the runs");
         assert!(said.ends_with(more) && said.len() == 8 + more.len(), "{said} of {other}");

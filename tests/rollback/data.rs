@@ -81,7 +81,7 @@ fn a_run_that_began_without_rows_goes_back_to_none() {
 fn rows_that_another_run_may_have_written_are_refused_or_forced() {
     let world = World::story_with_rows();
     let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
-    let line = refused_all(&world, &[], "conflict");
+    let line = refused_all(&world, &[], "row_conflict");
     assert!(line.contains(&other[other.len() - 8..]) && line.contains("--force-files"), "{line}");
     assert!(line.contains("leave the layer data out (--layer=workflow,effects,files,git);"), "{line}");
     let without = ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,effects,files,git"];

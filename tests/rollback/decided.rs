@@ -38,7 +38,7 @@ fn a_preview_names_every_refusal_with_the_flag_that_decides_it() {
     assert_eq!(flags_of(&preview), EACH, "{preview}");
     let codes: Vec<&Value> =
         preview["refusals"].as_array().expect("a list").iter().map(|one| &one["code"]).collect();
-    assert_eq!(codes, ["work_running", "foreign_commits", "conflict", "conflict"]);
+    assert_eq!(codes, ["work_running", "foreign_commits", "pivot", "file_conflict"]);
     assert_eq!((&preview["plan_hash"], &preview["refusal"]["code"]), (&Value::Null, codes[0]));
     // What would go back is shown all the same.
     assert!(preview["files"]["changes"].as_array().is_some_and(|all| !all.is_empty()), "{preview}");

@@ -95,7 +95,7 @@ fn a_step_that_fails_can_be_passed_over_and_only_that() {
     assert_eq!((world.status().as_str(), world.effects()), ("active@a", Vec::new()));
     let open = "SELECT count(*) FROM compensations WHERE state IN ('armed', 'failed')";
     assert_eq!(asked(&world.cli, open), 5, "what was passed over can still be undone");
-    assert_eq!(world.cli.refused(skip), (Some(1), "conflict".to_owned()));
+    assert_eq!(world.cli.refused(skip), (Some(1), "nothing_to_resume".to_owned()));
     let id = report["rollback_id"].as_str().expect("an id");
     let undone = world.cli.json(["rollback", "undo", id, "--yes", "--json"]);
     assert_eq!(
@@ -123,7 +123,7 @@ fn a_stopped_rollback_is_given_up_and_says_what_stays_undone() {
     assert_eq!(world.status(), "active@d");
     assert_eq!(
         world.cli.refused(["rollback", "abandon", &world.run, "--yes"]),
-        (Some(1), "conflict".to_owned())
+        (Some(1), "nothing_to_resume".to_owned())
     );
     world.advance();
 }
@@ -146,7 +146,7 @@ fn a_conflict_that_appears_after_the_fence_names_the_command_with_force() {
     let (world, report) = conflicting();
     assert_eq!(steps(&report), pairs(&[("effects", "done"), ("tree", "failed"), ("settle", "pending")]));
     let error = report["steps"][1]["error"].as_str().expect("an error");
-    assert!(error.starts_with("conflict: ") && error.contains("src/a.rs"), "{error}");
+    assert!(error.starts_with("file_conflict: ") && error.contains("src/a.rs"), "{error}");
     assert!(report["resume"].as_str().expect("a command").contains(" --force-files "), "{report}");
     let plain = world.cli.run(["rollback", "resume", &world.run, "--yes", "--json"]);
     assert_eq!(plain.code, Some(4), "{plain:?}");

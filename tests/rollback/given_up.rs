@@ -25,7 +25,7 @@ fn previewed_and_given_up(world: &World, course: &str) -> (Value, Value) {
     };
     assert_eq!(changes(&preview), changes(&given_up));
     let again = world.cli.refused(abandon.iter().chain(&["--dry-run"]));
-    assert_eq!(again, (Some(1), "conflict".to_owned()));
+    assert_eq!(again, (Some(1), "nothing_to_resume".to_owned()));
     (preview, given_up)
 }
 
@@ -99,7 +99,7 @@ fn what_stands_against_giving_it_up_is_said_by_the_preview() {
     world.write("README", "mine\n");
     let refused = |last: &str| world.cli.run(["rollback", "abandon", &world.run, "--json", last]);
     let (preview, deed) = (refused("--dry-run"), refused("--yes"));
-    assert_eq!((deed.code, deed.error().as_str()), (Some(1), "conflict"), "{deed:?}");
+    assert_eq!((deed.code, deed.error().as_str()), (Some(1), "file_conflict"), "{deed:?}");
     assert_eq!((preview.code, &preview.stderr), (deed.code, &deed.stderr));
 }
 

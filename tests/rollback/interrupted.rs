@@ -107,7 +107,7 @@ fn a_rollback_that_is_interrupted_before_it_began_changes_nothing() {
     std::fs::set_permissions(&git, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it runs");
     let mut command = world.cli.command(world.all("a", &["--yes"]));
     let outcome = Outcome::of(command.env("PATH", format!("{}:{path}", bin.display())));
-    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "interrupted"), "{outcome:?}");
     assert!(outcome.stderr.contains("interrupted before it began"), "{outcome:?}");
     world.state().assert_is(&before, "interrupted");
     assert_eq!((world.status(), asked(&world.cli, "SELECT count(*) FROM rollbacks")), (status, 0));

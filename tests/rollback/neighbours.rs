@@ -6,7 +6,7 @@ use crate::world::World;
 fn refused(world: &World) -> String {
     let before = world.state();
     let outcome = world.cli.run(world.all("a", &["--yes"]));
-    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "row_conflict"), "{outcome:?}");
     world.state().assert_is(&before, "refused");
     outcome.stderr
 }

@@ -66,11 +66,11 @@ fn conflicts_are_refused_forced_or_kept() {
     };
     let world = conflict();
     let words = world.all("a", &["--yes"]);
-    let line = refused(&world, &words, "conflict");
+    let line = refused(&world, &words, "file_conflict");
     assert!(line.contains("src/a.rs") && line.contains("--keep-theirs"), "{line}");
     let looked = world.cli.run(world.all("a", &["--dry-run"]));
     let listed = looked.json();
-    assert_eq!((looked.code, listed["refusal"]["code"].as_str()), (Some(1), Some("conflict")));
+    assert_eq!((looked.code, listed["refusal"]["code"].as_str()), (Some(1), Some("file_conflict")));
     assert_eq!(listed["files"]["conflicts"][0]["path"], "src/a.rs");
     world.roll_back("a", &["--force"]);
     assert_eq!(world.read("src/a.rs"), None);
@@ -90,7 +90,7 @@ fn conflicts_are_refused_forced_or_kept() {
         "--yes",
         "--json",
     ];
-    let line = refused(&world, &files, "conflict");
+    let line = refused(&world, &files, "file_conflict");
     assert!(line.contains("src/a.rs"), "{line}");
 }
 
@@ -151,7 +151,7 @@ fn what_cannot_be_undone_holds_what_came_before_it() {
     let world = World::story();
     world.ic(&["compensation", "add", &world.run, "--step", "publish", "--pivot"]);
     let words = world.all("a", &["--yes"]);
-    let line = refused(&world, &words, "conflict");
+    let line = refused(&world, &words, "pivot");
     assert!(line.contains("--past-pivot"), "{line}");
     world.roll_back("a", &["--past-pivot"]);
     assert_eq!(world.effects(), ["mail", "pay", "book"]);

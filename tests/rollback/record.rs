@@ -92,7 +92,7 @@ fn what_stopped_a_rollback_is_on_record_and_what_it_was_forced_to_is_remembered(
     let outcome = world.cli.run(world.all("a", &["--force", "--yes"]));
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let stopped = record(&world, 0).pop().expect("an event");
-    assert_eq!((&stopped[0], code_of(&stopped)), (&json!("rollback_stopped"), "conflict"), "{stopped}");
+    assert_eq!((&stopped[0], code_of(&stopped)), (&json!("rollback_stopped"), "effect_failed"), "{stopped}");
     assert_eq!((&stopped[4], &stopped[6]), (&json!("effects"), &json!(1)));
     std::fs::write(world.cli.home().join("repaired"), "").expect("a file");
     // Effects beyond what cannot be undone, and rows that another run may have written, go, as it was decided when it began.

@@ -225,7 +225,7 @@ fn an_aborted_undo_is_finished_by_itself_or_by_resume() {
                 let preview =
                     world.cli.run(["rollback", "undo", &id, "--without-effects", "--dry-run", "--json"]);
                 // In the midst of a restore nobody can say what is left of it.
-                assert!(preview.code == Some(0) || preview.error() == "conflict", "{when}: {preview:?}");
+                assert!(preview.code == Some(0) || preview.error() == "file_conflict", "{when}: {preview:?}");
                 assert_eq!(world.cli.dump(), dump, "{when}: previewed");
                 let resume = ["rollback", "resume", &id, "--yes", "--json"];
                 call(world, if n % 2 == 0 { &resume } else { &undo }, when);

@@ -54,7 +54,7 @@ fn the_preview_of_an_undo_is_the_undo() {
     assert!(changes(&undone).iter().any(|one| one.as_array().is_some_and(|all| !all.is_empty())), "{undone}");
     assert_eq!(changes(&preview), changes(&undone));
     let again = world.cli.refused(undo.iter().chain(&["--dry-run"]));
-    assert_eq!(again, (Some(1), "conflict".to_owned()));
+    assert_eq!(again, (Some(1), "nothing_to_undo".to_owned()));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn undone_the_run_counts_again_and_what_stays_undone_is_named() {
     let world = World::story();
     let before = world.state();
     let id = id_of(&world.roll_back("a", &["--reason", "wrong"]));
-    let line = refused(&world, &["rollback", "undo", &id, "--yes", "--json"], "conflict");
+    let line = refused(&world, &["rollback", "undo", &id, "--yes", "--json"], "effects_undone");
     assert!(line.contains("mail, pay, book") || line.contains("book, pay, mail"), "{line}");
     let report = world.cli.json(["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
     assert_eq!(report["status"], "undone");
@@ -76,7 +76,7 @@ fn undone_the_run_counts_again_and_what_stays_undone_is_named() {
             asked(&world.cli, &format!("SELECT count(*) FROM {table} WHERE rolled_back_by IS NOT NULL"));
         assert_eq!(marked, 0, "{table}");
     }
-    refused(&world, &["rollback", "undo", &id, "--without-effects", "--yes", "--json"], "conflict");
+    refused(&world, &["rollback", "undo", &id, "--without-effects", "--yes", "--json"], "nothing_to_undo");
 }
 
 #[test]
@@ -87,10 +87,10 @@ fn what_was_changed_since_is_named_and_the_hint_leads_on() {
     world.write("kept/plan.md", "untouched by the rollback\n");
     world.write("README", "mine\n");
     let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
-    let line = refused(&world, &undo, "conflict");
+    let line = refused(&world, &undo, "file_conflict");
     assert!(line.contains("README") && !line.contains("kept/plan.md"), "{line}");
     world.write("src/a.rs", "mine\n");
-    let line = refused(&world, &undo, "conflict");
+    let line = refused(&world, &undo, "file_conflict");
     assert!(line.contains("was changed since: README, and 1 more"), "{line}");
     world.remove("src/a.rs");
     let hint = line.split("ic checkpoint restore ").nth(1).expect("a command");
@@ -107,7 +107,7 @@ fn a_commit_since_stands_against_it() {
     let id = id_of(&world.roll_back("a", &[]));
     let sha = world.commit("mine");
     let line =
-        refused(&world, &["rollback", "undo", &id, "--without-effects", "--yes", "--json"], "conflict");
+        refused(&world, &["rollback", "undo", &id, "--without-effects", "--yes", "--json"], "file_conflict");
     assert!(line.contains(".git"), "{line}");
     assert_eq!(world.git(&["rev-parse", "HEAD"]), sha);
 }
@@ -129,7 +129,7 @@ fn whatever_the_run_did_since_stands_against_it() {
             .chain(words[2..].iter().copied())
             .collect();
         world.ic(&call);
-        let line = refused(&world, &["rollback", "undo", &id, "--yes", "--json"], "conflict");
+        let line = refused(&world, &["rollback", "undo", &id, "--yes", "--json"], "run_changed");
         assert!(line.contains("went on"), "{words:?}: {line}");
     }
 }
@@ -147,7 +147,7 @@ fn what_another_run_recorded_since_is_named_and_the_hint_leads_on() {
         }
         world.ic(&["dispatch", "record", &dispatch, "--file", "README"]);
         let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
-        let line = refused(&world, &undo, "conflict");
+        let line = refused(&world, &undo, "file_conflict");
         assert!(line.contains("README"), "{line}");
         let hint = line.split("ic checkpoint restore ").nth(1).expect("a command");
         let safety = hint.split(' ').next().expect("an id");
@@ -167,7 +167,7 @@ fn rollbacks_are_undone_newest_first() {
     let between = world.state();
     let second = id_of(&world.roll_back("a", &[]));
     let line =
-        refused(&world, &["rollback", "undo", &first, "--without-effects", "--yes", "--json"], "conflict");
+        refused(&world, &["rollback", "undo", &first, "--without-effects", "--yes", "--json"], "run_changed");
     let named = format!("take that back first: ic rollback undo {} --yes", &second[second.len() - 8..]);
     assert!(line.contains(&named), "{line}");
     world.ic(&["rollback", "undo", &second, "--without-effects", "--yes"]);
@@ -196,7 +196,7 @@ fn what_a_later_rollback_did_counts_as_nothing_once_it_is_undone_and_what_was_do
     let undo = ["rollback", "undo", &first, "--yes", "--json"];
     world.ic(&["rollback", "undo", &first, "--dry-run"]);
     world.effect("declared since", &[]);
-    let line = refused(&world, &undo, "conflict");
+    let line = refused(&world, &undo, "run_changed");
     assert!(line.contains("went on since the rollback: compensation_registered"), "{line}");
 }
 
@@ -208,11 +208,11 @@ fn what_is_not_done_cannot_be_undone_and_the_hint_leads_on() {
     assert_eq!(stopped.code, Some(4), "{stopped:?}");
     let id = id_of(&stopped.json());
     let undo = ["rollback", "undo", &id, "--yes", "--json"];
-    let line = refused(&world, &undo, "conflict");
+    let line = refused(&world, &undo, "rolling_back");
     let command = format!("abort it: ic rollback abandon {} --yes", &id[id.len() - 8..]);
     assert!(line.contains(" is stopped; ") && line.contains(&command), "{line}");
     world.ic(&["rollback", "abandon", &id[id.len() - 8..], "--yes"]);
-    let line = refused(&world, &undo, "conflict");
+    let line = refused(&world, &undo, "nothing_to_undo");
     assert!(line.contains(" is abandoned; ") && line.contains("see: ic rollback list"), "{line}");
 }
 
@@ -221,7 +221,7 @@ fn where_the_run_went_on_the_hint_names_what_still_can_be_done() {
     let world = World::story();
     let undo = |id: &str| {
         let words = ["rollback", "undo", id, "--without-effects", "--yes", "--json"];
-        refused(&world, &words, "conflict")
+        refused(&world, &words, "run_changed")
     };
     let id = id_of(&world.roll_back("b", &[]));
     world.advance();
@@ -306,7 +306,7 @@ fn undoing_twice_at_once_happens_once() {
     let done = outcomes.iter().filter(|outcome| outcome.code == Some(0)).count();
     assert_eq!(done, 1, "{outcomes:?}");
     for outcome in outcomes.iter().filter(|outcome| outcome.code != Some(0)) {
-        assert!(["work_running", "conflict"].contains(&outcome.error().as_str()), "{outcome:?}");
+        assert!(["work_running", "nothing_to_undo"].contains(&outcome.error().as_str()), "{outcome:?}");
     }
     assert_eq!(asked(&world.cli, "SELECT epoch FROM runs"), 2);
 }

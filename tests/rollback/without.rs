@@ -195,7 +195,7 @@ fn the_same_lines_are_a_conflict_that_a_person_decides() {
     });
     let theirs = SEVEN.replace("two", "zwei");
     did(&world, "second", || world.write("a.txt", &theirs));
-    let said = refused(&world, &undo(&first, &[]), "conflict");
+    let said = refused(&world, &undo(&first, &[]), "file_conflict");
     assert!(said.contains("--force") && said.contains("--keep-theirs"), "{said}");
     let preview = world.cli.run(undo(&first, &["--dry-run"]));
     let conflicts = &serde_json::from_str::<Value>(&preview.stdout).expect("JSON")["files"]["conflicts"];
@@ -276,7 +276,7 @@ fn names_modes_links_and_bytes_go_back_where_they_are_as_it_left_them() {
     // Bytes that others changed since cannot be merged.
     let third = did(&world, "third", || std::fs::write(path("image"), [0, 3]).expect("bytes"));
     did(&world, "fourth", || std::fs::write(path("image"), [0, 4]).expect("bytes"));
-    refused(&world, &undo(&third, &[]), "conflict");
+    refused(&world, &undo(&third, &[]), "file_conflict");
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn a_rollback_of_the_run_since_is_undone_first() {
     did(&world, "second", || world.write("b.txt", "second\n"));
     world.ic(&["undo", "--yes"]);
     let outcome = world.cli.run(["rollback", "undo", &alone, "--yes"]);
-    assert_eq!(outcome.error(), "conflict", "{outcome:?}");
+    assert_eq!(outcome.error(), "run_changed", "{outcome:?}");
     assert!(outcome.stderr.contains("ic rollback undo"), "{outcome:?}");
     for expected in [None, Some("first\n")] {
         world.ic(&["redo", "--yes"]);

@@ -85,7 +85,7 @@ fn it_is_undone_and_made_again_with_files_commits_and_steps() {
     assert_eq!((&newest(&world)["layers"], &newest(&world)["point"]), (&layers, &json!("step:one")));
 
     // Effects were undone, which no undo makes again: that is a decision.
-    assert_eq!(world.cli.refused(["redo", "--run", &world.run, "--yes"]), (Some(1), "conflict".to_owned()));
+    assert_eq!(world.cli.refused(["redo", "--run", &world.run, "--yes"]), (Some(1), "effects_undone".to_owned()));
     world.ic(&["redo", "--run", &world.run, "--without-effects", "--yes"]);
     world.state().assert_outside_is(&after, "undone");
     assert_eq!(shown(&world).0, "completed");
@@ -226,7 +226,7 @@ fn it_is_refused_by_the_same_rules_and_each_has_its_flag() {
     let (flags, plan) = preview(&[]);
     assert_eq!(flags, ["--force-commits", "--force-files"], "{plan}");
     assert!(plan["files"]["changes"].as_array().is_some_and(|all| !all.is_empty()), "{plan}");
-    for (flag, left) in [("--force-files", "foreign_commits"), ("--force-commits", "conflict")] {
+    for (flag, left) in [("--force-files", "foreign_commits"), ("--force-commits", "file_conflict")] {
         assert_eq!(preview(&[flag]).1["refusal"]["code"], left);
         let refused = world.cli.refused(["workflow", "rollback", &world.run, flag, "--yes"]);
         assert_eq!(refused, (Some(1), left.to_owned()));

@@ -169,7 +169,7 @@ fn two_workflows_in_one_tree() {
     assert_eq!(again["status"], "stopped", "{again}");
     let why = again["rollback"]["error"].as_str().expect("an error");
     assert!(why.contains("may be its work"), "{why}");
-    assert_eq!(world.refused(&format!("workflow rollback {two} --yes")), "conflict");
+    assert_eq!(world.refused(&format!("workflow rollback {two} --yes")), "file_conflict");
     assert_eq!((world.content("one.txt"), world.content("one-b.txt")), ("one\n".into(), "half\n".into()));
     // Here is no git whose state could be restored alone.
     assert_eq!(

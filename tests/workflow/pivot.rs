@@ -18,7 +18,7 @@ fn beyond_a_pivot_nothing_is_undone_unless_by_force() {
     assert_eq!(world.undone(), [""; 0]);
     let resume = format!("workflow resume {run} --on-failure rollback --yes");
     assert_eq!(world.report(&resume, 1)["status"], "stopped");
-    assert_eq!(world.refused(&format!("workflow rollback {run} --yes")), "conflict");
+    assert_eq!(world.refused(&format!("workflow rollback {run} --yes")), "pivot");
     let report = world.report(&format!("compensation run {run} --yes"), 4);
     assert_eq!(report["left"].as_array().map(Vec::len), Some(2), "{report}");
     assert_eq!(world.undone(), ["last"], "what came after it is undone");
@@ -36,7 +36,7 @@ fn a_pivot_that_was_killed_in_its_middle_may_have_succeeded() {
     let report = world.report(&format!("workflow resume {run} --on-failure rollback --yes"), 1);
     assert_eq!(report["status"], "stopped", "{report}");
     assert_eq!(world.undone(), [""; 0]);
-    assert_eq!(world.refused(&format!("workflow rollback {run} --yes")), "conflict");
+    assert_eq!(world.refused(&format!("workflow rollback {run} --yes")), "pivot");
     assert_eq!(world.report(&format!("workflow resume {run}"), 0)["status"], "completed");
 }
 

@@ -318,7 +318,7 @@ fn a_rollback_over_layers_leaves_steps_to_do_and_the_workflow_says_so() {
     assert_eq!(files(&world).len(), 4);
     // What is completed has nothing to resume.
     let refused = world.call(&format!("workflow resume {run}"));
-    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "nothing_to_resume"));
 }
 
 #[test]

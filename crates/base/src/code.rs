@@ -142,6 +142,22 @@ codes! {
     ForeignRoot = "foreign_root", No;
     /// Commits after the checkpoint belong to another run.
     ForeignCommits = "foreign_commits", No;
+    /// Others changed files that would be replaced.
+    FileConflict = "file_conflict", No;
+    /// Nothing says which rows are the run's: another run works with the same database.
+    RowConflict = "row_conflict", No;
+    /// A step that cannot be undone came after what would be undone.
+    Pivot = "pivot", No;
+    /// An effect could not be undone.
+    EffectFailed = "effect_failed", No;
+    /// A rollback undid effects, which nobody can make again.
+    EffectsUndone = "effects_undone", No;
+    /// The run went on since the rollback that would be undone.
+    RunChanged = "run_changed", No;
+    /// It was interrupted before it began.
+    Interrupted = "interrupted", No;
+    /// Nothing was begun that is not finished.
+    NothingToResume = "nothing_to_resume", No;
     /// A merge, rebase or the like is in progress.
     GitInProgress = "git_in_progress", No;
     /// Another git command holds the index or a ref, or moved one meanwhile.

@@ -273,8 +273,8 @@ fn with_a_way(error: Diagnosis, run: &RunId, aim: &Aim) -> Diagnosis {
         Code::ForeignCommits => format!(
             "to leave git as it is: ic workflow rollback {run} --strategy files-only --yes; to take the commit off its branch all the same: --force"
         ),
-        Code::Conflict if error.details().contains_key("conflicts") => forced("to overwrite it"),
-        Code::Conflict if error.details().contains_key("left") => {
+        Code::FileConflict => forced("to overwrite it"),
+        Code::Pivot => {
             let go_on = format!("to go on: ic workflow resume {run}; ");
             let go_on = if aim.can_go_on { &go_on } else { "" };
             format!("{go_on}{}", forced("to undo the rest all the same"))

@@ -105,7 +105,7 @@ pub fn run(
 /// Takes a workflow up where it was left: finished steps are kept, what was interrupted or failed is run again, a rollback that
 /// was begun is finished.
 ///
-/// Errors: `work_running` while another process executes it, `conflict` when there is nothing to resume.
+/// Errors: `work_running` while another process executes it, `nothing_to_resume` when there is nothing to resume.
 pub fn resume(
     kernel: &Kernel,
     (settings, checkpoints): (&Settings, bool),
@@ -138,7 +138,7 @@ pub fn resume(
 
 /// Rolls a whole workflow back, a successful one too (seed 000: US-2, AC-4), or resumes its rollback.
 ///
-/// Errors: `work_running`, `conflict` when a step that cannot be undone stands in the way or nothing was done.
+/// Errors: `work_running`, `pivot`, `conflict` when nothing was done.
 pub fn rollback(
     kernel: &Kernel,
     (settings, checkpoints): (&Settings, bool),

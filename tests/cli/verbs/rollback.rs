@@ -41,7 +41,7 @@ fn resume() {
         .refuses("rollback resume @", 3, "confirmation_required")
         .leaves_some("rollback resume @ --yes")
         .does("rollback resume @ --skip-step --yes")
-        .refuses("rollback resume @ --yes", 1, "conflict")
+        .refuses("rollback resume @ --yes", 1, "nothing_to_resume")
         .ends();
 }
 
@@ -51,7 +51,7 @@ fn abandon() {
         .refuses("rollback abandon @", 3, "confirmation_required")
         .does("rollback abandon @ --dry-run")
         .does("rollback abandon @ --yes")
-        .refuses("rollback abandon @ --yes", 1, "conflict")
+        .refuses("rollback abandon @ --yes", 1, "nothing_to_resume")
         .ends();
 }
 
@@ -62,6 +62,6 @@ fn undo() {
         .refuses("rollback undo 7f3a9c21 --yes", 3, "rollback_not_found")
         .does("rollback undo 0a000008 --dry-run")
         .does("rollback undo 0a000008 --yes")
-        .refuses("rollback undo 0a000008 --yes", 1, "conflict")
+        .refuses("rollback undo 0a000008 --yes", 1, "nothing_to_undo")
         .ends();
 }

@@ -235,7 +235,7 @@ fn killed_anywhere_it_reaches_its_end_and_does_nothing_finished_twice() {
             }
         }
         let last = project.run(&format!("{line} --json"));
-        assert!(last.code == Some(0) || last.error() == "conflict", "round {round}: {last:?}");
+        assert!(last.code == Some(0) || last.error() == "nothing_to_resume", "round {round}: {last:?}");
         let runs = project.json("run list");
         assert_eq!(runs[0]["status"], "completed", "round {round}");
         assert_eq!(project.json("events verify")["ok"], json!(true), "round {round}");

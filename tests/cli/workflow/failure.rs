@@ -52,7 +52,7 @@ fn where_nobody_can_be_asked_it_stops_and_goes_on_later() {
     assert_eq!(lines(&project, "ran"), ["one", "two", "three", "three"], "what is finished is not run again");
     assert_eq!(step(&report, "three")["attempts"], json!(2));
     let again = report["run_id"].as_str().expect("a run");
-    assert_eq!(project.refused(&format!("workflow resume {again}")), (1, "conflict".to_owned()));
+    assert_eq!(project.refused(&format!("workflow resume {again}")), (1, "nothing_to_resume".to_owned()));
 }
 
 #[test]

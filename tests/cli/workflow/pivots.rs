@@ -30,7 +30,7 @@ fn force_undoes_the_rest_all_the_same() {
     let project = project(MAIL);
     touch(&project, "fixed");
     run(&project, "", 0);
-    assert_eq!(project.refused("workflow rollback --yes"), (1, "conflict".to_owned()));
+    assert_eq!(project.refused("workflow rollback --yes"), (1, "pivot".to_owned()));
     let hint = project.run("workflow rollback --yes --format text").stderr;
     assert!(hint.contains("--force") && !hint.contains("resume"), "{hint}");
     assert!(lines(&project, "undone").is_empty());

@@ -113,7 +113,7 @@ fn what_somebody_else_changed_afterwards_is_not_overwritten() {
     run(&project, "", 0);
     project.write("kept.txt", "mine\n");
     project.write("notes.txt", "mine too\n");
-    assert_eq!(project.refused("workflow rollback --yes"), (1, "conflict".to_owned()));
+    assert_eq!(project.refused("workflow rollback --yes"), (1, "file_conflict".to_owned()));
     let outcome = project.run("workflow rollback --yes");
     let error: serde_json::Value = serde_json::from_str(&outcome.stderr).expect("an error");
     let conflicts = error["error"]["details"]["conflicts"].as_array().expect("conflicts").clone();

@@ -15,7 +15,7 @@ fn restore() -> Vec<Row> {
         row("checkpoint restore CHECKPOINT", &[], FINE),
         row("checkpoint restore --latest", &[captured], FINE),
         row("checkpoint restore CHECKPOINT --path src", &[], FINE),
-        row("checkpoint restore CHECKPOINT", &[foreign_file], (1, "conflict")),
+        row("checkpoint restore CHECKPOINT", &[foreign_file], (1, "file_conflict")),
         row("checkpoint restore CHECKPOINT --force", &[foreign_file], FINE),
         row("checkpoint restore CHECKPOINT --keep-theirs", &[foreign_file], FINE),
         row("checkpoint restore CHECKPOINT --strategy git-only", &[foreign_file], FINE),
@@ -45,7 +45,7 @@ fn undo_and_redo() -> Vec<Row> {
     vec![
         row("checkpoint undo", &[], (1, "nothing_to_undo")),
         row("checkpoint undo", &[restored], FINE),
-        row("checkpoint undo", &[restored, foreign_file], (1, "conflict")),
+        row("checkpoint undo", &[restored, foreign_file], (1, "file_conflict")),
         row("checkpoint undo --force", &[restored, foreign_file], FINE),
         row("checkpoint undo", &[restored, merging], (1, "git_in_progress")),
         row("checkpoint undo", &[restored, living_worker], (1, "work_running")),

@@ -29,14 +29,14 @@ fn workflow_layer() -> Vec<Row> {
 fn all_layers() -> Vec<Row> {
     vec![
         row("run rollback RUN --to-phase a --layer=all", &[], FINE),
-        row("run rollback RUN --to-phase a --layer=all", &[foreign_file], (1, "conflict")),
+        row("run rollback RUN --to-phase a --layer=all", &[foreign_file], (1, "file_conflict")),
         row("run rollback RUN --to-phase a --layer=all --force", &[foreign_file], FINE),
         row("run rollback RUN --to-phase a --layer=all --keep-theirs", &[foreign_file], FINE),
-        row("run rollback RUN --to-phase a --layer=workflow,files", &[foreign_file], (1, "conflict")),
+        row("run rollback RUN --to-phase a --layer=workflow,files", &[foreign_file], (1, "file_conflict")),
         row("run rollback RUN --to-phase a --layer=workflow,files --force", &[foreign_file], FINE),
-        row("run rollback RUN --to-phase a --layer=all", &[pivot], (1, "conflict")),
+        row("run rollback RUN --to-phase a --layer=all", &[pivot], (1, "pivot")),
         row("run rollback RUN --to-phase a --layer=all --force", &[pivot], FINE),
-        row("run rollback RUN --to-phase a --layer=all --keep-theirs", &[pivot], (1, "conflict")),
+        row("run rollback RUN --to-phase a --layer=all --keep-theirs", &[pivot], (1, "pivot")),
         row("run rollback RUN --to-phase a --layer=all", &[foreign_commits], (1, "foreign_commits")),
         row("run rollback RUN --to-phase a --layer=all --force", &[foreign_commits], FINE),
         row("run rollback RUN --to-phase a --layer=all", &[merging], (1, "git_in_progress")),
@@ -60,11 +60,11 @@ fn all_layers() -> Vec<Row> {
 fn undo() -> Vec<Row> {
     vec![
         row("rollback undo ROLLBACK --without-effects", &[rolled_back], FINE),
-        row("rollback undo ROLLBACK", &[rolled_back], (1, "conflict")),
-        row("rollback undo ROLLBACK --without-effects", &[changed_since], (1, "conflict")),
-        row("rollback undo ROLLBACK --without-effects", &[went_on], (1, "conflict")),
-        row("rollback undo ROLLBACK --without-effects", &[undone], (1, "conflict")),
-        row("rollback undo ROLLBACK", &[stopped], (1, "conflict")),
+        row("rollback undo ROLLBACK", &[rolled_back], (1, "effects_undone")),
+        row("rollback undo ROLLBACK --without-effects", &[changed_since], (1, "file_conflict")),
+        row("rollback undo ROLLBACK --without-effects", &[went_on], (1, "run_changed")),
+        row("rollback undo ROLLBACK --without-effects", &[undone], (1, "nothing_to_undo")),
+        row("rollback undo ROLLBACK", &[stopped], (1, "rolling_back")),
         row("rollback undo 000000", &[], (3, "rollback_not_found")),
         row("rollback undo ?", &[], (3, "invalid_reference")),
         held(&row("rollback undo ROLLBACK --without-effects", &[rolled_back], (1, "work_running")), owned),
@@ -79,8 +79,8 @@ fn abandon() -> Vec<Row> {
     vec![
         row("rollback abandon RUN", &[stopped], FINE),
         row("rollback abandon ROLLBACK", &[stopped], FINE),
-        row("rollback abandon RUN", &[], (1, "conflict")),
-        row("rollback abandon ROLLBACK", &[rolled_back], (1, "conflict")),
+        row("rollback abandon RUN", &[], (1, "nothing_to_resume")),
+        row("rollback abandon ROLLBACK", &[rolled_back], (1, "nothing_to_resume")),
         row("rollback abandon 000000", &[], (3, "rollback_not_found")),
         held(&row("rollback abandon RUN", &[stopped], (1, "work_running")), owned),
     ]
@@ -93,11 +93,11 @@ fn typed() -> Vec<Row> {
         row("undo phase:a", &[], FINE),
         row("undo phase:nowhere", &[], (3, "unknown_phase")),
         row("undo dispatch:000000", &[], (3, "dispatch_not_found")),
-        row("undo phase:a", &[foreign_file], (1, "conflict")),
+        row("undo phase:a", &[foreign_file], (1, "file_conflict")),
         row("undo", &[stopped], (1, "rolling_back")),
         held(&row("undo phase:a", &[], (1, "work_running")), owned),
         row("redo --without-effects", &[rolled_back], FINE),
-        row("redo", &[rolled_back], (1, "conflict")),
+        row("redo", &[rolled_back], (1, "effects_undone")),
         row("redo", &[], (1, "nothing_to_undo")),
         row("redo", &[stopped], (1, "rolling_back")),
     ]
@@ -108,7 +108,7 @@ fn alone() -> Vec<Row> {
     vec![
         row("undo --dispatch WORK", &[worked], FINE),
         row("undo --dispatch WORK --layer=workflow,files", &[worked], FINE),
-        row("undo --dispatch WORK", &[worked, changed_too], (1, "conflict")),
+        row("undo --dispatch WORK", &[worked, changed_too], (1, "file_conflict")),
         row("undo --dispatch WORK --keep-theirs", &[worked, changed_too], FINE),
         row("undo --dispatch WORK --force", &[worked, changed_too], FINE),
         row("undo --dispatch WORK --layer=git", &[worked], (3, "usage")),
@@ -119,7 +119,7 @@ fn alone() -> Vec<Row> {
         held(&row("undo --dispatch WORK", &[worked], (1, "work_running")), owned),
         row("undo --dispatch 000000", &[], (3, "dispatch_not_found")),
         row("redo", &[worked, without], FINE),
-        row("redo", &[worked, without, changed_too], (1, "conflict")),
+        row("redo", &[worked, without, changed_too], (1, "file_conflict")),
     ]
 }
 

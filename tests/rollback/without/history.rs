@@ -142,7 +142,7 @@ fn undone_and_redone(world: &World, id: &str, wanted: Option<&Tree>, when: &str)
     let before = world.state();
     let outcome = world.cli.run(["undo", "--dispatch", id, "--yes", "--json"]);
     if outcome.code == Some(1) {
-        assert_eq!(outcome.error(), "conflict", "{when}: {outcome:?}");
+        assert_eq!(outcome.error(), "file_conflict", "{when}: {outcome:?}");
         world.state().assert_is(&before, when);
         return End::Conflict;
     }

@@ -46,7 +46,7 @@ fn a_database_that_others_wrote_into_since_is_a_conflict_though_its_file_did_not
     rows(&world, "base", false);
     let first = did(&world, "first", || rows(&world, "first", false));
     did(&world, "second", || rows(&world, "second", true));
-    refused(&world, &undo(&first, &[]), "conflict");
+    refused(&world, &undo(&first, &[]), "file_conflict");
     assert_eq!(found(&world), ["base", "first", "second"]);
 
     // By decision it goes back whole: the log of others with it, which comes back with it.
@@ -62,7 +62,7 @@ fn a_database_that_it_made_and_others_wrote_into_is_no_work_of_its_own() {
     let world = World::new().begun();
     let first = did(&world, "first", || rows(&world, "first", false));
     did(&world, "second", || rows(&world, "second", true));
-    refused(&world, &undo(&first, &[]), "conflict");
+    refused(&world, &undo(&first, &[]), "file_conflict");
     assert_eq!(found(&world), ["first", "second"]);
 }
 

@@ -161,7 +161,7 @@ pub struct Report {
 /// Restores a checkpoint into its root.
 ///
 /// What is about to change is durable in a safety checkpoint before the first write. Errors: `checkpoint_not_found`,
-/// `foreign_root`, `conflict` (details.conflicts), `work_running`, `plan_changed`, `busy`, `disk_full`: nothing was written.
+/// `foreign_root`, `file_conflict` (details.conflicts), `work_running`, `plan_changed`, `busy`, `disk_full`: nothing was written.
 pub fn restore(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watch: &Watch) -> Result<Report> {
     let workspace = Workspace::here(kernel, settings)?;
     let target = kernel.read(|snapshot| find(snapshot, &workspace.root, request.which))?;

@@ -166,11 +166,11 @@ fn undo_effects(
     parts.effects = Some(Effects { compensations: undoing.results, left, pivot: plan.pivot.clone() });
     match failed {
         Some(compensation) => Err(Diagnosis::new(
-            Code::Conflict,
+            Code::EffectFailed,
             steps::not_undone(&compensation.step, compensation.last_error.as_deref().unwrap_or("it failed")),
         )),
         None if !undoing.left.is_empty() => {
-            Err(Diagnosis::new(Code::Conflict, format!("{} effects are not undone", undoing.left.len())))
+            Err(Diagnosis::new(Code::EffectFailed, format!("{} effects are not undone", undoing.left.len())))
         }
         None => Ok(detail),
     }

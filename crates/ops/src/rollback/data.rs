@@ -176,7 +176,7 @@ fn prepare(
 
 /// The scopes that belong to the run: all there is where the tables are not divided, else those that its scope id names.
 ///
-/// Errors: `conflict` when nobody can tell which rows are the run's.
+/// Errors: `row_conflict` when nobody can tell which rows are the run's.
 fn scopes(
     engine: &RelationalRollbackEngine,
     run: &Run,
@@ -186,7 +186,7 @@ fn scopes(
     let Some(first) = target.anchor.scope.first() else { return Ok(vec![Vec::new()]) };
     let Some(own) = &run.scope_id else {
         return Err(Diagnosis::new(
-            Code::Conflict,
+            Code::RowConflict,
             format!("Whose rows are whose is said by the column {first}, and the run has no scope id: nobody can tell its own."),
         )
         .hint(format!("create runs with --scope-id, or {without}")));
@@ -239,7 +239,7 @@ pub(super) fn left(kernel: &Kernel, settings: &Settings, run: &Run, remembered: 
     Ok(data)
 }
 
-/// Errors: `conflict` when another run worked beside this one since the cut and nothing tells their rows apart.
+/// Errors: `row_conflict` when another run worked beside this one since the cut and nothing tells their rows apart.
 fn refuse_others(
     kernel: &Kernel,
     target: &Target,
@@ -256,7 +256,7 @@ fn refuse_others(
         n => format!(", and {n} more"),
     };
     Err(Diagnosis::new(
-        Code::Conflict,
+        Code::RowConflict,
         format!(
             "The run {}{more} works with the same state database, or did since, and nothing says whose rows are whose. \
              Nothing was changed.",

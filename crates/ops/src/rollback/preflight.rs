@@ -297,7 +297,7 @@ fn restore_request<'a>(
     }
 }
 
-/// The refusals of a plan: `conflict`, naming what cannot be undone, and what others changed.
+/// The refusals of a plan: `pivot`, `foreign_commits`, `file_conflict`.
 pub(super) fn refusals(parts: &Parts, request: &WholeRequest<'_>) -> Vec<Refusal> {
     let effects = parts.effects.as_ref().filter(|effects| !effects.left.is_empty()).map(refused_effects);
     let is_decided = request.force.files || request.keep_theirs;
@@ -336,7 +336,7 @@ fn refused_effects(effects: &Effects) -> Refusal {
     };
     let before = if before.is_empty() { String::new() } else { format!(": {}", before.join(", ")) };
     let error = Diagnosis::new(
-        Code::Conflict,
+        Code::Pivot,
         format!(
             "{what} cannot be undone, and nothing that was done before it is undone without it{before}. Nothing was changed."
         ),

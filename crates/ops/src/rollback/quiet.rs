@@ -16,19 +16,19 @@ use super::layer::Layer;
 use super::steps;
 use super::table::{self, Remembered, RollbackStatus};
 
-/// Errors: `conflict` for a rollback that is not done, naming what can be done about it.
+/// Errors: `rolling_back` for a rollback that is not finished, `nothing_to_undo` for one that was undone or aborted.
 pub(super) fn require_done(remembered: &Remembered) -> Result<()> {
     if remembered.status == RollbackStatus::Done {
         return Ok(());
     }
-    let hint = match remembered.status {
+    let (code, hint) = match remembered.status {
         RollbackStatus::InProgress | RollbackStatus::Stopped => {
-            format!("abort it: ic rollback abandon {} --yes", remembered.id.short())
+            (Code::RollingBack, format!("abort it: ic rollback abandon {} --yes", remembered.id.short()))
         }
-        _ => "see: ic rollback list".to_owned(),
+        _ => (Code::NothingToUndo, "see: ic rollback list".to_owned()),
     };
     Err(Diagnosis::new(
-        Code::Conflict,
+        code,
         format!(
             "The rollback {} is {}; only one that is done can be undone.",
             remembered.id.short(),
@@ -38,14 +38,14 @@ pub(super) fn require_done(remembered: &Remembered) -> Result<()> {
     .hint(hint))
 }
 
-/// Errors: `conflict` if a rollback undid effects, which nobody can make again.
+/// Errors: `effects_undone` if a rollback undid effects, which nobody can make again.
 pub(super) fn require_no_effects(effects: &[Compensation]) -> Result<()> {
     if effects.is_empty() {
         return Ok(());
     }
     let steps: Vec<&str> = effects.iter().map(|effect| effect.step.as_str()).collect();
     Err(Diagnosis::new(
-        Code::Conflict,
+        Code::EffectsUndone,
         format!("The rollback undid outside effects that nobody can make again: {}.", steps.join(", ")),
     )
     .hint("--without-effects takes everything else back")
@@ -132,7 +132,7 @@ fn type_of(event: &Event) -> Result<EventType> {
     })
 }
 
-/// Errors: `conflict` if anything but late reports and checkpoints happened in the run since `seq`. Another rollback, and what
+/// Errors: `run_changed` if anything but late reports and checkpoints happened in the run since `seq`. Another rollback, and what
 /// it did, counts as nothing once it was taken back itself.
 pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &Remembered, seq: Seq) -> Result<()> {
     const ENDS: [EventType; 2] = [EventType::Rollback, EventType::RollbackAbandoned];
@@ -162,7 +162,7 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &Remembered, se
     })?;
     let Some(event) = loud else { return Ok(()) };
     Err(Diagnosis::new(
-        Code::Conflict,
+        Code::RunChanged,
         format!("The run went on since the rollback: {} (event {}).", event.event_type, event.seq),
     )
     .hint(way_around(snapshot, remembered, others.iter().find(|other| is_about(&event, other.id.as_str())))?)
@@ -171,7 +171,7 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &Remembered, se
 
 /// What one dispatch did comes back whatever others did since, as long as the run did not go back itself since, and is as open as it was.
 ///
-/// Errors: `conflict`, naming the rollback that is in the way, or the status of the run.
+/// Errors: `run_changed`, naming the rollback that is in the way, or the status of the run.
 fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<()> {
     let (id, run_id) = (remembered.id.short(), remembered.run_id.short());
     let later =
@@ -179,7 +179,7 @@ fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result
     if let Some(later) = table::of_run(snapshot, &remembered.run_id)?.into_iter().rev().find(later) {
         let verb = if later.status == RollbackStatus::Done { "undo" } else { "abandon" };
         return Err(Diagnosis::new(
-            Code::Conflict,
+            Code::RunChanged,
             format!(
                 "The run {run_id} was rolled back since the rollback {id}, by the rollback {}.",
                 later.id.short()
@@ -192,7 +192,7 @@ fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result
         return Ok(());
     }
     Err(Diagnosis::new(
-        Code::Conflict,
+        Code::RunChanged,
         format!(
             "The run {run_id} was {} at the rollback {id}, and is {} now.",
             before.as_str(),

@@ -48,11 +48,11 @@ fn run_instead(
     }
 }
 
-/// The rollback that is named, by its own id or by its run's. Errors: `conflict` if nothing of it is left to do.
+/// The rollback that is named, by its own id or by its run's. Errors: `nothing_to_resume` if nothing of it is left to do.
 pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Result<Remembered> {
     let is_open = |r: &Remembered| matches!(r.status, RollbackStatus::InProgress | RollbackStatus::Stopped);
     let over = |over: String| {
-        Diagnosis::new(Code::Conflict, format!("{over}: nothing is left to resume.")).hint(
+        Diagnosis::new(Code::NothingToResume, format!("{over}: nothing is left to resume.")).hint(
             "see: ic rollback list; what a workflow began, it finishes: ic workflow resume RUN --yes; compensations: ic compensation run RUN --yes",
         )
     };

@@ -187,7 +187,7 @@ pub(super) struct Look {
 
 /// What is to be put back of files and git's state, when nothing stands against it; `None`: nothing.
 ///
-/// Errors: `conflict` if somebody changed since what the rollback restored, or recorded it; `foreign_commits`, `work_running`: nothing
+/// Errors: `file_conflict` if somebody changed since what the rollback restored, or recorded it; `foreign_commits`, `work_running`: nothing
 /// is changed. `force`: none of them.
 pub(super) fn to_put_back<'k>(
     (kernel, settings): (&'k Kernel, &'k Settings),
@@ -229,7 +229,7 @@ pub(super) fn to_put_back<'k>(
 }
 
 impl TreeBack<'_> {
-    /// Errors: `conflict`, `foreign_commits`, `work_running` where putting back would take what is not the rollback's.
+    /// Errors: `file_conflict`, `foreign_commits`, `work_running` where putting back would take what is not the rollback's.
     fn require_own(&self, watch: &Watch) -> Result<()> {
         // What another run recorded comes first: the way around it is the way around what was changed, too.
         for at in 0..self.restores.len() {
@@ -270,7 +270,7 @@ impl TreeBack<'_> {
         let not_yet = if dry_run { &self.restores[at + 1..] } else { &[] };
         checkpoint::take_restore_back(&self.workspace, (restore, not_yet), &request, watch).map_err(|error| {
             match error.code() {
-                Code::Conflict | Code::ForeignCommits => by_hand(&restore.safety_id, "", error),
+                Code::FileConflict | Code::ForeignCommits => by_hand(&restore.safety_id, "", error),
                 _ => error,
             }
         })
@@ -293,14 +293,14 @@ fn request(checkpoint: &str, strategy: Strategy) -> RestoreRequest<'_> {
     }
 }
 
-/// Errors: `conflict`, naming a path that another run recorded.
+/// Errors: `file_conflict`, naming a path that another run recorded.
 fn refuse_conflict(report: &Report, is_of_effects: bool) -> Result<()> {
     let Some(conflict) = report.conflicts.first() else { return Ok(()) };
     let path = path_from_bytes(&conflict.path.0).display().to_string();
     let message = format!("{path} is not the rollback's any more: {}.", conflict.reason);
     // Undoing effects may have changed little of a tree.
     let alone = if is_of_effects { checkpoint::path_option(&path) } else { String::new() };
-    Err(by_hand(&report.target.id, &alone, Diagnosis::new(Code::Conflict, message)))
+    Err(by_hand(&report.target.id, &alone, Diagnosis::new(Code::FileConflict, message)))
 }
 
 fn by_hand(back_to: &CheckpointId, path: &str, error: Diagnosis) -> Diagnosis {
@@ -335,7 +335,7 @@ pub(super) fn put_back(
     Ok(())
 }
 
-/// Errors: `conflict`, naming what somebody changed since the rollback restored it.
+/// Errors: `file_conflict`, naming what somebody changed since the rollback restored it.
 fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<()> {
     let changed = checkpoint::changed_since(workspace, restores)?;
     let Some(first) = changed.first() else { return Ok(()) };
@@ -352,7 +352,7 @@ fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<
         )
     });
     Err(Diagnosis::new(
-        Code::Conflict,
+        Code::FileConflict,
         format!(
             "What the rollback restored was changed since: {}{others}. Nothing was changed.",
             shown(&first.0)

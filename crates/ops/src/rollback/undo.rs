@@ -34,7 +34,7 @@ pub struct UndoRequest<'a> {
 /// Takes a rollback back that is done, when nothing but reads and late reports happened in its run since and the tree is as the
 /// rollback left it; or goes on with an undo that was begun, or makes what one had passed over.
 ///
-/// Meanwhile the run is closed, unless the workflow layer alone is taken back. Errors: `conflict`, naming what happened since, or
+/// Meanwhile the run is closed, unless the workflow layer alone is taken back. Errors: `run_changed`, naming what happened since, `file_conflict`,
 /// effects that ran, unless `without_effects`; `work_running`; `rollback_not_found`: nothing is changed.
 pub fn undo(
     kernel: &Kernel,
@@ -95,7 +95,7 @@ pub(super) fn undoable(
 /// Gives up what is not finished. A rollback: what it had put back is put back again, and the run is active where it was. The undo of a
 /// rollback: the rollback stands, and what the undo had put back goes again.
 ///
-/// Errors: `work_running` while another process works on it, `conflict` when nothing of it is unfinished, or when somebody changed
+/// Errors: `work_running` while another process works on it, `nothing_to_resume`, `file_conflict` when others changed
 /// what it had put back: nothing is changed.
 pub fn abandon(
     kernel: &Kernel,

@@ -124,7 +124,7 @@ pub struct Outcome {
 
 /// Takes a run back over several layers, or says what that would do.
 ///
-/// A refusal comes before anything is changed: `conflict`, `no_checkpoint`, `work_running`, `git_in_progress`, ..., and
+/// A refusal comes before anything is changed: `file_conflict`, `pivot`, `no_checkpoint`, `work_running`, `git_in_progress`, ..., and
 /// those of [`super::rollback`]. What fails later is in the steps: the run stays closed, and [`resume`] goes on.
 pub fn roll_back(
     kernel: &Kernel,
@@ -185,7 +185,7 @@ pub struct ResumeRequest<'a> {
 
 /// Goes on with a rollback that stopped, or whose process died: the way that it went last, forward or back.
 ///
-/// Errors: `work_running` while another process works on it, `conflict` when there is nothing to resume or to pass over,
+/// Errors: `work_running` while another process works on it, `nothing_to_resume`, `conflict` when no step has failed that could be skipped,
 /// `compensation_not_found` for an effect that is not open.
 pub fn resume(
     kernel: &Kernel,
@@ -237,12 +237,12 @@ fn skip_step(saga: &Saga<'_>, remembered: &Remembered, reason: Option<&str>) -> 
     })
 }
 
-/// Errors: `conflict` if somebody interrupts before the run is closed.
+/// Errors: `interrupted` if somebody interrupts before the run is closed.
 pub(super) fn require_undisturbed(saga: &Saga<'_>) -> Result<()> {
     if !saga.is_interrupted() {
         return Ok(());
     }
-    Err(Diagnosis::new(Code::Conflict, "It was interrupted before it began. Nothing was changed.")
+    Err(Diagnosis::new(Code::Interrupted, "It was interrupted before it began. Nothing was changed.")
         .hint("call again"))
 }
 
@@ -274,7 +274,7 @@ pub fn is_at_work(kernel: &Kernel, remembered: &Remembered) -> bool {
 /// Closes the run and writes the journal, in one transaction, and returns what then is to be done.
 ///
 /// A rollback never loses to an advance: what the run recorded while the tree was looked at is taken back too. Errors: `plan_changed`
-/// if the caller insists on a plan, or if the run was rolled back meanwhile; `conflict` as before.
+/// if the caller insists on a plan, or if the run was rolled back meanwhile; `pivot` as before.
 fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeRequest<'_>) -> Result<Whole> {
     let Whole { rollback: before, layers, mut parts, status, steps, .. } = planned;
     let (rollback, effects) = saga.write(|tx, now| {

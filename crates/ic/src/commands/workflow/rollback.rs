@@ -28,7 +28,7 @@ use crate::signals;
   ic workflow rollback 3f9a12c4 --strategy files-only --yes
 
 On a terminal, where there are several points to go back to, it asks which. Exit 0 rolled back, 4 when something is left: it is
-named, and ic workflow resume RUN resumes it. Refused with `conflict` when a step that cannot be undone (a pivot) stands in the way,
+named, and ic workflow resume RUN resumes it. Refused with `pivot` when a step that cannot be undone stands in the way,
 unless by --force; with `invalid_value` for a checkpoint from which no step of it began.")]
 pub(crate) struct Rollback {
     /// The run [default: the active run of this project; if none is active, the workflow that was started last]

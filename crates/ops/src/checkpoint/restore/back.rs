@@ -167,7 +167,7 @@ impl TreeChanges {
         self.differences.iter().map(|difference| difference.path.clone())
     }
 
-    /// Errors: `conflict`, naming a path that somebody changed since. `not_yet`: restores and later changes that are not taken back yet;
+    /// Errors: `file_conflict`, naming a path that somebody changed since. `not_yet`: restores and later changes that are not taken back yet;
     /// what they changed is theirs. What no checkpoint holds is nobody's: it is left alone.
     pub(crate) fn require_untouched(
         &self,
@@ -189,7 +189,7 @@ impl TreeChanges {
             )
         });
         Err(Diagnosis::new(
-            Code::Conflict,
+            Code::FileConflict,
             format!("{path} was changed since an effect was undone, which had changed it too."),
         )
         .hint(hint))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Report;
 
-/// Errors: always `conflict`, naming what others changed.
+/// Errors: always `file_conflict`, naming what others changed.
 pub(crate) fn refused(report: &Report) -> Diagnosis {
     let listed: Vec<Value> = report
         .conflicts
@@ -19,7 +19,7 @@ pub(crate) fn refused(report: &Report) -> Diagnosis {
         n => format!(", and {n} more"),
     };
     Diagnosis::new(
-        Code::Conflict,
+        Code::FileConflict,
         format!("Others changed what would be restored: {path} ({}){others}. Nothing was changed.", first.reason),
     )
     .hint("--force takes the checkpoint's state, --keep-theirs leaves these paths as they are; --dry-run lists them")
