@@ -41,8 +41,8 @@ fn captures_of_a_crowd_hold_whole_states_while_another_restores() {
         for round in rounds(10) {
             let id = [&one.0, &two.0][round % 2];
             let outcome = cli.run(["checkpoint", "restore", id, "--yes", "--json"]);
-            let is_told =
-                outcome.code == Some(1) && ["file_conflict", "plan_changed"].contains(&outcome.error().as_str());
+            let is_told = outcome.code == Some(1)
+                && ["file_conflict", "plan_changed"].contains(&outcome.error().as_str());
             assert!(outcome.code == Some(0) || is_told, "restore {round}: {outcome:?}");
         }
         drop(end);

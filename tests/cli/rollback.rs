@@ -242,3 +242,33 @@ fn the_history_keeps_the_move_into_a_phase_that_is_redone() {
     let text = project.ok("run events @ --format text");
     assert!(!text.contains("(rolled back)"), "{text}");
 }
+
+/// What was done in the target goes too, so what is done there afterwards is another attempt; undone, the first one counts again.
+#[test]
+fn a_phase_that_is_redone_is_another_attempt_in_the_history() {
+    let project = Project::new();
+    chain(&project, "a,b,c,d", "b");
+    project.ok("dispatch create @ --name first");
+    project.ok("run rollback @ --to-phase b --include-target");
+    let stays = |project: &Project| -> Vec<(String, u64, bool, u64)> {
+        let story = project.json("run history @");
+        let stay = |stay: &serde_json::Value| {
+            let number = |key: &str| stay[key].as_u64().expect("a number");
+            let text = stay["phase"].as_str().expect("a phase").to_owned();
+            (text, number("attempt"), stay["rolled_back"] == true, number("dispatches"))
+        };
+        story["stays"].as_array().expect("stays").iter().map(stay).collect()
+    };
+    let of = |phase: &str, attempt, gone, work| (phase.to_owned(), attempt, gone, work);
+    assert_eq!(stays(&project), [of("a", 1, false, 0), of("b", 1, true, 1), of("b", 2, false, 0)]);
+    project.ok("redo --yes");
+    assert_eq!(stays(&project), [of("a", 1, false, 0), of("b", 1, false, 1), of("b", 2, true, 0)]);
+    assert_eq!(project.json("run history @")["current"], 1);
+    project.ok("run rollback @ --to-phase b --include-target");
+    project.ok("dispatch create @ --name second");
+    project.ok("run advance @");
+    let text = project.ok("run history @ --format text");
+    let turned = text.find("rolled back b → b").expect("the turn");
+    assert!(turned < text.rfind("attempt 3").expect("the third attempt"), "{text}");
+    assert_eq!(stays(&project)[3..], [of("b", 3, false, 1), of("c", 1, false, 0)]);
+}

@@ -51,7 +51,11 @@ fn a_redaction_does_not_change_what_an_undo_does() {
     let undo = ["rollback", "undo", &id, "--yes", "--json"];
     for when in ["before", "after"] {
         let outcome = world.cli.run(undo);
-        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "effects_undone"), "{when}: {outcome:?}");
+        assert_eq!(
+            (outcome.code, outcome.error().as_str()),
+            (Some(1), "effects_undone"),
+            "{when}: {outcome:?}"
+        );
         assert!(outcome.stderr.contains("--without-effects"), "{when}: {outcome:?}");
         assert_eq!(world.status(), "active@a", "{when}");
         if when == "before" {

@@ -85,7 +85,10 @@ fn it_is_undone_and_made_again_with_files_commits_and_steps() {
     assert_eq!((&newest(&world)["layers"], &newest(&world)["point"]), (&layers, &json!("step:one")));
 
     // Effects were undone, which no undo makes again: that is a decision.
-    assert_eq!(world.cli.refused(["redo", "--run", &world.run, "--yes"]), (Some(1), "effects_undone".to_owned()));
+    assert_eq!(
+        world.cli.refused(["redo", "--run", &world.run, "--yes"]),
+        (Some(1), "effects_undone".to_owned())
+    );
     world.ic(&["redo", "--run", &world.run, "--without-effects", "--yes"]);
     world.state().assert_outside_is(&after, "undone");
     assert_eq!(shown(&world).0, "completed");

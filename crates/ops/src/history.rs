@@ -37,6 +37,11 @@ impl TakenBack {
         ))
     }
 
+    /// Whether a later rollback took back what the run did from the event `seq` on.
+    pub(crate) fn covers(&self, seq: Seq) -> bool {
+        self.0.iter().any(|span| span.cut <= seq && seq < span.rollback)
+    }
+
     /// Whether `event` is a move forward that a later rollback took back.
     pub fn includes(&self, event: &Event) -> bool {
         matches!(event.event_type.as_str(), "advance" | "override")

@@ -18,8 +18,11 @@ pub(crate) fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow
     let is_whole = succeeded == workflow.parsed()?.steps.len();
     // A rollback over several layers takes steps back and does not write the workflow's row: those are left to do.
     if workflow.state == State::Completed && is_whole {
-        return Err(Diagnosis::new(Code::NothingToResume, "The workflow is completed: nothing is left to do.")
-            .hint(format!("to roll it back: ic workflow rollback {} --yes", run.id.short())));
+        return Err(Diagnosis::new(
+            Code::NothingToResume,
+            "The workflow is completed: nothing is left to do.",
+        )
+        .hint(format!("to roll it back: ic workflow rollback {} --yes", run.id.short())));
     }
     if run.status == RunStatus::Completed {
         // Its executor may have died when nothing was left but to say so.

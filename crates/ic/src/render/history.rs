@@ -10,7 +10,7 @@ pub(crate) fn timeline(story: &Story) -> String {
     let mut out = format!("{}  {}\n\n", styled(style::STRONG, run.id.short()), plain(&run.goal));
     let mut turns = story.turns.iter().peekable();
     for (at, stay) in story.stays.iter().enumerate() {
-        while let Some(turn) = turns.next_if(|turn| turn.seq < stay.seq) {
+        while let Some(turn) = turns.next_if(|turn| turn.seq <= stay.seq) {
             out.push_str(&turned(story, turn));
         }
         out.push_str(&stayed(stay, at == story.current));

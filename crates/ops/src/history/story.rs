@@ -84,7 +84,11 @@ pub fn story(snapshot: &Snapshot<'_>, run: &Run) -> Result<Story> {
         story: Story { stays: Vec::new(), turns: Vec::new(), current: 0, run: run.clone() },
     };
     ic_events::each_of_run(snapshot, &run.id, |event| {
-        let rolled_back = taken_back.includes(&event);
+        let rolled_back = match event.event_type.as_str() {
+            // It may begin a stay.
+            "rollback" => taken_back.covers(event.seq),
+            _ => taken_back.includes(&event),
+        };
         teller.hear(&event, rolled_back);
         Ok(ControlFlow::Continue(()))
     })?;
@@ -137,7 +141,10 @@ impl Teller<'_> {
                     stay.blocks += 1;
                 }
             }
-            "rollback" => self.turn(event, "rolled_back"),
+            "rollback" => {
+                self.turn(event, "rolled_back");
+                self.begin_anew(event, rolled_back);
+            }
             "rollback_undone" => self.turn(event, "undone"),
             _ => {}
         }
@@ -159,6 +166,25 @@ impl Teller<'_> {
             blocks: 0,
         });
         story.current = story.stays.len() - 1;
+    }
+
+    /// What was done in the target went too: the run is in it once more, from where it had come there.
+    fn begin_anew(&mut self, event: &Event, rolled_back: bool) {
+        let named = event.subject_id.as_deref().and_then(|id| self.rollbacks.get(id)).copied();
+        let Some(rollback) = named.filter(|rollback| rollback.include_target) else { return };
+        let stands = rollback.status.stands();
+        let from = match self.story.stays.get_mut(self.story.current) {
+            Some(left) => {
+                left.rolled_back |= stands;
+                left.from
+            }
+            None => None,
+        };
+        self.come(event, from, rolled_back || !stands);
+        let now = self.story.current;
+        if let Some(turn) = self.story.turns.last_mut() {
+            turn.to = now;
+        }
     }
 
     /// Goes to the last stay in the phase that the event names: back to where a branch begins, or to where one ended.
