@@ -69,13 +69,23 @@ fn an_id_says_its_run_by_itself_and_a_run_that_ended_is_undone_too() {
     let world = World::new().begun();
     let id = work(&world, "one");
     let other = world.cli.ok(["run", "create", "--goal", "beside", "--phases", "a,b"]);
-    assert_eq!(code(&world, &["undo", "--yes"]), (Some(3), "ambiguous_run".to_owned()));
+    for verb in ["undo", "redo"] {
+        let refused = world.cli.run([verb, "--yes"]);
+        assert_eq!((refused.code, refused.error().as_str()), (Some(3), "ambiguous_run"), "{refused:?}");
+        assert!(refused.stderr.contains("--run RUN"), "{refused:?}");
+    }
+    // The name of a checkpoint says its run, too.
+    world.ic(&["checkpoint", "create", "--run", &world.run, "--name", "here"]);
+    let planned = world.cli.json(["undo", "checkpoint:here", "--dry-run", "--json"]);
+    assert_eq!(planned["run_id"], world.run.as_str(), "{planned}");
     let wrong = ["undo", &id, "--run", &other, "--yes"];
     assert_eq!(code(&world, &wrong), (Some(3), "point_of_other_run".to_owned()));
     world.ic(&["undo", &format!("dispatch:{id}"), "--yes"]);
     assert_eq!(world.read("one"), None);
     world.ic(&["redo", "--run", &world.run, "--yes"]);
     world.ic(&["run", "cancel", &other, "--reason", "not needed"]);
+    let log = world.ic(&["log", &other, "--format", "text"]);
+    assert!(log.contains("ic run reopen") && !log.contains("ic undo"), "{log}");
     for _ in 0..5 {
         world.ic(&["run", "advance", &world.run]);
     }

@@ -214,3 +214,17 @@ fn a_dispatch_captures_unless_it_is_told_not_to() {
     let shown = world.cli.json(["dispatch", "show", &id, "--json"]);
     assert_eq!(shown["status"], "running");
 }
+
+#[test]
+fn a_checkpoint_that_was_asked_for_is_a_point_for_rows_too() {
+    let world = World::new().with_rows().begun();
+    world.task("early");
+    world.write("a.txt", "early\n");
+    world.ic(&["checkpoint", "create", "--run", &world.run, "--name", "here"]);
+    let (rows, before) = (world.rows(), world.state());
+    world.task("late");
+    world.write("a.txt", "late\n");
+    world.ic(&["undo", "checkpoint:here", "--run", &world.run, "--yes"]);
+    assert_eq!((world.rows(), world.read("a.txt").as_deref()), (rows, Some("early\n")));
+    world.state().assert_outside_is(&before, "undone");
+}

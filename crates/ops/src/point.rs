@@ -15,7 +15,7 @@ use ic_phase::point::{self, Kind, Point};
 use ic_store::Snapshot;
 
 pub use list::{Listed, list};
-pub use meant::{Meant, last, meant, run_here};
+pub use meant::{Meant, last, meant, named_by_a_flag, run_here};
 
 use crate::config::explain::closest;
 use crate::rollback::table;

@@ -48,7 +48,9 @@ impl Redo {
         let kernel = session.kernel()?;
         let run = match &self.run {
             Some(run) => Some(kernel.read(|snapshot| kernel.run(snapshot, run))?),
-            None => kernel.read(|snapshot| point::run_here(&kernel, snapshot))?,
+            None => {
+                kernel.read(|snapshot| point::run_here(&kernel, snapshot)).map_err(point::named_by_a_flag)?
+            }
         };
         match rollback::newest(&kernel, run.as_ref())? {
             Newest::Rollback(id) => {

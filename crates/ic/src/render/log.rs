@@ -117,5 +117,12 @@ fn went_back(rollback: &Remembered) -> String {
 fn hint(run: &Run, is_named: bool, log: &Log) -> String {
     let of_run = if is_named || !is_open(run) { format!(" --run {}", run.id.short()) } else { String::new() };
     let more = if log.has_more { "; older ones: --limit N" } else { "" };
-    styled(style::DIM, &format!("to go back to before one: ic undo REFERENCE{of_run}{more}")) + "\n"
+    let way = match run.status {
+        // Nothing goes back in a run that was called off.
+        ic_phase::RunStatus::Cancelled => {
+            format!("the run is cancelled; to open it again: ic run reopen {} --reason WHY", run.id.short())
+        }
+        _ => format!("to go back to before one: ic undo REFERENCE{of_run}"),
+    };
+    styled(style::DIM, &format!("{way}{more}")) + "\n"
 }

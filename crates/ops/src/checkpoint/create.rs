@@ -12,6 +12,7 @@ use ic_store::Snapshot;
 use super::shot::Purpose;
 use super::{Settings, Warning, Workspace, retention, root_of};
 use crate::Kernel;
+use crate::rollback::data::Marked;
 
 /// What is to be taken.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,13 +61,23 @@ pub fn create(
     let purpose = Purpose { settled: request.is_settled, ..Purpose::new(kind, link) };
     let shot = workspace.shoot(purpose, progress)?;
     let epoch = run.as_ref().map(|run| run.epoch);
-    let checkpoint = kernel.write(|tx, now| shot.record(tx, now, epoch))?;
+    // A checkpoint of a run is a point of it, and rows go back with a run as files do.
+    let own = run.as_ref().filter(|run| root_of(&run.project_dir) == workspace.root);
+    let marked = own.map_or_else(Marked::nothing, |_| Marked::look(settings));
+    let checkpoint = kernel.write(|tx, now| {
+        let checkpoint = shot.record(tx, now, epoch)?;
+        if let Some(run) = own {
+            marked.record(tx, checkpoint.seq, &run.id)?;
+        }
+        Ok(checkpoint)
+    })?;
     // What was captured is a tree in the middle of a restore, which nobody asked for.
     let note = super::restore::settle_note(&workspace)?;
     // Its locks stand in the way of pruning anything.
     drop(held);
     let mut warnings = shot.warnings;
     warnings.extend(note);
+    warnings.extend(marked.warning);
     warnings.extend(not_whole(&workspace, &shot.manifest));
     warnings.extend(retention::tidy(kernel, settings, &workspace.root));
     Ok(Created { checkpoint, manifest: shot.manifest, warnings })

@@ -32,14 +32,22 @@ pub fn meant(kernel: &Kernel, run: Option<&str>, point: Option<&str>) -> Result<
         if let Some(run) = run {
             return kernel.run(snapshot, run).map(|run| Meant::Run(Box::new(run)));
         }
-        if let Some(found) = point.map(|text| by_itself(snapshot, text)).transpose()?.flatten() {
+        if let Some(found) = point.map(|text| by_itself(kernel, snapshot, text)).transpose()?.flatten() {
             return Ok(found);
         }
-        match run_here(kernel, snapshot)? {
+        match run_here(kernel, snapshot).map_err(named_by_a_flag)? {
             Some(run) => Ok(Meant::Run(Box::new(run))),
             None => Ok(Meant::Tree),
         }
     })
+}
+
+/// Says how a call names a run that has no place for it among its arguments.
+pub fn named_by_a_flag(error: Diagnosis) -> Diagnosis {
+    match error.code() {
+        Code::AmbiguousRun => error.hint("name one by the last digits of its id: --run RUN"),
+        _ => error,
+    }
 }
 
 /// The open run of this project, else its newest. Errors: `ambiguous_run`.
@@ -76,7 +84,7 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
 }
 
 /// What an id says by itself. `None` for a reference that says nothing of a run: `phase:P`, `step:NAME`, `created`.
-fn by_itself(snapshot: &Snapshot<'_>, text: &str) -> Result<Option<Meant>> {
+fn by_itself(kernel: &Kernel, snapshot: &Snapshot<'_>, text: &str) -> Result<Option<Meant>> {
     let (kind, id) = text.split_once(':').unwrap_or(("", text));
     let of_run = |id: &_| run::get(snapshot, id).map(|run| Some(Meant::Run(Box::new(run))));
     if matches!(kind, "" | "dispatch")
@@ -84,13 +92,16 @@ fn by_itself(snapshot: &Snapshot<'_>, text: &str) -> Result<Option<Meant>> {
     {
         return of_run(&found.run_id);
     }
-    if matches!(kind, "" | "checkpoint")
-        && let Some(found) = known(record::resolve(snapshot, id))?
-    {
-        return match &found.link.run_id {
-            Some(run) => of_run(run),
-            None => Ok(Some(Meant::Checkpoint(found.id))),
+    if matches!(kind, "" | "checkpoint") {
+        let found = match known(record::resolve(snapshot, id))? {
+            None if kind == "checkpoint" => record::named(snapshot, &kernel.project.root, id)?,
+            found => found,
         };
+        match found.map(|found| (found.link.run_id, found.id)) {
+            Some((Some(run), _)) => return of_run(&run),
+            Some((None, id)) => return Ok(Some(Meant::Checkpoint(id))),
+            None => {}
+        }
     }
     let kind = Kind::ALL.into_iter().find(|one| one.as_str() == kind && *one != Kind::Step);
     let points = kind.map(|kind| point::named(snapshot, kind, id)).transpose()?.unwrap_or_default();
