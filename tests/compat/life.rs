@@ -10,13 +10,17 @@ use crate::fixture::{Fixture, fixtures};
 use crate::world::World;
 
 /// What the contract changed since: a verb and the path of keys to a value that is not compared, without positions in lists.
-const CHANGED: [(&str, &str); 3] = [
+const CHANGED: [(&str, &str); 6] = [
     // A verdict counts in the phase that it was given on.
     ("gate rules", ".checks.phase"),
     // A line of a step ends at its first failing command. What a workflow that had begun runs is in its recorded definition.
     ("workflow validate flow.yaml", ".steps.run"),
     // A step of an undone rollback is as before it; it was called pending, as if it were still to come.
     ("rollback show", ".steps.state"),
+    // A phase that is redone is another stay in it.
+    ("run history", ".stays"),
+    ("run history", ".turns.to"),
+    ("run history", ".current"),
 ];
 
 /// Answers that are about the program and the machine; they must be given, whatever they say.

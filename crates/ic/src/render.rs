@@ -10,7 +10,6 @@ pub(crate) mod git;
 pub(crate) mod history;
 pub(crate) mod ledger;
 pub(crate) mod log;
-pub(crate) mod point;
 pub(crate) mod rewind;
 pub(crate) mod rollback;
 pub(crate) mod run;

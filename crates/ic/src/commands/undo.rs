@@ -5,7 +5,7 @@ use ic_base::Result;
 use ic_dispatch::dispatch;
 use ic_ops::Kernel;
 use ic_ops::checkpoint::{self, Watch};
-use ic_ops::point::{self, Listed, Meant};
+use ic_ops::point::{self, Meant};
 use ic_ops::rollback::{self, Request, To, WholeRequest};
 use ic_phase::Run;
 
@@ -129,16 +129,15 @@ impl Undo {
     /// The point that a person chooses; the last one where nobody can be asked, or wants to be. `None`: nobody chose one.
     fn choose(&self, session: &Session, kernel: &Kernel, run: &Run) -> Result<Option<String>> {
         const OFFERED: usize = 20;
-        let (last, all) = kernel
-            .read(|snapshot| Ok((point::last(snapshot, run), point::list(snapshot, run, false, OFFERED)?)))?;
+        let last = kernel.read(|snapshot| Ok(point::last(snapshot, run)))?;
         if self.yes || self.dry_run || !session.can_ask() {
             return last.map(|last| Some(last.reference));
         }
-        let all: Vec<Listed> = all.into_iter().filter(|one| !one.is_pruned).collect();
-        let begin = last.ok().and_then(|last| all.iter().position(|one| one.reference == last.reference));
-        let lines: Vec<String> = all.iter().map(render::point::line).collect();
+        let log = point::log::log(kernel, session.options(), run, false, OFFERED)?;
+        let (references, lines) = render::log::offered(&log, kernel.context.now());
+        let begin = last.ok().and_then(|last| references.iter().position(|one| *one == last.reference));
         let picked = Session::pick("Undo to before which?", &lines, begin.unwrap_or(0))?;
-        Ok(picked.and_then(|at| all.get(at)).map(|one| one.reference.clone()))
+        Ok(picked.and_then(|at| references.get(at).cloned()))
     }
 
     fn restore(&self, session: &mut Session, checkpoint: &str) -> Result<Exit> {

@@ -36,6 +36,21 @@ pub(crate) fn list((run, is_named): (&Run, bool), log: &Log, all: bool, now: Tim
     out + &hint(run, is_named, log)
 }
 
+/// The points that can be gone back to, by their references, and a line of each to choose from.
+pub(crate) fn offered(log: &Log, now: Timestamp) -> (Vec<String>, Vec<String>) {
+    let meant = |entry: &&Entry| matches!(&entry.what, What::Point { point, .. } if !point.is_pruned);
+    let entries: Vec<&Entry> = log.entries.iter().filter(meant).collect();
+    let names: Vec<String> = entries.iter().map(|entry| name(entry)).collect();
+    let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
+    let reference = |entry: &&Entry| match &entry.what {
+        What::Point { point, .. } => point.reference.clone(),
+        What::Rollback(rollback) => rollback.id.to_string(),
+    };
+    // The mark of the line that is chosen takes two columns.
+    let lines = entries.iter().zip(&names).map(|(entry, name)| line(entry, (name, widest), 2, now));
+    (entries.iter().map(reference).collect(), lines.collect())
+}
+
 /// The run, and whether it was chosen because no other is open.
 pub(crate) fn head(run: &Run, is_named: bool) -> String {
     let status = run.status.as_str();
