@@ -226,7 +226,7 @@ fn rows_that_an_undo_passed_over_are_named_and_kept_and_come_back_later() {
     for line in before.lines().filter(|line| line.contains("since")) {
         assert!(world.rows().contains(line), "{line} is not back");
     }
-    refused(&world, &undo, "conflict");
+    refused(&world, &undo, "nothing_to_undo");
 }
 
 #[test]

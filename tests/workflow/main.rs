@@ -1,6 +1,7 @@
 //! Campaigns against workflows: whatever kills, holds up or crosses their executor, each effect of a step stands once or is
 //! undone once, in reverse, and what is not undone is said.
 
+mod after;
 mod cancelled;
 mod crowd;
 mod databases;

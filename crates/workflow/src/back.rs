@@ -54,7 +54,7 @@ pub(crate) fn look(
     overrides: &Overrides,
 ) -> Result<(Aim, Whole)> {
     let (run, aim, is_left) = kernel.read(|snapshot| {
-        let (run, aim) = aimed(snapshot, settings, run, overrides)?;
+        let (run, aim) = aimed(snapshot, settings, (run, false), overrides)?;
         let is_left = table::steps(snapshot, &run.id, run.epoch)?.iter().any(StepRow::is_running);
         Ok((run, aim, is_left))
     })?;
@@ -67,13 +67,13 @@ pub(crate) fn look(
     Ok((aim, whole))
 }
 
-/// Rolls the workflow of a run back that nobody executes.
+/// Rolls the workflow of a run back that nobody executes; `is_automatic`: because a step failed, and not because somebody asked for it.
 ///
 /// Errors: those of [`rollback::roll_back`]; nothing is changed then.
 pub(crate) fn roll_back(
     kernel: &Kernel,
     settings: &Settings,
-    run: &RunId,
+    run: (&RunId, bool),
     overrides: &Overrides,
     ui: &mut dyn Ui,
 ) -> Result<Report> {
@@ -132,7 +132,7 @@ fn request<'a>(
 fn aimed(
     snapshot: &Snapshot<'_>,
     settings: &Settings,
-    run: &RunId,
+    (run, is_automatic): (&RunId, bool),
     overrides: &Overrides,
 ) -> Result<(Run, Aim)> {
     let run = ic_phase::run::get(snapshot, run)?;
@@ -153,7 +153,7 @@ fn aimed(
         }
         Some(_) => None,
     };
-    let failure = workflow.failed_step.as_ref().zip(workflow.error.as_ref());
+    let failure = workflow.failed_step.as_ref().zip(workflow.error.as_ref()).filter(|_| is_automatic);
     let reason = match (before_steps.as_slice(), failure) {
         ([], Some((step, error))) => format!("step {step} failed: {error}"),
         ([], None) => format!("rollback of the workflow {}", workflow.name),
@@ -265,19 +265,19 @@ fn place(snapshot: &Snapshot<'_>, run: &Run, row: &StepRow) -> Result<Option<(Se
 /// Names the command of a workflow that leads on: flags of the rollback of a run are none of its own.
 fn with_a_way(error: Diagnosis, run: &RunId, aim: &Aim) -> Diagnosis {
     let run = run.short();
-    let forced = |what: &str| format!("{what}: ic workflow rollback {run} --force --yes");
+    let forced = |what: &str, flag: &str| format!("{what}: ic workflow rollback {run} {flag} --yes");
     let hint = match error.code() {
         Code::NoCheckpoint | Code::CheckpointNotFound => {
-            forced("to undo its effects and leave files and git")
+            forced("to undo its effects and leave files and git", "--force")
         }
         Code::ForeignCommits => format!(
-            "to leave git as it is: ic workflow rollback {run} --strategy files-only --yes; to take the commit off its branch all the same: --force"
+            "to leave git as it is: ic workflow rollback {run} --strategy files-only --yes; to take the commit off its branch all the same: --force-commits"
         ),
-        Code::FileConflict => forced("to overwrite it"),
+        Code::FileConflict => forced("to overwrite it", "--force-files"),
         Code::Pivot => {
             let go_on = format!("to go on: ic workflow resume {run}; ");
             let go_on = if aim.can_go_on { &go_on } else { "" };
-            format!("{go_on}{}", forced("to undo the rest all the same"))
+            format!("{go_on}{}", forced("to undo the rest all the same", "--past-pivot"))
         }
         _ => match error.get_hint() {
             Some(hint) if hint.contains("--layer") => {

@@ -157,7 +157,7 @@ pub fn rollback(
     }
     let is_running = |row: &StepRow| row.is_running();
     if !kernel.read(|snapshot| table::steps(snapshot, &run.id, run.epoch))?.iter().any(is_running) {
-        return back::roll_back(kernel, settings, &run.id, overrides, ui);
+        return back::roll_back(kernel, settings, (&run.id, false), overrides, ui);
     }
     // Its executor lives, which refuses this, or died. What is refused anyway is refused before what it left running is ended.
     let (_, seen) = back::look(kernel, settings, &run.id, overrides)?;
@@ -170,7 +170,7 @@ pub fn rollback(
         // The caller has seen the plan from before its steps were recorded as interrupted.
         overrides.expect_plan = Some(back::look(kernel, settings, &run.id, &overrides)?.1.rollback.plan_hash);
     }
-    back::roll_back(kernel, settings, &run.id, &overrides, ui)
+    back::roll_back(kernel, settings, (&run.id, false), &overrides, ui)
 }
 
 /// The run of a call that names none: the active one of this project; if none is active, that of the workflow that was started
@@ -230,7 +230,7 @@ impl<'k> Place<'k> {
     /// Resumes a rollback that was begun and not finished.
     fn finish_rollback(&self, run: &Run, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
         match back::adopt(self.kernel, (self.settings, self.checkpoints), &run.id, overrides)? {
-            Some(begun) => back::roll_back(self.kernel, self.settings, &run.id, &begun, ui),
+            Some(begun) => back::roll_back(self.kernel, self.settings, (&run.id, true), &begun, ui),
             None => back::finish(self.kernel, self.settings, run, overrides, ui),
         }
     }
@@ -308,7 +308,7 @@ impl<'k> Place<'k> {
         // The rollback takes the run itself.
         drop(flow);
         let overrides = Overrides { strategy: Some(strategy), ..overrides.clone() };
-        back::roll_back(self.kernel, self.settings, &run.id, &overrides, ui).or_else(|error| {
+        back::roll_back(self.kernel, self.settings, (&run.id, true), &overrides, ui).or_else(|error| {
             if error.code().kind() != Kind::No {
                 return Err(error);
             }
@@ -337,12 +337,12 @@ impl Flow<'_> {
         }
     }
 
-    /// The steps that ended well and whose effects were undone since.
+    /// The steps that ended well and whose effects were undone since, or perhaps: the process of its undo died.
     fn undone(&self) -> Result<Vec<usize>> {
         let all = self.kernel.read(|snapshot| ic_saga::compensation::list(snapshot, &self.run.id))?;
         let is_undone = |row: &StepRow| {
             let own = |one: &&ic_saga::Compensation| row.compensation_id.as_ref() == Some(&one.id);
-            all.iter().find(own).is_some_and(|one| one.state == ic_saga::State::Done)
+            all.iter().find(own).is_some_and(|one| one.state == ic_saga::State::Done || one.is_cut_off())
         };
         let succeeded = self.rows.iter().filter(|(_, row)| row.state == StepState::Succeeded);
         Ok(succeeded.filter(|(_, row)| is_undone(row)).map(|(at, _)| *at).collect())

@@ -17,7 +17,7 @@ use ic_phase::point::{self, Kind, NewPoint};
 use ic_saga::Action;
 use ic_saga::action::How;
 use ic_saga::child::Program;
-use ic_saga::compensation::{self, NewCompensation};
+use ic_saga::compensation::{self, Compensation, End, NewCompensation};
 use ic_saga::process::ProcessIdentity;
 use ic_saga::undo::written;
 use ic_store::{Transaction, private};
@@ -58,7 +58,7 @@ impl Flow<'_> {
                 Some(lock::store(self.workspace.objects.path(), Mode::Shared, self.settings.busy_timeout)?)
             }
         };
-        let kept = self.open_compensation(old.as_ref())?;
+        let (kept, cut_off) = self.open_compensation(old.as_ref())?;
         let action = match (&step.compensate, &kept) {
             (Some(declared), None) => Some(self.action(declared)?),
             _ => None,
@@ -78,14 +78,7 @@ impl Flow<'_> {
             let owner = (&self.run.id, self.run.epoch);
             let dispatch = self.dispatch_of(tx, now, &step, old.as_ref(), &new_dispatch)?;
             let new = action.as_ref().map(|action| (action, &new_compensation));
-            let compensation_id = match (&kept, new) {
-                (Some(kept), _) => {
-                    compensation::begin_step_again(tx, now, kept)?;
-                    Some(kept.clone())
-                }
-                (None, Some(new)) => Some(self.arm(tx, now, &step, &dispatch.id, new)?),
-                (None, None) => None,
-            };
+            let compensation_id = self.take_or_arm(tx, now, (&step, &dispatch.id), (&kept, &cut_off), new)?;
             let key = if let Some(id) = &compensation_id {
                 id.as_str().to_owned()
             } else {
@@ -148,10 +141,42 @@ impl Flow<'_> {
     }
 
     /// The step's compensation that is not run yet: it is kept, with its idempotency key.
-    fn open_compensation(&self, old: Option<&StepRow>) -> Result<Option<CompensationId>> {
-        let Some(id) = old.and_then(|row| row.compensation_id.as_ref()) else { return Ok(None) };
+    /// One whose undo was cut off is none: nobody knows what is left of the effect. It is the second.
+    fn open_compensation(
+        &self,
+        old: Option<&StepRow>,
+    ) -> Result<(Option<CompensationId>, Option<Compensation>)> {
+        let Some(id) = old.and_then(|row| row.compensation_id.as_ref()) else { return Ok((None, None)) };
         let known = self.kernel.read(|snapshot| compensation::get(snapshot, id))?;
-        Ok(known.state.is_open().then(|| id.clone()))
+        Ok(match known.state.is_open() {
+            true if known.is_cut_off() => (None, Some(known)),
+            true => (Some(id.clone()), None),
+            false => (None, None),
+        })
+    }
+
+    /// The step's compensation for the attempt that begins: the one that was kept, or a new one.
+    fn take_or_arm(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        (step, dispatch): (&definition::Step, &DispatchId),
+        (kept, cut_off): (&Option<CompensationId>, &Option<Compensation>),
+        new: Option<(&Action, &CompensationId)>,
+    ) -> Result<Option<CompensationId>> {
+        if let Some(cut_off) = cut_off {
+            // The step makes the effect anew, whatever is left of it, and the new undo takes that back.
+            let why = "its step was run again after its undo was cut off, and has an undo of its own";
+            compensation::finish(tx, now, cut_off, End::Skipped(why))?;
+        }
+        Ok(match (kept, new) {
+            (Some(kept), _) => {
+                compensation::begin_step_again(tx, now, kept)?;
+                Some(kept.clone())
+            }
+            (None, Some(new)) => Some(self.arm(tx, now, step, dispatch, new)?),
+            (None, None) => None,
+        })
     }
 
     /// Arms a new compensation of the step.

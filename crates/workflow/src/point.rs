@@ -125,7 +125,9 @@ fn is_earlier(snapshot: &Snapshot<'_>, row: &StepRow, seq: Seq) -> Result<bool> 
 fn step_checkpoints(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Vec<String>> {
     let mut names = Vec::new();
     record::list(snapshot, Filter { run_id: Some(&run.id), pruned: true, ..Filter::default() }, |found| {
-        names.extend(found.link.step_name.filter(|_| found.seq > seq));
+        // What a restore was about to change, or left, is no beginning of a step.
+        let is_look = found.seq > seq && found.kind == record::Kind::Auto;
+        names.extend(found.link.step_name.filter(|_| is_look));
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(names)

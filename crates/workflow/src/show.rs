@@ -37,25 +37,29 @@ pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
     })
 }
 
-/// What is left of a workflow that stopped or whose executor died. `None`: the run has none, it came to its end, or the run is not active.
+/// What is left of a workflow that stopped, that was rolled back, or whose executor died. `None`: the run has none, it came to its end, or the run is not active.
 /// The caller knows that no process executes it.
 pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinished>> {
     if run.status != RunStatus::Active {
         return Ok(None);
     }
     let Some(workflow) = table::find(snapshot, &run.id)? else { return Ok(None) };
-    let message = match (workflow.state, &workflow.failed_step) {
-        (State::Running, _) => format!("the executor of the workflow {} ended before it", workflow.name),
-        (State::Stopped, Some(step)) => {
-            let why = workflow.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-            format!("the workflow {} stopped at the step {step}{why}", workflow.name)
+    // To advance such a run by hand would leave out what its steps do.
+    let message = if workflow.state == State::RolledBack || is_rolled_back(snapshot, run)? {
+        format!("the workflow {} was rolled back", workflow.name)
+    } else {
+        match (workflow.state, &workflow.failed_step) {
+            (State::Running, _) => format!("the executor of the workflow {} ended before it", workflow.name),
+            (State::Stopped, Some(step)) => {
+                let why = workflow.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+                format!("the workflow {} stopped at the step {step}{why}", workflow.name)
+            }
+            (State::Stopped, None) => format!("the workflow {} stopped", workflow.name),
+            (State::Failed | State::RollingBack | State::RolledBack | State::Completed, _) => {
+                return Ok(None);
+            }
         }
-        (State::Stopped, None) => format!("the workflow {} stopped", workflow.name),
-        (State::Failed | State::RollingBack | State::RolledBack | State::Completed, _) => return Ok(None),
     };
-    if is_rolled_back(snapshot, run)? {
-        return Ok(None);
-    }
     let command = format!("ic workflow resume {}", run.id.short());
     Ok(Some(Unfinished { kind: "workflow", id: run.id.to_string(), message, command }))
 }

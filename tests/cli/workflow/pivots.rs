@@ -32,7 +32,7 @@ fn force_undoes_the_rest_all_the_same() {
     run(&project, "", 0);
     assert_eq!(project.refused("workflow rollback --yes"), (1, "pivot".to_owned()));
     let hint = project.run("workflow rollback --yes --format text").stderr;
-    assert!(hint.contains("--force") && !hint.contains("resume"), "{hint}");
+    assert!(hint.contains("--past-pivot") && !hint.contains("resume"), "{hint}");
     assert!(lines(&project, "undone").is_empty());
     let report = call(&project, "workflow rollback --force --yes", 0);
     assert_eq!((&report["status"], undone(&report)), (&json!("rolled_back"), vec!["count", "order"]));

@@ -97,6 +97,12 @@ pub fn newest_of_work(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Che
     first(snapshot, "root = $1 AND kind IN ('manual', 'auto') AND pruned_at IS NULL", &[&path_bytes(root)])
 }
 
+/// As [`newest_of_work`], before the event `until`.
+pub fn newest_of_work_until(snapshot: &Snapshot<'_>, root: &Path, until: Seq) -> Result<Option<Checkpoint>> {
+    let which = "root = $1 AND kind IN ('manual', 'auto') AND seq < $2 AND pruned_at IS NULL";
+    first(snapshot, which, &[&path_bytes(root), &until])
+}
+
 /// The newest checkpoint of a root with this name.
 pub fn named(snapshot: &Snapshot<'_>, root: &Path, name: &str) -> Result<Option<Checkpoint>> {
     first(snapshot, "root = $1 AND name = $2 AND pruned_at IS NULL", &[&path_bytes(root), &name])

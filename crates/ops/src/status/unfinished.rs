@@ -41,12 +41,21 @@ pub(super) fn of_run(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfini
         return Ok(Some(Unfinished { kind, id, message, command }));
     }
     let all = compensation::list(snapshot, &run.id)?;
-    let left = all.iter().filter(|one| matches!(one.state, State::Failed | State::Running)).count();
-    Ok((left > 0).then(|| Unfinished {
+    let mut left = all.iter().filter(|one| matches!(one.state, State::Failed | State::Running));
+    let Some(first) = left.next() else { return Ok(None) };
+    let (step, id) = (&first.step, run.id.short());
+    let is_cut_off = first.is_cut_off() || first.state == State::Running;
+    let what = if is_cut_off { "was cut off, and nobody knows how far it came" } else { "failed" };
+    let more = match left.count() {
+        0 => String::new(),
+        more => format!("; so it is with {more} more"),
+    };
+    Ok(Some(Unfinished {
         kind: "compensation",
         id: run.id.to_string(),
-        message: format!("{left} of its effects could not be undone"),
-        command: format!("ic compensation run {} --yes", run.id.short()),
+        message: format!("the undo of the effect of {step} {what}{more}"),
+        // What was done since the undo stays: only this effect is meant.
+        command: format!("ic compensation run {id} --step {} --yes", shell_word(&first.step)),
     }))
 }
 

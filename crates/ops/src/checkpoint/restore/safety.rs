@@ -63,7 +63,7 @@ impl Workspace<'_> {
         let mut reasons = self.recorded_by_others(target)?;
         let newest =
             self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
-        if let Some(settled) = newest.filter(|newest| newest.settled) {
+        if let Some(settled) = newest.map(|newest| self.settled(newest, until)).transpose()?.flatten() {
             for (from, to) in self.time_of_others(&settled, now, did)? {
                 diff::diff(&self.objects, Some(&from), Some(&to), &mut |difference| {
                     if difference.change().is_some() {
@@ -82,6 +82,18 @@ impl Workspace<'_> {
                 Some(Conflict { path: PathText(difference.path.clone()), reason })
             })
             .collect())
+    }
+
+    /// The newest checkpoint, if work had ended when it was taken: a restore after such a one leaves a tree in which nobody works either.
+    fn settled(&self, newest: Checkpoint, until: Seq) -> Result<Option<Checkpoint>> {
+        if newest.settled {
+            return Ok(Some(newest));
+        }
+        if newest.kind != record::Kind::Restored {
+            return Ok(None);
+        }
+        let work = self.kernel.read(|snapshot| record::newest_of_work_until(snapshot, &self.root, until))?;
+        Ok(work.is_some_and(|work| work.settled).then_some(newest))
     }
 
     /// The trees between which others may have changed something since work had ended: all the time but while the deed itself `did`
