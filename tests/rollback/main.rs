@@ -2,6 +2,7 @@
 //! is undone and done again is the same, and nobody beside them loses anything.
 
 mod again;
+mod any_point;
 mod around;
 mod beside;
 mod closed;
