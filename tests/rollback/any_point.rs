@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 
-use ic_testkit::{Random, State, rounds, tell};
+use ic_testkit::{Random, State, long, rounds, tell};
 
 use crate::world::World;
 
@@ -262,7 +262,8 @@ impl History {
 fn histories(beside: Beside) {
     let mut random = Random::seeded();
     let (mut histories, mut undone, mut killed) = (0, 0, 0);
-    for _ in rounds(34) {
+    // Of three kinds: a hundred together, and at length two thousand.
+    for _ in rounds(if long() { 700 } else { 34 }) {
         let mut history = History::new(beside);
         for _ in 0..(6 + random.place_in(14)) {
             history.deed(&mut random);

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 
-use ic_testkit::{State, long, tell, wait_for};
+use ic_testkit::{State, Terminal, long, tell, wait_for};
 use serde_json::{Value, json};
 
 use crate::interrupted::start;
@@ -234,6 +234,9 @@ fn it_is_refused_by_the_same_rules_and_each_has_its_flag() {
         let refused = world.cli.refused(["workflow", "rollback", &world.run, flag, "--yes"]);
         assert_eq!(refused, (Some(1), left.to_owned()));
     }
+    // Not asked for a yes that would not help.
+    let unsure = world.cli.run(["workflow", "rollback", &world.run, "--json"]);
+    assert_eq!((unsure.code, &unsure.json()["refusal"]["code"]), (Some(1), &json!("foreign_commits")));
     assert_eq!(world.cli.dump(), dump);
     world.state().assert_is(&after, "refused");
     let both = ["--force-files", "--force-commits"];
@@ -259,4 +262,21 @@ fn partial_is_refused_where_later_steps_began() {
     let hint = hint.split(';').next().expect("a command");
     world.ic(&hint.split_whitespace().collect::<Vec<_>>());
     assert_eq!((world.read("bad.txt"), world.read("free.txt")), (None, None));
+}
+
+#[test]
+fn on_a_terminal_nothing_else_is_done_than_what_was_shown() {
+    let world = ran();
+    let call = world.cli.command(["workflow", "rollback", &world.run, "--format", "text"]);
+    let Some(mut terminal) = Terminal::open(&call, world.cli.root()) else { return };
+    terminal.sees("Roll back to before which? [number]");
+    terminal.types("2\n");
+    terminal.sees("Roll it back? [y/N]");
+    world.write("new", "by hand\n");
+    let now = world.state();
+    terminal.types("y\n");
+    let (code, said) = terminal.ends();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("The plan is not the expected one"), "{said}");
+    world.state().assert_is(&now, "another plan");
 }

@@ -3,8 +3,9 @@
 use clap::Args;
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_ops::Kernel;
+use ic_ops::rollback::Refusal;
 use ic_workflow::definition::Strategy;
-use ic_workflow::{Overrides, Point, Would};
+use ic_workflow::{Overrides, Point, Preview, Would};
 
 use super::execute::{StrategyFlag, go, is_confirmed};
 use crate::commands::rolling::Forced;
@@ -90,20 +91,24 @@ impl Rollback {
             ic_workflow::preview(&kernel, &settings, &run, &overrides)
         };
         if self.dry_run {
-            let preview = preview()?;
-            let record = WorkflowRollbackPlanJson::from(&preview);
-            session.output.record(&record, || render::workflow::rollback_preview(&preview))?;
-            let refusal = match &preview.would {
-                Would::Begin(plan) => plan.whole.refusals.first(),
-                Would::Resume(_) => None,
-            };
-            return Ok(refusal.map_or(Exit::Done, |refusal| Exit::from(refusal.error.kind())));
+            return show(session, &preview()?);
         }
-        let text = || preview().map(|preview| render::workflow::rollback_plan(&preview));
-        let look = format!("ic workflow rollback {} --dry-run", shell_word(&run));
-        let question = if overrides.to.is_some() { "Roll it back?" } else { "Roll all of it back?" };
-        if !self.yes && !is_confirmed(session, text, &look, question)? {
-            return Ok(Exit::No);
+        let mut overrides = overrides.clone();
+        if !self.yes {
+            // What cannot be done at all is refused for its own reason: a yes would not help.
+            let preview = preview()?;
+            if refusal(&preview).is_some() {
+                return show(session, &preview);
+            }
+            let look = format!("ic workflow rollback {} --dry-run", shell_word(&run));
+            let question = if overrides.to.is_some() { "Roll it back?" } else { "Roll all of it back?" };
+            if !is_confirmed(session, || Ok(render::workflow::rollback_plan(&preview)), &look, question)? {
+                return Ok(Exit::No);
+            }
+            // Nothing else is done than what was shown.
+            if let Would::Begin(plan) = &preview.would {
+                overrides.expect_plan = Some(plan.whole.rollback.plan_hash.clone());
+            }
         }
         go(session, &kernel, &run, &overrides, ic_workflow::rollback, Exit::Done)
     }
@@ -142,6 +147,20 @@ impl Rollback {
         let number = Session::choose(&render::workflow::points(&points), question)?;
         let chosen = number.and_then(|n| points.get(n.checked_sub(1)?));
         Ok(chosen.map_or(Aim::Nowhere, |point| Aim::To(point.checkpoint.id.clone())))
+    }
+}
+
+fn show(session: &mut Session, preview: &Preview) -> Result<Exit> {
+    let record = WorkflowRollbackPlanJson::from(preview);
+    session.output.record(&record, || render::workflow::rollback_preview(preview))?;
+    Ok(refusal(preview).map_or(Exit::Done, |refusal| Exit::from(refusal.error.kind())))
+}
+
+/// Why the rollback would be refused.
+fn refusal(preview: &Preview) -> Option<&Refusal> {
+    match &preview.would {
+        Would::Begin(plan) => plan.whole.refusals.first(),
+        Would::Resume(_) => None,
     }
 }
 
