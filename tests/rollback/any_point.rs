@@ -248,8 +248,9 @@ impl History {
     /// Whether the rollback of this plan was done before its process could say so.
     fn is_rolled_back(&self, hash: &str) -> bool {
         let list = self.world.cli.json(["rollback", "list", &self.world.run, "--json"]);
-        let newest = list.as_array().and_then(|all| all.first()).cloned().unwrap_or_default();
-        newest["plan_hash"] == hash && newest["status"] == "done"
+        let mut all = list.as_array().expect("a list").iter();
+        // One that was redone has this plan, too, and is undone.
+        all.any(|one| one["plan_hash"] == hash && one["status"] == "done")
     }
 
     fn redo(&self) {
