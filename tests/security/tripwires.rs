@@ -4,8 +4,9 @@ mod traps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::world::{git, write};
 use ic_testkit::Outcome;
+
+use crate::world::{git, write};
 use traps::Trapped;
 
 /// What is called, in this order: `NAME=` keeps the id that it prints, `{NAME}` stands for it; `!` before a call that is refused.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use ic_base::Code;
-use ic_ops::config::{Config, Loaded, load};
+use ic_kernel::config::{Config, Loaded, load};
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 

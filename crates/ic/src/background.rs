@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use ic_base::Result;
-use ic_ops::Kernel;
-use ic_ops::checkpoint::{Settings, Workspace, retention};
+use ic_kernel::Kernel;
+use ic_worktree::{Settings, Workspace, retention};
 
 use crate::session::Session;
 
@@ -18,7 +18,7 @@ pub(crate) fn sweep(session: &Session, kernel: &Kernel, settings: &Settings, pro
 }
 
 fn start(session: &Session, kernel: &Kernel, settings: &Settings, project: &Path) -> Result<()> {
-    let root = ic_ops::checkpoint::root_of(project);
+    let root = ic_worktree::root_of(project);
     let workspace = Workspace::open(kernel, root.clone(), settings)?;
     if !retention::claim_sweep(&workspace)? {
         return Ok(());

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_ops::checkpoint::{self, Settings, Workspace};
-use ic_ops::config::{self, Config, Loaded};
-use ic_ops::{Caller, Kernel};
+use ic_kernel::config::{self, Config, Loaded};
+use ic_kernel::{Caller, Kernel};
 use ic_phase::resolve::Project;
 use ic_store::{Ledger, Lookup, OpenOptions, Place};
+use ic_worktree::{Settings, Workspace};
 
 use crate::environment::Environment;
 use crate::flags::{FormatFlag, Global};
@@ -98,13 +98,11 @@ impl Session {
                 self.started.elapsed()
             );
         }
-        Ok(Kernel {
-            ledger,
-            context,
-            project: Project { directory: self.directory.clone(), root: place.root },
-            caller: self.caller(dispatch)?,
-            accepts_late: std::cell::Cell::new(false),
-        })
+        let project = Project { directory: self.directory.clone(), root: place.root };
+        let mut kernel = Kernel::new(ledger, context, project);
+        kernel.caller = self.caller(dispatch)?;
+        kernel.above = ic_workflow::ABOVE;
+        Ok(kernel)
     }
 
     /// The configuration of the project whose root this is. Errors: `invalid_config`.
@@ -176,7 +174,7 @@ impl Session {
 
     /// Says on stderr that a restore of this tree was interrupted, if one was.
     pub(crate) fn warn_of_interruption(&self, workspace: &Workspace<'_>) -> Result<()> {
-        if let Some(warning) = checkpoint::settle_note(workspace)? {
+        if let Some(warning) = ic_worktree::settle_note(workspace)? {
             self.output.warn(&warning.message);
         }
         Ok(())

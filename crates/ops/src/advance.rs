@@ -11,9 +11,9 @@ use ic_phase::{Run, run, skip};
 use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
-use crate::Kernel;
-use crate::checkpoint::auto::{Occasion, Taken};
-use crate::checkpoint::{Settings, Warning, retention};
+use ic_kernel::Kernel;
+use ic_worktree::auto::{Occasion, Taken};
+use ic_worktree::{Settings, Warning, retention};
 
 /// How a run is to be advanced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use ic_dispatch::dispatch;
 use ic_phase::run;
 use ic_runtrack::agent::{self, Agent, AgentStatus, NewAgent};
 
-use crate::Kernel;
+use ic_kernel::Kernel;
 
 /// Adds an active agent to a run, in its current phase. Errors: `run_not_active`, `rolling_back`, `stale_dispatch`.
 pub fn add(kernel: &Kernel, reference: &str, kind: &str, name: Option<&str>) -> Result<Agent> {

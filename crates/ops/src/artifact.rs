@@ -2,15 +2,15 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_checkpoint::lock::{self, Lock, Mode};
 use ic_runtrack::artifact::{self, Artifact, NewArtifact};
 use sha2::{Digest, Sha256};
 
-use crate::Kernel;
-use crate::checkpoint::{Settings, Workspace};
+use ic_kernel::Kernel;
+use ic_worktree::{Settings, Workspace, recorded_path};
 
 /// What is to be registered.
 #[derive(Debug, Clone, Copy)]
@@ -127,43 +127,5 @@ fn hash_of_file(path: &Path) -> Result<Option<String>> {
             0 => return Ok(Some(ic_events::hex(&digest.finalize().into()))),
             n => digest.update(&buffer[..n]),
         }
-    }
-}
-
-/// The path as it is recorded: from the project's root if it lies inside, else absolute. Links are not followed.
-pub(crate) fn recorded_path(path: &Path, directory: &Path, root: &Path) -> PathBuf {
-    let mut clean = PathBuf::new();
-    for component in directory.join(path).components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                clean.pop();
-            }
-            other => clean.push(other),
-        }
-    }
-    match clean.strip_prefix(root) {
-        Ok(inside) if !inside.as_os_str().is_empty() => inside.to_owned(),
-        _ => clean,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::recorded_path;
-
-    #[test]
-    fn paths_are_recorded_from_the_root() {
-        let recorded = |path: &str, directory: &str| {
-            recorded_path(Path::new(path), Path::new(directory), Path::new("/p")).display().to_string()
-        };
-        assert_eq!(recorded("docs/a.md", "/p"), "docs/a.md");
-        assert_eq!(recorded("./a.md", "/p/docs"), "docs/a.md");
-        assert_eq!(recorded("../x/a.md", "/p/docs"), "x/a.md");
-        assert_eq!(recorded("../../a.md", "/p/docs"), "/a.md");
-        assert_eq!(recorded("/tmp/a.md", "/p"), "/tmp/a.md");
-        assert_eq!(recorded("/p", "/p"), "/p");
     }
 }

@@ -27,7 +27,7 @@ use ic_store::{path_bytes, private};
 use rustix::fs::{MemfdFlags, memfd_create};
 use sha2::{Digest, Sha256};
 
-use crate::Kernel;
+use ic_kernel::Kernel;
 
 /// How long a follower waits after a first failure; twice as long after each further one.
 const FIRST_DELAY: Duration = Duration::from_secs(1);

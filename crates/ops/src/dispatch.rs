@@ -8,17 +8,16 @@ use ic_base::{DispatchId, Result};
 use ic_checkpoint::record::Link;
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::code::{self, Recorded};
-use ic_dispatch::dispatch::{self, Dispatch, Ending, Process, Tokens, Work};
+use ic_dispatch::dispatch::{self, Dispatch, Ending, Tokens, Work};
 use ic_dispatch::report::Report;
 use ic_phase::point::NewPoint;
 use ic_phase::run;
-use ic_saga::process::ProcessIdentity;
 use ic_store::Transaction;
 
-use crate::Kernel;
-use crate::checkpoint::auto::Taken;
-use crate::checkpoint::{Settings, Warning, retention};
-use crate::compensation::living;
+use ic_kernel::Kernel;
+use ic_kernel::worker::{living, process_of};
+use ic_worktree::auto::Taken;
+use ic_worktree::{Settings, Warning, retention};
 
 pub use wait::{Waited, wait};
 
@@ -93,44 +92,6 @@ fn tidied(kernel: &Kernel, kept: Option<&Settings>, taken: Taken, project: &Path
     warnings
 }
 
-/// A process as a dispatch keeps it.
-pub fn process_of(identity: &ProcessIdentity) -> Process {
-    Process { pid: i64::from(identity.pid), start: Some((identity.start_time, identity.boot_id.clone())) }
-}
-
-/// What is known of a worker's process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Life {
-    /// This very process runs.
-    Alive,
-    /// It has ended; another may have its number.
-    Gone,
-    /// Only its number is on record, and that may be another's by now.
-    Unknown,
-}
-
-/// Whether the process of a dispatch lives; `None` if none is on record.
-pub fn life(dispatch: &Dispatch) -> Option<Life> {
-    let process = dispatch.process.as_ref()?;
-    Some(match identity(process) {
-        Some(identity) if identity.is_alive() => Life::Alive,
-        Some(_) => Life::Gone,
-        None => Life::Unknown,
-    })
-}
-
-/// Whether a worker lives that is neither the calling process nor one that it descends from: an orchestrator that is on record as
-/// the worker itself must not stand in its own way.
-pub(crate) fn is_living_other(dispatch: &Dispatch) -> bool {
-    let identity = dispatch.process.as_ref().and_then(identity);
-    identity.is_some_and(|identity| identity.is_alive() && !identity.is_caller_or_ancestor())
-}
-
-fn identity(process: &Process) -> Option<ProcessIdentity> {
-    let (start_time, boot_id) = process.start.clone()?;
-    Some(ProcessIdentity { pid: u32::try_from(process.pid).ok()?, start_time, boot_id })
-}
-
 /// Ends work. With `kept`, the working tree is captured as the work left it, where checkpoints are taken automatically.
 ///
 /// Errors: `stale_dispatch`, `dispatch_finished`, `rolling_back`; a capture that fails is a warning.
@@ -152,7 +113,7 @@ pub fn finish(
 /// Files as they are recorded, from the project's root; the caller's are from its directory. One that lies outside is absolute.
 pub fn files_from_root(kernel: &Kernel, files: &[PathBuf]) -> Vec<PathBuf> {
     let project = &kernel.project;
-    files.iter().map(|file| crate::artifact::recorded_path(file, &project.directory, &project.root)).collect()
+    files.iter().map(|file| ic_worktree::recorded_path(file, &project.directory, &project.root)).collect()
 }
 
 /// Records commits and files; from rolled-back work too, marked late.

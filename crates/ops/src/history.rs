@@ -6,7 +6,7 @@ use ic_base::{Result, RunId, Seq};
 use ic_events::Event;
 use ic_store::Snapshot;
 
-use crate::rollback::table;
+use ic_journal::table;
 
 pub use story::{Stay, Story, Turn, story};
 

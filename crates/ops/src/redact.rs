@@ -10,7 +10,7 @@ use ic_runtrack::{agent, artifact};
 use ic_saga::compensation;
 use ic_store::Transaction;
 
-use crate::{Kernel, rollback};
+use ic_kernel::Kernel;
 
 /// Takes reason and payload out of event `seq` and out of the row that it recorded; returns the redaction's seq. `above` takes
 /// them out of rows that are owned by crates above this one.
@@ -48,7 +48,9 @@ pub fn redact(
 fn copies(tx: &Transaction<'_>, event: &Event) -> Result<Vec<Seq>> {
     match (event.event_type.as_str(), &event.run_id, &event.subject_id, &event.reason) {
         ("rollback" | "rollback_begun", Some(run), Some(id), Some(_)) => {
-            copies_of(tx, event, run, |payload| payload.and_then(rollback::named_in).as_ref() == Some(id))
+            copies_of(tx, event, run, |payload| {
+                payload.and_then(ic_journal::table::named_in).as_ref() == Some(id)
+            })
         }
         // A rollback names itself in the payload; a cancelled run has none after it until it is reopened.
         ("run_cancelled", Some(run), _, Some(_)) => copies_of(tx, event, run, |payload| payload.is_none()),
@@ -78,7 +80,7 @@ fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
     run::redact(tx, event.seq)?;
     skip::redact(tx, event.seq)?;
     if let Some(run_id) = &event.run_id {
-        rollback::redact(tx, run_id, event.seq)?;
+        ic_journal::table::redact(tx, run_id, event.seq)?;
         agent::redact(tx, run_id, event.seq)?;
         artifact::redact(tx, run_id, event.seq)?;
         code::redact(tx, run_id, event.seq)?;

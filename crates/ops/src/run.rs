@@ -13,9 +13,9 @@ use ic_runtrack::{Agent, agent};
 use ic_saga::owner::OwnerLock;
 use ic_store::Transaction;
 
-use crate::Kernel;
-use crate::checkpoint::auto::{Occasion, Taken};
-use crate::checkpoint::{self, Warning};
+use ic_kernel::Kernel;
+use ic_worktree::Warning;
+use ic_worktree::auto::{Occasion, Taken};
 
 pub(crate) use cancel::is_executed;
 pub use cancel::{Cancelled, Part, Worker, cancel};
@@ -31,7 +31,7 @@ pub struct Created {
 
 /// Creates a run; its id is given here. With `kept`, a configured state database is looked at as it is at the beginning, and where
 /// checkpoints are taken automatically the working tree is captured.
-pub fn create(kernel: &Kernel, new: NewRun, kept: Option<&checkpoint::Settings>) -> Result<Created> {
+pub fn create(kernel: &Kernel, new: NewRun, kept: Option<&ic_worktree::Settings>) -> Result<Created> {
     create_with(kernel, new, kept, |_, _, _| Ok(()))
 }
 
@@ -39,7 +39,7 @@ pub fn create(kernel: &Kernel, new: NewRun, kept: Option<&checkpoint::Settings>)
 pub fn create_with(
     kernel: &Kernel,
     mut new: NewRun,
-    kept: Option<&checkpoint::Settings>,
+    kept: Option<&ic_worktree::Settings>,
     also: impl Fn(&Transaction<'_>, Timestamp, &Run) -> Result<()>,
 ) -> Result<Created> {
     new.id = kernel.context.new_id::<RunId>();

@@ -6,16 +6,16 @@ use ic_base::{Code, Result, shell_word};
 use ic_dispatch::dispatch::{self, Filter};
 use ic_dispatch::{Dispatch, DispatchStatus};
 use ic_events::EventType;
+use ic_kernel::Kernel;
+use ic_kernel::worker::{Life, life};
 use ic_phase::gate::Check;
 use ic_phase::{Run, RunStatus};
+use ic_point::Listed;
 use ic_saga::owner;
 use ic_saga::process::ProcessIdentity;
 use ic_store::{OpenOptions, Snapshot};
 
-use crate::Kernel;
 use crate::advance::{self, Outcome};
-use crate::dispatch::{Life, life};
-use crate::point::{self, Listed};
 use crate::run::is_executed;
 
 /// How many dispatches are named: more is no longer a glance.
@@ -76,14 +76,16 @@ pub fn status(
         let mut unfinished = Vec::new();
         // What a living process does is not left unfinished: to resume it would be refused.
         if !is_executed {
-            unfinished.extend(unfinished::of_run(snapshot, run)?);
+            unfinished.extend(unfinished::of_run(kernel, snapshot, run)?);
             unfinished.extend(also(snapshot)?);
         }
         unfinished.extend(unfinished::rewinds(kernel, snapshot, run)?);
         let status = Status {
             gate: gate(snapshot, run)?,
             working: working(snapshot, run, is_executed)?,
-            last_point: point::list(snapshot, run, false, LOOKED_AT)?.into_iter().find(|one| !one.is_undone),
+            last_point: ic_point::list(snapshot, run, false, LOOKED_AT)?
+                .into_iter()
+                .find(|one| !one.is_undone),
             unfinished,
             run: run.clone(),
         };

@@ -92,23 +92,13 @@ pub fn require(snapshot: &Snapshot<'_>, run: &RunId, token: &str) -> Result<()> 
     .detail("run_id", run.as_str()))
 }
 
-/// The processes of steps and of undos of a run that nobody saw end.
+/// The processes of undos of a run that nobody saw end.
 pub fn children(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<ProcessIdentity>> {
     let sql = "SELECT child FROM compensations WHERE run_id = $1 AND child IS NOT NULL";
     let undos = snapshot.query_all(sql, &[&run.as_str()], |row| {
         row.parse(0, "compensations", |text| serde_json::from_str(text).ok())
     })?;
-    Ok(steps(snapshot, run)?.into_iter().map(|(_, child)| child).chain(undos).collect())
-}
-
-/// The steps of a run whose processes nobody saw end, by name.
-pub fn steps(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<(String, ProcessIdentity)>> {
-    let sql =
-        "SELECT step, child FROM workflow_steps WHERE run_id = $1 AND child IS NOT NULL ORDER BY epoch, step";
-    snapshot.query_all(sql, &[&run.as_str()], |row| {
-        let child = row.parse(1, "workflow_steps", |text| serde_json::from_str(text).ok())?;
-        Ok((row.get(0)?, child))
-    })
+    Ok(undos)
 }
 
 /// Remembers the run's status from before it was closed for the rollback of its effects.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ic_base::{Context, FixedClock, RunId, SeededIds, Timestamp};
-use ic_ops::Kernel;
+use ic_kernel::Kernel;
 use ic_phase::Chain;
 use ic_phase::gate::Gates;
 use ic_phase::resolve::Project;
@@ -16,16 +16,12 @@ use ic_store::Ledger;
 /// # Panics
 /// If the ledger cannot be made.
 pub fn kernel() -> Kernel {
-    Kernel {
-        ledger: Ledger::in_memory().expect("a ledger in memory"),
-        context: Context {
-            clock: Box::new(FixedClock(Timestamp(1_700_000_000_000))),
-            ids: Box::new(SeededIds::new(0x0010_0000)),
-        },
-        project: Project { directory: PathBuf::from("/project"), root: PathBuf::from("/project") },
-        caller: None,
-        accepts_late: std::cell::Cell::new(false),
-    }
+    let context = Context {
+        clock: Box::new(FixedClock(Timestamp(1_700_000_000_000))),
+        ids: Box::new(SeededIds::new(0x0010_0000)),
+    };
+    let project = Project { directory: PathBuf::from("/project"), root: PathBuf::from("/project") };
+    Kernel::new(Ledger::in_memory().expect("a ledger in memory"), context, project)
 }
 
 /// What a run on this chain (`a,b,c`) is made of, without gates.

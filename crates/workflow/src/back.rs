@@ -1,7 +1,7 @@
 //! Rolling a workflow back: a rollback of its run to before one of its steps, by the engine of every rollback.
 //!
 //! What is of workflows alone is here: which point is meant, and which layers a strategy names. Plan, refusals, journal, resume, abort and
-//! undo are those of `ic_ops::rollback`.
+//! undo are those of `ic_rollback`.
 
 mod legacy;
 mod told;
@@ -9,12 +9,13 @@ mod told;
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy;
-use ic_ops::checkpoint::{Settings, Warning, Watch};
-use ic_ops::rollback::{self, Layer, Request, ResumeRequest, To, Whole, WholeRequest, table as rollbacks};
-use ic_ops::{Force, Kernel};
+use ic_journal::{Force, table as rollbacks};
+use ic_kernel::Kernel;
 use ic_phase::point::{self as points, Kind};
 use ic_phase::{Run, RunStatus};
+use ic_rollback::{Layer, Request, ResumeRequest, To, Whole, WholeRequest};
 use ic_store::Snapshot;
+use ic_worktree::{Settings, Warning, Watch};
 
 pub(crate) use legacy::adopt;
 
@@ -62,14 +63,14 @@ pub(crate) fn look(
     // What a dead executor left running is ended before the rollback begins, and does not refuse it.
     let workers = Force { workers: is_left, ..Force::default() };
     let request = request(&run, &aim, (overrides, overrides.force.or(workers)), true);
-    let whole = rollback::roll_back(kernel, settings, &request, &mut Nobody, &Watch::default())
+    let whole = ic_rollback::roll_back(kernel, settings, &request, &mut Nobody, &Watch::default())
         .map_err(|error| with_a_way(error, &run.id, &aim))?;
     Ok((aim, whole))
 }
 
 /// Rolls the workflow of a run back that nobody executes; `is_automatic`: because a step failed, and not because somebody asked for it.
 ///
-/// Errors: those of [`rollback::roll_back`]; nothing is changed then.
+/// Errors: those of [`ic_rollback::roll_back`]; nothing is changed then.
 pub(crate) fn roll_back(
     kernel: &Kernel,
     settings: &Settings,
@@ -80,7 +81,7 @@ pub(crate) fn roll_back(
     let (run, aim) = kernel.read(|snapshot| aimed(snapshot, settings, run, overrides))?;
     workspace_here(kernel, settings, &run)?;
     let request = request(&run, &aim, (overrides, overrides.force), false);
-    let whole = rollback::roll_back(kernel, settings, &request, ui, &watch(overrides))
+    let whole = ic_rollback::roll_back(kernel, settings, &request, ui, &watch(overrides))
         .map_err(|error| with_a_way(error, &run.id, &aim))?;
     if let Some(why) = aim.stays {
         ui.warn(&Warning { code: "no_checkpoint", message: why.to_owned() });
@@ -99,7 +100,7 @@ pub(crate) fn finish(
     workspace_here(kernel, settings, run)?;
     let request =
         ResumeRequest { rollback: run.id.as_str(), force: overrides.force, ..ResumeRequest::default() };
-    let outcome = rollback::resume(kernel, settings, &request, ui, &watch(overrides))?;
+    let outcome = ic_rollback::resume(kernel, settings, &request, ui, &watch(overrides))?;
     told::resumed(kernel, outcome, ui)
 }
 
@@ -160,7 +161,7 @@ fn aimed(
         (steps, _) => format!("rolled back to before {}", steps.join(" and ")),
     };
     // Rows are no part of what a strategy promises: those go that can.
-    let has_rows = settings.state.is_some() && rollback::has_mark(snapshot, seq)?;
+    let has_rows = settings.state.is_some() && ic_rollback::has_mark(snapshot, seq)?;
     let layers = layers(strategy, stays.is_none(), has_rows);
     let can_go_on = workflow.state != State::Completed;
     Ok((run, Aim { strategy, before_steps, to, layers, stays, reason, can_go_on }))
@@ -249,8 +250,8 @@ fn place(snapshot: &Snapshot<'_>, run: &Run, row: &StepRow) -> Result<Option<(Se
     let mut known = points::named(snapshot, Kind::Step, &row.step)?;
     known.retain(|point| point.run_id == run.id && point.attempt == 1);
     for point in known.iter().rev() {
-        if ic_ops::point::taken_back_by(snapshot, run, point.seq)?.is_none() {
-            return Ok(Some((point.seq, ic_ops::point::reference(point))));
+        if ic_point::taken_back_by(snapshot, run, point.seq)?.is_none() {
+            return Ok(Some((point.seq, ic_point::reference(point))));
         }
     }
     // It was begun before points were recorded.
@@ -314,7 +315,7 @@ pub(crate) fn require_same_point(
 /// A look undoes nothing, so nobody hears of it.
 struct Nobody;
 
-impl ic_ops::compensation::Sink for Nobody {
+impl ic_rollback::compensation::Sink for Nobody {
     fn begins(&mut self, _: &ic_saga::Compensation) {}
     fn ended(&mut self, _: &ic_saga::Compensation) {}
 }

@@ -3,15 +3,15 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::{Code, Diagnosis, Kind, Result, RunId};
-use ic_ops::Kernel;
-use ic_ops::checkpoint::{Settings, Workspace};
-use ic_ops::config::OnFailure as Configured;
+use ic_kernel::Kernel;
+use ic_kernel::config::OnFailure as Configured;
 use ic_ops::run::create_with;
 use ic_phase::gate::Gates;
 use ic_phase::run::NewRun;
 use ic_phase::{Chain, Run};
 use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_store::Snapshot;
+use ic_worktree::{Settings, Workspace};
 
 use crate::back::{self, is_unfinished};
 use crate::definition::{Action, Definition, OnFailure};

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_ops::advance;
-use ic_ops::checkpoint::Warning;
 use ic_saga::child::{self, Command, Exit, Outcome};
 use ic_saga::process::ProcessIdentity;
 use ic_saga::undo::GRACE;
+use ic_worktree::Warning;
 
 use crate::definition::OnFailure;
 use crate::flow::{Flow, Ui};

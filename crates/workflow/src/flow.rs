@@ -7,11 +7,11 @@ use ic_base::{Code, Diagnosis, Result, RunId};
 use ic_checkpoint::git;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::Link;
-use ic_ops::Kernel;
-use ic_ops::checkpoint::{Settings, StepShot, Warning, Workspace};
-use ic_ops::compensation::{Saga, Sink};
+use ic_kernel::Kernel;
 use ic_phase::Run;
+use ic_rollback::compensation::{Saga, Sink};
 use ic_store::{Snapshot, path_bytes};
+use ic_worktree::{Settings, StepShot, Warning, Workspace};
 
 use crate::definition::Definition;
 use crate::graph::Plan;

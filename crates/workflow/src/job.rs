@@ -11,9 +11,8 @@ use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::manifest::PathText;
 use ic_dispatch::Dispatch;
 use ic_dispatch::dispatch::{self, Work};
-use ic_ops::checkpoint::StepShot;
-use ic_ops::compensation::remember_files;
 use ic_phase::point::{self, Kind, NewPoint};
+use ic_rollback::compensation::remember_files;
 use ic_saga::Action;
 use ic_saga::action::How;
 use ic_saga::child::Program;
@@ -21,6 +20,7 @@ use ic_saga::compensation::{self, Compensation, End, NewCompensation};
 use ic_saga::process::ProcessIdentity;
 use ic_saga::undo::written;
 use ic_store::{Transaction, private};
+use ic_worktree::StepShot;
 
 use crate::definition::{self, Run};
 use crate::flow::Flow;
@@ -266,7 +266,7 @@ impl Flow<'_> {
             // Whoever cancelled the run since the step began looked for processes to end, and this one was not there yet.
             self.require_ours(tx)?;
             if let Some(id) = &row.dispatch_id {
-                dispatch::set_process(tx, id, Some(&ic_ops::dispatch::process_of(identity)))?;
+                dispatch::set_process(tx, id, Some(&ic_kernel::worker::process_of(identity)))?;
             }
             table::put_step(tx, now, (&self.run.id, self.run.epoch), &row).map(|_| ())
         })?;

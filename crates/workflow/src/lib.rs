@@ -2,6 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
+mod above;
 mod back;
 mod begin;
 pub mod definition;
@@ -20,6 +21,7 @@ mod show;
 pub mod table;
 pub mod task;
 
+pub use above::ABOVE;
 pub use begin::{is_rolling_back, last, plan, require_startable, resume, rollback, run};
 pub use definition::Definition;
 pub use flow::Ui;

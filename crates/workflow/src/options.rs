@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
-use ic_ops::Force;
+use ic_journal::Force;
 
 use crate::definition::{Definition, OnFailure, Strategy};
 use crate::table::Options;

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::record::{self, Checkpoint, Filter};
-use ic_ops::Kernel;
+use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_store::Snapshot;
 

@@ -1,12 +1,12 @@
 //! What rolling a workflow back would do.
 
 use ic_base::{Result, RunId};
-use ic_ops::Kernel;
-use ic_ops::checkpoint::Settings;
-use ic_ops::compensation::Saga;
-use ic_ops::rollback::Whole;
-use ic_ops::rollback::steps::{self, Step};
-use ic_ops::rollback::table::{self as rollbacks, Remembered};
+use ic_journal::steps::{self, Step};
+use ic_journal::table::{self as rollbacks, Remembered};
+use ic_kernel::Kernel;
+use ic_rollback::Whole;
+use ic_rollback::compensation::Saga;
+use ic_worktree::Settings;
 
 use crate::back;
 use crate::definition::Strategy;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ic_base::{CheckpointId, CompensationId, RollbackId, RunId};
-use ic_ops::rollback::Data;
+use ic_rollback::Data;
 use ic_saga::Compensation;
 
 use crate::definition::Strategy;

@@ -1,7 +1,7 @@
 //! How far a workflow is, for people: what stands, and what was rolled back.
 
 use ic_base::Result;
-use ic_ops::Kernel;
+use ic_kernel::Kernel;
 use ic_ops::status::Unfinished;
 use ic_phase::{Run, RunStatus};
 use ic_store::Snapshot;

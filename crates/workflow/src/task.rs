@@ -66,7 +66,7 @@ mod report;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-pub use ic_ops::compensation::Declared;
+pub use ic_rollback::compensation::Declared;
 pub use ic_saga::registry::{
     CompensationAction, CompensationReport, CompensationType, Coverage, ExecutableCompensation,
     RollbackOutcome, RollbackReport, TaskContext, TaskError, TaskId, TaskResult, TaskRollback,

@@ -1,8 +1,9 @@
 //! Content that was purged and comes into git afterwards is kept by no checkpoint: not staged, not committed, not in the stash.
 
+use ic_testkit::Cli;
+
 use super::{SECRET, forget, holders, purge, repository};
 use crate::world::{git, write};
-use ic_testkit::Cli;
 
 /// A repository whose file had a secret that was purged, and stands there still.
 fn purged() -> Cli {

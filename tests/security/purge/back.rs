@@ -1,8 +1,9 @@
 //! After a purge, what is said of the way back and of what is gone is so.
 
+use ic_testkit::{Cli, Outcome};
+
 use super::{SECRET, holders, purge, repository};
 use crate::world::{git, write};
-use ic_testkit::{Cli, Outcome};
 
 /// A repository with a checkpoint, and a secret that was purged after it and stands in git's index again.
 fn staged_again() -> (Cli, String) {

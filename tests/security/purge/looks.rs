@@ -1,9 +1,10 @@
 //! Who only looks at the tree stores none of it, and what was purged comes back with no look, no checkpoint and no restore, though the
 //! file still stands in the tree.
 
+use ic_testkit::Cli;
+
 use super::{SECRET, holders, places, purge, repository};
 use crate::world::write;
-use ic_testkit::Cli;
 
 /// Every call that looks at the tree and changes nothing.
 fn look(cli: &Cli, checkpoint: &str) {

@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use ic_base::Result;
 use ic_checkpoint::record::Filter;
-use ic_ops::Kernel;
-use ic_ops::checkpoint::Workspace;
+use ic_kernel::Kernel;
 use ic_phase::Run;
+use ic_worktree::Workspace;
 
 pub(crate) use diff::Shape;
 pub(crate) use restore::RestoreFlags;

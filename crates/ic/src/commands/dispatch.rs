@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use ic_base::Result;
-use ic_ops::Kernel;
-use ic_ops::checkpoint::{Settings, Warning};
+use ic_kernel::Kernel;
+use ic_worktree::{Settings, Warning};
 
 use crate::background;
 use crate::exit::Exit;

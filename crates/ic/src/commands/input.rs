@@ -4,7 +4,7 @@ use std::io::{Error, ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, Label, Result, check_text};
-use ic_ops::Kernel;
+use ic_kernel::Kernel;
 use ic_phase::run::{self, Filter};
 use serde_json::{Map, Value};
 

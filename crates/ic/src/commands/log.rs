@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::point::log;
+use ic_point::log;
 
 use crate::exit::Exit;
 use crate::json::LogEntryJson;
@@ -33,7 +33,7 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let run = kernel.read(|snapshot| kernel.run_or_newest(snapshot, self.run.as_deref()))?;
+        let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()))?;
         let log = log::log(&kernel, session.options(), &run, self.all, self.limit as usize)?;
         let records: Vec<LogEntryJson> =
             log.entries.iter().map(|entry| LogEntryJson::new(&run, entry)).collect();

@@ -2,8 +2,7 @@
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::point;
-use ic_ops::rollback::{self, Newest};
+use ic_rollback::Newest;
 
 use crate::commands::checkpoint::RestoreFlags;
 use crate::commands::input;
@@ -48,11 +47,11 @@ impl Redo {
         let kernel = session.kernel()?;
         let run = match &self.run {
             Some(run) => Some(kernel.read(|snapshot| kernel.run(snapshot, run))?),
-            None => {
-                kernel.read(|snapshot| point::run_here(&kernel, snapshot)).map_err(point::named_by_a_flag)?
-            }
+            None => kernel
+                .read(|snapshot| ic_point::run_here(&kernel, snapshot))
+                .map_err(ic_point::named_by_a_flag)?,
         };
-        match rollback::newest(&kernel, run.as_ref())? {
+        match ic_rollback::newest(&kernel, run.as_ref())? {
             Newest::Rollback(id) => {
                 let undo = UndoRollback {
                     id: id.to_string(),

@@ -10,10 +10,10 @@ mod undo;
 
 use clap::Subcommand;
 use ic_base::Result;
-use ic_ops::Kernel;
-use ic_ops::checkpoint::{Settings, Warning};
-use ic_ops::rewind::{self, Watch};
+use ic_kernel::Kernel;
 use ic_rewind::journal::{Entry, Status};
+use ic_rows::Watch;
+use ic_worktree::{Settings, Warning};
 
 use crate::exit::Exit;
 use crate::json::RewindJson;
@@ -82,7 +82,7 @@ fn finish(
     warning: Option<Warning>,
 ) -> Result<Exit> {
     let is_done = entry.status == Status::Done;
-    let untidy = if is_done { rewind::tidy(kernel, settings) } else { None };
+    let untidy = if is_done { ic_rows::tidy(kernel, settings) } else { None };
     if let Some(untidy) = &untidy {
         session.output.warn(&untidy.message);
     }

@@ -2,10 +2,11 @@
 
 use clap::{Args, Subcommand};
 use ic_base::{CheckpointId, Result};
-use ic_ops::Kernel;
-use ic_ops::checkpoint::{Settings, Watch};
-use ic_ops::rollback::table::{self, Remembered};
-use ic_ops::rollback::{self, ResumeRequest, UndoRequest, Undone, steps};
+use ic_journal::steps;
+use ic_journal::table::{self, Remembered};
+use ic_kernel::Kernel;
+use ic_rollback::{ResumeRequest, UndoRequest, Undone};
+use ic_worktree::{Settings, Watch};
 
 use crate::commands::input;
 use crate::commands::rolling::Forced;
@@ -158,8 +159,8 @@ impl List {
 impl Show {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let (remembered, steps) = rollback::named(&kernel, &self.id)?;
-        show(session, &kernel, (&remembered, &steps), rollback::is_at_work(&kernel, &remembered))?;
+        let (remembered, steps) = ic_rollback::named(&kernel, &self.id)?;
+        show(session, &kernel, (&remembered, &steps), ic_rollback::is_at_work(&kernel, &remembered))?;
         Ok(Exit::Done)
     }
 }
@@ -176,14 +177,14 @@ fn show(
     session.output.record(&record, text).map(|_| ())
 }
 
-/// As [`rollback::files_alone`]. What keeps that from an answer is told by the way back itself, and no reason not to show a rollback.
+/// As [`ic_rollback::files_alone`]. What keeps that from an answer is told by the way back itself, and no reason not to show a rollback.
 fn files_alone(
     session: &Session,
     kernel: &Kernel,
     of: (&Remembered, &[steps::Step]),
 ) -> Option<CheckpointId> {
     let settings = settings(session, kernel, of.0.id.as_str()).ok()?;
-    rollback::files_alone(kernel, &settings, of).ok()?
+    ic_rollback::files_alone(kernel, &settings, of).ok()?
 }
 
 impl Resume {
@@ -204,7 +205,7 @@ impl Resume {
             reason,
             force: self.forced.decided(),
         };
-        let outcome = rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
+        let outcome = ic_rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
         show(session, &kernel, (&outcome.remembered, &outcome.steps), false)?;
         Ok(if outcome.remembered.status.is_over() { Exit::Done } else { Exit::Partly })
     }
@@ -216,7 +217,7 @@ impl Abandon {
         let preview = || {
             let kernel = session.kernel()?;
             let settings = settings(session, &kernel, &self.id)?;
-            rollback::preview_abandon(&kernel, &settings, &self.id, &watch()?)
+            ic_rollback::preview_abandon(&kernel, &settings, &self.id, &watch()?)
         };
         if self.dry_run {
             return show_preview(session, &preview()?);
@@ -233,7 +234,7 @@ impl Abandon {
         let kernel = session.kernel()?;
         let settings = settings(session, &kernel, &self.id)?;
         let mut progress = Progress::new(session);
-        let undone = rollback::abandon(&kernel, &settings, (&self.id, reason), &mut progress, &watch()?)?;
+        let undone = ic_rollback::abandon(&kernel, &settings, (&self.id, reason), &mut progress, &watch()?)?;
         finish(session, &kernel, &undone)
     }
 }
@@ -245,7 +246,7 @@ impl Undo {
         let preview = || {
             let kernel = session.kernel()?;
             let settings = settings(session, &kernel, &self.id)?;
-            rollback::preview_undo(&kernel, &settings, &request, &watch()?)
+            ic_rollback::preview_undo(&kernel, &settings, &request, &watch()?)
         };
         if self.dry_run {
             return show_preview(session, &preview()?);
@@ -257,7 +258,7 @@ impl Undo {
         }
         let kernel = session.kernel()?;
         let settings = settings(session, &kernel, &self.id)?;
-        let undone = rollback::undo(&kernel, &settings, &request, &watch()?)?;
+        let undone = ic_rollback::undo(&kernel, &settings, &request, &watch()?)?;
         finish(session, &kernel, &undone)
     }
 }
@@ -268,7 +269,7 @@ fn watch() -> Result<Watch> {
 
 /// How checkpoints are taken in the project of the run, and where its state database is.
 fn settings(session: &Session, kernel: &Kernel, reference: &str) -> Result<Settings> {
-    session.settings_of_project(kernel, &rollback::run_of(kernel, reference)?.project_dir)
+    session.settings_of_project(kernel, &ic_rollback::run_of(kernel, reference)?.project_dir)
 }
 
 fn show_preview(session: &mut Session, preview: &Undone) -> Result<Exit> {
@@ -304,7 +305,7 @@ fn confirm(
 /// A rollback as it is.
 fn shown(session: &Session, reference: &str) -> Result<String> {
     let kernel = session.kernel()?;
-    let (remembered, steps) = rollback::named(&kernel, reference)?;
+    let (remembered, steps) = ic_rollback::named(&kernel, reference)?;
     let files_alone = files_alone(session, &kernel, (&remembered, &steps));
     Ok(render::rollback::show(&remembered, &steps, false, files_alone.as_ref()))
 }

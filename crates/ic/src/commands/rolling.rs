@@ -2,9 +2,10 @@
 
 use clap::{Args, ValueEnum};
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
-use ic_ops::checkpoint::{Settings, Warning, Watch};
-use ic_ops::rollback::{self, Request, Whole, WholeRequest, WholeStatus};
-use ic_ops::{Force, Kernel};
+use ic_journal::Force;
+use ic_kernel::Kernel;
+use ic_rollback::{Request, Whole, WholeRequest, WholeStatus};
+use ic_worktree::{Settings, Warning, Watch};
 
 use crate::commands::workflow::Watch as Progress;
 use crate::exit::Exit;
@@ -36,8 +37,8 @@ impl Layer {
     /// What goes back of what one dispatch did: it moves no branch, and whose rows are whose is not known.
     ///
     /// Errors: `usage` for git and data.
-    pub(crate) fn chosen_of_one(typed: &[Self], settings: &Settings) -> Result<Vec<rollback::Layer>> {
-        use rollback::Layer as L;
+    pub(crate) fn chosen_of_one(typed: &[Self], settings: &Settings) -> Result<Vec<ic_rollback::Layer>> {
+        use ic_rollback::Layer as L;
         if typed.is_empty() || typed.contains(&Self::All) {
             return Ok(vec![L::Workflow, L::Effects, L::Files]);
         }
@@ -55,10 +56,10 @@ impl Layer {
     /// What goes back, and whether that is everything; nothing typed is everything.
     ///
     /// Errors: `usage` for code, which only asks.
-    pub(crate) fn chosen(typed: &[Self], settings: &Settings) -> Result<(Vec<rollback::Layer>, bool)> {
-        use rollback::Layer as L;
+    pub(crate) fn chosen(typed: &[Self], settings: &Settings) -> Result<(Vec<ic_rollback::Layer>, bool)> {
+        use ic_rollback::Layer as L;
         if typed.is_empty() || typed.contains(&Self::All) {
-            return Ok((rollback::all_layers(settings), true));
+            return Ok((ic_rollback::all_layers(settings), true));
         }
         let one = |layer: &Self| match layer {
             Self::Workflow => Ok(L::Workflow),
@@ -132,7 +133,7 @@ impl Rolling<'_> {
         if !is_dry && !self.yes {
             // What cannot be done at all is refused for its own reason: a yes would not help.
             let dry = WholeRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
-            let preview = rollback::roll_back(kernel, settings, &dry, &mut progress, &watch)?;
+            let preview = ic_rollback::roll_back(kernel, settings, &dry, &mut progress, &watch)?;
             if !preview.refusals.is_empty() {
                 return self.finish(session, (kernel, settings), &preview);
             }
@@ -150,11 +151,11 @@ impl Rolling<'_> {
             let watch = Watch { interrupted: signals::interrupted()?, ..watch };
             let base = Request { expect_plan: Some(&hash), ..request.base };
             let sure = WholeRequest { base, ..request.clone() };
-            let whole = rollback::roll_back(kernel, settings, &sure, &mut progress, &watch)?;
+            let whole = ic_rollback::roll_back(kernel, settings, &sure, &mut progress, &watch)?;
             return self.finish(session, (kernel, settings), &whole);
         }
         let watch = if is_dry { watch } else { Watch { interrupted: signals::interrupted()?, ..watch } };
-        let whole = rollback::roll_back(kernel, settings, request, &mut progress, &watch)?;
+        let whole = ic_rollback::roll_back(kernel, settings, request, &mut progress, &watch)?;
         self.finish(session, (kernel, settings), &whole)
     }
 
@@ -163,7 +164,7 @@ impl Rolling<'_> {
         if !self.is_all {
             return Ok(None);
         }
-        rollback::rows_that_stay(kernel, &whole.layers, whole.rollback.plan.cut.seq)
+        ic_rollback::rows_that_stay(kernel, &whole.layers, whole.rollback.plan.cut.seq)
     }
 
     /// Prints what is planned or done.
@@ -190,9 +191,9 @@ impl Rolling<'_> {
     }
 }
 
-/// As [`rollback::files_alone`], of what was rolled back. What keeps that from an answer is told by the way back itself.
+/// As [`ic_rollback::files_alone`], of what was rolled back. What keeps that from an answer is told by the way back itself.
 fn files_alone(kernel: &Kernel, settings: &Settings, whole: &Whole) -> Option<CheckpointId> {
     let (id, _) = whole.rollback.done.as_ref()?;
-    let (remembered, steps) = rollback::named(kernel, id.as_str()).ok()?;
-    rollback::files_alone(kernel, settings, (&remembered, &steps)).ok()?
+    let (remembered, steps) = ic_rollback::named(kernel, id.as_str()).ok()?;
+    ic_rollback::files_alone(kernel, settings, (&remembered, &steps)).ok()?
 }

@@ -27,7 +27,7 @@ pub(crate) struct Status {
 impl Status {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let run = kernel.read(|snapshot| kernel.run_or_newest(snapshot, self.run.as_deref()))?;
+        let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()))?;
         let status = status::status(&kernel, session.options(), &run, |snapshot| {
             ic_workflow::unfinished(snapshot, &run)
         })?;

@@ -3,11 +3,11 @@
 use clap::Args;
 use ic_base::Result;
 use ic_dispatch::dispatch;
-use ic_ops::Kernel;
-use ic_ops::checkpoint::{self, Watch};
-use ic_ops::point::{self, Meant};
-use ic_ops::rollback::{self, Request, To, WholeRequest};
+use ic_kernel::Kernel;
 use ic_phase::Run;
+use ic_point::Meant;
+use ic_rollback::{Request, To, WholeRequest};
+use ic_worktree::Watch;
 
 use crate::commands::checkpoint::RestoreFlags;
 use crate::commands::input;
@@ -73,7 +73,7 @@ impl Undo {
             // An unknown one is no checkpoint that could be restored instead.
             kernel.read(|snapshot| dispatch::resolve(snapshot, id))?;
         }
-        match point::meant(&kernel, self.run.as_deref(), self.only().or(self.point.as_deref()))? {
+        match ic_point::meant(&kernel, self.run.as_deref(), self.only().or(self.point.as_deref()))? {
             Meant::Run(run) => self.roll_back(session, &kernel, &run),
             Meant::Checkpoint(id) => self.restore(session, id.as_str()),
             Meant::Tree => {
@@ -82,7 +82,7 @@ impl Undo {
                     return self.restore(session, point.strip_prefix("checkpoint:").unwrap_or(point));
                 }
                 let settings = session.checkpoint_settings(&kernel)?;
-                let newest = checkpoint::newest_other(&kernel, &settings, &Watch::default())?;
+                let newest = ic_worktree::newest_other(&kernel, &settings, &Watch::default())?;
                 self.restore(session, newest.as_str())
             }
         }
@@ -122,18 +122,18 @@ impl Undo {
         let request =
             WholeRequest { base, layers: &layers, force, keep_theirs, mine: false, beside_runs: false };
         // The record alone is changed without a question, as everywhere.
-        let yes = self.yes || layers == [rollback::Layer::Workflow];
+        let yes = self.yes || layers == [ic_rollback::Layer::Workflow];
         Rolling { request, yes, is_all }.go(session, kernel, &settings)
     }
 
     /// The point that a person chooses; the last one where nobody can be asked, or wants to be. `None`: nobody chose one.
     fn choose(&self, session: &Session, kernel: &Kernel, run: &Run) -> Result<Option<String>> {
         const OFFERED: usize = 20;
-        let last = kernel.read(|snapshot| Ok(point::last(snapshot, run)))?;
+        let last = kernel.read(|snapshot| Ok(ic_point::last(snapshot, run)))?;
         if self.yes || self.dry_run || !session.can_ask() {
             return last.map(|last| Some(last.reference));
         }
-        let log = point::log::log(kernel, session.options(), run, false, OFFERED)?;
+        let log = ic_point::log::log(kernel, session.options(), run, false, OFFERED)?;
         let (references, lines) = render::log::offered(&log, kernel.context.now());
         let begin = last.ok().and_then(|last| references.iter().position(|one| *one == last.reference));
         let picked = Session::pick("Undo to before which?", &lines, begin.unwrap_or(0))?;

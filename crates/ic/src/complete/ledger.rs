@@ -8,9 +8,9 @@ use std::time::Duration;
 use ic_base::{CheckpointId, Result, RewindId, RollbackId, RunId, Timestamp};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_dispatch::{Dispatch, DispatchStatus, dispatch};
-use ic_ops::config;
-use ic_ops::idle::is_idle;
-use ic_ops::rollback::table::{self as rollbacks, Remembered};
+use ic_journal::table::{self as rollbacks, Remembered};
+use ic_kernel::config;
+use ic_kernel::is_idle;
 use ic_phase::resolve::{self, Project};
 use ic_phase::{Run, run, skip};
 use ic_rewind::{Options, RelationalRollbackEngine, journal};
@@ -71,7 +71,7 @@ impl Looked<'_> {
     }
 
     fn is_idle(&self) -> impl Fn(&Snapshot<'_>, &Run) -> Result<bool> {
-        |snapshot, run| is_idle(self.store, snapshot, run)
+        |snapshot, run| is_idle(&ic_workflow::ABOVE, self.store, snapshot, run)
     }
 
     /// Runs, those that go on first, as the ends of their ids, `@` and scopes.
@@ -137,8 +137,8 @@ impl Looked<'_> {
     /// The points of the run to which it can go back, newest first.
     pub(super) fn points(&self) -> Result<Vec<Candidate>> {
         let Some(run) = self.run() else { return Ok(Vec::new()) };
-        let found = ic_ops::point::list(self.snapshot, &run, false, MOST)?;
-        let about = |one: &ic_ops::point::Listed| described(&[Some(&one.title), Some(&time(one.created_at))]);
+        let found = ic_point::list(self.snapshot, &run, false, MOST)?;
+        let about = |one: &ic_point::Listed| described(&[Some(&one.title), Some(&time(one.created_at))]);
         Ok(found.iter().map(|one| Candidate::new(one.reference.as_str(), about(one))).collect())
     }
 

@@ -7,8 +7,8 @@ use ic_checkpoint::git::GitState;
 use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::Checkpoint;
 use ic_events::{Hash, hex};
-use ic_ops::checkpoint::Warning;
 use ic_store::path_from_bytes;
+use ic_worktree::Warning;
 use serde::Serialize;
 
 use super::{PathJson, WarningJson};

@@ -1,7 +1,7 @@
 //! The code layer's report.
 
-use ic_ops::rollback::code::{Entry, Report};
 use ic_phase::Run;
+use ic_rollback::code::{Entry, Report};
 use ic_runtrack::Artifact;
 use serde::Serialize;
 

@@ -6,7 +6,7 @@ use ic_base::RunId;
 use ic_base::mask::mask;
 use ic_checkpoint::manifest::PathText;
 use ic_events::hex;
-use ic_ops::compensation::Report;
+use ic_rollback::compensation::Report;
 use ic_saga::action::{Before, FileBefore, How};
 use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_saga::{Action, Compensation, State};

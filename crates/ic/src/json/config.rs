@@ -1,6 +1,6 @@
 //! The configuration in force.
 
-use ic_ops::config::{Loaded, Setting};
+use ic_kernel::config::{Loaded, Setting};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 

@@ -4,8 +4,8 @@ use ic_base::Code;
 use ic_dispatch::Dispatch;
 use ic_dispatch::code::{Recorded, RecordedCommit, RecordedFile};
 use ic_dispatch::dispatch::Tokens;
-use ic_ops::checkpoint::Warning;
-use ic_ops::dispatch::{Life, life};
+use ic_kernel::worker::{Life, life};
+use ic_worktree::Warning;
 use serde::Serialize;
 
 use super::{PathJson, WarningJson, exact};

@@ -1,8 +1,8 @@
 //! What a run can go back to.
 
-use ic_ops::point::Listed;
-use ic_ops::point::log::{Entry, Files, What};
 use ic_phase::Run;
+use ic_point::Listed;
+use ic_point::log::{Entry, Files, What};
 use serde::Serialize;
 
 use super::RememberedJson;

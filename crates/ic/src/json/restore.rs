@@ -1,7 +1,7 @@
 //! Restores.
 
 use ic_checkpoint::manifest::PathText;
-use ic_ops::checkpoint::{GitRestore, Report};
+use ic_worktree::{GitRestore, Report};
 use serde::Serialize;
 
 use super::checkpoint::SkippedJson;

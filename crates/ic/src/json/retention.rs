@@ -2,10 +2,10 @@
 
 use ic_base::CheckpointId;
 use ic_events::hex;
-use ic_ops::checkpoint::purge::Purged;
-use ic_ops::checkpoint::repair::Repaired;
-use ic_ops::checkpoint::retention::{Pruned, Verified};
 use ic_store::path_from_bytes;
+use ic_worktree::purge::Purged;
+use ic_worktree::repair::Repaired;
+use ic_worktree::retention::{Pruned, Verified};
 use serde::Serialize;
 
 use super::{PathJson, WarningJson};

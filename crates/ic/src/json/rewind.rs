@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use ic_ops::checkpoint::Warning;
-use ic_ops::rewind::{
-    Configured, GitPlan, NOTE, Preview, Undone, restore_command, resume_command, stages_left,
-};
 use ic_rewind::journal::{Entry, Status};
 use ic_rewind::{InspectedTable, Inspection, Scalar, Task};
+use ic_rows::{Configured, GitPlan, NOTE, Preview, Undone, restore_command, resume_command, stages_left};
+use ic_worktree::Warning;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

@@ -4,10 +4,10 @@ mod commits;
 mod remembered;
 
 use ic_dispatch::Dispatch;
-use ic_ops::checkpoint::Warning;
-use ic_ops::rollback::steps::{self, Step};
-use ic_ops::rollback::{Data, Refusal, Rollback, Whole, WholeStatus};
+use ic_journal::steps::{self, Step};
+use ic_rollback::{Data, Refusal, Rollback, Whole, WholeStatus};
 use ic_runtrack::{Agent, Artifact};
+use ic_worktree::Warning;
 use serde::Serialize;
 
 use super::compensation::UndoneStepJson;

@@ -1,6 +1,6 @@
 //! A run at a glance.
 
-use ic_ops::dispatch::Life;
+use ic_kernel::worker::Life;
 use ic_ops::status::{Status, Unfinished, Working};
 use serde::Serialize;
 

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use ic_ops::checkpoint::Warning;
 use ic_saga::coverage::CompensationReport;
 use ic_workflow::definition::Run;
 use ic_workflow::{Definition, Preview, Report, StepReport, TakenBack, Would};
+use ic_worktree::Warning;
 use serde::Serialize;
 
 use super::checkpoint::SkippedJson;

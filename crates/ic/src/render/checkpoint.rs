@@ -11,8 +11,8 @@ use ic_checkpoint::capture::Progress;
 use ic_checkpoint::manifest::{Changed, Manifest, PathText};
 use ic_checkpoint::record::{Checkpoint, Kind};
 use ic_checkpoint::restore::plan::Action;
-use ic_ops::checkpoint::{GitRestore, Report, Shown, Status, Watch};
 use ic_store::path_from_bytes;
+use ic_worktree::{GitRestore, Report, Shown, Status, Watch};
 
 use super::{Cell, Table, counted, git, path_text, plain, refused, second, style, styled};
 use crate::json::FileJson;

@@ -3,7 +3,7 @@
 use anstyle::Style;
 use ic_base::RunId;
 use ic_base::mask::mask;
-use ic_ops::compensation::{Report, Status};
+use ic_rollback::compensation::{Report, Status};
 use ic_saga::action::{Before, FileBefore};
 use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_saga::{Action, Compensation, State};

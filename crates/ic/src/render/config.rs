@@ -1,6 +1,6 @@
 //! The configuration in force.
 
-use ic_ops::config::Loaded;
+use ic_kernel::config::Loaded;
 use serde_json::Value;
 
 use super::{Cell, Table, path_text, style};

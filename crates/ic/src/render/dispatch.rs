@@ -2,7 +2,8 @@
 
 use ic_dispatch::Dispatch;
 use ic_dispatch::code::{Recorded, RecordedCommit, RecordedFile};
-use ic_ops::dispatch::{Life, Waited, life};
+use ic_kernel::worker::{Life, life};
+use ic_ops::dispatch::Waited;
 
 use super::{Cell, Table, counted, path_text, plain, status_style, style, styled};
 

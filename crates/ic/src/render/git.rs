@@ -1,6 +1,6 @@
 //! What a restore does about git's state.
 
-use ic_ops::checkpoint::GitRestore;
+use ic_worktree::GitRestore;
 
 use super::plain;
 

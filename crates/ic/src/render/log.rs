@@ -1,10 +1,10 @@
 //! What a run can go back to, one entry a line of at most 80 columns; what was rolled back stands on a branch.
 
 use ic_base::Timestamp;
-use ic_ops::point::Listed;
-use ic_ops::point::log::{Entry, Files, Log, What};
-use ic_ops::rollback::table::{Remembered, RollbackStatus};
+use ic_journal::table::{Remembered, RollbackStatus};
 use ic_phase::Run;
+use ic_point::Listed;
+use ic_point::log::{Entry, Files, Log, What};
 use unicode_width::UnicodeWidthStr;
 
 use super::rollback::where_to;

@@ -1,10 +1,8 @@
 //! Rewinds of an application's database.
 
-use ic_ops::rewind::{
-    Configured, GitPlan, NOTE, Preview, Undone, restore_command, resume_command, stages_left,
-};
 use ic_rewind::journal::{Entry, Status};
 use ic_rewind::{Profile, RollbackSnapshot, Task};
+use ic_rows::{Configured, GitPlan, NOTE, Preview, Undone, restore_command, resume_command, stages_left};
 
 use super::{Cell, Table, counted, path_text, plain, second, shell_word, style, styled};
 

@@ -6,9 +6,9 @@ mod whole;
 use std::collections::HashMap;
 
 use ic_dispatch::Dispatch;
-use ic_ops::rollback::code::{Entry, Report};
-use ic_ops::rollback::table::{Remembered, RollbackStatus};
-use ic_ops::rollback::{Plan, Rollback};
+use ic_journal::table::{Remembered, RollbackStatus};
+use ic_rollback::code::{Entry, Report};
+use ic_rollback::{Plan, Rollback};
 use ic_runtrack::Agent;
 
 pub(crate) use way::{again, in_the_way, resume, show, undone};

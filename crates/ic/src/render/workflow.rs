@@ -1,7 +1,7 @@
 //! Workflows: what would run, what became of it.
 
 use ic_base::CompensationId;
-use ic_ops::rollback::Whole;
+use ic_rollback::Whole;
 use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_workflow::definition::Run;
 use ic_workflow::graph::Plan;

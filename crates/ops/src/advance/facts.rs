@@ -7,7 +7,7 @@ use ic_phase::gate::{Check, Facts, Requirement, Unfinished, Work};
 use ic_runtrack::{Agent, agent, artifact};
 use ic_store::Snapshot;
 
-use crate::dispatch::{Life, life};
+use ic_kernel::worker::{Life, life};
 
 /// Each requirement with what is counted for it; nothing that was rolled back is counted.
 pub(super) fn gather(

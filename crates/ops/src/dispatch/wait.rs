@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use ic_base::{DispatchId, Result};
 use ic_dispatch::dispatch::{self, Dispatch};
+use ic_kernel::Kernel;
+use ic_kernel::worker::{Life, life};
 
-use super::{Life, life};
-use crate::Kernel;
 use crate::run::is_executed;
 
 /// How often the ledger and the process are looked at: short beside any agent's work, and neither costs a millisecond.

@@ -7,12 +7,12 @@ use ic_base::{CheckpointId, DispatchId, Result, RollbackId, Seq, Timestamp};
 use ic_checkpoint::record;
 use ic_dispatch::dispatch::{self, Filter};
 use ic_events::Event;
+use ic_journal::table::{self, Remembered};
 use ic_phase::Run;
 use ic_runtrack::artifact;
 use ic_store::Snapshot;
 
 use super::TakenBack;
-use crate::rollback::table::{self, Remembered};
 
 /// A stay of the run in a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]

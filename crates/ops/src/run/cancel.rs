@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use ic_base::{DispatchId, Result, RunId};
 use ic_dispatch::{Dispatch, cancel as dispatches};
+use ic_kernel::Kernel;
+use ic_kernel::worker::is_living_other;
 use ic_phase::{Run, RunStatus, run};
 use ic_runtrack::{Agent, agent};
 use ic_saga::owner::{self, OwnerLock};
@@ -12,8 +14,6 @@ use ic_saga::process::{self, ProcessIdentity};
 use ic_saga::undo::GRACE;
 
 use super::ended_by_cancel;
-use crate::Kernel;
-use crate::dispatch::is_living_other;
 
 /// How long the executor may take to notice that its run is cancelled: it may be capturing the tree.
 const EXECUTOR_LIMIT: Duration = Duration::from_secs(5);
@@ -142,7 +142,7 @@ fn worker((step, identity): &Step, error: Option<String>) -> Worker {
 }
 
 fn living_steps(kernel: &Kernel, run_id: &RunId) -> Result<Vec<Step>> {
-    let mut steps = kernel.read(|snapshot| owner::steps(snapshot, run_id))?;
+    let mut steps = kernel.read(|snapshot| (kernel.above.step_workers)(snapshot, run_id))?;
     steps.retain(|(_, identity)| identity.has_living_group());
     Ok(steps)
 }

@@ -8,21 +8,21 @@ use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::{self as restores, Restore};
 use ic_checkpoint::restore::plan::Plan;
+use ic_journal::{steps, table};
+use ic_kernel::{Kernel, closed};
 use ic_phase::{Run, RunStatus};
 use ic_rewind::journal as rewinds;
+use ic_rows::lock::require_free;
+use ic_rows::resume_command;
 use ic_saga::compensation::{self, State};
 use ic_store::{OpenOptions, Snapshot};
+use ic_worktree::{look_into_store, objects_path, root_of};
 
 use super::Unfinished;
-use crate::checkpoint::{look_into_store, objects_path, root_of};
-use crate::rewind::lock::require_free;
-use crate::rewind::resume_command;
-use crate::rollback::{steps, table};
-use crate::{Kernel, closed};
 
 /// What closed a run; of an open one, effects whose undo was cut off.
-pub(super) fn of_run(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinished>> {
-    if let Some(way_out) = closed::way_out(snapshot, &run.id)? {
+pub(super) fn of_run(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinished>> {
+    if let Some(way_out) = closed::way_out(kernel, snapshot, &run.id)? {
         let message = match table::unfinished_of(snapshot, &run.id)? {
             Some(rollback) => {
                 let all = steps::of_rollback(snapshot, &rollback.id)?;

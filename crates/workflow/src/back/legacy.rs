@@ -1,9 +1,10 @@
 //! Rollbacks that a version before this engine left half done: they have no journal.
 
 use ic_base::{Result, RunId};
-use ic_ops::checkpoint::Settings;
-use ic_ops::rollback::table as rollbacks;
-use ic_ops::{Force, Kernel};
+use ic_journal::Force;
+use ic_journal::table as rollbacks;
+use ic_kernel::Kernel;
+use ic_worktree::Settings;
 
 use crate::flow::Flow;
 use crate::options::Overrides;

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use ic_base::{Result, RollbackId, RunId};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::Strategy;
-use ic_ops::Kernel;
-use ic_ops::checkpoint;
-use ic_ops::rollback::steps::{Step, StepState, failed_effect};
-use ic_ops::rollback::table::{Remembered, RollbackStatus};
-use ic_ops::rollback::{Layer, Outcome, Parts, Whole, WholeStatus};
+use ic_journal::steps::{Step, StepState, failed_effect};
+use ic_journal::table::{Remembered, RollbackStatus};
+use ic_kernel::Kernel;
 use ic_phase::point::{self, Kind};
+use ic_rollback::{Layer, Outcome, Parts, Whole, WholeStatus};
 use ic_store::path_from_bytes;
 
 use super::Aim;
@@ -97,7 +96,7 @@ fn other_ways(id: &RollbackId, failed: Option<&Step>) -> String {
     }
 }
 
-fn restored(report: checkpoint::Report) -> Restored {
+fn restored(report: ic_worktree::Report) -> Restored {
     Restored {
         checkpoint_id: report.target.id,
         changes: report.plan.steps.len(),

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use ic_base::Result;
-use ic_ops::config::explain::key as quoted;
-use ic_ops::config::scalar::Scalar;
+use ic_kernel::config::explain::key as quoted;
+use ic_kernel::config::scalar::Scalar;
 use serde::de::IgnoredAny;
 use serde_saphyr::Spanned;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Diagnosis, Result};
-use ic_ops::config::explain::Place;
-use ic_ops::config::scalar::{Scalar, brief};
-use ic_ops::config::units::Given;
+use ic_kernel::config::explain::Place;
+use ic_kernel::config::scalar::{Scalar, brief};
+use ic_kernel::config::units::Given;
 use serde::de::IgnoredAny;
 use serde_saphyr::Spanned;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ic_base::{Code, Diagnosis};
-use ic_ops::config::explain::{Place, cause, closest, key, sentence};
+use ic_kernel::config::explain::{Place, cause, closest, key, sentence};
 use serde_saphyr::{Error, Spanned};
 
 /// What people write who know another program's workflows, and what it is called here.

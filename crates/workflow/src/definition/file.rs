@@ -3,8 +3,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use ic_ops::config::scalar::Scalar;
-use ic_ops::config::units::{Flag, Given};
+use ic_kernel::config::scalar::Scalar;
+use ic_kernel::config::units::{Flag, Given};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};

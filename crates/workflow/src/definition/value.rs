@@ -5,9 +5,9 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::{Diagnosis, Label, Result, check_text};
-use ic_ops::config::explain::Place;
-use ic_ops::config::scalar::{Scalar, brief};
-use ic_ops::config::units::{Given, Span};
+use ic_kernel::config::explain::Place;
+use ic_kernel::config::scalar::{Scalar, brief};
+use ic_kernel::config::units::{Given, Span};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde_saphyr::Spanned;

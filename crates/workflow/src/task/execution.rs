@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ic_base::{Code, Diagnosis, DispatchId, Label, Result, RollbackId};
-use ic_ops::compensation::Declared;
+use ic_rollback::compensation::Declared;
 use ic_saga::Action;
 use ic_saga::registry::RollbackEngine;
 

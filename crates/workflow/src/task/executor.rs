@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ic_base::{Code, Diagnosis, Label, Result, RunId, Seq};
-use ic_ops::Kernel;
-use ic_ops::checkpoint::Settings;
-use ic_ops::compensation::Declared;
+use ic_kernel::Kernel;
+use ic_rollback::compensation::Declared;
 use ic_saga::registry::CompensationRegistry;
+use ic_worktree::Settings;
 
 use super::journal::Journal;
 use super::{
@@ -84,9 +84,9 @@ impl<'k> WorkflowExecutor<'k> {
     /// use std::cell::Cell;
     ///
     /// use ic_base::{Context, Diagnosis};
-    /// use ic_ops::checkpoint::Settings;
-    /// use ic_ops::config::Config;
-    /// use ic_ops::Kernel;
+    /// use ic_worktree::Settings;
+    /// use ic_kernel::config::Config;
+    /// use ic_kernel::Kernel;
     /// use ic_phase::resolve::Project;
     /// use ic_store::{Ledger, Lookup, OpenOptions};
     /// use ic_workflow::Status;
@@ -113,7 +113,7 @@ impl<'k> WorkflowExecutor<'k> {
     /// let place = ic_store::initial_place(&lookup, None)?;
     /// let (ledger, _) = ic_store::create(&place, false, directory, OpenOptions::default(), &context)?;
     /// let project = Project { directory: directory.to_owned(), root: place.root };
-    /// let kernel = Kernel { ledger, context, project, caller: None, accepts_late: Cell::new(false) };
+    /// let kernel = Kernel::new(ledger, context, project);
     /// let config = Config::default();
     /// let settings = Settings {
     ///     state: None,

@@ -8,15 +8,16 @@ use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq};
 use ic_dispatch::Dispatch;
 use ic_dispatch::dispatch::{self, Ending, Work};
 use ic_events::{Cut, EventType, NewEvent};
-use ic_ops::checkpoint::{Settings, Workspace, paths_in_root};
-use ic_ops::compensation::{self, Declaration, Declared, Saga, Scope, Sink};
-use ic_ops::{Kernel, advance, rollback};
+use ic_kernel::Kernel;
+use ic_ops::advance;
 use ic_phase::gate::Gates;
 use ic_phase::run::NewRun;
 use ic_phase::{Chain, Run};
+use ic_rollback::compensation::{self, Declaration, Declared, Saga, Scope, Sink};
 use ic_saga::compensation::{self as rows, Compensation, State, StepEnd};
 use ic_saga::order::FailurePolicy;
 use ic_saga::process::ProcessIdentity;
+use ic_worktree::{Settings, Workspace, paths_in_root};
 
 use super::{TaskContext, TaskError, TaskId, TaskResult};
 
@@ -69,7 +70,7 @@ impl<'k> Journal<'k> {
         self.run.require_active()?;
         let work = Work { name: Some(task.to_string()), ..Work::default() };
         let owner = (&self.run.id, self.run.epoch);
-        let own = ProcessIdentity::of(std::process::id())?.map(|own| ic_ops::dispatch::process_of(&own));
+        let own = ProcessIdentity::of(std::process::id())?.map(|own| ic_kernel::worker::process_of(&own));
         self.saga.write(|tx, now| {
             let made = dispatch::create(tx, now, &id, owner, &self.run.phase, &work)?;
             dispatch::start(tx, now, &made, own.as_ref())
@@ -171,7 +172,7 @@ impl<'k> Journal<'k> {
             self.saga.reopen_in(tx, now)?;
             let run = ic_phase::run::get(tx, &self.run.id)?;
             let first = run.chain.first().to_owned();
-            rollback::take_back(tx, now, &id, run, (&first, true), Some(reason))?;
+            ic_rollback::take_back(tx, now, &id, run, (&first, true), Some(reason))?;
             rows::mark_rolled_back(tx, &self.run.id, &id)
         })?;
         self.run = self.saga.run()?;

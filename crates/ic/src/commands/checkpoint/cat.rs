@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::checkpoint::{self, Which, Workspace};
+use ic_worktree::{Which, Workspace};
 
 use crate::exit::Exit;
 use crate::session::Session;
@@ -28,7 +28,7 @@ impl Cat {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;
-        session.output.exact(|sink| checkpoint::cat(&workspace, Which::Id(&self.id), &self.path, sink))?;
+        session.output.exact(|sink| ic_worktree::cat(&workspace, Which::Id(&self.id), &self.path, sink))?;
         Ok(Exit::Done)
     }
 }

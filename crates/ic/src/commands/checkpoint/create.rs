@@ -3,7 +3,7 @@
 use clap::Args;
 use ic_base::Result;
 use ic_checkpoint::capture::Progress;
-use ic_ops::checkpoint::{self, CreateRequest};
+use ic_worktree::CreateRequest;
 
 use crate::background;
 use crate::commands::input;
@@ -79,7 +79,7 @@ impl Create {
         let created = progress::shown(
             session.shows_progress(),
             || render::checkpoint::capturing(&watch),
-            || checkpoint::create(&kernel, &settings, &request, &watch),
+            || ic_worktree::create(&kernel, &settings, &request, &watch),
         )?;
         background::sweep(session, &kernel, &settings, &created.checkpoint.root);
         for warning in &created.warnings {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use ic_base::{CheckpointId, Result};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::rootfs::RootDir;
-use ic_ops::checkpoint::{self, Which, Workspace};
+use ic_worktree::{Which, Workspace};
 
 use crate::exit::Exit;
 use crate::format::Format;
@@ -59,17 +59,17 @@ impl Diff {
         session.warn_of_interruption(&workspace)?;
         let which = (Which::Id(self.from.as_str()), self.to.as_deref().map(Which::Id));
         let mut differences = Vec::new();
-        let paths = checkpoint::paths_in_root(&workspace, &self.paths)?;
-        let compared = checkpoint::diff(&workspace, which, &paths, &Progress::default())?;
+        let paths = ic_worktree::paths_in_root(&workspace, &self.paths)?;
+        let compared = ic_worktree::diff(&workspace, which, &paths, &Progress::default())?;
         let read: Vec<&CheckpointId> =
             [&compared.from].into_iter().chain(&compared.to).map(|one| &one.id).collect();
-        let listed = checkpoint::changes_of(&workspace, compared.changes, &mut |difference| {
-            if difference.change().is_some() && checkpoint::is_among(&difference.path, &paths) {
+        let listed = ic_worktree::changes_of(&workspace, compared.changes, &mut |difference| {
+            if difference.change().is_some() && ic_worktree::is_among(&difference.path, &paths) {
                 differences.push(difference);
             }
             Ok(())
         });
-        checkpoint::unless_pruned(&workspace, &read, listed)?;
+        ic_worktree::unless_pruned(&workspace, &read, listed)?;
         if let Some(shape) = self.shape(session.output.format, session.output.json_was_asked_for()) {
             let root = RootDir::open(&workspace.root)?;
             let printer = render::diff::Printer {
@@ -81,7 +81,7 @@ impl Diff {
             };
             session.output.exact(|sink| {
                 let done = printer.write(shape, (&differences, &compared.skipped), sink);
-                checkpoint::unless_pruned(&workspace, &read, done)
+                ic_worktree::unless_pruned(&workspace, &read, done)
             })?;
             // A program at the other end of a pipe passes over the margin, and its user would never see it.
             if !printer.is_terminal && !printer.unheld.borrow().is_empty() {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::checkpoint::{self, Workspace};
+use ic_worktree::Workspace;
 
 use super::Selection;
 use crate::exit::Exit;
@@ -33,7 +33,7 @@ impl List {
         let mut rows = render::checkpoint::Rows::default();
         let mut list = session.output.begin_list();
         let mut is_empty = true;
-        checkpoint::list(&workspace, filter, |shown| {
+        ic_worktree::list(&workspace, filter, |shown| {
             is_empty = false;
             let record = CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref());
             list.push(&record, || {
@@ -52,7 +52,7 @@ impl List {
 
 /// Names what a project that was moved seems to have lost.
 fn warn_of_gone_roots(session: &Session, workspace: &Workspace<'_>) -> Result<()> {
-    for (root, count) in checkpoint::gone_roots(workspace)? {
+    for (root, count) in ic_worktree::gone_roots(workspace)? {
         let counted = render::counted(count, "checkpoint");
         let root = render::path_text(&root);
         session.output.warn(&format!(

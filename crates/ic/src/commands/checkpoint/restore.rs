@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum};
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::record::Filter;
 use ic_checkpoint::restore::Strategy;
-use ic_ops::Force;
-use ic_ops::Kernel;
-use ic_ops::checkpoint::{self, Report, RestoreRequest, Settings, Status, Watch, Which, Workspace};
+use ic_journal::Force;
+use ic_kernel::Kernel;
+use ic_worktree::{Report, RestoreRequest, Settings, Status, Watch, Which, Workspace};
 
 use crate::exit::Exit;
 use crate::flags::Door;
@@ -141,7 +141,7 @@ impl RestoreFlags {
     pub(crate) fn restore(self, session: &mut Session, checkpoint: &str) -> Result<Exit> {
         let common = self.common();
         let request = RestoreRequest { which: Which::Id(checkpoint), ..common.request() };
-        common.run(session, &request, checkpoint::restore)
+        common.run(session, &request, ic_worktree::restore)
     }
 
     /// Undoes the last restore of the working tree.
@@ -182,19 +182,19 @@ impl Restore {
             beside_others: false,
             ..self.common.request()
         };
-        self.common.run(session, &request, checkpoint::restore)
+        self.common.run(session, &request, ic_worktree::restore)
     }
 }
 
 impl Undo {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        self.common.run(session, &self.common.request(), checkpoint::undo)
+        self.common.run(session, &self.common.request(), ic_worktree::undo)
     }
 }
 
 impl Redo {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        self.common.run(session, &self.common.request(), checkpoint::redo)
+        self.common.run(session, &self.common.request(), ic_worktree::redo)
     }
 }
 
@@ -266,7 +266,7 @@ fn choose(session: &mut Session) -> Result<Option<String>> {
     let settings = session.checkpoint_settings(&kernel)?;
     let workspace = Workspace::here(&kernel, &settings)?;
     let mut all = Vec::new();
-    checkpoint::list(&workspace, Filter { root: Some(&workspace.root), ..Filter::default() }, |shown| {
+    ic_worktree::list(&workspace, Filter { root: Some(&workspace.root), ..Filter::default() }, |shown| {
         all.push(shown);
         Ok(ControlFlow::Continue(()))
     })?;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use ic_base::{Code, Result};
-use ic_ops::checkpoint::retention::{self, GRACE, Pruned, Request};
-use ic_ops::checkpoint::{Which, Workspace, purge, repair};
 use ic_store::reserve;
+use ic_worktree::retention::{self, GRACE, Pruned, Request};
+use ic_worktree::{Which, Workspace, purge, repair};
 
 use crate::exit::Exit;
 use crate::json::{PruneJson, PurgeJson, VerifyObjectsJson};

@@ -3,7 +3,7 @@
 use clap::Args;
 use ic_base::Result;
 use ic_checkpoint::diff::State;
-use ic_ops::checkpoint::{self, Changes, Which, Workspace};
+use ic_worktree::{Changes, Which, Workspace};
 
 use crate::exit::Exit;
 use crate::json::{CheckpointJson, FileJson};
@@ -30,16 +30,16 @@ impl Show {
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;
         session.warn_of_interruption(&workspace)?;
-        let shown = checkpoint::show(&workspace, Which::Id(&self.id))?;
+        let shown = ic_worktree::show(&workspace, Which::Id(&self.id))?;
         let mut files = Vec::new();
         if self.files && shown.manifest.is_some() {
             let whole = Changes { before: None, after: shown.checkpoint.tree, attributes: true };
-            let listed = checkpoint::changes_of(&workspace, whole, &mut |difference| {
+            let listed = ic_worktree::changes_of(&workspace, whole, &mut |difference| {
                 let state = difference.after.filter(|_| !difference.path.is_empty());
                 files.extend(state.map(|state| (difference.path, state)));
                 Ok(())
             });
-            checkpoint::unless_pruned(&workspace, &[&shown.checkpoint.id], listed)?;
+            ic_worktree::unless_pruned(&workspace, &[&shown.checkpoint.id], listed)?;
         }
         let contents = files.iter().filter_map(|(_, state)| match state {
             State::File { hash, .. } => Some(*hash),

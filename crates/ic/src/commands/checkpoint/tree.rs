@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::checkpoint::{self, Workspace};
+use ic_worktree::Workspace;
 
 use super::Selection;
 use crate::exit::Exit;
@@ -31,7 +31,7 @@ impl Tree {
         session.warn_of_interruption(&workspace)?;
         let run = self.selection.run(&kernel)?;
         let mut all = Vec::new();
-        checkpoint::list(&workspace, self.selection.filter(&workspace, run.as_ref())?, |shown| {
+        ic_worktree::list(&workspace, self.selection.filter(&workspace, run.as_ref())?, |shown| {
             all.push(shown);
             Ok(ControlFlow::Continue(()))
         })?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use ic_base::{Code, Diagnosis, Label, Result};
 use ic_checkpoint::manifest::PathText;
-use ic_ops::compensation::{self, Declaration, Declared};
+use ic_rollback::compensation::{self, Declaration, Declared};
 use ic_saga::Action;
 use ic_saga::action::How;
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::compensation;
+use ic_rollback::compensation;
 
 use crate::exit::Exit;
 use crate::json::CoverageJson;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use ic_base::Result;
-use ic_ops::compensation::{self, Report, Request, Scope, Sink, Status};
+use ic_rollback::compensation::{self, Report, Request, Scope, Sink, Status};
 use ic_saga::Compensation;
 use ic_saga::order::FailurePolicy;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use ic_base::{Code, Diagnose, Label, Result, RunId, Seq};
 use ic_events::{Event, cursor};
-use ic_ops::Kernel;
+use ic_kernel::Kernel;
 use ic_ops::consume::{self, Delivery, End, Held};
 
 use crate::commands::input;

@@ -2,9 +2,8 @@
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::checkpoint;
-use ic_ops::checkpoint::repair;
 use ic_store::health::{self, Check};
+use ic_worktree::repair;
 
 use crate::exit::Exit;
 use crate::json::{CheckJson, HealthJson};
@@ -27,7 +26,7 @@ impl Health {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let mut checks = health::examine(&kernel.ledger)?;
-        checks.extend(checkpoint::health::examine(&kernel)?);
+        checks.extend(ic_worktree::health::examine(&kernel)?);
         let (ok, detail) = repair::examine(&kernel, session.options())?;
         checks.push(Check { name: "store", ok, detail });
         let ok = checks.iter().all(|check| check.ok);

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use ic_base::Result;
-use ic_ops::config::FILE_NAME;
-use ic_ops::rewind;
+use ic_kernel::config::FILE_NAME;
 use ic_rewind::Profile;
 
 use crate::commands::input;
@@ -57,7 +56,7 @@ impl Init {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let file = session.named_config().unwrap_or_else(|| kernel.project.root.join(FILE_NAME));
-        let configured = rewind::init(&kernel, &settings, &file, self.profile.into(), database)?;
+        let configured = ic_rows::init(&kernel, &settings, &file, self.profile.into(), database)?;
         session
             .output
             .record(&RewindInitJson::from(&configured), || render::rewind::configured(&configured))?;

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::config::FILE_NAME;
-use ic_ops::rewind;
+use ic_kernel::config::FILE_NAME;
 
 use crate::commands::input;
 use crate::exit::Exit;
@@ -38,13 +37,13 @@ impl Inspect {
         };
         let inspection = ic_rewind::inspect(&database)?;
         let mut text = match &inspection.target {
-            Some(target) => rewind::configuration_text(&root, target, &inspection.notes)?,
+            Some(target) => ic_rows::configuration_text(&root, target, &inspection.notes)?,
             None => inspection.notes.iter().map(|note| format!("# {note}\n")).collect(),
         };
         let file = session.named_config().unwrap_or_else(|| root.join(FILE_NAME));
         let written = match &inspection.target {
             Some(target) if self.write => {
-                rewind::add_to_configuration(&file, &root, target, &inspection.notes)?;
+                ic_rows::add_to_configuration(&file, &root, target, &inspection.notes)?;
                 text.push_str(&format!("# written to {}\n", crate::render::path_text(&file)));
                 Some(file)
             }

@@ -2,7 +2,6 @@
 
 use clap::Args;
 use ic_base::{Code, Result};
-use ic_ops::rewind;
 
 use super::{finish, is_wanted, watch};
 use crate::exit::Exit;
@@ -29,18 +28,18 @@ pub(crate) struct Resume {
 impl Resume {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let needs_it = rewind::needs_configuration(&rewind::show(&kernel, Some(&self.id))?);
+        let needs_it = ic_rows::needs_configuration(&ic_rows::show(&kernel, Some(&self.id))?);
         let settings = match session.checkpoint_settings(&kernel) {
             Err(error) if !needs_it && error.code() == Code::InvalidConfig => {
                 session.default_settings(&kernel)
             }
             settings => settings?,
         };
-        let text = || rewind::show(&kernel, Some(&self.id)).map(|entry| render::rewind::entry(&entry));
+        let text = || ic_rows::show(&kernel, Some(&self.id)).map(|entry| render::rewind::entry(&entry));
         if !is_wanted(session, self.yes, ("Go on?", "ic rewind status"), text)? {
             return Ok(Exit::No);
         }
-        let entry = rewind::resume(&kernel, &settings, &self.id, &watch()?)?;
+        let entry = ic_rows::resume(&kernel, &settings, &self.id, &watch()?)?;
         finish(session, &kernel, &settings, &entry, None)
     }
 }

@@ -2,7 +2,6 @@
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::rewind;
 
 use crate::exit::Exit;
 use crate::json::RewindJson;
@@ -28,7 +27,7 @@ pub(crate) struct List {}
 
 impl Status {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let entry = rewind::show(&session.kernel()?, self.id.as_deref())?;
+        let entry = ic_rows::show(&session.kernel()?, self.id.as_deref())?;
         session.output.record(&RewindJson::from(&entry), || render::rewind::entry(&entry))?;
         Ok(Exit::Done)
     }
@@ -37,7 +36,7 @@ impl Status {
 impl List {
     #[allow(clippy::unused_self, reason = "every verb is run so")]
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let all = rewind::list(&session.kernel()?)?;
+        let all = ic_rows::list(&session.kernel()?)?;
         let records: Vec<RewindJson> = all.iter().map(RewindJson::from).collect();
         session.output.list(&records, || render::rewind::list(&all))?;
         Ok(Exit::Done)

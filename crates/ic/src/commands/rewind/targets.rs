@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::rewind::{self, Found};
+use ic_rows::Found;
 
 use crate::commands::input;
 use crate::exit::Exit;
@@ -32,13 +32,13 @@ impl Targets {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let config = session.config(&kernel.project.root)?.config;
-        let Found { setup, warning } = rewind::setup(&kernel, &config)?;
+        let Found { setup, warning } = ic_rows::setup(&kernel, &config)?;
         if let Some(warning) = &warning {
             session.output.warn(&warning.message);
         }
         let settings = session.checkpoint_settings(&kernel)?;
         let scope = input::optional_text("--scope-id", self.scope_id.as_deref())?;
-        let tasks = rewind::targets(&settings, &setup, scope, self.limit)?;
+        let tasks = ic_rows::targets(&settings, &setup, scope, self.limit)?;
         let records: Vec<RewindTargetJson> = tasks.iter().map(RewindTargetJson::from).collect();
         session.output.list(&records, || render::rewind::targets(&tasks))?;
         Ok(Exit::Done)

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::rewind::{self, Found, Outcome, Request};
+use ic_rows::{Found, Outcome, Request};
 
 use super::{finish, is_wanted, watch};
 use crate::commands::input;
@@ -59,7 +59,7 @@ impl To {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let config = session.config(&kernel.project.root)?.config;
-        let Found { setup, warning } = rewind::setup(&kernel, &config)?;
+        let Found { setup, warning } = ic_rows::setup(&kernel, &config)?;
         if let Some(warning) = &warning {
             session.output.warn(&warning.message);
         }
@@ -71,20 +71,20 @@ impl To {
             force: self.force,
         };
         if self.dry_run {
-            let preview = rewind::preview(&kernel, &settings, &setup, &request)?;
+            let preview = ic_rows::preview(&kernel, &settings, &setup, &request)?;
             session.output.record(&RewindPreviewJson::new(&preview, warning.as_ref()), || {
                 render::rewind::preview(&preview)
             })?;
             return Ok(Exit::Done);
         }
         let text = || {
-            rewind::preview(&kernel, &settings, &setup, &request)
+            ic_rows::preview(&kernel, &settings, &setup, &request)
                 .map(|preview| render::rewind::preview(&preview))
         };
         if !is_wanted(session, self.yes, ("Rewind?", "ic rewind to TASK --dry-run"), text)? {
             return Ok(Exit::No);
         }
-        match rewind::rewind(&kernel, &settings, &setup, &request, &watch()?)? {
+        match ic_rows::rewind(&kernel, &settings, &setup, &request, &watch()?)? {
             Outcome::Begun(entry) => finish(session, &kernel, &settings, &entry, warning),
             Outcome::NothingToDo(preview) => {
                 session.output.record(&RewindJson::nothing_to_do(&preview, warning.as_ref()), || {

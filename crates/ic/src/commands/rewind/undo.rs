@@ -2,7 +2,6 @@
 
 use clap::Args;
 use ic_base::Result;
-use ic_ops::rewind;
 
 use super::is_wanted;
 use crate::exit::Exit;
@@ -34,7 +33,7 @@ impl Undo {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let busy_timeout = session.options().busy_timeout;
-        let preview = || rewind::preview_undo(&kernel, busy_timeout, &self.id);
+        let preview = || ic_rows::preview_undo(&kernel, busy_timeout, &self.id);
         if self.dry_run {
             let preview = preview()?;
             let text = || render::rewind::undone(&preview) + &render::to_do_it();
@@ -46,11 +45,11 @@ impl Undo {
         if !is_wanted(session, self.yes, ("Put its rows back?", &look), text)? {
             return Ok(Exit::No);
         }
-        finish(session, &rewind::undo(&kernel, busy_timeout, &self.id)?)
+        finish(session, &ic_rows::undo(&kernel, busy_timeout, &self.id)?)
     }
 }
 
-fn finish(session: &mut Session, undone: &rewind::Undone) -> Result<Exit> {
+fn finish(session: &mut Session, undone: &ic_rows::Undone) -> Result<Exit> {
     session.output.record(&RewindJson::undone(undone), || render::rewind::undone(undone))?;
     Ok(Exit::Done)
 }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ic_base::{Code, Diagnosis, Result};
-use ic_ops::idle::is_idle;
 use ic_phase::resolve;
 
 use crate::commands::input;
@@ -29,9 +28,9 @@ impl Current {
         let kernel = session.kernel()?;
         let project = self.project.as_ref().map(|p| input::known_project(session, &kernel, p)).transpose()?;
         let found = kernel.read(|snapshot| match &project {
-            Some(directory) => resolve::only_open_run_of(snapshot, directory, &|snapshot, run| {
-                is_idle(kernel.store(), snapshot, run)
-            }),
+            Some(directory) => {
+                resolve::only_open_run_of(snapshot, directory, &|snapshot, run| kernel.is_idle(snapshot, run))
+            }
             None => kernel.current(snapshot),
         })?;
         let run = found.ok_or_else(|| {

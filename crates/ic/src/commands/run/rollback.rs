@@ -2,8 +2,8 @@
 
 use clap::Args;
 use ic_base::{Code, Diagnosis, Result};
-use ic_ops::rollback::code::{self, Scope};
-use ic_ops::rollback::{self, Request, To, WholeRequest};
+use ic_rollback::code::{self, Scope};
+use ic_rollback::{Request, To, WholeRequest};
 
 use crate::commands::input;
 use crate::commands::rolling::{Forced, Layer, Rolling};
@@ -132,7 +132,7 @@ impl Rollback {
     fn workflow(&self, session: &mut Session) -> Result<Exit> {
         let request = self.request()?;
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let rollback = rollback::rollback(&kernel, &request)?;
+        let rollback = ic_rollback::rollback(&kernel, &request)?;
         session.output.record(&RollbackJson::from(&rollback), || render::rollback::summary(&rollback))?;
         Ok(Exit::Done)
     }

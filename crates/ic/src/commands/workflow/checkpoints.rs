@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use clap::Args;
 use ic_base::Result;
 use ic_checkpoint::record::Filter;
-use ic_ops::checkpoint::{self, Workspace};
+use ic_worktree::Workspace;
 
 use crate::commands::input;
 use crate::exit::Exit;
@@ -55,7 +55,7 @@ impl Checkpoints {
         };
         let mut rows = render::checkpoint::Rows::default();
         let mut list = session.output.begin_list();
-        checkpoint::list(&workspace, filter, |shown| {
+        ic_worktree::list(&workspace, filter, |shown| {
             let record = CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref());
             let is_wanted = list.push(&record, || {
                 rows.add(&shown.checkpoint, shown.manifest.as_ref());

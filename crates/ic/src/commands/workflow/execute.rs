@@ -6,11 +6,12 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use ic_base::Result;
-use ic_ops::checkpoint::Warning;
-use ic_ops::{Force, Kernel};
+use ic_journal::Force;
+use ic_kernel::Kernel;
 use ic_workflow::definition::{OnFailure, Strategy};
 use ic_workflow::table::StepState;
 use ic_workflow::{Definition, Overrides, Report, Status, Ui};
+use ic_worktree::Warning;
 
 use super::watch::Watch;
 use crate::commands::rolling::Forced;
@@ -209,8 +210,8 @@ pub(super) fn is_confirmed(
 
 type Deed = fn(
     &Kernel,
-    (&ic_ops::checkpoint::Settings, bool),
-    &ic_ops::config::OnFailure,
+    (&ic_worktree::Settings, bool),
+    &ic_kernel::config::OnFailure,
     &str,
     &Overrides,
     &mut dyn Ui,

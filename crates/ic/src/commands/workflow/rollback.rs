@@ -2,8 +2,8 @@
 
 use clap::Args;
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
-use ic_ops::Kernel;
-use ic_ops::rollback::Refusal;
+use ic_kernel::Kernel;
+use ic_rollback::Refusal;
 use ic_workflow::definition::Strategy;
 use ic_workflow::{Overrides, Point, Preview, Would};
 

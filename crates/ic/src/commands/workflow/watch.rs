@@ -2,11 +2,11 @@
 
 use std::io::{IsTerminal, Write};
 
-use ic_ops::checkpoint::Warning;
-use ic_ops::compensation::Sink;
+use ic_rollback::compensation::Sink;
 use ic_saga::Compensation;
 use ic_workflow::table::{StepRow, StepState};
 use ic_workflow::{Report, Ui};
+use ic_worktree::Warning;
 
 use crate::render::{compensation, plain, style, workflow};
 use crate::session::Session;

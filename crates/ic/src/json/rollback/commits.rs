@@ -1,6 +1,6 @@
 //! Commits that a rollback is about.
 
-use ic_ops::rollback::{LeavingCommit, OwnCommit};
+use ic_rollback::{LeavingCommit, OwnCommit};
 use serde::Serialize;
 
 /// A commit that leaves its branch.

@@ -1,8 +1,8 @@
 //! Rollbacks as they are remembered, and those that were taken back.
 
-use ic_ops::rollback::Undone;
-use ic_ops::rollback::steps::{self, Step};
-use ic_ops::rollback::table::Remembered;
+use ic_journal::steps::{self, Step};
+use ic_journal::table::Remembered;
+use ic_rollback::Undone;
 use serde::Serialize;
 
 use super::super::compensation::UndoneStepJson;

@@ -1,6 +1,6 @@
 //! The first line about a restore: it claims no more than was compared, and no more than was done.
 
-use ic_ops::checkpoint::{Report, Status};
+use ic_worktree::{Report, Status};
 
 use crate::render::{style, styled};
 

@@ -1,10 +1,10 @@
 //! What pruning removed, what a purge took out, and what verifying found.
 
 use ic_base::shell_word;
-use ic_ops::checkpoint::purge::Purged;
-use ic_ops::checkpoint::repair::Repaired;
-use ic_ops::checkpoint::retention::{Pruned, Verified};
 use ic_store::path_from_bytes;
+use ic_worktree::purge::Purged;
+use ic_worktree::repair::Repaired;
+use ic_worktree::retention::{Pruned, Verified};
 
 use super::bytes;
 use crate::render::{counted, path_text, plain, second, style, styled};

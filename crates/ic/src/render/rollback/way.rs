@@ -1,9 +1,9 @@
 //! One rollback: how far it is, what it did, which way it goes, and the commands that lead on.
 
 use ic_base::{AgentId, CheckpointId, Diagnosis, DispatchId, RollbackId, shell_word};
-use ic_ops::rollback::Undone;
-use ic_ops::rollback::steps::{self, Course, Step, StepKind, StepState, course, next_command};
-use ic_ops::rollback::table::{Remembered, RollbackStatus};
+use ic_journal::steps::{self, Course, Step, StepKind, StepState, course, next_command};
+use ic_journal::table::{Remembered, RollbackStatus};
+use ic_rollback::Undone;
 use ic_saga::State;
 
 use super::whole::{rows, tree};

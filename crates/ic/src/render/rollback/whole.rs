@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use ic_base::CheckpointId;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::Action as FileAction;
-use ic_ops::checkpoint::{GitRestore, Report, Status};
-use ic_ops::rollback::steps::Step;
-use ic_ops::rollback::{Data, Effects, LeavingCommit, OwnCommit, Refusal, Whole, WholeStatus};
+use ic_journal::steps::Step;
+use ic_rollback::{Data, Effects, LeavingCommit, OwnCommit, Refusal, Whole, WholeStatus};
 use ic_saga::{Compensation, State};
 use ic_store::path_from_bytes;
+use ic_worktree::{GitRestore, Report, Status};
 
 use super::way::{purged, steps, ways_on};
 use super::{head, next};

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use ic_base::{Code, Diagnosis};
 use ic_dispatch::DispatchStatus;
-use ic_ops::compensation as effects;
-use ic_ops::rollback::{self, To};
 use ic_phase::RunStatus;
+use ic_rollback::To;
+use ic_rollback::compensation as effects;
 use ic_saga::action::{Action, How};
 use ic_saga::compensation::{Compensation, State};
 use ic_saga::order::FailurePolicy;
@@ -143,14 +143,14 @@ fn work_that_somebody_took_back_meanwhile_is_undone() {
     let mut executor = place.executor();
     executor.add_task(Task::noted("a", &log));
     executor.add_task(Task::new("b", |context| {
-        let request = rollback::Request {
+        let request = ic_rollback::Request {
             run: context.run_id.as_ref().unwrap().as_str(),
             to: To::Phase { name: "executing", include_target: true },
             reason: Some("enough"),
             dry_run: false,
             expect_plan: None,
         };
-        rollback::rollback(&place.kernel, &request).unwrap();
+        ic_rollback::rollback(&place.kernel, &request).unwrap();
         Ok(TaskResult::Success)
     }));
     executor.add_task(Task::noted("c", &log));

@@ -1,6 +1,5 @@
 //! The run that an executor leaves in the ledger.
 
-use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -9,14 +8,14 @@ use std::time::Duration;
 use ic_base::{Code, Context, FixedClock, RollbackId, SeededIds, Timestamp};
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Dispatch, Filter};
-use ic_ops::checkpoint::Settings;
-use ic_ops::compensation as effects;
-use ic_ops::config::Config;
-use ic_ops::{Kernel, rollback};
+use ic_kernel::Kernel;
+use ic_kernel::config::Config;
 use ic_phase::resolve::Project;
 use ic_phase::{Run, RunStatus};
+use ic_rollback::compensation as effects;
 use ic_saga::compensation::{Compensation, State, StepEnd};
 use ic_store::{Ledger, Lookup, OpenOptions};
+use ic_worktree::Settings;
 
 use super::super::{TaskId, TaskResult, ToolCompensation, WorkflowExecutor};
 use super::{Log, Task, fragile, skip};
@@ -51,7 +50,7 @@ impl Place {
             allow_unsafe_root: false,
             busy_timeout: Duration::from_secs(5),
         };
-        let kernel = Kernel { ledger, context, project, caller: None, accepts_late: Cell::new(false) };
+        let kernel = Kernel::new(ledger, context, project);
         Self { _directory: temporary, kernel, settings }
     }
 
@@ -209,7 +208,7 @@ fn check_taken_back(place: &Place, rollback_id: &RollbackId) {
     assert_eq!(dispatches[3].error.as_deref(), Some("It does not work."));
     assert_eq!(dispatches[1].summary, None, "what is a row needs no mention");
     assert!(place.rows(&run).iter().all(|row| row.state == State::Done && row.rolled_back_by.is_some()));
-    let remembered = place.kernel.read(|snapshot| rollback::table::of_run(snapshot, &run.id)).unwrap();
+    let remembered = place.kernel.read(|snapshot| ic_journal::table::of_run(snapshot, &run.id)).unwrap();
     assert_eq!(
         remembered[0].reason.as_deref(),
         Some("task fails failed: It does not work.; undone: last, write, first")
@@ -240,6 +239,6 @@ fn an_undo_that_fails_leaves_the_run_closed_until_it_succeeds() {
     assert!(executor.rollback().unwrap().is_success());
     let run = place.the_run();
     assert_eq!((run.status, run.epoch), (RunStatus::Active, 1));
-    let remembered = place.kernel.read(|snapshot| rollback::table::of_run(snapshot, &run.id)).unwrap();
+    let remembered = place.kernel.read(|snapshot| ic_journal::table::of_run(snapshot, &run.id)).unwrap();
     assert!(remembered[0].reason.as_deref().unwrap().starts_with("task b failed"), "the cause is remembered");
 }

@@ -1,0 +1,106 @@
+//! What was decided when a rollback was begun, as its journal keeps it: whoever resumes it holds to that.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::restore::Strategy;
+use ic_phase::RunStatus;
+use ic_rewind::Target;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Force;
+use crate::table::Remembered;
+
+/// The key of the plan that holds the choices.
+pub const KEY: &str = "choices";
+
+/// What was decided. A word that is not known may be a decision, so it is an error and never passed over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choices {
+    /// All refusals are passed; older versions knew nothing finer.
+    force: bool,
+    /// Which of them, if not all.
+    #[serde(default)]
+    forced: Force,
+    /// Conflicts stay as they are.
+    pub keep_theirs: bool,
+    /// Only files that this run recorded.
+    pub mine: bool,
+    /// None where no tree is restored.
+    strategy: Option<Strategy>,
+    /// None where no rows go, or where the path of the database is no text, which JSON cannot hold.
+    #[serde(default)]
+    state: Option<Value>,
+}
+
+impl Choices {
+    /// What was decided, to be recorded.
+    pub fn new(
+        force: Force,
+        keep_theirs: bool,
+        mine: bool,
+        strategy: Option<Strategy>,
+        state: Option<&Target>,
+    ) -> Self {
+        Self {
+            force: force == Force::ALL,
+            forced: force,
+            keep_theirs,
+            mine,
+            strategy,
+            state: state.and_then(|target| serde_json::to_value(target).ok()),
+        }
+    }
+
+    /// The same with these refusals decided too.
+    #[must_use]
+    pub fn with(&self, force: Force) -> Self {
+        let forced = self.force().or(force);
+        Self { force: forced == Force::ALL, forced, ..self.clone() }
+    }
+
+    /// Which refusals were decided to be passed.
+    pub fn force(&self) -> Force {
+        self.forced.or(Force::all_if(self.force))
+    }
+
+    /// The choices of a rollback with a journal. Errors: `corrupt` if they cannot be read.
+    pub fn of(remembered: &Remembered) -> Result<Self> {
+        serde_json::from_value(remembered.plan[KEY].clone())
+            .map_err(|e| damaged(remembered, &format!("what was decided: {e}")))
+    }
+
+    /// What is restored of the tree. Errors: `corrupt` if that was not kept.
+    pub fn strategy(&self, remembered: &Remembered) -> Result<Strategy> {
+        self.strategy
+            .ok_or_else(|| damaged(remembered, "it restores a tree, and does not say by which strategy"))
+    }
+
+    /// The state database whose rows go, if it was kept. Errors: `corrupt` if it was, and cannot be read: today's configuration may name
+    /// another database.
+    pub fn state(&self, remembered: &Remembered) -> Result<Option<Target>> {
+        let kept = self.state.clone().map(serde_json::from_value).transpose();
+        kept.map_err(|e| damaged(remembered, &format!("its state database: {e}")))
+    }
+}
+
+/// The status that the run had before it was rolled back. Errors: `corrupt` if that is not known: a run that was over must not be
+/// active again because nobody can read what it was.
+pub fn run_status(remembered: &Remembered) -> Result<RunStatus> {
+    let kept = &remembered.plan["run_status"];
+    let status = kept.as_str().and_then(RunStatus::parse);
+    status.ok_or_else(|| damaged(remembered, &format!("the status of the run before it, {kept}")))
+}
+
+/// The status that the run has once it was rolled back: it is active again, unless it did not go back at all. Errors: as [`run_status`].
+pub fn status_after(remembered: &Remembered) -> Result<RunStatus> {
+    match remembered.only() {
+        Some(_) => run_status(remembered),
+        None => Ok(RunStatus::Active),
+    }
+}
+
+fn damaged(remembered: &Remembered, why: &str) -> Diagnosis {
+    let message = format!("The journal of the rollback {} cannot be read: {why}.", remembered.id.short());
+    Diagnosis::new(Code::Corrupt, message).hint("nothing was changed; run `ic events verify` and `ic health`")
+}

@@ -1,0 +1,55 @@
+//! The checkpoints that the steps of rollbacks keep, for a way back.
+
+use ic_base::{CheckpointId, Result};
+use ic_store::Snapshot;
+use serde_json::Value;
+
+use crate::steps::{self, Step};
+use crate::table::{self, Remembered, RollbackStatus};
+
+/// The checkpoints of the tree before and after each go at the effects, oldest first; a go whose process died has no second one.
+pub fn goes_of(step: &Step) -> Vec<(String, Option<String>)> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let goes: Vec<_> = match step.detail["goes"].as_array() {
+        Some(goes) => goes.iter().map(|go| (text(&go[0]), text(&go[1]))).collect(),
+        // As it was recorded before there were several.
+        None => vec![(text(&step.detail["before"]), text(&step.detail["after"]))],
+    };
+    goes.into_iter().filter_map(|(before, after)| Some((before?, after))).collect()
+}
+
+/// The checkpoints that ways back need: of rollbacks that are not finished, of those that are done in runs that are not, and of what was
+/// passed over on a way back.
+pub fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
+    let mut needed = Vec::new();
+    for step in steps::of_ways_back(snapshot)? {
+        let safety = step.detail["safety"].as_array().into_iter().flatten();
+        needed.extend(safety.filter_map(|id| id.as_str().map(str::to_owned)));
+        needed.extend(goes_of(&step).into_iter().flat_map(|(before, after)| [Some(before), after]).flatten());
+    }
+    Ok(needed.into_iter().map(CheckpointId::from_ledger).collect())
+}
+
+/// The rollback that made a restore, if it took back more than the tree: one that stands, or with `stands` false one that was undone or
+/// aborted. `safety`: what that restore had replaced.
+pub fn that_restored(
+    snapshot: &Snapshot<'_>,
+    safety: &CheckpointId,
+    stands: bool,
+) -> Result<Option<Remembered>> {
+    let is_meant = |step: &Step| {
+        let kept = step.detail["safety"].as_array();
+        kept.is_some_and(|kept| kept.iter().any(|id| id.as_str() == Some(safety.as_str())))
+    };
+    let is_asked_for = |one: &Remembered| match one.status {
+        RollbackStatus::Done => stands,
+        RollbackStatus::Undone | RollbackStatus::Abandoned => !stands,
+        RollbackStatus::InProgress | RollbackStatus::Stopped => false,
+    };
+    for remembered in table::all(snapshot)?.into_iter().rev().filter(is_asked_for) {
+        if steps::of_rollback(snapshot, &remembered.id)?.iter().any(is_meant) {
+            return Ok(Some(remembered));
+        }
+    }
+    Ok(None)
+}

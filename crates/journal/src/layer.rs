@@ -1,0 +1,78 @@
+//! The layers that a rollback takes back.
+
+use ic_base::{Code, Diagnosis, Result};
+
+/// A layer of a run (product.md, "The cut").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// Phase pointer, skips, artifacts, dispatches, agents.
+    Workflow,
+    /// Outside side effects.
+    Effects,
+    /// The working tree.
+    Files,
+    /// HEAD, branch, index, stash.
+    Git,
+    /// Rows of the application's own tables.
+    Data,
+}
+
+impl Layer {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Workflow, Self::Effects, Self::Files, Self::Git, Self::Data];
+
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Workflow => "workflow",
+            Self::Effects => "effects",
+            Self::Files => "files",
+            Self::Git => "git",
+            Self::Data => "data",
+        }
+    }
+}
+
+/// The layers without one of them, as `--layer` takes them.
+pub fn all_but(layers: &[Layer], one: Layer) -> String {
+    listed(layers.iter().filter(|layer| **layer != one))
+}
+
+fn listed<'l>(layers: impl Iterator<Item = &'l Layer>) -> String {
+    layers.map(|layer| layer.as_str()).collect::<Vec<_>>().join(",")
+}
+
+/// How rows are left as they are; `layers`: those that were asked for, where they can still be chosen anew.
+pub fn without_data(layers: Option<&[Layer]>) -> String {
+    let flag = layers.map(|layers| format!(" (--layer={})", all_but(layers, Layer::Data)));
+    format!("leave the layer data out{}", flag.unwrap_or_default())
+}
+
+/// Layers as the ledger keeps them: a JSON array.
+pub fn to_json(layers: &[Layer]) -> String {
+    serde_json::json!(layers.iter().map(|layer| layer.as_str()).collect::<Vec<_>>()).to_string()
+}
+
+/// Layers as [`to_json`] keeps them; `None` for a word that is not known.
+pub fn from_json(text: &str) -> Option<Vec<Layer>> {
+    let names: Vec<String> = serde_json::from_str(text).ok()?;
+    names.iter().map(|name| Layer::ALL.into_iter().find(|layer| layer.as_str() == name)).collect()
+}
+
+/// The layers, sorted, each once. Errors: `usage` if the workflow layer is missing: the others follow its cut.
+pub fn checked(layers: &[Layer]) -> Result<Vec<Layer>> {
+    let mut sorted = layers.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if sorted.contains(&Layer::Workflow) {
+        return Ok(sorted);
+    }
+    Err(Diagnosis::new(
+        Code::Usage,
+        "The layer workflow is missing: what was done outside is taken back with the run.",
+    )
+    .hint(format!(
+        "give it too: --layer={}; or restore a checkpoint alone: ic checkpoint restore ID --yes",
+        listed([Layer::Workflow].iter().chain(&sorted))
+    )))
+}

@@ -1,0 +1,317 @@
+//! The table `rollback_steps`: how far a rollback over several layers is, and which way it goes.
+//!
+//! Forward, a step that is `done` has taken its layer back. On the way back it is `pending` again once that is put back. The last
+//! step, the settlement, remembers the way.
+//!
+//! Compatibility: the direction (`course`) and the code of a failure (`error_code`) are columns since schema 14. The migration read them
+//! once from `detail` and from `error`, where older versions kept them; a redaction empties `error` alone. An older binary refuses a
+//! ledger of a newer schema (`newer_schema`), so no row is ever written without its columns. An unknown word in a row is `corrupt`: a
+//! step that is read wrongly would be made in the wrong direction.
+
+mod state;
+
+use ic_base::{Code, Diagnosis, Result, RollbackId, Timestamp};
+use ic_store::{Row, Snapshot, Transaction};
+use serde_json::Value;
+
+use crate::Force;
+use crate::table::Remembered;
+
+pub use state::Happening;
+pub use state::StepState;
+use state::next;
+
+/// What a step takes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepKind {
+    /// Outside effects, first, because the programs that undo them lie in the tree.
+    Effects,
+    /// Git's state and files.
+    Tree,
+    /// Rows of the application's tables.
+    Data,
+    /// The run itself, last.
+    Settle,
+}
+
+impl StepKind {
+    const ALL: [Self; 4] = [Self::Effects, Self::Tree, Self::Data, Self::Settle];
+
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Effects => "effects",
+            Self::Tree => "tree",
+            Self::Data => "data",
+            Self::Settle => "settle",
+        }
+    }
+}
+
+/// Which way a rollback goes that is not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// To its phase.
+    Forward,
+    /// It was done, and is being undone.
+    Undo,
+    /// It is being aborted.
+    Abandon,
+    /// Its undo was aborted: to its phase again.
+    Stand,
+}
+
+impl Course {
+    const ALL: [Self; 4] = [Self::Forward, Self::Undo, Self::Abandon, Self::Stand];
+
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Undo => "undo",
+            Self::Abandon => "abandon",
+            Self::Stand => "stand",
+        }
+    }
+
+    /// Whether what was taken back is being put back.
+    pub fn is_back(self) -> bool {
+        match self {
+            Self::Undo | Self::Abandon => true,
+            Self::Forward | Self::Stand => false,
+        }
+    }
+}
+
+/// Which way a rollback with these steps goes, or went last. One without steps is one transaction: it only goes forward.
+pub fn course(all: &[Step]) -> Course {
+    all.iter().find_map(|step| step.course).unwrap_or(Course::Forward)
+}
+
+/// The steps that were passed over when a rollback was taken back: what they took is kept until they are made after all.
+pub fn not_put_back<'s>(remembered: &Remembered, all: &'s [Step]) -> Vec<&'s Step> {
+    let is_left = |step: &&Step| {
+        matches!(step.kind, StepKind::Tree | StepKind::Data) && step.state == StepState::Skipped
+    };
+    all.iter().filter(|step| !remembered.status.stands() && is_left(step)).collect()
+}
+
+/// Whether a step may have changed something that a way back puts back: it was begun, or it is the tree, which effects that were undone
+/// may have changed.
+pub fn may_have_changed(step: &Step, all: &[Step]) -> bool {
+    // As effects keep it.
+    let is_kept = |other: &Step| other.detail["before"].is_string();
+    step.state != StepState::Pending || step.kind == StepKind::Tree && all.iter().any(is_kept)
+}
+
+/// A step of a rollback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Its place, from 1.
+    pub ord: i64,
+    /// What it takes back.
+    pub kind: StepKind,
+    /// How far it is.
+    pub state: StepState,
+    /// What it found and did.
+    pub detail: Value,
+    /// Which way the rollback goes; of the settlement alone.
+    pub course: Option<Course>,
+    /// The code of its failure. A redaction keeps it.
+    pub code: Option<Code>,
+    /// Why it failed, for people.
+    pub error: Option<String>,
+}
+
+impl Step {
+    /// Its state in text and in JSON, for a rollback that goes this way, or went so and `stands` or not: on the way back, what is
+    /// `pending` in the ledger is as it was before the rollback, be it that it was undone or that it was never begun. The run itself is
+    /// so when the way back is at its end.
+    pub fn shown(&self, course: Course, stands: bool) -> &'static str {
+        let is_back = course.is_back() && (self.kind != StepKind::Settle || !stands);
+        match self.state {
+            StepState::Pending if is_back => "as_before",
+            state => state.as_str(),
+        }
+    }
+}
+
+const COLUMNS: &str = "s.ord, s.layer, s.state, s.detail, s.course, s.error_code, s.error";
+
+fn from_row(row: &Row<'_>) -> Result<Step> {
+    const TABLE: &str = "rollback_steps";
+    let is_there = |index| row.get::<Option<String>>(index).map(|text| text.is_some());
+    let kind = row.parse(1, TABLE, |text| StepKind::ALL.into_iter().find(|kind| kind.as_str() == text))?;
+    let parse = |text: &str| Course::ALL.into_iter().find(|course| course.as_str() == text);
+    let course = match kind {
+        StepKind::Settle => Some(row.parse(4, TABLE, parse)?),
+        StepKind::Effects | StepKind::Tree | StepKind::Data => None,
+    };
+    let parse = |text: &str| Code::ALL.iter().copied().find(|code| code.as_str() == text);
+    let code = if is_there(5)? { Some(row.parse(5, TABLE, parse)?) } else { None };
+    let detail =
+        if is_there(3)? { row.parse(3, TABLE, |text| serde_json::from_str(text).ok())? } else { Value::Null };
+    Ok(Step {
+        ord: row.get(0)?,
+        kind,
+        state: row.parse(2, TABLE, StepState::parse)?,
+        detail,
+        course,
+        code,
+        error: row.get(6)?,
+    })
+}
+
+/// The steps of a rollback, in order. Rollbacks of the workflow layer alone have none: they are one transaction.
+pub fn of_rollback(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Vec<Step>> {
+    snapshot.query_all(
+        &format!("SELECT {COLUMNS} FROM rollback_steps s WHERE s.rollback_id = $1 ORDER BY s.ord"),
+        &[&id.as_str()],
+        from_row,
+    )
+}
+
+/// The steps of all rollbacks that can be undone, or aborted, or of which something was passed over then.
+pub fn of_ways_back(snapshot: &Snapshot<'_>) -> Result<Vec<Step>> {
+    snapshot.query_all(
+        &format!(
+            "SELECT {COLUMNS} FROM rollback_steps s \
+             JOIN rollbacks b ON b.id = s.rollback_id JOIN runs r ON r.id = b.run_id \
+             WHERE b.status IN ('in_progress', 'stopped') OR (b.status = 'done' AND r.status IN ('active', 'rolling_back')) \
+             OR (b.status IN ('undone', 'abandoned') AND EXISTS (SELECT 1 FROM rollback_steps p \
+             WHERE p.rollback_id = b.id AND p.layer = 'tree' AND p.state = 'skipped'))"
+        ),
+        &[],
+        from_row,
+    )
+}
+
+/// In the detail of a step that failed: `--force-files` decides it.
+pub const BY_FORCE: &str = "by_force";
+
+/// The command that resumes a rollback that is not finished: with the flag that decides why a step failed, where that stays so until a
+/// person decides.
+pub fn next_command(id: &RollbackId, all: &[Step]) -> String {
+    let failed = all.iter().find(|step| step.state == StepState::Failed);
+    let is_back = course(all).is_back();
+    let decided = failed.and_then(|step| match step.kind {
+        // A way back asks for everything at once: a decision about it is not remembered from one call to the next.
+        StepKind::Tree if is_back => step.code.and_then(Force::of_tree).map(|_| Force::ALL),
+        StepKind::Tree => step.code.and_then(Force::of_tree),
+        StepKind::Data if !is_back && step.detail[BY_FORCE] == true => {
+            Some(Force { files: true, ..Force::default() })
+        }
+        StepKind::Data | StepKind::Effects | StepKind::Settle => None,
+    });
+    let flags: String =
+        decided.iter().flat_map(|force| force.flags()).map(|flag| format!(" {flag}")).collect();
+    format!("ic rollback resume {}{flags} --yes", id.short())
+}
+
+/// What is said before and after the name of an effect that could not be undone. The ledger keeps it so, and older ones have it.
+const EFFECT_OF: (&str, &str) = ("the effect of ", " could not be undone: ");
+
+/// Why undoing the effects failed, naming the first that could not be undone.
+pub fn not_undone(step: &str, why: &str) -> String {
+    format!("{}{step}{}{why}", EFFECT_OF.0, EFFECT_OF.1)
+}
+
+/// The effect because of which undoing them failed; `None` where it was none of them, or the words were redacted.
+pub fn failed_effect(step: &Step) -> Option<&str> {
+    let failed = step.state == StepState::Failed && step.kind == StepKind::Effects;
+    let (_, named) = step.error.as_deref().filter(|_| failed)?.split_once(EFFECT_OF.0)?;
+    named.split_once(EFFECT_OF.1).map(|(name, _)| name)
+}
+
+/// Records the steps that a rollback will make.
+pub fn insert(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId, kinds: &[StepKind]) -> Result<()> {
+    for (ord, kind) in (1_i64..).zip(kinds) {
+        let course = (*kind == StepKind::Settle).then(|| Course::Forward.as_str());
+        tx.execute_one(
+            "INSERT INTO rollback_steps (rollback_id, ord, layer, state, course, updated_at) \
+             VALUES ($1, $2, $3, 'pending', $4, $5)",
+            &[&id.as_str(), &ord, &kind.as_str(), &course, &now.millis()],
+        )?;
+    }
+    Ok(())
+}
+
+/// Records which way a rollback goes from now on, and that its settlement is to come.
+pub fn set_course(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    id: &RollbackId,
+    all: &[Step],
+    course: Course,
+) -> Result<()> {
+    for step in all.iter().filter(|step| step.kind == StepKind::Settle) {
+        set(tx, now, id, step.ord, Happening::IsToCome, None)?;
+        tx.execute_one(
+            "UPDATE rollback_steps SET course = $1 WHERE rollback_id = $2 AND ord = $3",
+            &[&course.as_str(), &id.as_str(), &step.ord],
+        )?;
+    }
+    Ok(())
+}
+
+/// Records what happened to a step; a `None` leaves what is known of what it did.
+///
+/// Errors: `internal` if that cannot follow what the ledger holds: nothing is written.
+pub fn set(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    id: &RollbackId,
+    ord: i64,
+    happening: Happening,
+    detail: Option<&Value>,
+) -> Result<()> {
+    // The caller may have read the step before it was begun; what counts is what the ledger holds now.
+    let from = tx.query_opt(
+        "SELECT state FROM rollback_steps WHERE rollback_id = $1 AND ord = $2",
+        &[&id.as_str(), &ord],
+        |row| row.parse(0, "rollback_steps", StepState::parse),
+    )?;
+    let from = from.ok_or_else(|| Diagnosis::new(Code::Internal, "A step of a rollback is not there."))?;
+    let state = next(from, happening)?;
+    // What is decided about a failure leaves on record why it failed.
+    let keeps_error = happening == Happening::IsSkipped;
+    tx.execute_one(
+        "UPDATE rollback_steps SET state = $1, detail = coalesce($2, detail), \
+         error = CASE WHEN $3 THEN error END, error_code = CASE WHEN $3 THEN error_code END, updated_at = $4 \
+         WHERE rollback_id = $5 AND ord = $6",
+        &[&state.as_str(), &detail.map(Value::to_string), &keeps_error, &now.millis(), &id.as_str(), &ord],
+    )
+}
+
+/// Records that a step failed, with the code and `why`, for people.
+pub fn fail(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    id: &RollbackId,
+    ord: i64,
+    code: Code,
+    why: &str,
+    detail: Option<&Value>,
+) -> Result<()> {
+    set(tx, now, id, ord, Happening::Fails, detail)?;
+    set_error(tx, id, ord, Some(code), Some(why))
+}
+
+/// Records that a step is as it was `before` its rollback turned back, with its error.
+pub fn restore(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId, before: &Step) -> Result<()> {
+    set(tx, now, id, before.ord, Happening::IsAsBefore(before.state), None)?;
+    set_error(tx, id, before.ord, before.code, before.error.as_deref())
+}
+
+fn set_error(
+    tx: &Transaction<'_>,
+    id: &RollbackId,
+    ord: i64,
+    code: Option<Code>,
+    error: Option<&str>,
+) -> Result<()> {
+    tx.execute_one(
+        "UPDATE rollback_steps SET error_code = $1, error = $2 WHERE rollback_id = $3 AND ord = $4",
+        &[&code.map(Code::as_str), &error, &id.as_str(), &ord],
+    )
+}

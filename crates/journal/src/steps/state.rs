@@ -1,0 +1,166 @@
+//! How far a step is, and what may follow: pure.
+
+use ic_base::{Code, Diagnosis, Result};
+
+/// How far a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepState {
+    /// It was not begun.
+    Pending,
+    /// It is being made, or its process died.
+    Running,
+    /// It is done.
+    Done,
+    /// It failed.
+    Failed,
+    /// It was passed over, by decision.
+    Skipped,
+}
+
+impl StepState {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Pending, Self::Running, Self::Done, Self::Failed, Self::Skipped];
+
+    /// The text in the ledger and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    /// The state that a text in the ledger means.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    /// Whether nothing is left to do about it.
+    pub fn is_over(self) -> bool {
+        match self {
+            Self::Done | Self::Skipped => true,
+            Self::Pending | Self::Running | Self::Failed => false,
+        }
+    }
+}
+
+/// What happens to a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Happening {
+    /// It begins, on the way forward.
+    Begins,
+    /// It begins to be undone.
+    BeginsBack,
+    /// More is known of what it did, while it is made.
+    Learns,
+    /// It is done.
+    Succeeds,
+    /// It failed.
+    Fails,
+    /// Somebody decided to leave it.
+    IsSkipped,
+    /// What it did is undone.
+    IsUndone,
+    /// The rollback turns back: whatever came of the step, there may be something to undo.
+    TurnsBack,
+    /// The rollback changes its direction: the step is to come.
+    IsToCome,
+    /// The turning back was not begun after all, and nothing was changed: the step is as it was.
+    IsAsBefore(StepState),
+}
+
+impl Happening {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Begins => "to begin",
+            Self::BeginsBack => "to begin to be undone",
+            Self::Learns => "to say more of itself",
+            Self::Succeeds => "to succeed",
+            Self::Fails => "to fail",
+            Self::IsSkipped => "to be skipped",
+            Self::IsUndone => "to be undone",
+            Self::TurnsBack => "to turn back",
+            Self::IsToCome => "to be pending again",
+            Self::IsAsBefore(_) => "to be as it was before",
+        }
+    }
+}
+
+/// The state that follows. Errors: `internal` for a pair that no caller may bring about; then nothing is to be written.
+pub(super) fn next(state: StepState, happening: Happening) -> Result<StepState> {
+    use {Happening as H, StepState as S};
+    match (state, happening) {
+        // A process may have died in the middle of either way; whoever resumes begins the same step again.
+        (S::Pending | S::Running | S::Failed, H::Begins)
+        | (S::Running | S::Done | S::Failed, H::BeginsBack)
+        | (S::Running, H::Learns) => Ok(S::Running),
+        (S::Running, H::Succeeds)
+        | (S::Pending | S::Running | S::Done | S::Failed | S::Skipped, H::TurnsBack) => Ok(S::Done),
+        (S::Running, H::Fails) => Ok(S::Failed),
+        (S::Running | S::Failed, H::IsSkipped) => Ok(S::Skipped),
+        // A step that was skipped on the way back is undone later, by itself.
+        (S::Running | S::Skipped, H::IsUndone)
+        | (S::Pending | S::Running | S::Done | S::Failed | S::Skipped, H::IsToCome) => Ok(S::Pending),
+        // The turning back, and the step that then failed, left these.
+        (S::Pending | S::Running | S::Done, H::IsAsBefore(before)) => Ok(before),
+        (S::Done | S::Skipped, H::Begins)
+        | (S::Pending | S::Skipped, H::BeginsBack)
+        | (S::Pending | S::Done | S::Failed | S::Skipped, H::Learns | H::Succeeds | H::Fails)
+        | (S::Pending | S::Done | S::Skipped, H::IsSkipped)
+        | (S::Pending | S::Done | S::Failed, H::IsUndone)
+        | (S::Failed | S::Skipped, H::IsAsBefore(_)) => {
+            let message =
+                format!("A step of a rollback that is {} was asked {}.", state.as_str(), happening.as_str());
+            Err(Diagnosis::new(Code::Internal, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Happening, StepState, next};
+
+    /// All pairs: a row for each state, a column for each thing that can happen to it.
+    #[test]
+    fn every_pair_of_state_and_happening_is_decided() {
+        let happenings = [
+            Happening::Begins,
+            Happening::BeginsBack,
+            Happening::Learns,
+            Happening::Succeeds,
+            Happening::Fails,
+            Happening::IsSkipped,
+            Happening::IsUndone,
+            Happening::TurnsBack,
+            Happening::IsToCome,
+        ];
+        let table = [
+            (StepState::Pending, ["running", "-", "-", "-", "-", "-", "-", "done", "pending"]),
+            (
+                StepState::Running,
+                ["running", "running", "running", "done", "failed", "skipped", "pending", "done", "pending"],
+            ),
+            (StepState::Done, ["-", "running", "-", "-", "-", "-", "-", "done", "pending"]),
+            (StepState::Failed, ["running", "running", "-", "-", "-", "skipped", "-", "done", "pending"]),
+            (StepState::Skipped, ["-", "-", "-", "-", "-", "-", "pending", "done", "pending"]),
+        ];
+        assert_eq!(table.map(|(state, _)| state), StepState::ALL);
+        for (state, wanted) in table {
+            let found = happenings.map(|happening| next(state, happening).map_or("-", StepState::as_str));
+            assert_eq!(found, wanted, "{state:?}");
+            for before in StepState::ALL {
+                let found = next(state, Happening::IsAsBefore(before)).ok();
+                let is_legal = !matches!(state, StepState::Failed | StepState::Skipped);
+                assert_eq!(found, is_legal.then_some(before), "{state:?} as before: {before:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_follow_is_said_in_words() {
+        let refused = next(StepState::Done, Happening::IsSkipped).expect_err("it is over");
+        assert_eq!(refused.message(), "A step of a rollback that is done was asked to be skipped.");
+    }
+}

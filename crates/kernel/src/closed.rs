@@ -1,0 +1,83 @@
+//! Why a run is closed, and the command that opens it: a rollback over several layers, its workflow, or the undoing of its effects.
+
+use ic_base::{Code, Diagnosis, RunId};
+use ic_phase::{RunStatus, run};
+use ic_saga::owner::OwnerLock;
+use ic_store::Snapshot;
+
+use ic_journal::steps::{self, Course};
+use ic_journal::table;
+
+use crate::{Kernel, WorkflowState};
+
+/// A refusal because of a closed run, with the command that finishes what closed it, unless a living process does; any other
+/// error as it is.
+pub fn explained(kernel: &Kernel, snapshot: &Snapshot<'_>, error: Diagnosis) -> Diagnosis {
+    let run = error.details().get("run_id").and_then(|id| id.as_str()).map(str::to_owned);
+    match (error.code(), run) {
+        (Code::RollingBack, Some(run)) => {
+            let run = RunId::from_ledger(run);
+            // No other process resumes what a living one does.
+            if OwnerLock::require_free(kernel.store(), &run).is_err() {
+                return error.hint(format!(
+                    "another process is at work on that right now; wait for it: ic run status {}",
+                    run.short()
+                ));
+            }
+            // What cannot be looked up leaves the refusal as it was.
+            match way_out(kernel, snapshot, &run) {
+                Ok(Some(WayOut { what, command, .. })) => {
+                    error.hint(format!("{what}: {command}")).detail("resume", command)
+                }
+                _ => error,
+            }
+        }
+        _ => error,
+    }
+}
+
+/// What closed a run.
+pub struct WayOut {
+    /// `rollback`, `workflow` or `compensation`.
+    pub kind: &'static str,
+    /// The rollback's id, else the run's.
+    pub id: String,
+    /// What is to be finished, in a few words.
+    pub what: &'static str,
+    /// The command that resumes it.
+    pub command: String,
+}
+
+/// What closed a run, and the command that resumes it. `None`: it is not closed.
+pub fn way_out(kernel: &Kernel, snapshot: &Snapshot<'_>, run_id: &RunId) -> ic_base::Result<Option<WayOut>> {
+    if run::get(snapshot, run_id)?.status != RunStatus::RollingBack {
+        return Ok(None);
+    }
+    if let Some(rollback) = table::unfinished_of(snapshot, run_id)? {
+        let all = steps::of_rollback(snapshot, &rollback.id)?;
+        let what = match steps::course(&all) {
+            Course::Forward | Course::Stand => "finish it",
+            Course::Undo => "it is being undone; finish that",
+            Course::Abandon => "it is being aborted; finish that",
+        };
+        let command = steps::next_command(&rollback.id, &all);
+        return Ok(Some(WayOut { kind: "rollback", id: rollback.id.to_string(), what, command }));
+    }
+    let run = run_id.short();
+    let state = (kernel.above.workflow_state)(snapshot, run_id)?;
+    let is_of_workflow = state == Some(WorkflowState::RollingBack);
+    let (kind, what, command) = if is_of_workflow {
+        (
+            "workflow",
+            "its workflow is being rolled back; finish that",
+            format!("ic workflow resume {run} --yes"),
+        )
+    } else {
+        (
+            "compensation",
+            "its effects are being undone; finish that",
+            format!("ic compensation run {run} --yes"),
+        )
+    };
+    Ok(Some(WayOut { kind, id: run_id.to_string(), what, command }))
+}

@@ -1,0 +1,255 @@
+//! The project's configuration: `.ic.yaml` in its root (seed 000's keys and defaults).
+
+pub mod explain;
+mod file;
+mod rewind;
+pub mod scalar;
+pub mod units;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ic_base::{Diagnose, Diagnosis, Result};
+use ic_checkpoint::capture::Flush;
+use ic_checkpoint::retention::Policy;
+use serde_json::{Value, json};
+
+use crate::Kernel;
+
+pub use rewind::{DEVS_DATABASE, Rewinding};
+
+/// The configuration that the content of a file asks for. Errors: `invalid_config`.
+pub fn parse(bytes: &[u8], path: &Path) -> Result<Config> {
+    file::parse(bytes, path).map(|(config, _)| config)
+}
+
+/// The file's name.
+pub const FILE_NAME: &str = ".ic.yaml";
+
+/// More bytes than any configuration has.
+const LONGEST: u64 = 1_000_000;
+
+/// Everything that can be configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Whether checkpoints are taken along the way, and failures ask about a rollback.
+    pub enabled: bool,
+    /// How checkpoints are taken.
+    pub checkpointing: Checkpointing,
+    /// How long checkpoints are kept.
+    pub retention: Retention,
+    /// What happens when a step of a workflow fails.
+    pub on_failure: OnFailure,
+    /// The application's database that can be rewound.
+    pub rewind: Option<Rewinding>,
+}
+
+/// How checkpoints are taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpointing {
+    /// Whether a run takes one when it begins and whenever it moves.
+    pub auto: bool,
+    /// Whether git's state is recorded.
+    pub include_git: bool,
+    /// Larger files are left out, in bytes.
+    pub max_file_size: u64,
+    /// Trees with more files are refused.
+    pub max_files: u64,
+    /// Patterns of ignored files that are captured all the same.
+    pub include_ignored: Vec<String>,
+    /// Patterns of likely secrets that are captured all the same.
+    pub include_secrets: Vec<String>,
+    /// How stores through memory maps are noticed.
+    pub flush: Flush,
+}
+
+/// How long checkpoints are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retention {
+    /// Older ones may go.
+    pub max_age: Duration,
+    /// So many of each line are kept, however old.
+    pub keep_last: u32,
+    /// The checkpoints of so many points of a run that is not finished are kept, however old, beside those of phases and steps.
+    pub points: u32,
+    /// Whether those that somebody asked for are kept, however old.
+    pub keep_manual: bool,
+    /// The store may take so many bytes; `None`: as many as it needs.
+    pub max_size: Option<u64>,
+}
+
+/// What happens when a step of a workflow fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnFailure {
+    /// Whether somebody is asked.
+    pub prompt: bool,
+    /// Whether it is rolled back without asking.
+    pub auto_rollback: bool,
+}
+
+impl Retention {
+    /// As a policy.
+    pub fn policy(&self) -> Policy {
+        Policy {
+            max_age: self.max_age,
+            keep_last: usize::try_from(self.keep_last).unwrap_or(usize::MAX),
+            points: usize::try_from(self.points).unwrap_or(usize::MAX),
+            keep_manual: self.keep_manual,
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            checkpointing: Checkpointing {
+                auto: true,
+                include_git: true,
+                max_file_size: 10_000_000,
+                max_files: 1_000_000,
+                include_ignored: Vec::new(),
+                include_secrets: Vec::new(),
+                flush: Flush::Auto,
+            },
+            retention: Retention {
+                max_age: Duration::from_hours(168),
+                keep_last: 5,
+                points: 200,
+                keep_manual: true,
+                max_size: None,
+            },
+            on_failure: OnFailure { prompt: true, auto_rollback: false },
+            rewind: None,
+        }
+    }
+}
+
+/// A configuration and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Loaded {
+    /// What is in force.
+    pub config: Config,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+    /// The keys that the file sets.
+    set: BTreeSet<&'static str>,
+}
+
+/// One setting in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Its flat key: `rollback.retention.keep-last`.
+    pub key: &'static str,
+    /// Its value; sizes in bytes, durations as text.
+    pub value: Value,
+    /// Whether the file sets it.
+    pub from_file: bool,
+    /// What it does not do, where that may surprise, or what decides it where the file does not.
+    pub note: Option<&'static str>,
+}
+
+/// The root that holds a project's directory, where its configuration is: the top of its git work tree; without git the caller's
+/// project, if the directory lies in it, else the directory itself.
+pub fn root_of(kernel: &Kernel, project_dir: &Path) -> PathBuf {
+    let top = ic_store::project_root(project_dir);
+    if ic_store::git_dirs(&top).is_none() && project_dir.starts_with(&kernel.project.root) {
+        return kernel.project.root.clone();
+    }
+    top
+}
+
+/// Reads the configuration of a project: the file that was named, else `.ic.yaml` in its root, else the defaults.
+///
+/// Errors: `invalid_config`, with file, line and column; also for a file that was named and is not there, and for a
+/// link in its place that leads nowhere.
+pub fn load(root: &Path, named: Option<&Path>) -> Result<Loaded> {
+    let path = named.map_or_else(|| root.join(FILE_NAME), Path::to_owned);
+    let is_absent = |e: &std::io::Error| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    let meta = match fs::metadata(&path) {
+        Ok(meta) => meta,
+        Err(e) if is_absent(&e) && named.is_none() && fs::symlink_metadata(&path).is_err() => {
+            return Ok(Loaded::default());
+        }
+        Err(e) if is_absent(&e) => return Err(absent(&path, named.is_some())),
+        Err(e) => return Err(e).while_doing(|| format!("reading {}", path.display())),
+    };
+    if named.is_none() && !ic_store::trust::is_believable(&path, root) {
+        let hint = "take over what it says into a directory of your own, or name it: IC_CONFIG";
+        let what = "it is another user's, in a directory where everybody may write";
+        return Err(explain::invalid(&path, None, what, Some(hint.to_owned())));
+    }
+    let bytes = if meta.is_file() { read(&path)? } else { None };
+    let Some(bytes) = bytes else {
+        return Err(explain::invalid(&path, None, "it is not a file of at most 1 MB", None));
+    };
+    let (config, set) = file::parse(&bytes, &path)?;
+    Ok(Loaded { config, file: Some(path), set })
+}
+
+/// The content; `None` if it is too long.
+fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes))
+        .while_doing(|| format!("reading {}", path.display()))?;
+    Ok((bytes.len() as u64 <= LONGEST).then_some(bytes))
+}
+
+fn absent(path: &Path, named: bool) -> Diagnosis {
+    let (what, hint) = if named {
+        ("it does not exist", "IC_CONFIG names it: correct or unset it")
+    } else {
+        ("it is a link that leads nowhere", "correct or remove the link")
+    };
+    explain::invalid(path, None, what, Some(hint.to_owned()))
+}
+
+impl Loaded {
+    /// Every setting, in order.
+    pub fn settings(&self) -> Vec<Setting> {
+        let Config { enabled, checkpointing: c, retention: r, on_failure: f, rewind } = &self.config;
+        let all = [
+            ("rollback.enabled", json!(enabled)),
+            ("rollback.checkpointing.auto", json!(c.auto)),
+            ("rollback.checkpointing.include-git", json!(c.include_git)),
+            ("rollback.checkpointing.max-file-size", json!(c.max_file_size)),
+            ("rollback.checkpointing.max-files", json!(c.max_files)),
+            ("rollback.checkpointing.include-ignored", json!(c.include_ignored)),
+            ("rollback.checkpointing.include-secrets", json!(c.include_secrets)),
+            ("rollback.checkpointing.flush", json!(c.flush.as_str())),
+            ("rollback.retention.max-age", json!(units::written(r.max_age))),
+            ("rollback.retention.keep-last", json!(r.keep_last)),
+            ("rollback.retention.points", json!(r.points)),
+            ("rollback.retention.keep-manual", json!(r.keep_manual)),
+            ("rollback.retention.max-size", json!(r.max_size)),
+            ("rollback.on-failure.prompt", json!(f.prompt)),
+            ("rollback.on-failure.auto-rollback", json!(f.auto_rollback)),
+        ];
+        all.into_iter()
+            .chain(Rewinding::settings(rewind.as_ref()))
+            .map(|(key, value)| {
+                let note = match key {
+                    "rollback.checkpointing.flush" => Some(unseen(c.flush)),
+                    _ => rewind.as_ref().and_then(|rewind| rewind.note(key)),
+                };
+                Setting { key, value, from_file: self.set.contains(key), note }
+            })
+            .collect()
+    }
+}
+
+/// The stores through memory maps that a checkpoint may miss.
+fn unseen(flush: Flush) -> &'static str {
+    match flush {
+        Flush::Auto => "misses what processes store through memory maps that /proc does not show",
+        Flush::Always => "misses on tmpfs what processes store through memory maps that /proc does not show",
+        Flush::Never => "misses what processes store through memory maps",
+    }
+}
+
+#[cfg(test)]
+mod tests;

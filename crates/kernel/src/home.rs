@@ -1,0 +1,38 @@
+//! Whether a run's project is at home in this ledger. A copy of a repository has a ledger whose runs still name the original.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_phase::Run;
+use ic_store::{Lookup, locate};
+
+use crate::Kernel;
+
+/// Errors: `foreign_root` when the run's project has a ledger of its own and this one is that of another project: what is done there
+/// belongs into the other one.
+pub fn require_own_project(kernel: &Kernel, run: &Run) -> Result<()> {
+    let own = real(kernel.ledger.path());
+    let is_copied = ledger_of(&run.project_dir).is_some_and(|ledger| ledger != own)
+        && ledger_of(&kernel.project.root).is_some_and(|ledger| ledger == own);
+    if !is_copied {
+        return Ok(());
+    }
+    let project = run.project_dir.display();
+    Err(Diagnosis::new(
+        Code::ForeignRoot,
+        format!("The run {} is of {project}, which has a ledger of its own.", run.id.short()),
+    )
+    .hint(format!("work there: ic -C {project} ...; a copy can go back by itself alone: --layer=workflow"))
+    .detail("root", project.to_string()))
+}
+
+/// The ledger that commands in a directory use, if there is one.
+fn ledger_of(directory: &Path) -> Option<PathBuf> {
+    let place = locate(&Lookup { db: None, env_db: None, directory }).ok()?;
+    Some(real(&place.db))
+}
+
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,147 @@
+//! An open ledger with what every operation needs beside it, and the door that is closed to late work.
+
+use std::cell::Cell;
+use std::path::Path;
+
+use ic_base::{Code, Context, Diagnosis, DispatchId, Result, RollbackId, RunId, Timestamp};
+use ic_dispatch::{Dispatch, dispatch};
+use ic_phase::Run;
+use ic_phase::resolve::{self, Project};
+use ic_saga::owner;
+use ic_saga::process::ProcessIdentity;
+use ic_store::{Ledger, Snapshot, Transaction};
+
+use crate::above::Above;
+use crate::closed;
+use crate::idle::is_idle;
+
+/// The dispatch on whose behalf a write is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// Its id, or the end of it.
+    pub reference: String,
+    /// Whether it was named in this very call, rather than by the environment.
+    pub explicit: bool,
+}
+
+/// An open ledger, the clock and ids, where the caller stands and on whose behalf it writes.
+pub struct Kernel {
+    /// The ledger.
+    pub ledger: Ledger,
+    /// The clock and ids.
+    pub context: Context,
+    /// What `@` is looked for in.
+    pub project: Project,
+    /// The dispatch that calls, if one does.
+    pub caller: Option<Caller>,
+    /// What is asked of the floors above.
+    pub above: Above,
+    /// Whether a rolled-back dispatch may call: it carries out the rollback that takes itself back.
+    accepts_late: Cell<bool>,
+}
+
+impl Kernel {
+    /// A project whose callers are no dispatches, and which has no workflows.
+    pub fn new(ledger: Ledger, context: Context, project: Project) -> Self {
+        Self {
+            ledger,
+            context,
+            project,
+            caller: None,
+            above: Above::default(),
+            accepts_late: Cell::new(false),
+        }
+    }
+
+    /// Reads over one consistent view.
+    pub fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
+        self.ledger.read(|snapshot| read(snapshot).map_err(|error| closed::explained(self, snapshot, error)))
+    }
+
+    /// Writes in one transaction, unless the calling dispatch was rolled back: `stale_dispatch`, nothing is changed.
+    pub fn write<T>(&self, write: impl Fn(&Transaction<'_>, Timestamp) -> Result<T>) -> Result<T> {
+        let now = self.context.now();
+        self.ledger.write(|tx| {
+            self.calling_dispatch(tx)?;
+            write(tx, now).map_err(|error| closed::explained(self, tx, error))
+        })
+    }
+
+    /// Writes what is accepted from rolled-back work too: recorded commits and tokens.
+    pub fn write_late_too<T>(&self, write: impl Fn(&Transaction<'_>, Timestamp) -> Result<T>) -> Result<T> {
+        let now = self.context.now();
+        self.ledger.write(|tx| write(tx, now))
+    }
+
+    /// The directory of the ledger.
+    pub fn store(&self) -> &Path {
+        self.ledger.path().parent().unwrap_or(Path::new("/"))
+    }
+
+    /// The run that a reference names. Errors: those of [`resolve::resolve`].
+    pub fn run(&self, snapshot: &Snapshot<'_>, reference: &str) -> Result<Run> {
+        resolve::resolve(snapshot, reference, &self.project, &|snapshot, run| self.is_idle(snapshot, run))
+    }
+
+    /// The open run of this project, which `@` names; `None` if there is none. Errors: `ambiguous_run`.
+    pub fn current(&self, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
+        resolve::current(snapshot, &self.project, &|snapshot, run| self.is_idle(snapshot, run))
+    }
+
+    /// Whether nobody works in an open run, as [`is_idle`].
+    pub fn is_idle(&self, snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
+        is_idle(&self.above, self.store(), snapshot, run)
+    }
+
+    /// The processes of steps and of undos of a run that nobody saw end.
+    pub fn children(&self, snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<ProcessIdentity>> {
+        let steps = (self.above.step_workers)(snapshot, run)?.into_iter().map(|(_, child)| child);
+        Ok(steps.chain(owner::children(snapshot, run)?).collect())
+    }
+
+    /// The dispatch that calls, if one does. Errors: `stale_dispatch`, `dispatch_not_found`.
+    pub fn calling_dispatch(&self, snapshot: &Snapshot<'_>) -> Result<Option<Dispatch>> {
+        let Some(caller) = &self.caller else { return Ok(None) };
+        let dispatch = dispatch::resolve(snapshot, &caller.reference)?;
+        if !self.accepts_late.get() {
+            dispatch.require_current()?;
+        }
+        Ok(Some(dispatch))
+    }
+
+    /// Errors: `stale_dispatch`, `dispatch_not_found` for a caller that may not write.
+    pub fn require_current_caller(&self) -> Result<()> {
+        self.read(|snapshot| self.calling_dispatch(snapshot).map(|_| ()))
+    }
+
+    /// Lets a dispatch carry out the rollback that it began and that covers itself.
+    pub fn accept_late(&self) {
+        self.accepts_late.set(true);
+    }
+
+    /// Lets the calling dispatch finish the rollback that took it back, as the call that began it may.
+    pub fn accept_late_of(&self, rollback: &RollbackId) -> Result<()> {
+        let Some(caller) = &self.caller else { return Ok(()) };
+        let dispatch = self.read(|snapshot| dispatch::resolve(snapshot, &caller.reference))?;
+        if dispatch.rolled_back_by.as_ref() == Some(rollback) {
+            self.accepts_late.set(true);
+        }
+        Ok(())
+    }
+
+    /// The dispatch that what is recorded in `run` belongs to: the calling one, if it is of this run.
+    ///
+    /// Errors: `conflict` if a dispatch of another run was named in this very call.
+    pub fn dispatch_in(&self, snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<DispatchId>> {
+        match (self.calling_dispatch(snapshot)?, &self.caller) {
+            (Some(dispatch), _) if dispatch.run_id == *run => Ok(Some(dispatch.id)),
+            (Some(dispatch), Some(caller)) if caller.explicit => Err(Diagnosis::new(
+                Code::Conflict,
+                format!("The dispatch {} belongs to another run.", dispatch.id.short()),
+            )
+            .detail("dispatch_id", dispatch.id.as_str())
+            .detail("run_id", dispatch.run_id.as_str())),
+            _ => Ok(None),
+        }
+    }
+}

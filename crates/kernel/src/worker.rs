@@ -1,0 +1,51 @@
+//! The processes that work on dispatches: what is on record of them, and whether they live.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_dispatch::dispatch::{Dispatch, Process};
+use ic_saga::process::ProcessIdentity;
+
+/// The process that has this number now. Errors: `invalid_value` if none has.
+pub fn living(pid: u32) -> Result<ProcessIdentity> {
+    ProcessIdentity::of(pid)?.ok_or_else(|| {
+        Diagnosis::new(Code::InvalidValue, format!("There is no process {pid}."))
+            .hint("give the number of a process that runs now")
+    })
+}
+
+/// A process as a dispatch keeps it.
+pub fn process_of(identity: &ProcessIdentity) -> Process {
+    Process { pid: i64::from(identity.pid), start: Some((identity.start_time, identity.boot_id.clone())) }
+}
+
+/// What is known of a worker's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// This very process runs.
+    Alive,
+    /// It has ended; another may have its number.
+    Gone,
+    /// Only its number is on record, and that may be another's by now.
+    Unknown,
+}
+
+/// Whether the process of a dispatch lives; `None` if none is on record.
+pub fn life(dispatch: &Dispatch) -> Option<Life> {
+    let process = dispatch.process.as_ref()?;
+    Some(match identity(process) {
+        Some(identity) if identity.is_alive() => Life::Alive,
+        Some(_) => Life::Gone,
+        None => Life::Unknown,
+    })
+}
+
+/// Whether a worker lives that is neither the calling process nor one that it descends from: an orchestrator that is on record as
+/// the worker itself must not stand in its own way.
+pub fn is_living_other(dispatch: &Dispatch) -> bool {
+    let identity = dispatch.process.as_ref().and_then(identity);
+    identity.is_some_and(|identity| identity.is_alive() && !identity.is_caller_or_ancestor())
+}
+
+fn identity(process: &Process) -> Option<ProcessIdentity> {
+    let (start_time, boot_id) = process.start.clone()?;
+    Some(ProcessIdentity { pid: u32::try_from(process.pid).ok()?, start_time, boot_id })
+}

@@ -1,0 +1,237 @@
+//! The points of a run, as they are listed.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use ic_base::{CheckpointId, Result, RollbackId, Seq, Timestamp, title};
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_dispatch::dispatch;
+use ic_journal::table::{self, Remembered};
+use ic_phase::Run;
+use ic_phase::point::{self, Kind, Point};
+use ic_store::Snapshot;
+
+use super::{checkpoint_at, reference};
+
+/// A point, as a person chooses it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// How it is referred to.
+    pub reference: String,
+    /// `created`, `phase`, `step`, `dispatch`, `prompt`, `guard` or `checkpoint`.
+    pub kind: &'static str,
+    /// The step's name, or the id of the dispatch, prompt or command that it stands before; `None` for all else.
+    pub before: Option<String>,
+    /// What was recorded after this event lies after the point.
+    pub seq: Seq,
+    /// Where the run was.
+    pub phase: String,
+    /// For people, on one line.
+    pub title: String,
+    /// The tree as it was there, if it was captured.
+    pub checkpoint_id: Option<CheckpointId>,
+    /// Whether the content of that checkpoint is gone.
+    pub is_pruned: bool,
+    /// The rollback that stands and took the run back to before it: then it is no target.
+    pub taken_back_by: Option<RollbackId>,
+    /// Whether what began there was rolled back: also at the point to which the run went back, which is a target all the same.
+    pub is_undone: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// The newest points of a run, newest first, those aside that a rollback took back unless `all`.
+pub fn list(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Result<Vec<Listed>> {
+    list_among(snapshot, run, &table::of_run(snapshot, &run.id)?, all, at_most)
+}
+
+/// As [`list`], of a run with these rollbacks.
+pub(super) fn list_among(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    rollbacks: &[Remembered],
+    all: bool,
+    at_most: usize,
+) -> Result<Vec<Listed>> {
+    let choice = Choice { run, rollbacks, all, at_most };
+    let mut found = choice.newest(|most| of_points(snapshot, run, most))?;
+    found.extend(choice.newest(|most| moves(snapshot, run, most))?);
+    found.extend(choice.newest(|most| asked_for(snapshot, run, most))?);
+    found.push(Found { seq: run.seq, reference: "created".to_owned(), source: Source::Created, by: None });
+    // Steps that began from one look at the tree share an event; their names keep the order the same in every call.
+    found.sort_by(|one, other| (other.seq, &other.reference).cmp(&(one.seq, &one.reference)));
+    found.truncate(at_most);
+    let is_reached = |seq: Seq| rollbacks.iter().any(|by| by.status.stands() && by.cut_seq == seq);
+    found.into_iter().map(|one| one.listed(snapshot, run, is_reached)).collect()
+}
+
+/// A point before anything is read that only a listed one needs.
+struct Found {
+    seq: Seq,
+    reference: String,
+    source: Source,
+    by: Option<RollbackId>,
+}
+
+enum Source {
+    Point(Box<Point>),
+    Move { from: String, to: String, at: Timestamp },
+    Checkpoint(Box<Checkpoint>),
+    Created,
+}
+
+/// Which points of a run are listed.
+struct Choice<'c> {
+    run: &'c Run,
+    rollbacks: &'c [Remembered],
+    all: bool,
+    at_most: usize,
+}
+
+impl Choice<'_> {
+    /// The newest of one kind of source that are to be listed: as many as are wanted, or all there are.
+    fn newest(&self, fetch: impl Fn(usize) -> Result<Vec<Found>>) -> Result<Vec<Found>> {
+        let mut most = self.at_most;
+        loop {
+            let mut found = fetch(most)?;
+            let is_all = found.len() < most;
+            self.choose(&mut found);
+            if is_all || found.len() >= self.at_most {
+                return Ok(found);
+            }
+            // However many were rolled back in between. Each round reads again what the one before it did, so it reads far more.
+            most = most.saturating_mul(4);
+        }
+    }
+
+    fn choose(&self, found: &mut Vec<Found>) {
+        for one in &mut *found {
+            one.by = self.taken_back_by(one).map(|by| by.id.clone());
+        }
+        let mut seen = HashSet::new();
+        // Of several moves out of one phase the reference means the newest, and none of a phase that the run has not left.
+        found.retain(|one| match (&one.by, &one.source) {
+            (Some(_), _) => self.all,
+            (None, Source::Move { from, .. }) if !self.has_left(from) => false,
+            (None, _) => seen.insert(one.reference.clone()),
+        });
+    }
+
+    fn taken_back_by(&self, found: &Found) -> Option<&Remembered> {
+        let is_move = matches!(found.source, Source::Move { .. });
+        self.rollbacks.iter().rev().find(|one| one.status.stands() && covers(one, found.seq, is_move))
+    }
+
+    fn has_left(&self, phase: &str) -> bool {
+        self.run.chain.index_of(phase) < self.run.chain.index_of(&self.run.phase)
+    }
+}
+
+/// Whether a rollback took the run back to before what has this event. At its cut itself lies the place that it went back to; of a move
+/// that left a phase, that is where the run is again, unless what was done in the phase after the move was the target.
+pub(super) fn covers(rollback: &Remembered, seq: Seq, is_move: bool) -> bool {
+    // The undo of one dispatch moves the run nowhere.
+    if rollback.only().is_some() {
+        return false;
+    }
+    let is_undone_move = is_move && rollback.cut_seq == seq && !rollback.include_target;
+    (rollback.cut_seq < seq || is_undone_move) && seq < rollback.seq
+}
+
+fn of_points(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Vec<Found>> {
+    let points = point::newest_of_run(snapshot, &run.id, at_most)?;
+    let found = |point: Point| Found {
+        seq: point.seq,
+        reference: reference(&point),
+        source: Source::Point(Box::new(point)),
+        by: None,
+    };
+    Ok(points.into_iter().map(found).collect())
+}
+
+/// The moves that left a phase.
+fn moves(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Vec<Found>> {
+    let mut moves = Vec::new();
+    ic_events::each_crossing_newest_first(snapshot, &run.id, |event| {
+        if moves.len() == at_most {
+            return Ok(ControlFlow::Break(()));
+        }
+        if let Some((from, to)) = event.from.zip(event.to) {
+            let reference = format!("phase:{from}");
+            let source = Source::Move { from, to, at: event.created_at };
+            moves.push(Found { seq: event.seq, reference, source, by: None });
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(moves)
+}
+
+fn asked_for(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Vec<Found>> {
+    let checkpoints = record::manual_of_run(snapshot, &run.id, at_most)?;
+    let found = |checkpoint: Checkpoint| Found {
+        seq: checkpoint.seq,
+        reference: format!("checkpoint:{}", checkpoint.id.short()),
+        source: Source::Checkpoint(Box::new(checkpoint)),
+        by: None,
+    };
+    Ok(checkpoints.into_iter().map(found).collect())
+}
+
+impl Found {
+    fn listed(self, snapshot: &Snapshot<'_>, run: &Run, is_reached: impl Fn(Seq) -> bool) -> Result<Listed> {
+        let first = || run.chain.first().to_owned();
+        let (kind, phase, text, created_at, checkpoint) = match &self.source {
+            Source::Point(point) => {
+                let checkpoint = match &point.checkpoint_id {
+                    Some(id) => Some(record::get(snapshot, id)?),
+                    None => None,
+                };
+                let text = text_of(snapshot, point)?;
+                (point.kind.as_str(), point.phase.clone(), text, point.created_at, checkpoint)
+            }
+            Source::Move { from, to, at } => {
+                let checkpoint = checkpoint_at(snapshot, run, self.seq)?;
+                ("phase", from.clone(), format!("left {from} for {to}"), *at, checkpoint)
+            }
+            Source::Checkpoint(checkpoint) => {
+                let link = &checkpoint.link;
+                let text = link.name.as_deref().or(link.message.as_deref()).unwrap_or_default().to_owned();
+                let phase = link.phase.clone().unwrap_or_else(first);
+                ("checkpoint", phase, text, checkpoint.created_at, Some((**checkpoint).clone()))
+            }
+            Source::Created => {
+                let checkpoint = checkpoint_at(snapshot, run, run.seq)?;
+                ("created", first(), run.goal.clone(), run.created_at, checkpoint)
+            }
+        };
+        let before = match self.source {
+            Source::Point(point) => Some(point.name),
+            Source::Move { .. } | Source::Checkpoint(_) | Source::Created => None,
+        };
+        Ok(Listed {
+            reference: self.reference,
+            kind,
+            before,
+            seq: self.seq,
+            phase,
+            title: title(&text),
+            is_pruned: checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.pruned_at.is_some()),
+            checkpoint_id: checkpoint.map(|checkpoint| checkpoint.id),
+            is_undone: self.by.is_some() || is_reached(self.seq),
+            taken_back_by: self.by,
+            created_at,
+        })
+    }
+}
+
+/// What a point is called, for people.
+fn text_of(snapshot: &Snapshot<'_>, point: &Point) -> Result<String> {
+    Ok(match (point.kind, &point.title) {
+        (Kind::Dispatch, _) => {
+            let work = dispatch::resolve(snapshot, &point.name)?.work;
+            work.name.or(work.agent_type).unwrap_or_default()
+        }
+        (Kind::Step, _) => point.name.clone(),
+        (Kind::Prompt | Kind::Guard, text) => text.clone().unwrap_or_default(),
+    })
+}

@@ -1,0 +1,166 @@
+//! What a run can go back to and how it went back before, as one list.
+
+use ic_base::{DispatchId, Result, RollbackId, Seq, Timestamp};
+use ic_checkpoint::diff::{self, Change};
+use ic_checkpoint::objects::Objects;
+use ic_checkpoint::record::{self, Checkpoint, Link};
+use ic_dispatch::code;
+use ic_journal::table::{self, Remembered};
+use ic_kernel::Kernel;
+use ic_phase::Run;
+use ic_store::{OpenOptions, Snapshot};
+use ic_worktree::look_into_store;
+
+use super::list::{self, Listed};
+
+/// Points and rollbacks of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Log {
+    /// The newest first.
+    pub entries: Vec<Entry>,
+    /// Whether there are older ones.
+    pub has_more: bool,
+}
+
+/// A point or a rollback.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its event.
+    pub seq: Seq,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// What it is.
+    pub what: What,
+    /// The rollbacks that stand and took the run back to before it, the newest first; empty: it stands itself.
+    pub taken_back_by: Vec<RollbackId>,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// A place to which the run can go back.
+    Point {
+        /// The point.
+        point: Box<Listed>,
+        /// What happened to files from there to the next point, or to the newest checkpoint of the run; `None` where that is not known.
+        files: Option<Files>,
+        /// How many commits were recorded for the dispatch that it stands before; `None` if it stands before none.
+        commits: Option<usize>,
+    },
+    /// It went back.
+    Rollback(Box<Remembered>),
+}
+
+/// How many files, links and empty directories changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Files {
+    /// There was nothing before.
+    pub created: usize,
+    /// They were there before.
+    pub modified: usize,
+    /// There is nothing any more.
+    pub deleted: usize,
+}
+
+/// The newest points and rollbacks of a run, newest first; with `all` those too that were rolled back, and rollbacks that were undone or
+/// aborted. What files changed is left unknown where the content store is missing, another ledger's or damaged: a list must not fail for
+/// what `ic health` says.
+pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, at_most: usize) -> Result<Log> {
+    let mut log = kernel.read(|snapshot| entries(snapshot, run, all, at_most))?;
+    let is_captured =
+        |entry: &Entry| matches!(&entry.what, What::Point { point, .. } if point.checkpoint_id.is_some());
+    if log.entries.iter().any(is_captured)
+        && let Ok(Some(objects)) = look_into_store(kernel, options)
+    {
+        kernel.read(|snapshot| count_files(snapshot, &objects, run, &mut log.entries))?;
+    }
+    Ok(log)
+}
+
+fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Result<Log> {
+    let rollbacks = table::of_run(snapshot, &run.id)?;
+    // One more tells whether there are more.
+    let wanted = at_most.saturating_add(1);
+    let mut entries = Vec::new();
+    for point in list::list_among(snapshot, run, &rollbacks, all, wanted)? {
+        entries.push(of_point(snapshot, &rollbacks, point)?);
+    }
+    for rollback in &rollbacks {
+        let taken_back_by = covering(&rollbacks, rollback.seq, false);
+        let stands = rollback.status.stands() && taken_back_by.is_empty();
+        if all || stands {
+            let what = What::Rollback(Box::new(rollback.clone()));
+            entries.push(Entry { seq: rollback.seq, created_at: rollback.created_at, what, taken_back_by });
+        }
+    }
+    // Stable: points of one event keep their order.
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.seq));
+    let has_more = entries.len() > at_most;
+    entries.truncate(at_most);
+    Ok(Log { entries, has_more })
+}
+
+fn of_point(snapshot: &Snapshot<'_>, rollbacks: &[Remembered], point: Listed) -> Result<Entry> {
+    let commits = match &point.before {
+        Some(id) if point.kind == "dispatch" => {
+            Some(code::commits_of(snapshot, &DispatchId::from_ledger(id.clone()))?.len())
+        }
+        _ => None,
+    };
+    let taken_back_by = covering(rollbacks, point.seq, point.kind == "phase");
+    let (seq, created_at) = (point.seq, point.created_at);
+    let what = What::Point { point: Box::new(point), files: None, commits };
+    Ok(Entry { seq, created_at, what, taken_back_by })
+}
+
+/// The rollbacks that stand and took the run back to before what has this event, newest first.
+fn covering(rollbacks: &[Remembered], seq: Seq, is_move: bool) -> Vec<RollbackId> {
+    let is_one = |one: &&Remembered| one.status.stands() && list::covers(one, seq, is_move);
+    rollbacks.iter().rev().filter(is_one).map(|one| one.id.clone()).collect()
+}
+
+/// Counts what changed from each point that was captured to the next one of its own branch.
+fn count_files(snapshot: &Snapshot<'_>, objects: &Objects, run: &Run, entries: &mut [Entry]) -> Result<()> {
+    // The nearest newer points of each branch, by what took the branch back: two events, because points may share one.
+    let mut newer: Vec<(Vec<RollbackId>, Checkpoint)> = Vec::new();
+    for entry in entries {
+        let What::Point { point, files, .. } = &mut entry.what else { continue };
+        let Some(id) = &point.checkpoint_id else { continue };
+        let checkpoint = record::get(snapshot, id)?;
+        let of_branch = newer.iter().rev().filter(|(branch, _)| *branch == entry.taken_back_by);
+        let next = of_branch.map(|(_, next)| next).find(|next| next.seq > checkpoint.seq).cloned();
+        let next = match next {
+            // What the newest point began is seen by whatever was captured last.
+            None if entry.taken_back_by.is_empty() => newest_of(snapshot, run, &checkpoint)?,
+            next => next,
+        };
+        *files = next.and_then(|next| changes(objects, &checkpoint, &next));
+        newer.push((entry.taken_back_by.clone(), checkpoint));
+    }
+    Ok(())
+}
+
+/// The newest checkpoint of the run, if it was taken after this one.
+fn newest_of(snapshot: &Snapshot<'_>, run: &Run, after: &Checkpoint) -> Result<Option<Checkpoint>> {
+    let link = Link { run_id: Some(run.id.clone()), ..Link::default() };
+    let newest = record::latest_of_lineage(snapshot, &after.root, &link)?;
+    Ok(newest.filter(|newest| newest.seq > after.seq))
+}
+
+/// What changed between two checkpoints; `None` where one is of another tree, or its content is gone.
+fn changes(objects: &Objects, before: &Checkpoint, after: &Checkpoint) -> Option<Files> {
+    if before.root != after.root || before.pruned_at.is_some() || after.pruned_at.is_some() {
+        return None;
+    }
+    let mut files = Files::default();
+    let counted = diff::diff(objects, Some(&before.tree), Some(&after.tree), &mut |difference| {
+        match difference.change() {
+            Some(Change::Added) => files.created += 1,
+            Some(Change::Deleted) => files.deleted += 1,
+            Some(Change::Modified | Change::Mode | Change::Attributes | Change::Type) => files.modified += 1,
+            None => {}
+        }
+        Ok(())
+    });
+    counted.ok().map(|()| files)
+}

@@ -1,0 +1,134 @@
+//! What a person means who says "undo": which run, and which point of it.
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_checkpoint::record;
+use ic_dispatch::dispatch;
+use ic_journal::table;
+use ic_kernel::Kernel;
+use ic_phase::Run;
+use ic_phase::point::{self, Kind};
+use ic_phase::run::{self, Filter};
+use ic_store::Snapshot;
+
+use super::list::{Listed, list};
+
+/// What goes back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meant {
+    /// A run, with all that it did.
+    Run(Box<Run>),
+    /// The tree alone, to a checkpoint that belongs to no run.
+    Checkpoint(CheckpointId),
+    /// The tree alone: there is no run here.
+    Tree,
+}
+
+/// What goes back for who names a run, a point, or neither: the run of an id is known by itself; else the open run of this project, else
+/// its newest.
+///
+/// Errors: those of a lookup; `ambiguous_run` where several runs are open.
+pub fn meant(kernel: &Kernel, run: Option<&str>, point: Option<&str>) -> Result<Meant> {
+    kernel.read(|snapshot| {
+        if let Some(run) = run {
+            return kernel.run(snapshot, run).map(|run| Meant::Run(Box::new(run)));
+        }
+        if let Some(found) = point.map(|text| by_itself(kernel, snapshot, text)).transpose()?.flatten() {
+            return Ok(found);
+        }
+        match run_here(kernel, snapshot).map_err(named_by_a_flag)? {
+            Some(run) => Ok(Meant::Run(Box::new(run))),
+            None => Ok(Meant::Tree),
+        }
+    })
+}
+
+/// Says how a call names a run that has no place for it among its arguments.
+pub fn named_by_a_flag(error: Diagnosis) -> Diagnosis {
+    match error.code() {
+        Code::AmbiguousRun => error.hint("name one by the last digits of its id: --run RUN"),
+        _ => error,
+    }
+}
+
+/// The open run of this project, else its newest. Errors: `ambiguous_run`.
+pub fn run_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
+    let project = &kernel.project;
+    if let Some(run) = kernel.current(snapshot)? {
+        return Ok(Some(run));
+    }
+    let levels = project.directory.ancestors().take_while(|level| level.starts_with(&project.root));
+    for level in levels {
+        let filter = Filter { open: false, project: Some(level), limit: 1, after: None };
+        if let Some(run) = run::list(snapshot, &filter)?.pop() {
+            return Ok(Some(run));
+        }
+    }
+    Ok(None)
+}
+
+/// The run that a reference names; without one that of [`run_here`]. Errors: those of a lookup of a run.
+pub fn run_or_newest(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: Option<&str>) -> Result<Run> {
+    if reference.is_none()
+        && let Some(run) = run_here(kernel, snapshot)?
+    {
+        return Ok(run);
+    }
+    kernel.run(snapshot, reference.unwrap_or("@"))
+}
+
+/// The newest point before work that stands: what a person means who names none. Said again, it is the one before.
+///
+/// Errors: `rolling_back` while a rollback of the run is not finished; `nothing_to_undo` if no dispatch, step or prompt of the run stands.
+pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
+    const WORK: [&str; 3] = ["prompt", "dispatch", "step"];
+    table::require_finished(snapshot, &run.id)?;
+    let found = list(snapshot, run, false, usize::MAX)?;
+    found.into_iter().find(|one| WORK.contains(&one.kind) && !one.is_undone).ok_or_else(|| {
+        let short = run.id.short();
+        Diagnosis::new(
+            Code::NothingToUndo,
+            format!("No dispatch, step or prompt of the run {short} stands that could be undone."),
+        )
+        .hint(format!("choose a point of it: ic log {short}; all of it: ic undo created --run {short} --yes"))
+    })
+}
+
+/// What an id says by itself. `None` for a reference that says nothing of a run: `phase:P`, `step:NAME`, `created`.
+fn by_itself(kernel: &Kernel, snapshot: &Snapshot<'_>, text: &str) -> Result<Option<Meant>> {
+    let (kind, id) = text.split_once(':').unwrap_or(("", text));
+    let of_run = |id: &_| run::get(snapshot, id).map(|run| Some(Meant::Run(Box::new(run))));
+    if matches!(kind, "" | "dispatch")
+        && let Some(found) = known(dispatch::resolve(snapshot, id))?
+    {
+        return of_run(&found.run_id);
+    }
+    if matches!(kind, "" | "checkpoint") {
+        let found = match known(record::resolve(snapshot, id))? {
+            None if kind == "checkpoint" => record::named(snapshot, &kernel.project.root, id)?,
+            found => found,
+        };
+        match found.map(|found| (found.link.run_id, found.id)) {
+            Some((Some(run), _)) => return of_run(&run),
+            Some((None, id)) => return Ok(Some(Meant::Checkpoint(id))),
+            None => {}
+        }
+    }
+    let kind = Kind::ALL.into_iter().find(|one| one.as_str() == kind && *one != Kind::Step);
+    let points = kind.map(|kind| point::named(snapshot, kind, id)).transpose()?.unwrap_or_default();
+    points.last().map_or(Ok(None), |point| of_run(&point.run_id))
+}
+
+/// `None` for what is not there: who looks it up in the run then says so.
+fn known<T>(found: Result<T>) -> Result<Option<T>> {
+    match found {
+        Err(error)
+            if matches!(
+                error.code(),
+                Code::DispatchNotFound | Code::CheckpointNotFound | Code::InvalidReference
+            ) =>
+        {
+            Ok(None)
+        }
+        found => found.map(Some),
+    }
+}

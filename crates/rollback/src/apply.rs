@@ -1,0 +1,200 @@
+//! Doing what the plan says: pointer, dispatches, artifacts, agents, skips and events in one transaction.
+
+use ic_base::{Code, Diagnosis, Result, RollbackId, Seq, Timestamp};
+use ic_dispatch::cancel_by_phases;
+use ic_events::{EventType, NewEvent};
+use ic_journal::layer::Layer;
+use ic_journal::table::{self, NewRollback, RollbackStatus};
+use ic_kernel::Kernel;
+use ic_phase::{Run, run, skip};
+use ic_point::Goal;
+use ic_runtrack::{cancel_agents_by_phases, mark_artifacts_rolled_back};
+use ic_store::{Snapshot, Transaction};
+use serde_json::{Value, json};
+
+use super::lift;
+use super::plan::{self, Plan};
+
+/// Where a rollback goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To<'a> {
+    /// To where the run last left this phase.
+    Phase {
+        /// The phase.
+        name: &'a str,
+        /// Whether what was done in it is rolled back too.
+        include_target: bool,
+    },
+    /// To a point, by its reference (`ic_ops::point`).
+    Point(&'a str),
+    /// Nowhere: only what this dispatch did goes, whatever was done since.
+    Without(&'a str),
+}
+
+/// What is to be rolled back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The run.
+    pub run: &'a str,
+    /// Where it goes.
+    pub to: To<'a>,
+    /// Why.
+    pub reason: Option<&'a str>,
+    /// Plan only; write nothing.
+    pub dry_run: bool,
+    /// The hash of the plan that the caller approved.
+    pub expect_plan: Option<&'a str>,
+}
+
+/// A rollback, done or only planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollback {
+    /// What it changes, as it was before.
+    pub plan: Plan,
+    /// The hash of the plan.
+    pub plan_hash: String,
+    /// Why.
+    pub reason: Option<String>,
+    /// Its id and its event; `None` for a dry run.
+    pub done: Option<(RollbackId, Seq)>,
+}
+
+impl Rollback {
+    /// The row of a rollback that begins.
+    pub(super) fn row<'a>(
+        &'a self,
+        id: &'a RollbackId,
+        seq: Seq,
+        layers: &'a [Layer],
+        remembered: &'a Value,
+    ) -> NewRollback<'a> {
+        NewRollback {
+            id,
+            seq,
+            status: RollbackStatus::InProgress,
+            run_id: &self.plan.run.id,
+            layers,
+            from_phase: &self.plan.run.phase,
+            to_phase: &self.plan.to_phase,
+            include_target: self.plan.include_target,
+            cut_seq: self.plan.cut.seq,
+            epoch: self.plan.next_epoch(),
+            reason: self.reason.as_deref(),
+            plan_hash: &self.plan_hash,
+            plan: remembered,
+        }
+    }
+}
+
+/// Takes a run back to an earlier phase, or says what that would do (seed 001: `Rollback`).
+///
+/// Errors: `unknown_phase`, `phase_ahead`, `already_at_phase`, `run_not_active`, `rolling_back`, `plan_changed`, those of points; the
+/// same in a dry run. Whatever the error, nothing is changed.
+pub fn rollback(kernel: &Kernel, request: &Request<'_>) -> Result<Rollback> {
+    if request.dry_run {
+        return kernel.read(|snapshot| {
+            kernel.calling_dispatch(snapshot)?;
+            planned(kernel, snapshot, request)
+        });
+    }
+    let id: RollbackId = kernel.context.new_id();
+    kernel.write(|tx, now| {
+        let rollback = planned(kernel, tx, request)?;
+        let seq = apply(tx, now, &rollback, &id, &rollback.plan.to_json())?;
+        Ok(Rollback { done: Some((id.clone(), seq)), ..rollback })
+    })
+}
+
+/// Rolls the record of a run back in a transaction of the caller's, who has undone its effects and opened the run again: tasks of a program,
+/// whose undos are functions of it, which no journal can hold.
+///
+/// Errors: those of [`rollback`].
+pub fn take_back(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    id: &RollbackId,
+    run: Run,
+    (to_phase, include_target): (&str, bool),
+    reason: Option<&str>,
+) -> Result<()> {
+    let plan = plan::make(tx, run, to_phase, include_target)?;
+    let plan_hash = plan.hash();
+    let rollback = Rollback { plan, plan_hash, reason: reason.map(str::to_owned), done: None };
+    let mut remembered = rollback.plan.to_json();
+    // What it did besides is not in this row, and so cannot be undone with it.
+    remembered["made_by"] = json!("workflow");
+    apply(tx, now, &rollback, id, &remembered).map(|_| ())
+}
+
+pub(super) fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> Result<Rollback> {
+    let run = kernel.run(snapshot, request.run)?;
+    let goal = match request.to {
+        To::Phase { name, include_target } => Goal::Phase { name: name.to_owned(), include_target },
+        To::Point(text) => ic_point::resolve(snapshot, &run, text)?,
+        To::Without(text) => Goal::Without(Box::new(ic_point::work_of(snapshot, &run, text)?)),
+    };
+    let plan = match goal {
+        Goal::Phase { name, include_target } => plan::make(snapshot, run, &name, include_target)?,
+        Goal::Place(place) => plan::make_at(snapshot, run, place)?,
+        Goal::Without(dispatch) => plan::make_without(snapshot, run, &dispatch)?,
+    };
+    let plan_hash = plan.hash();
+    if let Some(expected) = request.expect_plan
+        && expected != plan_hash
+    {
+        return Err(Diagnosis::new(
+            Code::PlanChanged,
+            "The plan is not the expected one: the run has changed since it was made, or it was made with other flags.",
+        )
+        .hint("look at the new plan: add --dry-run and leave out --expect-plan")
+        .detail("expected", expected)
+        .detail("plan_hash", plan_hash));
+    }
+    Ok(Rollback { plan, plan_hash, reason: request.reason.map(str::to_owned), done: None })
+}
+
+fn apply(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    rollback: &Rollback,
+    id: &RollbackId,
+    remembered: &Value,
+) -> Result<Seq> {
+    let plan = &rollback.plan;
+    let seq = append_event(tx, now, rollback, id)?;
+    let row = rollback.row(id, seq, &[Layer::Workflow], remembered);
+    table::insert(tx, now, &NewRollback { status: RollbackStatus::Done, ..row })?;
+    if plan.cut.only.is_none() {
+        run::rollback_phase(tx, now, &plan.run.id, &plan.to_phase)?;
+    }
+    lift::off(tx, now, &plan.reinstated)?;
+    let marked = (id, rollback.reason.as_deref());
+    cancel_by_phases(tx, now, &plan.cancelled_dispatches, marked)?;
+    cancel_by_phases(tx, now, &plan.marked_dispatches, marked)?;
+    mark_artifacts_rolled_back(tx, &plan.artifacts, id)?;
+    cancel_agents_by_phases(tx, now, &plan.failed_agents, plan.next_epoch(), id)?;
+    cancel_agents_by_phases(tx, now, &plan.marked_agents, plan.next_epoch(), id)?;
+    skip::mark_rolled_back(tx, &plan.skips, id)?;
+    Ok(seq)
+}
+
+fn append_event(tx: &Transaction<'_>, now: Timestamp, rollback: &Rollback, id: &RollbackId) -> Result<Seq> {
+    let plan = &rollback.plan;
+    let event = NewEvent {
+        subject_id: Some(id.as_str()),
+        from: Some(&plan.run.phase),
+        to: Some(&plan.to_phase),
+        reason: rollback.reason.as_deref(),
+        payload: Some(json!({
+            "rollback_id": id.as_str(),
+            "layers": ["workflow"],
+            "cut_seq": plan.cut.seq,
+            "include_target": plan.include_target,
+            "rolled_back_phases": plan.cut.phases,
+            "plan_hash": rollback.plan_hash,
+            "counts": plan.counts().to_json(),
+        })),
+        ..NewEvent::of(&plan.run.id, plan.next_epoch(), EventType::Rollback)
+    };
+    ic_events::append(tx, now, &event)
+}

@@ -1,0 +1,366 @@
+//! Compensations of a run: declaring them, running them in reverse, and what is not covered.
+
+mod place;
+mod plan;
+mod saga;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use ic_base::{Code, CompensationId, Diagnosis, Result, RollbackId, RunId};
+use ic_checkpoint::lock::{self, Mode};
+use ic_checkpoint::manifest::PathText;
+use ic_dispatch::dispatch::{self, Filter};
+use ic_events::Cut;
+use ic_kernel::worker::living;
+use ic_phase::{Run, RunStatus};
+use ic_saga::action::FileBefore;
+use ic_saga::compensation::{self, End, NewCompensation};
+use ic_saga::coverage::{CompensationReport, Coverage};
+use ic_saga::order::FailurePolicy;
+use ic_saga::undo;
+use ic_saga::{Action, Compensation, State};
+use ic_store::Snapshot;
+
+pub use plan::{Scope, UndoPlan, plan};
+pub use saga::{Saga, Sink, Undoing};
+
+use ic_kernel::Kernel;
+use ic_worktree::{Settings, Workspace, paths_in_root};
+
+/// How the effect of a step is undone, as somebody declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Declared {
+    /// By an action that is ready.
+    Action(Action),
+    /// By putting paths back as they are now; from the working directory.
+    RestoreFiles(Vec<PathBuf>),
+    /// By ending a process that runs now.
+    KillProcess(u32),
+}
+
+/// What is to be declared.
+#[derive(Debug, Clone)]
+pub struct Declaration<'a> {
+    /// The run.
+    pub run: &'a str,
+    /// The step.
+    pub step: &'a str,
+    /// How its effect is undone.
+    pub declared: Declared,
+    /// For people.
+    pub description: Option<&'a str>,
+}
+
+/// Registers the compensation of a step of an active run and arms it: its effect may be made now.
+///
+/// Errors: `run_not_active`, `rolling_back`, `stale_dispatch`, `path_not_found` for a path outside of the root, `invalid_value`
+/// (no such process, no file that could be put back, a working directory outside of the project).
+pub fn add(kernel: &Kernel, settings: &Settings, declaration: &Declaration<'_>) -> Result<Compensation> {
+    let id: CompensationId = kernel.context.new_id();
+    let run = kernel.read(|snapshot| kernel.run(snapshot, declaration.run))?;
+    let mut _held = None;
+    let action = match &declaration.declared {
+        Declared::Action(action) => place::in_project(action.clone(), &run.project_dir)?,
+        Declared::KillProcess(pid) => {
+            Action::KillProcess { pid_file: None, identity: Some(living(*pid)?), before: None }
+        }
+        Declared::RestoreFiles(paths) => {
+            let workspace = Workspace::of_run(kernel, &run, settings)?;
+            let paths = paths_in_root(&workspace, paths)?.into_iter().map(PathText).collect::<Vec<_>>();
+            // Nothing is swept until the row that needs the contents is committed.
+            _held = Some(lock::store(workspace.objects.path(), Mode::Shared, settings.busy_timeout)?);
+            Action::RestoreFiles { files: remember_files(kernel, &workspace, &paths)? }
+        }
+    };
+    kernel.write(|tx, now| {
+        let run = ic_phase::run::get(tx, &run.id)?;
+        run.require_active()?;
+        let dispatch_id = kernel.dispatch_in(tx, &run.id)?;
+        let new = NewCompensation {
+            id: &id,
+            run: (&run.id, run.epoch),
+            dispatch_id: dispatch_id.as_ref(),
+            step: declaration.step,
+            needs: &[],
+            phase: &run.phase,
+            action: &action,
+            description: declaration.description,
+        };
+        compensation::arm(tx, now, &new)
+    })
+}
+
+/// What stands at paths now; the contents are durable. The caller holds the store's lock.
+///
+/// Errors: `invalid_value` for what could not be put back: a directory, git's own files, the ledger, what lies behind a link.
+pub fn remember_files(
+    kernel: &Kernel,
+    workspace: &Workspace<'_>,
+    paths: &[PathText],
+) -> Result<Vec<FileBefore>> {
+    paths.iter().try_for_each(|path| place::check_file(workspace, path))?;
+    let writer = workspace.objects.writer(kernel.context.now())?;
+    let files = undo::remember_files(&writer, &workspace.root, paths)?;
+    writer.finish()?;
+    Ok(files)
+}
+
+/// The compensations of a run, in the order in which their effects were begun.
+pub fn list(kernel: &Kernel, reference: &str) -> Result<Vec<Compensation>> {
+    kernel.read(|snapshot| compensation::list(snapshot, &kernel.run(snapshot, reference)?.id))
+}
+
+/// How much of a run can be undone: its work and its declared steps, rolled-back ones aside.
+pub fn coverage(kernel: &Kernel, reference: &str) -> Result<(RunId, CompensationReport)> {
+    kernel.read(|snapshot| {
+        let run = kernel.run(snapshot, reference)?;
+        let report = CompensationReport::new(steps(snapshot, &run)?);
+        Ok((run.id, report))
+    })
+}
+
+fn steps(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<(String, Coverage)>> {
+    let filter = Filter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
+    let mut steps: Vec<(String, Coverage)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut names: HashMap<String, String> = HashMap::new();
+    let mut put = |step: String, coverage: Coverage| {
+        let at = *places.entry(step.clone()).or_insert_with(|| {
+            steps.push((step, Coverage::Undeclared));
+            steps.len() - 1
+        });
+        steps[at].1 = steps[at].1.max(coverage);
+    };
+    for dispatch in dispatch::list(snapshot, &filter)?.into_iter().rev() {
+        if dispatch.rolled_back_by.is_none() {
+            let name = dispatch.work.name.clone().unwrap_or_else(|| dispatch.id.short().to_owned());
+            names.insert(dispatch.id.as_str().to_owned(), name.clone());
+            put(name, Coverage::Undeclared);
+        }
+    }
+    for compensation in compensation::list(snapshot, &run.id)? {
+        // What was left as it is belongs to the attempt that was taken back.
+        let is_over = compensation.state == State::Skipped && compensation.epoch < run.epoch;
+        if compensation.rolled_back_by.is_none() && !is_over {
+            let work = compensation.dispatch_id.as_ref().and_then(|id| names.get(id.as_str()));
+            let coverage = compensation.action.coverage();
+            if let Some(work) = work.filter(|work| **work != compensation.step) {
+                put(work.clone(), coverage);
+            }
+            put(compensation.step.clone(), coverage);
+        }
+    }
+    Ok(steps)
+}
+
+/// What is to be undone.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// The run.
+    pub run: &'a str,
+    /// Which of its effects.
+    pub scope: Scope,
+    /// Say what would be undone and change nothing.
+    pub dry_run: bool,
+    /// What happens to the others when one cannot be undone.
+    pub policy: FailurePolicy,
+    /// Whether what was done before a pivot is undone too.
+    pub force: bool,
+    /// The effects of these steps stay as they are, for this reason: somebody has decided so.
+    pub skip: (&'a [String], &'a str),
+    /// Set from elsewhere: no further undo begins, and the one under way is ended.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// How far it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It was a dry run.
+    Planned,
+    /// Everything that can be undone is.
+    Done,
+    /// One failed, and the others wait.
+    Stopped,
+    /// One failed, and the others are undone as far as they can be.
+    Failed,
+}
+
+impl Status {
+    /// The text in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Done => "done",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What was undone, or would be.
+#[derive(Debug)]
+pub struct Report {
+    /// The run.
+    pub run_id: RunId,
+    /// How far it came.
+    pub status: Status,
+    /// The compensations in the order of undoing, as they are now.
+    pub results: Vec<Compensation>,
+    /// What was meant and is not undone, in the same order, as it is now.
+    pub left: Vec<Compensation>,
+    /// The step that cannot be undone, and because of which some of them are left.
+    pub pivot: Option<String>,
+    /// Whether the run is closed because something failed, until it is undone.
+    pub is_closed: bool,
+    /// What the real call would answer instead of undoing, with the same flags; only of a dry run.
+    pub refusal: Option<Diagnosis>,
+}
+
+/// Undoes the effects of a run, in reverse.
+///
+/// Meanwhile the run is closed (`rolling_back`); it stays so while an undo of it has failed, and the same call goes on with what
+/// is left. Errors: `unknown_phase`, `phase_ahead`, `compensation_not_found`, `stale_dispatch`; `work_running` while another process
+/// executes or compensates the run.
+pub fn run(
+    kernel: &Kernel,
+    settings: &Settings,
+    request: &Request<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Report> {
+    let run = kernel.read(|snapshot| kernel.run(snapshot, request.run))?;
+    let make = || {
+        kernel.read(|snapshot| {
+            let run = ic_phase::run::get(snapshot, &run.id)?;
+            plan(snapshot, &run, &request.scope, request.force)
+        })
+    };
+    // What is refused is refused before anything is written: a run that was closed for nothing would have to be opened again.
+    make()?;
+    Workspace::of_run(kernel, &run, settings)?;
+    if request.dry_run {
+        return preview(kernel, &run, request);
+    }
+    let mut saga = Saga::take(kernel, settings, &run.id)?;
+    saga.interrupted = request.interrupted.clone();
+    leave(&saga, request.skip.0, request.skip.1, None)?;
+    let plan = make()?;
+    let was_closed = saga.run()?.status == RunStatus::RollingBack;
+    if plan.undo().next().is_some() {
+        saga.close()?;
+    }
+    let undoing = saga.undo(&plan, request.policy, sink)?;
+    let is_done = undoing.left.is_empty();
+    // What closed the run before is not settled by the undoing of something else.
+    // A cancelled run is closed anyway, and stays cancelled: nobody works in it whom a failure would have to stop.
+    let was_cancelled = saga.status_before()? == Some(RunStatus::Cancelled);
+    let is_closed = !was_cancelled
+        && ((!is_done && undoing.has_failed) || (was_closed && has_unfinished(kernel, &run.id)?));
+    if !is_closed {
+        saga.reopen()?;
+    }
+    let status = match (undoing.has_failed, request.policy) {
+        (false, _) if is_done => Status::Done,
+        (true, FailurePolicy::Continue) => Status::Failed,
+        _ => Status::Stopped,
+    };
+    let left = undoing.left.iter().map(|id| as_it_is(id, &undoing.results, &plan)).collect::<Result<_>>()?;
+    Ok(Report {
+        run_id: run.id,
+        status,
+        results: undoing.results,
+        left,
+        pivot: plan.pivot,
+        is_closed,
+        refusal: None,
+    })
+}
+
+/// What [`run`] would undo now, refused where it would be: in the same order, without the lock.
+fn preview(kernel: &Kernel, run: &Run, request: &Request<'_>) -> Result<Report> {
+    let refusal = Saga::require_takeable(kernel, &run.id).err();
+    let planned = kernel.read(|snapshot| {
+        let run = ic_phase::run::get(snapshot, &run.id)?;
+        let mut all = compensation::list(snapshot, &run.id)?;
+        require_open(&all, &run.id, request.skip.0, &|one| one.state.is_open())?;
+        for one in all.iter_mut().filter(|one| one.state.is_open() && request.skip.0.contains(&one.step)) {
+            one.state = State::Skipped;
+        }
+        plan::plan_of(all, snapshot, &run, &request.scope, request.force)
+    });
+    let (plan, refusal) = match (planned, refusal) {
+        (Ok(plan), refusal) => (plan, refusal),
+        // The real call would not come to what is wrong with the plan.
+        (Err(_), Some(refusal)) | (Err(refusal), None) => return Err(refusal),
+    };
+    Ok(Report {
+        run_id: run.id.clone(),
+        status: Status::Planned,
+        results: plan.undo().cloned().collect(),
+        left: plan.left().cloned().collect(),
+        pivot: plan.pivot,
+        is_closed: false,
+        refusal,
+    })
+}
+
+/// Errors: `compensation_not_found` for a step none of whose compensations `is_meant`.
+fn require_open(
+    all: &[Compensation],
+    run_id: &RunId,
+    steps: &[String],
+    is_meant: &dyn Fn(&Compensation) -> bool,
+) -> Result<()> {
+    let named = |step: &String| all.iter().any(|one| one.step == *step && is_meant(one));
+    let Some(step) = steps.iter().find(|step| !named(step)) else { return Ok(()) };
+    let is_known = all.iter().any(|one| one.step == *step);
+    let refuse = if is_known { plan::nothing_left_of } else { plan::no_such_step };
+    Err(refuse(run_id, step))
+}
+
+/// Records that the effects of these steps stay as they are, by decision: what could not be undone is over. With the cut of a
+/// rollback only those that it undoes, and for as long as it stands.
+///
+/// Errors: `compensation_not_found` for a step that has no effect to be undone: nothing is changed.
+pub(crate) fn leave(
+    saga: &Saga<'_>,
+    steps: &[String],
+    reason: &str,
+    rollback: Option<(&Cut, &RollbackId)>,
+) -> Result<()> {
+    if steps.is_empty() {
+        return Ok(());
+    }
+    // An undo that still runs must not end after it was decided.
+    saga.end_children()?;
+    let is_meant = |one: &Compensation| {
+        one.state.is_open()
+            && rollback.is_none_or(|(cut, _)| cut.covers((one.seq, &one.phase), one.dispatch_id.as_ref()))
+    };
+    saga.write(|tx, now| {
+        let all = compensation::list(tx, &saga.run_id)?;
+        require_open(&all, &saga.run_id, steps, &is_meant)?;
+        for one in all.iter().filter(|one| steps.contains(&one.step) && is_meant(one)) {
+            let left = compensation::finish(tx, now, one, End::Skipped(reason))?;
+            if let Some((_, id)) = rollback {
+                compensation::mark_left(tx, &left, id)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Whether an undo of the run failed, or was begun and not ended.
+fn has_unfinished(kernel: &Kernel, run: &RunId) -> Result<bool> {
+    let all = kernel.read(|snapshot| compensation::list(snapshot, run))?;
+    Ok(all.iter().any(|one| matches!(one.state, State::Failed | State::Running)))
+}
+
+/// A compensation of a plan after the attempts to undo it.
+fn as_it_is(id: &CompensationId, tried: &[Compensation], plan: &UndoPlan) -> Result<Compensation> {
+    tried.iter().chain(plan.undo()).chain(plan.left()).find(|one| one.id == *id).cloned().ok_or_else(|| {
+        Diagnosis::new(Code::Internal, "What is left was not in the plan.").detail("id", id.as_str())
+    })
+}

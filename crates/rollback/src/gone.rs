@@ -1,0 +1,54 @@
+//! What a purge took from the way back of a rollback.
+
+use ic_base::{CheckpointId, Result};
+use ic_checkpoint::git;
+use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::record;
+use ic_checkpoint::restore::journal;
+use ic_store::OpenOptions;
+
+use ic_journal::steps::{self, Step};
+use ic_journal::table::Remembered;
+use ic_kernel::Kernel;
+use ic_worktree::{Settings, look_into_store};
+
+/// The checkpoint that has the files of before, where git's state of before has content that was purged: no command brings that state
+/// back, and an undo of the rollback, or of what it passed over, is refused. `None`: a purge is not in the way.
+///
+/// Nothing is written, and nothing is captured: whoever looks at a rollback does not wait for a look at the tree.
+pub fn files_alone(
+    kernel: &Kernel,
+    settings: &Settings,
+    (remembered, all): (&Remembered, &[Step]),
+) -> Result<Option<CheckpointId>> {
+    // Of one that was undone only what it passed over is left to be brought back.
+    let steps: Vec<&Step> =
+        if remembered.status.stands() { all.iter().collect() } else { steps::not_put_back(remembered, all) };
+    let ids = steps.iter().flat_map(|step| step.detail["safety"].as_array().into_iter().flatten());
+    let ids: Vec<&str> = ids.filter_map(|id| id.as_str()).collect();
+    if ids.is_empty() {
+        return Ok(None);
+    }
+    let Some(objects) = look_into_store(kernel, OpenOptions { busy_timeout: settings.busy_timeout })? else {
+        return Ok(None);
+    };
+    if !git::has_purged(&objects)? {
+        return Ok(None);
+    }
+    let restores = kernel.read(journal::all)?;
+    for id in ids {
+        let restore = restores.iter().find(|restore| restore.safety_id.as_str() == id);
+        let Some(restore) = restore.filter(|restore| restore.strategy.has_git()) else { continue };
+        let safety = kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
+        if safety.pruned_at.is_some() {
+            continue;
+        }
+        let state = Manifest::read(&objects, &safety.manifest)?.git;
+        if let Some(state) = state
+            && git::needs_purged(&safety.root, &state, &objects)?
+        {
+            return Ok(Some(safety.id));
+        }
+    }
+    Ok(None)
+}

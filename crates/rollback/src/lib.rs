@@ -1,0 +1,47 @@
+//! Taking a run back to an earlier phase: the cut, the plan, and the one transaction that applies it.
+//!
+//! The preview is the plan: a dry run and the real call make the same [`Plan`] with the same code, the real call
+//! inside the transaction that applies it. A rollback expects nothing of the run; it takes the write lock and wins.
+
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
+mod apply;
+mod back;
+mod beside;
+mod carry;
+pub mod code;
+pub mod compensation;
+mod cut;
+mod data;
+mod gone;
+mod leaving;
+mod lift;
+mod own;
+mod plan;
+mod preflight;
+mod preview;
+mod quiet;
+mod redo;
+mod reference;
+mod seen;
+mod tree;
+mod undo;
+mod whole;
+
+pub use apply::{Request, Rollback, To, rollback, take_back};
+pub use back::Undone;
+pub use data::{Data, has_mark, rows_that_stay};
+pub use gone::files_alone;
+pub use ic_journal::Layer;
+pub use leaving::LeavingCommit;
+pub use own::OwnCommit;
+pub use plan::{Plan, make as plan};
+pub use preflight::all_layers;
+pub use preview::{preview_abandon, preview_undo};
+pub use redo::{Newest, newest};
+pub use reference::{named, run_of};
+pub use undo::{UndoRequest, abandon, undo};
+pub use whole::{
+    Effects, Outcome, Parts, Refusal, ResumeRequest, Whole, WholeRequest, WholeStatus, is_at_work, resume,
+    roll_back,
+};

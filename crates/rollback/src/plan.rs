@@ -1,0 +1,250 @@
+//! What a rollback will do, named before it is done.
+
+use ic_base::{Code, Diagnosis, Result, RollbackId};
+use ic_dispatch::{Dispatch, DispatchStatus, cancel};
+use ic_events::Cut;
+use ic_journal::table::{self, ONLY, REINSTATED, Remembered};
+use ic_phase::skip::{self, Skip};
+use ic_phase::{Run, RunStatus, machine};
+use ic_point::Place;
+use ic_runtrack::{Agent, AgentStatus, Artifact, agent, artifact};
+use ic_store::Snapshot;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::cut;
+
+/// Everything that a rollback over the workflow layer changes, as it is before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The run as it is.
+    pub run: Run,
+    /// The phase that it goes back to.
+    pub to_phase: String,
+    /// Whether what was done in that phase is taken back too.
+    pub include_target: bool,
+    /// The point that it goes back to, by its reference; `None`: it goes back to the phase.
+    pub point: Option<String>,
+    /// The cut, with the rolled-back phases.
+    pub cut: Cut,
+    /// Unfinished dispatches: they are cancelled and marked. Oldest first.
+    pub cancelled_dispatches: Vec<Dispatch>,
+    /// Finished dispatches: they are marked. Oldest first.
+    pub marked_dispatches: Vec<Dispatch>,
+    /// Artifacts: they are marked. Oldest first.
+    pub artifacts: Vec<Artifact>,
+    /// Active agents: they become failed and are marked. Oldest first.
+    pub failed_agents: Vec<Agent>,
+    /// Agents that had ended: they are marked. Oldest first.
+    pub marked_agents: Vec<Agent>,
+    /// Skips: they are cleared. Oldest first.
+    pub skips: Vec<Skip>,
+    /// Rollbacks of one dispatch each that lie after the cut, though what the dispatch did lies before it: it counts again. Oldest first.
+    pub reinstated: Vec<RollbackId>,
+}
+
+/// Plans the rollback of `run` to `to_phase`; reads only.
+///
+/// Errors: `unknown_phase`, `phase_ahead`, `already_at_phase`, `run_not_active`, `rolling_back`.
+pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: bool) -> Result<Plan> {
+    let phases = machine::check_rollback(&run, to_phase, include_target)?;
+    let seq = cut::find(snapshot, &run, to_phase, include_target)?.ok_or_else(|| {
+        Diagnosis::new(
+            Code::Corrupt,
+            format!("The run {} is beyond {to_phase}, but no event says how it got there.", run.id),
+        )
+        .hint("run `ic events verify`")
+    })?;
+    let cut = Cut { run_id: run.id.clone(), seq, phases, only: None };
+    of_cut(snapshot, run, cut, (to_phase, include_target))
+}
+
+/// Plans the rollback of `run` to a place: what was recorded after it, whatever its phase. The phases that are left only move the pointer.
+///
+/// Errors: those of [`make`].
+pub(super) fn make_at(snapshot: &Snapshot<'_>, run: Run, place: Place) -> Result<Plan> {
+    machine::check_rollback(&run, &place.phase, true)?;
+    let cut = Cut { run_id: run.id.clone(), seq: place.seq, phases: Vec::new(), only: None };
+    let plan = of_cut(snapshot, run, cut, (&place.phase, false))?;
+    Ok(Plan { point: Some(place.reference), ..plan })
+}
+
+/// Plans to undo what one dispatch did, and nothing else: the run stays where it is, and what others did since stays, too.
+///
+/// Errors: `point_taken_back` if it was rolled back already, `work_running` if it has not ended, `run_not_active`, `rolling_back`.
+pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatch) -> Result<Plan> {
+    if run.status != RunStatus::Completed {
+        run.require_active()?;
+    }
+    let id = dispatch.id.short();
+    if let Some(by) = &dispatch.rolled_back_by {
+        let by = by.short();
+        return Err(Diagnosis::new(
+            Code::PointTakenBack,
+            format!("What the dispatch {id} did was rolled back already, by the rollback {by}."),
+        )
+        .hint(format!("bring it back: ic rollback undo {by} --yes"))
+        .detail("dispatch_id", dispatch.id.as_str()));
+    }
+    if dispatch.status == DispatchStatus::Running {
+        return Err(Diagnosis::new(
+            Code::WorkRunning,
+            format!("The dispatch {id} is still at work, so what it does is not known yet."),
+        )
+        .hint(format!(
+            "end it first: ic dispatch complete {id}, or ic dispatch fail {id} --error WHY; or undo it with all that came after it: ic undo dispatch:{id} --yes"
+        ))
+        .detail("dispatch_id", dispatch.id.as_str()));
+    }
+    let cut = Cut {
+        run_id: run.id.clone(),
+        seq: ic_point::place_of(snapshot, &run, dispatch)?.seq,
+        phases: Vec::new(),
+        only: Some(dispatch.id.clone()),
+    };
+    let phase = run.phase.clone();
+    of_cut(snapshot, run, cut, (&phase, false))
+}
+
+fn of_cut(
+    snapshot: &Snapshot<'_>,
+    run: Run,
+    cut: Cut,
+    (to_phase, include_target): (&str, bool),
+) -> Result<Plan> {
+    let dispatches = cancel::taken_back(snapshot, &cut)?;
+    let agents = agent::taken_back(snapshot, &cut, &dispatches.iter().map(|d| &d.id).collect())?;
+    let (marked_dispatches, cancelled_dispatches) =
+        dispatches.into_iter().partition(|d| d.status.is_finished());
+    let (failed_agents, marked_agents) = agents.into_iter().partition(|a| a.status == AgentStatus::Active);
+    Ok(Plan {
+        artifacts: artifact::taken_back(snapshot, &cut)?,
+        skips: skip::taken_back(snapshot, &cut, to_phase)?,
+        cancelled_dispatches,
+        marked_dispatches,
+        failed_agents,
+        marked_agents,
+        reinstated: reinstated(snapshot, &cut)?,
+        to_phase: to_phase.to_owned(),
+        include_target,
+        point: None,
+        cut,
+        run,
+    })
+}
+
+fn reinstated(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<RollbackId>> {
+    let is_meant = |one: &Remembered| {
+        let is_across = one.cut_seq < cut.seq && cut.seq < one.seq;
+        cut.only.is_none() && one.only().is_some() && one.status.stands() && is_across
+    };
+    let all = table::of_run(snapshot, &cut.run_id)?;
+    Ok(all.into_iter().filter(is_meant).map(|one| one.id).collect())
+}
+
+impl Plan {
+    /// The epoch that the run will have: another one where the run goes back.
+    pub fn next_epoch(&self) -> i64 {
+        self.run.epoch + i64::from(self.cut.only.is_none())
+    }
+
+    /// Whether the run is completed as it is: a rollback makes it active again.
+    pub fn reopens(&self) -> bool {
+        self.run.status == RunStatus::Completed && self.cut.only.is_none()
+    }
+
+    /// How many rows of each kind are changed.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            phases: self.cut.phases.len(),
+            dispatches: self.cancelled_dispatches.len() + self.marked_dispatches.len(),
+            artifacts: self.artifacts.len(),
+            agents: self.failed_agents.len() + self.marked_agents.len(),
+            skips: self.skips.len(),
+        }
+    }
+
+    /// The SHA-256 of the plan's JSON, in hex: the same for a dry run and the real call over the same ledger.
+    pub fn hash(&self) -> String {
+        ic_events::hex(&Sha256::digest(self.to_json().to_string().as_bytes()).into())
+    }
+
+    /// The plan as it is kept with the rollback: ids, with the states before.
+    pub fn to_json(&self) -> Value {
+        let dispatches = |list: &[Dispatch]| -> Vec<Value> {
+            list.iter().map(|d| json!([d.id.as_str(), d.status.as_str()])).collect()
+        };
+        let agents = |list: &[Agent]| -> Vec<Value> {
+            list.iter().map(|a| json!([a.id.as_str(), a.status.as_str()])).collect()
+        };
+        let mut plan = json!({
+            "version": 1,
+            "run_id": self.run.id.as_str(),
+            "run_status": self.run.status.as_str(),
+            "epoch": self.run.epoch,
+            "layers": ["workflow"],
+            "from_phase": self.run.phase,
+            "to_phase": self.to_phase,
+            "include_target": self.include_target,
+            "cut_seq": self.cut.seq,
+            "rolled_back_phases": self.cut.phases,
+            "cancelled_dispatches": dispatches(&self.cancelled_dispatches),
+            "marked_dispatches": dispatches(&self.marked_dispatches),
+            "artifacts": self.artifacts.iter().map(|a| a.id.as_str()).collect::<Vec<_>>(),
+            "failed_agents": agents(&self.failed_agents),
+            "marked_agents": agents(&self.marked_agents),
+            "skips": self.skips.iter().map(|s| s.seq).collect::<Vec<_>>(),
+        });
+        // Only where there is one: the plan of a phase is the same whether it was named as a phase or as its point.
+        if let Some(point) = &self.point {
+            plan["point"] = json!(point);
+        }
+        if let Some(only) = &self.cut.only {
+            plan[ONLY] = json!(only.as_str());
+        }
+        if !self.reinstated.is_empty() {
+            plan[REINSTATED] = json!(self.reinstated.iter().map(RollbackId::as_str).collect::<Vec<_>>());
+        }
+        plan
+    }
+}
+
+/// How many rows of each kind a rollback changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Rolled-back phases.
+    pub phases: usize,
+    /// Dispatches, cancelled or only marked.
+    pub dispatches: usize,
+    /// Artifacts.
+    pub artifacts: usize,
+    /// Agents, failed or only marked.
+    pub agents: usize,
+    /// Skips.
+    pub skips: usize,
+}
+
+impl Counts {
+    /// As an event tells them: the same keys for every set of layers.
+    pub(super) fn to_json(self) -> Value {
+        json!({
+            "phases": self.phases,
+            "dispatches": self.dispatches,
+            "artifacts": self.artifacts,
+            "agents": self.agents,
+            "skips": self.skips,
+        })
+    }
+
+    /// Those of a plan that [`Plan::to_json`] made. A list that an older version did not keep counts nothing.
+    pub(super) fn of_json(plan: &Value) -> Self {
+        let count = |list: &str| plan[list].as_array().map_or(0, Vec::len);
+        Self {
+            phases: count("rolled_back_phases"),
+            dispatches: count("cancelled_dispatches") + count("marked_dispatches"),
+            artifacts: count("artifacts"),
+            agents: count("failed_agents") + count("marked_agents"),
+            skips: count("skips"),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What a reference in a call on a rollback names: the rollback by its own id, or a run of which it is one.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_phase::run::{self, Run};
+use ic_store::Snapshot;
+
+use ic_journal::steps::{self, Step};
+use ic_journal::table::{self, Remembered, RollbackStatus};
+use ic_kernel::Kernel;
+
+/// The rollback that is named, by its own id or by its run's (the newest of it), with its steps.
+///
+/// Errors: `rollback_not_found`, `invalid_reference`, `ambiguous_id`, `ambiguous_run`.
+pub fn named(kernel: &Kernel, reference: &str) -> Result<(Remembered, Vec<Step>)> {
+    kernel.read(|snapshot| {
+        let remembered = table::resolve(snapshot, reference).or_else(|missing| {
+            let (run, missing) = run_instead(kernel, snapshot, reference, missing)?;
+            table::of_run(snapshot, &run.id)?.pop().ok_or(missing)
+        })?;
+        let steps = steps::of_rollback(snapshot, &remembered.id)?;
+        Ok((remembered, steps))
+    })
+}
+
+/// The run whose rollback is named, also where it has none: what is to be said of that, the verb says. Errors: as [`named`].
+pub fn run_of(kernel: &Kernel, reference: &str) -> Result<Run> {
+    kernel.read(|snapshot| match table::resolve(snapshot, reference) {
+        Ok(remembered) => run::get(snapshot, &remembered.run_id),
+        Err(missing) => run_instead(kernel, snapshot, reference, missing).map(|(run, _)| run),
+    })
+}
+
+/// The run that a reference names which names no rollback, and `missing` for a run that has none. Errors: `missing` where it names
+/// no run either; whatever else keeps the lookup from an answer is told as it is, because "there is none" would be a guess.
+fn run_instead(
+    kernel: &Kernel,
+    snapshot: &Snapshot<'_>,
+    reference: &str,
+    missing: Diagnosis,
+) -> Result<(Run, Diagnosis)> {
+    if !matches!(missing.code(), Code::RollbackNotFound | Code::InvalidReference) {
+        return Err(missing);
+    }
+    match kernel.run(snapshot, reference) {
+        Ok(run) => Ok((run, missing)),
+        Err(error) if matches!(error.code(), Code::RunNotFound | Code::InvalidReference) => Err(missing),
+        Err(error) => Err(error),
+    }
+}
+
+/// The rollback that is named, by its own id or by its run's. Errors: `nothing_to_resume` if nothing of it is left to do.
+pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Result<Remembered> {
+    let is_open = |r: &Remembered| matches!(r.status, RollbackStatus::InProgress | RollbackStatus::Stopped);
+    let over = |over: String| {
+        Diagnosis::new(Code::NothingToResume, format!("{over}: nothing is left to resume.")).hint(
+            "see: ic rollback list; what a workflow began, it finishes: ic workflow resume RUN --yes; compensations: ic compensation run RUN --yes",
+        )
+    };
+    match table::resolve(snapshot, reference) {
+        Ok(remembered) if is_open(&remembered) => Ok(remembered),
+        Ok(done) => Err(over(format!("The rollback {} is {}", done.id.short(), done.status.as_str()))),
+        Err(missing) => {
+            let (run, _) = run_instead(kernel, snapshot, reference, missing)?;
+            let open = table::of_run(snapshot, &run.id)?.into_iter().rev().find(is_open);
+            open.ok_or_else(|| over(format!("No rollback of the run {} is unfinished", run.id.short())))
+        }
+    }
+}

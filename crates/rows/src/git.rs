@@ -1,0 +1,150 @@
+//! The first stage: the tree goes to the task's commit.
+//!
+//! What a forced checkout would lose is durable in a safety checkpoint before it runs, whatever any rule leaves out; the commit
+//! that was checked out stays reachable by a ref. Nothing is refused after that.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::capture::Progress;
+use ic_checkpoint::git::{self, Losses, Standing};
+use ic_checkpoint::lock::Mode;
+use ic_checkpoint::record::{Kind, Link};
+use ic_rewind::journal::{self, Entry, Left};
+
+use ic_kernel::Kernel;
+use ic_worktree::files_of_database;
+use ic_worktree::shot::Purpose;
+use ic_worktree::{Settings, Workspace};
+
+/// How many paths an error names.
+const NAMED: usize = 5;
+
+/// What git would do.
+#[derive(Debug, Clone)]
+pub struct GitPlan {
+    /// The whole id of the commit that the tree goes to.
+    pub commit: String,
+    /// What is checked out now.
+    pub standing: Standing,
+    /// What only the safety checkpoint would have afterwards.
+    pub losses: Losses,
+}
+
+impl GitPlan {
+    /// Whether anything would change.
+    pub fn moves(&self) -> bool {
+        self.standing.head.as_deref() != Some(self.commit.as_str()) || !self.losses.is_empty()
+    }
+
+    /// Errors: `conflict` when going there would put another state database in the place of this one.
+    pub(super) fn refuse_to_replace(&self, root: &Path, database: &Path) -> Result<()> {
+        let files = files_of_database(root, database);
+        let Some(head) = self.standing.head.as_deref().filter(|_| !files.is_empty()) else { return Ok(()) };
+        if !git::differ_in(root, [head, &self.commit], &files.into_iter().collect::<Vec<_>>())? {
+            return Ok(());
+        }
+        Err(Diagnosis::new(
+            Code::Conflict,
+            format!(
+                "{} is kept by git, and the task's commit has another one: its rows would be lost. Nothing was changed.",
+                database.display()
+            ),
+        )
+        .hint("take git's hand off it: git rm --cached, and a line in .gitignore; or leave the tree as it is: --no-git"))
+    }
+
+    /// Errors: `conflict`, which names the paths, for local changes without force, and for what cannot be saved.
+    pub(super) fn refuse(&self, force: bool) -> Result<()> {
+        if !self.losses.repositories.is_empty() {
+            return Err(named(
+                "Repositories of their own stand where the task's commit has files",
+                &self.losses.repositories,
+            )
+            .hint("move them away; or leave the tree as it is: --no-git"));
+        }
+        if force || self.losses.is_empty() {
+            return Ok(());
+        }
+        let paths: BTreeSet<Vec<u8>> = self.losses.paths().cloned().collect();
+        Err(named("The tree has changes that going to the task's commit would take away", &paths).hint(
+            "commit them; or go all the same (a checkpoint keeps them): --force; or leave the tree: --no-git",
+        ))
+    }
+}
+
+fn named(what: &str, paths: &BTreeSet<Vec<u8>>) -> Diagnosis {
+    let text = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
+    let shown: Vec<String> = paths.iter().take(NAMED).map(text).collect();
+    let more =
+        if paths.len() > NAMED { format!(", and {} more", paths.len() - NAMED) } else { String::new() };
+    Diagnosis::new(Code::Conflict, format!("{what}: {}{more}. Nothing was changed.", shown.join(", ")))
+        .detail("paths", paths.iter().map(text).collect::<Vec<_>>())
+}
+
+/// What going to a task's commit would do in the work tree of `root`.
+pub(super) fn plan(root: &Path, task: &str, commit: &str) -> Result<GitPlan> {
+    let refused = |why: &str| {
+        Diagnosis::new(Code::Conflict, format!("The task {task} has the commit {commit}, {why}."))
+            .hint("leave the tree as it is: --no-git")
+            .detail("commit", commit)
+    };
+    if ic_store::git_dirs(root).is_none() {
+        return Err(refused(&format!("but {} is no git work tree", root.display())));
+    }
+    let standing = git::standing(root)?;
+    let commit = git::commit_id(root, commit)
+        .ok_or_else(|| refused("which this repository does not have, or is no commit's id"))?;
+    let losses = git::losses(root, &commit)?;
+    Ok(GitPlan { commit, standing, losses })
+}
+
+/// Moves the tree to the entry's commit; what it is now is in a safety checkpoint first.
+pub(super) fn carry_out(kernel: &Kernel, settings: &Settings, entry: &Entry, commit: &str) -> Result<()> {
+    let plan = plan(&entry.root, &entry.task_id, commit)?;
+    if plan.moves() {
+        // Once it began, what stands there may be its own work.
+        plan.refuse(entry.is_forced || entry.safety_id.is_some())?;
+        let workspace = Workspace::open(kernel, entry.root.clone(), settings)?;
+        let _held = workspace.lock(Mode::Exclusive)?;
+        save(&workspace, entry, &plan)?;
+        git::checkout(&entry.root, commit).map_err(|error| {
+            error.hint("the safety checkpoint has what was there; resume it: ic rewind resume --yes")
+        })?;
+        let now = git::standing(&entry.root)?;
+        if now.head.as_deref() != Some(commit) {
+            return Err(Diagnosis::new(
+                Code::GitFailed,
+                "The tree is not at the task's commit although git did not complain.",
+            ));
+        }
+    }
+    kernel.write_late_too(|tx, now| journal::git_done(tx, now, &journal::get(tx, &entry.id)?))
+}
+
+/// Makes what is there durable and says so in the journal, and keeps the commit reachable.
+fn save(workspace: &Workspace<'_>, entry: &Entry, plan: &GitPlan) -> Result<()> {
+    let message = format!("before the rewind {} to {}", entry.id.short(), entry.task_id);
+    let link = Link { message: Some(message), ..Link::default() };
+    let force = plan.losses.changed.union(&plan.losses.in_the_way).cloned().collect();
+    let shot =
+        workspace.shoot(Purpose { force, ..Purpose::new(Kind::Safety, link) }, &Progress::default())?;
+    let kept_ref = plan.standing.head.as_ref().map(|_| {
+        let name = plan.standing.branch.as_deref().unwrap_or(b"HEAD");
+        [format!("refs/ic/rewound/{}/", entry.id).as_bytes(), name].concat()
+    });
+    if let (Some(name), Some(head)) = (&kept_ref, &plan.standing.head) {
+        git::keep(&entry.root, name, head)?;
+    }
+    let left = Left { branch: plan.standing.branch.clone(), head: plan.standing.head.clone(), kept_ref };
+    workspace.kernel.write_late_too(|tx, now| {
+        let safety = shot.record(tx, now, None)?;
+        journal::leave(tx, now, &entry.id, &safety.id, &left)
+    })
+}
+
+/// The command that puts the tree back as it was before a rewind; `None` if it was not moved.
+pub fn restore_command(entry: &Entry) -> Option<String> {
+    entry.safety_id.as_ref().map(|id| format!("ic checkpoint restore {} --yes", id.short()))
+}

@@ -1,0 +1,335 @@
+//! Taking an application back to a task: git, then its database, then vectors (seed 002).
+//!
+//! Locking and recovery: one rewind of a database at a time, by a lock that the operating system ends with its holder. The
+//! journal says before each stage that it is about to be tried and after it that it is done; a stage that was done and not yet
+//! recorded when its process died is recognised by what it left (the commit that is checked out, the archive), and so
+//! [`resume`] never does one twice. Later stages never run after an earlier one failed.
+
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
+mod configure;
+mod git;
+pub mod lock;
+mod plan;
+mod retention;
+mod stages;
+mod undo;
+mod vectors;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use ic_base::{Code, Diagnosis, Result, RewindId};
+use ic_rewind::journal::{self, Entry, NewRewind, Setup, Stage, Status};
+use ic_rewind::{Options, RelationalRollbackEngine, RollbackSnapshot, Target, Task, TaskRef};
+
+pub use configure::{Configured, add_to_configuration, configuration_text, init};
+pub use git::{GitPlan, restore_command};
+pub use retention::give_up_archives;
+pub use undo::{Undone, preview_undo, undo};
+
+use ic_kernel::Kernel;
+use ic_kernel::config::Config;
+use ic_worktree::{Settings, Warning};
+
+/// What is gone back to, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The task's key.
+    pub task: &'a str,
+    /// Values of the anchor's scope columns, where the key is not enough.
+    pub scope: &'a [(String, String)],
+    /// The tree stays as it is.
+    pub no_git: bool,
+    /// Local changes in the tree are no hindrance; they stay in the safety checkpoint.
+    pub force: bool,
+}
+
+impl Request<'_> {
+    fn task_ref(&self) -> TaskRef {
+        let task = TaskRef::new(self.task);
+        self.scope.iter().fold(task, |task, (column, value)| task.in_scope(column, value.as_str()))
+    }
+}
+
+/// What ends a rewind early, and may be looked at from another thread.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    /// Set when somebody interrupts: the command for vectors is then ended.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// What a rewind would do.
+#[derive(Debug, Clone)]
+pub struct Preview {
+    /// The database.
+    pub database: PathBuf,
+    /// The task, its order, and the rows that would go.
+    pub snapshot: RollbackSnapshot,
+    /// What git would do; `None`: the tree stays.
+    pub git: Option<GitPlan>,
+    /// The command that prunes vectors; `None`: there is none.
+    pub vectors: Option<Vec<String>>,
+}
+
+impl Preview {
+    /// Whether everything is as the rewind would leave it.
+    pub fn is_at_target(&self) -> bool {
+        self.snapshot.affected_row_counts.total() == 0 && self.git.as_ref().is_none_or(|git| !git.moves())
+    }
+}
+
+/// What became of a call that was to rewind.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Everything was as it is to be; nothing was begun.
+    NothingToDo(Box<Preview>),
+    /// It was begun, and is done or stopped.
+    Begun(Box<Entry>),
+}
+
+/// What can be rewound here.
+#[derive(Debug)]
+pub struct Found {
+    /// What is acted on.
+    pub setup: Setup,
+    /// Set when the configuration does not say so: the tree of an old commit need not have it.
+    pub warning: Option<Warning>,
+}
+
+/// What can be rewound here, by the configuration; where it says nothing and a rewind brought the tree to where it is, by the
+/// configuration of that one.
+///
+/// Errors: `invalid_config` if nobody says.
+pub fn setup(kernel: &Kernel, config: &Config) -> Result<Found> {
+    let root = &kernel.project.root;
+    if let Some(rewinding) = &config.rewind {
+        return Ok(Found { setup: rewinding.setup(root, kernel.store()), warning: None });
+    }
+    if let Some(entry) = rewind_that_moved(kernel, root)? {
+        let message = format!(
+            "the tree has no part `rewind` in its configuration; taken from the rewind {}, which brought the tree here",
+            entry.id.short()
+        );
+        return Ok(Found {
+            setup: entry.setup,
+            warning: Some(Warning { code: "config_of_rewind", message }),
+        });
+    }
+    Err(Diagnosis::new(
+        Code::InvalidConfig,
+        "The configuration has no part `rewind`: what can be rewound is not said.",
+    )
+    .hint("ic rewind init --profile devs; or, for a database that is there: ic rewind inspect DB --write"))
+}
+
+/// The newest rewind that brought the tree to the commit at which it still is.
+fn rewind_that_moved(kernel: &Kernel, root: &Path) -> Result<Option<Entry>> {
+    if ic_store::git_dirs(root).is_none() {
+        return Ok(None);
+    }
+    match ic_checkpoint::git::standing(root)?.head {
+        Some(head) => kernel.read(|snapshot| journal::newest_at(snapshot, root, &head)),
+        None => Ok(None),
+    }
+}
+
+/// The newest tasks of the database that `setup` names, newest first. Nothing is changed, and no lock of a rewind is taken: while one is
+/// under way or unfinished, a person must still be able to look.
+///
+/// Errors: `invalid_config`; `invalid_value` for a scope where the tasks have none; `busy`, `corrupt`.
+pub fn targets(settings: &Settings, setup: &Setup, scope: Option<&str>, limit: u32) -> Result<Vec<Task>> {
+    RelationalRollbackEngine::open(&setup.target, options(settings))?.read_newest_tasks(scope, limit)
+}
+
+/// What [`rewind`] would do now. Nothing is changed.
+///
+/// Errors: `unknown_task`, `ambiguous_id`; `conflict`, which names what stands in the way, in the tree or among the rows;
+/// `git_in_progress`, `invalid_config`, `stale_dispatch`, `busy`.
+pub fn preview(
+    kernel: &Kernel,
+    settings: &Settings,
+    setup: &Setup,
+    request: &Request<'_>,
+) -> Result<Preview> {
+    lock::require_free(kernel.store(), &setup.target.database, settings.busy_timeout)?;
+    refuse_unfinished(kernel, &setup.target)?;
+    plan::plan(kernel, settings, setup, request, true).map(|planned| planned.preview)
+}
+
+/// Takes the tree, the database and vectors back to a task.
+///
+/// Errors: those of [`preview`]: nothing was begun.
+/// A failure later on, before anything was changed, is an error too; afterwards the entry says that it stopped, and where.
+pub fn rewind(
+    kernel: &Kernel,
+    settings: &Settings,
+    setup: &Setup,
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<Outcome> {
+    let _lock = lock::database(kernel.store(), &setup.target.database, settings.busy_timeout)?;
+    refuse_unfinished(kernel, &setup.target)?;
+    let planned = plan::plan(kernel, settings, setup, request, false)?;
+    if planned.preview.is_at_target() {
+        return Ok(Outcome::NothingToDo(Box::new(planned.preview)));
+    }
+    let id: RewindId = kernel.context.new_id();
+    let archive = archive_path(kernel, &id)?;
+    let git_commit = planned.preview.git.as_ref().map(|git| git.commit.as_str());
+    let entry = kernel.write(|tx, now| {
+        let new = NewRewind {
+            id: &id,
+            root: &kernel.project.root,
+            setup,
+            task: &planned.task,
+            git_commit,
+            is_forced: request.force,
+            archive: &archive,
+        };
+        journal::begin(tx, now, &new)?;
+        journal::get(tx, &id)
+    })?;
+    stages::carry_out(kernel, settings, entry, watch).map(|entry| Outcome::Begun(Box::new(entry)))
+}
+
+/// Goes on with a rewind that stopped, or whose process died; one that is done is returned as it is.
+///
+/// Errors: `rewind_not_found`, `busy` while its process works on it, `conflict` if it was undone.
+pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Entry> {
+    let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
+    let _lock = lock::database(kernel.store(), &found.database, settings.busy_timeout)?;
+    let entry = here(kernel, kernel.read(|snapshot| journal::get(snapshot, &found.id))?);
+    match entry.status {
+        Status::Done => return Ok(entry),
+        Status::Undone => {
+            return Err(Diagnosis::new(
+                Code::Conflict,
+                format!("The rewind {} was undone; there is nothing to resume.", entry.id.short()),
+            )
+            .hint(format!("rewind anew: ic rewind to {} --yes", entry.task_id))
+            .detail("rewind_id", entry.id.as_str()));
+        }
+        Status::InProgress | Status::Stopped => {}
+    }
+    if !entry.has_begun() {
+        refuse_unfinished(kernel, &entry.setup.target)?;
+    }
+    vectors::end_leftover(&entry)?;
+    let entry = kernel.write(|tx, now| {
+        journal::reopen(tx, now, &entry.id)?;
+        journal::get(tx, &entry.id)
+    })?;
+    let entry = here(kernel, entry);
+    stages::carry_out(kernel, settings, entry, watch)
+}
+
+/// Whether resuming a rewind needs the configuration of the tree: for the checkpoint before git moves. After that the tree may be an
+/// old one with a configuration of its time.
+pub fn needs_configuration(entry: &Entry) -> bool {
+    entry.stage == Stage::Planned
+}
+
+/// One rewind: the one that `reference` names, else the newest. Errors: `rewind_not_found`.
+pub fn show(kernel: &Kernel, reference: Option<&str>) -> Result<Entry> {
+    let entry = kernel.read(|snapshot| match reference {
+        Some(reference) => journal::resolve(snapshot, reference),
+        None => journal::newest(snapshot)?.ok_or_else(|| {
+            Diagnosis::new(Code::RewindNotFound, "Nothing was rewound here yet.")
+                .hint("begin one: ic rewind to TASK --dry-run")
+        }),
+    })?;
+    Ok(here(kernel, entry))
+}
+
+/// An entry with the paths that it has now: a project that was moved took its database and its archives along.
+fn here(kernel: &Kernel, mut entry: Entry) -> Entry {
+    let root = &kernel.project.root;
+    if let Some(name) = entry.archive.file_name().filter(|_| !entry.archive.exists()) {
+        let moved = kernel.store().join("rewinds").join(name);
+        if moved.exists() {
+            entry.archive = moved;
+        }
+    }
+    if !entry.root.exists() {
+        if let Ok(below) = entry.database.strip_prefix(&entry.root) {
+            entry.database = root.join(below);
+            entry.setup.target.database.clone_from(&entry.database);
+        }
+        entry.root.clone_from(root);
+    }
+    entry
+}
+
+/// Gives up the archives that retention does not keep, after a rewind is done; what goes wrong is a warning.
+pub fn tidy(kernel: &Kernel, settings: &Settings) -> Option<Warning> {
+    let error = give_up_archives(kernel, &settings.retention.policy(), false).err()?;
+    Some(Warning {
+        code: "retention_failed",
+        message: format!("old archives of rewinds were not removed: {}", error.message()),
+    })
+}
+
+/// Every rewind, newest first.
+pub fn list(kernel: &Kernel) -> Result<Vec<Entry>> {
+    Ok(kernel.read(journal::list)?.into_iter().map(|entry| here(kernel, entry)).collect())
+}
+
+/// Errors: `conflict` while a rewind of the database has begun to change something and is not finished.
+pub fn refuse_unfinished(kernel: &Kernel, target: &Target) -> Result<()> {
+    let unfinished = kernel.read(|snapshot| journal::unfinished(snapshot, &target.database))?;
+    let Some(entry) = unfinished.first() else { return Ok(()) };
+    let id = entry.id.short();
+    Err(Diagnosis::new(
+        Code::Conflict,
+        format!(
+            "The rewind {id} of this database to {} is not finished: it came to {}.",
+            entry.task_id,
+            entry.stage.as_str()
+        ),
+    )
+    .hint(format!("finish it: ic rewind resume {id} --yes; or undo it: ic rewind undo {id} --yes"))
+    .detail("rewind_id", entry.id.as_str())
+    .detail("stage", entry.stage.as_str()))
+}
+
+/// Where the rows of a rewind will be; its directory is made.
+fn archive_path(kernel: &Kernel, id: &RewindId) -> Result<PathBuf> {
+    Ok(lock::directory(kernel.store())?.join(format!("{id}.db")))
+}
+
+/// Opens the database that a journal names: the configuration is not asked, so that naming another one there leads nowhere.
+pub fn open_remembered(target: &Target, options: Options) -> Result<RelationalRollbackEngine> {
+    RelationalRollbackEngine::open(target, options).map_err(|error| {
+        if error.code() != Code::InvalidConfig || !error.details().contains_key("database") {
+            return error;
+        }
+        error.hint(format!("it is the one that was rewound: put it back at {}", target.database.display()))
+    })
+}
+
+fn options(settings: &Settings) -> Options {
+    Options { busy_timeout: settings.busy_timeout.max(Duration::from_millis(1)) }
+}
+
+/// What every preview says.
+pub const NOTE: &str = "It removes rows; it does not restore rows that were updated since.";
+
+/// The stages that are still to be done, in their order: `git`, `sqlite`, `vectors`. None are of what is done or undone.
+pub fn stages_left(entry: &Entry) -> Vec<&'static str> {
+    if !entry.is_unfinished() {
+        return Vec::new();
+    }
+    let git = entry.git_commit.is_some() && entry.stage < Stage::GitDone;
+    let sqlite = entry.stage < Stage::DbDone;
+    let vectors = entry.setup.vectors.is_some() && entry.stage < Stage::VectorDone;
+    let all = [("git", git), ("sqlite", sqlite), ("vectors", vectors)];
+    all.into_iter().filter(|(_, is_left)| *is_left).map(|(stage, _)| stage).collect()
+}
+
+/// The command that resumes an unfinished rewind.
+pub fn resume_command(entry: &Entry) -> Option<String> {
+    entry.is_unfinished().then(|| format!("ic rewind resume {} --yes", entry.id.short()))
+}

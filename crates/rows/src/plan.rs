@@ -1,0 +1,45 @@
+//! What a rewind would do, and what refuses it before anything is begun.
+
+use ic_base::Result;
+use ic_kernel::Kernel;
+use ic_rewind::journal::Setup;
+use ic_rewind::{RelationalRollbackEngine, Task};
+use ic_worktree::{Settings, Workspace};
+
+use super::{Preview, Request, git, options};
+
+/// A rewind that nothing stands against.
+pub(super) struct Planned {
+    pub(super) preview: Preview,
+    pub(super) task: Task,
+}
+
+pub(super) fn plan(
+    kernel: &Kernel,
+    settings: &Settings,
+    setup: &Setup,
+    request: &Request<'_>,
+    is_preview: bool,
+) -> Result<Planned> {
+    // Where nothing is to be done nothing is written, and who calls would not be asked.
+    kernel.require_current_caller()?;
+    let engine = RelationalRollbackEngine::open(&setup.target, options(settings))?;
+    let task = engine.task(request.task_ref())?;
+    let snapshot = if is_preview {
+        engine.get_snapshot(request.task_ref())?
+    } else {
+        engine.get_whole_snapshot(request.task_ref())?
+    };
+    let commit = task.commit.as_deref().map(str::trim).filter(|text| !text.is_empty() && !request.no_git);
+    let git = commit.map(|commit| git::plan(&kernel.project.root, &task.task_id, commit)).transpose()?;
+    if let Some(git) = &git {
+        git.refuse_to_replace(&kernel.project.root, &setup.target.database)?;
+        git.refuse(request.force)?;
+        if git.moves() && !request.force {
+            Workspace::open(kernel, kernel.project.root.clone(), settings)?.require_no_workers()?;
+        }
+    }
+    let preview =
+        Preview { database: setup.target.database.clone(), snapshot, git, vectors: setup.vectors.clone() };
+    Ok(Planned { preview, task })
+}

@@ -1,0 +1,66 @@
+//! The stages in their order, each recorded when it is done.
+
+use ic_base::{Diagnosis, Result};
+use ic_kernel::Kernel;
+use ic_rewind::journal::{self, Deleted, Entry, Failure, Stage};
+use ic_rewind::{Archive, ArchiveState, Rewind};
+use ic_worktree::Settings;
+
+use super::{Watch, git, here, open_remembered, options, vectors};
+
+/// Does what is left of a rewind, until it is done or a stage fails; returns the entry as it then is.
+///
+/// Errors: the failure itself when nothing was changed by then.
+pub(super) fn carry_out(
+    kernel: &Kernel,
+    settings: &Settings,
+    mut entry: Entry,
+    watch: &Watch,
+) -> Result<Entry> {
+    while entry.stage != Stage::VectorDone {
+        let done = match (entry.stage, entry.git_commit.as_deref()) {
+            (Stage::Planned, Some(commit)) => git::carry_out(kernel, settings, &entry, commit),
+            (Stage::Planned, None) | (Stage::GitDone, _) => database(kernel, settings, &entry),
+            _ => vectors::carry_out(kernel, &entry, watch),
+        };
+        let is_done = done.is_ok();
+        let after = match done {
+            Ok(()) => kernel.read(|snapshot| journal::get(snapshot, &entry.id))?,
+            Err(error) => stop(kernel, &entry, error)?,
+        };
+        entry = here(kernel, after);
+        if !is_done {
+            break;
+        }
+    }
+    Ok(entry)
+}
+
+/// The second stage: one transaction on the application's database.
+fn database(kernel: &Kernel, settings: &Settings, entry: &Entry) -> Result<()> {
+    let mut archive = Archive::at(&entry.archive);
+    let mut engine = open_remembered(&entry.setup.target, options(settings))?;
+    // Its process may have died between the application's commit and the journal's.
+    let is_gone = archive.exists()? && engine.archive_state(&archive)? == ArchiveState::Applied;
+    let deleted = if is_gone {
+        Deleted::from(&archive.manifest()?)
+    } else {
+        let rewind = Rewind { id: entry.id.as_str(), now: kernel.context.now() };
+        Deleted::from(&engine.rollback_to_task(entry.task_ref(), &rewind, &mut archive)?)
+    };
+    kernel.write_late_too(|tx, now| journal::db_done(tx, now, entry, &deleted))
+}
+
+/// Records that a stage failed. Errors: the failure itself when nothing was changed before it.
+fn stop(kernel: &Kernel, entry: &Entry, error: Diagnosis) -> Result<Entry> {
+    let failure = Failure { code: error.code().as_str().to_owned(), message: error.message().to_owned() };
+    let stopped = kernel.write_late_too(|tx, now| {
+        journal::stop(tx, now, entry, &failure)?;
+        journal::get(tx, &entry.id)
+    });
+    match stopped {
+        Ok(stopped) if stopped.has_begun() => Ok(stopped),
+        // What could not be recorded is found by a resume; what went wrong first says more.
+        _ => Err(error.detail("rewind_id", entry.id.as_str())),
+    }
+}

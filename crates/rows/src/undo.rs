@@ -1,0 +1,113 @@
+//! Taking a rewind back: the rows of its archive return. The tree is left to whoever wants it back.
+
+use std::time::Duration;
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_kernel::Kernel;
+use ic_rewind::journal::{self, Entry, Stage, Status};
+use ic_rewind::{Archive, Options, RelationalRollbackEngine, UndoError, UndoReport, UndoResult};
+
+use super::{here, lock, open_remembered, vectors};
+
+/// A rewind that was taken back.
+#[derive(Debug)]
+pub struct Undone {
+    /// The rewind.
+    pub entry: Entry,
+    /// The rows that are back, by table; empty if none were gone.
+    pub restored: Vec<(String, u64)>,
+    /// Whether this is what would be: nothing was changed.
+    pub is_dry_run: bool,
+}
+
+/// Puts the rows of a rewind back exactly as they were, and records it. A rewind that stopped is aborted by it.
+///
+/// The tree and vectors stay as they are. Everything that it needs is in the journal: the configuration of the tree is not asked.
+/// Errors: `rewind_not_found`; `nothing_to_undo` if it was undone, or its archive was removed; `conflict`, which names what stands
+/// in the way; `busy`. Nothing is changed then.
+pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
+    let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
+    let _lock = lock::database(kernel.store(), &found.database, busy_timeout)?;
+    let entry = here(kernel, kernel.read(|snapshot| journal::get(snapshot, &found.id))?);
+    require_undoable(kernel, &entry)?;
+    vectors::end_leftover(&entry)?;
+    let now = kernel.context.now();
+    let restored = put_back(busy_timeout, &entry, |engine, archive| engine.undo(archive, now))?;
+    let entry = kernel.write_late_too(|tx, now| {
+        journal::undone(tx, now, &entry)?;
+        journal::get(tx, &entry.id)
+    })?;
+    Ok(Undone { entry: here(kernel, entry), restored, is_dry_run: false })
+}
+
+/// What [`undo`] would do now. Nothing is locked or changed.
+///
+/// Errors: those of `undo`, but for what the application's triggers do and its constraints over expressions.
+pub fn preview_undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
+    let entry = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
+    lock::require_free(kernel.store(), &entry.database, busy_timeout)?;
+    require_undoable(kernel, &entry)?;
+    let restored = put_back(busy_timeout, &entry, |engine, archive| engine.preview_undo(archive))?;
+    Ok(Undone { entry, restored, is_dry_run: true })
+}
+
+/// Errors: `nothing_to_undo`; `stale_dispatch` for a caller whose work was taken back.
+fn require_undoable(kernel: &Kernel, entry: &Entry) -> Result<()> {
+    if entry.status == Status::Undone {
+        return Err(Diagnosis::new(
+            Code::NothingToUndo,
+            format!("The rewind {} was undone already.", entry.id.short()),
+        )
+        .detail("rewind_id", entry.id.as_str()));
+    }
+    if entry.is_given_up() {
+        return Err(Diagnosis::new(
+            Code::NothingToUndo,
+            format!(
+                "The rows that the rewind {} took are no longer kept: there is no archive at {}.",
+                entry.id.short(),
+                entry.archive.display()
+            ),
+        )
+        .hint("archives are kept as long as checkpoints: rollback: retention: max-age, and the last keep-last of a database")
+        .detail("rewind_id", entry.id.as_str()));
+    }
+    kernel.read(|snapshot| kernel.calling_dispatch(snapshot).map(|_| ()))
+}
+
+/// The rows that are back, by this call or by an earlier one that could not record it; `act` puts those of an archive back, or says
+/// which would come.
+fn put_back(
+    busy_timeout: Duration,
+    entry: &Entry,
+    act: impl FnOnce(&mut RelationalRollbackEngine, &Archive) -> UndoResult<UndoReport>,
+) -> Result<Vec<(String, u64)>> {
+    let archive = Archive::at(&entry.archive);
+    if entry.stage < Stage::DbDone && !archive.exists()? {
+        return Ok(Vec::new());
+    }
+    let owner = archive.manifest()?.rewind_id;
+    if owner != entry.id.as_str() {
+        return Err(Diagnosis::new(
+            Code::Corrupt,
+            format!("{} is the archive of another rewind, {owner}.", archive.path().display()),
+        )
+        .hint("put the archive of this rewind there; nothing was changed"));
+    }
+    let options = Options { busy_timeout: busy_timeout.max(Duration::from_millis(1)) };
+    let mut engine = open_remembered(&entry.setup.target, options)?;
+    match act(&mut engine, &archive) {
+        Ok(report) => {
+            let rows = report.restored_row_counts.iter();
+            Ok(rows.map(|(table, rows)| (table.to_owned(), rows)).collect())
+        }
+        Err(UndoError::AllThere { .. }) => {
+            let tables = archive.manifest()?.tables.into_iter().rev();
+            Ok(tables
+                .map(|table| (table.name, table.rows))
+                .filter(|_| entry.stage >= Stage::DbDone)
+                .collect())
+        }
+        Err(UndoError::Failed(error)) => Err(error),
+    }
+}

@@ -1,0 +1,36 @@
+//! What floors below ask about workflows.
+
+use ic_base::{CheckpointId, Result, RunId};
+use ic_kernel::{Above, WorkflowState};
+use ic_saga::process::ProcessIdentity;
+use ic_store::Snapshot;
+
+/// The answers of this crate, for a kernel whose runs may be of workflows.
+pub const ABOVE: Above = Above { workflow_state, step_workers, needed_checkpoints };
+
+fn workflow_state(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<WorkflowState>> {
+    // The status alone: this is asked at every call that names no run.
+    let sql = "SELECT state = 'rolling_back' FROM workflows WHERE run_id = $1";
+    let found = snapshot.query_opt(sql, &[&run.as_str()], |row| row.get::<bool>(0))?;
+    Ok(found.map(|is_back| if is_back { WorkflowState::RollingBack } else { WorkflowState::Other }))
+}
+
+fn step_workers(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<(String, ProcessIdentity)>> {
+    let sql =
+        "SELECT step, child FROM workflow_steps WHERE run_id = $1 AND child IS NOT NULL ORDER BY epoch, step";
+    snapshot.query_all(sql, &[&run.as_str()], |row| {
+        let child = row.parse(1, "workflow_steps", |text| serde_json::from_str(text).ok())?;
+        Ok((row.get(0)?, child))
+    })
+}
+
+/// The checkpoints from before the steps of unfinished workflows, but for steps that were rolled back.
+fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
+    snapshot.query_all(
+        "SELECT s.checkpoint_id FROM workflow_steps s JOIN runs r ON r.id = s.run_id \
+         JOIN dispatches d ON d.id = s.dispatch_id \
+         WHERE r.status IN ('active', 'rolling_back') AND d.rolled_back_by IS NULL AND s.checkpoint_id IS NOT NULL",
+        &[],
+        |row| row.get(0).map(CheckpointId::from_ledger),
+    )
+}

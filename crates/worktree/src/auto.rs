@@ -1,0 +1,137 @@
+//! What is kept along the way, when a run begins and whenever it moves: the tree in a checkpoint, and where a state database is.
+//!
+//! Both are looked at before the transaction that moves the run, which then only adds rows. A look that fails does
+//! not hold the run up: it moves without a checkpoint, and says so.
+
+use ic_base::{CheckpointId, Diagnosis, Result, RunId, Seq, Timestamp};
+use ic_checkpoint::capture::Progress;
+use ic_checkpoint::lock::Mode;
+use ic_checkpoint::record::{Kind, Link};
+use ic_kernel::Kernel;
+use ic_phase::Run;
+use ic_phase::point::NewPoint;
+use ic_phase::run::NewRun;
+use ic_store::Transaction;
+
+use super::shot::{self, Held, Purpose, Shot};
+use super::{Settings, Warning, Workspace, root_of};
+use crate::mark::Marked;
+
+/// A tree that was captured for what is about to be recorded. Nothing is swept while it lives.
+pub struct Taken {
+    shot: Option<Shot>,
+    marked: Marked,
+    /// What went less well.
+    pub warnings: Vec<Warning>,
+    _held: Option<Held>,
+}
+
+/// What a checkpoint is recorded with.
+#[derive(Debug, Clone, Copy)]
+pub struct Occasion<'a> {
+    /// The run.
+    pub run_id: &'a RunId,
+    /// Its epoch.
+    pub epoch: i64,
+    /// The phase that it is at.
+    pub phase: &'a str,
+}
+
+impl Taken {
+    /// Nothing was captured, because nobody asked.
+    pub fn nothing() -> Self {
+        Self { shot: None, marked: Marked::nothing(), warnings: Vec::new(), _held: None }
+    }
+
+    /// Captures the tree of a project for a run, where the settings say so, and looks where a configured state database is.
+    pub fn take(kernel: &Kernel, settings: &Settings, project_dir: &std::path::Path, link: Link) -> Self {
+        let captured = settings.checkpointing.auto.then(|| capture(kernel, settings, project_dir, link));
+        let mut taken = match captured {
+            Some(Ok((shot, held))) => {
+                let warnings = shot.warnings.clone();
+                Self { shot: Some(shot), marked: Marked::nothing(), warnings, _held: Some(held) }
+            }
+            Some(Err(error)) => Self { warnings: vec![failed(&error)], ..Self::nothing() },
+            None => Self::nothing(),
+        };
+        taken.marked = Marked::look(settings);
+        taken.warnings.extend(taken.marked.warning.clone());
+        taken
+    }
+
+    /// Captures the tree of a run that does not exist yet: the first of its line.
+    pub fn take_first(kernel: &Kernel, settings: &Settings, new: &NewRun) -> Self {
+        let link = Link { run_id: Some(new.id.clone()), ..Link::default() };
+        Self::take(kernel, settings, &new.project_dir, link)
+    }
+
+    /// As [`Taken::take`] where nothing is settled by it and no line begins: `None` of the settings where nobody asked.
+    pub fn take_if(
+        kernel: &Kernel,
+        settings: Option<&Settings>,
+        project_dir: &std::path::Path,
+        link: Link,
+    ) -> Self {
+        settings.map_or_else(Self::nothing, |settings| Self::take(kernel, settings, project_dir, link))
+    }
+
+    /// Records a point of a run with what was seen there; its event is the first of the transaction.
+    pub fn record_point(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        (run, new): (&Run, &NewPoint<'_>),
+    ) -> Result<()> {
+        shot::record_point(tx, now, (run, new), (self.shot.as_ref(), &self.marked))
+    }
+
+    /// Records what was seen after work, beside what ended it.
+    pub fn record_after(&self, tx: &Transaction<'_>, now: Timestamp, run: &Run) -> Result<()> {
+        match &self.shot {
+            Some(shot) => shot.record(tx, now, Some(run.epoch)).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// The id that its row will have.
+    pub fn id(&self) -> Option<&CheckpointId> {
+        self.shot.as_ref().map(Shot::id)
+    }
+
+    /// Records it, if there is one, with the event that it was taken for; returns that event's seq.
+    pub fn record(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        occasion: Occasion<'_>,
+        event: impl FnOnce() -> Result<Seq>,
+    ) -> Result<Seq> {
+        let seq = match &self.shot {
+            None => event()?,
+            Some(shot) => shot.record_for(tx, now, occasion, event)?,
+        };
+        self.marked.record(tx, seq, occasion.run_id)?;
+        Ok(seq)
+    }
+}
+
+fn capture(
+    kernel: &Kernel,
+    settings: &Settings,
+    project_dir: &std::path::Path,
+    link: Link,
+) -> Result<(Shot, Held)> {
+    let workspace = Workspace::open(kernel, root_of(project_dir), settings)?;
+    let held = workspace.lock(Mode::Shared)?;
+    let shot = workspace.shoot(Purpose::new(Kind::Auto, link), &Progress::default())?;
+    Ok((shot, held))
+}
+
+fn failed(error: &Diagnosis) -> Warning {
+    // The run has moved, so nobody sees an error: what is to be done next stands in the warning.
+    let hint = error.get_hint().map_or_else(String::new, |hint| format!(" To have one next time: {hint}"));
+    Warning {
+        code: "checkpoint_failed",
+        message: format!("no checkpoint was taken ({}): {}{hint}", error.code().as_str(), error.message()),
+    }
+}

@@ -1,0 +1,168 @@
+//! Git's state in checkpoints and restores.
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId};
+use ic_checkpoint::git::{self, Asked, GitPlan, GitState};
+use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::objects::Writer;
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_dispatch::code;
+
+use super::shot::Shot;
+use super::{Warning, Workspace};
+
+/// What a restore does about git.
+#[derive(Debug, Clone)]
+pub struct GitRestore {
+    /// What moves.
+    pub plan: GitPlan,
+    /// The state that is restored.
+    pub target: GitState,
+    /// The state before.
+    pub current: GitState,
+    /// Below which refs the tips of what moved stay; `None` where nothing was written.
+    pub kept_below: Option<String>,
+}
+
+/// A warning of files with ignore rules that only git has.
+fn rules_left_out(paths: &[Vec<u8>]) -> Option<Warning> {
+    let first = paths.first()?;
+    let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
+    let message = format!(
+        "a sparse checkout leaves out {}{more}: git reads ignore rules of it, the checkpoint does not",
+        String::from_utf8_lossy(first)
+    );
+    Some(Warning { code: "rules_uncertain", message })
+}
+
+/// A warning of content that was purged and that git has again.
+fn purged_in_git() -> Warning {
+    Warning {
+        code: "purged_in_git",
+        message: "git's index, stash or a commit has content that was purged: it is not kept, and a restore of this checkpoint brings back \
+                  files alone (--strategy files-only)"
+            .to_owned(),
+    }
+}
+
+/// The error with a hint that can be run: who plans git's part knows no checkpoint.
+fn naming(error: Diagnosis, target: &CheckpointId) -> Diagnosis {
+    let hint = error
+        .get_hint()
+        .map(|hint| hint.replace("checkpoint restore ID", &format!("checkpoint restore {}", target.short())));
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+impl Workspace<'_> {
+    /// Adds what git said to a picture. That there is no `git`, or that it fails, costs a warning and not the checkpoint.
+    pub fn record_git(
+        &self,
+        shot: &mut Shot,
+        asked: Result<Asked>,
+        (writer, is_a_look): (&Writer<'_>, bool),
+    ) -> Result<()> {
+        let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
+        let previous = match newest {
+            Some(newest) => Manifest::read(&self.objects, &newest.manifest)?.git,
+            None => None,
+        };
+        let warn = |message| Warning { code: "git_not_recorded", message };
+        let mut left_out = false;
+        let state = match asked {
+            Ok(Asked::State(found)) => {
+                shot.warnings.extend(rules_left_out(&found.rules_left_out(&self.root)));
+                found.keep(&self.root, previous.as_ref(), writer, (is_a_look, &mut left_out))
+            }
+            Ok(Asked::NotARepository) => return Ok(()),
+            Ok(Asked::NoGit) => {
+                shot.warnings
+                    .push(warn("git's state is not in the checkpoint: there is no git on PATH".to_owned()));
+                return Ok(());
+            }
+            Err(error) => Err(error),
+        };
+        shot.warnings.extend(left_out.then(purged_in_git));
+        match state {
+            Ok(state) => shot.manifest.git = Some(state),
+            Err(error) if matches!(error.code(), Code::GitFailed | Code::GitBusy) => {
+                shot.warnings
+                    .push(warn(format!("git's state is not in the checkpoint: {}", error.message())));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// What restoring the git state of `target` over that of the picture would do.
+    ///
+    /// Branches that other work trees use stay where they are: what is done there is not this tree's to undo. `brought`: the checkpoint of what an earlier restore
+    /// left, which this one undoes. Errors: those of [`git::plan`]; `foreign_commits` unless forced.
+    pub(super) fn plan_git(
+        &self,
+        target: &Checkpoint,
+        shot: &Shot,
+        force: bool,
+        brought: Option<&CheckpointId>,
+    ) -> Result<GitRestore> {
+        let nothing = |whose: &str| {
+            Diagnosis::new(Code::GitUnsupported, format!("{whose} holds no state of git.")).hint(format!(
+                "restore the files alone: ic checkpoint restore {} --strategy files-only --yes",
+                target.id.short()
+            ))
+        };
+        let wanted = Manifest::read(&self.objects, &target.manifest)?.git;
+        let wanted = wanted.ok_or_else(|| nothing(&format!("Checkpoint {}", target.id.short())))?;
+        let current = shot.manifest.git.clone().ok_or_else(|| nothing("The tree as it is"))?;
+        let wanted = git::leaving_others(&self.root, wanted, &current)?;
+        let plan = git::plan(&self.root, &wanted, &current, &self.objects)
+            .map_err(|error| naming(error, &target.id))?;
+        if !force {
+            self.refuse_foreign_commits(target, &plan, brought)?;
+        }
+        Ok(GitRestore { plan, target: wanted, current, kept_below: None })
+    }
+
+    fn refuse_foreign_commits(
+        &self,
+        target: &Checkpoint,
+        plan: &GitPlan,
+        brought: Option<&CheckpointId>,
+    ) -> Result<()> {
+        let left = brought.map(|id| self.kernel.read(|snapshot| record::get(snapshot, id))).transpose()?;
+        let left = left.map(|left| Manifest::read(&self.objects, &left.manifest)).transpose()?;
+        // Who restored them may take them off their branches again: they were not there before.
+        let new_commits = match left.and_then(|left| left.git) {
+            Some(left) => git::not_in(&self.root, &plan.new_commits, &left)?,
+            None => plan.new_commits.clone(),
+        };
+        let foreign = self.kernel.read(|snapshot| {
+            let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.run_id);
+            let own: Vec<RunId> = target.link.run_id.iter().cloned().chain(caller).collect();
+            if own.is_empty() {
+                Ok(Vec::new())
+            } else {
+                code::commits_of_others(snapshot, &own, &new_commits)
+            }
+        })?;
+        let Some((commit, run)) = foreign.first() else { return Ok(()) };
+        let listed: Vec<_> = foreign
+            .iter()
+            .map(|(commit, run)| serde_json::json!({ "commit": commit, "run_id": run.as_str() }))
+            .collect();
+        Err(Diagnosis::new(
+            Code::ForeignCommits,
+            format!(
+                "The commit {} belongs to run {}; nothing was changed.",
+                &commit[..12.min(commit.len())],
+                run.short()
+            ),
+        )
+        .hint(format!(
+            "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or take it off its branch all the same: --force",
+            target.id.short()
+        ))
+        .detail("commits", listed))
+    }
+}

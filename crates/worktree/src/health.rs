@@ -1,0 +1,73 @@
+//! What killed calls left behind, for `ic health`. None of it is unsound, so each check is well; each names what ends it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use ic_base::{Result, shell_word};
+use ic_checkpoint::git;
+use ic_checkpoint::restore::journal::{self, Progress};
+use ic_checkpoint::scratch;
+use ic_kernel::Kernel;
+use ic_store::health::Check;
+
+use super::{objects_path, repair};
+
+/// Looks for what killed captures and restores left, for stores that were set aside and for interrupted restores; nothing is changed.
+pub fn examine(kernel: &Kernel) -> Result<Vec<Check>> {
+    Ok(vec![leftovers(kernel)?, restores(kernel)?])
+}
+
+fn leftovers(kernel: &Kernel) -> Result<Check> {
+    let store = objects_path(kernel.ledger.path());
+    let copies = scratch::leftovers(&store);
+    let mut found = Vec::new();
+    if copies.count > 0 {
+        found.push(format!(
+            "{} of killed captures, {} KiB; the next capture removes them, or: ic checkpoint prune",
+            counted(copies.count, "copy", "copies"),
+            copies.bytes.div_ceil(1024)
+        ));
+    }
+    let indexes: usize =
+        restored_roots(kernel)?.iter().map(|root| git::indexes_left_behind(root).len()).sum();
+    if indexes > 0 {
+        found.push(format!(
+            "{} of git's index that killed restores left; the next restore removes them, or: ic checkpoint prune",
+            counted(indexes, "copy", "copies")
+        ));
+    }
+    // It may be all that is left of something: no call of ours removes it.
+    found.extend(repair::set_aside_files(&store).into_iter().map(|path| {
+        let path = path.display().to_string();
+        format!("a damaged store that was set aside; when you need it no more: rm {}", shell_word(&path))
+    }));
+    let detail = if found.is_empty() { "none".to_owned() } else { found.join("; ") };
+    Ok(Check { name: "leftovers", ok: true, detail })
+}
+
+/// Where restores of this ledger may have left something: this project, and wherever one was made.
+pub(super) fn restored_roots(kernel: &Kernel) -> Result<BTreeSet<PathBuf>> {
+    let restored = kernel.read(journal::all)?.into_iter().map(|restore| restore.root);
+    Ok(restored.chain([kernel.project.root.clone()]).collect())
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn restores(kernel: &Kernel) -> Result<Check> {
+    let unfinished: Vec<_> = kernel
+        .read(journal::all)?
+        .into_iter()
+        .filter(|restore| restore.progress != Progress::Applied)
+        .map(|restore| {
+            format!(
+                "that of checkpoint {} in {} was interrupted; the next restore, undo or redo there finishes it",
+                restore.target_id.short(),
+                restore.root.display()
+            )
+        })
+        .collect();
+    let detail = if unfinished.is_empty() { "none is unfinished".to_owned() } else { unfinished.join("; ") };
+    Ok(Check { name: "restores", ok: true, detail })
+}

@@ -1,0 +1,267 @@
+//! Looking at checkpoints.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_checkpoint::capture::{self, Progress};
+use ic_checkpoint::diff::{self, Change, Difference, State};
+use ic_checkpoint::lock::Mode;
+use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::record::{self, Checkpoint, Filter};
+use ic_checkpoint::restore::plan::is_at_or_below;
+use ic_checkpoint::retention;
+use ic_events::Hash;
+
+use super::{Which, Workspace, find, named, require_kept};
+
+/// A checkpoint with what its row does not hold.
+#[derive(Debug)]
+pub struct Shown {
+    /// Its row.
+    pub checkpoint: Checkpoint,
+    /// What the row does not hold; `None` if it was pruned.
+    pub manifest: Option<Manifest>,
+}
+
+/// Two trees that are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changes {
+    /// The older.
+    pub before: Option<Hash>,
+    /// The newer.
+    pub after: Hash,
+    /// Both say whose files are and which attributes they have.
+    pub attributes: bool,
+}
+
+/// What two checkpoints, or one and the tree, are compared by.
+#[derive(Debug)]
+pub struct Compared {
+    /// The older.
+    pub from: Checkpoint,
+    /// The newer; `None`: the working tree as it is.
+    pub to: Option<Checkpoint>,
+    /// Their trees.
+    pub changes: Changes,
+    /// Paths that the caller named and neither has content of, and why.
+    pub skipped: Vec<(Vec<u8>, String)>,
+}
+
+/// Shows a checkpoint. Errors: `checkpoint_not_found`, `corrupt`.
+pub fn show(workspace: &Workspace<'_>, which: Which<'_>) -> Result<Shown> {
+    let mut checkpoint = workspace.kernel.read(|snapshot| find(snapshot, &workspace.root, which))?;
+    loop {
+        let manifest = match checkpoint.pruned_at {
+            None => Manifest::read(&workspace.objects, &checkpoint.manifest).map(Some),
+            Some(_) => Ok(None),
+        };
+        let error = match manifest {
+            Ok(manifest) => return Ok(Shown { checkpoint, manifest }),
+            Err(error) => error,
+        };
+        // Nothing is locked here: who prunes or purges meanwhile changes the row first, and then what it named goes.
+        let now = workspace.kernel.read(|snapshot| record::get(snapshot, &checkpoint.id))?;
+        if now.pruned_at == checkpoint.pruned_at && now.manifest == checkpoint.manifest {
+            return Err(error);
+        }
+        checkpoint = now;
+    }
+}
+
+/// How reading these checkpoints ended: where one was pruned meanwhile, nothing is damaged.
+///
+/// A look may last as long as its reader likes, and must not keep others from pruning: it holds no lock. The row of a checkpoint is
+/// marked before its content goes, so content that is not there belongs to a marked row, or it is lost.
+///
+/// Errors: `checkpoint_not_found` instead of `corrupt` if one of them is pruned by now.
+pub fn unless_pruned<T>(workspace: &Workspace<'_>, read: &[&CheckpointId], ended: Result<T>) -> Result<T> {
+    if ended.as_ref().is_err_and(|error| error.code() == Code::Corrupt) {
+        for id in read {
+            require_kept(&workspace.kernel.read(|snapshot| record::get(snapshot, id))?)?;
+        }
+    }
+    ended
+}
+
+/// Gives the wanted checkpoints to `visit`, oldest first, each with its manifest.
+pub fn list(
+    workspace: &Workspace<'_>,
+    filter: Filter<'_>,
+    mut visit: impl FnMut(Shown) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    workspace.kernel.read(|snapshot| {
+        record::list(snapshot, filter, |checkpoint| {
+            let manifest = match checkpoint.pruned_at {
+                // One that is lost hides no other: `verify` names it.
+                None => retention::readable(Manifest::read(&workspace.objects, &checkpoint.manifest))?,
+                Some(_) => None,
+            };
+            visit(Shown { checkpoint, manifest })
+        })
+    })
+}
+
+/// The roots that have checkpoints and are gone, and how many each has: a project that was moved has its own under the old name.
+pub fn gone_roots(workspace: &Workspace<'_>) -> Result<Vec<(PathBuf, usize)>> {
+    let mut roots = workspace.kernel.read(record::roots)?;
+    roots.retain(|(root, _)| !root.is_dir());
+    Ok(roots)
+}
+
+/// Gives every file, link and directory of a checkpoint to `visit`, in byte order.
+pub fn changes_of(
+    workspace: &Workspace<'_>,
+    changes: Changes,
+    visit: &mut dyn FnMut(Difference) -> Result<()>,
+) -> Result<()> {
+    diff::diff(&workspace.objects, changes.before.as_ref(), Some(&changes.after), &mut |difference| {
+        // What an older version did not look at is no change.
+        if !changes.attributes && difference.change() == Some(Change::Attributes) {
+            return Ok(());
+        }
+        visit(difference)
+    })
+}
+
+/// The trees of two checkpoints; without `to`, the second is the working tree as it is now. `paths`: what the caller asks of, from the
+/// root.
+///
+/// Errors: `checkpoint_not_found`, `path_not_found`, and those of a capture.
+pub fn diff(
+    workspace: &Workspace<'_>,
+    (from, to): (Which<'_>, Option<Which<'_>>),
+    paths: &[Vec<u8>],
+    progress: &Progress,
+) -> Result<Compared> {
+    let root = workspace.root.as_path();
+    // Looked up only under the lock: whoever prunes while this waits takes the content along, and nothing is damaged then.
+    let _held = if to.is_none() { Some(workspace.lock(Mode::Shared)?) } else { None };
+    let (from, to) = workspace.kernel.read(|snapshot| {
+        let from = find(snapshot, root, from)?;
+        let to = to.map(|which| find(snapshot, root, which)).transpose()?;
+        Ok((from, to))
+    })?;
+    require_kept(&from)?;
+    let after = if let Some(to) = &to {
+        require_kept(to)?;
+        to.tree
+    } else {
+        require_same_root(workspace, &from)?;
+        workspace.check_root()?;
+        let now = workspace.kernel.context.now();
+        capture::look(&workspace.objects, root, now, &workspace.options(), progress)?.root
+    };
+    let both = (|| {
+        let mut attributes = Manifest::read(&workspace.objects, &from.manifest)?.attributes;
+        if let Some(to) = &to {
+            attributes &= Manifest::read(&workspace.objects, &to.manifest)?.attributes;
+        }
+        Ok((attributes, named::passed_over(workspace, paths, (&from.tree, &after))?))
+    })();
+    let read: Vec<&CheckpointId> = [&from].into_iter().chain(&to).map(|one| &one.id).collect();
+    let (attributes, skipped) = unless_pruned(workspace, &read, both)?;
+    let changes = Changes { before: Some(from.tree), after, attributes };
+    Ok(Compared { from, to, changes, skipped })
+}
+
+/// Writes the exact content of a file in a checkpoint into `sink`.
+///
+/// Errors: `path_not_found` if there is no file of this name in it, it was passed over, or its content was purged; `corrupt`.
+pub fn cat(workspace: &Workspace<'_>, which: Which<'_>, path: &Path, sink: &mut dyn Write) -> Result<()> {
+    let checkpoint = workspace.kernel.read(|snapshot| find(snapshot, &workspace.root, which))?;
+    require_kept(&checkpoint)?;
+    unless_pruned(workspace, &[&checkpoint.id], content_of(workspace, &checkpoint, path, sink))
+}
+
+fn content_of(
+    workspace: &Workspace<'_>,
+    checkpoint: &Checkpoint,
+    path: &Path,
+    sink: &mut dyn Write,
+) -> Result<()> {
+    let bytes = path_in_root(workspace, path)?;
+    let state = diff::find(&workspace.objects, &checkpoint.tree, &bytes)?;
+    let refuse = |what: &str| {
+        Diagnosis::new(
+            Code::PathNotFound,
+            format!("{} {what} checkpoint {}.", path.display(), checkpoint.id.short()),
+        )
+        .hint(format!("see what it holds: ic checkpoint show {} --files", checkpoint.id.short()))
+        .detail("path", path.to_string_lossy().into_owned())
+    };
+    match state {
+        Some(State::File { hash, .. }) => match workspace.objects.read_to(&hash, sink) {
+            // Asked for only now: a purge may have been faster than the reading.
+            Err(_) if workspace.objects.is_purged(&hash)? => Err(content_is_gone(checkpoint, path)),
+            read => read.map(|_| ()),
+        },
+        Some(State::Symlink(target)) => {
+            use ic_base::Diagnose;
+            sink.write_all(&target).while_doing(|| "writing content".to_owned())
+        }
+        Some(State::Directory { .. }) => Err(refuse("is a directory in")),
+        Some(State::Passed(reason)) => Err(refuse(&format!("was left out ({}) of", reason.as_str()))),
+        None => Err(refuse("is not in")),
+    }
+}
+
+fn content_is_gone(checkpoint: &Checkpoint, path: &Path) -> Diagnosis {
+    let (path, id) = (path.display(), checkpoint.id.short());
+    Diagnosis::new(
+        Code::PathNotFound,
+        format!("The content of {path} in checkpoint {id} is gone: it was purged, or lost."),
+    )
+    .hint("it does not come back; another checkpoint may have another content of it: ic checkpoint list")
+    .detail("path", path.to_string())
+}
+
+/// Paths as checkpoints have them, from the root. Errors: `path_not_found` if one lies outside.
+pub fn paths_in_root(workspace: &Workspace<'_>, paths: &[PathBuf]) -> Result<Vec<Vec<u8>>> {
+    paths.iter().map(|path| path_in_root(workspace, path)).collect()
+}
+
+/// Whether a path is one of these or lies below one; of no paths, every path is.
+pub fn is_among(path: &[u8], paths: &[Vec<u8>]) -> bool {
+    paths.is_empty() || paths.iter().any(|base| is_at_or_below(path, base))
+}
+
+/// A path as checkpoints have it, from the root; the caller's is from its directory.
+pub(crate) fn path_in_root(workspace: &Workspace<'_>, path: &Path) -> Result<Vec<u8>> {
+    let clean = crate::recorded_path(path, &workspace.kernel.project.directory, &workspace.root);
+    if clean.is_relative() {
+        return Ok(ic_store::path_bytes(&clean).to_vec());
+    }
+    if clean == workspace.root {
+        return Ok(Vec::new());
+    }
+    Err(Diagnosis::new(
+        Code::PathNotFound,
+        format!("{} is not in {}.", path.display(), workspace.root.display()),
+    )
+    .hint("give a path in the working tree"))
+}
+
+/// Errors: `foreign_root` if the checkpoint holds another working tree.
+pub(crate) fn require_same_root(workspace: &Workspace<'_>, checkpoint: &Checkpoint) -> Result<()> {
+    if checkpoint.root == workspace.root {
+        return Ok(());
+    }
+    let hint = if checkpoint.root.is_dir() {
+        format!("work there: ic -C {} ..., or say --into to mean this tree", checkpoint.root.display())
+    } else {
+        "that directory is gone; if it was moved here, say --into to mean this tree".to_owned()
+    };
+    Err(Diagnosis::new(
+        Code::ForeignRoot,
+        format!(
+            "Checkpoint {} belongs to {}, not to {}.",
+            checkpoint.id.short(),
+            checkpoint.root.display(),
+            workspace.root.display()
+        ),
+    )
+    .hint(hint)
+    .detail("root", checkpoint.root.to_string_lossy().into_owned()))
+}

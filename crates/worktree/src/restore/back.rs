@@ -1,0 +1,315 @@
+//! Taking restores back that a rollback made, and saying what somebody changed since.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, shell_word};
+use ic_checkpoint::capture::Progress;
+use ic_checkpoint::diff::{self, Difference, State};
+use ic_checkpoint::git::GitState;
+use ic_checkpoint::lock::Mode;
+use ic_checkpoint::manifest::{Manifest, PathText};
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::restore::journal::{self, Kind, Restore};
+use ic_checkpoint::restore::plan::{Limits, Node};
+use ic_events::Hash;
+use ic_store::path_from_bytes;
+
+use super::super::shot::{GitPart, Purpose};
+use super::super::{Workspace, require_kept};
+use super::{Report, Request, Watch, planned, run};
+
+/// Finishes a restore of the workspace that was interrupted, forward.
+pub fn settle(workspace: &Workspace<'_>, watch: &Watch) -> Result<()> {
+    if workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?.is_none() {
+        return Ok(());
+    }
+    let _held = workspace.lock(Mode::Exclusive)?;
+    workspace.settle(watch).map(|_| ())
+}
+
+/// The restores of a checkpoint in a workspace that were begun after `since`, oldest first: those that are finished, and with
+/// `and_interrupted` the one that is not.
+pub fn restores_since(
+    workspace: &Workspace<'_>,
+    target: &CheckpointId,
+    since: Seq,
+    and_interrupted: bool,
+) -> Result<Vec<Restore>> {
+    let mut finished = workspace.kernel.read(|snapshot| {
+        let mut all = journal::finished(snapshot, &workspace.root)?;
+        if and_interrupted {
+            all.extend(journal::unfinished(snapshot, &workspace.root)?);
+        }
+        Ok(all)
+    })?;
+    finished.retain(|restore| restore.seq > since && restore.target_id == *target);
+    Ok(finished)
+}
+
+/// Takes one restore of a workspace back: the tree is as it was before, where that restore changed it. `not_yet`: later restores that a
+/// dry run takes to be taken back already.
+pub fn take_restore_back(
+    workspace: &Workspace<'_>,
+    (restore, not_yet): (&Restore, &[Restore]),
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<Report> {
+    let finished = workspace.kernel.read(|snapshot| journal::finished(snapshot, &workspace.root))?;
+    let is_last = journal::stacks(&finished).0.last().is_some_and(|last| last.id == restore.id);
+    let target = workspace.kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
+    require_kept(&target)?;
+    let own: BTreeSet<Vec<u8>> =
+        planned::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0).collect();
+    let limits = Limits { only: Some(own.clone()), ..Limits::default() };
+    let kind = if is_last { Kind::Undo } else { Kind::Restore };
+    let as_if = match not_yet.first() {
+        Some(next) => {
+            let next = workspace.kernel.read(|snapshot| record::get(snapshot, &next.safety_id))?;
+            AsIf::of(workspace, paths_of(workspace, not_yet)?, (&next.tree, &target.tree))?
+        }
+        None => AsIf::default(),
+    };
+    run::run(
+        workspace,
+        run::Task { as_if, own, brought: restore.restored_id.clone(), ..run::Task::of(kind, target, limits) },
+        request,
+        watch,
+    )
+}
+
+/// What a dry run knows of a tree that others will have changed by then.
+#[derive(Default)]
+pub(super) struct AsIf {
+    /// These paths are not as they will be.
+    paths: BTreeSet<Vec<u8>>,
+    /// How the target will differ there.
+    differences: Vec<Difference>,
+}
+
+impl AsIf {
+    /// By then these paths are as the first tree has them; the target is the second.
+    fn of(
+        workspace: &Workspace<'_>,
+        paths: BTreeSet<Vec<u8>>,
+        (then, target): (&Hash, &Hash),
+    ) -> Result<Self> {
+        let mut differences = differences(workspace, (then, target))?;
+        differences.retain(|difference| paths.contains(&difference.path));
+        Ok(Self { paths, differences })
+    }
+
+    /// The same; where nothing else was to be taken for granted, what an interrupted restore will leave once it is finished.
+    pub(super) fn or_settled(self, workspace: &Workspace<'_>, target: &Checkpoint) -> Result<Self> {
+        let unfinished = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
+        let Some(unfinished) = unfinished.filter(|_| self.paths.is_empty()) else { return Ok(self) };
+        let then = workspace.kernel.read(|snapshot| record::get(snapshot, &unfinished.target_id))?;
+        let paths = paths_of(workspace, std::slice::from_ref(&unfinished))?;
+        Self::of(workspace, paths, (&then.tree, &target.tree))
+    }
+
+    /// Differences as they will be; a directory comes before what is in it.
+    pub(super) fn instead_of(self, found: Vec<Difference>) -> Vec<Difference> {
+        if self.paths.is_empty() {
+            return found;
+        }
+        let as_now = found.into_iter().filter(|difference| !self.paths.contains(&difference.path));
+        let by_path = as_now.chain(self.differences).map(|difference| (difference.path.clone(), difference));
+        by_path.collect::<BTreeMap<_, _>>().into_values().collect()
+    }
+}
+
+/// How the second tree differs from the first.
+fn differences(workspace: &Workspace<'_>, (before, after): (&Hash, &Hash)) -> Result<Vec<Difference>> {
+    let mut differences = Vec::new();
+    diff::diff(&workspace.objects, Some(before), Some(after), &mut |difference| {
+        differences.push(difference);
+        Ok(())
+    })?;
+    Ok(differences)
+}
+
+/// What changed in the tree from one checkpoint to a newer one, to be put back.
+pub struct TreeChanges {
+    before: Checkpoint,
+    /// The tree of the newer one.
+    after: Hash,
+    /// The newer one; `None`: the tree as it was looked at.
+    after_id: Option<CheckpointId>,
+    /// How `before` differs from `after`.
+    differences: Vec<Difference>,
+}
+
+/// What changed in the tree from one checkpoint to a newer one, or to what there is now; `None`: nothing did. Errors: what tells that
+/// the older one is pruned.
+pub fn changes_between(
+    workspace: &Workspace<'_>,
+    (before, after): (&CheckpointId, Option<&CheckpointId>),
+) -> Result<Option<TreeChanges>> {
+    let get = |id| workspace.kernel.read(|snapshot| record::get(snapshot, id));
+    let before = get(before)?;
+    require_kept(&before)?;
+    let tree = match after {
+        Some(after) => get(after)?.tree,
+        None => workspace.look(BTreeSet::new())?,
+    };
+    let differences = differences(workspace, (&tree, &before.tree))?;
+    let is_any = !differences.is_empty();
+    Ok(is_any.then(|| TreeChanges { before, after: tree, after_id: after.cloned(), differences }))
+}
+
+impl TreeChanges {
+    /// The checkpoint to which they are put back.
+    pub fn before(&self) -> &CheckpointId {
+        &self.before.id
+    }
+
+    fn paths(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
+        self.differences.iter().map(|difference| difference.path.clone())
+    }
+
+    /// Errors: `file_conflict`, naming a path that somebody changed since. `not_yet`: restores and later changes that are not taken back yet;
+    /// what they changed is theirs. What no checkpoint holds is nobody's: it is left alone.
+    pub fn require_untouched(
+        &self,
+        workspace: &Workspace<'_>,
+        not_yet: (&[Restore], &[TreeChanges]),
+    ) -> Result<()> {
+        let theirs = paths_not_yet(workspace, not_yet)?;
+        let is_held = |state: &Option<State>| state.as_ref().is_none_or(State::is_content);
+        let held = self.differences.iter().filter(|one| is_held(&one.before) && is_held(&one.after));
+        let paths = held.map(|one| one.path.clone()).filter(|path| !theirs.contains(path)).collect();
+        let changed = workspace.changed_from(&paths, &[self.before.tree, self.after])?;
+        let Some(path) = changed.first() else { return Ok(()) };
+        let path = path_from_bytes(&path.0).display().to_string();
+        let hint = self.after_id.as_ref().map_or_else(String::new, |after| {
+            format!(
+                "this puts it as the effect left it (and keeps yours in a checkpoint): ic checkpoint restore {}{} --yes",
+                after.short(),
+                path_option(&path)
+            )
+        });
+        Err(Diagnosis::new(
+            Code::FileConflict,
+            format!("{path} was changed since an effect was undone, which had changed it too."),
+        )
+        .hint(hint))
+    }
+}
+
+/// Puts changes back. `not_yet`: restores and later changes that a dry run takes to be taken back already; what they changed is as the
+/// newer checkpoint has it by then.
+pub fn take_changes_back(
+    workspace: &Workspace<'_>,
+    (changes, not_yet): (&TreeChanges, (&[Restore], &[TreeChanges])),
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<Report> {
+    let limits = Limits { only: Some(changes.paths().collect()), ..Limits::default() };
+    let theirs = paths_not_yet(workspace, not_yet)?;
+    let as_if = AsIf::of(workspace, theirs, (&changes.after, &changes.before.tree))?;
+    let task = run::Task { as_if, ..run::Task::of(Kind::Restore, changes.before.clone(), limits) };
+    run::run(workspace, task, request, watch)
+}
+
+fn paths_not_yet(
+    workspace: &Workspace<'_>,
+    (restores, changes): (&[Restore], &[TreeChanges]),
+) -> Result<BTreeSet<Vec<u8>>> {
+    let mut paths = paths_of(workspace, restores)?;
+    paths.extend(changes.iter().flat_map(TreeChanges::paths));
+    Ok(paths)
+}
+
+/// Names one path to `ic checkpoint restore`, for a shell.
+pub fn path_option(path: &str) -> String {
+    format!(" --path {}", shell_word(path))
+}
+
+/// The paths that restores changed.
+fn paths_of(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<BTreeSet<Vec<u8>>> {
+    let mut paths = BTreeSet::new();
+    for restore in restores {
+        paths.extend(planned::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0));
+    }
+    Ok(paths)
+}
+
+/// A state of the tree that a restore began with or ended with.
+struct Known {
+    tree: Hash,
+    git: Option<GitState>,
+}
+
+/// What these restores changed and is now neither as the last of them left it nor as one of them found it: somebody changed it
+/// since. Git's state is named `.git`.
+pub fn changed_since(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<Vec<PathText>> {
+    let Some(last) = restores.last() else { return Ok(Vec::new()) };
+    let mut paths = paths_of(workspace, restores)?;
+    // Between what it found and what it will leave nobody can tell its work from another's; its end is what counts.
+    let interrupted = restores.iter().filter(|restore| restore.restored_id.is_none());
+    for restore in interrupted.clone() {
+        let open = paths_of(workspace, std::slice::from_ref(restore))?;
+        paths.retain(|path| !open.contains(path));
+    }
+    let _held = workspace.lock(Mode::Shared)?;
+    let force = paths.iter().filter(|path| !path.is_empty()).cloned().collect();
+    let has_git = interrupted.count() == 0 && restores.iter().any(|restore| restore.strategy.has_git());
+    let git = if has_git { GitPart::Look } else { GitPart::Nothing };
+    let now = workspace.shoot(Purpose::look(git, force), &Progress::default())?;
+    let ids = restores.iter().map(|restore| &restore.safety_id).chain(&last.restored_id);
+    let known = ids.map(|id| workspace.known(id)).collect::<Result<Vec<Known>>>()?;
+    let mut changed = Vec::new();
+    for path in paths.into_iter().filter(|path| !path.is_empty()) {
+        let here = workspace.node(&now.captured.root, &path)?;
+        let mut is_known = false;
+        for state in &known {
+            is_known |= workspace.node(&state.tree, &path)? == here;
+        }
+        if !is_known {
+            changed.push(PathText(path));
+        }
+    }
+    if has_git && !known.iter().any(|state| is_same_place(state.git.as_ref(), now.manifest.git.as_ref())) {
+        changed.push(PathText(b".git".to_vec()));
+    }
+    Ok(changed)
+}
+
+/// Whether HEAD, its branch and the stash are the same: what work after a restore moves.
+fn is_same_place(a: Option<&GitState>, b: Option<&GitState>) -> bool {
+    a.zip(b)
+        .is_some_and(|(a, b)| a.head == b.head && a.standing_on() == b.standing_on() && a.stash == b.stash)
+}
+
+impl Workspace<'_> {
+    /// Those of `paths` that are now as none of these trees has them.
+    fn changed_from(&self, paths: &BTreeSet<Vec<u8>>, trees: &[Hash]) -> Result<Vec<PathText>> {
+        let now = self.look(paths.iter().filter(|path| !path.is_empty()).cloned().collect())?;
+        let mut changed = Vec::new();
+        for path in paths.iter().filter(|path| !path.is_empty()) {
+            let here = self.node(&now, path)?;
+            let known = trees.iter().map(|tree| self.node(tree, path)).collect::<Result<Vec<_>>>()?;
+            if !known.contains(&here) {
+                changed.push(PathText(path.clone()));
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The tree as it is now. `force`: these paths though a rule hides them.
+    fn look(&self, force: BTreeSet<Vec<u8>>) -> Result<Hash> {
+        let _held = self.lock(Mode::Shared)?;
+        let look = Purpose::look(GitPart::Nothing, force);
+        Ok(self.shoot(look, &Progress::default())?.captured.root)
+    }
+
+    fn known(&self, id: &CheckpointId) -> Result<Known> {
+        let Checkpoint { tree, manifest, .. } = self.kernel.read(|snapshot| record::get(snapshot, id))?;
+        Ok(Known { tree, git: Manifest::read(&self.objects, &manifest)?.git })
+    }
+
+    fn node(&self, tree: &Hash, path: &[u8]) -> Result<Option<Node>> {
+        // Without attributes: a tree that an older version took says nothing of them.
+        Ok(diff::find(&self.objects, tree, path)?.as_ref().and_then(Node::of).map(Node::plain))
+    }
+}

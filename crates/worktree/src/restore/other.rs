@@ -1,0 +1,43 @@
+//! The newest checkpoint that the tree differs from: what a person means who undoes without a run.
+
+use std::ops::ControlFlow;
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_checkpoint::record::{self, Filter, Kind};
+use ic_kernel::Kernel;
+
+use super::super::{Settings, Which, Workspace, no_checkpoint};
+use super::{Request, Watch, restore};
+
+/// So many are compared with the tree; each takes a look at it.
+const COMPARED: usize = 20;
+
+/// The newest checkpoint of the caller's working tree that the tree, or git's state, differs from.
+///
+/// Errors: `no_checkpoint` if there is none, `nothing_to_undo` if the newest ones all are as the tree is.
+pub fn newest_other(kernel: &Kernel, settings: &Settings, watch: &Watch) -> Result<CheckpointId> {
+    let workspace = Workspace::here(kernel, settings)?;
+    let mut ids = Vec::new();
+    kernel.read(|snapshot| {
+        let filter = Filter { root: Some(&workspace.root), ..Filter::default() };
+        record::list(snapshot, filter, |checkpoint| {
+            if matches!(checkpoint.kind, Kind::Manual | Kind::Auto) {
+                ids.push(checkpoint.id);
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    })?;
+    if ids.is_empty() {
+        return Err(no_checkpoint(&workspace.root));
+    }
+    for id in ids.into_iter().rev().take(COMPARED) {
+        let request = Request { which: Which::Id(id.as_str()), dry_run: true, ..Request::default() };
+        let report = restore(kernel, settings, &request, watch)?;
+        let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
+        if moves_git || !report.plan.steps.is_empty() {
+            return Ok(id);
+        }
+    }
+    Err(Diagnosis::new(Code::NothingToUndo, "The tree is as its newest checkpoints have it.")
+        .hint("choose an older one: ic checkpoint list; ic checkpoint restore ID --yes"))
+}

@@ -1,0 +1,34 @@
+//! How a restore is refused once it is planned.
+
+use ic_base::{Code, Diagnosis};
+use serde_json::{Value, json};
+
+use super::Report;
+
+/// Errors: always `file_conflict`, naming what others changed.
+pub fn refused(report: &Report) -> Diagnosis {
+    let listed: Vec<Value> = report
+        .conflicts
+        .iter()
+        .map(|c| json!({ "path": String::from_utf8_lossy(&c.path.0), "reason": c.reason }))
+        .collect();
+    let first = &report.conflicts[0];
+    let path = String::from_utf8_lossy(&first.path.0).into_owned();
+    let others = match report.conflicts.len() - 1 {
+        0 => String::new(),
+        n => format!(", and {n} more"),
+    };
+    Diagnosis::new(
+        Code::FileConflict,
+        format!("Others changed what would be restored: {path} ({}){others}. Nothing was changed.", first.reason),
+    )
+    .hint("--force takes the checkpoint's state, --keep-theirs leaves these paths as they are; --dry-run lists them")
+    .detail("conflicts", listed)
+}
+
+/// Errors: always `plan_changed`.
+pub(super) fn plan_changed(report: &Report) -> Diagnosis {
+    Diagnosis::new(Code::PlanChanged, "The tree changed since the plan was made. Nothing was changed.")
+        .hint("look again: --dry-run")
+        .detail("plan_hash", report.plan_hash.clone())
+}

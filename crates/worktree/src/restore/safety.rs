@@ -1,0 +1,140 @@
+//! What stands against a restore: living workers, and what somebody else changed.
+
+use std::collections::BTreeMap;
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq};
+use ic_checkpoint::diff::{self, Difference};
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_dispatch::status::DispatchStatus;
+use ic_dispatch::{Dispatch, code, dispatch};
+use ic_events::Hash;
+use ic_kernel::worker::is_living_other;
+use ic_store::path_bytes;
+use serde_json::json;
+
+use super::super::{Workspace, root_of};
+use super::Conflict;
+
+impl Workspace<'_> {
+    /// Errors: `work_running`, naming the dispatches of this root that are not completed and whose processes live: what was cancelled writes
+    /// on until its process ends. The caller's own is none, and neither is one whose process the caller descends from.
+    pub fn require_no_workers(&self) -> Result<()> {
+        let working = self.kernel.read(|snapshot| {
+            let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.id);
+            let mut working = Vec::new();
+            for dispatch in dispatch::may_write(snapshot)?.into_iter().filter(is_living_other) {
+                let run = ic_phase::run::get(snapshot, &dispatch.run_id)?;
+                if caller.as_ref() != Some(&dispatch.id) && root_of(&run.project_dir) == self.root {
+                    working.push(dispatch);
+                }
+            }
+            Ok(working)
+        })?;
+        let Some(first) = working.first() else { return Ok(()) };
+        let named = |d: &Dispatch| {
+            let status = d.status.as_str();
+            json!({ "id": d.id.as_str(), "name": d.work.name, "pid": d.pid(), "status": status })
+        };
+        // Of one that was called off, nobody expects that it works on.
+        let though = match first.status {
+            DispatchStatus::Pending | DispatchStatus::Running => String::new(),
+            ended => format!(" though it is {}", ended.as_str()),
+        };
+        Err(Diagnosis::new(
+            Code::WorkRunning,
+            format!(
+                "Dispatch {} still works here{though} (process {}), and would write into what is restored.",
+                first.id.short(),
+                first.pid().unwrap_or(0)
+            ),
+        )
+        .hint("end it first, or give --force")
+        .detail("dispatches", working.iter().map(named).collect::<Vec<_>>()))
+    }
+
+    /// Paths that differ from the target because somebody else changed them.
+    pub(super) fn conflicts(
+        &self,
+        target: &Checkpoint,
+        differences: &[Difference],
+        (now, until, did): (&Hash, Seq, &[(CheckpointId, Option<CheckpointId>)]),
+    ) -> Result<Vec<Conflict>> {
+        let mut reasons = self.recorded_by_others(target)?;
+        let newest =
+            self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
+        if let Some(settled) = newest.map(|newest| self.settled(newest, until)).transpose()?.flatten() {
+            for (from, to) in self.time_of_others(&settled, now, did)? {
+                diff::diff(&self.objects, Some(&from), Some(&to), &mut |difference| {
+                    if difference.change().is_some() {
+                        let reason =
+                            format!("changed after checkpoint {}, when work had ended", settled.id.short());
+                        reasons.entry(difference.path).or_insert(reason);
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(differences
+            .iter()
+            .filter_map(|difference| {
+                let reason = reasons.get(&difference.path)?.clone();
+                Some(Conflict { path: PathText(difference.path.clone()), reason })
+            })
+            .collect())
+    }
+
+    /// The newest checkpoint, if work had ended when it was taken: a restore after such a one leaves a tree in which nobody works either.
+    fn settled(&self, newest: Checkpoint, until: Seq) -> Result<Option<Checkpoint>> {
+        if newest.settled {
+            return Ok(Some(newest));
+        }
+        if newest.kind != record::Kind::Restored {
+            return Ok(None);
+        }
+        let work = self.kernel.read(|snapshot| record::newest_of_work_until(snapshot, &self.root, until))?;
+        Ok(work.is_some_and(|work| work.settled).then_some(newest))
+    }
+
+    /// The trees between which others may have changed something since work had ended: all the time but while the deed itself `did`
+    /// something. A part of it that died in its middle is taken to have done all until the next look.
+    fn time_of_others(
+        &self,
+        settled: &Checkpoint,
+        now: &Hash,
+        did: &[(CheckpointId, Option<CheckpointId>)],
+    ) -> Result<Vec<(Hash, Hash)>> {
+        let tree = |id: &CheckpointId| {
+            self.kernel.read(|snapshot| record::get(snapshot, id)).map(|found| found.tree)
+        };
+        let mut stretches = Vec::new();
+        let mut from = Some(settled.tree);
+        for (before, after) in did {
+            if let Some(from) = from {
+                stretches.push((from, tree(before)?));
+            }
+            from = after.as_ref().map(tree).transpose()?;
+        }
+        stretches.extend(from.map(|from| (from, *now)));
+        Ok(stretches)
+    }
+
+    /// What other runs recorded in this root since the target was taken; empty when nobody knows whose the target is.
+    fn recorded_by_others(&self, target: &Checkpoint) -> Result<BTreeMap<Vec<u8>, String>> {
+        self.kernel.read(|snapshot| {
+            let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.run_id);
+            let own: Vec<RunId> = target.link.run_id.iter().cloned().chain(caller).collect();
+            if own.is_empty() {
+                return Ok(BTreeMap::new());
+            }
+            let mut reasons = BTreeMap::new();
+            for (path, run, project) in code::files_of_others(snapshot, &own, target.seq)? {
+                if root_of(&project) == self.root {
+                    let reason = format!("recorded by run {}", run.short());
+                    reasons.insert(path_bytes(&path).to_vec(), reason);
+                }
+            }
+            Ok(reasons)
+        })
+    }
+}

@@ -1,0 +1,297 @@
+//! Giving checkpoints up, giving their space back, and looking whether what is kept can be read.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Timestamp, shell_word};
+use ic_checkpoint::lock::{self, Mode};
+use ic_checkpoint::objects::Swept;
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::restore::journal::{self, Progress, Restore};
+use ic_checkpoint::retention::{self, Damage, Policy};
+use ic_checkpoint::{capture, git, scratch};
+use ic_events::Hash;
+use ic_journal::kept;
+use ic_kernel::Kernel;
+use ic_kernel::config::Config;
+use ic_store::Snapshot;
+
+use super::{Warning, Which, Workspace, find, health, needs, place};
+
+mod automatic;
+
+pub use automatic::tidy;
+pub use automatic::{claim_sweep, sweep};
+
+/// How long content that nothing names is left alone all the same.
+pub const GRACE: Duration = Duration::from_mins(1);
+
+/// So many checkpoints are marked first on a full disk: their rows have room in the log that the ledger's reserve leaves.
+const FEW: usize = 16;
+
+/// What is to be pruned.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// How long checkpoints are kept.
+    pub policy: Policy,
+    /// How long content that nothing names is left alone.
+    pub grace: Duration,
+    /// Say what would be pruned and change nothing.
+    pub dry_run: bool,
+    /// The disk is full: a few checkpoints go first, to make room for the rest.
+    pub is_tight: bool,
+}
+
+/// What was pruned.
+#[derive(Debug)]
+pub struct Pruned {
+    /// Whether nothing was to be changed.
+    pub dry_run: bool,
+    /// The checkpoints, as they were.
+    pub checkpoints: Vec<Checkpoint>,
+    /// How many are kept.
+    pub kept: usize,
+    /// What the store gave back.
+    pub swept: Swept,
+    /// Why it gave nothing back, if it could not.
+    pub warnings: Vec<Warning>,
+}
+
+/// What verifying found.
+#[derive(Debug)]
+pub struct Verified {
+    /// How many checkpoints were looked at.
+    pub checkpoints: usize,
+    /// How many objects.
+    pub objects: u64,
+    /// What cannot be read, and who needs it.
+    pub damaged: Vec<Damage>,
+    /// What SQLite finds wrong with the store's file.
+    pub file: Vec<String>,
+}
+
+/// Gives up the checkpoints that the policy does not keep, and the space that nothing needs any more.
+pub fn prune(workspace: &Workspace<'_>, request: &Request) -> Result<Pruned> {
+    let live = if request.dry_run { HashSet::new() } else { workspace.mark_ahead(request)? };
+    let _lock = workspace.lock_store(request.dry_run)?;
+    let now = workspace.kernel.context.now();
+    let (all, pinned) = workspace.kernel.read(|snapshot| {
+        Ok((record::all_kept(snapshot)?, pinned(workspace.kernel, snapshot, request.policy.points)?))
+    })?;
+    let chosen: Vec<Checkpoint> =
+        retention::given_up(&all, request.policy, now, &pinned).into_iter().cloned().collect();
+    let kept = all.len() - chosen.len();
+    if request.dry_run {
+        let (swept, warnings) = (Swept::default(), Vec::new());
+        return Ok(Pruned { dry_run: true, checkpoints: chosen, kept, swept, warnings });
+    }
+    let (first, rest) = chosen.split_at(if request.is_tight { chosen.len().min(FEW) } else { chosen.len() });
+    let (mut swept, mut warnings) = workspace.give_up((first, "retention"), request.grace, live)?;
+    if !rest.is_empty() {
+        let (more, and) = workspace.give_up((rest, "retention"), request.grace, HashSet::new())?;
+        swept = Swept { objects: swept.objects + more.objects, bytes: swept.bytes + more.bytes };
+        warnings = and;
+    }
+    Ok(Pruned { dry_run: false, checkpoints: chosen, kept, swept, warnings })
+}
+
+/// Gives one checkpoint up. Errors: `conflict` if a run that is not finished, or a restore, needs it.
+pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: Duration) -> Result<Pruned> {
+    let _lock = workspace.lock_store(false)?;
+    let (checkpoint, all, pinned) = workspace.kernel.read(|snapshot| {
+        let checkpoint = find(snapshot, &workspace.root, which)?;
+        let pinned = pinned(workspace.kernel, snapshot, Config::default().retention.policy().points)?;
+        Ok((checkpoint, record::all_kept(snapshot)?, pinned))
+    })?;
+    super::require_kept(&checkpoint)?;
+    if pinned.contains(&checkpoint.id) && !force {
+        return Err(Diagnosis::new(
+            Code::Conflict,
+            format!(
+                "Checkpoint {} is needed: a run that is not finished, or an undo, points at it.",
+                checkpoint.id.short()
+            ),
+        )
+        .hint("finish or cancel the run first, or give --force")
+        .detail("checkpoint_id", checkpoint.id.as_str()));
+    }
+    let (swept, warnings) =
+        workspace.give_up((std::slice::from_ref(&checkpoint), "deleted"), grace, HashSet::new())?;
+    let checkpoints = vec![checkpoint];
+    Ok(Pruned { dry_run: false, checkpoints, kept: all.len() - 1, swept, warnings })
+}
+
+/// Looks whether everything that checkpoints need is there; with `read_data`, reads and verifies all of it.
+pub fn verify(workspace: &Workspace<'_>, read_data: bool) -> Result<Verified> {
+    let _lock = lock::store(workspace.objects.path(), Mode::Shared, workspace.settings.busy_timeout)?;
+    let all = workspace.kernel.read(record::all_kept)?;
+    let file = workspace.objects.file_damage()?;
+    let (damaged, objects) = retention::verify(&workspace.objects, &all, read_data)?;
+    Ok(Verified { checkpoints: all.len(), objects, damaged, file })
+}
+
+/// What must not be pruned: what unfinished runs took when they moved and before their steps, what ways back of rollbacks need, and
+/// what undo and redo go to next.
+/// What is needed by something that is not finished; `points`: as of a policy.
+fn pinned(kernel: &Kernel, snapshot: &Snapshot<'_>, points: usize) -> Result<HashSet<CheckpointId>> {
+    let mut pinned: HashSet<CheckpointId> = record::of_unfinished_runs(snapshot)?.into_iter().collect();
+    pinned.extend((kernel.above.needed_checkpoints)(snapshot)?);
+    pinned.extend(ic_phase::point::needed_checkpoints(snapshot, points)?);
+    pinned.extend(kept::needed_checkpoints(snapshot)?);
+    let mut of_root: BTreeMap<std::path::PathBuf, Vec<Restore>> = BTreeMap::new();
+    for restore in journal::all(snapshot)? {
+        of_root.entry(restore.root.clone()).or_default().push(restore);
+    }
+    pinned.extend(ic_rewind::journal::safety_checkpoints(snapshot)?);
+    for restores in of_root.into_values() {
+        let (finished, unfinished): (Vec<Restore>, Vec<Restore>) =
+            restores.into_iter().partition(|restore| restore.progress == Progress::Applied);
+        let (undo, redo) = journal::stacks(&finished);
+        for restore in undo.last().into_iter().chain(redo.last()).copied().chain(&unfinished) {
+            pinned.extend([&restore.target_id, &restore.safety_id].map(Clone::clone));
+            pinned.extend(restore.restored_id.clone());
+        }
+    }
+    Ok(pinned)
+}
+
+impl Workspace<'_> {
+    pub(super) fn lock_store(&self, dry_run: bool) -> Result<lock::Lock> {
+        let mode = if dry_run { Mode::Shared } else { Mode::Exclusive };
+        lock::store(self.objects.path(), mode, self.settings.busy_timeout)
+    }
+
+    /// Every object that the checkpoints need which the policy keeps, read while others capture.
+    ///
+    /// Reading whole trees takes long, and the store is held alone only for what is left to do then: what was added since.
+    /// What is marked here and needed by nothing any more is found by the next sweep.
+    fn mark_ahead(&self, request: &Request) -> Result<HashSet<Hash>> {
+        let mut live = HashSet::new();
+        // Who does not wait would read all of it for nothing whenever the store is in use.
+        if !self.settings.busy_timeout.is_zero() {
+            let _lock = lock::store(self.objects.path(), Mode::Shared, self.settings.busy_timeout)?;
+            let (mut all, pinned) = self.kernel.read(|snapshot| {
+                Ok((record::all_kept(snapshot)?, pinned(self.kernel, snapshot, request.policy.points)?))
+            })?;
+            let now = self.kernel.context.now();
+            let goes = retention::given_up(&all, request.policy, now, &pinned);
+            let goes: HashSet<CheckpointId> = goes.into_iter().map(|one| one.id.clone()).collect();
+            all.retain(|checkpoint| !goes.contains(&checkpoint.id));
+            // What is damaged is met again under the lock, and is no reason to mark nothing.
+            retention::readable(retention::mark(&self.objects, &all, &mut live))?;
+        }
+        Ok(live)
+    }
+
+    /// Marks checkpoints as pruned and sweeps what nothing names any more; `live` is what is known to be needed. Says
+    /// why, where that cannot be told. The caller holds the store's lock alone.
+    fn give_up(
+        &self,
+        (chosen, reason): (&[Checkpoint], &str),
+        grace: Duration,
+        live: HashSet<Hash>,
+    ) -> Result<(Swept, Vec<Warning>)> {
+        // The first thing: on a full disk it makes the room that the rest needs.
+        let copies = scratch::clear_alone(self.objects.path());
+        health::restored_roots(self.kernel)?.iter().for_each(|root| git::clear_indexes(root));
+        let left = self.kernel.write(|tx, now| {
+            for checkpoint in chosen {
+                // The one before it in this very list may have changed whom it follows.
+                let checkpoint = record::get(tx, &checkpoint.id)?;
+                record::prune(tx, now, &checkpoint, reason)?;
+            }
+            record::all_kept(tx)
+        })?;
+        self.forget_refs(&left)?;
+        let swept = match place::waiting_for_theirs(self.kernel)?.first() {
+            Some(other) => Err(shared_with(other)),
+            None => self.sweep(&left, grace, live),
+        };
+        match swept {
+            Ok(mut swept) => {
+                swept.bytes += copies.bytes;
+                Ok((swept, Vec::new()))
+            }
+            // The checkpoints are marked, and that is what was asked for. Of a damaged store nothing is taken away: what a
+            // directory that cannot be read names may be all that is left of it.
+            Err(error) if matches!(error.code(), Code::Corrupt | Code::Conflict) => {
+                Ok((Swept { objects: 0, bytes: copies.bytes }, vec![not_swept(&error)]))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sweeps what neither these checkpoints nor anything else names; `live` is what is known to be needed.
+    fn sweep(&self, left: &[Checkpoint], grace: Duration, mut live: HashSet<Hash>) -> Result<Swept> {
+        self.mark_named(left, &mut live)?;
+        if grace.is_zero() {
+            // Who leaves nothing alone means all of it: what only a cache names goes, too, and the next capture reads the tree anew.
+            capture::forget_caches(&self.objects)?;
+        }
+        for tree in capture::cached_trees(&self.objects) {
+            retention::mark_tree(&self.objects, &tree, &mut live)?;
+        }
+        let grace = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
+        let before = Timestamp(self.kernel.context.now().millis().saturating_sub(grace));
+        self.objects.sweep(&live, before)
+    }
+
+    /// Removes the refs below `refs/ic/` of restores and rewinds whose safety checkpoint is not kept any more: nothing undoes them.
+    fn forget_refs(&self, kept: &[Checkpoint]) -> Result<()> {
+        let kept: HashSet<&CheckpointId> = kept.iter().map(|checkpoint| &checkpoint.id).collect();
+        let mut of_root: BTreeMap<PathBuf, HashSet<String>> = BTreeMap::new();
+        let moved = self.kernel.read(|snapshot| {
+            let restores = journal::all(snapshot)?.into_iter();
+            let restores = restores.filter(|restore| restore.progress == Progress::Applied);
+            let restores = restores.map(|restore| (restore.root, restore.id.to_string(), restore.safety_id));
+            let rewinds =
+                ic_rewind::journal::list(snapshot)?.into_iter().filter(|entry| !entry.is_unfinished());
+            let rewinds =
+                rewinds.filter_map(|entry| Some((entry.root, entry.id.to_string(), entry.safety_id?)));
+            Ok(restores.chain(rewinds).collect::<Vec<_>>())
+        })?;
+        for (root, id, safety_id) in moved {
+            if !kept.contains(&safety_id) {
+                of_root.entry(root).or_default().insert(id);
+            }
+        }
+        for (root, ids) in of_root {
+            // Refs that another command holds, or a repository that is gone, hold nothing up: there will be another time.
+            let _ = git::forget_refs(&root, &ids);
+        }
+        Ok(())
+    }
+
+    /// Every object that the ledger names: by these checkpoints, by plans of restores, artifacts and compensations.
+    pub(super) fn named(&self, checkpoints: &[Checkpoint]) -> Result<HashSet<Hash>> {
+        let mut live = HashSet::new();
+        self.mark_named(checkpoints, &mut live)?;
+        Ok(live)
+    }
+
+    /// As [`Workspace::named`], added to what is known to be needed.
+    fn mark_named(&self, checkpoints: &[Checkpoint], live: &mut HashSet<Hash>) -> Result<()> {
+        retention::mark(&self.objects, checkpoints, live)?;
+        for hash in self.kernel.read(|snapshot| needs::named(snapshot, &self.objects))? {
+            retention::mark_one(&self.objects, &hash, live)?;
+        }
+        Ok(())
+    }
+}
+
+/// Another ledger has content in the store, and none of its own yet.
+fn shared_with(other: &std::path::Path) -> Diagnosis {
+    let path = other.display().to_string();
+    Diagnosis::new(Code::Conflict, format!("{path} has its content in this store, too."))
+        .hint(format!("let it take it along: ic --db {} checkpoint list; or move it away", shell_word(&path)))
+}
+
+fn not_swept(error: &Diagnosis) -> Warning {
+    let way_out = match error.code() {
+        Code::Corrupt => "see what is lost, and remove it: ic checkpoint verify --repair",
+        _ => error.get_hint().unwrap_or_default(),
+    };
+    let message = format!("no space was given back: {} {way_out}", error.message());
+    Warning { code: "not_swept", message }
+}

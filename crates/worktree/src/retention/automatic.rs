@@ -1,0 +1,146 @@
+//! Retention that acts by itself: after a checkpoint of a person, a hook or a run, within a few milliseconds.
+//!
+//! A call only prunes rows, and few of them. Their content goes with a sweep, which reads every tree that is kept and may
+//! take seconds: a process of its own makes it, at most once an hour. Two empty files beside the stat caches say
+//! when: `looked`, when rows were looked at, and `pruned`, when a sweep began; `unswept` is there while content waits for one.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use ic_base::{Code, Diagnose, Result};
+use ic_checkpoint::lock::{self, Mode};
+use ic_checkpoint::record;
+use ic_checkpoint::retention;
+use ic_kernel::Kernel;
+use ic_kernel::config::Retention;
+use ic_store::private;
+
+use super::{GRACE, Pruned, Request, pinned, prune};
+use crate::{Settings, Warning, Workspace, root_of};
+
+/// Sweeps happen at most this often, and looks at rows no more often than they must.
+const EVERY: Duration = Duration::from_hours(1);
+
+/// So many kept rows are read in a call: about 2 ms. What is beyond that is left to the sweep.
+const MANY: usize = 500;
+
+/// So many rows are pruned in a call: about 1 ms.
+const FEW: usize = 32;
+
+/// Prunes what the configuration does not keep, after a checkpoint is committed; what goes wrong is a warning. It never waits.
+pub fn tidy(kernel: &Kernel, settings: &Settings, project_dir: &Path) -> Option<Warning> {
+    // Whoever captures or writes now comes first: there will be another time.
+    let settings = Settings { busy_timeout: Duration::ZERO, ..settings.clone() };
+    let tidied = kernel.ledger.at_once(|| {
+        let workspace = Workspace::open(kernel, root_of(project_dir), &settings)?;
+        prune_rows(&workspace, &settings.retention)
+    });
+    match tidied {
+        Err(error) if error.code() != Code::Busy => Some(Warning {
+            code: "retention_failed",
+            message: format!("old checkpoints were not pruned: {}", error.message()),
+        }),
+        _ => None,
+    }
+}
+
+fn prune_rows(workspace: &Workspace<'_>, configured: &Retention) -> Result<()> {
+    // The size of one file is told at once. A budget is kept by the sweep, which knows what each checkpoint gives back.
+    let is_big = configured.max_size.is_some_and(|max| workspace.objects.file_size() > max);
+    if is_big {
+        return touch(&workspace.stamp("unswept"));
+    }
+    let looked = workspace.stamp("looked");
+    // Ages of days need no look at every call; short ones, as a chat may want them, do.
+    if is_younger(&looked, EVERY.min(configured.max_age / 10)) {
+        return Ok(());
+    }
+    // Alone: a restore that is planned now must find its checkpoint until its plan is recorded.
+    let _lock = lock::store(workspace.objects.path(), Mode::Exclusive, Duration::ZERO)?;
+    let all = workspace.kernel.read(|snapshot| record::oldest_kept(snapshot, MANY + 1))?;
+    if all.len() > MANY {
+        touch(&workspace.stamp("unswept"))?;
+        return touch(&looked);
+    }
+    let now = workspace.kernel.context.now();
+    let given_up = |pinned| retention::given_up(&all, configured.policy(), now, &pinned);
+    let mut old = given_up(HashSet::new());
+    // What is needed is asked for only if something may go: mostly nothing may.
+    if !old.is_empty() {
+        let policy = configured.policy();
+        old = given_up(workspace.kernel.read(|snapshot| pinned(workspace.kernel, snapshot, policy.points))?);
+    }
+    let (chosen, rest) = old.split_at(old.len().min(FEW));
+    if !chosen.is_empty() {
+        // First: a call that dies here sweeps once for nothing, and never leaves content that no sweep looks for.
+        touch(&workspace.stamp("unswept"))?;
+        workspace.kernel.write(|tx, now| {
+            for checkpoint in chosen {
+                // The one before it in this very list may have changed whom it follows.
+                let checkpoint = record::get(tx, &checkpoint.id)?;
+                record::prune(tx, now, &checkpoint, "retention")?;
+            }
+            Ok(())
+        })?;
+    }
+    // While old rows are left, the next call looks again.
+    if rest.is_empty() { touch(&looked) } else { Ok(()) }
+}
+
+/// Whether the content of pruned checkpoints is to be swept now; whoever is told so makes the sweep: nobody else is told within the hour.
+///
+/// Errors: `io_error` where the claim cannot be written.
+pub fn claim_sweep(workspace: &Workspace<'_>) -> Result<bool> {
+    let pruned = workspace.stamp("pruned");
+    if !workspace.stamp("unswept").exists() || is_younger(&pruned, EVERY) {
+        return Ok(false);
+    }
+    touch(&pruned)?;
+    Ok(true)
+}
+
+/// Prunes as the configuration says, budget included, and sweeps.
+///
+/// Errors: as [`prune`].
+pub fn sweep(workspace: &Workspace<'_>, configured: &Retention) -> Result<Pruned> {
+    let unswept = workspace.stamp("unswept");
+    let noted = when(&unswept);
+    let request = Request { policy: configured.policy(), grace: GRACE, dry_run: false, is_tight: false };
+    let swept = prune(workspace, &request);
+    let swept = match configured.max_size {
+        // A budget is kept by pruning the oldest that may go, whatever their age.
+        Some(max_size) if swept.is_ok() && workspace.objects.file_size() > max_size => {
+            let policy = ic_checkpoint::retention::Policy { max_age: Duration::ZERO, ..request.policy };
+            prune(workspace, &Request { policy, ..request })
+        }
+        _ => swept,
+    };
+    // A sweep that dies is made again; and so is one beside which another call pruned.
+    if swept.is_ok() && when(&unswept) == noted {
+        let _ = fs::remove_file(&unswept);
+    }
+    swept
+}
+
+impl Workspace<'_> {
+    fn stamp(&self, name: &str) -> PathBuf {
+        self.objects.path().with_extension("cache").join(name)
+    }
+}
+
+fn when(stamp: &Path) -> Option<SystemTime> {
+    fs::metadata(stamp).and_then(|meta| meta.modified()).ok()
+}
+
+fn is_younger(stamp: &Path, than: Duration) -> bool {
+    when(stamp).and_then(|time| time.elapsed().ok()).is_some_and(|age| age < than)
+}
+
+fn touch(stamp: &Path) -> Result<()> {
+    let mut how = fs::File::options();
+    private::open(stamp, how.create(true).truncate(true).write(true))
+        .map(drop)
+        .while_doing(|| format!("writing {}", stamp.display()))
+}

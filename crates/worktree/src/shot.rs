@@ -1,0 +1,291 @@
+//! Taking a picture of the tree and of git, before the transaction that records it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
+use ic_checkpoint::capture::{self, Captured, Progress, RuleOptions};
+use ic_checkpoint::diff::{self, Change};
+use ic_checkpoint::git;
+use ic_checkpoint::lock::{self, Lock, Mode};
+use ic_checkpoint::manifest::{Changed, Manifest, PathText, Skipped};
+use ic_checkpoint::record::{self, Checkpoint, Kind, Link, NewCheckpoint};
+use ic_checkpoint::scratch;
+use ic_phase::Run;
+use ic_phase::point::{self, NewPoint};
+use ic_store::Transaction;
+
+use super::auto::Occasion;
+use super::{Warning, Workspace};
+use crate::mark::Marked;
+
+/// A picture whose content is durable, to be recorded in a transaction.
+pub struct Shot {
+    root: PathBuf,
+    kind: Kind,
+    link: Link,
+    parent: Option<CheckpointId>,
+    /// The tree.
+    pub captured: Captured,
+    /// What the row does not hold.
+    pub manifest: Manifest,
+    manifest_hash: ic_events::Hash,
+    settled: bool,
+    duration_ms: u64,
+    id: CheckpointId,
+    /// What went less well.
+    pub warnings: Vec<Warning>,
+}
+
+/// How much of git's state a picture has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GitPart {
+    /// All, with what git may lose.
+    Kept,
+    /// What it is now: nobody goes back to it.
+    Look,
+    /// Nothing.
+    Nothing,
+}
+
+/// What a picture is taken for.
+#[derive(Debug, Clone)]
+pub struct Purpose {
+    /// What is looked at of git.
+    pub git: GitPart,
+    /// What the checkpoint is.
+    pub kind: Kind,
+    /// What it is linked to.
+    pub link: Link,
+    /// The checkpoint that it follows; `None`: the newest of its line.
+    pub parent: Option<CheckpointId>,
+    /// Whether work had ended.
+    pub settled: bool,
+    /// Paths that are captured whatever any rule or limit says.
+    pub force: BTreeSet<Vec<u8>>,
+    /// What can have changed since the last capture; `None`: anything.
+    pub touched: Option<BTreeSet<Vec<u8>>>,
+}
+
+impl Purpose {
+    /// A picture that becomes a checkpoint, with git's state.
+    pub fn new(kind: Kind, link: Link) -> Self {
+        let (git, force) = (GitPart::Kept, BTreeSet::new());
+        Self { git, kind, link, parent: None, settled: false, force, touched: None }
+    }
+
+    /// A picture that is compared with others and never recorded.
+    pub fn look(git: GitPart, force: BTreeSet<Vec<u8>>) -> Self {
+        Self { git, force, ..Self::new(Kind::Safety, Link::default()) }
+    }
+}
+
+/// Locks that are held from before a capture until its row is committed.
+pub struct Held {
+    _root: Lock,
+    _store: Lock,
+}
+
+impl Workspace<'_> {
+    /// Waits for its turn: `root` says how the root is held. Errors: `busy`.
+    pub fn lock(&self, root: Mode) -> Result<Held> {
+        let timeout = self.settings.busy_timeout;
+        // A capture that was killed left whole copies of databases. They are private, and large: the next call removes
+        // them, before it holds a lock that removing them might wait for. What fails here `prune` tries again, and says so.
+        scratch::clear(self.objects.path());
+        let root = lock::root(self.objects.path(), &self.root, root, timeout)?;
+        self.clear_unfinished()?;
+        let store = lock::store(self.objects.path(), Mode::Shared, timeout)?;
+        Ok(Held { _root: root, _store: store })
+    }
+
+    /// Gives back what captures left that were killed. Who writes now holds the store's lock: then nothing is dead, or it is told
+    /// apart the next time.
+    fn clear_unfinished(&self) -> Result<()> {
+        if !self.objects.has_unfinished()? {
+            return Ok(());
+        }
+        match lock::store(self.objects.path(), Mode::Exclusive, Duration::ZERO) {
+            Ok(_alone) => self.objects.clear_unfinished(),
+            Err(error) if error.code() == Code::Busy => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Captures the tree and git's state. The caller holds the locks.
+    pub fn shoot(&self, purpose: Purpose, progress: &Progress) -> Result<Shot> {
+        self.check_root()?;
+        let started = Instant::now();
+        let now = self.kernel.context.now();
+        let parent = match &purpose.parent {
+            Some(id) => Some(self.kernel.read(|snapshot| record::get(snapshot, id))?),
+            None => self.kernel.read(|s| record::latest_of_lineage(s, &self.root, &purpose.link))?,
+        };
+        let options = self.options();
+        let asks = purpose.git != GitPart::Nothing && self.has_git();
+        let rules = RuleOptions { force: purpose.force, compare: asks, ..options.rules };
+        // Who only looks goes back to nothing of it: no content is stored that no checkpoint will hold.
+        let is_look = purpose.git != GitPart::Kept;
+        let writer = if is_look { self.objects.looker(now)? } else { self.objects.writer(now)? };
+        let options = capture::Options { rules, touched: purpose.touched, ..options };
+        // Git looks at as many files as the capture does, and neither needs the other.
+        let root = self.root.as_path();
+        let (captured, asked) = std::thread::scope(|scope| {
+            let asked = asks.then(|| scope.spawn(|| git::ask(root)));
+            let captured = capture::capture_with(&self.objects, &writer, root, &options, progress);
+            (captured, asked.map(ScopedJoinHandle::join))
+        });
+        let (captured, seen) = captured?;
+        let is_stored = writer.stores_all();
+        writer.expose()?;
+        let mut shot = Shot {
+            root: self.root.clone(),
+            kind: purpose.kind,
+            link: purpose.link,
+            parent: parent.as_ref().map(|parent| parent.id.clone()),
+            manifest: self.manifest(&captured, parent.as_ref())?,
+            warnings: captured.doubts.iter().map(|message| doubt(message)).collect(),
+            captured,
+            manifest_hash: ic_events::Hash::default(),
+            settled: purpose.settled,
+            duration_ms: 0,
+            id: self.kernel.context.new_id(),
+        };
+        shot.warnings.extend(unsettled(&shot.captured.unsettled));
+        let is_work = matches!(shot.kind, Kind::Manual | Kind::Auto);
+        if is_work {
+            shot.warnings.extend(self.news(&shot.captured)?);
+        }
+        if let Some(asked) = asked {
+            let ended_early = || Diagnosis::new(Code::Internal, "A thread that asked git ended early.");
+            let asked = asked.unwrap_or_else(|_| Err(ended_early()));
+            self.record_git(&mut shot, asked, (&writer, is_look))?;
+        }
+        shot.manifest_hash = shot.manifest.keep(&writer)?;
+        shot.captured.stored = writer.finish()?;
+        seen.keep_if(is_stored)?;
+        ic_store::reserve::keep(self.kernel.ledger.path());
+        shot.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(shot)
+    }
+
+    fn manifest(&self, captured: &Captured, parent: Option<&Checkpoint>) -> Result<Manifest> {
+        let changes = match parent {
+            None => None,
+            Some(parent) => {
+                let mut changes = Vec::new();
+                let (mut is_dressed, mut knows) = (false, true);
+                diff::diff(&self.objects, Some(&parent.tree), Some(&captured.root), &mut |difference| {
+                    if let Some(change) = difference.change() {
+                        is_dressed |= change == Change::Attributes;
+                        changes.push(Changed::new(difference.path, change));
+                    }
+                    Ok(())
+                })?;
+                if is_dressed {
+                    knows = Manifest::read(&self.objects, &parent.manifest)?.attributes;
+                }
+                // What an older version did not look at is no change.
+                changes.retain(|one| knows || one.change != Change::Attributes.as_str());
+                Some(changes)
+            }
+        };
+        let skipped = |(path, reason): &(Vec<u8>, ic_checkpoint::tree::Reason)| Skipped {
+            path: PathText(path.clone()),
+            reason: reason.as_str().to_owned(),
+        };
+        Ok(Manifest {
+            skipped: captured.skipped.iter().map(skipped).collect(),
+            unsettled: captured.unsettled.iter().cloned().map(PathText).collect(),
+            nested_git: captured.nested_git.iter().cloned().map(PathText).collect(),
+            changes,
+            git: None,
+            attributes: true,
+        })
+    }
+}
+
+/// What is not known about ignored files, as a warning: nothing is captured or left out by a wrong rule in silence.
+fn doubt(message: &str) -> Warning {
+    Warning { code: "rules_uncertain", message: message.to_owned() }
+}
+
+/// A warning about files that never stood still.
+fn unsettled(paths: &[Vec<u8>]) -> Option<Warning> {
+    let first = paths.first()?;
+    let others = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
+    Some(Warning {
+        code: "unsettled",
+        message: format!(
+            "{}{others} changed whenever it was read: the checkpoint may hold a state that it never had; stop what writes it, or have \
+             it ignored",
+            String::from_utf8_lossy(first)
+        ),
+    })
+}
+
+impl Shot {
+    /// Records the checkpoint.
+    pub fn record(&self, tx: &Transaction<'_>, now: Timestamp, epoch: Option<i64>) -> Result<Checkpoint> {
+        record::add(tx, now, &self.row(&self.link, epoch, None))
+    }
+
+    fn row<'a>(&'a self, link: &'a Link, epoch: Option<i64>, advance_seq: Option<Seq>) -> NewCheckpoint<'a> {
+        NewCheckpoint {
+            id: &self.id,
+            root: &self.root,
+            kind: self.kind,
+            link,
+            parent_id: self.parent.as_ref(),
+            advance_seq,
+            epoch,
+            captured: &self.captured,
+            manifest: self.manifest_hash,
+            settled: self.settled,
+            duration_ms: self.duration_ms,
+        }
+    }
+
+    /// Records it as what a run's event takes; `event` records that one and returns its seq.
+    pub fn record_for(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        occasion: Occasion<'_>,
+        event: impl FnOnce() -> Result<Seq>,
+    ) -> Result<Seq> {
+        let link = Link {
+            run_id: Some(occasion.run_id.clone()),
+            phase: Some(occasion.phase.to_owned()),
+            ..self.link.clone()
+        };
+        // What is recorded before an advance is what was there at its cut.
+        let own = record::announce(tx, now, &self.row(&link, Some(occasion.epoch), None))?;
+        let seq = event()?;
+        record::insert(tx, now, &self.row(&link, Some(occasion.epoch), Some(seq)), own)?;
+        Ok(seq)
+    }
+
+    /// Its id, which the row will have.
+    pub fn id(&self) -> &CheckpointId {
+        &self.id
+    }
+}
+
+/// Records a point of a run, whose event is the first of the transaction, with what was seen there: the tree, if it was captured, and the
+/// mark of the state database.
+pub(super) fn record_point(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    (run, new): (&Run, &NewPoint<'_>),
+    (shot, marked): (Option<&Shot>, &Marked),
+) -> Result<()> {
+    let seq = point::announce(tx, now, run, new)?;
+    if let Some(shot) = shot {
+        shot.record(tx, now, Some(run.epoch))?;
+    }
+    marked.record(tx, seq, &run.id)?;
+    point::insert(tx, now, run, new, (seq, shot.map(Shot::id)))
+}

@@ -1,0 +1,63 @@
+//! Checkpoints around the steps of a workflow.
+
+use ic_base::{CheckpointId, Result, Timestamp};
+use ic_checkpoint::capture::Progress;
+use ic_checkpoint::lock::Mode;
+use ic_checkpoint::record::{Checkpoint, Kind, Link};
+use ic_phase::Run;
+use ic_phase::point::NewPoint;
+use ic_store::Transaction;
+
+use super::shot::{self, Held, Purpose, Shot};
+use super::{Warning, Workspace};
+use crate::mark::Marked;
+
+/// A tree that was captured around a step, to be recorded in a transaction. Nothing is swept while it lives.
+pub struct StepShot {
+    shot: Shot,
+    marked: Marked,
+    _held: Held,
+}
+
+impl StepShot {
+    /// Captures the tree and git's state. Errors: `tree_too_large`, `disk_full`, `busy`, ...
+    pub fn take(workspace: &Workspace<'_>, link: Link) -> Result<Self> {
+        Self::of(workspace, Purpose::new(Kind::Auto, link))
+    }
+
+    /// As [`StepShot::take`], where work has ended: what changes afterwards was changed by somebody else.
+    pub fn take_settled(workspace: &Workspace<'_>, link: Link) -> Result<Self> {
+        Self::of(workspace, Purpose { settled: true, ..Purpose::new(Kind::Auto, link) })
+    }
+
+    fn of(workspace: &Workspace<'_>, purpose: Purpose) -> Result<Self> {
+        let held = workspace.lock(Mode::Shared)?;
+        let shot = workspace.shoot(purpose, &Progress::default())?;
+        Ok(Self { shot, marked: Marked::look(workspace.settings), _held: held })
+    }
+
+    /// The id that its row will have.
+    pub fn id(&self) -> &CheckpointId {
+        self.shot.id()
+    }
+
+    /// What went less well.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.shot.warnings
+    }
+
+    /// Records it as what was seen at a point of a run, whose event is the first of the transaction.
+    pub fn record_point(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        (run, new): (&Run, &NewPoint<'_>),
+    ) -> Result<()> {
+        shot::record_point(tx, now, (run, new), (Some(&self.shot), &self.marked))
+    }
+
+    /// Records it.
+    pub fn record(&self, tx: &Transaction<'_>, now: Timestamp, epoch: i64) -> Result<Checkpoint> {
+        self.shot.record(tx, now, Some(epoch))
+    }
+}
