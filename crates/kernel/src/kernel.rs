@@ -96,7 +96,7 @@ impl Kernel {
     /// The processes of steps and of undos of a run that nobody saw end.
     pub fn children(&self, snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<ProcessIdentity>> {
         let steps = (self.above.step_workers)(snapshot, run)?.into_iter().map(|(_, child)| child);
-        Ok(steps.chain(owner::children(snapshot, run)?).collect())
+        Ok(steps.chain(owner::undo_workers(snapshot, run)?).collect())
     }
 
     /// The dispatch that calls, if one does. Errors: `stale_dispatch`, `dispatch_not_found`.

@@ -93,7 +93,7 @@ pub fn require(snapshot: &Snapshot<'_>, run: &RunId, token: &str) -> Result<()> 
 }
 
 /// The processes of undos of a run that nobody saw end.
-pub fn children(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<ProcessIdentity>> {
+pub fn undo_workers(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<ProcessIdentity>> {
     let sql = "SELECT child FROM compensations WHERE run_id = $1 AND child IS NOT NULL";
     let undos = snapshot.query_all(sql, &[&run.as_str()], |row| {
         row.parse(0, "compensations", |text| serde_json::from_str(text).ok())

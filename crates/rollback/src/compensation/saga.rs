@@ -106,7 +106,7 @@ impl<'k> Saga<'k> {
 
     /// Ends what a predecessor left running: steps and undos of this run. The caller has started nothing yet.
     pub fn end_children(&self) -> Result<()> {
-        let children = self.kernel.read(|snapshot| owner::children(snapshot, &self.run_id))?;
+        let children = self.kernel.read(|snapshot| self.kernel.children(snapshot, &self.run_id))?;
         children.iter().try_for_each(|child| process::end_group(child, GRACE).map(|_| ()))
     }
 
