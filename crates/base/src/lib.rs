@@ -7,6 +7,7 @@
 mod clock;
 mod code;
 mod diagnosis;
+pub mod graph;
 mod id;
 pub mod mask;
 mod text;

@@ -3,7 +3,10 @@
 //! The invariant of all three functions: a step is undone only after everything that depended on it is undone, however
 //! many steps lie between. Steps are answered as indices into the steps as they started.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+
+use ic_base::graph::Graph;
 
 /// A step that was started.
 ///
@@ -49,23 +52,16 @@ pub enum FailurePolicy {
 /// again, after the steps that depend on it). A cycle, which no valid workflow has, is broken at the step that
 /// started last.
 pub fn undo_order(started: &[StartedStep], scope: &Scope) -> Vec<usize> {
-    let links = Links::of(started);
-    let mut remaining = match scope {
+    let graph = links(started);
+    let steps = match scope {
         Scope::All => (0..started.len()).collect(),
         Scope::Dependents(name) => {
-            let first =
-                (0..started.len()).filter(|s| started[*s].name == *name || started[*s].needs.contains(name));
-            reach(&links.dependants, first)
+            let is_first = |at: &usize| started[*at].name == *name || started[*at].needs.contains(name);
+            let first: BTreeSet<usize> = (0..started.len()).filter(is_first).collect();
+            &graph.descendants(first.iter().copied()) | &first
         }
     };
-    let mut order = Vec::with_capacity(remaining.len());
-    while let Some(last) = remaining.last().copied() {
-        let is_free = |step: &usize| links.dependants[*step].iter().all(|d| !remaining.contains(d));
-        let next = remaining.iter().copied().rev().find(is_free).unwrap_or(last);
-        remaining.remove(&next);
-        order.push(next);
-    }
-    order
+    graph.reversed().order_within(steps, Reverse, |left| left.last().copied())
 }
 
 /// What is left to do after some steps could not be undone.
@@ -91,10 +87,10 @@ pub struct Left {
 /// `order` is an [`undo_order`], or what is still pending of one; the unfinished ones themselves are in neither part of the
 /// answer.
 pub fn blocked_by(started: &[StartedStep], order: &[usize], unfinished: &[usize]) -> Continuation {
-    let links = Links::of(started);
+    let graph = links(started);
     let mut because: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for failed in unfinished {
-        for needed in reach(&links.needs, [*failed]) {
+        for needed in graph.ancestors([*failed]) {
             because.entry(needed).or_default().insert(*failed);
         }
     }
@@ -133,7 +129,8 @@ pub fn cut_at_pivot(started: &[StartedStep], order: &[usize], force: bool) -> Pi
             let is_same_step =
                 |at: &usize| started[*at].succeeded && started[*at].name == started[pivot].name;
             let later = (pivot..started.len()).filter(is_same_step);
-            reach(&Links::of(started).needs, (0..=pivot).chain(later))
+            let held: BTreeSet<usize> = (0..=pivot).chain(later).collect();
+            &links(started).ancestors(held.iter().copied()) | &held
         }
         _ => BTreeSet::new(),
     };
@@ -142,48 +139,20 @@ pub fn cut_at_pivot(started: &[StartedStep], order: &[usize], force: bool) -> Pi
 }
 
 /// Who depends on whom, by index.
-struct Links {
-    needs: Vec<Vec<usize>>,
-    dependants: Vec<Vec<usize>>,
-}
-
-impl Links {
-    fn of(started: &[StartedStep]) -> Self {
-        let mut named: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (at, step) in started.iter().enumerate() {
-            named.entry(&step.name).or_default().push(at);
-        }
-        let mut links =
-            Self { needs: vec![Vec::new(); started.len()], dependants: vec![Vec::new(); started.len()] };
-        for (at, step) in started.iter().enumerate() {
-            for need in step.needs.iter().filter(|need| **need != step.name) {
-                for needed in named.get(need.as_str()).into_iter().flatten() {
-                    links.add(at, *needed);
-                }
-            }
-        }
-        for same_step in named.values() {
-            for pair in same_step.windows(2) {
-                links.add(pair[1], pair[0]);
-            }
-        }
-        links
+fn links(started: &[StartedStep]) -> Graph {
+    let mut named: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, step) in started.iter().enumerate() {
+        named.entry(&step.name).or_default().push(at);
     }
-
-    fn add(&mut self, dependant: usize, needed: usize) {
-        self.needs[dependant].push(needed);
-        self.dependants[needed].push(dependant);
+    let needs_of = |step: &StartedStep| {
+        let others = step.needs.iter().filter(|need| **need != step.name);
+        others.filter_map(|need| named.get(need.as_str())).flatten().copied().collect()
+    };
+    let mut needs: Vec<Vec<usize>> = started.iter().map(needs_of).collect();
+    for pair in named.values().flat_map(|same_step| same_step.windows(2)) {
+        needs[pair[1]].push(pair[0]);
     }
-}
-
-/// Everything that the edges lead to, with the beginning.
-fn reach(edges: &[Vec<usize>], from: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
-    let mut reached: BTreeSet<usize> = from.into_iter().collect();
-    let mut open: Vec<usize> = reached.iter().copied().collect();
-    while let Some(at) = open.pop() {
-        open.extend(edges[at].iter().copied().filter(|next| reached.insert(*next)));
-    }
-    reached
+    Graph::new(needs)
 }
 
 #[cfg(test)]

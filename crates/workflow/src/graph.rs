@@ -3,9 +3,10 @@
 //! Two rules: a step starts after every step that it needs, and after every step of the phases before its own. No
 //! function recurses, and none takes longer than the number of steps and needs, so that thousands cost nothing.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BTreeSet;
 use std::ops::Range;
+
+use ic_base::graph::Graph;
 
 use crate::definition::Definition;
 
@@ -13,9 +14,7 @@ use crate::definition::Definition;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// What each step needs.
-    needs: Vec<Vec<usize>>,
-    /// Which steps need each.
-    dependents: Vec<Vec<usize>>,
+    graph: Graph,
     /// The steps of each phase, in the order of the chain.
     phases: Vec<Range<usize>>,
     /// Where in `phases` each step is.
@@ -28,7 +27,6 @@ impl Plan {
     /// The plan of a definition.
     pub fn of(definition: &Definition) -> Self {
         let steps = &definition.steps;
-        let needs: Vec<Vec<usize>> = steps.iter().map(|step| step.needs.clone()).collect();
         let mut phases: Vec<Range<usize>> = Vec::new();
         let mut phase_of = Vec::with_capacity(steps.len());
         for (index, step) in steps.iter().enumerate() {
@@ -38,15 +36,14 @@ impl Plan {
             }
             phase_of.push(phases.len() - 1);
         }
-        let borrowed: Vec<&[usize]> = needs.iter().map(Vec::as_slice).collect();
-        let dependents = inverse(&borrowed);
-        let order = sorted(&borrowed, &dependents, &phase_of);
-        Self { needs, dependents, phases, phase_of, order }
+        let graph = Graph::new(steps.iter().map(|step| step.needs.clone()).collect());
+        let order = graph.order(|step| phase_of[step]);
+        Self { graph, phases, phase_of, order }
     }
 
     /// How many steps there are.
     pub fn steps(&self) -> usize {
-        self.needs.len()
+        self.graph.len()
     }
 
     /// All steps in an order in which they may run one at a time: each after what it needs, phase by phase,
@@ -71,19 +68,19 @@ impl Plan {
         self.phases[self.phase_of[first]]
             .clone()
             .filter(|step| !is_finished[*step] && !running.contains(step))
-            .filter(|step| self.needs[*step].iter().all(|need| is_finished[*need]))
+            .filter(|step| self.graph.needs(*step).iter().all(|need| is_finished[*need]))
             .collect()
     }
 
     /// The steps that need `step`, directly or through others; not itself. That a later phase waits for it
     /// does not count.
     pub fn descendants(&self, step: usize) -> BTreeSet<usize> {
-        reachable(&self.dependents, step)
+        self.graph.descendants([step])
     }
 
     /// The steps that `step` needs, directly or through others; not itself.
     pub fn ancestors(&self, step: usize) -> BTreeSet<usize> {
-        reachable(&self.needs, step)
+        self.graph.ancestors([step])
     }
 
     /// The steps that may be running while `step` is: those of its phase that neither it needs nor need it.
@@ -101,76 +98,9 @@ impl Plan {
         // Nothing lies between neighbours in the order that could join them: they overlap unless one needs the
         // other. If all neighbours are joined, so are all steps.
         self.order.windows(2).map(|pair| (pair[0], pair[1])).find(|(earlier, later)| {
-            self.phase_of[*earlier] == self.phase_of[*later] && !self.needs[*later].contains(earlier)
+            self.phase_of[*earlier] == self.phase_of[*later] && !self.graph.needs(*later).contains(earlier)
         })
     }
-}
-
-/// One cycle among `needs`, by what each of its steps needs, from the first of them in the file on; `None` if
-/// there is none.
-pub(crate) fn cycle(needs: &[&[usize]]) -> Option<Vec<usize>> {
-    let order = sorted(needs, &inverse(needs), &vec![0; needs.len()]);
-    let mut is_left = vec![true; needs.len()];
-    for step in order {
-        is_left[step] = false;
-    }
-    // Every step that is left needs another that is left: following these leads into a cycle.
-    let mut at = is_left.iter().position(|left| *left)?;
-    let mut seen = vec![None; needs.len()];
-    let mut path = Vec::new();
-    while seen[at].is_none() {
-        seen[at] = Some(path.len());
-        path.push(at);
-        at = needs[at].iter().copied().find(|need| is_left[*need])?;
-    }
-    let mut cycle = path.split_off(seen[at]?);
-    let first = cycle.iter().enumerate().min_by_key(|(_, step)| **step).map_or(0, |(place, _)| place);
-    cycle.rotate_left(first);
-    Some(cycle)
-}
-
-/// Which steps need each.
-fn inverse(needs: &[&[usize]]) -> Vec<Vec<usize>> {
-    let mut dependents = vec![Vec::new(); needs.len()];
-    for (step, needed) in needs.iter().enumerate() {
-        for need in *needed {
-            dependents[*need].push(step);
-        }
-    }
-    dependents
-}
-
-/// The steps, each after what it needs: Kahn's algorithm, which of several takes the first in phase and file.
-/// Steps in a cycle, and those that need them, are left out.
-fn sorted(needs: &[&[usize]], dependents: &[Vec<usize>], phase_of: &[usize]) -> Vec<usize> {
-    let mut open: Vec<usize> = needs.iter().map(|needed| needed.len()).collect();
-    let mut ready: BinaryHeap<Reverse<(usize, usize)>> = (0..needs.len())
-        .filter(|step| open[*step] == 0)
-        .map(|step| Reverse((phase_of[step], step)))
-        .collect();
-    let mut order = Vec::with_capacity(needs.len());
-    while let Some(Reverse((_, step))) = ready.pop() {
-        order.push(step);
-        for dependent in &dependents[step] {
-            open[*dependent] -= 1;
-            if open[*dependent] == 0 {
-                ready.push(Reverse((phase_of[*dependent], *dependent)));
-            }
-        }
-    }
-    order
-}
-
-/// All that edges lead to from `start`, without itself.
-fn reachable(edges: &[Vec<usize>], start: usize) -> BTreeSet<usize> {
-    let mut reached = BTreeSet::new();
-    let mut open = edges.get(start).cloned().unwrap_or_default();
-    while let Some(step) = open.pop() {
-        if reached.insert(step) {
-            open.extend(&edges[step]);
-        }
-    }
-    reached
 }
 
 #[cfg(test)]

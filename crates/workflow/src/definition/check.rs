@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use ic_base::Result;
+use ic_base::graph::Graph;
 use ic_kernel::config::explain::key as quoted;
 use ic_kernel::config::scalar::Scalar;
 use serde::de::IgnoredAny;
@@ -14,7 +15,6 @@ use super::explain::{did_you_mean, invalid};
 use super::file::{self, File, Loose, MAX_STEPS, Text};
 use super::value::{At, argv, choice, directory, environment, label, prose, retries, script, timeout};
 use super::{Definition, LAST_PHASE, OnFailure, Run, Shell, Step, Strategy};
-use crate::graph;
 
 /// More phases than the ledger takes in a chain.
 const MAX_PHASES: usize = 1_000;
@@ -221,8 +221,8 @@ fn needs(path: &Path, id: &str, wanted: &[Text], places: &HashMap<String, usize>
 }
 
 fn refuse_cycles(path: &Path, steps: &[Step], wants: &[Vec<Text>]) -> Result<()> {
-    let needs: Vec<&[usize]> = steps.iter().map(|step| step.needs.as_slice()).collect();
-    let Some(cycle) = graph::cycle(&needs) else { return Ok(()) };
+    let graph = Graph::new(steps.iter().map(|step| step.needs.clone()).collect());
+    let Some(cycle) = graph.cycle() else { return Ok(()) };
     let ids: Vec<&str> = cycle.iter().map(|step| steps[*step].id.as_str()).collect();
     let mut named: Vec<String> = ids.iter().map(|id| quoted(id)).collect();
     if named.len() > NAMED + 1 {

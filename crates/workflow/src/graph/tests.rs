@@ -3,7 +3,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::{Plan, cycle};
+use super::Plan;
 use crate::definition::{Definition, Retries, Run, Step};
 
 fn parse(text: &str) -> Definition {
@@ -110,19 +110,6 @@ fn steps_of_a_phase_that_do_not_wait_for_each_other_overlap() {
 }
 
 #[test]
-fn cycles_are_found_from_their_first_step_on() {
-    for (needs, found) in [
-        (&[][..], None),
-        (&[&[][..], &[0]], None),
-        (&[&[0][..]], Some(vec![0])),
-        (&[&[1][..], &[2], &[1]], Some(vec![1, 2])),
-        (&[&[][..], &[3, 0], &[1], &[2]], Some(vec![1, 3, 2])),
-    ] {
-        assert_eq!(cycle(needs), found, "{needs:?}");
-    }
-}
-
-#[test]
 fn a_thousand_steps_with_many_needs_are_planned() {
     let step = |index: usize| {
         let needs: Vec<String> = (index.saturating_sub(120)..index).map(|need| format!("s{need}")).collect();
@@ -153,9 +140,6 @@ fn ten_thousand_steps_in_a_chain_need_no_stack() {
     assert_eq!((plan.descendants(9_999).len(), plan.ancestors(0).len()), (9_999, 9_999));
     assert_eq!((plan.first_overlap(), plan.overlaps(5_000).len()), (None, 0));
     assert_eq!(plan.ready(&(5_000..10_000).collect(), &set(&[])), [4_999]);
-    let ring: Vec<Vec<usize>> = (0..10_000).map(|index| vec![(index + 1) % 10_000]).collect();
-    let ring: Vec<&[usize]> = ring.iter().map(Vec::as_slice).collect();
-    assert_eq!(cycle(&ring).map(|steps| steps.len()), Some(10_000));
 }
 
 prop_compose! {
@@ -233,26 +217,6 @@ proptest! {
         prop_assert_eq!(plan.first_overlap().is_some(), any);
         if let Some((a, b)) = plan.first_overlap() {
             prop_assert!(plan.overlaps(a).contains(&b));
-        }
-    }
-
-    #[test]
-    fn a_cycle_is_one_and_is_found_if_there_is_one(edges in proptest::collection::vec((0..12_usize, 0..12_usize), 0..24)) {
-        let mut needs = vec![BTreeSet::new(); 12];
-        for (from, to) in edges {
-            needs[from].insert(to);
-        }
-        let needs: Vec<Vec<usize>> = needs.into_iter().map(|needs| needs.into_iter().collect()).collect();
-        let borrowed: Vec<&[usize]> = needs.iter().map(Vec::as_slice).collect();
-        let is_cyclic = (0..12).any(|step| super::reachable(&needs, step).contains(&step));
-        let found = cycle(&borrowed);
-        prop_assert_eq!(found.is_some(), is_cyclic);
-        if let Some(found) = found {
-            for (place, step) in found.iter().enumerate() {
-                prop_assert!(needs[*step].contains(&found[(place + 1) % found.len()]));
-            }
-            prop_assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), found.len());
-            prop_assert_eq!(found.iter().min(), found.first());
         }
     }
 }

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use ic_base::graph::Graph;
 use ic_base::{Code, Diagnosis, DispatchId, Label, Result, RollbackId};
 use ic_rollback::compensation::Declared;
 use ic_saga::Action;
@@ -16,7 +17,6 @@ use super::{
     Coverage, RollbackOutcome, RollbackReport, TaskContext, TaskId, TaskResult, TaskRollback,
     ToolCompensation,
 };
-use crate::graph;
 
 impl WorkflowExecutor<'_> {
     /// The tasks, each after those that it needs.
@@ -42,23 +42,15 @@ impl WorkflowExecutor<'_> {
             }
             needs.push(known.into_iter().flatten().collect());
         }
-        let borrowed: Vec<&[usize]> = needs.iter().map(Vec::as_slice).collect();
-        if let Some(cycle) = graph::cycle(&borrowed) {
+        let graph = Graph::new(needs);
+        if let Some(cycle) = graph.cycle() {
             let names: Vec<String> = cycle.iter().map(|at| self.tasks[*at].id().to_string()).collect();
             return invalid(format!(
                 "Each of these tasks needs the next, in a circle: {}.",
                 names.join(", ")
             ));
         }
-        let mut order: Vec<usize> = Vec::with_capacity(needs.len());
-        let mut is_placed = vec![false; needs.len()];
-        let is_next =
-            |at: &usize, placed: &[bool]| !placed[*at] && needs[*at].iter().all(|need| placed[*need]);
-        while let Some(next) = (0..needs.len()).find(|at| is_next(at, &is_placed)) {
-            is_placed[next] = true;
-            order.push(next);
-        }
-        Ok(order)
+        Ok(graph.order(|at| at))
     }
 
     /// Executes a task; everything that undoes it is registered by then. `dispatch_id` is set if it has one.
