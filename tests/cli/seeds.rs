@@ -128,3 +128,28 @@ fn each_item_is_defined_in_its_crate() {
     }
     assert!(seen > 15, "{seen} items");
 }
+
+#[test]
+fn the_binary_does_not_link_the_api_for_rust_programs() {
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).expect("Cargo.lock");
+    let quoted = |line: &str| line.split('"').nth(1).unwrap_or_default().to_owned();
+    let needs_of = |name: &str| -> Vec<String> {
+        let start = format!("\nname = \"{name}\"\n");
+        let package = lock.split("[[package]]").find(|package| package.contains(&start));
+        let package = package.unwrap_or_else(|| panic!("no package {name}"));
+        package.lines().filter(|line| line.starts_with(" \"ic-")).map(quoted).collect()
+    };
+    let mut linked = vec!["ic".to_owned()];
+    let mut at = 0;
+    while let Some(name) = linked.get(at) {
+        for need in needs_of(name) {
+            if !linked.contains(&need) {
+                linked.push(need);
+            }
+        }
+        at += 1;
+    }
+    assert!(linked.contains(&"ic-workflow".to_owned()), "{linked:?}");
+    assert!(!linked.contains(&"ic-tasks".to_owned()), "{linked:?}");
+    assert!(needs_of("ic-tasks").contains(&"ic-saga".to_owned()));
+}

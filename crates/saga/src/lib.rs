@@ -1,8 +1,7 @@
 //! Compensations: actions that undo outside effects, registered before the action and run in reverse (seed 004).
 //!
-//! [`registry`] is the seed's own API, for compensations that live in the memory of one program. What must outlive the
-//! program is a row ([`compensation`]) with an [`action::Action`] that [`undo`] carries out. [`order`] and [`coverage`] serve
-//! both.
+//! What undoes a step outlives the program that ran it: it is a row ([`compensation`]) with an [`action::Action`] that
+//! [`undo`] carries out.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
@@ -13,7 +12,6 @@ pub mod coverage;
 pub mod order;
 pub mod owner;
 pub mod process;
-pub mod registry;
 pub mod tail;
 pub mod undo;
 

@@ -19,7 +19,6 @@ mod report;
 mod settle;
 mod show;
 pub mod table;
-pub mod task;
 
 pub use above::ABOVE;
 pub use begin::{is_rolling_back, last, plan, require_startable, resume, rollback, run};

@@ -19,7 +19,7 @@ use ic_worktree::Settings;
 
 use super::super::{TaskId, TaskResult, ToolCompensation, WorkflowExecutor};
 use super::{Log, Task, fragile, skip};
-use crate::report::Status;
+use crate::Status;
 
 /// A project with a ledger on disk.
 pub(super) struct Place {

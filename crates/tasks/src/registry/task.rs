@@ -52,7 +52,7 @@ impl fmt::Display for TaskId {
 /// Which execution of a task is run or undone, and what it left.
 ///
 /// ```
-/// use ic_saga::registry::TaskContext;
+/// use ic_tasks::registry::TaskContext;
 ///
 /// let mut context = TaskContext::new("create-database");
 /// context.outputs.insert("DATABASE".to_owned(), "feature_42".into());

@@ -4,11 +4,11 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::registry::RollbackEngine;
 use ic_base::graph::Graph;
 use ic_base::{Code, Diagnosis, DispatchId, Label, Result, RollbackId};
 use ic_rollback::compensation::Declared;
 use ic_saga::Action;
-use ic_saga::registry::RollbackEngine;
 
 use super::executor::{Executed, WorkflowExecutor};
 use super::journal::Journal;

@@ -10,7 +10,7 @@ use super::{
     CompensationAction, CompensationRegistry, CompensationType, Coverage, ExecutableCompensation,
     RollbackEngine, RollbackOutcome, TaskContext, TaskId, TaskResult, ToolCompensation,
 };
-use crate::order::FailurePolicy;
+use ic_saga::order::FailurePolicy;
 
 /// Which compensations were run, in that order.
 #[derive(Clone, Default)]

@@ -13,7 +13,7 @@ use super::{
     CompensationAction, Coverage, ExecutableCompensation, RollbackOutcome, TaskContext, TaskError, TaskId,
     TaskOutcome, TaskResult, ToolCompensation, WorkflowExecutor, WorkflowTask,
 };
-use crate::report::Status;
+use crate::Status;
 
 /// What happened, in that order.
 #[derive(Clone, Default)]

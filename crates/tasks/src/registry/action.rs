@@ -22,7 +22,7 @@ pub enum CompensationType {
 /// What a task says of its own undo. It can be written down; the function that undoes it cannot.
 ///
 /// ```
-/// use ic_saga::registry::CompensationAction;
+/// use ic_tasks::registry::CompensationAction;
 ///
 /// let action = CompensationAction::undo("delete the branch");
 /// let json = serde_json::to_string(&action).unwrap();
@@ -56,7 +56,7 @@ impl CompensationAction {
 /// What a task says of its undo, together with the function that does it.
 ///
 /// ```
-/// use ic_saga::registry::{CompensationAction, ExecutableCompensation, TaskContext, TaskResult};
+/// use ic_tasks::registry::{CompensationAction, ExecutableCompensation, TaskContext, TaskResult};
 ///
 /// let undo = ExecutableCompensation::with_undo("delete the branch", |_| Ok(TaskResult::Success));
 /// assert_eq!(undo.action, CompensationAction::undo("delete the branch"));

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::registry::CompensationRegistry;
 use ic_base::{Code, Diagnosis, Label, Result, RunId, Seq};
 use ic_kernel::Kernel;
 use ic_rollback::compensation::Declared;
-use ic_saga::registry::CompensationRegistry;
 use ic_worktree::Settings;
 
 use super::journal::Journal;
@@ -89,8 +89,9 @@ impl<'k> WorkflowExecutor<'k> {
     /// use ic_kernel::Kernel;
     /// use ic_phase::resolve::Project;
     /// use ic_store::{Ledger, Lookup, OpenOptions};
-    /// use ic_workflow::Status;
-    /// use ic_workflow::task::{CompensationAction, TaskContext, TaskError, TaskId, TaskResult, WorkflowExecutor, WorkflowTask};
+    /// use ic_tasks::{
+    ///     CompensationAction, Status, TaskContext, TaskError, TaskId, TaskResult, WorkflowExecutor, WorkflowTask,
+    /// };
     ///
     /// struct Test;
     ///
@@ -151,7 +152,7 @@ impl<'k> WorkflowExecutor<'k> {
     /// Says who hears of warnings; else nobody does.
     ///
     /// ```
-    /// use ic_workflow::task::WorkflowExecutor;
+    /// use ic_tasks::WorkflowExecutor;
     ///
     /// let mut executor = WorkflowExecutor::new();
     /// executor.on_warning(|warning| eprintln!("warning: {warning}"));
@@ -180,8 +181,8 @@ impl<'k> WorkflowExecutor<'k> {
     /// process as it is now: see [`ToolCompensation::file_compensation`] for what then cannot be.
     ///
     /// ```
-    /// use ic_workflow::task::{Coverage, WorkflowExecutor};
-    /// # use ic_workflow::task::{TaskContext, TaskError, TaskId, TaskResult, WorkflowTask};
+    /// use ic_tasks::{Coverage, WorkflowExecutor};
+    /// # use ic_tasks::{TaskContext, TaskError, TaskId, TaskResult, WorkflowTask};
     /// # struct Generate;
     /// # impl WorkflowTask for Generate {
     /// #     fn id(&self) -> TaskId { "generate".into() }

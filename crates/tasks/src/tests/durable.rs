@@ -17,7 +17,7 @@ use ic_saga::order::FailurePolicy;
 use super::super::{Declared, TaskContext, TaskId, TaskResult, ToolCompensation};
 use super::ledger::Place;
 use super::{Log, Task};
-use crate::report::Status;
+use crate::Status;
 
 struct Silent;
 

@@ -3,7 +3,7 @@
 //! They are lost with the process. What must survive it is a row in the ledger.
 //!
 //! ```
-//! use ic_saga::registry::{CompensationRegistry, RollbackEngine, TaskContext, TaskResult, ToolCompensation};
+//! use ic_tasks::registry::{CompensationRegistry, RollbackEngine, TaskContext, TaskResult, ToolCompensation};
 //!
 //! let mut registry = CompensationRegistry::new();
 //! // Registered before the task runs, so that a task that fails half-way is undone too.
@@ -33,7 +33,7 @@ pub use self::action::{CompensationAction, CompensationType, ExecutableCompensat
 pub use self::rollback::{RollbackEngine, RollbackOutcome, RollbackReport, TaskRollback};
 pub use self::task::{TaskContext, TaskError, TaskId, TaskResult};
 pub use self::tool::ToolCompensation;
-pub use crate::coverage::{CompensationReport, Coverage};
+pub use ic_saga::coverage::{CompensationReport, Coverage};
 
 /// The undo of each task, and which tasks are undone already.
 #[derive(Debug, Clone, Default)]
@@ -53,7 +53,7 @@ impl CompensationRegistry {
     /// It must be registered before the task starts. A [`CompensationAction`] can be registered as it is.
     ///
     /// ```
-    /// use ic_saga::registry::{CompensationAction, CompensationRegistry, ToolCompensation};
+    /// use ic_tasks::registry::{CompensationAction, CompensationRegistry, ToolCompensation};
     ///
     /// let mut registry = CompensationRegistry::new();
     /// assert!(registry.register("lint", CompensationAction::skip("reads only")).is_none());
@@ -89,7 +89,7 @@ impl CompensationRegistry {
     /// How many of these tasks have declared what their undo is, and which have not.
     ///
     /// ```
-    /// use ic_saga::registry::{CompensationRegistry, ToolCompensation};
+    /// use ic_tasks::registry::{CompensationRegistry, ToolCompensation};
     ///
     /// let mut registry = CompensationRegistry::new();
     /// registry.register("lint", ToolCompensation::skip("reads only"));
@@ -109,7 +109,7 @@ impl CompensationRegistry {
     /// What the task has registered already is run too, after this.
     ///
     /// ```
-    /// use ic_saga::registry::{CompensationRegistry, RollbackEngine, TaskContext};
+    /// use ic_tasks::registry::{CompensationRegistry, RollbackEngine, TaskContext};
     ///
     /// let directory = tempfile::tempdir().unwrap();
     /// let (one, two) = (directory.path().join("one"), directory.path().join("two"));

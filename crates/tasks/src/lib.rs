@@ -6,9 +6,9 @@
 //!
 //! ```
 //! use ic_base::{Code, Diagnosis};
-//! use ic_workflow::Status;
-//! use ic_workflow::task::{
-//!     ExecutableCompensation, TaskContext, TaskError, TaskId, TaskResult, ToolCompensation, WorkflowExecutor, WorkflowTask,
+//! use ic_tasks::{
+//!     ExecutableCompensation, Status, TaskContext, TaskError, TaskId, TaskResult, ToolCompensation, WorkflowExecutor,
+//!     WorkflowTask,
 //! };
 //!
 //! struct CreateBranch;
@@ -58,23 +58,26 @@
 //! process. The ledger names it in the summary or error of the task's dispatch, and in the reason of the rollback that ran it;
 //! `ic compensation coverage` counts its task as undeclared.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
+
 mod execution;
 mod executor;
 mod journal;
+pub mod registry;
 mod report;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-pub use ic_rollback::compensation::Declared;
-pub use ic_saga::registry::{
+pub use self::registry::{
     CompensationAction, CompensationReport, CompensationType, Coverage, ExecutableCompensation,
     RollbackOutcome, RollbackReport, TaskContext, TaskError, TaskId, TaskResult, TaskRollback,
     ToolCompensation,
 };
+pub use ic_rollback::compensation::Declared;
 
 pub use self::executor::WorkflowExecutor;
-pub use self::report::{TaskOutcome, TaskReport, WorkflowReport};
+pub use self::report::{Status, TaskOutcome, TaskReport, WorkflowReport};
 
 /// A piece of work that a [`WorkflowExecutor`] runs.
 pub trait WorkflowTask {

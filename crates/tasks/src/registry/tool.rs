@@ -10,8 +10,8 @@ use ic_base::Diagnosis;
 
 use super::file::FileBefore;
 use super::{TaskContext, TaskError, TaskResult};
-use crate::coverage::Coverage;
-use crate::process::{self, ProcessIdentity};
+use ic_saga::coverage::Coverage;
+use ic_saga::process::{self, ProcessIdentity};
 
 /// How long a process that was asked to end has before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -53,7 +53,7 @@ pub(super) enum Undo {
 /// It may be run more than once, and may be run when the task has done nothing yet: it must succeed then.
 ///
 /// ```
-/// use ic_saga::registry::{TaskContext, TaskResult, ToolCompensation};
+/// use ic_tasks::registry::{TaskContext, TaskResult, ToolCompensation};
 ///
 /// let delete = ToolCompensation::new("delete the bucket", |context| {
 ///     // What the task has noted down is what it has made; without it there is nothing to delete.
@@ -98,7 +98,7 @@ impl ToolCompensation {
     /// of now. A directory that the task makes for the file stays.
     ///
     /// ```
-    /// use ic_saga::registry::{TaskContext, ToolCompensation};
+    /// use ic_tasks::registry::{TaskContext, ToolCompensation};
     ///
     /// let directory = tempfile::tempdir().unwrap();
     /// let (new, old) = (directory.path().join("new"), directory.path().join("old"));
@@ -126,7 +126,7 @@ impl ToolCompensation {
     /// the same id later is left alone. Executing is refused with `invalid_value` for the calling process itself.
     ///
     /// ```
-    /// use ic_saga::registry::{TaskContext, ToolCompensation};
+    /// use ic_tasks::registry::{TaskContext, ToolCompensation};
     ///
     /// let mut server = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     /// let undo = ToolCompensation::process_compensation(server.id());

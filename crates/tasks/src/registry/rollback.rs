@@ -8,7 +8,7 @@ use ic_base::{Code, Diagnosis};
 use serde::Serialize;
 
 use super::{CompensationRegistry, TaskContext, TaskError, TaskId, TaskResult, ToolCompensation};
-use crate::order::FailurePolicy;
+use ic_saga::order::FailurePolicy;
 
 /// What came of one task in a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -93,7 +93,7 @@ impl RollbackReport {
 /// ```
 /// use ic_base::{Code, Diagnosis};
 /// use ic_saga::order::FailurePolicy;
-/// use ic_saga::registry::{CompensationRegistry, RollbackEngine, TaskContext, TaskResult, ToolCompensation};
+/// use ic_tasks::registry::{CompensationRegistry, RollbackEngine, TaskContext, TaskResult, ToolCompensation};
 ///
 /// let mut registry = CompensationRegistry::new();
 /// registry.register("first", ToolCompensation::new("undo the first", |_| Ok(TaskResult::Success)));

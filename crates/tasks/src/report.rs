@@ -5,7 +5,17 @@ use ic_base::{DispatchId, RollbackId, RunId};
 use super::{
     CompensationReport, RollbackOutcome, RollbackReport, TaskError, TaskId, TaskResult, TaskRollback,
 };
-use crate::report::Status;
+
+/// What became of the tasks as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Every task ended well.
+    Completed,
+    /// A task failed, and what was done is undone.
+    RolledBack,
+    /// A task failed, and something could not be undone; it can be tried again.
+    RollingBack,
+}
 
 /// How far a task came.
 #[derive(Debug, Clone, PartialEq, Eq)]
