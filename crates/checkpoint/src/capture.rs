@@ -14,6 +14,7 @@ mod mapped;
 mod pool;
 mod rules;
 mod sources;
+mod text;
 mod tracked;
 mod walk;
 
@@ -274,7 +275,7 @@ const UNASKED: &str =
 /// A number for what git tracks though a rule ignores it; `None` when git cannot be asked.
 fn tracked_though_ignored(root: &Path) -> Option<u64> {
     let paths = tracked::tracked(root, &["-i", "--exclude-standard"])?;
-    Some(rules::number_of(&paths.join(&0)))
+    Some(text::number_of(&paths.join(&0)))
 }
 
 /// A number that changes whenever git's index does.
@@ -288,7 +289,7 @@ fn index_state(git: &GitDirs) -> u64 {
         meta.ctime().cast_unsigned(),
         meta.ctime_nsec().cast_unsigned(),
     ];
-    rules::number_of(&numbers.map(u64::to_le_bytes).concat())
+    text::number_of(&numbers.map(u64::to_le_bytes).concat())
 }
 
 /// How long [`root_key`] is.

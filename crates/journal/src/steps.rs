@@ -74,6 +74,15 @@ impl Course {
         }
     }
 
+    /// Which way a rollback goes once what it does now is aborted.
+    #[must_use]
+    pub fn aborted(self) -> Self {
+        match self {
+            Self::Forward | Self::Abandon => Self::Abandon,
+            Self::Undo | Self::Stand => Self::Stand,
+        }
+    }
+
     /// Whether what was taken back is being put back.
     pub fn is_back(self) -> bool {
         match self {
@@ -124,6 +133,19 @@ pub struct Step {
 }
 
 impl Step {
+    /// A step that is only planned.
+    pub fn planned(kind: StepKind) -> Self {
+        Self {
+            ord: 0,
+            kind,
+            state: StepState::Pending,
+            detail: Value::Null,
+            course: None,
+            code: None,
+            error: None,
+        }
+    }
+
     /// Its state in text and in JSON, for a rollback that goes this way, or went so and `stands` or not: on the way back, what is
     /// `pending` in the ledger is as it was before the rollback, be it that it was undone or that it was never begun. The run itself is
     /// so when the way back is at its end.

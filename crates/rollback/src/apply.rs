@@ -12,79 +12,10 @@ use ic_runtrack::{cancel_agents_by_phases, mark_artifacts_rolled_back};
 use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
-use super::lift;
-use super::plan::{self, Plan};
-
-/// Where a rollback goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum To<'a> {
-    /// To where the run last left this phase.
-    Phase {
-        /// The phase.
-        name: &'a str,
-        /// Whether what was done in it is rolled back too.
-        include_target: bool,
-    },
-    /// To a point, by its reference (`ic_ops::point`).
-    Point(&'a str),
-    /// Nowhere: only what this dispatch did goes, whatever was done since.
-    Without(&'a str),
-}
-
-/// What is to be rolled back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request<'a> {
-    /// The run.
-    pub run: &'a str,
-    /// Where it goes.
-    pub to: To<'a>,
-    /// Why.
-    pub reason: Option<&'a str>,
-    /// Plan only; write nothing.
-    pub dry_run: bool,
-    /// The hash of the plan that the caller approved.
-    pub expect_plan: Option<&'a str>,
-}
-
-/// A rollback, done or only planned.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rollback {
-    /// What it changes, as it was before.
-    pub plan: Plan,
-    /// The hash of the plan.
-    pub plan_hash: String,
-    /// Why.
-    pub reason: Option<String>,
-    /// Its id and its event; `None` for a dry run.
-    pub done: Option<(RollbackId, Seq)>,
-}
-
-impl Rollback {
-    /// The row of a rollback that begins.
-    pub(super) fn row<'a>(
-        &'a self,
-        id: &'a RollbackId,
-        seq: Seq,
-        layers: &'a [Layer],
-        remembered: &'a Value,
-    ) -> NewRollback<'a> {
-        NewRollback {
-            id,
-            seq,
-            status: RollbackStatus::InProgress,
-            run_id: &self.plan.run.id,
-            layers,
-            from_phase: &self.plan.run.phase,
-            to_phase: &self.plan.to_phase,
-            include_target: self.plan.include_target,
-            cut_seq: self.plan.cut.seq,
-            epoch: self.plan.next_epoch(),
-            reason: self.reason.as_deref(),
-            plan_hash: &self.plan_hash,
-            plan: remembered,
-        }
-    }
-}
+use super::marks;
+use super::outcome::Rollback;
+use super::plan;
+use super::request::{Request, To};
 
 /// Takes a run back to an earlier phase, or says what that would do (seed 001: `Rollback`).
 ///
@@ -167,7 +98,7 @@ fn apply(
     if plan.cut.only.is_none() {
         run::rollback_phase(tx, now, &plan.run.id, &plan.to_phase)?;
     }
-    lift::off(tx, now, &plan.reinstated)?;
+    marks::off(tx, now, &plan.reinstated)?;
     let marked = (id, rollback.reason.as_deref());
     cancel_by_phases(tx, now, &plan.cancelled_dispatches, marked)?;
     cancel_by_phases(tx, now, &plan.marked_dispatches, marked)?;

@@ -6,16 +6,18 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
 mod apply;
-mod back;
 mod beside;
-mod carry;
 pub mod code;
 pub mod compensation;
+mod covered;
 mod cut;
-mod data;
+mod events;
+mod execute;
 mod gone;
+mod layers;
 mod leaving;
-mod lift;
+mod marks;
+mod outcome;
 mod own;
 mod plan;
 mod preflight;
@@ -23,25 +25,24 @@ mod preview;
 mod quiet;
 mod redo;
 mod reference;
+mod refusals;
+mod request;
 mod seen;
-mod tree;
 mod undo;
 mod whole;
 
-pub use apply::{Request, Rollback, To, rollback, take_back};
-pub use back::Undone;
-pub use data::{Data, has_mark, rows_that_stay};
+pub use apply::{rollback, take_back};
 pub use gone::files_alone;
 pub use ic_journal::Layer;
+pub use layers::{has_mark, rows_that_stay};
 pub use leaving::LeavingCommit;
+pub use outcome::{Data, Effects, Outcome, Parts, Refusal, Rollback, Undone, Whole, WholeStatus};
 pub use own::OwnCommit;
 pub use plan::{Plan, make as plan};
 pub use preflight::all_layers;
 pub use preview::{preview_abandon, preview_undo};
 pub use redo::{Newest, newest};
 pub use reference::{named, run_of};
-pub use undo::{UndoRequest, abandon, undo};
-pub use whole::{
-    Effects, Outcome, Parts, Refusal, ResumeRequest, Whole, WholeRequest, WholeStatus, is_at_work, resume,
-    roll_back,
-};
+pub use request::{Request, ResumeRequest, To, UndoRequest, WholeRequest};
+pub use undo::{abandon, undo};
+pub use whole::{is_at_work, resume, roll_back};

@@ -1,26 +1,21 @@
 //! What taking a rollback back, or giving one up, would do: nothing is changed or locked, and the run stays as it is.
 
 use ic_base::{Result, Seq};
-use ic_journal::Force;
 use ic_journal::choices;
-use ic_journal::choices::Choices;
-use ic_journal::steps::{self, Course, Step, StepKind, StepState};
+use ic_journal::steps::{self, Course, Step, StepState};
 use ic_journal::table::{self, Remembered};
 use ic_kernel::Kernel;
-use ic_kernel::require_own_project;
-use ic_phase::run;
-use ic_worktree::{Report, Settings, Watch};
+use ic_worktree::{Settings, Watch};
 
-use super::back::Undone;
-use super::carry;
-use super::data::{self, Data};
+use super::covered::Covered;
+use super::execute::is_outside;
+use super::layers::{self, Site, Work};
+use super::outcome::Undone;
 use super::quiet::{settled, undone_effects};
 use super::reference::unfinished;
-use super::tree::{self, Look};
-use super::undo::{UndoRequest, undoable};
+use super::request::UndoRequest;
+use super::undo::undoable;
 use crate::compensation::Saga;
-
-type Outside = (Option<Data>, Vec<Report>);
 
 /// What [`super::undo`] would do now.
 ///
@@ -46,19 +41,16 @@ pub fn preview_undo(
         StepState::Skipped => is_rest || begins,
         StepState::Running | StepState::Done | StepState::Failed => !is_rest,
     };
-    let (until, effects) = kernel.read(|snapshot| {
-        // What was aborted was never settled.
-        let until = match steps::course(&steps) {
-            Course::Abandon => Seq::MAX,
-            Course::Forward | Course::Undo | Course::Stand => settled(snapshot, &remembered)?.seq,
-        };
+    let effects = kernel.read(|snapshot| {
         if is_rest {
-            return table::require_finished(snapshot, &remembered.run_id).map(|()| (until, Vec::new()));
+            return table::require_finished(snapshot, &remembered.run_id).map(|()| Vec::new());
         }
-        Ok((until, undone_effects(snapshot, &remembered, until)?))
+        undone_effects(snapshot, &remembered, settled(snapshot, &remembered)?.seq)
     })?;
     let left: Vec<&Step> = steps.iter().filter(|step| is_left(step)).collect();
-    let (data, tree) = would_put_back((kernel, settings), (&remembered, until), &left, watch)?;
+    // What was aborted was never settled; what was passed over then is put back as its course says.
+    let course = if steps::course(&steps) == Course::Abandon { Course::Abandon } else { Course::Undo };
+    let Work { tree, data, .. } = looked_at(kernel, settings, &remembered, course, &left, watch)?;
     let course = Course::Undo;
     Ok(Undone { remembered, steps, tree, data, effects, seq: None, course, is_rest, is_dry_run: true })
 }
@@ -89,63 +81,36 @@ pub fn preview_abandon(
         Course::Stand => !step.state.is_over(),
     };
     let left: Vec<&Step> = steps.iter().filter(|step| is_left(step)).collect();
-    let (course, effects, (data, tree)) = match now {
-        Course::Forward | Course::Abandon => {
-            choices::run_status(&remembered)?;
-            let until = Seq::MAX;
-            let effects = kernel.read(|snapshot| undone_effects(snapshot, &remembered, until))?;
-            let outside = would_put_back((kernel, settings), (&remembered, until), &left, watch)?;
-            (Course::Abandon, effects, outside)
-        }
-        Course::Undo | Course::Stand => {
-            (Course::Stand, Vec::new(), would_go_again((kernel, settings), &remembered, &left, watch)?)
-        }
+    let course = now.aborted();
+    let effects = if course.is_back() {
+        choices::run_status(&remembered)?;
+        kernel.read(|snapshot| undone_effects(snapshot, &remembered, Seq::MAX))?
+    } else {
+        Vec::new()
     };
+    let Work { tree, data, .. } = looked_at(kernel, settings, &remembered, course, &left, watch)?;
     Ok(Undone { remembered, steps, tree, data, effects, seq: None, course, is_rest: false, is_dry_run: true })
 }
 
-/// What these steps would put back. `until`: the rollback's restores lie before this event.
-fn would_put_back(
-    (kernel, settings): (&Kernel, &Settings),
-    (remembered, until): (&Remembered, Seq),
-    left: &[&Step],
-    watch: &Watch,
-) -> Result<Outside> {
-    let (mut data, mut tree) = (None, Vec::new());
-    if let Some(step) = left.iter().find(|step| step.kind == StepKind::Data) {
-        require_own_project(kernel, &kernel.read(|snapshot| run::get(snapshot, &remembered.run_id))?)?;
-        data::require_archives(kernel, remembered, &step.detail["rows"])?;
-        data = data::would_put_back(kernel, settings, remembered)?;
-    }
-    let look = Look { until, force: Force::default(), dry_run: true };
-    if left.iter().any(|step| step.kind == StepKind::Tree)
-        && let Some(found) = tree::to_put_back((kernel, settings), remembered, look, watch)?
-    {
-        tree::put_back(&found, (true, Force::default()), &mut tree, watch)?;
-    }
-    Ok((data, tree))
-}
-
-/// What these steps of a rollback would take back again.
-fn would_go_again(
-    (kernel, settings): (&Kernel, &Settings),
+/// What going through these steps would do, this way.
+fn looked_at(
+    kernel: &Kernel,
+    settings: &Settings,
     remembered: &Remembered,
+    course: Course,
     left: &[&Step],
     watch: &Watch,
-) -> Result<Outside> {
-    let run = kernel.read(|snapshot| run::get(snapshot, &remembered.run_id))?;
-    let (mut data, mut tree) = (None, Vec::new());
-    if left.iter().any(|step| step.kind == StepKind::Tree) {
-        let ask = carry::Ask { force: Force::default(), dry_run: true, expect_plan: None };
-        tree.push(carry::Goal::of((kernel, settings), &run, remembered)?.restore(ask, watch)?);
+) -> Result<Work> {
+    let covered = Covered::begun(kernel, remembered)?;
+    let mut work = Work::default();
+    // On the way back rows come before the tree, as in the deed.
+    let mut left = left.to_vec();
+    if course.is_back() {
+        left.reverse();
     }
-    if left.iter().any(|step| step.kind == StepKind::Data) {
-        data = Some(data::would_take_back(
-            kernel,
-            settings,
-            &run,
-            (remembered, Choices::of(remembered)?.force().files),
-        )?);
+    for step in left.into_iter().filter(|step| is_outside(step)) {
+        let mut site = Site::to_look(kernel, settings, &covered, watch);
+        layers::of(step.kind).go(&mut site, step, course, &mut work)?;
     }
-    Ok((data, tree))
+    Ok(work)
 }

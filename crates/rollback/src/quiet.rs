@@ -13,7 +13,7 @@ use ic_phase::run;
 use ic_saga::compensation::{self, Compensation, State};
 use ic_store::Snapshot;
 
-use super::carry::cut_of;
+use super::covered::cut_of;
 
 /// Errors: `rolling_back` for a rollback that is not finished, `nothing_to_undo` for one that was undone or aborted.
 pub(super) fn require_done(remembered: &Remembered) -> Result<()> {

@@ -10,7 +10,7 @@ use ic_checkpoint::git::GitPlan;
 use ic_store::path_from_bytes;
 use ic_worktree::Report;
 
-use super::data::Data;
+use super::outcome::Data;
 
 /// Errors: `plan_changed`, naming files, branches or commits that go back now and would not have.
 pub(super) fn require_tree(seen: &Report, now: &Report) -> Result<()> {

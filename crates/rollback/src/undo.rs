@@ -1,41 +1,35 @@
-//! Taking a rollback back: one that is done (undo), and one that stopped half way (abandon).
+//! Turning a rollback round: undoing one that is done, aborting one that stopped half way, and aborting such an undo.
 //!
 //! What was marked counts again, and tree and rows are as they were before. No dispatch and no agent is revived, and effects that
-//! were undone are not made again: both are named. What stands against it is found before the run is closed for it; the way itself
-//! is [`super::back`].
+//! were undone are not made again: both are named. What refuses it is found before the run is closed for it; the way itself is
+//! [`super::execute`].
 
 use ic_base::{Result, Seq};
-use ic_journal::Force;
-use ic_journal::choices;
-use ic_journal::steps::{self, Course};
+use ic_events::{EventType, NewEvent};
+use ic_journal::steps::{self, Course, Happening, StepKind, StepState};
 use ic_journal::table::{self, Remembered, RollbackStatus};
+use ic_journal::{Force, choices};
 use ic_kernel::Kernel;
+use ic_phase::run;
+use ic_saga::Compensation;
 use ic_store::Snapshot;
 use ic_worktree::{Settings, Watch};
 
-use super::back::{self, Undone, Way};
-use super::carry::carry_on;
+use super::covered::Covered;
+use super::events::{event, event_back, step_event};
+use super::execute::{Drive, Driven, Turned, is_outside};
+use super::layers::{self, Site, Work, end_of_undo, require_own};
+use super::outcome::Undone;
 use super::quiet::{require_done, require_no_effects, require_quiet, settled, undone_effects};
 use super::reference::named;
-use super::tree::{self, Look};
+use super::request::UndoRequest;
 use super::whole::{require_undisturbed, take_unfinished};
 use crate::compensation::{Saga, Sink};
 
-/// What is to be undone, and how.
-#[derive(Debug, Clone, Copy)]
-pub struct UndoRequest<'a> {
-    /// The rollback, or its run: then the newest of it.
-    pub rollback: &'a str,
-    /// Everything else is taken back, though effects that it undid cannot be made again.
-    pub without_effects: bool,
-    /// Why.
-    pub reason: Option<&'a str>,
-}
-
-/// Takes a rollback back that is done, when nothing but reads and late reports happened in its run since and the tree is as the
-/// rollback left it; or goes on with an undo that was begun, or makes what one had passed over.
+/// Undoes a rollback that is done, when nothing but reads and late reports happened in its run since and the tree is as the
+/// rollback left it; or resumes an undo that was begun, or makes what one had skipped.
 ///
-/// Meanwhile the run is closed, unless the workflow layer alone is taken back. Errors: `run_changed`, naming what happened since, `file_conflict`,
+/// Meanwhile the run is closed, unless the workflow layer alone is undone. Errors: `run_changed`, naming what happened since, `file_conflict`,
 /// effects that ran, unless `without_effects`; `work_running`; `rollback_not_found`: nothing is changed.
 pub fn undo(
     kernel: &Kernel,
@@ -47,28 +41,28 @@ pub fn undo(
     let (remembered, _) = kernel.read(|snapshot| undoable(snapshot, request, remembered.id.as_str()))?;
     let mut saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
     saga.interrupted = watch.interrupted.clone();
-    // Whoever had the run before may have taken it back already.
+    // Whoever had the run before may have undone it already.
     let (remembered, until) = kernel.read(|snapshot| undoable(snapshot, request, remembered.id.as_str()))?;
-    if remembered.status.is_over() && until.is_none() {
-        let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
-        let way = Way { saga: &saga, remembered, course: steps::course(&all), force: Force::default() };
-        return way.go_for_the_rest(request.reason, watch);
-    }
-    let way = Way { saga: &saga, remembered, course: Course::Undo, force: Force::default() };
+    let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
     let Some(until) = until else {
-        turn_back(&way)?;
-        return way.go(None, watch);
+        if remembered.status.is_over() {
+            return make_skipped(&saga, &remembered, request.reason, watch);
+        }
+        // An undo that was aborted, and whose abort did not come to its end, is an undo again.
+        if steps::course(&all) == Course::Stand {
+            turn(&saga, &remembered, Course::Undo, None, |_| Ok(()))?;
+        }
+        return drive_back(&saga, &remembered, Course::Undo, None, watch);
     };
-    let look = Look { until, force: Force::default(), dry_run: false };
-    tree::to_put_back((kernel, settings), &way.remembered, look, watch)?;
-    let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &way.remembered.id))?;
-    if !all.iter().any(back::is_outside) {
-        let check = |snapshot: &Snapshot<'_>| require_quiet(snapshot, &way.remembered, until);
-        return way.go_at_once(request.reason, check);
+    let covered = Covered::begun(kernel, &remembered)?;
+    require_own(kernel, settings, &covered, Course::Undo, watch)?;
+    let check = |snapshot: &Snapshot<'_>| require_quiet(snapshot, &remembered, until);
+    if !all.iter().any(is_outside) {
+        return undo_record(&saga, &remembered, request.reason, check);
     }
     require_undisturbed(&saga)?;
-    let before = way.begin(request.reason, |snapshot| require_quiet(snapshot, &way.remembered, until))?;
-    way.go(Some(&before), watch)
+    let turned = turn(&saga, &remembered, Course::Undo, request.reason, check)?;
+    drive_back(&saga, &remembered, Course::Undo, Some(&turned), watch)
 }
 
 /// The rollback that is named, and the event that settled it if nothing of the way back was gone yet.
@@ -93,11 +87,11 @@ pub(super) fn undoable(
     Ok((remembered, Some(until)))
 }
 
-/// Gives up what is not finished. A rollback: what it had put back is put back again, and the run is active where it was. The undo of a
+/// Aborts what is not finished. A rollback: what it had changed is as before, and the run is active where it was. The undo of a
 /// rollback: the rollback stands, and what the undo had put back goes again.
 ///
 /// Errors: `work_running` while another process works on it, `nothing_to_resume`, `file_conflict` when others changed
-/// what it had put back: nothing is changed.
+/// what it had changed: nothing is changed.
 pub fn abandon(
     kernel: &Kernel,
     settings: &Settings,
@@ -107,44 +101,160 @@ pub fn abandon(
 ) -> Result<Undone> {
     let (mut saga, remembered, all) = take_unfinished(kernel, settings, reference)?;
     saga.interrupted = watch.interrupted.clone();
-    let course = steps::course(&all);
-    if matches!(course, Course::Undo | Course::Stand) {
-        if course == Course::Undo {
-            back::give_undo_up(&saga, &remembered, reason)?;
+    let turned = match steps::course(&all) {
+        Course::Undo => {
+            abort_undo(&saga, &remembered, reason)?;
+            None
         }
-        let outcome = carry_on(&saga, &remembered.id, (Force::default(), None), sink, watch)?;
-        let seq = (outcome.remembered.status == RollbackStatus::Done).then_some(outcome.remembered.seq);
-        return Ok(Undone {
-            remembered: outcome.remembered,
-            steps: outcome.steps,
-            tree: outcome.parts.tree.into_iter().collect(),
-            data: outcome.parts.data,
-            effects: Vec::new(),
-            seq,
-            course: Course::Stand,
-            is_rest: false,
-            is_dry_run: false,
-        });
+        Course::Forward => {
+            let covered = Covered::begun(kernel, &remembered)?;
+            require_own(kernel, settings, &covered, Course::Abandon, watch)?;
+            require_undisturbed(&saga)?;
+            Some(turn(&saga, &remembered, Course::Abandon, reason, |_| Ok(()))?)
+        }
+        Course::Stand | Course::Abandon => None,
+    };
+    match steps::course(&all).aborted() {
+        Course::Stand => {
+            let id = &remembered.id;
+            let drive = Drive { saga: &saga, id, force: Force::default(), seen: None, turned: None, watch };
+            let driven = drive.to_its_end(Some(sink))?;
+            let is_done = driven.remembered.status == RollbackStatus::Done;
+            let seq = is_done.then_some(driven.remembered.seq);
+            Ok(Undone { seq, ..Undone::of(driven, Course::Stand, Vec::new()) })
+        }
+        course => drive_back(&saga, &remembered, course, turned.as_ref(), watch),
     }
-    let way = Way { saga: &saga, remembered, course: Course::Abandon, force: Force::default() };
-    if course == Course::Abandon {
-        return way.go(None, watch);
-    }
-    let look = Look { until: Seq::MAX, force: Force::default(), dry_run: false };
-    tree::to_put_back((kernel, settings), &way.remembered, look, watch)?;
-    require_undisturbed(&saga)?;
-    let before = way.begin(reason, |_| Ok(()))?;
-    way.go(Some(&before), watch)
 }
 
-/// Goes on with a way back, in the direction in which it was begun.
-pub(super) fn go_back(
+impl Undone {
+    fn of(driven: Driven, course: Course, effects: Vec<Compensation>) -> Self {
+        let Driven { remembered, steps, work } = driven;
+        let (tree, data, seq) = (work.tree, work.data, work.seq);
+        Self { remembered, steps, tree, data, effects, seq, course, is_rest: false, is_dry_run: false }
+    }
+}
+
+/// Goes a way back that was begun to its end.
+fn drive_back(
     saga: &Saga<'_>,
-    remembered: Remembered,
-    (course, force): (Course, Force),
+    remembered: &Remembered,
+    course: Course,
+    turned: Option<&Turned>,
     watch: &Watch,
 ) -> Result<Undone> {
-    Way { saga, remembered, course, force }.go(None, watch)
+    // Once it is at its end nothing says any more which effects were covered.
+    let effects = effects_undone(saga, remembered, course)?;
+    let drive = Drive { saga, id: &remembered.id, force: Force::default(), seen: None, turned, watch };
+    Ok(Undone::of(drive.to_its_end(None)?, course, effects))
+}
+
+fn effects_undone(saga: &Saga<'_>, remembered: &Remembered, course: Course) -> Result<Vec<Compensation>> {
+    saga.kernel.read(|snapshot| {
+        let until = layers::until(snapshot, remembered, course)?;
+        undone_effects(snapshot, remembered, until)
+    })
+}
+
+/// Records that a rollback turns round; returns what it was. The run is closed from now on.
+///
+/// Errors: those of `check`, which looks at the run in the same transaction: nothing is changed.
+fn turn(
+    saga: &Saga<'_>,
+    remembered: &Remembered,
+    course: Course,
+    reason: Option<&str>,
+    check: impl Fn(&Snapshot<'_>) -> Result<()>,
+) -> Result<Turned> {
+    let id = &remembered.id;
+    let event_type = match course {
+        Course::Undo => EventType::RollbackUndoBegun,
+        _ => EventType::RollbackAbandonBegun,
+    };
+    let before = saga.write(|tx, now| {
+        check(tx)?;
+        // What the end needs is known before anything outside of the ledger is changed.
+        choices::run_status(remembered)?;
+        let begun = NewEvent { reason, ..event_back(tx, remembered, event_type, course)? };
+        ic_events::append(tx, now, &begun)?;
+        let before = steps::of_rollback(tx, id)?;
+        for step in before.iter().filter(|step| is_outside(step) && steps::may_have_changed(step, &before)) {
+            // Whatever came of it, there may be something to be put back.
+            steps::set(tx, now, id, step.ord, Happening::TurnsBack, None)?;
+        }
+        steps::set_course(tx, now, id, &before, course)?;
+        table::set_status(tx, now, id, RollbackStatus::InProgress)?;
+        run::close_for_rollback(tx, now, &remembered.run_id)?;
+        Ok(before)
+    })?;
+    Ok(Turned { status: remembered.status, steps: before })
+}
+
+/// Records that the undo of a rollback is aborted: what is left goes forward again.
+fn abort_undo(saga: &Saga<'_>, remembered: &Remembered, reason: Option<&str>) -> Result<()> {
+    let id = &remembered.id;
+    saga.write(|tx, now| {
+        let all = steps::of_rollback(tx, id)?;
+        for step in all.iter().filter(|step| is_outside(step) && step.state != StepState::Done) {
+            steps::set(tx, now, id, step.ord, Happening::IsToCome, None)?;
+        }
+        steps::set_course(tx, now, id, &all, Course::Stand)?;
+        table::set_status(tx, now, id, RollbackStatus::InProgress)?;
+        let begun =
+            NewEvent { reason, ..event(remembered, EventType::RollbackUndoAbandoned, StepKind::Settle) };
+        ic_events::append(tx, now, &begun).map(|_| ())
+    })
+}
+
+/// Undoes a rollback that changed nothing outside of the ledger, in one transaction. Errors: those of `check`.
+fn undo_record(
+    saga: &Saga<'_>,
+    remembered: &Remembered,
+    reason: Option<&str>,
+    check: impl Fn(&Snapshot<'_>) -> Result<()>,
+) -> Result<Undone> {
+    let effects = effects_undone(saga, remembered, Course::Undo)?;
+    let seq = saga.write(|tx, now| {
+        check(tx)?;
+        end_of_undo(tx, now, remembered, Course::Undo, reason)
+    })?;
+    let work = Work { seq: Some(seq), ..Work::default() };
+    Ok(Undone::of(driven(saga, remembered, work)?, Course::Undo, effects))
+}
+
+/// Makes what was skipped when the rollback was undone. The run stays as it is.
+///
+/// Errors: whatever refuses a step; those before it are made, and the same call makes the others.
+fn make_skipped(
+    saga: &Saga<'_>,
+    remembered: &Remembered,
+    reason: Option<&str>,
+    watch: &Watch,
+) -> Result<Undone> {
+    let kernel = saga.kernel;
+    kernel.read(|snapshot| table::require_finished(snapshot, &remembered.run_id))?;
+    let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
+    let course = steps::course(&all);
+    let covered = Covered::begun(kernel, remembered)?;
+    let mut work = Work::default();
+    for step in steps::not_put_back(remembered, &all).into_iter().rev() {
+        let mut site = Site::of_owner(saga, &covered, watch);
+        layers::of(step.kind).go(&mut site, step, course, &mut work)?;
+        work.seq = Some(saga.write(|tx, now| {
+            steps::set(tx, now, &remembered.id, step.ord, Happening::IsUndone, None)?;
+            let event = step_event(tx, remembered, EventType::RollbackStepDone, step.kind, course)?;
+            ic_events::append(tx, now, &NewEvent { reason, ..event })
+        })?);
+    }
+    let undone = Undone::of(driven(saga, remembered, work)?, Course::Undo, Vec::new());
+    Ok(Undone { is_rest: true, ..undone })
+}
+
+fn driven(saga: &Saga<'_>, remembered: &Remembered, work: Work) -> Result<Driven> {
+    let id = &remembered.id;
+    let (remembered, steps) =
+        saga.kernel.read(|snapshot| Ok((table::get(snapshot, id)?, steps::of_rollback(snapshot, id)?)))?;
+    Ok(Driven { remembered, steps, work })
 }
 
 fn is_being_undone(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<bool> {
@@ -155,13 +265,4 @@ fn is_being_undone(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<b
 fn has_rest(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<bool> {
     let all = steps::of_rollback(snapshot, &remembered.id)?;
     Ok(!steps::not_put_back(remembered, &all).is_empty())
-}
-
-/// Goes back again where the undo had been aborted.
-fn turn_back(way: &Way<'_, '_>) -> Result<()> {
-    let all = way.saga.kernel.read(|snapshot| steps::of_rollback(snapshot, &way.remembered.id))?;
-    if steps::course(&all) == Course::Stand {
-        way.begin(None, |_| Ok(()))?;
-    }
-    Ok(())
 }

@@ -8,119 +8,34 @@
 use ic_base::{Code, Diagnosis, Result, RollbackId};
 use ic_dispatch::cancel_by_phases;
 use ic_events::{EventType, NewEvent};
-use ic_journal::Force;
 use ic_journal::choices::{self, Choices};
-use ic_journal::layer::{self, Layer};
+use ic_journal::layer;
 use ic_journal::steps::{self, Happening, Step, StepKind, StepState};
 use ic_journal::table::{self, Remembered, RollbackStatus};
 use ic_kernel::Kernel;
 use ic_phase::run;
-use ic_saga::Compensation;
 use ic_saga::owner::OwnerLock;
-use ic_worktree::{Report, Settings, Watch};
+use ic_worktree::{Settings, Watch};
 use serde_json::json;
 
-use super::apply::{Request, Rollback};
-use super::carry::{carry_on, cut_of, event};
-use super::data::Data;
-use super::leaving::LeavingCommit;
-use super::lift;
-use super::own::OwnCommit;
-use super::preflight::{has_tree, hash, plan, plan_effects, refusals};
+use super::covered::{Covered, cut_of};
+use super::events::event;
+use super::execute::{Drive, Driven};
+use super::layers;
+use super::marks;
+use super::outcome::{Outcome, Parts, Rollback, Whole, WholeStatus};
+use super::preflight::{hash, plan};
 use super::reference::unfinished;
-use super::undo::go_back;
+use super::refusals::refusals;
+use super::request::{Request, ResumeRequest, WholeRequest};
 use crate::compensation::{self, Saga, Sink};
 
-/// What is to be taken back, and how.
-#[derive(Debug, Clone)]
-pub struct WholeRequest<'a> {
-    /// The run, the phase, and what the caller expects.
-    pub base: Request<'a>,
-    /// Which layers.
-    pub layers: &'a [Layer],
-    /// Which refusals the caller has decided to pass.
-    pub force: Force,
-    /// Conflicts stay as they are.
-    pub keep_theirs: bool,
-    /// Only files that this run recorded.
-    pub mine: bool,
-    /// What another run that was at work here meanwhile may have changed is asked for too, though nobody recorded whose it is.
-    pub beside_runs: bool,
-}
-
-/// The effects that are undone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Effects {
-    /// In the order of undoing.
-    pub compensations: Vec<Compensation>,
-    /// Those that are not undone.
-    pub left: Vec<Compensation>,
-    /// The step that cannot be undone, and because of which some are left.
-    pub pivot: Option<String>,
-}
-
-/// What the layers outside of the ledger do, or did.
-#[derive(Debug, Default)]
-pub struct Parts {
-    /// Outside effects.
-    pub effects: Option<Effects>,
-    /// Files and git's state.
-    pub tree: Option<Report>,
-    /// Commits that leave their branches, newest first; `None` if git's state stays.
-    pub commits: Option<Vec<LeavingCommit>>,
-    /// The commits of the dispatch that alone is undone, which stay on their branches, newest first; `None` of any other rollback.
-    pub own_commits: Option<Vec<OwnCommit>>,
-    /// Rows of the application's tables.
-    pub data: Option<Data>,
-}
-
-/// How far it came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WholeStatus {
-    /// It was a dry run.
-    Planned,
-    /// Everything is taken back.
-    RolledBack,
-    /// A step failed; the rest waits.
-    RollingBack,
-}
-
-/// A rollback over several layers.
-#[derive(Debug)]
-pub struct Whole {
-    /// The workflow layer's plan, the hash of the whole, and its id once it is begun.
-    pub rollback: Rollback,
-    /// The layers.
-    pub layers: Vec<Layer>,
-    /// What is planned outside of the ledger.
-    pub parts: Parts,
-    /// How far it came.
-    pub status: WholeStatus,
-    /// Its steps; empty for a dry run.
-    pub steps: Vec<Step>,
-    /// What the real call would answer instead of rolling back, with the same flags, and then, one after another, with each flag that decides
-    /// the one before; only of a dry run.
-    pub refusals: Vec<Refusal>,
-}
-
-/// Why the real call would be refused.
-#[derive(Debug)]
-pub struct Refusal {
-    /// What it would answer.
-    pub error: Diagnosis,
-    /// The flag that decides it; `None`: nobody can.
-    pub flag: Option<&'static str>,
-}
-
-/// How far a rollback that was begun came.
-#[derive(Debug)]
-pub struct Outcome {
-    /// The rollback.
-    pub remembered: Remembered,
-    /// Its steps.
-    pub steps: Vec<Step>,
-    /// What this call took back; nothing on the way back, of which the steps tell.
-    pub parts: Parts,
+impl From<Driven> for Outcome {
+    fn from(driven: Driven) -> Self {
+        let is_back = steps::course(&driven.steps).is_back();
+        let parts = if is_back { Parts::default() } else { driven.work.into() };
+        Self { remembered: driven.remembered, steps: driven.steps, parts }
+    }
 }
 
 /// Takes a run back over several layers, or says what that would do.
@@ -150,7 +65,8 @@ pub fn roll_back(
     let begun = fence(&saga, &id, planned, request)?;
     kernel.accept_late();
     let seen = request.base.expect_plan.map(|_| &begun.parts);
-    let outcome = carry_on(&saga, &id, (request.force, seen), sink, watch).map_err(|error| {
+    let drive = Drive { saga: &saga, id: &id, force: request.force, seen, turned: None, watch };
+    let outcome = drive.to_its_end(Some(sink)).map(Outcome::from).map_err(|error| {
         error.hint(format!("the run stays closed; go on: ic rollback resume {} --yes", id.short()))
     })?;
     let is_done = outcome.remembered.status == RollbackStatus::Done;
@@ -167,21 +83,6 @@ pub fn roll_back(
         steps: outcome.steps,
         refusals: Vec::new(),
     })
-}
-
-/// What is to be gone on with, and how.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ResumeRequest<'a> {
-    /// The rollback, or its run.
-    pub rollback: &'a str,
-    /// The step that failed is passed over.
-    pub skip_step: bool,
-    /// The effects of these steps stay as they are.
-    pub skip_effects: &'a [String],
-    /// Why they are left.
-    pub reason: Option<&'a str>,
-    /// Which refusals the caller has decided to pass, beside those decided when it was begun.
-    pub force: Force,
 }
 
 /// Goes on with a rollback that stopped, or whose process died: the way that it went last, forward or back.
@@ -204,18 +105,16 @@ pub fn resume(
         let (cut, reason) = (cut_of(&remembered)?, request.reason.unwrap_or_default());
         compensation::leave(&saga, request.skip_effects, reason, Some((&cut, &remembered.id)))?;
     }
-    let course = steps::course(&all);
-    if course.is_back() {
-        let undone = go_back(&saga, remembered, (course, request.force), watch)?;
-        let (remembered, steps) = (undone.remembered, undone.steps);
-        return Ok(Outcome { remembered, steps, parts: Parts::default() });
+    if !steps::course(&all).is_back() {
+        // What is decided now stays decided: another refusal may come after it, and its command need not repeat this one.
+        let decided = Choices::of(&remembered)?.with(request.force);
+        if decided != Choices::of(&remembered)? {
+            saga.write(|tx, _| table::decide(tx, &remembered, json!(decided)))?;
+        }
     }
-    // What is decided now stays decided: another refusal may come after it, and its command need not repeat this one.
-    let decided = Choices::of(&remembered)?.with(request.force);
-    if Some(&decided) != Choices::of(&remembered).ok().as_ref() {
-        saga.write(|tx, _| table::decide(tx, &remembered, json!(decided)))?;
-    }
-    carry_on(&saga, &remembered.id, (request.force, None), sink, watch)
+    let drive =
+        Drive { saga: &saga, id: &remembered.id, force: request.force, seen: None, turned: None, watch };
+    drive.to_its_end(Some(sink)).map(Outcome::from)
 }
 
 /// Records that the step which failed is left as it is. Errors: `conflict` if none did.
@@ -281,7 +180,10 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
     let (rollback, effects) = saga.write(|tx, now| {
         let again = super::apply::planned(saga.kernel, tx, &Request { expect_plan: None, ..request.base })?;
         let effects = match parts.effects {
-            Some(_) => Some(plan_effects(tx, &again.plan, request.force.past_pivot)?),
+            Some(_) => {
+                let covered = Covered::planned(&again.plan, &layers, request, saga.settings);
+                Some(layers::plan_effects(tx, &covered, request.force.past_pivot)?)
+            }
             None => None,
         };
         let is_same = again.plan == before.plan && effects == parts.effects;
@@ -303,7 +205,7 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
             ..NewEvent::of(&plan.run.id, plan.next_epoch(), EventType::RollbackBegun)
         };
         let seq = ic_events::append(tx, now, &begun)?;
-        let plan_hash = hash(&again, (&layers, request.force), fresh.effects.as_ref(), &parts);
+        let plan_hash = hash(&again, &layers, request.force, fresh.effects.as_ref(), &parts);
         let whole = Rollback { plan_hash, ..again.clone() };
         let mut remembered = plan.to_json();
         let strategy = parts.tree.as_ref().map(|tree| tree.strategy);
@@ -311,13 +213,13 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
         let choices = Choices::new(request.force, request.keep_theirs, request.mine, strategy, state);
         remembered[choices::KEY] = json!(choices);
         table::insert(tx, now, &whole.row(id, seq, &layers, &remembered))?;
-        steps::insert(tx, now, id, &kinds(&layers))?;
+        steps::insert(tx, now, id, &layers::kinds(&layers))?;
         match plan.cut.only {
             // The others go on where they are once it is done: their epoch is still theirs.
             Some(_) => run::close_for_rollback(tx, now, &plan.run.id)?,
             None => run::fence(tx, now, &plan.run.id)?,
         }
-        lift::off(tx, now, &plan.reinstated)?;
+        marks::off(tx, now, &plan.reinstated)?;
         let marked = (id, again.reason.as_deref());
         cancel_by_phases(tx, now, &plan.cancelled_dispatches, marked)?;
         cancel_by_phases(tx, now, &plan.marked_dispatches, marked)?;
@@ -325,19 +227,4 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
     })?;
     parts.effects = effects;
     Ok(Whole { rollback, layers, parts, status, steps, refusals: Vec::new() })
-}
-
-fn kinds(layers: &[Layer]) -> Vec<StepKind> {
-    let mut kinds = Vec::new();
-    if layers.contains(&Layer::Effects) {
-        kinds.push(StepKind::Effects);
-    }
-    if has_tree(layers) {
-        kinds.push(StepKind::Tree);
-    }
-    if layers.contains(&Layer::Data) {
-        kinds.push(StepKind::Data);
-    }
-    kinds.push(StepKind::Settle);
-    kinds
 }

@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::diagnose;
-use crate::trust::open_regular_itself;
+use crate::regular::open_regular_itself;
 use crate::{path_bytes, path_from_bytes, private};
 
 /// What the side files of a database are called, after its name: <https://sqlite.org/tempfiles.html>.

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
-use crate::locate::GitDirs;
-use crate::trust::read_line;
+use crate::git_dirs::GitDirs;
+use crate::regular::read_line;
 
 /// No path is longer.
 const LONGEST_PATH: usize = 64 * 1024;

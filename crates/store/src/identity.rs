@@ -11,6 +11,9 @@ use crate::error::diagnose;
 use crate::foreign::is_database;
 use crate::{Ledger, Snapshot, faults};
 
+/// Marks a file as a ledger: `icLG`.
+pub(crate) const APPLICATION_ID: i32 = 0x6963_4c47;
+
 /// Opening a pipe must not wait for its other end.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
@@ -73,7 +76,7 @@ pub fn is_ledger(path: &Path) -> std::io::Result<bool> {
 /// Whether the database whose file begins so is a ledger by its mark; too few bytes tell nothing. What a log beside it may say is
 /// not asked: a database of another program that has no mark and is in use is none.
 pub fn is_ledger_head(head: &[u8]) -> bool {
-    is_database(head) && head.get(MARK) == Some(&crate::migrate::APPLICATION_ID.to_be_bytes()[..])
+    is_database(head) && head.get(MARK) == Some(&APPLICATION_ID.to_be_bytes()[..])
 }
 
 fn identity(snapshot: &Snapshot<'_>) -> Result<Identity> {

@@ -10,6 +10,7 @@ mod error;
 pub mod faults;
 mod filesystem;
 mod foreign;
+mod git_dirs;
 mod git_index;
 pub mod health;
 mod identity;
@@ -19,6 +20,7 @@ pub mod lock;
 mod migrate;
 pub mod private;
 pub mod reference;
+pub mod regular;
 pub mod reserve;
 mod side;
 mod transaction;
@@ -30,9 +32,10 @@ pub use foreign::{
     DATABASE_SIDE_SUFFIXES, copy_database, has_usual_side_files, has_write_ahead_log, is_database,
     recover_copy, while_nobody_writes,
 };
+pub use git_dirs::{GitDirs, git_dirs};
 pub use identity::{Identity, is_ledger, is_ledger_head};
 pub use ledger::Ledger;
-pub use locate::{FoundBy, GitDirs, Lookup, Place, create, git_dirs, initial_place, locate, project_root};
+pub use locate::{FoundBy, Lookup, Place, create, initial_place, locate, project_root};
 pub use migrate::LATEST;
 pub use side::{Durability, Side, SideSchema, remove_side};
 pub use transaction::{Snapshot, Transaction};

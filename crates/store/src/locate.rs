@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Context, Diagnose, Diagnosis, Result, shell_word};
 
-use crate::trust::{self, read_line};
+use crate::git_dirs::{dirs_of, git_dirs, trim};
+use crate::regular::read_line;
+use crate::trust;
 use crate::{Ledger, OpenOptions, faults, filesystem, migrate, path_bytes, path_from_bytes, private};
 
 const FILE_NAME: &str = "ic.db";
@@ -193,38 +195,6 @@ fn common_dir_above(directory: &Path) -> Option<PathBuf> {
     directory.ancestors().find_map(common_dir)
 }
 
-/// The directories of a git work tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GitDirs {
-    /// This work tree's own: HEAD and index.
-    pub git_dir: PathBuf,
-    /// What all work trees of the repository share: refs, objects, info.
-    pub common_dir: PathBuf,
-}
-
-/// The git directories of the work tree whose top is `level`; `None` if it is not one. No process is started.
-pub fn git_dirs(level: &Path) -> Option<GitDirs> {
-    dirs_of(level).filter(|dirs| dirs.git_dir.join("HEAD").exists())
-}
-
-/// Where the git directories of a work tree would be, whatever is left in them.
-fn dirs_of(level: &Path) -> Option<GitDirs> {
-    let dot_git = level.join(".git");
-    let meta = fs::metadata(&dot_git).ok()?;
-    let git_dir = if meta.is_dir() {
-        dot_git
-    } else {
-        let line = read_line(&dot_git).ok()?;
-        level.join(path_from_bytes(trim(line.strip_prefix(b"gitdir: ")?)))
-    };
-    let common = match read_line(&git_dir.join("commondir")) {
-        Ok(line) => git_dir.join(path_from_bytes(trim(&line))),
-        Err(_) => git_dir.clone(),
-    };
-    let common_dir = fs::canonicalize(&common).unwrap_or(common);
-    Some(GitDirs { git_dir, common_dir })
-}
-
 /// The directory of a repository that holds its store: of one that git itself does not know any more, too, if a store is there. A
 /// repository that lost its HEAD must not lose its record and its undo with it.
 fn common_dir(level: &Path) -> Option<PathBuf> {
@@ -271,10 +241,6 @@ fn has_ledger(usual: &Path, store: &Path) -> Result<bool> {
         .detail("store", store.to_string_lossy().into_owned()));
     }
     Ok(found)
-}
-
-fn trim(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\n").unwrap_or(line)
 }
 
 fn absolute(path: &Path, directory: &Path) -> Result<PathBuf> {

@@ -15,6 +15,7 @@ use rusqlite::Connection;
 
 use crate::connection::{OpenOptions, Opened, connect, no_room, use_wal};
 use crate::error::{busy, diagnose, no_ledger};
+use crate::identity::APPLICATION_ID;
 use crate::lock::{FileLock, Mode, Rank};
 use crate::{faults, identity, private};
 
@@ -24,9 +25,6 @@ mod embedded {
 
 /// The schema version that this program reads and writes.
 pub const LATEST: i32 = 17;
-
-/// Marks a file as a ledger: `icLG`.
-pub(crate) const APPLICATION_ID: i32 = 0x6963_4c47;
 
 /// The schema version of the file, 0 for a ledger restored from a dump.
 ///

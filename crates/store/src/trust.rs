@@ -2,46 +2,14 @@
 //! looking upwards must be the user's own: not planted by somebody else, and not come with a repository that was cloned.
 //! What the user names by `--db` or `IC_DB` is believed.
 
-use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use ic_base::{Code, Diagnosis, Result};
-use rustix::fs::OFlags;
 
-use crate::locate::{GitDirs, git_dirs};
+use crate::git_dirs::{GitDirs, git_dirs};
 use crate::{git_index, path_bytes};
-
-/// Pointers and git's own files of one line are no longer.
-const LONGEST_LINE: u64 = 64 * 1024;
-
-/// Opens a regular file for reading. Errors: `InvalidInput` for what is none: a pipe would wait, a device have no end.
-pub fn open_regular(path: &Path) -> io::Result<File> {
-    open(path, OFlags::NONBLOCK)
-}
-
-/// As [`open_regular`]; a link is not followed, and is an error.
-pub fn open_regular_itself(path: &Path) -> io::Result<File> {
-    open(path, OFlags::NONBLOCK | OFlags::NOFOLLOW)
-}
-
-fn open(path: &Path, flags: OFlags) -> io::Result<File> {
-    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    if file.metadata()?.is_file() {
-        return Ok(file);
-    }
-    Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"))
-}
-
-/// The content of a small regular file, as git keeps them. Errors: `InvalidInput` for what is none, or longer than 64 KiB.
-pub fn read_line(path: &Path) -> io::Result<Vec<u8>> {
-    let mut line = Vec::new();
-    if open_regular(path)?.take(LONGEST_LINE + 1).read_to_end(&mut line)? as u64 <= LONGEST_LINE {
-        return Ok(line);
-    }
-    Err(io::Error::new(ErrorKind::InvalidInput, "it is too long"))
-}
 
 /// Whether a file may be believed that was found in `directory`: one that only its owner and people whom they chose may write
 /// in, or the file is the user's own.

@@ -9,10 +9,10 @@ mod told;
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy;
-use ic_journal::{Force, table as rollbacks};
+use ic_journal::Force;
 use ic_kernel::Kernel;
+use ic_phase::Run;
 use ic_phase::point::{self as points, Kind};
-use ic_phase::{Run, RunStatus};
 use ic_rollback::{Layer, Request, ResumeRequest, To, Whole, WholeRequest};
 use ic_store::Snapshot;
 use ic_worktree::{Settings, Warning, Watch};
@@ -40,11 +40,6 @@ pub(crate) struct Aim {
     reason: String,
     /// There is something left to run, besides.
     can_go_on: bool,
-}
-
-/// Whether a rollback of a workflow was begun and not finished.
-pub(crate) fn is_unfinished(run: &Run, workflow: &Workflow) -> bool {
-    run.status == RunStatus::RollingBack || workflow.state == State::RollingBack
 }
 
 /// Says what a rollback would do, with its refusals. Nothing is locked or changed.
@@ -291,25 +286,6 @@ fn with_a_way(error: Diagnosis, run: &RunId, aim: &Aim) -> Diagnosis {
         },
     };
     error.hint(hint)
-}
-
-/// Errors: `conflict` if a call names another point than the rollback that was begun: half of that one is done.
-pub(crate) fn require_same_point(
-    snapshot: &Snapshot<'_>,
-    (run, workflow): (&Run, &Workflow),
-    overrides: &Overrides,
-) -> Result<()> {
-    let Some(to) = &overrides.to else { return Ok(()) };
-    let begun = match rollbacks::unfinished_of(snapshot, &run.id)? {
-        Some(rollback) => points::checkpoint_at(snapshot, &run.id, rollback.cut_seq)?,
-        None => workflow.options.to(),
-    };
-    if begun.as_ref() == Some(to) {
-        return Ok(());
-    }
-    Err(Diagnosis::new(Code::Conflict, "A rollback of this workflow to another point was begun.")
-        .hint(format!("finish it first: ic workflow resume {} --yes", run.id.short()))
-        .detail("run_id", run.id.as_str()))
 }
 
 /// A look undoes nothing, so nobody hears of it.

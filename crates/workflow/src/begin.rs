@@ -13,7 +13,8 @@ use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_store::Snapshot;
 use ic_worktree::{Settings, Workspace};
 
-use crate::back::{self, is_unfinished};
+use crate::back;
+use crate::begun::is_unfinished;
 use crate::definition::{Action, Definition, OnFailure};
 use crate::executor::Ended;
 use crate::flow::{Flow, Ui};

@@ -5,6 +5,7 @@
 mod above;
 mod back;
 mod begin;
+mod begun;
 pub mod definition;
 mod executor;
 mod flow;

@@ -4,7 +4,7 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_phase::{Run, RunStatus};
 use ic_store::Snapshot;
 
-use crate::back::{is_unfinished, require_same_point};
+use crate::begun::{is_unfinished, require_same_point};
 use crate::definition::Strategy;
 use crate::options::Overrides;
 use crate::table::{self, State, StepState, Workflow};

@@ -11,7 +11,7 @@ use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_store::Snapshot;
 
-use crate::back::{is_unfinished, require_same_point};
+use crate::begun::{is_unfinished, require_same_point};
 use crate::definition::Definition;
 use crate::graph::Plan;
 use crate::may::require_work;

@@ -15,7 +15,7 @@ use ic_saga::compensation::{self, End, StepEnd};
 use ic_saga::tail::with_tail;
 use ic_saga::undo::{describe, written};
 use ic_store::Transaction;
-use ic_store::trust::open_regular_itself;
+use ic_store::regular::open_regular_itself;
 
 use crate::flow::Flow;
 use crate::job::outputs_of;

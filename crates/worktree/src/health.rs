@@ -1,8 +1,5 @@
 //! What killed calls left behind, for `ic health`. None of it is unsound, so each check is well; each names what ends it.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-
 use ic_base::{Result, shell_word};
 use ic_checkpoint::git;
 use ic_checkpoint::restore::journal::{self, Progress};
@@ -10,7 +7,7 @@ use ic_checkpoint::scratch;
 use ic_kernel::Kernel;
 use ic_store::health::Check;
 
-use super::{objects_path, repair};
+use super::{objects_path, place, repair};
 
 /// Looks for what killed captures and restores left, for stores that were set aside and for interrupted restores; nothing is changed.
 pub fn examine(kernel: &Kernel) -> Result<Vec<Check>> {
@@ -29,7 +26,7 @@ fn leftovers(kernel: &Kernel) -> Result<Check> {
         ));
     }
     let indexes: usize =
-        restored_roots(kernel)?.iter().map(|root| git::indexes_left_behind(root).len()).sum();
+        place::restored_roots(kernel)?.iter().map(|root| git::indexes_left_behind(root).len()).sum();
     if indexes > 0 {
         found.push(format!(
             "{} of git's index that killed restores left; the next restore removes them, or: ic checkpoint prune",
@@ -43,12 +40,6 @@ fn leftovers(kernel: &Kernel) -> Result<Check> {
     }));
     let detail = if found.is_empty() { "none".to_owned() } else { found.join("; ") };
     Ok(Check { name: "leftovers", ok: true, detail })
-}
-
-/// Where restores of this ledger may have left something: this project, and wherever one was made.
-pub(super) fn restored_roots(kernel: &Kernel) -> Result<BTreeSet<PathBuf>> {
-    let restored = kernel.read(journal::all)?.into_iter().map(|restore| restore.root);
-    Ok(restored.chain([kernel.project.root.clone()]).collect())
 }
 
 fn counted(count: usize, one: &str, many: &str) -> String {

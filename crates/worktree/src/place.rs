@@ -6,6 +6,7 @@
 //! where one ledger alone has it, else by a copy of what the ledger refers to. Each step leaves one whole store for each ledger,
 //! here or there, so that a crash between two of them is settled by the next opening.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
@@ -15,6 +16,7 @@ use ic_base::{Code, Diagnose, Diagnosis, LedgerId, Result};
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::record;
+use ic_checkpoint::restore::journal;
 use ic_kernel::Kernel;
 use ic_store::{DATABASE_SIDE_SUFFIXES, Identity, OpenOptions, Side, faults, is_ledger, path_bytes};
 
@@ -278,6 +280,12 @@ fn files_beside(store: &Path) -> Vec<(PathBuf, bool)> {
     entries
         .map(|entry| (entry.path(), entry.metadata().is_ok_and(|meta| meta.is_file() && meta.size() > 0)))
         .collect()
+}
+
+/// Where restores of this ledger may have left something: this project, and wherever one was made.
+pub(super) fn restored_roots(kernel: &Kernel) -> Result<BTreeSet<PathBuf>> {
+    let restored = kernel.read(journal::all)?.into_iter().map(|restore| restore.root);
+    Ok(restored.chain([kernel.project.root.clone()]).collect())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Restoring a checkpoint, undoing that, and doing it again.
 
+mod as_if;
 mod back;
 mod differs;
 mod left;

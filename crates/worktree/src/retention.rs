@@ -17,7 +17,7 @@ use ic_kernel::Kernel;
 use ic_kernel::config::Config;
 use ic_store::Snapshot;
 
-use super::{Warning, Which, Workspace, find, health, needs, place};
+use super::{Warning, Which, Workspace, find, needs, place};
 
 mod automatic;
 
@@ -194,7 +194,7 @@ impl Workspace<'_> {
     ) -> Result<(Swept, Vec<Warning>)> {
         // The first thing: on a full disk it makes the room that the rest needs.
         let copies = scratch::clear_alone(self.objects.path());
-        health::restored_roots(self.kernel)?.iter().for_each(|root| git::clear_indexes(root));
+        place::restored_roots(self.kernel)?.iter().for_each(|root| git::clear_indexes(root));
         let left = self.kernel.write(|tx, now| {
             for checkpoint in chosen {
                 // The one before it in this very list may have changed whom it follows.

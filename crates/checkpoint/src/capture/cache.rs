@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use ic_events::Hash;
 
-use super::rules::number_of;
+use super::text::number_of;
 use crate::attributes::Attributes;
 use crate::tree::{Encoded, Encoder, Node, Reader, Reason};
 

@@ -14,7 +14,8 @@ use rustix::io::Errno;
 
 use super::Options;
 use super::cache::{Key, Line, Seen};
-use super::rules::{Level, Verdict, looks_secret, rules_in};
+use super::rules::{Level, Verdict, looks_secret};
+use super::text::rules_in;
 use super::walk::{Place, TEMPORARY, Todo, Walk, join};
 use crate::names::is_like_git;
 use crate::objects::Objects;

@@ -9,8 +9,6 @@ mod patterns;
 mod wildmatch;
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -19,6 +17,7 @@ use ic_base::Result;
 use self::configured::Configured;
 use self::patterns::Patterns;
 use super::sources::Sources;
+use super::text::number_of;
 use crate::objects::hash_of;
 
 /// What the configuration and the caller say.
@@ -288,22 +287,6 @@ pub(crate) fn looks_secret(name: &[u8]) -> bool {
     (name.starts_with(b".env") && matches!(name.get(4), None | Some(b'.' | b'-' | b'_')) && !is_template)
         || name.ends_with(b".pem")
         || (name.starts_with(b"id_") && !name.contains(&b'.'))
-}
-
-/// The rules in an open file; none if it is no regular one, or longer than git reads.
-pub(crate) fn rules_in(file: File) -> Option<Vec<u8>> {
-    // Git takes a longer file for a mistake, and heeds none of it.
-    const LONGEST: u64 = 100 << 20;
-    let mut text = Vec::new();
-    file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= LONGEST)?;
-    file.take(LONGEST).read_to_end(&mut text).ok()?;
-    Some(text)
-}
-
-/// A number that is equal for equal bytes.
-pub(crate) fn number_of(bytes: &[u8]) -> u64 {
-    let hash = hash_of(bytes);
-    u64::from_le_bytes([hash[0], hash[1], hash[2], hash[3], hash[4], hash[5], hash[6], hash[7]])
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use ic_store::trust::open_regular;
+use ic_store::regular::open_regular;
 use ic_store::{GitDirs, path_bytes, path_from_bytes};
 use rustix::fs::stat;
 use serde::{Deserialize, Serialize};
 
 use super::cache::Key;
-use super::rules::{number_of, rules_in};
+use super::text::{number_of, rules_in};
 use crate::git::rule_settings::{self, RuleSettings};
 use crate::manifest::PathText;
 use crate::tree::put_bytes;

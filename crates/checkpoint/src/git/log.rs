@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ic_base::Result;
-use ic_store::trust::read_line;
+use ic_store::regular::read_line;
 
 use super::program::Git;
 

@@ -1,6 +1,6 @@
 //! Taking restores back that a rollback made, and saying what somebody changed since.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, shell_word};
 use ic_checkpoint::capture::Progress;
@@ -16,6 +16,7 @@ use ic_store::path_from_bytes;
 
 use super::super::shot::{GitPart, Purpose};
 use super::super::{Workspace, require_kept};
+use super::as_if::{AsIf, differences, paths_of};
 use super::{Report, Request, Watch, planned, run};
 
 /// Finishes a restore of the workspace that was interrupted, forward.
@@ -75,57 +76,6 @@ pub fn take_restore_back(
         request,
         watch,
     )
-}
-
-/// What a dry run knows of a tree that others will have changed by then.
-#[derive(Default)]
-pub(super) struct AsIf {
-    /// These paths are not as they will be.
-    paths: BTreeSet<Vec<u8>>,
-    /// How the target will differ there.
-    differences: Vec<Difference>,
-}
-
-impl AsIf {
-    /// By then these paths are as the first tree has them; the target is the second.
-    fn of(
-        workspace: &Workspace<'_>,
-        paths: BTreeSet<Vec<u8>>,
-        (then, target): (&Hash, &Hash),
-    ) -> Result<Self> {
-        let mut differences = differences(workspace, (then, target))?;
-        differences.retain(|difference| paths.contains(&difference.path));
-        Ok(Self { paths, differences })
-    }
-
-    /// The same; where nothing else was to be taken for granted, what an interrupted restore will leave once it is finished.
-    pub(super) fn or_settled(self, workspace: &Workspace<'_>, target: &Checkpoint) -> Result<Self> {
-        let unfinished = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
-        let Some(unfinished) = unfinished.filter(|_| self.paths.is_empty()) else { return Ok(self) };
-        let then = workspace.kernel.read(|snapshot| record::get(snapshot, &unfinished.target_id))?;
-        let paths = paths_of(workspace, std::slice::from_ref(&unfinished))?;
-        Self::of(workspace, paths, (&then.tree, &target.tree))
-    }
-
-    /// Differences as they will be; a directory comes before what is in it.
-    pub(super) fn instead_of(self, found: Vec<Difference>) -> Vec<Difference> {
-        if self.paths.is_empty() {
-            return found;
-        }
-        let as_now = found.into_iter().filter(|difference| !self.paths.contains(&difference.path));
-        let by_path = as_now.chain(self.differences).map(|difference| (difference.path.clone(), difference));
-        by_path.collect::<BTreeMap<_, _>>().into_values().collect()
-    }
-}
-
-/// How the second tree differs from the first.
-fn differences(workspace: &Workspace<'_>, (before, after): (&Hash, &Hash)) -> Result<Vec<Difference>> {
-    let mut differences = Vec::new();
-    diff::diff(&workspace.objects, Some(before), Some(after), &mut |difference| {
-        differences.push(difference);
-        Ok(())
-    })?;
-    Ok(differences)
 }
 
 /// What changed in the tree from one checkpoint to a newer one, to be put back.
@@ -223,15 +173,6 @@ fn paths_not_yet(
 /// Names one path to `ic checkpoint restore`, for a shell.
 pub fn path_option(path: &str) -> String {
     format!(" --path {}", shell_word(path))
-}
-
-/// The paths that restores changed.
-fn paths_of(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<BTreeSet<Vec<u8>>> {
-    let mut paths = BTreeSet::new();
-    for restore in restores {
-        paths.extend(planned::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0));
-    }
-    Ok(paths)
 }
 
 /// A state of the tree that a restore began with or ended with.

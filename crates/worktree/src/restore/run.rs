@@ -17,7 +17,7 @@ use ic_checkpoint::rootfs::RootDir;
 use super::super::git::GitRestore;
 use super::super::shot::{GitPart, Purpose, Shot};
 use super::super::{Workspace, named, require_kept};
-use super::back::AsIf;
+use super::as_if::AsIf;
 use super::limits::Whose;
 use super::look::Compared;
 use super::planned::{hash_of, touched};

@@ -10,7 +10,7 @@ use ic_events::Hash;
 
 use super::super::Workspace;
 use super::super::shot::Shot;
-use super::back::AsIf;
+use super::as_if::AsIf;
 use super::{Conflict, Request};
 
 /// What hinders the undo of a piece of work, and what it needs.

@@ -5,21 +5,20 @@
 
 use std::path::PathBuf;
 
-use ic_base::{Code, Diagnose, Diagnosis, Result, RollbackId, Timestamp};
+use ic_base::{Code, Diagnose, Diagnosis, Result, RollbackId};
 use ic_journal::steps::{self, StepKind};
 use ic_journal::table::Remembered;
 use ic_kernel::Kernel;
-use ic_phase::Run;
 use ic_rewind::{
     Archive, ArchiveState, Manifest, Options, RelationalRollbackEngine, Rewind, Target, UndoError,
     UndoReport, UndoResult,
 };
 use ic_rows::{lock, open_remembered};
 use ic_store::Snapshot;
-use ic_worktree::Settings;
 use serde_json::{Value, json};
 
-use super::{Data, Scope, Work, prepare, refuse_others, target_of};
+use super::{Rewinder, Scope, Site, prepare, refuse_others};
+use crate::outcome::Data;
 
 /// An archive of a rollback, the newest of its scope, and whether its rows are gone.
 struct Kept {
@@ -35,27 +34,33 @@ impl Kept {
     }
 }
 
-/// Takes the rows away; what is gone already is not taken again, and is told of all the same.
-pub(crate) fn take_back(
-    kernel: &Kernel,
-    settings: &Settings,
-    run: &Run,
-    (remembered, force): (&Remembered, bool),
-) -> Result<(Data, Value)> {
-    let target = target_of(settings, remembered)?;
-    let _lock = lock::database(kernel.store(), &target.database, settings.busy_timeout)?;
-    let (mut work, kept, mut data) = look(kernel, settings, &target, run, (remembered, force))?;
-    let mut next = files(kernel, &remembered.id)?.last().map_or(0, |(at, _)| at + 1);
-    for scope in work.scopes.iter().filter(|scope| !is_gone(scope, &kept)) {
+/// Takes the rows away, or says which would go; what is gone already is not taken again, and is told of all the same. Returns the rows and
+/// what the step is remembered with.
+pub(super) fn take(site: &Site<'_, '_>) -> Result<(Data, Value)> {
+    let target = site.covered.database(site.settings)?;
+    let held = site
+        .saga
+        .map(|saga| lock::database(saga.kernel.store(), &target.database, site.settings.busy_timeout));
+    let _lock = held.transpose()?;
+    let (mut rewinder, kept, mut data) = look(site, &target)?;
+    let is_left = |scope: &&Scope| !is_gone(scope, &kept);
+    let Some(remembered) = site.covered.remembered().filter(|_| !site.is_dry()) else {
+        for scope in rewinder.scopes.iter().filter(is_left) {
+            data.add(rewinder.engine.get_mark_snapshot(&rewinder.mark, scope)?.affected_row_counts.iter());
+        }
+        return Ok((data, Value::Null));
+    };
+    let mut next = files(site.kernel, &remembered.id)?.last().map_or(0, |(at, _)| at + 1);
+    for scope in rewinder.scopes.iter().filter(is_left) {
         // One that nothing was taken away by is the engine's to replace.
         let unused =
             kept.iter().find(|kept| kept.state == ArchiveState::Unused && kept.manifest.scope == *scope);
         let at = unused.map_or(next, |kept| kept.at);
         next += usize::from(unused.is_none());
         let id = name(&remembered.id, at);
-        let rewind = Rewind { id: &id, now: kernel.context.now() };
-        let mut archive = Archive::at(path(kernel, &remembered.id, at)?);
-        let result = work.engine.rollback_to_mark(&work.mark, scope, &rewind, &mut archive)?;
+        let rewind = Rewind { id: &id, now: site.kernel.context.now() };
+        let mut archive = Archive::at(path(site.kernel, &remembered.id, at)?);
+        let result = rewinder.engine.rollback_to_mark(&rewinder.mark, scope, &rewind, &mut archive)?;
         data.add(result.deleted_row_counts.iter());
     }
     let rows: serde_json::Map<String, Value> =
@@ -64,19 +69,13 @@ pub(crate) fn take_back(
     Ok((data, detail))
 }
 
-/// The rows that [`take_back`] would take now, and those that are gone already. Nothing is locked or changed.
-///
-/// Errors: those of `take_back`.
-pub(crate) fn would_take_back(
-    kernel: &Kernel,
-    settings: &Settings,
-    run: &Run,
-    (remembered, force): (&Remembered, bool),
-) -> Result<Data> {
-    let target = target_of(settings, remembered)?;
-    let (work, kept, mut data) = look(kernel, settings, &target, run, (remembered, force))?;
-    for scope in work.scopes.iter().filter(|scope| !is_gone(scope, &kept)) {
-        data.add(work.engine.get_mark_snapshot(&work.mark, scope)?.affected_row_counts.iter());
+/// All rows that are newer than the mark now, whoever refuses to let them go.
+pub(super) fn newer(site: &Site<'_, '_>) -> Result<Data> {
+    let target = site.covered.database(site.settings)?;
+    let rewinder = prepare(site, &target)?;
+    let mut data = Data::of(&target);
+    for scope in &rewinder.scopes {
+        data.add(rewinder.engine.get_mark_snapshot(&rewinder.mark, scope)?.affected_row_counts.iter());
     }
     Ok(data)
 }
@@ -84,25 +83,22 @@ pub(crate) fn would_take_back(
 /// What there is to be taken, the archives of what was, and the rows that are gone already.
 ///
 /// Errors: those of [`prepare`] and, unless some rows are gone, [`refuse_others`]: what is half taken is taken wholly.
-fn look(
-    kernel: &Kernel,
-    settings: &Settings,
-    target: &Target,
-    run: &Run,
-    (remembered, force): (&Remembered, bool),
-) -> Result<(Work, Vec<Kept>, Data)> {
-    let work = prepare(kernel, settings, target, run, remembered.cut_seq, None)?;
-    let kept = archives(kernel, &work.engine, &remembered.id)?;
+fn look(site: &Site<'_, '_>, target: &Target) -> Result<(Rewinder, Vec<Kept>, Data)> {
+    let rewinder = prepare(site, target)?;
+    let kept = match site.covered.remembered() {
+        Some(remembered) => archives(site.kernel, &rewinder.engine, &remembered.id)?,
+        None => Vec::new(),
+    };
     let mut data = Data::of(target);
     let mut is_begun = false;
     for gone in kept.iter().filter(|kept| kept.state == ArchiveState::Applied) {
         data.add(gone.counts());
         is_begun = true;
     }
-    if !force && !is_begun {
-        refuse_others(kernel, target, run, remembered.cut_seq, None)?;
+    if !is_begun && !site.covered.force(site.force)?.files {
+        refuse_others(site, target)?;
     }
-    Ok((work, kept, data))
+    Ok((rewinder, kept, data))
 }
 
 fn is_gone(scope: &Scope, kept: &[Kept]) -> bool {
@@ -110,60 +106,44 @@ fn is_gone(scope: &Scope, kept: &[Kept]) -> bool {
 }
 
 /// Rows that were put back, and why the rest was not.
-pub(crate) struct PutBack {
+#[derive(Default)]
+pub(super) struct PutBack {
     /// `None`: nothing had been taken away.
-    pub(crate) data: Option<Data>,
+    pub(super) data: Option<Data>,
     /// Why some are not back: those of a scope are back wholly or not at all.
-    pub(crate) error: Option<Diagnosis>,
+    pub(super) error: Option<Diagnosis>,
     /// Whether any are back by this call, or by one before it.
-    pub(crate) is_begun: bool,
+    pub(super) is_begun: bool,
 }
 
-/// Puts the rows back that a rollback took; what is back already is left alone, and is told of all the same.
-pub(crate) fn put_back(
-    kernel: &Kernel,
-    settings: &Settings,
-    remembered: &Remembered,
-    now: Timestamp,
-) -> Result<PutBack> {
-    if files(kernel, &remembered.id)?.is_empty() {
-        return Ok(PutBack { data: None, error: None, is_begun: false });
+/// Puts the rows back that a rollback took, or says which would come; what is back already is left alone, and is told of all the same.
+pub(super) fn put_back(site: &Site<'_, '_>) -> Result<PutBack> {
+    let Some(remembered) = site.covered.remembered() else { return Ok(PutBack::default()) };
+    if files(site.kernel, &remembered.id)?.is_empty() {
+        return Ok(PutBack::default());
     }
-    let target: Target = target_of(settings, remembered)?;
-    let _lock = lock::database(kernel.store(), &target.database, settings.busy_timeout)?;
-    each_back(kernel, settings, (remembered, &target), |engine, archive| engine.undo(archive, now))
-}
-
-/// The rows that [`put_back`] would put back now; `None`: nothing had been taken away. Nothing is locked or changed.
-///
-/// Errors: what stands in their way.
-pub(crate) fn would_put_back(
-    kernel: &Kernel,
-    settings: &Settings,
-    remembered: &Remembered,
-) -> Result<Option<Data>> {
-    if files(kernel, &remembered.id)?.is_empty() {
-        return Ok(None);
+    let target = site.covered.database(site.settings)?;
+    if site.is_dry() {
+        return each_back(site, remembered, &target, |engine, archive| engine.preview_undo(archive));
     }
-    let target = target_of(settings, remembered)?;
-    let found =
-        each_back(kernel, settings, (remembered, &target), |engine, archive| engine.preview_undo(archive))?;
-    found.error.map_or(Ok(found.data), Err)
+    let _lock = lock::database(site.kernel.store(), &target.database, site.settings.busy_timeout)?;
+    let now = site.kernel.context.now();
+    each_back(site, remembered, &target, |engine, archive| engine.undo(archive, now))
 }
 
 /// Has `act` put each archive of a rollback back, newest first, or say what that would do.
 fn each_back(
-    kernel: &Kernel,
-    settings: &Settings,
-    (remembered, target): (&Remembered, &Target),
+    site: &Site<'_, '_>,
+    remembered: &Remembered,
+    target: &Target,
     mut act: impl FnMut(&mut RelationalRollbackEngine, &Archive) -> UndoResult<UndoReport>,
 ) -> Result<PutBack> {
-    let mut put_back = PutBack { data: None, error: None, is_begun: false };
-    let mut engine = open_remembered(target, Options { busy_timeout: settings.busy_timeout })?;
+    let mut put_back = PutBack::default();
+    let mut engine = open_remembered(target, Options { busy_timeout: site.settings.busy_timeout })?;
     let mut data = Data::of(target);
     // The journal knows better than a database whose application may have cleared its log.
-    let were_taken = kernel.read(|snapshot| were_taken(snapshot, &remembered.id))?;
-    for kept in archives(kernel, &engine, &remembered.id)?.iter().rev() {
+    let were_taken = site.kernel.read(|snapshot| were_taken(snapshot, &remembered.id))?;
+    for kept in archives(site.kernel, &engine, &remembered.id)?.iter().rev() {
         match kept.state {
             ArchiveState::Unused if !were_taken => continue,
             ArchiveState::Undone => data.add(kept.counts()),
@@ -189,7 +169,9 @@ fn were_taken(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<bool> {
 }
 
 /// Errors: `corrupt` if the archives that are there do not hold all the rows that the journal says were taken.
-pub(crate) fn require_archives(kernel: &Kernel, remembered: &Remembered, taken: &Value) -> Result<()> {
+pub(super) fn require_archives(site: &Site<'_, '_>, taken: &Value) -> Result<()> {
+    let Some(remembered) = site.covered.remembered() else { return Ok(()) };
+    let kernel = site.kernel;
     let mut held = Vec::new();
     for (_, path) in files(kernel, &remembered.id)? {
         held.extend(Archive::at(path).manifest()?.tables);

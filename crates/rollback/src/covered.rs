@@ -1,0 +1,154 @@
+//! What a rollback covers, and what was decided about it: of one that is only planned, from its request; of one that was begun, from its
+//! journal. Layers ask here, so that a preview and the deed see the same.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::restore::Strategy;
+use ic_events::Cut;
+use ic_journal::{Choices, Force, Layer, Remembered};
+use ic_kernel::Kernel;
+use ic_phase::{Run, run};
+use ic_rewind::Target;
+use ic_worktree::{Settings, Workspace};
+
+use super::plan::Plan;
+use super::request::WholeRequest;
+
+/// What a rollback covers.
+pub(super) struct Covered {
+    /// Its run, as it is.
+    pub(super) run: Run,
+    /// The cut.
+    pub(super) cut: Cut,
+    /// The layers, sorted.
+    pub(super) layers: Vec<Layer>,
+    basis: Basis,
+}
+
+enum Basis {
+    /// It is planned: nothing of it is recorded.
+    Planned(Planned),
+    /// It was begun.
+    Begun(Remembered),
+}
+
+/// What only the caller of a plan says.
+pub(super) struct Planned {
+    /// What was decided.
+    choices: Choices,
+    /// The point that it goes back to, by its reference.
+    pub(super) point: Option<String>,
+    /// What another run may have changed meanwhile is asked for, too.
+    pub(super) beside_runs: bool,
+}
+
+impl Planned {
+    /// Whether conflicts stay as they are.
+    pub(super) fn keeps_theirs(&self) -> bool {
+        self.choices.keep_theirs
+    }
+}
+
+impl Covered {
+    /// What a plan covers.
+    pub(super) fn planned(
+        plan: &Plan,
+        layers: &[Layer],
+        request: &WholeRequest<'_>,
+        settings: &Settings,
+    ) -> Self {
+        let choices =
+            Choices::new(request.force, request.keep_theirs, request.mine, None, settings.state.as_ref());
+        let planned = Planned { choices, point: plan.point.clone(), beside_runs: request.beside_runs };
+        Self {
+            run: plan.run.clone(),
+            cut: plan.cut.clone(),
+            layers: layers.to_vec(),
+            basis: Basis::Planned(planned),
+        }
+    }
+
+    /// What a rollback that was begun covers. Errors: `corrupt` if its plan cannot be read.
+    pub(super) fn begun(kernel: &Kernel, remembered: &Remembered) -> Result<Self> {
+        Ok(Self {
+            run: kernel.read(|snapshot| run::get(snapshot, &remembered.run_id))?,
+            cut: cut_of(remembered)?,
+            layers: remembered.layers.clone(),
+            basis: Basis::Begun(remembered.clone()),
+        })
+    }
+
+    /// The rollback, if it was begun.
+    pub(super) fn remembered(&self) -> Option<&Remembered> {
+        match &self.basis {
+            Basis::Begun(remembered) => Some(remembered),
+            Basis::Planned(_) => None,
+        }
+    }
+
+    /// What the caller of a plan says; `None`: it was begun.
+    pub(super) fn as_planned(&self) -> Option<&Planned> {
+        match &self.basis {
+            Basis::Planned(planned) => Some(planned),
+            Basis::Begun(_) => None,
+        }
+    }
+
+    /// What was decided. Errors: `corrupt` if a journal cannot be read.
+    pub(super) fn choices(&self) -> Result<Choices> {
+        match &self.basis {
+            Basis::Planned(planned) => Ok(planned.choices.clone()),
+            Basis::Begun(remembered) => Choices::of(remembered),
+        }
+    }
+
+    /// Which refusals are passed: by this call, and by what was decided before.
+    pub(super) fn force(&self, of_call: Force) -> Result<Force> {
+        Ok(of_call.or(self.choices()?.force()))
+    }
+
+    /// What of the tree goes back. Files and git are files alone where there is no git, or where it is not recorded.
+    pub(super) fn strategy(&self, workspace: &Workspace<'_>) -> Result<Strategy> {
+        if let Basis::Begun(remembered) = &self.basis {
+            return self.choices()?.strategy(remembered);
+        }
+        let (files, git) = (self.layers.contains(&Layer::Files), self.layers.contains(&Layer::Git));
+        Ok(match (files, git) {
+            (true, true) if workspace.has_git() => Strategy::Full,
+            (true, _) => Strategy::FilesOnly,
+            (false, _) => Strategy::GitOnly,
+        })
+    }
+
+    /// The state database. The tree that goes back may hold another configuration, so the journal has its own; only a database that the
+    /// journal could not name is that of the configuration.
+    ///
+    /// Errors: `invalid_config` if nothing names one; `corrupt` if the journal cannot be read.
+    pub(super) fn database(&self, settings: &Settings) -> Result<Target> {
+        if let Basis::Begun(remembered) = &self.basis
+            && let Some(kept) = Choices::of(remembered)?.state(remembered)?
+        {
+            return Ok(kept);
+        }
+        settings.state.clone().ok_or_else(|| {
+            Diagnosis::new(
+                Code::InvalidConfig,
+                "The configuration has no part `rewind`: there is no state database.",
+            )
+            .hint(format!("ic rewind init --profile devs, or {}", self.without_data()))
+        })
+    }
+
+    /// How rows are left as they are; a plan says which layers to choose instead.
+    pub(super) fn without_data(&self) -> String {
+        ic_journal::layer::without_data(self.as_planned().map(|_| &self.layers[..]))
+    }
+}
+
+/// The cut that a rollback was made with. Errors: `corrupt` if its plan cannot be read.
+pub(super) fn cut_of(remembered: &Remembered) -> Result<Cut> {
+    let phases = serde_json::from_value(remembered.plan["rolled_back_phases"].clone()).map_err(|e| {
+        Diagnosis::new(Code::Corrupt, format!("The plan of the rollback {} is damaged: {e}.", remembered.id))
+    })?;
+    let only = remembered.only();
+    Ok(Cut { run_id: remembered.run_id.clone(), seq: remembered.cut_seq, phases, only })
+}

@@ -1,0 +1,215 @@
+//! The one loop that carries a rollback out, whichever way it goes, with its journal.
+//!
+//! ```text
+//!            fence                    settle                undo begins
+//!   (none) ────────▶ FORWARD ─────────────────▶ (done) ─────────────────▶ UNDO ──▶ (undone)
+//!                       │                          ▲                       │  ▲
+//!                 abort │                          │ settle          abort │  │ undo again
+//!                       ▼                          │                       ▼  │
+//!                    ABANDON ──▶ (abandoned)       └────────────────────── STAND
+//! ```
+//!
+//! Forward (FORWARD, STAND) the steps are gone through in their order, effects, tree, rows, run: a step that is `done` is behind. Back
+//! (UNDO, ABANDON) in reverse, without effects, which nobody can make again: a step that is `pending` is behind. Each step is recorded as
+//! begun before it changes anything and as ended after it, so whoever comes after a death begins the same step again; layers make that
+//! safe. The run's own step is one transaction with its journal, so it has no middle. Between two steps an interruption stops; a failure
+//! stops, unless it is the first step of a way back that this call began: then it is as if that had not been begun.
+//!
+//! The course is kept with the last step: an older binary refuses the ledger (`newer_schema`) rather than go the wrong way.
+
+use ic_base::{Code, Diagnosis, Result, RollbackId};
+use ic_events::{EventType, NewEvent};
+use ic_journal::steps::{self, Course, Happening, Step, StepKind, StepState};
+use ic_journal::table::{self, Remembered, RollbackStatus};
+use ic_journal::{Force, choices};
+use ic_phase::run;
+use ic_worktree::Watch;
+use serde_json::Value;
+
+use super::covered::Covered;
+use super::events::step_event;
+use super::layers::{self, Site, Work, decided_by_force};
+use super::outcome::Parts;
+use crate::compensation::{Saga, Sink};
+
+/// Why a step was not begun.
+const INTERRUPTED: &str = "it was interrupted";
+
+/// A rollback that is carried out, and what the caller decides.
+pub(super) struct Drive<'d, 'k> {
+    pub(super) saga: &'d Saga<'k>,
+    pub(super) id: &'d RollbackId,
+    /// Which refusals this call passes.
+    pub(super) force: Force,
+    /// The plan that the caller insists on.
+    pub(super) seen: Option<&'d Parts>,
+    /// The rollback as it was, if this call turned it round.
+    pub(super) turned: Option<&'d Turned>,
+    pub(super) watch: &'d Watch,
+}
+
+/// A rollback as it was before it was turned round.
+pub(super) struct Turned {
+    pub(super) status: RollbackStatus,
+    pub(super) steps: Vec<Step>,
+}
+
+/// How far it came.
+pub(super) struct Driven {
+    pub(super) remembered: Remembered,
+    pub(super) steps: Vec<Step>,
+    pub(super) work: Work,
+}
+
+impl Drive<'_, '_> {
+    /// Goes through the steps that are left, the way that the journal says; the first that fails ends it, and so does an interruption,
+    /// between two of them. A failure is in the steps.
+    ///
+    /// Errors: why the first step of a way back failed that this call began, when nothing was changed by then.
+    pub(super) fn to_its_end(&self, mut sink: Option<&mut dyn Sink>) -> Result<Driven> {
+        let mut work = Work::default();
+        loop {
+            let (remembered, all) = self.look()?;
+            let course = steps::course(&all);
+            let Some(step) = next(&remembered, &all, course) else {
+                return Ok(Driven { remembered, steps: all, work });
+            };
+            if self.saga.is_interrupted() && step.kind != StepKind::Settle {
+                self.stop(&remembered, step, course, None)?;
+                let (remembered, steps) = self.look()?;
+                return Ok(Driven { remembered, steps, work });
+            }
+            let covered = Covered::begun(self.saga.kernel, &remembered)?;
+            self.begin(step, course)?;
+            let mut site = Site {
+                force: self.force,
+                seen: self.seen,
+                sink: sink.as_mut().map(|sink| &mut **sink as &mut dyn Sink),
+                ..Site::of_owner(self.saga, &covered, self.watch)
+            };
+            match layers::of(step.kind).go(&mut site, step, course, &mut work) {
+                Ok(detail) => self.end(&remembered, step, course, &detail)?,
+                Err(error) => {
+                    if let Some(before) = self.turned.filter(|_| course.is_back() && !work.has_changed) {
+                        self.restore(&remembered, step, before, &error)?;
+                        return Err(error);
+                    }
+                    self.stop(&remembered, step, course, Some(&error))?;
+                    let (remembered, steps) = self.look()?;
+                    return Ok(Driven { remembered, steps, work });
+                }
+            }
+        }
+    }
+
+    fn look(&self) -> Result<(Remembered, Vec<Step>)> {
+        let id = self.id;
+        self.saga.kernel.read(|snapshot| Ok((table::get(snapshot, id)?, steps::of_rollback(snapshot, id)?)))
+    }
+
+    fn begin(&self, step: &Step, course: Course) -> Result<()> {
+        // The end of a way back is one transaction, and its step stays `pending`: the run is as it was.
+        if course.is_back() && step.kind == StepKind::Settle {
+            return Ok(());
+        }
+        let happening = if course.is_back() { Happening::BeginsBack } else { Happening::Begins };
+        self.saga.write(|tx, now| {
+            table::set_status(tx, now, self.id, RollbackStatus::InProgress)?;
+            steps::set(tx, now, self.id, step.ord, happening, None)
+        })
+    }
+
+    fn end(&self, remembered: &Remembered, step: &Step, course: Course, detail: &Value) -> Result<()> {
+        // The layer of the run recorded its own end, with what it changed.
+        if step.kind == StepKind::Settle {
+            return Ok(());
+        }
+        self.saga.write(|tx, now| {
+            let done = step_event(tx, remembered, EventType::RollbackStepDone, step.kind, course)?;
+            ic_events::append(tx, now, &done)?;
+            if course.is_back() {
+                // What it found on the way forward is kept: another way back needs it.
+                steps::set(tx, now, self.id, step.ord, Happening::IsUndone, None)
+            } else {
+                steps::set(tx, now, self.id, step.ord, Happening::Succeeds, Some(detail))
+            }
+        })
+    }
+
+    /// Records that it stopped before a step, or because of it: the run stays closed.
+    fn stop(
+        &self,
+        remembered: &Remembered,
+        step: &Step,
+        course: Course,
+        error: Option<&Diagnosis>,
+    ) -> Result<()> {
+        let why = error.map_or_else(|| INTERRUPTED.to_owned(), reason);
+        self.saga.write(|tx, now| {
+            let stopped = step_event(tx, remembered, EventType::RollbackStopped, step.kind, course)?;
+            ic_events::append(tx, now, &NewEvent { reason: Some(&why), ..stopped })?;
+            table::set_status(tx, now, self.id, RollbackStatus::Stopped)?;
+            let Some(error) = error else { return Ok(()) };
+            let detail = if course.is_back() { None } else { decided_by_force(step, error) };
+            steps::fail(tx, now, self.id, step.ord, error.code(), &why, detail.as_ref())
+        })
+    }
+
+    /// Records that a way back was not begun after all.
+    fn restore(
+        &self,
+        remembered: &Remembered,
+        step: &Step,
+        before: &Turned,
+        error: &Diagnosis,
+    ) -> Result<()> {
+        let why = reason(error);
+        let is_undo = before.status == RollbackStatus::Done;
+        let (course, event_type) = if is_undo {
+            (Course::Undo, EventType::RollbackUndoAbandoned)
+        } else {
+            (Course::Abandon, EventType::RollbackStopped)
+        };
+        self.saga.write(|tx, now| {
+            let stopped = step_event(tx, remembered, event_type, step.kind, course)?;
+            ic_events::append(tx, now, &NewEvent { reason: Some(&why), ..stopped })?;
+            steps::set_course(tx, now, self.id, &before.steps, steps::course(&before.steps))?;
+            for step in &before.steps {
+                steps::restore(tx, now, self.id, step)?;
+            }
+            table::set_status(tx, now, self.id, before.status)?;
+            if is_undo {
+                run::reopen(tx, now, &remembered.run_id, choices::status_after(remembered)?)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The step that is next on this way; `None`: it is at its end.
+fn next<'s>(remembered: &Remembered, all: &'s [Step], course: Course) -> Option<&'s Step> {
+    if !course.is_back() {
+        return all.iter().find(|step| !step.state.is_over());
+    }
+    if remembered.status.is_over() {
+        return None;
+    }
+    let is_left =
+        |step: &&Step| is_outside(step) && !matches!(step.state, StepState::Pending | StepState::Skipped);
+    let settle = || all.iter().find(|step| step.kind == StepKind::Settle);
+    all.iter().rev().find(is_left).or_else(settle)
+}
+
+/// Whether a step changes something outside of the ledger that can be put back.
+pub(super) fn is_outside(step: &Step) -> bool {
+    matches!(step.kind, StepKind::Tree | StepKind::Data)
+}
+
+/// What a step that failed is recorded with: the code and what it says, and of lost content what to do, which no rollback can.
+pub(super) fn reason(error: &Diagnosis) -> String {
+    let why = format!("{}: {}", error.code().as_str(), error.message());
+    match error.get_hint() {
+        Some(hint) if error.code() == Code::Corrupt => format!("{why} {hint}"),
+        _ => why,
+    }
+}

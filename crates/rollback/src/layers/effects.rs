@@ -1,0 +1,112 @@
+//! Outside effects: undone in reverse on the way forward. On a way back nobody can make them again.
+
+use ic_base::{Code, Diagnosis, Result, Seq};
+use ic_journal::{Course, Remembered, Step, steps};
+use ic_saga::compensation as effects;
+use ic_saga::order::FailurePolicy;
+use ic_saga::{Compensation, State};
+use ic_store::Snapshot;
+use serde_json::{Value, json};
+
+use super::tree::around;
+use super::{Layer, Site, Work};
+use crate::compensation::{self, Saga, Scope, UndoPlan};
+use crate::covered::Covered;
+use crate::outcome::Effects;
+use crate::quiet::undone_effects;
+
+/// The layer.
+pub(super) struct Outside;
+
+impl Layer for Outside {
+    fn go(&self, site: &mut Site<'_, '_>, step: &Step, course: Course, work: &mut Work) -> Result<Value> {
+        if course.is_back() {
+            return Ok(Value::Null);
+        }
+        let force = site.covered.force(site.force)?.past_pivot;
+        let plan = site.kernel.read(|snapshot| undo_plan(snapshot, site.covered, force))?;
+        if let (Some(saga), Some(remembered)) = (site.saga, site.covered.remembered()) {
+            return undo(site, saga, &Doing { remembered, step, plan: &plan }, work);
+        }
+        work.effects = Some(planned(&plan));
+        Ok(Value::Null)
+    }
+}
+
+/// What undoing the effects would do now. `force`: pivots are passed.
+pub(crate) fn plan(snapshot: &Snapshot<'_>, covered: &Covered, force: bool) -> Result<Effects> {
+    undo_plan(snapshot, covered, force).map(|plan| planned(&plan))
+}
+
+fn undo_plan(snapshot: &Snapshot<'_>, covered: &Covered, force: bool) -> Result<UndoPlan> {
+    compensation::plan(snapshot, &covered.run, &Scope::After(covered.cut.clone()), force)
+}
+
+fn planned(plan: &UndoPlan) -> Effects {
+    Effects {
+        compensations: plan.undo().cloned().collect(),
+        left: plan.left().cloned().collect(),
+        pivot: plan.pivot.clone(),
+    }
+}
+
+struct Doing<'d> {
+    remembered: &'d Remembered,
+    step: &'d Step,
+    plan: &'d UndoPlan,
+}
+
+fn undo(site: &mut Site<'_, '_>, saga: &Saga<'_>, doing: &Doing<'_>, work: &mut Work) -> Result<Value> {
+    let Doing { remembered, step, plan } = *doing;
+    let sink = site.sink.as_deref_mut().ok_or_else(|| {
+        Diagnosis::new(Code::Internal, "Effects are to be undone, and nobody is told of them.")
+    })?;
+    let around = around::keep_before_effects(saga, remembered, step, plan)?;
+    let undoing = saga.undo(plan, FailurePolicy::Stop, sink)?;
+    let around = around::keep_after_effects(saga, remembered, step, plan, around)?;
+    let failed = undoing.results.iter().find(|result| result.state == State::Failed).cloned();
+    let over = effects_over(saga, remembered, &undoing.results)?;
+    let is_skipped = |one: &&Compensation| one.state == State::Skipped;
+    let detail = json!({
+        "before": around["before"],
+        "after": around["after"],
+        "goes": around["goes"],
+        "compensations": over.iter().map(|c| json!([c.id.as_str(), c.state.as_str()])).collect::<Vec<_>>(),
+        "skipped": over.iter().filter(is_skipped).map(|c| c.step.as_str()).collect::<Vec<_>>(),
+    });
+    let left = saga.kernel.read(|snapshot| {
+        undoing.left.iter().map(|id| effects::get(snapshot, id)).collect::<Result<Vec<_>>>()
+    })?;
+    work.effects = Some(Effects { compensations: undoing.results, left, pivot: plan.pivot.clone() });
+    match failed {
+        Some(compensation) => Err(Diagnosis::new(
+            Code::EffectFailed,
+            steps::not_undone(&compensation.step, compensation.last_error.as_deref().unwrap_or("it failed")),
+        )),
+        None if !undoing.left.is_empty() => {
+            Err(Diagnosis::new(Code::EffectFailed, format!("{} effects are not undone", undoing.left.len())))
+        }
+        None => Ok(detail),
+    }
+}
+
+/// What became of the effects of a rollback: what this call came to, what earlier calls had undone, and what was left by decision.
+fn effects_over(
+    saga: &Saga<'_>,
+    remembered: &Remembered,
+    results: &[Compensation],
+) -> Result<Vec<Compensation>> {
+    saga.kernel.read(|snapshot| {
+        let mut over = results.to_vec();
+        let undone = undone_effects(snapshot, remembered, Seq::MAX)?;
+        let left = effects::list(snapshot, &remembered.run_id)?
+            .into_iter()
+            .filter(|one| one.state == State::Skipped && one.rolled_back_by.as_ref() == Some(&remembered.id));
+        for one in undone.into_iter().filter(|one| one.state == State::Done).chain(left) {
+            if over.iter().all(|known| known.id != one.id) {
+                over.push(one);
+            }
+        }
+        Ok(over)
+    })
+}

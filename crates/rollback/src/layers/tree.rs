@@ -1,0 +1,243 @@
+//! The working tree and git's state: restored on the way forward, the restores taken back on the way back.
+
+pub(super) mod around;
+mod back;
+
+use std::collections::BTreeSet;
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::restore::Strategy;
+use ic_checkpoint::restore::reverse::Own;
+use ic_journal::{Course, Layer as Name, Step, layer};
+use ic_kernel::Kernel;
+use ic_phase::Run;
+use ic_worktree::{
+    Deed, Report, RestoreRequest, Settings, Which, Workspace, files_of_database, restore_into,
+    restore_without, restores_since, root_of,
+};
+use serde_json::{Value, json};
+
+use super::{Layer, Site, Work};
+use crate::beside;
+use crate::covered::{Covered, Planned};
+use crate::leaving;
+use crate::own;
+use crate::seen;
+
+pub(crate) use back::require_own;
+
+/// The layer.
+pub(super) struct Tree;
+
+impl Layer for Tree {
+    fn go(&self, site: &mut Site<'_, '_>, _step: &Step, course: Course, work: &mut Work) -> Result<Value> {
+        if course.is_back() {
+            return back::go(site, course, work).map(|()| Value::Null);
+        }
+        let goal = Goal::of(site.kernel, site.settings, site.covered)?;
+        let report = match goal.restore_as_seen(site) {
+            Ok(report) => report,
+            Err(error) => return Err(goal.explained(error)),
+        };
+        work.own_commits.clone_from(&goal.own_commits);
+        work.commits = match &report.git {
+            Some(git) => {
+                let ground = (goal.workspace.root.as_path(), &git.plan);
+                Some(site.kernel.read(|snapshot| leaving::commits(snapshot, &site.covered.run, ground))?)
+            }
+            None => None,
+        };
+        let detail = goal.detail(&report)?;
+        let failed = report.failed.first().map(|(path, why)| {
+            let path = String::from_utf8_lossy(&path.0).into_owned();
+            Diagnosis::new(Code::Io, format!("{path} could not be restored: {}.", why.trim_end_matches('.')))
+        });
+        work.has_changed |= !site.is_dry();
+        work.tree.push(report);
+        failed.map_or(Ok(detail), Err)
+    }
+}
+
+/// Where the tree of a rollback goes.
+struct Goal<'a> {
+    workspace: Workspace<'a>,
+    target: Checkpoint,
+    covered: &'a Covered,
+    strategy: Strategy,
+    /// Files that stay whatever the checkpoint has: a database whose rows are a layer of their own.
+    keep: BTreeSet<Vec<u8>>,
+    /// What one dispatch did, where that alone is undone.
+    work: Option<Own>,
+    /// The commits of that dispatch.
+    own_commits: Option<Vec<own::OwnCommit>>,
+}
+
+impl<'a> Goal<'a> {
+    fn of(kernel: &'a Kernel, settings: &'a Settings, covered: &'a Covered) -> Result<Self> {
+        let run = &covered.run;
+        if let Some(only) = &covered.cut.only {
+            let workspace = Workspace::of_run(kernel, run, settings)?;
+            let own::OwnWork { before: target, changes, commits } = own::of_dispatch(&workspace, only)?;
+            require_whole_project(covered, &target, "undo the record alone: --layer=workflow")?;
+            let (strategy, keep) = (Strategy::FilesOnly, BTreeSet::new());
+            let (work, own_commits) = (Some(changes), Some(commits));
+            return Ok(Self { workspace, target, covered, strategy, keep, work, own_commits });
+        }
+        let target = target(kernel, covered)?;
+        if let Some(planned) = covered.as_planned() {
+            require_content(&target, planned)?;
+        }
+        require_whole_project(covered, &target, "roll the run back alone: --layer=workflow")?;
+        let workspace = Workspace::of_run(kernel, run, settings)?;
+        let strategy = covered.strategy(&workspace)?;
+        // A plan whose database nobody names is refused by the layer of the rows, which says what to do.
+        let is_configured = covered.remembered().is_some() || settings.state.is_some();
+        let keep = if covered.layers.contains(&Name::Data) && is_configured {
+            files_of_database(&workspace.root, &covered.database(settings)?.database)
+        } else {
+            BTreeSet::new()
+        };
+        Ok(Self { workspace, target, covered, strategy, keep, work: None, own_commits: None })
+    }
+
+    /// Restores the tree, or says what that would do. `expect_plan`: nothing else is done than this plan.
+    fn restore(&self, site: &Site<'_, '_>, dry_run: bool, expect_plan: Option<&str>) -> Result<Report> {
+        let said = self.covered.choices()?;
+        let is_of_one = self.work.is_some();
+        let request = RestoreRequest {
+            which: Which::Id(self.target.id.as_str()),
+            strategy: Some(self.strategy),
+            paths: &[],
+            mine: said.mine,
+            dry_run,
+            force: site.force.or(said.force()),
+            keep_theirs: said.keep_theirs,
+            into: false,
+            compares_all: !is_of_one,
+            beside_others: is_of_one,
+            expect_plan,
+        };
+        let (workspace, target) = (&self.workspace, self.target.clone());
+        if let Some(work) = &self.work {
+            return restore_without(workspace, target, work.clone(), &request, site.watch);
+        }
+        let remembered = self.covered.remembered();
+        let deed = Deed {
+            keep: self.keep.clone(),
+            until: remembered.map_or(Seq::MAX, |remembered| remembered.seq),
+            did: remembered
+                .map_or_else(|| Ok(Vec::new()), |one| around::done_by_effects(site.kernel, one))?,
+        };
+        let mut report = restore_into(workspace, target, deed, &request, site.watch)?;
+        let is_asked = self.covered.as_planned().is_some_and(|planned| planned.beside_runs);
+        if is_asked && report.conflicts.is_empty() && !request.force.files {
+            let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
+            report.conflicts = beside::conflicts(site.kernel, workspace, &self.target.id, paths)?;
+        }
+        Ok(report)
+    }
+
+    /// Restores the tree as the caller has seen it in a plan: less may be done by now, but nothing else.
+    fn restore_as_seen(&self, site: &Site<'_, '_>) -> Result<Report> {
+        let dry_run = site.is_dry();
+        let Some(seen) = site.seen.and_then(|seen| seen.tree.as_ref()) else {
+            return self.restore(site, dry_run, None);
+        };
+        match self.restore(site, dry_run, Some(&seen.plan_hash)) {
+            Err(error) if error.code() == Code::PlanChanged => {
+                let now = self.restore(site, true, None)?;
+                seen::require_tree(seen, &now)?;
+                self.restore(site, dry_run, Some(&now.plan_hash))
+            }
+            done => done,
+        }
+    }
+
+    /// What the step is remembered with.
+    fn detail(&self, report: &Report) -> Result<Value> {
+        let Some(remembered) = self.covered.remembered() else { return Ok(Value::Null) };
+        let restores = restores_since(&self.workspace, &self.target.id, remembered.seq, false)?;
+        Ok(json!({
+            "target": self.target.id.as_str(),
+            "safety": restores.iter().map(|restore| restore.safety_id.as_str()).collect::<Vec<_>>(),
+            "changes": report.plan.steps.len(),
+        }))
+    }
+
+    /// A refusal of a plan says how to plan without what is refused.
+    fn explained(&self, error: Diagnosis) -> Diagnosis {
+        let Some(planned) = self.covered.as_planned().filter(|_| self.work.is_none()) else { return error };
+        match error.code() {
+            Code::GitUnsupported | Code::GitInProgress | Code::GitBusy | Code::ForeignCommits
+                if self.strategy == Strategy::Full =>
+            {
+                let rest = layer::all_but(&self.covered.layers, Name::Git);
+                let forced = "; or take them off their branch all the same: --force-commits";
+                let (theirs, forced) = match (error.code(), planned.keeps_theirs()) {
+                    (Code::ForeignCommits, false) => ("", forced),
+                    // A file can be left out, a commit below others can not.
+                    (Code::ForeignCommits, true) => (" --keep-theirs", forced),
+                    (_, true) => (" --keep-theirs", ""),
+                    _ => ("", ""),
+                };
+                let wait = if error.code() == Code::GitBusy { "wait until git is done, or " } else { "" };
+                error.hint(format!("{wait}leave git as it is: --layer={rest}{theirs}{forced}"))
+            }
+            Code::WorkRunning => {
+                error.hint("end it first; or roll back beside it all the same: --force-workers")
+            }
+            _ => error,
+        }
+    }
+}
+
+/// The checkpoint of the place that the cut is at. Errors: `no_checkpoint`: never "the nearest".
+fn target(kernel: &Kernel, covered: &Covered) -> Result<Checkpoint> {
+    let seq = covered.cut.seq;
+    kernel.read(|snapshot| ic_point::checkpoint_at(snapshot, &covered.run, seq))?.ok_or_else(|| {
+        Diagnosis::new(
+            Code::NoCheckpoint,
+            format!("The run took no checkpoint there (event {seq})."),
+        )
+        .hint("roll the record back alone: --layer=workflow; or restore a checkpoint of your choice: ic checkpoint list")
+        .detail("cut_seq", seq)
+    })
+}
+
+/// Errors: `no_checkpoint` if the content of a point's checkpoint was pruned.
+fn require_content(target: &Checkpoint, planned: &Planned) -> Result<()> {
+    let (Some(point), Some(at)) = (&planned.point, target.pruned_at) else { return Ok(()) };
+    Err(Diagnosis::new(
+        Code::NoCheckpoint,
+        format!("The checkpoint of {point} was pruned on {at}: its files are gone."),
+    )
+    .hint("choose another point, or roll the run back alone: --layer=workflow")
+    .detail("checkpoint_id", target.id.as_str()))
+}
+
+/// Errors: `foreign_root` for a plan whose project is not where it was. One that was begun has nothing to choose.
+fn require_whole_project(covered: &Covered, target: &Checkpoint, way: &str) -> Result<()> {
+    match covered.as_planned() {
+        Some(_) => require_project(&covered.run, &target.id, way),
+        None => Ok(()),
+    }
+}
+
+/// Errors: `foreign_root` if the project of a run is not where it was; `way`: what can be done about it.
+fn require_project(run: &Run, kept: &CheckpointId, way: &str) -> Result<()> {
+    // A directory within a work tree that is gone is brought back like any other.
+    if root_of(&run.project_dir).is_dir() {
+        return Ok(());
+    }
+    let project = run.project_dir.display();
+    Err(Diagnosis::new(
+        Code::ForeignRoot,
+        format!("The project of the run, {project}, is gone or has moved. Nothing was changed."),
+    )
+    .hint(format!(
+        "{way}; its files into another directory, from there: ic checkpoint restore {} --into --dry-run",
+        kept.short()
+    ))
+    .detail("project", project.to_string()))
+}

@@ -1,0 +1,251 @@
+//! The tree on a way back: first whether it is the rollback's to be taken back, then its restores, newest first.
+//!
+//! Both can be asked and done again: a path that is back already is as one of the restores found it.
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_checkpoint::restore::Strategy;
+use ic_checkpoint::restore::journal::Restore;
+use ic_journal::{Course, Force, steps};
+use ic_kernel::Kernel;
+use ic_store::path_from_bytes;
+use ic_worktree::{Report, RestoreRequest, Settings, TreeChanges, Watch, Which, Workspace};
+
+use super::{around, require_project};
+use crate::covered::Covered;
+use crate::layers::{Site, Work, has_tree, until};
+
+/// The restores of a rollback, in the tree that they changed.
+struct TreeBack<'k> {
+    workspace: Workspace<'k>,
+    /// Oldest first.
+    restores: Vec<Restore>,
+    /// What each go at the effects changed in it, oldest first.
+    effects: Vec<TreeChanges>,
+    /// Only what one dispatch did was undone.
+    is_of_one: bool,
+}
+
+/// Takes the tree back, or says what that would do; nothing to be taken back is no error.
+pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut Work) -> Result<()> {
+    let Some(remembered) = site.covered.remembered() else { return Ok(()) };
+    let until = site.kernel.read(|snapshot| until(snapshot, remembered, course))?;
+    let look = Look { until, force: site.force, dry_run: site.is_dry(), watch: site.watch };
+    let Some(found) = to_put_back(site.kernel, site.settings, site.covered, look)? else { return Ok(()) };
+    let first = work.tree.len();
+    let put_back = found.put_back(look, &mut work.tree);
+    if !look.dry_run {
+        work.has_changed |= work.tree[first..].iter().any(|report| report.safety_id.is_some());
+    }
+    put_back?;
+    let failed = work.tree.last().filter(|_| !look.dry_run).and_then(|report| report.failed.first());
+    failed.map_or(Ok(()), |(path, why)| {
+        let path = String::from_utf8_lossy(&path.0).into_owned();
+        Err(Diagnosis::new(Code::Io, format!("{path} could not be put back: {}.", why.trim_end_matches('.'))))
+    })
+}
+
+/// Finishes a restore that was interrupted, and looks whether the tree of a rollback is its own to be taken back. Asked before the run is
+/// closed for it.
+///
+/// Errors: those of [`to_put_back`].
+pub(crate) fn require_own(
+    kernel: &Kernel,
+    settings: &Settings,
+    covered: &Covered,
+    course: Course,
+    watch: &Watch,
+) -> Result<()> {
+    let Some(remembered) = covered.remembered() else { return Ok(()) };
+    let until = kernel.read(|snapshot| until(snapshot, remembered, course))?;
+    let look = Look { until, force: Force::default(), dry_run: false, watch };
+    to_put_back(kernel, settings, covered, look).map(|_| ())
+}
+
+/// How the tree of a rollback is looked at, and taken back.
+#[derive(Clone, Copy)]
+struct Look<'a> {
+    /// The rollback's restores lie before this event.
+    until: Seq,
+    /// What others changed is taken back, too.
+    force: Force,
+    /// Nothing is changed, not even to finish what was interrupted.
+    dry_run: bool,
+    watch: &'a Watch,
+}
+
+impl Look<'_> {
+    /// The same, and nothing is changed or passed.
+    fn only(self) -> Self {
+        Self { force: Force::default(), dry_run: true, ..self }
+    }
+}
+
+/// What is to be taken back of files and git's state, when nothing refuses it; `None`: nothing.
+///
+/// Errors: `file_conflict` if others changed since what the rollback restored, or recorded it; `foreign_commits`, `work_running`: nothing
+/// is changed. `force`: none of them.
+fn to_put_back<'k>(
+    kernel: &'k Kernel,
+    settings: &'k Settings,
+    covered: &Covered,
+    look: Look<'_>,
+) -> Result<Option<TreeBack<'k>>> {
+    let Some(remembered) = covered.remembered().filter(|one| has_tree(&one.layers)) else { return Ok(None) };
+    let run = &covered.run;
+    let (target, steps) = kernel.read(|snapshot| {
+        let target = ic_point::checkpoint_at(snapshot, run, remembered.cut_seq)?;
+        Ok((target, steps::of_rollback(snapshot, &remembered.id)?))
+    })?;
+    let Some(target) = target else { return Ok(None) };
+    let safety = steps.iter().find_map(|step| step.detail["safety"][0].as_str());
+    let kept = safety.map_or_else(|| target.id.clone(), |id| CheckpointId::from_ledger(id.to_owned()));
+    require_project(run, &kept, "put it back there, then call again")?;
+    let workspace = Workspace::of_run(kernel, run, settings)?;
+    // One that was interrupted is undone like the others, once it is finished; a dry run takes it to be.
+    if !look.dry_run {
+        ic_worktree::settle(&workspace, look.watch)?;
+    }
+    let mut restores = ic_worktree::restores_since(&workspace, &target.id, remembered.seq, look.dry_run)?;
+    restores.retain(|restore| restore.seq < look.until);
+    let effects = around::changed_by_effects(&workspace, remembered, &restores)?;
+    let tree = TreeBack { workspace, restores, effects, is_of_one: remembered.only().is_some() };
+    if look.force.files {
+        return Ok(Some(tree));
+    }
+    tree.require_own(look).map_err(|error| match error.code() {
+        Code::WorkRunning => error.hint("end it first; then call again"),
+        Code::GitBusy => {
+            error.hint("wait until git is done, or remove the lock that a dead git left; then call again")
+        }
+        _ => error,
+    })?;
+    Ok(Some(tree))
+}
+
+impl TreeBack<'_> {
+    /// Errors: `file_conflict`, `foreign_commits`, `work_running` where putting back would take what is not the rollback's.
+    fn require_own(&self, look: Look<'_>) -> Result<()> {
+        // What another run recorded comes first: the way around it is the way around what was changed, too.
+        for at in 0..self.restores.len() {
+            refuse_conflict(&self.take_back(at, look.only())?, false)?;
+        }
+        require_untouched(&self.workspace, &self.restores)?;
+        for at in 0..self.effects.len() {
+            self.effects[at].require_untouched(&self.workspace, (&self.restores, &self.effects[at + 1..]))?;
+            refuse_conflict(&self.undo_what_effects_changed(at, look.only())?, true)?;
+        }
+        Ok(())
+    }
+
+    /// Puts back what one go at the effects changed in the tree, once the restores and later goes are taken back.
+    fn undo_what_effects_changed(
+        &self,
+        at: usize,
+        Look { force, dry_run, watch, .. }: Look<'_>,
+    ) -> Result<Report> {
+        let changes = &self.effects[at];
+        let request =
+            RestoreRequest { dry_run, force, ..request(changes.before().as_str(), Strategy::FilesOnly) };
+        let not_yet =
+            if dry_run { (&self.restores[..], &self.effects[at + 1..]) } else { (&[][..], &[][..]) };
+        ic_worktree::take_changes_back(&self.workspace, (changes, not_yet), &request, watch)
+    }
+
+    /// Takes one restore back, once the later ones are.
+    fn take_back(&self, at: usize, Look { force, dry_run, watch, .. }: Look<'_>) -> Result<Report> {
+        let restore = &self.restores[at];
+        let request = RestoreRequest {
+            dry_run,
+            force,
+            beside_others: self.is_of_one,
+            ..request(restore.safety_id.as_str(), restore.strategy)
+        };
+        let not_yet = if dry_run { &self.restores[at + 1..] } else { &[] };
+        ic_worktree::take_restore_back(&self.workspace, (restore, not_yet), &request, watch).map_err(
+            |error| match error.code() {
+                Code::FileConflict | Code::ForeignCommits => by_hand(&restore.safety_id, "", error),
+                _ => error,
+            },
+        )
+    }
+
+    /// Puts files and git's state back as they were before the rollback touched them, newest restore first. A path that does not come
+    /// back ends it: the last report names it.
+    fn put_back(&self, look: Look<'_>, reports: &mut Vec<Report>) -> Result<()> {
+        for at in (0..self.restores.len()).rev() {
+            let report = self.take_back(at, look)?;
+            let is_whole = report.failed.is_empty();
+            reports.push(report);
+            if !is_whole {
+                return Ok(());
+            }
+        }
+        for at in (0..self.effects.len()).rev() {
+            if !look.dry_run && !look.force.files {
+                self.effects[at].require_untouched(&self.workspace, (&[], &[]))?;
+            }
+            reports.push(self.undo_what_effects_changed(at, look)?);
+        }
+        Ok(())
+    }
+}
+
+fn request(checkpoint: &str, strategy: Strategy) -> RestoreRequest<'_> {
+    RestoreRequest {
+        which: Which::Id(checkpoint),
+        strategy: Some(strategy),
+        paths: &[],
+        mine: false,
+        dry_run: false,
+        force: Force::default(),
+        keep_theirs: false,
+        into: false,
+        compares_all: true,
+        beside_others: false,
+        expect_plan: None,
+    }
+}
+
+/// Errors: `file_conflict`, naming a path that another run recorded.
+fn refuse_conflict(report: &Report, is_of_effects: bool) -> Result<()> {
+    let Some(conflict) = report.conflicts.first() else { return Ok(()) };
+    let path = path_from_bytes(&conflict.path.0).display().to_string();
+    let message = format!("{path} is not the rollback's any more: {}.", conflict.reason);
+    // Undoing effects may have changed little of a tree.
+    let alone = if is_of_effects { ic_worktree::path_option(&path) } else { String::new() };
+    Err(by_hand(&report.target.id, &alone, Diagnosis::new(Code::FileConflict, message)))
+}
+
+fn by_hand(back_to: &CheckpointId, path: &str, error: Diagnosis) -> Diagnosis {
+    error.hint(format!(
+        "put the tree back by hand, then call again: ic checkpoint restore {}{path} --force --yes",
+        back_to.short()
+    ))
+}
+
+/// Errors: `file_conflict`, naming what somebody changed since the rollback restored it.
+fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<()> {
+    let changed = ic_worktree::changed_since(workspace, restores)?;
+    let Some(first) = changed.first() else { return Ok(()) };
+    let shown = |path: &[u8]| path_from_bytes(path).display().to_string();
+    let others = match changed.len() - 1 {
+        0 => String::new(),
+        n => format!(", and {n} more"),
+    };
+    let left = restores.iter().rev().find_map(|restore| restore.restored_id.as_ref());
+    let hint = left.map_or_else(String::new, |left| {
+        format!(
+            "this puts it as it was (and keeps your changes in a checkpoint): ic checkpoint restore {} --yes",
+            left.short()
+        )
+    });
+    Err(Diagnosis::new(
+        Code::FileConflict,
+        format!(
+            "What the rollback restored was changed since: {}{others}. Nothing was changed.",
+            shown(&first.0)
+        ),
+    )
+    .hint(hint)
+    .detail("paths", changed.iter().map(|path| shown(&path.0)).collect::<Vec<_>>()))
+}

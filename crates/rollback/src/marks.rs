@@ -1,0 +1,66 @@
+//! The marks that a rollback leaves on what it covers: taken off, and set again.
+//!
+//! What one dispatch did may be undone, and then the run go back to before that undo: the dispatch's work stands again there. The undo is
+//! lifted as the run goes back, and made again if that itself is undone.
+
+use ic_base::{DispatchId, Result, RollbackId, Timestamp};
+use ic_dispatch::{cancel, cancel_by_phases, dispatch};
+use ic_journal::table::{self, Remembered, RollbackStatus};
+use ic_phase::skip;
+use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
+use ic_saga::compensation as effects;
+use ic_store::Transaction;
+use serde_json::{Value, json};
+
+use super::covered::cut_of;
+
+/// Takes the marks off; returns how many of each kind.
+pub(super) fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &Remembered) -> Result<Value> {
+    let id = &remembered.id;
+    Ok(json!({
+        "rollback_id": id.as_str(),
+        "dispatches": cancel::unmark(tx, id)?,
+        "artifacts": artifact::unmark(tx, id)?,
+        "agents": agent::unmark(tx, id)?,
+        "skips": skip::unmark(tx, id)?,
+        "effects": effects::unmark(tx, now, (&remembered.run_id, id))?,
+    }))
+}
+
+/// The dispatches that a rollback marked.
+pub(super) fn marked_dispatches(remembered: &Remembered) -> Vec<DispatchId> {
+    ["cancelled_dispatches", "marked_dispatches"]
+        .iter()
+        .filter_map(|list| remembered.plan[*list].as_array())
+        .flatten()
+        .filter_map(|pair| pair[0].as_str())
+        .map(|id| DispatchId::from_ledger(id.to_owned()))
+        .collect()
+}
+
+/// Lifts the undos of one dispatch each. The effects that they undid stay undone: nobody can make them again.
+pub(super) fn off(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> Result<()> {
+    for id in ids {
+        unmark(tx, now, &table::get(tx, id)?)?;
+        table::set_status(tx, now, id, RollbackStatus::Undone)?;
+    }
+    Ok(())
+}
+
+/// Makes them again: what they had marked is marked.
+pub(super) fn on(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> Result<()> {
+    for id in ids {
+        let remembered = table::get(tx, id)?;
+        let cut = cut_of(&remembered)?;
+        let dispatches = marked_dispatches(&remembered);
+        let marked: Vec<_> =
+            dispatches.iter().map(|id| dispatch::resolve(tx, id.as_str())).collect::<Result<_>>()?;
+        cancel_by_phases(tx, now, &marked, (id, None))?;
+        mark_artifacts_rolled_back(tx, &artifact::taken_back(tx, &cut)?, id)?;
+        let agents = agent::taken_back(tx, &cut, &dispatches.iter().collect())?;
+        cancel_agents_by_phases(tx, now, &agents, remembered.epoch, id)?;
+        effects::mark(tx, &effects::taken_back(tx, &cut)?, id)?;
+        table::set_status(tx, now, id, RollbackStatus::Done)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! What a rollback is, planned or done, as the caller is told.
+
+use std::path::PathBuf;
+
+use ic_base::{Diagnosis, RollbackId, Seq};
+use ic_journal::table::{NewRollback, Remembered, RollbackStatus};
+use ic_journal::{Course, Layer, Step};
+use ic_rewind::Target;
+use ic_saga::Compensation;
+use ic_worktree::Report;
+use serde_json::Value;
+
+use super::leaving::LeavingCommit;
+use super::own::OwnCommit;
+use super::plan::Plan;
+
+/// A rollback, done or only planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollback {
+    /// What it changes, as it was before.
+    pub plan: Plan,
+    /// The hash of the plan.
+    pub plan_hash: String,
+    /// Why.
+    pub reason: Option<String>,
+    /// Its id and its event; `None` for a dry run.
+    pub done: Option<(RollbackId, Seq)>,
+}
+
+impl Rollback {
+    /// The row of a rollback that begins.
+    pub(super) fn row<'a>(
+        &'a self,
+        id: &'a RollbackId,
+        seq: Seq,
+        layers: &'a [Layer],
+        remembered: &'a Value,
+    ) -> NewRollback<'a> {
+        NewRollback {
+            id,
+            seq,
+            status: RollbackStatus::InProgress,
+            run_id: &self.plan.run.id,
+            layers,
+            from_phase: &self.plan.run.phase,
+            to_phase: &self.plan.to_phase,
+            include_target: self.plan.include_target,
+            cut_seq: self.plan.cut.seq,
+            epoch: self.plan.next_epoch(),
+            reason: self.reason.as_deref(),
+            plan_hash: &self.plan_hash,
+            plan: remembered,
+        }
+    }
+}
+
+/// The effects that are undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effects {
+    /// In the order of undoing.
+    pub compensations: Vec<Compensation>,
+    /// Those that are not undone.
+    pub left: Vec<Compensation>,
+    /// The step that cannot be undone, and because of which some are left.
+    pub pivot: Option<String>,
+}
+
+/// What the layers outside of the ledger do, or did.
+#[derive(Debug, Default)]
+pub struct Parts {
+    /// Outside effects.
+    pub effects: Option<Effects>,
+    /// Files and git's state.
+    pub tree: Option<Report>,
+    /// Commits that leave their branches, newest first; `None` if git's state stays.
+    pub commits: Option<Vec<LeavingCommit>>,
+    /// The commits of the dispatch that alone is undone, which stay on their branches, newest first; `None` of any other rollback.
+    pub own_commits: Option<Vec<OwnCommit>>,
+    /// Rows of the application's tables.
+    pub data: Option<Data>,
+}
+
+/// How far it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WholeStatus {
+    /// It was a dry run.
+    Planned,
+    /// Everything is taken back.
+    RolledBack,
+    /// A step failed; the rest waits.
+    RollingBack,
+}
+
+/// A rollback over several layers.
+#[derive(Debug)]
+pub struct Whole {
+    /// The workflow layer's plan, the hash of the whole, and its id once it is begun.
+    pub rollback: Rollback,
+    /// The layers.
+    pub layers: Vec<Layer>,
+    /// What is planned outside of the ledger.
+    pub parts: Parts,
+    /// How far it came.
+    pub status: WholeStatus,
+    /// Its steps; empty for a dry run.
+    pub steps: Vec<Step>,
+    /// What the real call would answer instead of rolling back, with the same flags, and then, one after another, with each flag that decides
+    /// the one before; only of a dry run.
+    pub refusals: Vec<Refusal>,
+}
+
+/// Why the real call would be refused.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What it would answer.
+    pub error: Diagnosis,
+    /// The flag that decides it; `None`: nobody can.
+    pub flag: Option<&'static str>,
+}
+
+/// How far a rollback that was begun came.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The rollback.
+    pub remembered: Remembered,
+    /// Its steps.
+    pub steps: Vec<Step>,
+    /// What this call took back; nothing on the way back, of which the steps tell.
+    pub parts: Parts,
+}
+
+/// A rollback that was taken back, or as much of it as could be.
+#[derive(Debug)]
+pub struct Undone {
+    /// The rollback, as it is now.
+    pub remembered: Remembered,
+    /// Its steps; none of a rollback of the workflow layer alone.
+    pub steps: Vec<Step>,
+    /// What was done about files and git's state, a report for each restore that was taken back, newest first.
+    pub tree: Vec<Report>,
+    /// The rows that are back.
+    pub data: Option<Data>,
+    /// Effects that the rollback undid: they are not made again.
+    pub effects: Vec<Compensation>,
+    /// The event; `None` where something could not be put back: a step says why.
+    pub seq: Option<Seq>,
+    /// Which way it went, or would go: an undo, a rollback that is aborted, or one that stands because its undo is aborted.
+    pub course: Course,
+    /// It had been taken back before, and this is what was passed over then. The run stays where it is.
+    pub is_rest: bool,
+    /// Whether this is what would be: nothing was changed.
+    pub is_dry_run: bool,
+}
+
+/// What the layer takes back, or puts back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Data {
+    /// The application's database.
+    pub database: PathBuf,
+    /// The rows that go, or went, by table.
+    pub rows: Vec<(String, u64)>,
+}
+
+impl Data {
+    pub(super) fn of(target: &Target) -> Self {
+        Self { database: target.database.clone(), rows: Vec::new() }
+    }
+
+    pub(super) fn add<'t>(&mut self, counts: impl IntoIterator<Item = (&'t str, u64)>) {
+        for (table, count) in counts {
+            match self.rows.iter_mut().find(|(known, _)| known == table) {
+                Some((_, sum)) => *sum += count,
+                None => self.rows.push((table.to_owned(), count)),
+            }
+        }
+    }
+}

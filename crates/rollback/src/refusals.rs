@@ -1,0 +1,64 @@
+//! What refuses a plan that could be carried out, and the flag that decides each.
+
+use ic_base::{Code, Diagnosis};
+use serde_json::json;
+
+use super::leaving::LeavingCommit;
+use super::outcome::{Effects, Parts, Refusal};
+use super::request::WholeRequest;
+use ic_worktree::Report;
+
+/// The refusals of a plan: `pivot`, `foreign_commits`, `file_conflict`.
+pub(super) fn refusals(parts: &Parts, request: &WholeRequest<'_>) -> Vec<Refusal> {
+    let effects = parts.effects.as_ref().filter(|effects| !effects.left.is_empty()).map(refused_effects);
+    let is_decided = request.force.files || request.keep_theirs;
+    let tree =
+        parts.tree.as_ref().filter(|tree| !tree.conflicts.is_empty() && !is_decided).map(refused_files);
+    let pushed = parts.commits.as_deref().filter(|_| !request.force.commits).and_then(refused_pushed);
+    effects.into_iter().chain(pushed).chain(tree).collect()
+}
+
+/// Others may have what a remote has.
+fn refused_pushed(commits: &[LeavingCommit]) -> Option<Refusal> {
+    let is_pushed = |commit: &&LeavingCommit| commit.described.as_ref().is_some_and(|one| one.is_pushed);
+    let pushed: Vec<&LeavingCommit> = commits.iter().filter(is_pushed).collect();
+    let first = pushed.first()?;
+    let short = first.sha.get(..12).unwrap_or(&first.sha);
+    let more = match pushed.len() - 1 {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let error = Diagnosis::new(
+        Code::ForeignCommits,
+        format!("The commit {short}{more} would leave its branch, and a remote has it. Nothing was changed."),
+    )
+    .hint("--force-commits takes it off its branch here, and not there; to leave git as it is: --layer=workflow,effects,files")
+    .detail("commits", pushed.iter().map(|commit| json!({ "commit": commit.sha })).collect::<Vec<_>>());
+    Some(Refusal { error, flag: Some("--force-commits") })
+}
+
+fn refused_effects(effects: &Effects) -> Refusal {
+    let steps: Vec<&str> = effects.left.iter().map(|left| left.step.as_str()).collect();
+    let (what, before): (String, Vec<&str>) = match effects.pivot.as_deref() {
+        Some(pivot) => {
+            (format!("The step {pivot}"), steps.iter().copied().filter(|step| *step != pivot).collect())
+        }
+        None => ("Something that came after them".to_owned(), steps),
+    };
+    let before = if before.is_empty() { String::new() } else { format!(": {}", before.join(", ")) };
+    let error = Diagnosis::new(
+        Code::Pivot,
+        format!(
+            "{what} cannot be undone, and nothing that was done before it is undone without it{before}. Nothing was changed."
+        ),
+    )
+    .hint("--past-pivot undoes the rest all the same; --dry-run shows them")
+    .detail("left", effects.left.iter().map(|left| left.id.to_string()).collect::<Vec<_>>());
+    Refusal { error, flag: Some("--past-pivot") }
+}
+
+fn refused_files(tree: &Report) -> Refusal {
+    let error = ic_worktree::refused(tree)
+        .hint("--force-files restores them all the same, --keep-theirs leaves these paths as they are; --dry-run lists them");
+    Refusal { error, flag: Some("--force-files") }
+}

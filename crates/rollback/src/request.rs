@@ -1,0 +1,77 @@
+//! What is asked of a rollback.
+
+use ic_journal::{Force, Layer};
+
+/// Where a rollback goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To<'a> {
+    /// To where the run last left this phase.
+    Phase {
+        /// The phase.
+        name: &'a str,
+        /// Whether what was done in it is rolled back too.
+        include_target: bool,
+    },
+    /// To a point, by its reference (`ic_ops::point`).
+    Point(&'a str),
+    /// Nowhere: only what this dispatch did goes, whatever was done since.
+    Without(&'a str),
+}
+
+/// What is to be rolled back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The run.
+    pub run: &'a str,
+    /// Where it goes.
+    pub to: To<'a>,
+    /// Why.
+    pub reason: Option<&'a str>,
+    /// Plan only; write nothing.
+    pub dry_run: bool,
+    /// The hash of the plan that the caller approved.
+    pub expect_plan: Option<&'a str>,
+}
+
+/// What is to be taken back, and how.
+#[derive(Debug, Clone)]
+pub struct WholeRequest<'a> {
+    /// The run, the phase, and what the caller expects.
+    pub base: Request<'a>,
+    /// Which layers.
+    pub layers: &'a [Layer],
+    /// Which refusals the caller has decided to pass.
+    pub force: Force,
+    /// Conflicts stay as they are.
+    pub keep_theirs: bool,
+    /// Only files that this run recorded.
+    pub mine: bool,
+    /// What another run that was at work here meanwhile may have changed is asked for too, though nobody recorded whose it is.
+    pub beside_runs: bool,
+}
+
+/// What is to be gone on with, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ResumeRequest<'a> {
+    /// The rollback, or its run.
+    pub rollback: &'a str,
+    /// The step that failed is passed over.
+    pub skip_step: bool,
+    /// The effects of these steps stay as they are.
+    pub skip_effects: &'a [String],
+    /// Why they are left.
+    pub reason: Option<&'a str>,
+    /// Which refusals the caller has decided to pass, beside those decided when it was begun.
+    pub force: Force,
+}
+
+/// What is to be undone, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct UndoRequest<'a> {
+    /// The rollback, or its run: then the newest of it.
+    pub rollback: &'a str,
+    /// Everything else is taken back, though effects that it undid cannot be made again.
+    pub without_effects: bool,
+    /// Why.
+    pub reason: Option<&'a str>,
+}

@@ -1,0 +1,33 @@
+//! A rollback of a workflow that was begun, now or by an older version.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_journal::table as rollbacks;
+use ic_phase::{Run, RunStatus, point as points};
+use ic_store::Snapshot;
+
+use crate::options::Overrides;
+use crate::table::{State, Workflow};
+
+/// Whether a rollback of a workflow was begun and not finished.
+pub(crate) fn is_unfinished(run: &Run, workflow: &Workflow) -> bool {
+    run.status == RunStatus::RollingBack || workflow.state == State::RollingBack
+}
+
+/// Errors: `conflict` if a call names another point than the rollback that was begun: half of that one is done.
+pub(crate) fn require_same_point(
+    snapshot: &Snapshot<'_>,
+    (run, workflow): (&Run, &Workflow),
+    overrides: &Overrides,
+) -> Result<()> {
+    let Some(to) = &overrides.to else { return Ok(()) };
+    let begun = match rollbacks::unfinished_of(snapshot, &run.id)? {
+        Some(rollback) => points::checkpoint_at(snapshot, &run.id, rollback.cut_seq)?,
+        None => workflow.options.to(),
+    };
+    if begun.as_ref() == Some(to) {
+        return Ok(());
+    }
+    Err(Diagnosis::new(Code::Conflict, "A rollback of this workflow to another point was begun.")
+        .hint(format!("finish it first: ic workflow resume {} --yes", run.id.short()))
+        .detail("run_id", run.id.as_str()))
+}
