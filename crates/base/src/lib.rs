@@ -11,6 +11,7 @@ pub mod graph;
 mod id;
 pub mod mask;
 mod text;
+mod words;
 
 pub use clock::{Clock, FixedClock, SystemClock, Timestamp};
 pub use code::{Code, Kind};

@@ -57,34 +57,22 @@ pub struct Difference {
     pub after: Option<State>,
 }
 
-/// What kind of change a difference is, for people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
-    /// There was nothing.
-    Added,
-    /// Other content.
-    Modified,
-    /// There is nothing any more.
-    Deleted,
-    /// The same content with other permission bits.
-    Mode,
-    /// The same content and permission bits with another owner, ACL or extended attribute, or one file with other names than before.
-    Attributes,
-    /// A file became a link or a directory, or the other way round.
-    Type,
-}
-
-impl Change {
-    /// The text in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Modified => "modified",
-            Self::Deleted => "deleted",
-            Self::Mode => "mode",
-            Self::Attributes => "attributes",
-            Self::Type => "type",
-        }
+ic_base::words! {
+    /// What kind of change a difference is, for people.
+    #[derive(PartialOrd, Ord)]
+    pub enum Change {
+        /// There was nothing.
+        Added = "added",
+        /// Other content.
+        Modified = "modified",
+        /// There is nothing any more.
+        Deleted = "deleted",
+        /// The same content with other permission bits.
+        Mode = "mode",
+        /// The same content and permission bits with another owner, ACL or extended attribute, or one file with other names than before.
+        Attributes = "attributes",
+        /// A file became a link or a directory, or the other way round.
+        Type = "type",
     }
 }
 

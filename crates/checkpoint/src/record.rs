@@ -27,35 +27,17 @@ pub const REFERENT: Referent = Referent {
     listed_by: "ic checkpoint list",
 };
 
-/// Why a checkpoint was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Somebody asked for it.
-    Manual,
-    /// An advance, an executor or a hook took it.
-    Auto,
-    /// What a restore was about to change.
-    Safety,
-    /// What a restore left.
-    Restored,
-}
-
-impl Kind {
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Manual => "manual",
-            Self::Auto => "auto",
-            Self::Safety => "safety",
-            Self::Restored => "restored",
-        }
-    }
-
-    /// The kind with this text.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Manual, Self::Auto, Self::Safety, Self::Restored]
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
+ic_base::words! {
+    /// Why a checkpoint was taken.
+    pub enum Kind {
+        /// Somebody asked for it.
+        Manual = "manual",
+        /// An advance, an executor or a hook took it.
+        Auto = "auto",
+        /// What a restore was about to change.
+        Safety = "safety",
+        /// What a restore left.
+        Restored = "restored",
     }
 }
 

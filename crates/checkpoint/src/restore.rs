@@ -18,39 +18,23 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Which parts of a checkpoint are restored (seed 000).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Strategy {
-    /// Files and git's state.
-    Full,
-    /// Only what the step after the checkpoint changed.
-    Partial,
-    /// Files alone.
-    FilesOnly,
-    /// Git's state alone.
-    GitOnly,
+ic_base::words! {
+    /// Which parts of a checkpoint are restored (seed 000).
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Strategy {
+        /// Files and git's state.
+        Full = "full",
+        /// Only what the step after the checkpoint changed.
+        Partial = "partial",
+        /// Files alone.
+        FilesOnly = "files-only",
+        /// Git's state alone.
+        GitOnly = "git-only",
+    }
 }
 
 impl Strategy {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Full, Self::Partial, Self::FilesOnly, Self::GitOnly];
-
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Partial => "partial",
-            Self::FilesOnly => "files-only",
-            Self::GitOnly => "git-only",
-        }
-    }
-
-    /// The strategy with this text.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|strategy| strategy.as_str() == text)
-    }
-
     /// Whether files are restored.
     pub fn has_files(self) -> bool {
         self != Self::GitOnly

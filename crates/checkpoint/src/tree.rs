@@ -18,69 +18,38 @@ const WITH_ATTRIBUTES: u8 = 2;
 /// Added to the kind of an entry that has attributes.
 const HAS_ATTRIBUTES: u8 = 0x10;
 
-/// Why a name was passed over: its content is not in the checkpoint, and a restore never touches it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
-    /// An ignore rule covers it.
-    Ignored,
-    /// It is likely a secret.
-    Secret,
-    /// It is larger than `max-file-size`.
-    Oversize,
-    /// A socket, fifo or device.
-    Special,
-    /// It could not be read.
-    Unreadable,
-    /// A side file of an SQLite database, whose content is in the database's own copy.
-    Database,
-    /// A `.git`.
-    Git,
-    /// The store itself, or a temporary file of a restore.
-    Store,
-    /// A name that some file system takes for `.git`.
-    GitName,
-    /// A directory in thousands of others.
-    Deep,
-    /// Its content was purged, and is never kept again.
-    Purged,
-    /// Another ledger, or what belongs to its store.
-    Ledger,
+ic_base::words! {
+    /// Why a name was passed over: its content is not in the checkpoint, and a restore never touches it.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Reason {
+        /// An ignore rule covers it.
+        Ignored = "ignored",
+        /// It is likely a secret.
+        Secret = "secret",
+        /// It is larger than `max-file-size`.
+        Oversize = "oversize",
+        /// A socket, fifo or device.
+        Special = "special",
+        /// It could not be read.
+        Unreadable = "unreadable",
+        /// A side file of an SQLite database, whose content is in the database's own copy.
+        Database = "database",
+        /// A `.git`.
+        Git = "git",
+        /// The store itself, or a temporary file of a restore.
+        Store = "store",
+        /// A name that some file system takes for `.git`.
+        GitName = "git_name",
+        /// A directory in thousands of others.
+        Deep = "deep",
+        /// Its content was purged, and is never kept again.
+        Purged = "purged",
+        /// Another ledger, or what belongs to its store.
+        Ledger = "ledger",
+    }
 }
 
 impl Reason {
-    const ALL: [Self; 12] = [
-        Self::Ignored,
-        Self::Secret,
-        Self::Oversize,
-        Self::Special,
-        Self::Unreadable,
-        Self::Database,
-        Self::Git,
-        Self::Store,
-        Self::GitName,
-        Self::Deep,
-        Self::Purged,
-        Self::Ledger,
-    ];
-
-    /// The text in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ignored => "ignored",
-            Self::Secret => "secret",
-            Self::Oversize => "oversize",
-            Self::Special => "special",
-            Self::Unreadable => "unreadable",
-            Self::Database => "database",
-            Self::Git => "git",
-            Self::Store => "store",
-            Self::GitName => "git_name",
-            Self::Deep => "deep",
-            Self::Purged => "purged",
-            Self::Ledger => "ledger",
-        }
-    }
-
     /// Whether the checkpoint lacks something that its user may expect in it.
     pub fn is_a_gap(self) -> bool {
         !matches!(self, Self::Ignored | Self::Database | Self::Git | Self::Store)

@@ -2,45 +2,25 @@
 
 use ic_base::{Code, Diagnosis, Result};
 
-/// The state of a dispatch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DispatchStatus {
-    /// Handed out, not begun.
-    Pending,
-    /// Begun.
-    Running,
-    /// Ended well.
-    Completed,
-    /// Ended badly.
-    Failed,
-    /// Took too long.
-    TimedOut,
-    /// Called off.
-    Cancelled,
+ic_base::words! {
+    /// The state of a dispatch.
+    pub enum DispatchStatus {
+        /// Handed out, not begun.
+        Pending = "pending",
+        /// Begun.
+        Running = "running",
+        /// Ended well.
+        Completed = "completed",
+        /// Ended badly.
+        Failed = "failed",
+        /// Took too long.
+        TimedOut = "timed_out",
+        /// Called off.
+        Cancelled = "cancelled",
+    }
 }
 
 impl DispatchStatus {
-    /// All states.
-    pub const ALL: &'static [DispatchStatus] =
-        &[Self::Pending, Self::Running, Self::Completed, Self::Failed, Self::TimedOut, Self::Cancelled];
-
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::TimedOut => "timed_out",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// The state with this text.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|s| s.as_str() == text)
-    }
-
     /// Whether it has ended.
     pub fn is_finished(self) -> bool {
         match self {
@@ -75,27 +55,13 @@ impl DispatchStatus {
     }
 }
 
-/// What a dispatch's reviewer said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Good.
-    Pass,
-    /// Not good.
-    Fail,
-}
-
-impl Verdict {
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-        }
-    }
-
-    /// The verdict with this text.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Pass, Self::Fail].into_iter().find(|v| v.as_str() == text)
+ic_base::words! {
+    /// What a dispatch's reviewer said.
+    pub enum Verdict {
+        /// Good.
+        Pass = "pass",
+        /// Not good.
+        Fail = "fail",
     }
 }
 
@@ -108,8 +74,8 @@ mod tests {
     #[test]
     fn every_pair_of_states_is_decided() {
         let ends = [Completed, Failed, TimedOut, Cancelled];
-        for &from in DispatchStatus::ALL {
-            for &to in DispatchStatus::ALL {
+        for from in DispatchStatus::ALL {
+            for to in DispatchStatus::ALL {
                 let answer = from.check_move_to(to, "d").map_err(|e| e.code());
                 let expected = match (from, to) {
                     (Pending, Running) => Ok(()),

@@ -5,46 +5,29 @@ use ic_store::Row;
 
 use crate::Hash;
 
-/// What kind of thing an event is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// The run itself.
-    Run,
-    /// Its pointer in the chain of phases.
-    Phase,
-    /// A dispatch.
-    Dispatch,
-    /// An agent.
-    Agent,
-    /// An artifact.
-    Artifact,
-    /// A place to which a run can go back.
-    Point,
-    /// A checkpoint.
-    Checkpoint,
-    /// A compensation.
-    Compensation,
-    /// A rollback over several layers.
-    Rollback,
-    /// A rewind of an application's database.
-    Rewind,
-}
-
-impl Source {
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Run => "run",
-            Self::Phase => "phase",
-            Self::Dispatch => "dispatch",
-            Self::Agent => "agent",
-            Self::Artifact => "artifact",
-            Self::Point => "point",
-            Self::Checkpoint => "checkpoint",
-            Self::Compensation => "compensation",
-            Self::Rewind => "rewind",
-            Self::Rollback => "rollback",
-        }
+ic_base::words! {
+    /// What kind of thing an event is about.
+    pub enum Source {
+        /// The run itself.
+        Run = "run",
+        /// Its pointer in the chain of phases.
+        Phase = "phase",
+        /// A dispatch.
+        Dispatch = "dispatch",
+        /// An agent.
+        Agent = "agent",
+        /// An artifact.
+        Artifact = "artifact",
+        /// A place to which a run can go back.
+        Point = "point",
+        /// A checkpoint.
+        Checkpoint = "checkpoint",
+        /// A compensation.
+        Compensation = "compensation",
+        /// A rollback over several layers.
+        Rollback = "rollback",
+        /// A rewind of an application's database.
+        Rewind = "rewind",
     }
 }
 

@@ -22,6 +22,8 @@ mod run;
 mod run_status;
 mod runtrack;
 mod status;
+#[cfg(test)]
+mod words;
 mod workflow;
 
 use std::path::Path;
@@ -33,7 +35,7 @@ use serde::Serialize;
 pub(crate) use cancel::{CancelJson, ReopenJson};
 pub(crate) use checkpoint::{ChangeJson, CheckpointJson, DiffJson, FileJson, SkippedJson};
 pub(crate) use code::CodeJson;
-pub(crate) use compensation::{CompensationJson, CoverageJson, UndoneJson, coverage_text};
+pub(crate) use compensation::{CompensationJson, CoverageJson, UndoneJson};
 pub(crate) use config::ConfigJson;
 pub(crate) use dispatch::{DispatchJson, DispatchShowJson, DispatchWaitJson, RecordedJson};
 pub(crate) use event::{CursorJson, EventJson, RedactedJson, VerifyJson};

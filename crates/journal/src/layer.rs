@@ -2,34 +2,20 @@
 
 use ic_base::{Code, Diagnosis, Result};
 
-/// A layer of a run (product.md, "The cut").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Layer {
-    /// Phase pointer, skips, artifacts, dispatches, agents.
-    Workflow,
-    /// Outside side effects.
-    Effects,
-    /// The working tree.
-    Files,
-    /// HEAD, branch, index, stash.
-    Git,
-    /// Rows of the application's own tables.
-    Data,
-}
-
-impl Layer {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Workflow, Self::Effects, Self::Files, Self::Git, Self::Data];
-
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Workflow => "workflow",
-            Self::Effects => "effects",
-            Self::Files => "files",
-            Self::Git => "git",
-            Self::Data => "data",
-        }
+ic_base::words! {
+    /// A layer of a run (product.md, "The cut").
+    #[derive(PartialOrd, Ord)]
+    pub enum Layer {
+        /// Phase pointer, skips, artifacts, dispatches, agents.
+        Workflow = "workflow",
+        /// Outside side effects.
+        Effects = "effects",
+        /// The working tree.
+        Files = "files",
+        /// HEAD, branch, index, stash.
+        Git = "git",
+        /// Rows of the application's own tables.
+        Data = "data",
     }
 }
 
@@ -56,7 +42,7 @@ pub fn to_json(layers: &[Layer]) -> String {
 /// Layers as [`to_json`] keeps them; `None` for a word that is not known.
 pub fn from_json(text: &str) -> Option<Vec<Layer>> {
     let names: Vec<String> = serde_json::from_str(text).ok()?;
-    names.iter().map(|name| Layer::ALL.into_iter().find(|layer| layer.as_str() == name)).collect()
+    names.iter().map(|name| Layer::parse(name)).collect()
 }
 
 /// The layers, sorted, each once. Errors: `usage` if the workflow layer is missing: the others follow its cut.

@@ -21,59 +21,35 @@ pub use state::Happening;
 pub use state::StepState;
 use state::next;
 
-/// What a step takes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StepKind {
-    /// Outside effects, first, because the programs that undo them lie in the tree.
-    Effects,
-    /// Git's state and files.
-    Tree,
-    /// Rows of the application's tables.
-    Data,
-    /// The run itself, last.
-    Settle,
-}
-
-impl StepKind {
-    const ALL: [Self; 4] = [Self::Effects, Self::Tree, Self::Data, Self::Settle];
-
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Effects => "effects",
-            Self::Tree => "tree",
-            Self::Data => "data",
-            Self::Settle => "settle",
-        }
+ic_base::words! {
+    /// What a step takes back.
+    pub enum StepKind {
+        /// Outside effects, first, because the programs that undo them lie in the tree.
+        Effects = "effects",
+        /// Git's state and files.
+        Tree = "tree",
+        /// Rows of the application's tables.
+        Data = "data",
+        /// The run itself, last.
+        Settle = "settle",
     }
 }
 
-/// Which way a rollback goes that is not finished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Course {
-    /// To its phase.
-    Forward,
-    /// It was done, and is being undone.
-    Undo,
-    /// It is being aborted.
-    Abandon,
-    /// Its undo was aborted: to its phase again.
-    Stand,
+ic_base::words! {
+    /// Which way a rollback goes that is not finished.
+    pub enum Course {
+        /// To its phase.
+        Forward = "forward",
+        /// It was done, and is being undone.
+        Undo = "undo",
+        /// It is being aborted.
+        Abandon = "abandon",
+        /// Its undo was aborted: to its phase again.
+        Stand = "stand",
+    }
 }
 
 impl Course {
-    const ALL: [Self; 4] = [Self::Forward, Self::Undo, Self::Abandon, Self::Stand];
-
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Undo => "undo",
-            Self::Abandon => "abandon",
-            Self::Stand => "stand",
-        }
-    }
-
     /// Which way a rollback goes once what it does now is aborted.
     #[must_use]
     pub fn aborted(self) -> Self {
@@ -163,10 +139,9 @@ const COLUMNS: &str = "s.ord, s.layer, s.state, s.detail, s.course, s.error_code
 fn from_row(row: &Row<'_>) -> Result<Step> {
     const TABLE: &str = "rollback_steps";
     let is_there = |index| row.get::<Option<String>>(index).map(|text| text.is_some());
-    let kind = row.parse(1, TABLE, |text| StepKind::ALL.into_iter().find(|kind| kind.as_str() == text))?;
-    let parse = |text: &str| Course::ALL.into_iter().find(|course| course.as_str() == text);
+    let kind = row.parse(1, TABLE, StepKind::parse)?;
     let course = match kind {
-        StepKind::Settle => Some(row.parse(4, TABLE, parse)?),
+        StepKind::Settle => Some(row.parse(4, TABLE, Course::parse)?),
         StepKind::Effects | StepKind::Tree | StepKind::Data => None,
     };
     let parse = |text: &str| Code::ALL.iter().copied().find(|code| code.as_str() == text);

@@ -22,39 +22,23 @@ pub const REFERENT: Referent = Referent {
     listed_by: "ic rollback list",
 };
 
-/// How far a rollback is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RollbackStatus {
-    /// Under way.
-    InProgress,
-    /// A step failed; it waits to be resumed.
-    Stopped,
-    /// Finished.
-    Done,
-    /// Given up; what it had done was put back.
-    Abandoned,
-    /// Taken back itself.
-    Undone,
+ic_base::words! {
+    /// How far a rollback is.
+    pub enum RollbackStatus {
+        /// Finished.
+        Done = "done",
+        /// Under way.
+        InProgress = "in_progress",
+        /// A step failed; it waits to be resumed.
+        Stopped = "stopped",
+        /// Given up; what it had done was put back.
+        Abandoned = "abandoned",
+        /// Taken back itself.
+        Undone = "undone",
+    }
 }
 
 impl RollbackStatus {
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InProgress => "in_progress",
-            Self::Stopped => "stopped",
-            Self::Done => "done",
-            Self::Abandoned => "abandoned",
-            Self::Undone => "undone",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        [Self::InProgress, Self::Stopped, Self::Done, Self::Abandoned, Self::Undone]
-            .into_iter()
-            .find(|s| s.as_str() == text)
-    }
-
     /// Whether nothing is left to do about it.
     pub fn is_over(self) -> bool {
         match self {

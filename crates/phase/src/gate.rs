@@ -8,64 +8,36 @@ use ic_base::Label;
 pub use rules::{Gates, Requirement};
 pub use weigh::{Facts, Unfinished, Work};
 
-/// A question that a gate asks of the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Check {
-    /// The phase has an artifact.
-    ArtifactExists,
-    /// No agent is active, and no dispatch is unfinished.
-    AgentsComplete,
-    /// No dispatch is unfinished.
-    DispatchesComplete,
-    /// The newest verdict is pass.
-    VerdictExists,
-    /// A dispatch has a verdict, and none is fail.
-    VerdictClean,
-}
-
-impl Check {
-    /// All checks.
-    pub const ALL: &'static [Check] = &[
-        Self::ArtifactExists,
-        Self::AgentsComplete,
-        Self::DispatchesComplete,
-        Self::VerdictExists,
-        Self::VerdictClean,
-    ];
-
-    /// The name in rules and evidence.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ArtifactExists => "artifact_exists",
-            Self::AgentsComplete => "agents_complete",
-            Self::DispatchesComplete => "dispatches_complete",
-            Self::VerdictExists => "verdict_exists",
-            Self::VerdictClean => "verdict_clean",
-        }
+ic_base::words! {
+    /// A question that a gate asks of the run.
+    pub enum Check {
+        /// The phase has an artifact.
+        ArtifactExists = "artifact_exists",
+        /// No agent is active, and no dispatch is unfinished.
+        AgentsComplete = "agents_complete",
+        /// No dispatch is unfinished.
+        DispatchesComplete = "dispatches_complete",
+        /// The newest verdict is pass.
+        VerdictExists = "verdict_exists",
+        /// A dispatch has a verdict, and none is fail.
+        VerdictClean = "verdict_clean",
     }
 }
 
-/// How much a failed check weighs. Ordered: a weaker tier is smaller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tier {
-    /// It is not asked.
-    None,
-    /// It warns, and the run advances.
-    Soft,
-    /// It blocks.
-    Hard,
+ic_base::words! {
+    /// How much a failed check weighs. Ordered: a weaker tier is smaller.
+    #[derive(PartialOrd, Ord)]
+    pub enum Tier {
+        /// It is not asked.
+        None = "none",
+        /// It warns, and the run advances.
+        Soft = "soft",
+        /// It blocks.
+        Hard = "hard",
+    }
 }
 
 impl Tier {
-    /// The name in rules and records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Soft => "soft",
-            Self::Hard => "hard",
-        }
-    }
-
     /// The strongest tier that a priority allows: 0 and 1 hard, 2 and 3 soft, 4 and above none.
     pub fn of_priority(priority: u32) -> Self {
         match priority {
@@ -97,25 +69,15 @@ pub struct Condition {
     pub is_idle: bool,
 }
 
-/// What a gate says as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GateResult {
-    /// Everything holds.
-    Pass,
-    /// Something does not.
-    Fail,
-    /// Nothing was asked.
-    None,
-}
-
-impl GateResult {
-    /// The name in records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::None => "none",
-        }
+ic_base::words! {
+    /// What a gate says as a whole.
+    pub enum GateResult {
+        /// Everything holds.
+        Pass = "pass",
+        /// Something does not.
+        Fail = "fail",
+        /// Nothing was asked.
+        None = "none",
     }
 }
 

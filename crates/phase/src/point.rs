@@ -10,35 +10,17 @@ use serde_json::json;
 
 use crate::Run;
 
-/// What a point stands before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// An attempt at a workflow's step.
-    Step,
-    /// The work of a dispatch.
-    Dispatch,
-    /// What a person's prompt begins.
-    Prompt,
-    /// A command that destroys.
-    Guard,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Step, Self::Dispatch, Self::Prompt, Self::Guard];
-
-    /// The text in the ledger, in JSON and before the colon of a reference.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Step => "step",
-            Self::Dispatch => "dispatch",
-            Self::Prompt => "prompt",
-            Self::Guard => "guard",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+ic_base::words! {
+    /// What a point stands before.
+    pub enum Kind {
+        /// An attempt at a workflow's step.
+        Step = "step",
+        /// The work of a dispatch.
+        Dispatch = "dispatch",
+        /// What a person's prompt begins.
+        Prompt = "prompt",
+        /// A command that destroys.
+        Guard = "guard",
     }
 }
 

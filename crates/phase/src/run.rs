@@ -23,38 +23,19 @@ pub use settings::{MAX_METADATA, Settings, redact_settings, set};
 pub const REFERENT: Referent =
     Referent { table: "runs", noun: "run", not_found: Code::RunNotFound, listed_by: "ic run list" };
 
-/// The state of a run as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunStatus {
-    /// It goes on.
-    Active,
-    /// A rollback over several layers is under way.
-    RollingBack,
-    /// It reached the end of its chain.
-    Completed,
-    /// It was called off.
-    Cancelled,
-    /// It was aborted as failed.
-    Failed,
-}
-
-impl RunStatus {
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::RollingBack => "rolling_back",
-            Self::Completed => "completed",
-            Self::Cancelled => "cancelled",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// The status with this text.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::RollingBack, Self::Completed, Self::Cancelled, Self::Failed]
-            .into_iter()
-            .find(|s| s.as_str() == text)
+ic_base::words! {
+    /// The state of a run as a whole.
+    pub enum RunStatus {
+        /// It goes on.
+        Active = "active",
+        /// A rollback over several layers is under way.
+        RollingBack = "rolling_back",
+        /// It reached the end of its chain.
+        Completed = "completed",
+        /// It was called off.
+        Cancelled = "cancelled",
+        /// It was aborted as failed.
+        Failed = "failed",
     }
 }
 

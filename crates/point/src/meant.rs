@@ -113,7 +113,7 @@ fn by_itself(kernel: &Kernel, snapshot: &Snapshot<'_>, text: &str) -> Result<Opt
             None => {}
         }
     }
-    let kind = Kind::ALL.into_iter().find(|one| one.as_str() == kind && *one != Kind::Step);
+    let kind = Kind::parse(kind).filter(|kind| *kind != Kind::Step);
     let points = kind.map(|kind| point::named(snapshot, kind, id)).transpose()?.unwrap_or_default();
     points.last().map_or(Ok(None), |point| of_run(&point.run_id))
 }

@@ -24,67 +24,32 @@ pub const REFERENT: Referent = Referent {
     listed_by: "ic rewind list",
 };
 
-/// How far a rewind came: git, then the database, then vectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    /// Nothing is done.
-    Planned,
-    /// The tree is at the task's commit.
-    GitDone,
-    /// The rows are gone; without a git stage this follows on `planned`.
-    DbDone,
-    /// Vectors are pruned, or there are none.
-    VectorDone,
-}
-
-impl Stage {
-    /// All of them, in order.
-    pub const ALL: [Self; 4] = [Self::Planned, Self::GitDone, Self::DbDone, Self::VectorDone];
-
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Planned => "planned",
-            Self::GitDone => "git_done",
-            Self::DbDone => "db_done",
-            Self::VectorDone => "vector_done",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|stage| stage.as_str() == text)
+ic_base::words! {
+    /// How far a rewind came: git, then the database, then vectors.
+    #[derive(PartialOrd, Ord)]
+    pub enum Stage {
+        /// Nothing is done.
+        Planned = "planned",
+        /// The tree is at the task's commit.
+        GitDone = "git_done",
+        /// The rows are gone; without a git stage this follows on `planned`.
+        DbDone = "db_done",
+        /// Vectors are pruned, or there are none.
+        VectorDone = "vector_done",
     }
 }
 
-/// What became of a rewind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// A process works on it, or died while it did.
-    InProgress,
-    /// A stage failed; later ones did not run.
-    Stopped,
-    /// Every stage is done.
-    Done,
-    /// Its rows are back, or were never gone.
-    Undone,
-}
-
-impl Status {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::InProgress, Self::Stopped, Self::Done, Self::Undone];
-
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InProgress => "in_progress",
-            Self::Stopped => "stopped",
-            Self::Done => "done",
-            Self::Undone => "undone",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
+ic_base::words! {
+    /// What became of a rewind.
+    pub enum Status {
+        /// Every stage is done.
+        Done = "done",
+        /// A stage failed; later ones did not run.
+        Stopped = "stopped",
+        /// A process works on it, or died while it did.
+        InProgress = "in_progress",
+        /// Its rows are back, or were never gone.
+        Undone = "undone",
     }
 }
 

@@ -175,28 +175,17 @@ pub struct Request<'a> {
     pub interrupted: Arc<AtomicBool>,
 }
 
-/// How far it came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// It was a dry run.
-    Planned,
-    /// Everything that can be undone is.
-    Done,
-    /// One failed, and the others wait.
-    Stopped,
-    /// One failed, and the others are undone as far as they can be.
-    Failed,
-}
-
-impl Status {
-    /// The text in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Planned => "planned",
-            Self::Done => "done",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
-        }
+ic_base::words! {
+    /// How far it came.
+    pub enum Status {
+        /// Everything that can be undone is.
+        Done = "done",
+        /// One failed, and the others wait.
+        Stopped = "stopped",
+        /// One failed, and the others are undone as far as they can be.
+        Failed = "failed",
+        /// It was a dry run.
+        Planned = "planned",
     }
 }
 

@@ -37,7 +37,7 @@ pub use ic_journal::Layer;
 pub use layers::{has_mark, rows_that_stay};
 pub use leaving::LeavingCommit;
 pub use outcome::{Data, Effects, Outcome, Parts, Refusal, Rollback, Undone, Whole, WholeStatus};
-pub use own::OwnCommit;
+pub use own::{CommitState, OwnCommit};
 pub use plan::{Plan, make as plan};
 pub use preflight::all_layers;
 pub use preview::{preview_abandon, preview_undo};

@@ -80,15 +80,16 @@ pub struct Parts {
     pub data: Option<Data>,
 }
 
-/// How far it came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WholeStatus {
-    /// It was a dry run.
-    Planned,
-    /// Everything is taken back.
-    RolledBack,
-    /// A step failed; the rest waits.
-    RollingBack,
+ic_base::words! {
+    /// How far it came.
+    pub enum WholeStatus {
+        /// It was a dry run.
+        Planned = "planned",
+        /// Everything is taken back.
+        RolledBack = "rolled_back",
+        /// A step failed; the rest waits.
+        RollingBack = "rolling_back",
+    }
 }
 
 /// A rollback over several layers.

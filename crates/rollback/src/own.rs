@@ -32,16 +32,34 @@ pub struct OwnCommit {
     pub is_shared: bool,
 }
 
+ic_base::words! {
+    /// Where a commit is that a run made.
+    pub enum CommitState {
+        /// It is checked out.
+        Tip = "tip",
+        /// Others are above it.
+        Buried = "buried",
+        /// A remote has it.
+        Pushed = "pushed",
+        /// It joins several histories.
+        Merge = "merge",
+        /// Others worked meanwhile: it may be theirs.
+        Shared = "shared",
+        /// What is checked out does not have it.
+        Rewritten = "rewritten",
+    }
+}
+
 impl OwnCommit {
-    /// `rewritten`: what is checked out does not have it; `merge`, `shared`, `pushed`; `tip`: it is checked out; else `buried` below others.
-    pub fn state(&self) -> &'static str {
+    /// What a person must know before it is reverted: the first of these that is so.
+    pub fn state(&self) -> CommitState {
         match &self.commit {
-            commit if !commit.is_reached => "rewritten",
-            commit if commit.is_merge => "merge",
-            _ if self.is_shared => "shared",
-            commit if commit.is_pushed => "pushed",
-            commit if commit.is_tip => "tip",
-            _ => "buried",
+            commit if !commit.is_reached => CommitState::Rewritten,
+            commit if commit.is_merge => CommitState::Merge,
+            _ if self.is_shared => CommitState::Shared,
+            commit if commit.is_pushed => CommitState::Pushed,
+            commit if commit.is_tip => CommitState::Tip,
+            _ => CommitState::Buried,
         }
     }
 

@@ -18,29 +18,15 @@ pub const REFERENT: Referent = Referent {
     listed_by: "ic run agent list RUN",
 };
 
-/// The state of an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AgentStatus {
-    /// It works.
-    Active,
-    /// It ended well.
-    Completed,
-    /// It ended badly, or its work was rolled back.
-    Failed,
-}
-
-impl AgentStatus {
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Completed, Self::Failed].into_iter().find(|s| s.as_str() == text)
+ic_base::words! {
+    /// The state of an agent.
+    pub enum AgentStatus {
+        /// It works.
+        Active = "active",
+        /// It ended well.
+        Completed = "completed",
+        /// It ended badly, or its work was rolled back.
+        Failed = "failed",
     }
 }
 

@@ -18,27 +18,13 @@ pub const REFERENT: Referent = Referent {
     listed_by: "ic run artifact list RUN",
 };
 
-/// Whether an artifact counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ArtifactStatus {
-    /// It counts.
-    Active,
-    /// It was rolled back; its record stays.
-    RolledBack,
-}
-
-impl ArtifactStatus {
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::RolledBack => "rolled_back",
-        }
-    }
-
-    /// The status with this text.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::RolledBack].into_iter().find(|s| s.as_str() == text)
+ic_base::words! {
+    /// Whether an artifact counts.
+    pub enum ArtifactStatus {
+        /// It counts.
+        Active = "active",
+        /// It was rolled back; its record stays.
+        RolledBack = "rolled_back",
     }
 }
 

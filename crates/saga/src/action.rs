@@ -133,7 +133,10 @@ pub enum Before {
 }
 
 impl Action {
-    /// The text of its kind in the ledger and in JSON.
+    /// The words for the kinds.
+    pub const KINDS: [&'static str; 6] = ["exec", "file", "process", "skip", "retry", "pivot"];
+
+    /// The text of its kind in the ledger and in JSON, one of [`Self::KINDS`].
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Exec { .. } | Self::Shell { .. } => "exec",

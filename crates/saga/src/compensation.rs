@@ -38,25 +38,13 @@ pub const REFERENT: Referent = Referent {
     listed_by: "ic compensation list RUN",
 };
 
-/// How a step ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StepEnd {
-    /// Well.
-    Succeeded,
-    /// Badly, by itself.
-    Failed,
-}
-
-impl StepEnd {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        [Self::Succeeded, Self::Failed].into_iter().find(|end| end.as_str() == text)
+ic_base::words! {
+    /// How a step ended.
+    pub enum StepEnd {
+        /// Well.
+        Succeeded = "succeeded",
+        /// Badly, by itself.
+        Failed = "failed",
     }
 }
 

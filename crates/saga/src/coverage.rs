@@ -2,20 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of a step's undo.
-///
-/// They are ordered: a step with several compensations counts as the greatest of theirs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Coverage {
-    /// Nothing is said about it.
-    Undeclared,
-    /// Nothing is run for it, and that is declared.
-    Skip,
-    /// Something is run that undoes it.
-    Compensated,
-    /// It cannot be undone, and that is declared.
-    Pivot,
+ic_base::words! {
+    /// What is known of a step's undo.
+    ///
+    /// They are ordered: a step with several compensations counts as the greatest of theirs.
+    #[derive(PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Coverage {
+        /// Nothing is said about it.
+        Undeclared = "undeclared",
+        /// Nothing is run for it, and that is declared.
+        Skip = "skip",
+        /// Something is run that undoes it.
+        Compensated = "compensated",
+        /// It cannot be undone, and that is declared.
+        Pivot = "pivot",
+    }
 }
 
 /// How many of the steps have declared what their undo is.

@@ -28,28 +28,17 @@ pub struct Lookup<'a> {
     pub directory: &'a Path,
 }
 
-/// How a place was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FoundBy {
-    /// `--db`.
-    Flag,
-    /// `IC_DB`.
-    Environment,
-    /// A store in the git directory of this or a parent directory.
-    Git,
-    /// `.ic/` in this or a parent directory.
-    Directory,
-}
-
-impl FoundBy {
-    /// Its name for people.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Flag => "flag",
-            Self::Environment => "environment",
-            Self::Git => "git",
-            Self::Directory => "directory",
-        }
+ic_base::words! {
+    /// How a place was found.
+    pub enum FoundBy {
+        /// `--db`.
+        Flag = "flag",
+        /// `IC_DB`.
+        Environment = "environment",
+        /// A store in the git directory of this or a parent directory.
+        Git = "git",
+        /// `.ic/` in this or a parent directory.
+        Directory = "directory",
     }
 }
 

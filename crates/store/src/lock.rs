@@ -12,42 +12,28 @@ use std::time::{Duration, Instant};
 
 use crate::private;
 
-/// What a lock guards, in the order in which locks are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rank {
-    /// One process makes or migrates a ledger.
-    Schema,
-    /// One consumer reads events with a cursor.
-    Cursor,
-    /// One process executes or compensates a run.
-    Owner,
-    /// One process rewinds a state database.
-    Database,
-    /// A working tree is restored, or captured.
-    Root,
-    /// The object store is swept, or kept from being swept.
-    Store,
-    /// A stat cache is read, or continued.
-    Cache,
-    /// A write transaction of the object store.
-    Content,
-    /// A write transaction of the ledger.
-    Ledger,
-}
-
-impl Rank {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Schema => "schema",
-            Self::Cursor => "cursor",
-            Self::Owner => "owner",
-            Self::Database => "database",
-            Self::Root => "root",
-            Self::Store => "store",
-            Self::Cache => "cache",
-            Self::Content => "content",
-            Self::Ledger => "ledger",
-        }
+ic_base::words! {
+    /// What a lock guards, in the order in which locks are taken.
+    #[derive(PartialOrd, Ord)]
+    pub enum Rank {
+        /// One process makes or migrates a ledger.
+        Schema = "schema",
+        /// One consumer reads events with a cursor.
+        Cursor = "cursor",
+        /// One process executes or compensates a run.
+        Owner = "owner",
+        /// One process rewinds a state database.
+        Database = "database",
+        /// A working tree is restored, or captured.
+        Root = "root",
+        /// The object store is swept, or kept from being swept.
+        Store = "store",
+        /// A stat cache is read, or continued.
+        Cache = "cache",
+        /// A write transaction of the object store.
+        Content = "content",
+        /// A write transaction of the ledger.
+        Ledger = "ledger",
     }
 }
 

@@ -166,29 +166,17 @@ pub enum Action {
     Retry(Option<String>),
 }
 
-/// What a failed step leads to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnFailure {
-    /// The workflow is rolled back.
-    Rollback,
-    /// The workflow stops where it is.
-    Stop,
-    /// The steps that do not need the failed one go on.
-    Continue,
-}
-
-impl OnFailure {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Rollback, Self::Stop, Self::Continue];
-
-    /// The text in files and flags.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rollback => "rollback",
-            Self::Stop => "stop",
-            Self::Continue => "continue",
-        }
+ic_base::words! {
+    /// What a failed step leads to.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum OnFailure {
+        /// The workflow is rolled back.
+        Rollback = "rollback",
+        /// The workflow stops where it is.
+        Stop = "stop",
+        /// The steps that do not need the failed one go on.
+        Continue = "continue",
     }
 }
 

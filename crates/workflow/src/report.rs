@@ -10,37 +10,23 @@ use crate::definition::Strategy;
 use crate::flow::Flow;
 use crate::table::{State, StepRow, StepState, Workflow};
 
-/// What became of it as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// Every step succeeded.
-    Completed,
-    /// It came to its end, without the steps that failed and those that need them.
-    Failed,
-    /// It was taken back.
-    RolledBack,
-    /// It is taken back in part; what is left can be resumed.
-    RollingBack,
-    /// It waits where it is.
-    Stopped,
-    /// It goes on, or its executor died.
-    Running,
-    /// Its run was cancelled.
-    Cancelled,
-}
-
-impl Status {
-    /// The text in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::RolledBack => "rolled_back",
-            Self::RollingBack => "rolling_back",
-            Self::Stopped => "stopped",
-            Self::Running => "running",
-        }
+ic_base::words! {
+    /// What became of it as a whole.
+    pub enum Status {
+        /// It goes on, or its executor died.
+        Running = "running",
+        /// Every step succeeded.
+        Completed = "completed",
+        /// It came to its end, without the steps that failed and those that need them.
+        Failed = "failed",
+        /// It was taken back.
+        RolledBack = "rolled_back",
+        /// It is taken back in part; what is left can be resumed.
+        RollingBack = "rolling_back",
+        /// It waits where it is.
+        Stopped = "stopped",
+        /// Its run was cancelled.
+        Cancelled = "cancelled",
     }
 }
 

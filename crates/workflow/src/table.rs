@@ -13,79 +13,39 @@ use serde::{Deserialize, Serialize};
 use crate::definition::{Definition, OnFailure, Strategy};
 pub(crate) use tried::{Tried, tried};
 
-/// How far a workflow is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// It goes on, or its executor died.
-    Running,
-    /// A step failed or it was interrupted, and it waits.
-    Stopped,
-    /// It came to its end, without the steps that failed.
-    Failed,
-    /// It is being rolled back, by a version whose rollbacks had no journal. Today the run says it.
-    RollingBack,
-    /// It was rolled back, by such a version. Today its steps say it: their work is marked.
-    RolledBack,
-    /// Every step succeeded.
-    Completed,
-}
-
-impl State {
-    const ALL: [Self; 6] =
-        [Self::Running, Self::Stopped, Self::Failed, Self::RollingBack, Self::RolledBack, Self::Completed];
-
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
-            Self::RollingBack => "rolling_back",
-            Self::RolledBack => "rolled_back",
-            Self::Completed => "completed",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
+ic_base::words! {
+    /// How far a workflow is.
+    pub enum State {
+        /// It goes on, or its executor died.
+        Running = "running",
+        /// A step failed or it was interrupted, and it waits.
+        Stopped = "stopped",
+        /// It came to its end, without the steps that failed.
+        Failed = "failed",
+        /// It is being rolled back, by a version whose rollbacks had no journal. Today the run says it.
+        RollingBack = "rolling_back",
+        /// It was rolled back, by such a version. Today its steps say it: their work is marked.
+        RolledBack = "rolled_back",
+        /// Every step succeeded.
+        Completed = "completed",
     }
 }
 
-/// How far a step is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StepState {
-    /// It was not begun.
-    Pending,
-    /// It goes on, or its executor died.
-    Running,
-    /// It ended well.
-    Succeeded,
-    /// It ended badly.
-    Failed,
-    /// It was ended from outside.
-    Interrupted,
-    /// Something that it needs failed.
-    Skipped,
-}
-
-impl StepState {
-    const ALL: [Self; 6] =
-        [Self::Pending, Self::Running, Self::Succeeded, Self::Failed, Self::Interrupted, Self::Skipped];
-
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-            Self::Skipped => "skipped",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
+ic_base::words! {
+    /// How far a step is.
+    pub enum StepState {
+        /// It was not begun.
+        Pending = "pending",
+        /// It goes on, or its executor died.
+        Running = "running",
+        /// It ended well.
+        Succeeded = "succeeded",
+        /// It ended badly.
+        Failed = "failed",
+        /// It was ended from outside.
+        Interrupted = "interrupted",
+        /// Something that it needs failed.
+        Skipped = "skipped",
     }
 }
 

@@ -83,28 +83,17 @@ pub struct Request<'a> {
     pub expect_plan: Option<&'a str>,
 }
 
-/// What became of a restore.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// It was a dry run.
-    Planned,
-    /// The tree is as the checkpoint has it.
-    Restored,
-    /// Some paths could not be restored.
-    Partial,
-    /// There was nothing to do.
-    UpToDate,
-}
-
-impl Status {
-    /// The text in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Planned => "planned",
-            Self::Restored => "restored",
-            Self::Partial => "partial",
-            Self::UpToDate => "up_to_date",
-        }
+ic_base::words! {
+    /// What became of a restore.
+    pub enum Status {
+        /// The tree is as the checkpoint has it.
+        Restored = "restored",
+        /// Some paths could not be restored.
+        Partial = "partial",
+        /// It was a dry run.
+        Planned = "planned",
+        /// There was nothing to do.
+        UpToDate = "up_to_date",
     }
 }
 

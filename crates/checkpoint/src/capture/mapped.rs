@@ -20,26 +20,17 @@ use rustix::fs::{fstat, fstatfs, makedev, stat, syncfs};
 
 use super::cache::Key;
 
-/// How captures learn of stores through memory maps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Flush {
-    /// By the maps of the processes that can be seen; where there are none to be read, by writing the file system to disk.
-    #[default]
-    Auto,
-    /// By both.
-    Always,
-    /// Not at all.
-    Never,
-}
-
-impl Flush {
-    /// The text in the configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Always => "always",
-            Self::Never => "never",
-        }
+ic_base::words! {
+    /// How captures learn of stores through memory maps.
+    #[derive(Default)]
+    pub enum Flush {
+        /// By the maps of the processes that can be seen; where there are none to be read, by writing the file system to disk.
+        #[default]
+        Auto = "auto",
+        /// By both.
+        Always = "always",
+        /// Not at all.
+        Never = "never",
     }
 }
 

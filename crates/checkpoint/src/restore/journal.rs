@@ -12,56 +12,27 @@ use serde_json::json;
 use super::Strategy;
 use state::{Happening, next};
 
-/// What kind of restore it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Of a checkpoint that was chosen.
-    Restore,
-    /// Of the tree before the last restore.
-    Undo,
-    /// Of the tree after a restore that was undone.
-    Redo,
-}
-
-impl Kind {
-    /// The text in the ledger.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Restore => "restore",
-            Self::Undo => "undo",
-            Self::Redo => "redo",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        [Self::Restore, Self::Undo, Self::Redo].into_iter().find(|kind| kind.as_str() == text)
+ic_base::words! {
+    /// What kind of restore it is.
+    pub enum Kind {
+        /// Of a checkpoint that was chosen.
+        Restore = "restore",
+        /// Of the tree before the last restore.
+        Undo = "undo",
+        /// Of the tree after a restore that was undone.
+        Redo = "redo",
     }
 }
 
-/// How far a restore came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// Planned; nothing was written.
-    Prepared,
-    /// Some of it may be written.
-    Applying,
-    /// Done.
-    Applied,
-}
-
-impl Progress {
-    const ALL: [Self; 3] = [Self::Prepared, Self::Applying, Self::Applied];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Prepared => "prepared",
-            Self::Applying => "applying",
-            Self::Applied => "applied",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
+ic_base::words! {
+    /// How far a restore came.
+    pub enum Progress {
+        /// Planned; nothing was written.
+        Prepared = "prepared",
+        /// Some of it may be written.
+        Applying = "applying",
+        /// Done.
+        Applied = "applied",
     }
 }
 

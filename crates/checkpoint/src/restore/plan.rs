@@ -14,38 +14,25 @@ mod limits;
 
 pub use self::limits::{Limits, is_at_or_below};
 
-/// What is done about a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Action {
-    /// It is made; there was nothing.
-    Create,
-    /// It gets other content.
-    Modify,
-    /// It is removed.
-    Delete,
-    /// It gets other permission bits.
-    Chmod,
-    /// It gets another owner, ACL or other extended attributes.
-    Attributes,
-    /// It becomes one file with another path, or one of its own; its content stays.
-    Link,
-    /// It becomes something else: a file, a link, a directory.
-    Replace,
-}
-
-impl Action {
-    /// The text in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Modify => "modify",
-            Self::Delete => "delete",
-            Self::Chmod => "chmod",
-            Self::Attributes => "attributes",
-            Self::Link => "link",
-            Self::Replace => "replace",
-        }
+ic_base::words! {
+    /// What is done about a path.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Action {
+        /// It is made; there was nothing.
+        Create = "create",
+        /// It gets other content.
+        Modify = "modify",
+        /// It is removed.
+        Delete = "delete",
+        /// It gets other permission bits.
+        Chmod = "chmod",
+        /// It gets another owner, ACL or other extended attributes.
+        Attributes = "attributes",
+        /// It becomes one file with another path, or one of its own; its content stays.
+        Link = "link",
+        /// It becomes something else: a file, a link, a directory.
+        Replace = "replace",
     }
 }
 

@@ -121,7 +121,7 @@ fn one(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: &Environme
     let words = |words: &[&str]| words.iter().map(|word| Candidate::new(*word, "")).collect();
     match kind(&at.path, argument) {
         Kind::Choice => choices(argument),
-        Kind::DispatchStatus => words(&DispatchStatus::ALL.iter().map(|s| s.as_str()).collect::<Vec<_>>()),
+        Kind::DispatchStatus => words(&DispatchStatus::WORDS),
         Kind::File => files(typed, false),
         Kind::Directory => files(typed, true),
         Kind::InlineOrFile => {

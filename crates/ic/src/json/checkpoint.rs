@@ -21,7 +21,7 @@ pub(crate) struct CheckpointJson {
     id: String,
     short_id: String,
     /// manual, auto, safety or restored.
-    #[cfg_attr(test, schemars(extend("enum" = ["manual", "auto", "safety", "restored"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_checkpoint::record::Kind::WORDS)))]
     kind: &'static str,
     name: Option<String>,
     message: Option<String>,
@@ -131,7 +131,7 @@ pub(crate) struct ChangeJson {
     #[serde(flatten)]
     path: PathJson,
     /// added, modified, deleted, mode, attributes or type.
-    #[cfg_attr(test, schemars(extend("enum" = ["added", "modified", "deleted", "mode", "attributes", "type"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_checkpoint::diff::Change::WORDS)))]
     change: String,
 }
 

@@ -31,7 +31,7 @@ struct EntryJson {
     dispatch_name: Option<String>,
     agent_type: Option<String>,
     phase: String,
-    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "completed", "failed", "timed_out", "cancelled"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_dispatch::DispatchStatus::WORDS)))]
     status: &'static str,
     /// Some of it was reported after the dispatch was rolled back.
     late: bool,
@@ -54,7 +54,7 @@ struct CodeArtifact {
     path: PathJson,
     content_hash: Option<String>,
     r#type: String,
-    #[cfg_attr(test, schemars(extend("enum" = ["active", "rolled_back"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_runtrack::artifact::ArtifactStatus::WORDS)))]
     status: &'static str,
 }
 

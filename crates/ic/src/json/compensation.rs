@@ -28,11 +28,11 @@ pub(crate) struct CompensationJson {
     /// When its effect was begun, among those of the run: 1, 2, ...
     ord: i64,
     /// exec, file, process, skip, retry or pivot.
-    #[cfg_attr(test, schemars(extend("enum" = ["exec", "file", "process", "skip", "retry", "pivot"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_saga::Action::KINDS)))]
     kind: &'static str,
     action: ActionJson,
     /// registered, armed, running, done, failed or skipped.
-    #[cfg_attr(test, schemars(extend("enum" = ["registered", "armed", "running", "done", "failed", "skipped"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_saga::State::WORDS)))]
     state: &'static str,
     /// How often its undo was begun.
     attempts: i64,
@@ -198,7 +198,7 @@ impl From<&FileBefore> for BeforeJson {
 pub(crate) struct UndoneJson {
     run_id: String,
     /// done, stopped, failed or planned.
-    #[cfg_attr(test, schemars(extend("enum" = ["done", "stopped", "failed", "planned"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_rollback::compensation::Status::WORDS)))]
     status: &'static str,
     /// What was tried, in that order; of a dry run, what would be.
     results: Vec<UndoneStepJson>,
@@ -222,10 +222,10 @@ pub(crate) struct UndoneStepJson {
     id: String,
     step: String,
     /// exec, file, process, skip, retry or pivot.
-    #[cfg_attr(test, schemars(extend("enum" = ["exec", "file", "process", "skip", "retry", "pivot"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_saga::Action::KINDS)))]
     kind: &'static str,
     /// armed, running or failed where it is not undone yet; skipped: nothing was done about it, as declared.
-    #[cfg_attr(test, schemars(extend("enum" = ["armed", "running", "done", "failed", "skipped"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_saga::State::WORDS[1..])))]
     state: &'static str,
     /// How often its undo was begun.
     attempts: i64,
@@ -284,7 +284,7 @@ pub(crate) struct CoverageJson {
 struct CoveredJson {
     step: String,
     /// compensated, skip, pivot or undeclared.
-    #[cfg_attr(test, schemars(extend("enum" = ["compensated", "skip", "pivot", "undeclared"])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::coverages())))]
     coverage: &'static str,
 }
 
@@ -301,7 +301,7 @@ impl CoverageJson {
         });
         let covered = |(step, coverage): &(String, Coverage)| CoveredJson {
             step: step.clone(),
-            coverage: coverage_text(*coverage),
+            coverage: coverage.as_str(),
         };
         Self {
             run_id: run_id.to_string(),
@@ -315,15 +315,5 @@ impl CoverageJson {
     /// The warning in it, for people.
     pub(crate) fn warning(&self) -> Option<&str> {
         self.warnings.first().map(|warning| warning.message.as_str())
-    }
-}
-
-/// The word for a coverage.
-pub(crate) fn coverage_text(coverage: Coverage) -> &'static str {
-    match coverage {
-        Coverage::Compensated => "compensated",
-        Coverage::Skip => "skip",
-        Coverage::Pivot => "pivot",
-        Coverage::Undeclared => "undeclared",
     }
 }

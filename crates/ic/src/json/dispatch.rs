@@ -21,7 +21,7 @@ pub(crate) struct DispatchJson {
     /// The run's epoch when the work was handed out.
     epoch: i64,
     /// pending, running, completed, failed, `timed_out` or cancelled.
-    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "completed", "failed", "timed_out", "cancelled"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_dispatch::DispatchStatus::WORDS)))]
     status: &'static str,
     agent_type: Option<String>,
     name: Option<String>,
@@ -35,7 +35,7 @@ pub(crate) struct DispatchJson {
     alive: Option<AliveJson>,
     summary: Option<String>,
     /// pass or fail.
-    #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail", null])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::or_null(&ic_dispatch::Verdict::WORDS))))]
     verdict: Option<&'static str>,
     error: Option<String>,
     tokens: TokensJson,
@@ -180,7 +180,7 @@ pub(crate) struct DispatchWaitJson {
     #[serde(flatten)]
     dispatch: DispatchShowJson,
     /// `process_gone` or `timed_out`, where the wait ended before the work did; else null.
-    #[cfg_attr(test, schemars(extend("enum" = ["process_gone", "timed_out", null])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::or_null(&[ic_base::Code::ProcessGone, ic_base::Code::TimedOut].map(ic_base::Code::as_str)))))]
     code: Option<&'static str>,
 }
 

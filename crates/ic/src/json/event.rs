@@ -22,9 +22,9 @@ pub(crate) struct EventJson<'e> {
     to: Option<&'e str>,
     /// The run's epoch when it happened; of a dispatch's event, the epoch that its work belongs to.
     epoch: Option<i64>,
-    #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail", "none", null])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::or_null(&ic_phase::gate::GateResult::WORDS))))]
     gate_result: Option<&'e str>,
-    #[cfg_attr(test, schemars(extend("enum" = ["hard", "soft", "none", null])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::or_null(&crate::json::words::tiers()))))]
     gate_tier: Option<&'e str>,
     reason: Option<&'e str>,
     #[cfg_attr(test, schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]

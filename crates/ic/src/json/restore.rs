@@ -21,10 +21,10 @@ pub(crate) struct RestoreJson {
     restored_id: Option<String>,
     dry_run: bool,
     /// full, partial, files-only or git-only.
-    #[cfg_attr(test, schemars(extend("enum" = ["full", "partial", "files-only", "git-only"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_checkpoint::restore::Strategy::WORDS)))]
     strategy: &'static str,
     /// restored, partial (a path could not be changed, or one that the checkpoint holds stays as it is), planned or `up_to_date`.
-    #[cfg_attr(test, schemars(extend("enum" = ["restored", "partial", "planned", "up_to_date"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_worktree::Status::WORDS)))]
     status: &'static str,
     /// Names the plan: give it to --expect-plan.
     plan_hash: String,
@@ -78,7 +78,7 @@ struct RestoreChangeJson {
     #[serde(flatten)]
     path: PathJson,
     /// create, modify, delete, chmod, attributes, link or replace.
-    #[cfg_attr(test, schemars(extend("enum" = ["create", "modify", "delete", "chmod", "attributes", "link", "replace"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_checkpoint::restore::plan::Action::WORDS)))]
     action: &'static str,
     /// Whether only the safety checkpoint holds what stands there now.
     uncaptured: bool,

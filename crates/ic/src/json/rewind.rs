@@ -27,12 +27,12 @@ pub(crate) struct RewindJson {
     #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
     restored_row_counts: Option<Map<String, Value>>,
     /// planned, `git_done`, `db_done` or `vector_done`: what is done; null where there was nothing to do.
-    #[cfg_attr(test, schemars(extend("enum" = ["planned", "git_done", "db_done", "vector_done", null])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::or_null(&ic_rewind::journal::Stage::WORDS))))]
     stage: Option<&'static str>,
     /// Null: the tree stays as it is.
     git: Option<RewindGitJson>,
     /// done, stopped, `in_progress`, undone or `nothing_to_do`.
-    #[cfg_attr(test, schemars(extend("enum" = ["done", "stopped", "in_progress", "undone", "nothing_to_do"])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::and(&ic_rewind::journal::Status::WORDS, "nothing_to_do"))))]
     status: &'static str,
     /// By `undo --dry-run`: nothing was changed.
     dry_run: bool,

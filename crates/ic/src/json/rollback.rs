@@ -87,7 +87,7 @@ pub(crate) struct RollbackJson {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<WarningJson>,
     /// planned, `rolled_back` or `rolling_back`.
-    #[cfg_attr(test, schemars(extend("enum" = ["planned", "rolled_back", "rolling_back"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_rollback::WholeStatus::WORDS)))]
     status: &'static str,
     /// The event; null for a dry run.
     seq: Option<i64>,
@@ -109,7 +109,7 @@ struct DispatchRef {
     id: String,
     name: Option<String>,
     phase: String,
-    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "completed", "failed", "timed_out", "cancelled"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_dispatch::DispatchStatus::WORDS)))]
     status: &'static str,
 }
 
@@ -129,7 +129,7 @@ struct AgentRef {
     id: String,
     name: Option<String>,
     phase: String,
-    #[cfg_attr(test, schemars(extend("enum" = ["active", "completed", "failed"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_runtrack::agent::AgentStatus::WORDS)))]
     status: &'static str,
 }
 
@@ -293,10 +293,10 @@ impl From<&Data> for RestoredDataJson {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct StepJson {
     /// effects, tree (files and git), data or settle.
-    #[cfg_attr(test, schemars(extend("enum" = ["effects", "tree", "data", "settle"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::StepKind::WORDS)))]
     layer: &'static str,
     /// pending, running, done, failed, skipped; or `as_before`: the rollback is undone or abandoned, and this is as it was before it.
-    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "done", "failed", "skipped", "as_before"])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::and(&ic_journal::steps::StepState::WORDS, "as_before"))))]
     state: &'static str,
     /// What it found and did.
     detail: serde_json::Value,
@@ -340,11 +340,7 @@ impl From<&Whole> for RollbackJson {
             refusal: whole.refusals.first().map(|refusal| RefusalJson::from(&refusal.error)),
             refusals: whole.refusals.iter().map(DecidedJson::from).collect(),
             resume: id.filter(|_| is_stopped).map(|id| steps::next_command(id, &whole.steps)),
-            status: match whole.status {
-                WholeStatus::Planned => "planned",
-                WholeStatus::RolledBack => "rolled_back",
-                WholeStatus::RollingBack => "rolling_back",
-            },
+            status: whole.status.as_str(),
             ..Self::from(&whole.rollback)
         }
     }

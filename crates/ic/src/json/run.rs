@@ -19,7 +19,7 @@ pub(crate) struct RunJson {
     short_id: String,
     goal: String,
     /// active, `rolling_back`, completed, cancelled or failed.
-    #[cfg_attr(test, schemars(extend("enum" = ["active", "rolling_back", "completed", "cancelled", "failed"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_phase::RunStatus::WORDS)))]
     status: &'static str,
     phase: String,
     /// The chain, in order.
@@ -71,7 +71,7 @@ pub(crate) struct PhaseJson {
     run_id: String,
     phase: String,
     epoch: i64,
-    #[cfg_attr(test, schemars(extend("enum" = ["active", "rolling_back", "completed", "cancelled", "failed"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_phase::RunStatus::WORDS)))]
     status: &'static str,
 }
 
@@ -98,15 +98,15 @@ pub(crate) struct WarningJson {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ConditionJson {
-    #[cfg_attr(test, schemars(extend("enum" = ["artifact_exists", "agents_complete", "dispatches_complete", "verdict_exists", "verdict_clean"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_phase::gate::Check::WORDS)))]
     check: &'static str,
     /// The phase that is asked of; null: the whole run.
     phase: Option<String>,
     /// hard or soft.
-    #[cfg_attr(test, schemars(extend("enum" = ["hard", "soft"])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::tiers()[..2])))]
     tier: &'static str,
     /// pass or fail.
-    #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_phase::gate::GateResult::WORDS[..2])))]
     result: &'static str,
     count: i64,
     detail: String,
@@ -176,15 +176,15 @@ pub(crate) struct AdvanceJson {
     run_id: String,
     advanced: bool,
     /// advance, override, block or pause.
-    #[cfg_attr(test, schemars(extend("enum" = ["advance", "override", "block", "pause"])))]
+    #[cfg_attr(test, schemars(extend("enum" = [ic_events::EventType::Advance, ic_events::EventType::Override, ic_events::EventType::Block, ic_events::EventType::Pause].map(ic_events::EventType::as_str))))]
     event_type: &'static str,
     from_phase: String,
     to_phase: String,
     /// pass, fail or none.
-    #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail", "none"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_phase::gate::GateResult::WORDS)))]
     gate_result: &'static str,
     /// hard, soft or none.
-    #[cfg_attr(test, schemars(extend("enum" = ["hard", "soft", "none"])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::tiers())))]
     gate_tier: &'static str,
     evidence: EvidenceJson,
     reason: Option<String>,
@@ -193,7 +193,7 @@ pub(crate) struct AdvanceJson {
     /// The checkpoint that the advance took.
     checkpoint_id: Option<String>,
     /// Why the run did not move: `gate_blocked` or `paused`.
-    #[cfg_attr(test, schemars(extend("enum" = ["gate_blocked", "paused", null])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::or_null(&[ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str)))))]
     code: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<WarningJson>,
@@ -249,17 +249,17 @@ pub(crate) struct GateCheckJson {
     from_phase: String,
     to_phase: String,
     /// advance, block or pause.
-    #[cfg_attr(test, schemars(extend("enum" = ["advance", "block", "pause"])))]
+    #[cfg_attr(test, schemars(extend("enum" = [ic_events::EventType::Advance, ic_events::EventType::Block, ic_events::EventType::Pause].map(ic_events::EventType::as_str))))]
     would: &'static str,
-    #[cfg_attr(test, schemars(extend("enum" = ["pass", "fail", "none"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_phase::gate::GateResult::WORDS)))]
     gate_result: &'static str,
-    #[cfg_attr(test, schemars(extend("enum" = ["hard", "soft", "none"])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::tiers())))]
     gate_tier: &'static str,
     evidence: EvidenceJson,
     reason: Option<String>,
     epoch: i64,
     /// `gate_blocked`, `paused` or null.
-    #[cfg_attr(test, schemars(extend("enum" = ["gate_blocked", "paused", null])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::or_null(&[ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str)))))]
     code: Option<&'static str>,
 }
 
@@ -293,10 +293,10 @@ pub(crate) struct GateRuleJson {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RequirementJson {
-    #[cfg_attr(test, schemars(extend("enum" = ["artifact_exists", "agents_complete", "dispatches_complete", "verdict_exists", "verdict_clean"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_phase::gate::Check::WORDS)))]
     pub(crate) check: &'static str,
     pub(crate) phase: Option<String>,
-    #[cfg_attr(test, schemars(extend("enum" = ["hard", "soft"])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::tiers()[..2])))]
     pub(crate) tier: &'static str,
 }
 

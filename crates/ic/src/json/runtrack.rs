@@ -19,7 +19,7 @@ pub(crate) struct ArtifactJson {
     content_hash: Option<String>,
     dispatch_id: Option<String>,
     /// active or `rolled_back`.
-    #[cfg_attr(test, schemars(extend("enum" = ["active", "rolled_back"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_runtrack::artifact::ArtifactStatus::WORDS)))]
     status: &'static str,
     rolled_back_by: Option<String>,
     seq: i64,
@@ -55,7 +55,7 @@ pub(crate) struct AgentJson {
     name: Option<String>,
     dispatch_id: Option<String>,
     /// active, completed or failed.
-    #[cfg_attr(test, schemars(extend("enum" = ["active", "completed", "failed"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_runtrack::agent::AgentStatus::WORDS)))]
     status: &'static str,
     rolled_back_by: Option<String>,
     seq: i64,

@@ -12,7 +12,7 @@ use super::checkpoint::SkippedJson;
 use super::compensation::UndoneStepJson;
 use super::rollback::{DataJson, RollbackJson, RollbackShowJson};
 use super::run::WarningJson;
-use super::{PathJson, coverage_text, exact};
+use super::{PathJson, exact};
 
 /// What became of a workflow.
 #[derive(Serialize)]
@@ -21,7 +21,7 @@ pub(crate) struct WorkflowJson {
     run_id: String,
     workflow: String,
     /// running, completed, failed, `rolled_back`, `rolling_back` or stopped.
-    #[cfg_attr(test, schemars(extend("enum" = ["running", "completed", "failed", "rolled_back", "rolling_back", "stopped", "cancelled"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_workflow::Status::WORDS)))]
     status: &'static str,
     steps: Vec<StepJson>,
     failed_step: Option<String>,
@@ -41,7 +41,7 @@ struct StepJson {
     id: String,
     phase: String,
     /// pending, running, succeeded, failed, interrupted, skipped, or `rolled_back`: it had succeeded.
-    #[cfg_attr(test, schemars(extend("enum" = ["pending", "running", "succeeded", "failed", "interrupted", "skipped", "rolled_back"])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::and(&ic_workflow::table::StepState::WORDS, "rolled_back"))))]
     state: &'static str,
     dispatch_id: Option<String>,
     /// The tree as it was before the step.
@@ -251,7 +251,7 @@ struct PlannedStepJson {
     timeout_ms: Option<u64>,
     retries: u32,
     /// compensated, skip, pivot or undeclared.
-    #[cfg_attr(test, schemars(extend("enum" = ["compensated", "skip", "pivot", "undeclared"])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::json::words::coverages())))]
     coverage: &'static str,
 }
 
@@ -270,7 +270,7 @@ impl WorkflowPlanJson {
                     },
                     timeout_ms: step.timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok()),
                     retries: step.retries.max,
-                    coverage: coverage.steps.get(at).map_or("undeclared", |step| coverage_text(step.1)),
+                    coverage: coverage.steps.get(at).map_or("undeclared", |step| step.1.as_str()),
                 }
             });
         Self {

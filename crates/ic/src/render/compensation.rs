@@ -10,7 +10,6 @@ use ic_saga::{Action, Compensation, State};
 use ic_store::path_from_bytes;
 
 use super::{Cell, Table, counted, path_text, plain, refused, shell_word, style, styled};
-use crate::json::coverage_text;
 
 /// Compensations, one a line, and what is to be known about those that failed.
 pub(crate) fn list(all: &[Compensation]) -> String {
@@ -236,7 +235,7 @@ pub(crate) fn coverage(run_id: &RunId, report: &CompensationReport) -> String {
     for (step, coverage) in &report.steps {
         table.row(vec![
             "".into(),
-            Cell::new(coverage_style(*coverage), coverage_text(*coverage)),
+            Cell::new(coverage_style(*coverage), coverage.as_str()),
             step.as_str().into(),
         ]);
     }

@@ -10,7 +10,6 @@ use ic_workflow::{Definition, Point, Preview, Report, Status, StepReport, TakenB
 
 use super::rollback;
 use super::{Cell, Table, compensation, counted, path_text, plain, shell_word, style, styled};
-use crate::json::coverage_text;
 
 /// What a workflow would run, in order, and what can be undone.
 pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> String {
@@ -33,7 +32,7 @@ pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> Stri
             Cell::new(style::STRONG, &step.id),
             step.phase.as_str().into(),
             needs.join(" ").as_str().into(),
-            Cell::new(undo_style, coverage_text(undo)),
+            Cell::new(undo_style, undo.as_str()),
             Cell::new(style::DIM, &run),
         ]);
     }

@@ -2,41 +2,23 @@
 
 use ic_base::{Code, Diagnosis, Result};
 
-/// How far a step is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StepState {
-    /// It was not begun.
-    Pending,
-    /// It is being made, or its process died.
-    Running,
-    /// It is done.
-    Done,
-    /// It failed.
-    Failed,
-    /// It was passed over, by decision.
-    Skipped,
+ic_base::words! {
+    /// How far a step is.
+    pub enum StepState {
+        /// It was not begun.
+        Pending = "pending",
+        /// It is being made, or its process died.
+        Running = "running",
+        /// It is done.
+        Done = "done",
+        /// It failed.
+        Failed = "failed",
+        /// It was passed over, by decision.
+        Skipped = "skipped",
+    }
 }
 
 impl StepState {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Pending, Self::Running, Self::Done, Self::Failed, Self::Skipped];
-
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-        }
-    }
-
-    /// The state that a text in the ledger means.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
-    }
-
     /// Whether nothing is left to do about it.
     pub fn is_over(self) -> bool {
         match self {

@@ -136,9 +136,8 @@ impl From<&Requirement> for RequirementText {
 }
 
 fn requirement(text: RequirementText, from: &str, chain: &Chain) -> Result<Requirement> {
-    let check = Check::ALL.iter().copied().find(|c| c.as_str() == text.check).ok_or_else(|| {
-        let known: Vec<&str> = Check::ALL.iter().map(|c| c.as_str()).collect();
-        invalid(format!("{:?} is not a check; the checks are {}.", text.check, known.join(", ")))
+    let check = Check::parse(&text.check).ok_or_else(|| {
+        invalid(format!("{:?} is not a check; the checks are {}.", text.check, Check::WORDS.join(", ")))
     })?;
     let tier = match text.tier.as_deref() {
         None | Some("hard") => Tier::Hard,

@@ -81,21 +81,21 @@ mod tests {
             Happening::IsUndone,
         ];
         let table = "\
-            planned in_progress: git_done/in_progress db_done/in_progress - planned/stopped planned/in_progress planned/undone
-            planned stopped: - - - - planned/in_progress planned/undone
             planned done: - - - - - planned/undone
+            planned stopped: - - - - planned/in_progress planned/undone
+            planned in_progress: git_done/in_progress db_done/in_progress - planned/stopped planned/in_progress planned/undone
             planned undone: - - - - - -
-            git_done in_progress: - db_done/in_progress - git_done/stopped git_done/in_progress git_done/undone
-            git_done stopped: - - - - git_done/in_progress git_done/undone
             git_done done: - - - - - git_done/undone
+            git_done stopped: - - - - git_done/in_progress git_done/undone
+            git_done in_progress: - db_done/in_progress - git_done/stopped git_done/in_progress git_done/undone
             git_done undone: - - - - - -
-            db_done in_progress: - - vector_done/done db_done/stopped db_done/in_progress db_done/undone
-            db_done stopped: - - - - db_done/in_progress db_done/undone
             db_done done: - - - - - db_done/undone
+            db_done stopped: - - - - db_done/in_progress db_done/undone
+            db_done in_progress: - - vector_done/done db_done/stopped db_done/in_progress db_done/undone
             db_done undone: - - - - - -
-            vector_done in_progress: - - - - - vector_done/undone
-            vector_done stopped: - - - - - vector_done/undone
             vector_done done: - - - - - vector_done/undone
+            vector_done stopped: - - - - - vector_done/undone
+            vector_done in_progress: - - - - - vector_done/undone
             vector_done undone: - - - - - -";
         let mut rows = table.lines();
         for stage in Stage::ALL {

@@ -2,43 +2,25 @@
 
 use ic_base::{Code, Diagnosis, Result};
 
-/// How far a compensation is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// Declared; the effect is not begun, so it is never run.
-    Registered,
-    /// The effect is about to be made, or was.
-    Armed,
-    /// The undo is under way, or its process died.
-    Running,
-    /// The effect is undone.
-    Done,
-    /// The undo failed; it can be tried again.
-    Failed,
-    /// The effect was left as it is, as declared.
-    Skipped,
+ic_base::words! {
+    /// How far a compensation is.
+    pub enum State {
+        /// Declared; the effect is not begun, so it is never run.
+        Registered = "registered",
+        /// The effect is about to be made, or was.
+        Armed = "armed",
+        /// The undo is under way, or its process died.
+        Running = "running",
+        /// The effect is undone.
+        Done = "done",
+        /// The undo failed; it can be tried again.
+        Failed = "failed",
+        /// The effect was left as it is, as declared.
+        Skipped = "skipped",
+    }
 }
 
 impl State {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Registered, Self::Armed, Self::Running, Self::Done, Self::Failed, Self::Skipped];
-
-    /// The text in the ledger and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Registered => "registered",
-            Self::Armed => "armed",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-        }
-    }
-
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
-    }
-
     /// Whether there may be an effect that is not undone.
     pub fn is_open(self) -> bool {
         match self {

@@ -55,8 +55,10 @@ impl List {
 
 fn parse_status(text: &str) -> Result<DispatchStatus> {
     DispatchStatus::parse(text).ok_or_else(|| {
-        let known: Vec<&str> = DispatchStatus::ALL.iter().map(|s| s.as_str()).collect();
-        Diagnosis::new(Code::InvalidValue, format!("--status {text:?} is not a state: {}.", known.join(", ")))
-            .detail("value", "--status")
+        Diagnosis::new(
+            Code::InvalidValue,
+            format!("--status {text:?} is not a state: {}.", DispatchStatus::WORDS.join(", ")),
+        )
+        .detail("value", "--status")
     })
 }

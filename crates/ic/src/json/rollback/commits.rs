@@ -47,7 +47,7 @@ pub(crate) struct OwnCommitJson {
     author: String,
     /// `tip`: it is checked out; `buried`: below others; `pushed`: a branch of a remote has it; `merge`; `shared`: others worked meanwhile and
     /// it was not recorded for this dispatch; `rewritten`: what is checked out does not have it.
-    #[cfg_attr(test, schemars(extend("enum" = ["tip", "buried", "pushed", "merge", "shared", "rewritten"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_rollback::CommitState::WORDS)))]
     state: &'static str,
     /// The command that makes a commit which undoes it; null where nothing of it is checked out.
     revert: Option<String>,
@@ -59,7 +59,7 @@ impl From<&OwnCommit> for OwnCommitJson {
             sha: one.commit.sha.clone(),
             subject: ic_base::title(&one.commit.subject),
             author: ic_base::title(&one.commit.author),
-            state: one.state(),
+            state: one.state().as_str(),
             revert: one.revert(),
         }
     }

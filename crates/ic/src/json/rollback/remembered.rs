@@ -17,7 +17,7 @@ pub(crate) struct RememberedJson {
     short_id: String,
     run_id: String,
     /// done, `in_progress`, stopped, abandoned or undone.
-    #[cfg_attr(test, schemars(extend("enum" = ["done", "in_progress", "stopped", "abandoned", "undone"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_journal::table::RollbackStatus::WORDS)))]
     status: &'static str,
     layers: Vec<&'static str>,
     from_phase: String,
@@ -69,7 +69,7 @@ pub(crate) struct RollbackShowJson {
     rollback: RememberedJson,
     steps: Vec<StepJson>,
     /// Which way it goes, or went last: forward, undo, abandon, or stand (its undo was given up).
-    #[cfg_attr(test, schemars(extend("enum" = ["forward", "undo", "abandon", "stand"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::Course::WORDS)))]
     course: &'static str,
     /// What it takes back of the run, as it was before.
     plan: serde_json::Value,
@@ -99,7 +99,7 @@ pub(crate) struct RollbackUndoneJson {
     dry_run: bool,
     /// Which way it went, or would go: undo, abandon, or stand (a rollback whose undo is aborted is made again, so that
     /// `files` and `data` are what it takes back).
-    #[cfg_attr(test, schemars(extend("enum" = ["undo", "abandon", "stand"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::Course::WORDS[1..])))]
     course: &'static str,
     /// What was put back of files and git's state: a record for each restore that was taken back, newest first.
     files: Vec<RestoreJson>,

@@ -232,7 +232,7 @@ fn own_commits(commits: &[OwnCommit]) -> String {
         table.row(vec![
             " ".into(),
             Cell::new(style::STRONG, commit.sha.get(..12).unwrap_or(&commit.sha)),
-            Cell::new(style::WARN, one.state()),
+            Cell::new(style::WARN, one.state().as_str()),
             ic_base::title(&commit.subject).as_str().into(),
             Cell::new(style::DIM, &ic_base::title(&commit.author)),
         ]);
