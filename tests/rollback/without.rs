@@ -212,6 +212,53 @@ fn the_same_lines_are_a_conflict_that_a_person_decides() {
     assert_eq!((world.read("a.txt"), world.read("b.txt")), (Some(SEVEN.to_owned()), Some("b\n".to_owned())));
 }
 
+/// The undo of one dispatch is made again by merging, too: only its own lines can be in the way.
+#[test]
+fn a_redo_keeps_what_others_changed_in_the_same_files_since() {
+    let world = with_base("b.txt", "b\n");
+    let first = did(&world, "first", || {
+        world.write("a.txt", &SEVEN.replace("two", "TWO"));
+        world.write("new.txt", "new\n");
+        world.remove("b.txt");
+    });
+    undone(&world, &first, &[]);
+    assert_eq!(world.read("a.txt").as_deref(), Some(SEVEN));
+    did(&world, "second", || world.write("a.txt", &SEVEN.replace("six", "SIX")));
+    world.write("by hand.txt", "by hand\n");
+    let without = world.state();
+
+    let preview = world.cli.json(["redo", "--dry-run", "--json"]);
+    world.state().assert_is(&without, "previewed");
+    let report = world.cli.json(["redo", "--yes", "--json"]);
+    assert_eq!(report["tree"][0]["changes"], preview["tree"][0]["changes"], "{report}");
+    let both = SEVEN.replace("two", "TWO").replace("six", "SIX");
+    assert_eq!(world.read("a.txt"), Some(both.clone()));
+    assert_eq!((world.read("new.txt").as_deref(), world.read("b.txt")), (Some("new\n"), None));
+    assert_eq!(world.read("by hand.txt").as_deref(), Some("by hand\n"));
+
+    undone(&world, &first, &[]);
+    world.state().assert_outside_is(&without, "undone again");
+
+    // The same line is not ours to choose.
+    world.write("a.txt", &SEVEN.replace("two", "zwei"));
+    let edited = world.state();
+    for flag in ["--dry-run", "--yes"] {
+        let outcome = world.cli.run(["redo", "--json", flag]);
+        assert_eq!(
+            (outcome.code, outcome.error().as_str()),
+            (Some(1), "file_conflict"),
+            "{flag}: {outcome:?}"
+        );
+        assert!(outcome.stderr.contains("--path a.txt"), "{outcome:?}");
+        world.state().assert_is(&edited, flag);
+    }
+    assert_eq!(world.status(), "active@a");
+    world.write("a.txt", &SEVEN.replace("six", "SIX"));
+    world.ic(&["redo", "--yes"]);
+    assert_eq!(world.read("a.txt"), Some(both));
+    world.cli.ok(["events", "verify"]);
+}
+
 #[test]
 fn what_changed_while_two_worked_is_named_and_not_touched() {
     let world = World::new().begun();

@@ -40,8 +40,8 @@ pub use restore::{
     undo,
 };
 pub use restore::{
-    Deed, TreeChanges, changed_since, changes_between, path_option, refused, restore_into, restore_without,
-    restores_since, settle, take_changes_back, take_restore_back,
+    Deed, TreeChanges, changed_since, changes_between, merge_restores_back, path_option, refused,
+    restore_into, restore_without, restores_since, settle, take_changes_back, take_restore_back,
 };
 
 pub use mark::{Marked, open as open_database};

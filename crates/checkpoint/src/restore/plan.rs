@@ -80,6 +80,15 @@ impl Node {
         }
     }
 
+    /// The same as a tree has it; a directory says nothing of what is in it.
+    pub fn into_state(self) -> State {
+        match self {
+            Self::File { hash, size, mode, attributes } => State::File { hash, size, mode, attributes },
+            Self::Symlink(target) => State::Symlink(target.0),
+            Self::Directory { mode, attributes } => State::Directory { mode, attributes, is_empty: false },
+        }
+    }
+
     /// What it has beside content and permission bits; `None` for a link.
     pub fn attributes(&self) -> Option<&Attributes> {
         match self {

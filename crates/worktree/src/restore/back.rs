@@ -10,14 +10,69 @@ use ic_checkpoint::lock::Mode;
 use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal::{self, Kind, Restore};
-use ic_checkpoint::restore::plan::{Limits, Node};
+use ic_checkpoint::restore::plan::{Limits, Node, Step};
+use ic_checkpoint::restore::reverse::Own;
 use ic_events::Hash;
-use ic_store::path_from_bytes;
+use ic_store::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
 
 use super::super::shot::{GitPart, Purpose};
 use super::super::{Workspace, require_kept};
 use super::as_if::{AsIf, differences, paths_of};
 use super::{Report, Request, Watch, planned, run};
+
+/// Takes restores of a workspace back that undid one piece of work: what they changed is merged into the tree as it is now, whatever
+/// others did since. Oldest first; a path that is back already stays as it is.
+///
+/// `None`: nothing is merged, because there is no restore, or because one changed a database with what stands beside it, which is taken back
+/// whole. Errors: those of [`super::restore`].
+pub fn merge_restores_back(
+    workspace: &Workspace<'_>,
+    restores: &[Restore],
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<Option<Report>> {
+    let Some(first) = restores.first() else { return Ok(None) };
+    let is_side = |path: &Vec<u8>| DATABASE_SIDE_SUFFIXES.iter().any(|suffix| path.ends_with(suffix));
+    if paths_of(workspace, restores)?.iter().any(is_side) {
+        return Ok(None);
+    }
+    let target = workspace.kernel.read(|snapshot| record::get(snapshot, &first.safety_id))?;
+    require_kept(&target)?;
+    let mut work = Own::default();
+    for restore in restores {
+        changes_of(workspace, restore)?.into_iter().for_each(|change| work.add(change));
+    }
+    let finished = workspace.kernel.read(|snapshot| journal::finished(snapshot, &workspace.root))?;
+    let is_last = journal::stacks(&finished).0.last().is_some_and(|last| last.id == first.id);
+    let kind = if is_last { Kind::Undo } else { Kind::Restore };
+    let own = work.paths();
+    let limits = Limits { only: Some(own.clone()), ..Limits::default() };
+    let task = run::Task { own, work: Some(work), ..run::Task::of(kind, target, limits) };
+    run::run(workspace, task, request, watch).map(Some)
+}
+
+/// What a restore changed of the paths of its plan.
+fn changes_of(workspace: &Workspace<'_>, restore: &Restore) -> Result<Vec<Difference>> {
+    let steps = planned::read_plan(workspace, restore)?.steps;
+    let Some(left) = &restore.restored_id else {
+        // It was interrupted, and only a dry run meets it so: what it is about to change counts as changed.
+        let states = |step: Step| Difference {
+            path: step.path.0,
+            before: step.before.map(Node::into_state),
+            after: step.after.map(Node::into_state),
+        };
+        return Ok(steps.into_iter().map(states).collect());
+    };
+    let (before, after) = workspace
+        .kernel
+        .read(|snapshot| Ok((record::get(snapshot, &restore.safety_id)?, record::get(snapshot, left)?)))?;
+    require_kept(&before)?;
+    let paths: BTreeSet<Vec<u8>> = steps.into_iter().map(|step| step.path.0).collect();
+    // From the checkpoints, where a database has what its log held.
+    let mut changes = differences(workspace, (&before.tree, &after.tree))?;
+    changes.retain(|change| paths.contains(&change.path));
+    Ok(changes)
+}
 
 /// Finishes a restore of the workspace that was interrupted, forward.
 pub fn settle(workspace: &Workspace<'_>, watch: &Watch) -> Result<()> {

@@ -125,6 +125,9 @@ fn to_put_back<'k>(
 impl TreeBack<'_> {
     /// Errors: `file_conflict`, `foreign_commits`, `work_running` where putting back would take what is not the rollback's.
     fn require_own(&self, look: Look<'_>) -> Result<()> {
+        if let Some(report) = self.merge_back(look.only())? {
+            return refuse_conflict(&report, true);
+        }
         // What another run recorded comes first: the way around it is the way around what was changed, too.
         for at in 0..self.restores.len() {
             refuse_conflict(&self.take_back(at, look.only())?, false)?;
@@ -151,6 +154,20 @@ impl TreeBack<'_> {
         ic_worktree::take_changes_back(&self.workspace, (changes, not_yet), &request, watch)
     }
 
+    /// Makes the work of one dispatch again: others may have changed its paths since it was undone. `None`: it is no undo of one dispatch, or
+    /// nothing of it can be merged.
+    fn merge_back(&self, Look { force, dry_run, watch, .. }: Look<'_>) -> Result<Option<Report>> {
+        let Some(first) = self.restores.first().filter(|_| self.is_of_one) else { return Ok(None) };
+        let request = RestoreRequest {
+            dry_run,
+            force,
+            beside_others: true,
+            compares_all: false,
+            ..request(first.safety_id.as_str(), Strategy::FilesOnly)
+        };
+        ic_worktree::merge_restores_back(&self.workspace, &self.restores, &request, watch)
+    }
+
     /// Takes one restore back, once the later ones are.
     fn take_back(&self, at: usize, Look { force, dry_run, watch, .. }: Look<'_>) -> Result<Report> {
         let restore = &self.restores[at];
@@ -172,6 +189,10 @@ impl TreeBack<'_> {
     /// Puts files and git's state back as they were before the rollback touched them, newest restore first. A path that does not come
     /// back ends it: the last report names it.
     fn put_back(&self, look: Look<'_>, reports: &mut Vec<Report>) -> Result<()> {
+        if let Some(report) = self.merge_back(look)? {
+            reports.push(report);
+            return Ok(());
+        }
         for at in (0..self.restores.len()).rev() {
             let report = self.take_back(at, look)?;
             let is_whole = report.failed.is_empty();
