@@ -22,7 +22,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
 use ic_events::Hash;
@@ -38,6 +39,8 @@ pub use rules::RuleOptions;
 use self::cache::{Cache, Header, Update};
 use self::cache_file::CacheFile;
 pub(crate) use self::cache_file::cache_directory;
+use self::found::Found;
+use self::look::own_files;
 use self::sources::Sources;
 pub(crate) use self::walk::{TEMPORARY, join};
 use crate::attributes::Owner;
@@ -185,8 +188,7 @@ pub fn capture_with(
     let git = ic_store::git_dirs(root);
     let space = CacheFile::new(objects, root, options.flush)?;
     let directory = open_root(root)?;
-    let owner = fstat(&directory).map(|stat| Owner::of(&stat)).map_err(io::Error::from);
-    let owner = owner.while_doing(|| format!("reading {}", root.display()))?;
+    let owner = Owner::of(&fstat(&directory).map_err(io::Error::from).while_doing(|| reading(root))?);
     // Where the root has another owner, every other file has to be told apart from it anew.
     let number = u64::from(owner.user) << 32 | u64::from(owner.group);
     let cache = space.load(objects).filter(|cache| cache.header().owner == number);
@@ -201,9 +203,8 @@ pub fn capture_with(
     let rules = rules::Rules::new(root, &sources, &options.rules, &numbers)?;
     // What is written anew is all that is left then.
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
-    let maps = directory.try_clone().map(|root| mapped::Maps::new(root, options.flush));
-    let maps = maps.while_doing(|| format!("reading {}", root.display()))?;
-    let walk = walk::Walk::new(&walk::Inputs {
+    let maps = mapped::Maps::new(&directory, options.flush).while_doing(|| reading(root))?;
+    let walk = walk::Walk {
         root,
         writer,
         objects,
@@ -217,7 +218,10 @@ pub fn capture_with(
         owner,
         space: space.scratch.path(),
         maps: &maps,
-    });
+        own: own_files(root, options, objects),
+        found: Mutex::new(Found::new(base)),
+        is_changed: AtomicBool::new(cache.is_none()),
+    };
     let root_record = walk.root(directory, old.root)?;
     let (mut found, is_changed) = walk.finish();
     let (links, linked_outside) = found.links();
@@ -244,6 +248,10 @@ pub fn capture_with(
         stored: Stored::default(),
     };
     Ok((captured, seen))
+}
+
+fn reading(root: &Path) -> String {
+    format!("reading {}", root.display())
 }
 
 /// The root's object with the names of one file in it. The stat cache knows the plain one: what is below does not tell which names

@@ -48,7 +48,7 @@ const LONGEST_TURN: Duration = Duration::from_secs(1);
 pub fn root(objects: &Path, root: &Path, mode: Mode, timeout: Duration) -> Result<Lock> {
     let name = format!("{}.lock", root_key(root));
     let directory = crate::capture::cache_directory(objects)?;
-    take((&directory.join(name), Rank::Root), mode, timeout, timeout, || {
+    take(&directory.join(name), Rank::Root, mode, timeout, timeout, || {
         format!("Another process restores or captures {}", root.display())
     })
 }
@@ -56,7 +56,7 @@ pub fn root(objects: &Path, root: &Path, mode: Mode, timeout: Duration) -> Resul
 /// The lock of the object store in `objects`. Errors: `busy` past the timeout.
 pub fn store(objects: &Path, mode: Mode, timeout: Duration) -> Result<Lock> {
     let turn = if mode == Mode::Exclusive { FIRST_TURN } else { timeout };
-    take((&store_path(objects), Rank::Store), mode, timeout, turn, || {
+    take(&store_path(objects), Rank::Store, mode, timeout, turn, || {
         "Another process prunes or captures".to_owned()
     })
 }
@@ -71,7 +71,8 @@ pub(crate) fn store_path(objects: &Path) -> PathBuf {
 /// Takes a lock. Whoever waits for it holds the turnstile before it, so that one who wants it alone is not passed for ever
 /// by others who share it; after each `turn` it lets them pass for as long.
 fn take(
-    (path, rank): (&Path, Rank),
+    path: &Path,
+    rank: Rank,
     mode: Mode,
     timeout: Duration,
     mut turn: Duration,

@@ -16,7 +16,7 @@ pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Dispatch>> {
         Dispatch::COLUMNS
     );
     let mut dispatches = snapshot.query_all(&sql, &[&cut.run_id.as_str()], Dispatch::from_row)?;
-    dispatches.retain(|d| cut.covers((d.place(), &d.phase), Some(&d.id)));
+    dispatches.retain(|d| cut.covers(d.place(), &d.phase, Some(&d.id)));
     Ok(dispatches)
 }
 
@@ -29,7 +29,8 @@ pub fn cancel_by_phases(
     tx: &Transaction<'_>,
     now: Timestamp,
     dispatches: &[Dispatch],
-    (rollback, reason): (&RollbackId, Option<&str>),
+    rollback: &RollbackId,
+    reason: Option<&str>,
 ) -> Result<()> {
     for dispatch in dispatches {
         let (status, finished_seq) = if dispatch.status.is_finished() {

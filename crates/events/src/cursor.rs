@@ -51,7 +51,8 @@ pub fn commit(
     now: Timestamp,
     name: &Label,
     run_id: Option<&RunId>,
-    (seq, back): (Seq, bool),
+    seq: Seq,
+    back: bool,
 ) -> Result<Cursor> {
     if !exists(tx, name, run_id)? {
         return Err(not_found(name));

@@ -19,7 +19,7 @@ pub struct Cut {
 
 impl Cut {
     /// Whether a rollback covers a row that was recorded at `seq`, is labelled with `phase` and belongs to the work of `dispatch`, if to any.
-    pub fn covers(&self, (seq, phase): (Seq, &str), dispatch: Option<&DispatchId>) -> bool {
+    pub fn covers(&self, seq: Seq, phase: &str, dispatch: Option<&DispatchId>) -> bool {
         match &self.only {
             Some(only) => dispatch == Some(only),
             None => seq > self.seq || self.phases.iter().any(|p| p == phase),

@@ -2,7 +2,7 @@
 
 mod facts;
 
-use ic_base::{CheckpointId, Result, RunId, Seq, Timestamp};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::record::Link;
 use ic_events::{EventType, NewEvent};
 use ic_phase::gate::{Tier, Verdict, evaluate};
@@ -74,6 +74,21 @@ pub fn advance(
         Ok((run, outcome))
     };
     go(kernel, kept, judged)
+}
+
+/// Moves a run from where the caller saw it to its next phase, for an executor that cannot go on without.
+///
+/// Errors: those of [`advance`]; `gate_blocked` if something holds the run back.
+pub fn one_phase(kernel: &Kernel, run: &Run, kept: &Settings) -> Result<()> {
+    let expect = format!("{}@{}", run.phase, run.epoch);
+    let request = Request { expect: Some(&expect), ..Request::default() };
+    let outcome = advance(kernel, run.id.as_str(), &request, Some(kept))?;
+    if outcome.advanced() {
+        return Ok(());
+    }
+    let message = format!("The run does not get from {} to {}.", outcome.from, outcome.to);
+    let hint = format!("see why: ic gate check {}", run.id.short());
+    Err(Diagnosis::new(Code::GateBlocked, message).hint(hint))
 }
 
 /// What [`advance`] would do now; nothing is written.

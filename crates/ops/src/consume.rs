@@ -253,7 +253,7 @@ fn pause(delay: Duration, is_interrupted: &impl Fn() -> bool) {
 /// Errors: those of [`cursor::commit`], and `busy` while another consumer has the cursor.
 pub fn commit(kernel: &Kernel, held: &Held, seq: Seq, back: bool) -> Result<cursor::Cursor> {
     let now = kernel.context.now();
-    kernel.ledger.write(|tx| cursor::commit(tx, now, &held.name, held.run_id.as_ref(), (seq, back)))
+    kernel.ledger.write(|tx| cursor::commit(tx, now, &held.name, held.run_id.as_ref(), seq, back))
 }
 
 /// Resets every cursor of this name to before the first event, and returns them.

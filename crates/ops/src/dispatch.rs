@@ -51,7 +51,7 @@ pub fn start(
     let dispatch = kernel.write(|tx, now| {
         let dispatch = settled(tx, reference)?;
         let run = run::get(tx, &dispatch.run_id)?;
-        taken.record_point(tx, now, (&run, &NewPoint::of_dispatch(dispatch.id.as_str())))?;
+        taken.record_point(tx, now, &run, &NewPoint::of_dispatch(dispatch.id.as_str()))?;
         dispatch::start(tx, now, &dispatch, process.as_ref())
     })?;
     Ok((dispatch, tidied(kernel, kept, taken, &project)))

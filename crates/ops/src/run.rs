@@ -31,26 +31,26 @@ pub struct Created {
 
 /// Creates a run; its id is given here. With `kept`, a configured state database is looked at as it is at the beginning, and where
 /// checkpoints are taken automatically the working tree is captured.
-pub fn create(kernel: &Kernel, new: NewRun, kept: Option<&ic_worktree::Settings>) -> Result<Created> {
+pub fn create(kernel: &Kernel, new: &NewRun, kept: Option<&ic_worktree::Settings>) -> Result<Created> {
     create_with(kernel, new, kept, |_, _, _| Ok(()))
 }
 
 /// As [`create`], with what else is recorded in the same transaction.
 pub fn create_with(
     kernel: &Kernel,
-    mut new: NewRun,
+    new: &NewRun,
     kept: Option<&ic_worktree::Settings>,
     also: impl Fn(&Transaction<'_>, Timestamp, &Run) -> Result<()>,
 ) -> Result<Created> {
-    new.id = kernel.context.new_id::<RunId>();
+    let id: RunId = kernel.context.new_id();
     kernel.read(|snapshot| kernel.calling_dispatch(snapshot))?;
     let taken = match kept {
         // The row gets the run's id when there is a run.
-        Some(settings) => Taken::take_first(kernel, settings, &new),
+        Some(settings) => Taken::take_first(kernel, settings, &id, new),
         None => Taken::nothing(),
     };
     kernel.write(|tx, now| {
-        let run = run::create(tx, now, new.clone())?;
+        let run = run::create(tx, now, id.clone(), new.clone())?;
         let occasion = Occasion { run_id: &run.id, epoch: run.epoch, phase: &run.phase };
         taken.record(tx, now, occasion, || Ok(run.seq))?;
         also(tx, now, &run)?;

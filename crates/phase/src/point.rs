@@ -109,7 +109,8 @@ pub fn insert(
     now: Timestamp,
     run: &Run,
     new: &NewPoint<'_>,
-    (seq, checkpoint): (Seq, Option<&CheckpointId>),
+    seq: Seq,
+    checkpoint: Option<&CheckpointId>,
 ) -> Result<()> {
     tx.execute_one(
         &format!("INSERT INTO points ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"),

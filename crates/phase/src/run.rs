@@ -79,8 +79,6 @@ pub struct Run {
 /// What a new run is made of.
 #[derive(Debug, Clone)]
 pub struct NewRun {
-    /// Its id.
-    pub id: RunId,
     /// What it is for.
     pub goal: String,
     /// Its chain.
@@ -185,17 +183,17 @@ impl Run {
 }
 
 /// Creates a run at the first phase of its chain, with its event.
-pub fn create(tx: &Transaction<'_>, now: Timestamp, new: NewRun) -> Result<Run> {
+pub fn create(tx: &Transaction<'_>, now: Timestamp, id: RunId, new: NewRun) -> Result<Run> {
     let phase = new.chain.first().to_owned();
     let goal = mask(&new.goal).into_owned();
     let event = NewEvent {
         to: Some(&phase),
         payload: Some(json!({ "goal": goal, "phases": new.chain.names() })),
-        ..NewEvent::of(&new.id, 0, EventType::RunCreated)
+        ..NewEvent::of(&id, 0, EventType::RunCreated)
     };
     let seq = ic_events::append(tx, now, &event)?;
     let run = Run {
-        id: new.id,
+        id,
         seq,
         goal,
         status: RunStatus::Active,

@@ -25,7 +25,7 @@ pub(crate) fn count(session: &Session, plan: &Plan, cut: &CutTable, line: &Line)
     };
     let (rows, sound) = match &line.bound {
         Bound::After(order) => match Format::of(order)? {
-            Format::Text { glob } => count_texts(session, cut, column, (order, glob), line)?,
+            Format::Text { glob } => count_texts(session, cut, column, order, glob, line)?,
             Format::Number { .. } => count_numbers(session, cut, column, line)?,
         },
         Bound::Everything => count_numbers(session, cut, column, line)?,
@@ -85,7 +85,8 @@ fn count_texts(
     session: &Session,
     cut: &CutTable,
     column: &str,
-    (bound, glob): (&Scalar, String),
+    bound: &Scalar,
+    glob: String,
     line: &Line,
 ) -> Result<(u64, bool)> {
     let Condition { sql: compared, mut params } = Plan::compared(cut, line);

@@ -111,7 +111,7 @@ pub(crate) fn check_survivors(
             attached = true;
         }
         // A reference by a column that is not archived is never known to be an old one.
-        let was_deleted = points_into_archive(session, key, name, (n, table))?;
+        let was_deleted = points_into_archive(session, key, name, n, table)?;
         let was_deleted = was_deleted.unwrap_or_else(|| "TRUE".to_owned());
         let row_key = catalog.table(&key.child).map(TableInfo::key).unwrap_or_default();
         let row_key: Vec<String> = row_key.iter().map(|k| format!("c.{k}")).collect();
@@ -137,7 +137,8 @@ pub(crate) fn points_into_archive(
     session: &Session,
     key: &ForeignKey,
     name: impl Fn(&str) -> Option<String>,
-    (n, table): (usize, &ArchivedTable),
+    n: usize,
+    table: &ArchivedTable,
 ) -> Result<Option<String>> {
     let (mut own, mut theirs) = (Vec::new(), Vec::new());
     for (from, to) in &key.columns {

@@ -16,9 +16,6 @@ use crate::error::{diagnose, no_database};
 use crate::faults;
 use crate::value::Scalar;
 
-/// The ledger's mark (`ic_store::migrate`); it is never rewound.
-const LEDGER_ID: i32 = 0x6963_4c47;
-
 pub(crate) struct Session {
     connection: Connection,
     path: PathBuf,
@@ -43,7 +40,7 @@ impl Session {
         let connection = Connection::open_with_flags(&path, flags).map_err(|e| diagnose(e, &doing))?;
         let session = Self { connection, doing: format!("using {}", path.display()), path };
         match session.configure(busy_timeout) {
-            Ok(LEDGER_ID) => Err(Diagnosis::new(
+            Ok(ic_store::APPLICATION_ID) => Err(Diagnosis::new(
                 Code::ForeignDatabase,
                 format!("{} is a ledger of ic, which is never rewound.", session.path.display()),
             )

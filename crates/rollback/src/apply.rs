@@ -99,9 +99,9 @@ fn apply(
         run::rollback_phase(tx, now, &plan.run.id, &plan.to_phase)?;
     }
     marks::off(tx, now, &plan.reinstated)?;
-    let marked = (id, rollback.reason.as_deref());
-    cancel_by_phases(tx, now, &plan.cancelled_dispatches, marked)?;
-    cancel_by_phases(tx, now, &plan.marked_dispatches, marked)?;
+    let reason = rollback.reason.as_deref();
+    cancel_by_phases(tx, now, &plan.cancelled_dispatches, id, reason)?;
+    cancel_by_phases(tx, now, &plan.marked_dispatches, id, reason)?;
     mark_artifacts_rolled_back(tx, &plan.artifacts, id)?;
     cancel_agents_by_phases(tx, now, &plan.failed_agents, plan.next_epoch(), id)?;
     cancel_agents_by_phases(tx, now, &plan.marked_agents, plan.next_epoch(), id)?;

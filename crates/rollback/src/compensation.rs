@@ -326,7 +326,7 @@ pub(crate) fn leave(
     saga.end_children()?;
     let is_meant = |one: &Compensation| {
         one.state.is_open()
-            && rollback.is_none_or(|(cut, _)| cut.covers((one.seq, &one.phase), one.dispatch_id.as_ref()))
+            && rollback.is_none_or(|(cut, _)| cut.covers(one.seq, &one.phase, one.dispatch_id.as_ref()))
     };
     saga.write(|tx, now| {
         let all = compensation::list(tx, &saga.run_id)?;

@@ -23,7 +23,7 @@ pub(super) fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &Remember
         "artifacts": artifact::unmark(tx, id)?,
         "agents": agent::unmark(tx, id)?,
         "skips": skip::unmark(tx, id)?,
-        "effects": effects::unmark(tx, now, (&remembered.run_id, id))?,
+        "effects": effects::unmark(tx, now, &remembered.run_id, id)?,
     }))
 }
 
@@ -55,7 +55,7 @@ pub(super) fn on(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> Re
         let dispatches = marked_dispatches(&remembered);
         let marked: Vec<_> =
             dispatches.iter().map(|id| dispatch::resolve(tx, id.as_str())).collect::<Result<_>>()?;
-        cancel_by_phases(tx, now, &marked, (id, None))?;
+        cancel_by_phases(tx, now, &marked, id, None)?;
         mark_artifacts_rolled_back(tx, &artifact::taken_back(tx, &cut)?, id)?;
         let agents = agent::taken_back(tx, &cut, &dispatches.iter().collect())?;
         cancel_agents_by_phases(tx, now, &agents, remembered.epoch, id)?;

@@ -82,9 +82,8 @@ pub(super) fn of_dispatch(workspace: &Workspace<'_>, id: &DispatchId) -> Result<
         let before = ic_point::checkpoint_at(snapshot, &run, place.seq)?;
         let before = kept(before, &dispatch, "as it began")?;
         let after = kept(at_end(snapshot, &dispatch)?, &dispatch, "as it ended")?;
-        let window = (before.seq, after.seq);
-        let captures = record::of_root_between(snapshot, &workspace.root, window)?;
-        let mut others = dispatch::at_work_between(snapshot, window, before.created_at)?;
+        let captures = record::of_root_between(snapshot, &workspace.root, before.seq, after.seq)?;
+        let mut others = dispatch::at_work_between(snapshot, before.seq, after.seq, before.created_at)?;
         others.retain(|other| other.id != dispatch.id);
         let mut here = Vec::new();
         for other in others {

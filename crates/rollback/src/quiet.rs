@@ -241,7 +241,7 @@ pub(super) fn undone_effects(
     all.retain(|c| {
         (c.state == State::Running
             || (c.state == State::Done || c.is_cut_off()) && tried.contains(c.id.as_str()))
-            && cut.covers((c.seq, &c.phase), c.dispatch_id.as_ref())
+            && cut.covers(c.seq, &c.phase, c.dispatch_id.as_ref())
             && c.rolled_back_by.as_ref().is_none_or(|by| *by == remembered.id)
     });
     Ok(all)

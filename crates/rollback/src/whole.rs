@@ -220,9 +220,9 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
             None => run::fence(tx, now, &plan.run.id)?,
         }
         marks::off(tx, now, &plan.reinstated)?;
-        let marked = (id, again.reason.as_deref());
-        cancel_by_phases(tx, now, &plan.cancelled_dispatches, marked)?;
-        cancel_by_phases(tx, now, &plan.marked_dispatches, marked)?;
+        let reason = again.reason.as_deref();
+        cancel_by_phases(tx, now, &plan.cancelled_dispatches, id, reason)?;
+        cancel_by_phases(tx, now, &plan.marked_dispatches, id, reason)?;
         Ok((whole, fresh.effects))
     })?;
     parts.effects = effects;

@@ -17,7 +17,7 @@ fn make(kernel: &Kernel, run: &Run, kind: Kind, name: &str, title: &str) {
     let new = NewPoint { kind, name, attempt: 1, session: Some("session"), title: Some(title) };
     let made = kernel.write(|tx, now| {
         let seq = announce(tx, now, run, &new)?;
-        insert(tx, now, run, &new, (seq, None))
+        insert(tx, now, run, &new, seq, None)
     });
     made.expect("a point");
 }
@@ -40,7 +40,7 @@ fn marked(rollback: &Rollback) -> Vec<String> {
 #[test]
 fn a_run_goes_back_to_before_a_prompt_and_a_command() {
     let kernel = kernel();
-    let run = run::create(&kernel, new_run("a,b,c"), None).expect("a run").run;
+    let run = run::create(&kernel, &new_run("a,b,c"), None).expect("a run").run;
     let before = work(&kernel, &run, "before");
     make(&kernel, &run, Kind::Prompt, PROMPT, "make it\u{202e} blue\nand round");
     let first = work(&kernel, &run, "first");

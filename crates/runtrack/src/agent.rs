@@ -216,7 +216,7 @@ pub fn taken_back(
     let mut agents = list(snapshot, &cut.run_id)?;
     agents.retain(|a| {
         let works_on_it = a.dispatch_id.as_ref().is_some_and(|id| dispatches.contains(id));
-        a.rolled_back_by.is_none() && (works_on_it || cut.covers((a.seq, &a.phase), a.dispatch_id.as_ref()))
+        a.rolled_back_by.is_none() && (works_on_it || cut.covers(a.seq, &a.phase, a.dispatch_id.as_ref()))
     });
     Ok(agents)
 }

@@ -198,7 +198,7 @@ pub fn count_active(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>
 pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Artifact>> {
     let filter = Filter { status: Some(ArtifactStatus::Active), phase: None };
     let mut artifacts = list(snapshot, &cut.run_id, filter)?;
-    artifacts.retain(|a| cut.covers((a.seq, &a.phase), a.dispatch_id.as_ref()));
+    artifacts.retain(|a| cut.covers(a.seq, &a.phase, a.dispatch_id.as_ref()));
     Ok(artifacts)
 }
 

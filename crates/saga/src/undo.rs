@@ -221,7 +221,7 @@ fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) 
         Before::Absent | Before::Symlink { .. } => None,
     };
     // A file alone is restored: beside the log of another state of it, SQLite would destroy a database.
-    let _unused = database::require_alone(&root, ground.objects, (path, comes))?;
+    let _unused = database::require_alone(&root, ground.objects, path, comes)?;
     match &file.before {
         Before::Absent if found == Found::Absent => Ok(()),
         Before::Absent => root.remove_file(path, &still),

@@ -12,7 +12,7 @@ use crate::foreign::is_database;
 use crate::{Ledger, Snapshot, faults};
 
 /// Marks a file as a ledger: `icLG`.
-pub(crate) const APPLICATION_ID: i32 = 0x6963_4c47;
+pub const APPLICATION_ID: i32 = 0x6963_4c47;
 
 /// Opening a pipe must not wait for its other end.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();

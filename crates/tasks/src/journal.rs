@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq};
+use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, Seq};
 use ic_dispatch::Dispatch;
 use ic_dispatch::dispatch::{self, Ending, Work};
 use ic_events::{Cut, EventType, NewEvent};
@@ -46,7 +46,6 @@ impl<'k> Journal<'k> {
         name: &str,
     ) -> Result<(Self, Vec<String>)> {
         let new = NewRun {
-            id: RunId::from_ledger(String::new()),
             goal: name.to_owned(),
             chain: Chain::parse(PHASES)?,
             project_dir: kernel.project.directory.clone(),
@@ -56,7 +55,7 @@ impl<'k> Journal<'k> {
             scope_id: None,
             metadata: serde_json::json!({ "tasks": name }).to_string(),
         };
-        let created = ic_ops::run::create(kernel, new, Some(settings))?;
+        let created = ic_ops::run::create(kernel, &new, Some(settings))?;
         let warnings = created.warnings.into_iter().map(|warning| warning.message).collect();
         let saga = Saga::take(kernel, settings, &created.run.id)?;
         Ok((Self { saga, run: created.run }, warnings))
@@ -126,17 +125,7 @@ impl<'k> Journal<'k> {
 
     /// Records that every task ended well. Errors: `stale_phase` if somebody took the run back meanwhile.
     pub(super) fn complete(&mut self) -> Result<()> {
-        let expect = format!("{}@{}", self.run.phase, self.run.epoch);
-        let request = advance::Request { expect: Some(&expect), ..advance::Request::default() };
-        let kept = Some(self.saga.settings);
-        let outcome = advance::advance(self.saga.kernel, self.run.id.as_str(), &request, kept)?;
-        if !outcome.advanced() {
-            return Err(Diagnosis::new(
-                Code::GateBlocked,
-                format!("The run does not get from {} to {}.", outcome.from, outcome.to),
-            )
-            .hint(format!("see why: ic gate check {}", self.run.id.short())));
-        }
+        advance::one_phase(self.saga.kernel, &self.run, self.saga.settings)?;
         self.run = self.saga.run()?;
         Ok(())
     }

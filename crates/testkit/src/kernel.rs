@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ic_base::{Context, FixedClock, RunId, SeededIds, Timestamp};
+use ic_base::{Context, FixedClock, SeededIds, Timestamp};
 use ic_kernel::Kernel;
 use ic_phase::Chain;
 use ic_phase::gate::Gates;
@@ -30,7 +30,6 @@ pub fn kernel() -> Kernel {
 /// If it is not a chain.
 pub fn new_run(chain: &str) -> NewRun {
     NewRun {
-        id: RunId::from_ledger(String::new()),
         goal: "a goal".to_owned(),
         chain: Chain::parse(chain).expect("a chain"),
         project_dir: PathBuf::from("/project"),

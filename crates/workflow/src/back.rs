@@ -50,14 +50,14 @@ pub(crate) fn look(
     overrides: &Overrides,
 ) -> Result<(Aim, Whole)> {
     let (run, aim, is_left) = kernel.read(|snapshot| {
-        let (run, aim) = aimed(snapshot, settings, (run, false), overrides)?;
+        let (run, aim) = aimed(snapshot, settings, run, false, overrides)?;
         let is_left = table::steps(snapshot, &run.id, run.epoch)?.iter().any(StepRow::is_running);
         Ok((run, aim, is_left))
     })?;
     workspace_here(kernel, settings, &run)?;
     // What a dead executor left running is ended before the rollback begins, and does not refuse it.
     let workers = Force { workers: is_left, ..Force::default() };
-    let request = request(&run, &aim, (overrides, overrides.force.or(workers)), true);
+    let request = request(&run, &aim, overrides, overrides.force.or(workers), true);
     let whole = ic_rollback::roll_back(kernel, settings, &request, &mut Nobody, &Watch::default())
         .map_err(|error| with_a_way(error, &run.id, &aim))?;
     Ok((aim, whole))
@@ -69,13 +69,14 @@ pub(crate) fn look(
 pub(crate) fn roll_back(
     kernel: &Kernel,
     settings: &Settings,
-    run: (&RunId, bool),
+    run: &RunId,
+    is_automatic: bool,
     overrides: &Overrides,
     ui: &mut dyn Ui,
 ) -> Result<Report> {
-    let (run, aim) = kernel.read(|snapshot| aimed(snapshot, settings, run, overrides))?;
+    let (run, aim) = kernel.read(|snapshot| aimed(snapshot, settings, run, is_automatic, overrides))?;
     workspace_here(kernel, settings, &run)?;
-    let request = request(&run, &aim, (overrides, overrides.force), false);
+    let request = request(&run, &aim, overrides, overrides.force, false);
     let whole = ic_rollback::roll_back(kernel, settings, &request, ui, &watch(overrides))
         .map_err(|error| with_a_way(error, &run.id, &aim))?;
     if let Some(why) = aim.stays {
@@ -106,7 +107,8 @@ fn watch(overrides: &Overrides) -> Watch {
 fn request<'a>(
     run: &'a Run,
     aim: &'a Aim,
-    (overrides, force): (&'a Overrides, Force),
+    overrides: &'a Overrides,
+    force: Force,
     dry_run: bool,
 ) -> WholeRequest<'a> {
     WholeRequest {
@@ -128,7 +130,8 @@ fn request<'a>(
 fn aimed(
     snapshot: &Snapshot<'_>,
     settings: &Settings,
-    (run, is_automatic): (&RunId, bool),
+    run: &RunId,
+    is_automatic: bool,
     overrides: &Overrides,
 ) -> Result<(Run, Aim)> {
     let run = ic_phase::run::get(snapshot, run)?;
@@ -136,7 +139,7 @@ fn aimed(
     require_work(snapshot, &run)?;
     let strategy = strategy_for(&workflow, overrides);
     let rows = table::steps(snapshot, &run.id, run.epoch)?;
-    let (first, before_steps) = target(snapshot, (&run, &workflow, &rows), strategy, overrides)?;
+    let (first, before_steps) = target(snapshot, &run, &workflow, &rows, strategy, overrides)?;
     let (seq, to) = place(snapshot, &run, first)?.unwrap_or_default();
     let is_pruned = match &first.checkpoint_id {
         Some(id) => Some(record::get(snapshot, id)?.pruned_at.is_some()),
@@ -183,7 +186,9 @@ fn layers(strategy: Strategy, has_tree: bool, has_rows: bool) -> Vec<Layer> {
 /// list its steps in any.
 fn target<'r>(
     snapshot: &Snapshot<'_>,
-    (run, workflow, rows): (&Run, &Workflow, &'r [StepRow]),
+    run: &Run,
+    workflow: &Workflow,
+    rows: &'r [StepRow],
     strategy: Strategy,
     overrides: &Overrides,
 ) -> Result<(&'r StepRow, Vec<String>)> {

@@ -22,15 +22,19 @@ use crate::may::{may_resume, may_roll_back};
 use crate::options::{Overrides, check, check_strategy, options};
 use crate::report::{Report, Status, TakenBack};
 use crate::show::show;
-use crate::table::{self, State, StepRow, StepState, Workflow};
+use crate::table::{self, Failure, State, StepRow, StepState, Workflow};
 
-/// What belongs to every call.
+/// The project in which a workflow is executed, and how.
 #[derive(Clone, Copy)]
-struct Place<'k> {
-    kernel: &'k Kernel,
-    settings: &'k Settings,
-    checkpoints: bool,
-    configured: &'k Configured,
+pub struct Setup<'k> {
+    /// The open ledger.
+    pub kernel: &'k Kernel,
+    /// How checkpoints are taken.
+    pub settings: &'k Settings,
+    /// Whether the tree is captured along the way.
+    pub checkpoints: bool,
+    /// What the project wants after a failure, where nothing else is said.
+    pub configured: &'k Configured,
 }
 
 /// What refuses a call.
@@ -70,18 +74,15 @@ pub fn require_startable(
 /// Errors: `invalid_value` for a strategy that its parallel steps do not allow, and what opening the ledger can give. What a
 /// step does wrong is no error: it is in the report.
 pub fn run(
-    kernel: &Kernel,
-    (settings, checkpoints): (&Settings, bool),
-    configured: &Configured,
+    setup: &Setup<'_>,
     definition: &Definition,
     overrides: &Overrides,
     ui: &mut dyn Ui,
 ) -> Result<Report> {
-    let place = Place { kernel, settings, checkpoints, configured };
+    let Setup { kernel, settings, checkpoints, .. } = *setup;
     require_startable(kernel, settings, definition, overrides)?;
     let options = options(definition, overrides, None);
     let new = NewRun {
-        id: RunId::from_ledger(String::new()),
         goal: definition.goal.clone(),
         chain: Chain::parse(&definition.phases.join(","))?,
         project_dir: kernel.project.directory.clone(),
@@ -92,7 +93,7 @@ pub fn run(
         metadata: serde_json::json!({ "workflow": definition.name }).to_string(),
     };
     let created =
-        create_with(kernel, new, Some(&settings.clone().capturing(checkpoints)), |tx, now, run| {
+        create_with(kernel, &new, Some(&settings.clone().capturing(checkpoints)), |tx, now, run| {
             table::insert(tx, now, &run.id, &definition.name, &definition.text, &options)
         })?;
     for warning in &created.warnings {
@@ -100,33 +101,25 @@ pub fn run(
     }
     let mut flow = Flow::take(kernel, settings, checkpoints, &created.run.id)?;
     flow.saga.interrupted = overrides.interrupted.clone();
-    place.go_on(flow, overrides, ui)
+    setup.go_on(flow, overrides, ui)
 }
 
 /// Takes a workflow up where it was left: finished steps are kept, what was interrupted or failed is run again, a rollback that
 /// was begun is finished.
 ///
 /// Errors: `work_running` while another process executes it, `nothing_to_resume` when there is nothing to resume.
-pub fn resume(
-    kernel: &Kernel,
-    (settings, checkpoints): (&Settings, bool),
-    configured: &Configured,
-    reference: &str,
-    overrides: &Overrides,
-    ui: &mut dyn Ui,
-) -> Result<Report> {
-    let place = Place { kernel, settings, checkpoints, configured };
-    let (run, workflow) = place.of(reference, overrides, &may_resume)?;
+pub fn resume(setup: &Setup<'_>, reference: &str, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
+    let (run, workflow) = setup.of(reference, overrides, &may_resume)?;
     if is_unfinished(&run, &workflow) {
-        return place.finish_rollback(&run, overrides, ui);
+        return setup.finish_rollback(&run, overrides, ui);
     }
-    let mut flow = place.take(&run.id, overrides, &may_resume)?;
+    let mut flow = setup.take(&run.id, overrides, &may_resume)?;
     flow.lose_running()?;
     let bad = flow.in_state(&[StepState::Failed, StepState::Interrupted]);
     if overrides.on_failure == Some(OnFailure::Rollback) && !bad.is_empty() {
         let failed = flow.failure(&bad.into_iter().collect::<Vec<_>>());
         flow.set_state(State::Stopped, failed.as_ref())?;
-        return place.roll_back_if_it_can_be(flow, overrides, ui);
+        return setup.roll_back_if_it_can_be(flow, overrides, ui);
     }
     let mut again = flow.in_state(&[StepState::Failed, StepState::Interrupted, StepState::Skipped]);
     again.extend(flow.undone()?);
@@ -134,44 +127,42 @@ pub fn resume(
         flow.forget(at);
     }
     flow.set_state(State::Running, None)?;
-    place.go_on(flow, overrides, ui)
+    setup.go_on(flow, overrides, ui)
 }
 
 /// Rolls a whole workflow back, a successful one too (seed 000: US-2, AC-4), or resumes its rollback.
 ///
 /// Errors: `work_running`, `pivot`, `conflict` when nothing was done.
 pub fn rollback(
-    kernel: &Kernel,
-    (settings, checkpoints): (&Settings, bool),
-    configured: &Configured,
+    setup: &Setup<'_>,
     reference: &str,
     overrides: &Overrides,
     ui: &mut dyn Ui,
 ) -> Result<Report> {
-    let place = Place { kernel, settings, checkpoints, configured };
+    let Setup { kernel, settings, .. } = *setup;
     let may = |snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow| {
         may_roll_back(snapshot, run, workflow, overrides)
     };
-    let (run, workflow) = place.of(reference, overrides, &may)?;
+    let (run, workflow) = setup.of(reference, overrides, &may)?;
     if is_unfinished(&run, &workflow) {
-        return place.finish_rollback(&run, overrides, ui);
+        return setup.finish_rollback(&run, overrides, ui);
     }
     let is_running = |row: &StepRow| row.is_running();
     if !kernel.read(|snapshot| table::steps(snapshot, &run.id, run.epoch))?.iter().any(is_running) {
-        return back::roll_back(kernel, settings, (&run.id, false), overrides, ui);
+        return back::roll_back(kernel, settings, &run.id, false, overrides, ui);
     }
     // Its executor lives, which refuses this, or died. What is refused anyway is refused before what it left running is ended.
     let (_, seen) = back::look(kernel, settings, &run.id, overrides)?;
     if let Some(refusal) = seen.refusals.into_iter().next() {
         return Err(refusal.error);
     }
-    place.take(&run.id, overrides, &may)?.lose_running()?;
+    setup.take(&run.id, overrides, &may)?.lose_running()?;
     let mut overrides = overrides.clone();
     if overrides.expect_plan.take().is_some() {
         // The caller has seen the plan from before its steps were recorded as interrupted.
         overrides.expect_plan = Some(back::look(kernel, settings, &run.id, &overrides)?.1.rollback.plan_hash);
     }
-    back::roll_back(kernel, settings, (&run.id, false), &overrides, ui)
+    back::roll_back(kernel, settings, &run.id, false, &overrides, ui)
 }
 
 /// The run of a call that names none: the active one of this project; if none is active, that of the workflow that was started
@@ -204,7 +195,7 @@ pub fn is_rolling_back(kernel: &Kernel, reference: &str) -> Result<bool> {
     Ok(report.status == Status::RollingBack || run.status == ic_phase::RunStatus::RollingBack)
 }
 
-impl<'k> Place<'k> {
+impl<'k> Setup<'k> {
     /// The workflow that a call names, if `may` allows the call.
     fn of(&self, reference: &str, overrides: &Overrides, may: May<'_>) -> Result<(Run, Workflow)> {
         self.kernel.read(|snapshot| {
@@ -230,8 +221,8 @@ impl<'k> Place<'k> {
 
     /// Resumes a rollback that was begun and not finished.
     fn finish_rollback(&self, run: &Run, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
-        match back::adopt(self.kernel, (self.settings, self.checkpoints), &run.id, overrides)? {
-            Some(begun) => back::roll_back(self.kernel, self.settings, (&run.id, true), &begun, ui),
+        match back::adopt(self.kernel, self.settings, self.checkpoints, &run.id, overrides)? {
+            Some(begun) => back::roll_back(self.kernel, self.settings, &run.id, true, &begun, ui),
             None => back::finish(self.kernel, self.settings, run, overrides, ui),
         }
     }
@@ -256,12 +247,11 @@ impl<'k> Place<'k> {
             }
             Ended::Failed(failed) => failed,
         };
-        let Some((step, error)) = flow.failure(&failed) else {
+        let Some(failure) = flow.failure(&failed) else {
             flow.set_state(State::Stopped, None)?;
             return Ok(flow.report(Status::Stopped));
         };
-        flow.capture(&format!("after the failure of the step {step}"), true, ui);
-        let failure = (step, error);
+        flow.capture(&format!("after the failure of the step {}", failure.step), true, ui);
         let was_interrupted = !flow.in_state(&[StepState::Interrupted]).is_empty();
         if said == Some(OnFailure::Continue) && !was_interrupted {
             flow.set_state(State::Failed, Some(&failure))?;
@@ -280,7 +270,7 @@ impl<'k> Place<'k> {
     fn wants_rollback(
         &self,
         said: Option<OnFailure>,
-        (step, error): &(String, String),
+        failure: &Failure,
         overrides: &Overrides,
         ui: &mut dyn Ui,
     ) -> bool {
@@ -290,7 +280,7 @@ impl<'k> Place<'k> {
             None if self.configured.prompt => {
                 // To interrupt the question ends this process: that the workflow stopped is recorded.
                 overrides.interrupted.store(true, Relaxed);
-                ui.ask_rollback(step, error).unwrap_or(false)
+                ui.ask_rollback(&failure.step, &failure.error).unwrap_or(false)
             }
             None => false,
         }
@@ -309,7 +299,7 @@ impl<'k> Place<'k> {
         // The rollback takes the run itself.
         drop(flow);
         let overrides = Overrides { strategy: Some(strategy), ..overrides.clone() };
-        back::roll_back(self.kernel, self.settings, (&run.id, true), &overrides, ui).or_else(|error| {
+        back::roll_back(self.kernel, self.settings, &run.id, true, &overrides, ui).or_else(|error| {
             if error.code().kind() != Kind::No {
                 return Err(error);
             }
@@ -349,19 +339,19 @@ impl Flow<'_> {
         Ok(succeeded.filter(|(_, row)| is_undone(row)).map(|(at, _)| *at).collect())
     }
 
-    pub(crate) fn set_state(&mut self, state: State, failed: Option<&(String, String)>) -> Result<()> {
-        let failed = failed.map(|(step, error)| (step.as_str(), error.as_str()));
+    pub(crate) fn set_state(&mut self, state: State, failed: Option<&Failure>) -> Result<()> {
         self.saga.write(|tx, now| table::set_state(tx, now, &self.run.id, state, failed))?;
         self.workflow.state = state;
-        self.workflow.failed_step = failed.map(|(step, _)| step.to_owned());
-        self.workflow.error = failed.map(|(_, error)| error.to_owned());
+        self.workflow.failed_step = failed.map(|failed| failed.step.clone());
+        self.workflow.error = failed.map(|failed| failed.error.clone());
         Ok(())
     }
 
     /// The first step that failed or was interrupted, and why.
-    fn failure(&self, steps: &[usize]) -> Option<(String, String)> {
+    fn failure(&self, steps: &[usize]) -> Option<Failure> {
         let is_bad = |state| matches!(state, StepState::Failed | StepState::Interrupted | StepState::Running);
         let row = steps.iter().filter_map(|at| self.rows.get(at)).find(|row| is_bad(row.state))?;
-        Some((row.step.clone(), row.error.clone().unwrap_or_else(|| "it was interrupted".to_owned())))
+        let error = row.error.clone().unwrap_or_else(|| "it was interrupted".to_owned());
+        Some(Failure { step: row.step.clone(), error })
     }
 }

@@ -16,7 +16,8 @@ pub(crate) fn is_unfinished(run: &Run, workflow: &Workflow) -> bool {
 /// Errors: `conflict` if a call names another point than the rollback that was begun: half of that one is done.
 pub(crate) fn require_same_point(
     snapshot: &Snapshot<'_>,
-    (run, workflow): (&Run, &Workflow),
+    run: &Run,
+    workflow: &Workflow,
     overrides: &Overrides,
 ) -> Result<()> {
     let Some(to) = &overrides.to else { return Ok(()) };

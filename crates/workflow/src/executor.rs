@@ -233,17 +233,8 @@ impl Flow<'_> {
     fn move_to(&mut self, phase: &str) -> Result<()> {
         let target = self.run.chain.require(phase)?;
         while self.run.chain.require(&self.run.phase)? < target {
-            let expect = format!("{}@{}", self.run.phase, self.run.epoch);
-            let request = advance::Request { expect: Some(&expect), ..advance::Request::default() };
             let settings = self.settings.clone().capturing(self.checkpoints);
-            let outcome = advance::advance(self.kernel, self.run.id.as_str(), &request, Some(&settings))?;
-            if !outcome.advanced() {
-                return Err(Diagnosis::new(
-                    Code::GateBlocked,
-                    format!("The run does not get from {} to {}.", outcome.from, outcome.to),
-                )
-                .hint(format!("see why: ic gate check {}", self.run.id.short())));
-            }
+            advance::one_phase(self.kernel, &self.run, &settings)?;
             self.run = self.saga.run()?;
         }
         Ok(())

@@ -39,6 +39,15 @@ pub(crate) struct Job {
     pub(crate) log: PathBuf,
 }
 
+/// The compensation of a step that was begun before.
+#[derive(Default)]
+struct OpenCompensation {
+    /// It is not run yet: it is kept, with its idempotency key.
+    kept: Option<CompensationId>,
+    /// Its undo was cut off: nobody knows what is left of the effect.
+    cut_off: Option<Compensation>,
+}
+
 impl Flow<'_> {
     /// Records that an attempt of a step begins: its checkpoint, its dispatch, its compensation, armed. `shared` is the
     /// checkpoint of steps that run now, which this one shares.
@@ -58,13 +67,13 @@ impl Flow<'_> {
                 Some(lock::store(self.workspace.objects.path(), Mode::Shared, self.settings.busy_timeout)?)
             }
         };
-        let (kept, cut_off) = self.open_compensation(old.as_ref())?;
-        let action = match (&step.compensate, &kept) {
+        let open = self.open_compensation(old.as_ref())?;
+        let action = match (&step.compensate, &open.kept) {
             (Some(declared), None) => Some(self.action(declared)?),
             _ => None,
         };
         let log = self.saga.log_file(&format!("{}-{:04}.log", self.run.epoch, at + 1))?;
-        make_outputs(&outputs_of(&log), kept.is_some())?;
+        make_outputs(&outputs_of(&log), open.kept.is_some())?;
         let new_dispatch: DispatchId = self.kernel.context.new_id();
         let new_compensation: CompensationId = self.kernel.context.new_id();
         let checkpoint = shot.as_ref().map(|shot| shot.id().clone()).or_else(|| shared.cloned());
@@ -73,16 +82,15 @@ impl Flow<'_> {
             if !is_retry {
                 let attempt = old.as_ref().map_or(0, |row| row.attempts) + 1;
                 let new = NewPoint { kind: Kind::Step, name: &step.id, attempt, session: None, title: None };
-                record_point(tx, now, &new, (&self.run.id, shot.as_ref(), shared))?;
+                record_point(tx, now, &new, &self.run.id, shot.as_ref(), shared)?;
             }
-            let owner = (&self.run.id, self.run.epoch);
             let dispatch = self.dispatch_of(tx, now, &step, old.as_ref(), &new_dispatch)?;
             let new = action.as_ref().map(|action| (action, &new_compensation));
-            let compensation_id = self.take_or_arm(tx, now, (&step, &dispatch.id), (&kept, &cut_off), new)?;
+            let compensation_id = self.take_or_arm(tx, now, &step, &dispatch.id, &open, new)?;
             let key = if let Some(id) = &compensation_id {
                 id.as_str().to_owned()
             } else {
-                let first = table::first_dispatch(tx, owner, &step.id)?;
+                let first = table::first_dispatch(tx, &self.run.id, self.run.epoch, &step.id)?;
                 first.as_ref().unwrap_or(&dispatch.id).as_str().to_owned()
             };
             let mut row = StepRow {
@@ -92,7 +100,7 @@ impl Flow<'_> {
                 log: Some(log.clone()),
                 ..self.running(old.as_ref(), checkpoint.as_ref())
             };
-            row.started = table::put_step(tx, now, owner, &row)?;
+            row.started = table::put_step(tx, now, &self.run.id, self.run.epoch, &row)?;
             Ok((row, key))
         })?;
         let job = self.job(at, &step, &row, key, log);
@@ -140,18 +148,16 @@ impl Flow<'_> {
         dispatch::start(tx, now, &made, None)
     }
 
-    /// The step's compensation that is not run yet: it is kept, with its idempotency key.
-    /// One whose undo was cut off is none: nobody knows what is left of the effect. It is the second.
-    fn open_compensation(
-        &self,
-        old: Option<&StepRow>,
-    ) -> Result<(Option<CompensationId>, Option<Compensation>)> {
-        let Some(id) = old.and_then(|row| row.compensation_id.as_ref()) else { return Ok((None, None)) };
+    /// What there is of the step's compensation before an attempt.
+    fn open_compensation(&self, old: Option<&StepRow>) -> Result<OpenCompensation> {
+        let Some(id) = old.and_then(|row| row.compensation_id.as_ref()) else {
+            return Ok(OpenCompensation::default());
+        };
         let known = self.kernel.read(|snapshot| compensation::get(snapshot, id))?;
         Ok(match known.state.is_open() {
-            true if known.is_cut_off() => (None, Some(known)),
-            true => (Some(id.clone()), None),
-            false => (None, None),
+            true if known.is_cut_off() => OpenCompensation { kept: None, cut_off: Some(known) },
+            true => OpenCompensation { kept: Some(id.clone()), cut_off: None },
+            false => OpenCompensation::default(),
         })
     }
 
@@ -160,21 +166,22 @@ impl Flow<'_> {
         &self,
         tx: &Transaction<'_>,
         now: Timestamp,
-        (step, dispatch): (&definition::Step, &DispatchId),
-        (kept, cut_off): (&Option<CompensationId>, &Option<Compensation>),
+        step: &definition::Step,
+        dispatch: &DispatchId,
+        open: &OpenCompensation,
         new: Option<(&Action, &CompensationId)>,
     ) -> Result<Option<CompensationId>> {
-        if let Some(cut_off) = cut_off {
+        if let Some(cut_off) = &open.cut_off {
             // The step makes the effect anew, whatever is left of it, and the new undo takes that back.
             let why = "its step was run again after its undo was cut off, and has an undo of its own";
             compensation::finish(tx, now, cut_off, End::Skipped(why))?;
         }
-        Ok(match (kept, new) {
+        Ok(match (&open.kept, new) {
             (Some(kept), _) => {
                 compensation::begin_step_again(tx, now, kept)?;
                 Some(kept.clone())
             }
-            (None, Some(new)) => Some(self.arm(tx, now, step, dispatch, new)?),
+            (None, Some((action, id))) => Some(self.arm(tx, now, step, dispatch, action, id)?),
             (None, None) => None,
         })
     }
@@ -186,7 +193,8 @@ impl Flow<'_> {
         now: Timestamp,
         step: &definition::Step,
         dispatch_id: &DispatchId,
-        (action, id): (&Action, &CompensationId),
+        action: &Action,
+        id: &CompensationId,
     ) -> Result<CompensationId> {
         let needs: Vec<String> =
             step.needs.iter().map(|need| self.definition.steps[*need].id.clone()).collect();
@@ -268,7 +276,7 @@ impl Flow<'_> {
             if let Some(id) = &row.dispatch_id {
                 dispatch::set_process(tx, id, Some(&ic_kernel::worker::process_of(identity)))?;
             }
-            table::put_step(tx, now, (&self.run.id, self.run.epoch), &row).map(|_| ())
+            table::put_step(tx, now, &self.run.id, self.run.epoch, &row).map(|_| ())
         })?;
         self.rows.insert(at, row);
         Ok(())
@@ -281,18 +289,20 @@ fn record_point(
     tx: &Transaction<'_>,
     now: Timestamp,
     new: &NewPoint<'_>,
-    (run, shot, shared): (&RunId, Option<&StepShot>, Option<&CheckpointId>),
+    run: &RunId,
+    shot: Option<&StepShot>,
+    shared: Option<&CheckpointId>,
 ) -> Result<()> {
     let run = ic_phase::run::get(tx, run)?;
     if let Some(shot) = shot {
-        return shot.record_point(tx, now, (&run, new));
+        return shot.record_point(tx, now, &run, new);
     }
     let known = match shared {
         Some(id) => point::of_checkpoint(tx, &run.id, id)?,
         None => None,
     };
     let seq = known.map_or_else(|| point::announce(tx, now, &run, new), Ok)?;
-    point::insert(tx, now, &run, new, (seq, shared))
+    point::insert(tx, now, &run, new, seq, shared)
 }
 
 /// Where a step writes what it made, beside its log.

@@ -22,7 +22,7 @@ mod show;
 pub mod table;
 
 pub use above::ABOVE;
-pub use begin::{is_rolling_back, last, plan, require_startable, resume, rollback, run};
+pub use begin::{Setup, is_rolling_back, last, plan, require_startable, resume, rollback, run};
 pub use definition::Definition;
 pub use flow::Ui;
 pub use options::{Overrides, check};

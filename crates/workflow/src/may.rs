@@ -40,7 +40,7 @@ pub(crate) fn may_roll_back(
     overrides: &Overrides,
 ) -> Result<()> {
     if is_unfinished(run, workflow) {
-        return require_same_point(snapshot, (run, workflow), overrides);
+        return require_same_point(snapshot, run, workflow, overrides);
     }
     if run.status != RunStatus::Completed {
         run.require_active()?;

@@ -57,7 +57,7 @@ pub fn point(kernel: &Kernel, reference: &str, checkpoint: &str) -> Result<Point
         let workflow = table::get(snapshot, &run.id)?;
         if is_unfinished(&run, &workflow) {
             let overrides = Overrides { to: Some(found.id.clone()), ..Overrides::default() };
-            require_same_point(snapshot, (&run, &workflow), &overrides)?;
+            require_same_point(snapshot, &run, &workflow, &overrides)?;
             return Ok(Point { steps: Vec::new(), phase: run.phase, checkpoint: found, is_first: false });
         }
         before(snapshot, &run, &workflow, &found.id)
@@ -86,7 +86,7 @@ pub(crate) fn before(
     let began = step_checkpoints(snapshot, run, point.checkpoint.seq)?;
     for row in &rows {
         if is_earlier(snapshot, row, point.checkpoint.seq)?
-            && may_have_run_again(snapshot, (workflow, &definition), row, (&point, &began))?
+            && may_have_run_again(snapshot, workflow, &definition, row, &point, &began)?
         {
             return Err(ran_again(run, row, &point));
         }
@@ -136,9 +136,11 @@ fn step_checkpoints(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Vec<
 /// Whether a step that first began before a point may have run after it too.
 fn may_have_run_again(
     snapshot: &Snapshot<'_>,
-    (workflow, definition): (&Workflow, &Definition),
+    workflow: &Workflow,
+    definition: &Definition,
     row: &StepRow,
-    (point, began): (&Point, &[String]),
+    point: &Point,
+    began: &[String],
 ) -> Result<bool> {
     let again = match &row.dispatch_id {
         Some(id) => ic_dispatch::dispatch::get(snapshot, id)?.seq > point.checkpoint.seq,

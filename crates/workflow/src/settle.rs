@@ -97,7 +97,7 @@ impl Flow<'_> {
             .collect();
         self.saga.write(|tx, now| {
             passed.iter().try_for_each(|(_, row)| {
-                table::put_step(tx, now, (&self.run.id, self.run.epoch), row).map(|_| ())
+                table::put_step(tx, now, &self.run.id, self.run.epoch, row).map(|_| ())
             })
         })?;
         self.rows.extend(passed);
@@ -120,7 +120,7 @@ impl Flow<'_> {
         let outputs = row.log.as_deref().map(|log| read_outputs(&outputs_of(log))).unwrap_or_default();
         let runs_when_failed = step.compensate.as_ref().is_none_or(|declared| declared.on_failure);
         self.saga.write(|tx, now| {
-            table::put_step(tx, now, (&self.run.id, self.run.epoch), &row)?;
+            table::put_step(tx, now, &self.run.id, self.run.epoch, &row)?;
             if let Some(id) = &row.dispatch_id {
                 let dispatch = dispatch::get(tx, id)?;
                 code::record(tx, now, &dispatch, &commits)?;

@@ -247,16 +247,23 @@ pub(crate) fn last_of_project(snapshot: &Snapshot<'_>, directory: &Path) -> Resu
     )
 }
 
+/// The step that failed, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) step: String,
+    pub(crate) error: String,
+}
+
 /// Records how far a workflow is.
 pub(crate) fn set_state(
     tx: &Transaction<'_>,
     now: Timestamp,
     run: &RunId,
     state: State,
-    failed: Option<(&str, &str)>,
+    failed: Option<&Failure>,
 ) -> Result<()> {
-    let (step, error) = failed.unzip();
-    let error = mask_optional(error);
+    let step = failed.map(|failed| failed.step.as_str());
+    let error = mask_optional(failed.map(|failed| failed.error.as_str()));
     tx.execute_one(
         "UPDATE workflows SET state = $1, failed_step = $2, error = $3, updated_at = $4 WHERE run_id = $5",
         &[&state.as_str(), &step, &error.as_deref(), &now.millis(), &run.as_str()],
@@ -290,7 +297,8 @@ pub(crate) fn steps(snapshot: &Snapshot<'_>, run: &RunId, epoch: i64) -> Result<
 /// The first work on a step in an epoch, if it was begun.
 pub(crate) fn first_dispatch(
     snapshot: &Snapshot<'_>,
-    (run, epoch): (&RunId, i64),
+    run: &RunId,
+    epoch: i64,
     step: &str,
 ) -> Result<Option<DispatchId>> {
     snapshot.query_opt(
@@ -304,7 +312,8 @@ pub(crate) fn first_dispatch(
 pub(crate) fn put_step(
     tx: &Transaction<'_>,
     now: Timestamp,
-    (run, epoch): (&RunId, i64),
+    run: &RunId,
+    epoch: i64,
     row: &StepRow,
 ) -> Result<i64> {
     let child = row.child.as_ref().map(to_text).transpose()?;

@@ -60,8 +60,8 @@ impl Taken {
     }
 
     /// Captures the tree of a run that does not exist yet: the first of its line.
-    pub fn take_first(kernel: &Kernel, settings: &Settings, new: &NewRun) -> Self {
-        let link = Link { run_id: Some(new.id.clone()), ..Link::default() };
+    pub fn take_first(kernel: &Kernel, settings: &Settings, id: &RunId, new: &NewRun) -> Self {
+        let link = Link { run_id: Some(id.clone()), ..Link::default() };
         Self::take(kernel, settings, &new.project_dir, link)
     }
 
@@ -80,9 +80,10 @@ impl Taken {
         &self,
         tx: &Transaction<'_>,
         now: Timestamp,
-        (run, new): (&Run, &NewPoint<'_>),
+        run: &Run,
+        new: &NewPoint<'_>,
     ) -> Result<()> {
-        shot::record_point(tx, now, (run, new), (self.shot.as_ref(), &self.marked))
+        shot::record_point(tx, now, run, new, self.shot.as_ref(), &self.marked)
     }
 
     /// Records what was seen after work, beside what ended it.

@@ -61,7 +61,8 @@ impl Workspace<'_> {
         &self,
         shot: &mut Shot,
         asked: Result<Asked>,
-        (writer, is_a_look): (&Writer<'_>, bool),
+        writer: &Writer<'_>,
+        is_a_look: bool,
     ) -> Result<()> {
         let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
         let previous = match newest {
@@ -73,7 +74,7 @@ impl Workspace<'_> {
         let state = match asked {
             Ok(Asked::State(found)) => {
                 shot.warnings.extend(rules_left_out(&found.rules_left_out(&self.root)));
-                found.keep(&self.root, previous.as_ref(), writer, (is_a_look, &mut left_out))
+                found.keep(&self.root, previous.as_ref(), writer, is_a_look, &mut left_out)
             }
             Ok(Asked::NotARepository) => return Ok(()),
             Ok(Asked::NoGit) => {

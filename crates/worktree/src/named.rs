@@ -13,7 +13,8 @@ use super::Workspace;
 pub(super) fn passed_over(
     workspace: &Workspace<'_>,
     paths: &[Vec<u8>],
-    (before, after): (&Hash, &Hash),
+    before: &Hash,
+    after: &Hash,
 ) -> Result<Vec<(Vec<u8>, String)>> {
     let mut trees = [Finder::new(&workspace.objects, before)?, Finder::new(&workspace.objects, after)?];
     let mut passed = Vec::new();

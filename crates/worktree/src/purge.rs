@@ -80,7 +80,7 @@ pub fn purge(workspace: &Workspace<'_>, path: &Path) -> Result<Purged> {
     let taken = workspace.rewrite_git(&all, &path, &held)?;
     // The names come first: whatever happens next, no restore of ours brings the content back.
     git::remember(&workspace.objects, &taken.blobs)?;
-    let (taken_out, mut left) = workspace.clear((&held.contents, &pieces))?;
+    let (taken_out, mut left) = workspace.clear(&held.contents, &pieces)?;
     let mut refs = git::drop_refs(&workspace.root, &taken.blobs)?;
     for root in &held.roots {
         refs.extend(git::drop_refs(root, &taken.blobs)?);
@@ -253,7 +253,7 @@ impl Workspace<'_> {
     }
 
     /// Clears the content, and all that nothing names: an earlier purge that was killed, or a capture, may have left it there.
-    fn clear(&self, gone: (&HashSet<Hash>, &HashSet<Hash>)) -> Result<(TakenOut, Vec<Left>)> {
+    fn clear(&self, contents: &HashSet<Hash>, pieces: &HashSet<Hash>) -> Result<(TakenOut, Vec<Left>)> {
         let mut left = Vec::new();
         let live = self.named(&self.kernel.read(record::all_kept)?)?;
         // The caches name what no checkpoint does, and would take it for content that is there. They
@@ -274,7 +274,7 @@ impl Workspace<'_> {
             message: "a damaged store that was set aside may have it".to_owned(),
             command: format!("rm {}", shell_word(&path.display().to_string())),
         }));
-        let taken = self.objects.purge_all_but(gone, &live)?;
+        let taken = self.objects.purge_all_but(contents, pieces, &live)?;
         if !taken.is_clear {
             left.push(Left {
                 place: "store",

@@ -131,7 +131,8 @@ pub fn changes_of(
 /// Errors: `checkpoint_not_found`, `path_not_found`, and those of a capture.
 pub fn diff(
     workspace: &Workspace<'_>,
-    (from, to): (Which<'_>, Option<Which<'_>>),
+    from: Which<'_>,
+    to: Option<Which<'_>>,
     paths: &[Vec<u8>],
     progress: &Progress,
 ) -> Result<Compared> {
@@ -158,7 +159,7 @@ pub fn diff(
         if let Some(to) = &to {
             attributes &= Manifest::read(&workspace.objects, &to.manifest)?.attributes;
         }
-        Ok((attributes, named::passed_over(workspace, paths, (&from.tree, &after))?))
+        Ok((attributes, named::passed_over(workspace, paths, &from.tree, &after)?))
     })();
     let read: Vec<&CheckpointId> = [&from].into_iter().chain(&to).map(|one| &one.id).collect();
     let (attributes, skipped) = unless_pruned(workspace, &read, both)?;

@@ -41,8 +41,8 @@ pub use other::newest_other;
 pub use refusal::refused;
 
 pub use back::{
-    TreeChanges, changed_since, changes_between, merge_restores_back, path_option, restores_since, settle,
-    take_changes_back, take_restore_back,
+    NotYet, TreeChanges, changed_since, changes_between, merge_restores_back, path_option, restores_since,
+    settle, take_changes_back, take_restore_back,
 };
 
 /// How far a restore is, for whoever watches it from another thread.

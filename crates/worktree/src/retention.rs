@@ -87,9 +87,9 @@ pub fn prune(workspace: &Workspace<'_>, request: &Request) -> Result<Pruned> {
         return Ok(Pruned { dry_run: true, checkpoints: chosen, kept, swept, warnings });
     }
     let (first, rest) = chosen.split_at(if request.is_tight { chosen.len().min(FEW) } else { chosen.len() });
-    let (mut swept, mut warnings) = workspace.give_up((first, "retention"), request.grace, live)?;
+    let (mut swept, mut warnings) = workspace.give_up(first, "retention", request.grace, live)?;
     if !rest.is_empty() {
-        let (more, and) = workspace.give_up((rest, "retention"), request.grace, HashSet::new())?;
+        let (more, and) = workspace.give_up(rest, "retention", request.grace, HashSet::new())?;
         swept = Swept { objects: swept.objects + more.objects, bytes: swept.bytes + more.bytes };
         warnings = and;
     }
@@ -117,7 +117,7 @@ pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: D
         .detail("checkpoint_id", checkpoint.id.as_str()));
     }
     let (swept, warnings) =
-        workspace.give_up((std::slice::from_ref(&checkpoint), "deleted"), grace, HashSet::new())?;
+        workspace.give_up(std::slice::from_ref(&checkpoint), "deleted", grace, HashSet::new())?;
     let checkpoints = vec![checkpoint];
     Ok(Pruned { dry_run: false, checkpoints, kept: all.len() - 1, swept, warnings })
 }
@@ -188,7 +188,8 @@ impl Workspace<'_> {
     /// why, where that cannot be told. The caller holds the store's lock alone.
     fn give_up(
         &self,
-        (chosen, reason): (&[Checkpoint], &str),
+        chosen: &[Checkpoint],
+        reason: &str,
         grace: Duration,
         live: HashSet<Hash>,
     ) -> Result<(Swept, Vec<Warning>)> {

@@ -161,7 +161,7 @@ impl Workspace<'_> {
         if let Some(asked) = asked {
             let ended_early = || Diagnosis::new(Code::Internal, "A thread that asked git ended early.");
             let asked = asked.unwrap_or_else(|_| Err(ended_early()));
-            self.record_git(&mut shot, asked, (&writer, is_look))?;
+            self.record_git(&mut shot, asked, &writer, is_look)?;
         }
         shot.manifest_hash = shot.manifest.keep(&writer)?;
         shot.captured.stored = writer.finish()?;
@@ -279,13 +279,15 @@ impl Shot {
 pub(super) fn record_point(
     tx: &Transaction<'_>,
     now: Timestamp,
-    (run, new): (&Run, &NewPoint<'_>),
-    (shot, marked): (Option<&Shot>, &Marked),
+    run: &Run,
+    new: &NewPoint<'_>,
+    shot: Option<&Shot>,
+    marked: &Marked,
 ) -> Result<()> {
     let seq = point::announce(tx, now, run, new)?;
     if let Some(shot) = shot {
         shot.record(tx, now, Some(run.epoch))?;
     }
     marked.record(tx, seq, &run.id)?;
-    point::insert(tx, now, run, new, (seq, shot.map(Shot::id)))
+    point::insert(tx, now, run, new, seq, shot.map(Shot::id))
 }

@@ -51,9 +51,10 @@ impl StepShot {
         &self,
         tx: &Transaction<'_>,
         now: Timestamp,
-        (run, new): (&Run, &NewPoint<'_>),
+        run: &Run,
+        new: &NewPoint<'_>,
     ) -> Result<()> {
-        shot::record_point(tx, now, (run, new), (Some(&self.shot), &self.marked))
+        shot::record_point(tx, now, run, new, Some(&self.shot), &self.marked)
     }
 
     /// Records it.

@@ -72,7 +72,7 @@ impl Walk<'_> {
                 seen.push(self.carry_out_one(&place, level, name, todo)?);
                 continue;
             };
-            let below = match self.enter(&place, level, name, (*old, *is_ignored))? {
+            let below = match self.enter(&place, level, name, *old, *is_ignored)? {
                 Entered::Known(known) => {
                     seen.push(known);
                     continue;
@@ -112,7 +112,7 @@ impl Walk<'_> {
             Todo::Read(key) => self.read(place, name, key, Way::Usual),
             Todo::Database(key) => self.read(place, name, key, Way::InUse),
             Todo::Raw(key) => self.read(place, name, key, Way::Raw),
-            Todo::Enter { old, is_ignored } => match self.enter(place, level, name, (*old, *is_ignored))? {
+            Todo::Enter { old, is_ignored } => match self.enter(place, level, name, *old, *is_ignored)? {
                 Entered::Known(known) => Ok(known),
                 Entered::Open(below) => Ok(Some(entered(self.visit(below)?.0))),
             },
@@ -125,7 +125,8 @@ impl Walk<'_> {
         place: &Place,
         level: &Arc<Level>,
         name: &[u8],
-        (old, is_ignored): (Option<u64>, bool),
+        old: Option<u64>,
+        is_ignored: bool,
     ) -> Result<Entered<'s>> {
         let path = join(&place.path, name);
         if place.depth >= DEEPEST {

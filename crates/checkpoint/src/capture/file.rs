@@ -107,7 +107,7 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
             return Ok(Outcome::Unreadable);
         }
         if is_one && in_use && has_write_ahead_log(&head) {
-            return keep_copy(writer, subject, (&before, attributes_of(&file, subject)));
+            return keep_copy(writer, subject, &before, attributes_of(&file, subject));
         }
         // A writer's transactions can fall into one tick of the file system's clock: only SQLite's own lock tells.
         let may_be_written =
@@ -117,7 +117,7 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
         let kept = if may_be_written {
             match while_nobody_writes(subject.path, writer.patience(), read) {
                 Some(kept) => kept,
-                None => return keep_copy(writer, subject, (&before, attributes_of(&file, subject))),
+                None => return keep_copy(writer, subject, &before, attributes_of(&file, subject)),
             }
         } else {
             writer.put_file(&mut source)
@@ -147,7 +147,8 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
 fn keep_copy(
     writer: &Writer<'_>,
     subject: &Subject<'_>,
-    (key, attributes): (&Key, Attributes),
+    key: &Key,
+    attributes: Attributes,
 ) -> Result<Outcome> {
     let doing = || format!("copying {}", subject.path.display());
     let space = tempfile::tempdir_in(subject.space).while_doing(doing)?;

@@ -9,6 +9,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
+use std::io;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -50,11 +51,12 @@ pub(crate) struct Maps {
 }
 
 impl Maps {
-    pub(crate) fn new(root: OwnedFd, flush: Flush) -> Self {
+    pub(crate) fn new(root: &OwnedFd, flush: Flush) -> io::Result<Self> {
+        let root = root.try_clone()?;
         let kind = fstatfs(&root).ok().and_then(|fs| u64::try_from(fs.f_type).ok());
         let device = fstat(&root).ok().map(|stat| Key::of(&stat).dev);
         let noticing = device.filter(|_| kind.is_some_and(|kind| NOTICING.contains(&kind)));
-        Self { flush, root, noticing, files: OnceLock::new() }
+        Ok(Self { flush, root, noticing, files: OnceLock::new() })
     }
 
     /// Before a file is read: whoever maps one from now on moves its times to after the capture's beginning.

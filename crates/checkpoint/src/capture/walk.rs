@@ -18,7 +18,7 @@ use super::cache::{Cache, Key, Line, Maker, Old, Record, Seen};
 use super::carry::HELD;
 use super::file;
 use super::found::{Found, leave};
-use super::look::{IGNORE_FILE, Looker, ignore_file, is_ours, own_files};
+use super::look::{IGNORE_FILE, Looker, ignore_file, is_ours};
 use super::mapped::Maps;
 use super::rules::{Level, Rules};
 use super::{Options, Progress, pool};
@@ -38,7 +38,7 @@ pub(crate) struct Walk<'w> {
     pub(crate) progress: &'w Progress,
     pub(crate) cache: Option<&'w Cache>,
     /// The cache, where the new one goes on after it.
-    base: Option<&'w Cache>,
+    pub(super) base: Option<&'w Cache>,
     /// When the capture began, by the file system's clock, in nanoseconds.
     pub(crate) now: i64,
     pub(crate) index_is_same: bool,
@@ -48,9 +48,10 @@ pub(crate) struct Walk<'w> {
     pub(crate) space: &'w Path,
     /// What processes have mapped.
     pub(crate) maps: &'w Maps,
+    /// Files of the ledger and its store, by device and number: they are never captured.
     pub(crate) own: HashSet<(u64, u64)>,
-    found: Mutex<Found>,
-    is_changed: AtomicBool,
+    pub(super) found: Mutex<Found>,
+    pub(super) is_changed: AtomicBool,
 }
 
 /// A directory that was walked.
@@ -89,45 +90,7 @@ pub(crate) enum Todo<'c> {
     Drop,
 }
 
-/// The inputs of a walk that are not its own.
-pub(crate) struct Inputs<'w> {
-    pub(crate) root: &'w Path,
-    pub(crate) writer: &'w Writer<'w>,
-    pub(crate) objects: &'w Objects,
-    pub(crate) options: &'w Options,
-    pub(crate) rules: &'w Rules<'w>,
-    pub(crate) progress: &'w Progress,
-    pub(crate) cache: Option<&'w Cache>,
-    pub(crate) base: Option<&'w Cache>,
-    pub(crate) now: i64,
-    pub(crate) index_is_same: bool,
-    pub(crate) owner: Owner,
-    pub(crate) space: &'w Path,
-    pub(crate) maps: &'w Maps,
-}
-
-impl<'w> Walk<'w> {
-    pub(crate) fn new(inputs: &Inputs<'w>) -> Self {
-        Self {
-            root: inputs.root,
-            writer: inputs.writer,
-            objects: inputs.objects,
-            options: inputs.options,
-            rules: inputs.rules,
-            progress: inputs.progress,
-            cache: inputs.cache,
-            base: inputs.base,
-            now: inputs.now,
-            index_is_same: inputs.index_is_same,
-            owner: inputs.owner,
-            space: inputs.space,
-            maps: inputs.maps,
-            own: own_files(inputs.root, inputs.options, inputs.objects),
-            found: Mutex::new(Found::new(inputs.base)),
-            is_changed: AtomicBool::new(inputs.cache.is_none()),
-        }
-    }
-
+impl Walk<'_> {
     /// Walks everything; `old` is where the root's record lies in the last cache.
     pub(crate) fn root(&self, fd: OwnedFd, old: u64) -> Result<Visited> {
         let old = self.cache.map(|_| old);

@@ -50,7 +50,7 @@ pub(super) fn keep(
         // Without the commits that bound it, history would be kept from its beginning.
         return keep_first(git, state, writer, left_out);
     }
-    Ok(pack(git, (&wanted, &there), None, writer, left_out)?.into_iter().collect())
+    Ok(pack(git, &wanted, &there, None, writer, left_out)?.into_iter().collect())
 }
 
 fn remote_tips(state: &GitState) -> impl Iterator<Item = &str> {
@@ -79,7 +79,7 @@ fn keep_first(
     if !loose.is_empty() {
         let refs: Vec<&str> = refs.into_iter().collect();
         let loose: Vec<&str> = loose.into_iter().collect();
-        packs.extend(pack(git, (&loose, &existing(git, &refs)?), None, writer, left_out)?);
+        packs.extend(pack(git, &loose, &existing(git, &refs)?, None, writer, left_out)?);
     }
     // It is more than was promised: where git cannot do it, the checkpoint is made all the same.
     packs.extend(keep_earlier(git, state, writer, left_out).unwrap_or_default());
@@ -109,7 +109,7 @@ fn keep_earlier(
         branches.into_iter().partition(|branch| commits.contains(branch));
     let bounds = bounds.into_iter().map(|line| &line[1..]);
     let known: Vec<&str> = bounds.chain(others).chain(older).collect();
-    pack(git, (&wanted, &existing(git, &known)?), Some(EARLIER_BYTES), writer, left_out)
+    pack(git, &wanted, &existing(git, &known)?, Some(EARLIER_BYTES), writer, left_out)
 }
 
 /// Those of these objects that the repository has.
@@ -139,7 +139,8 @@ const LISTED: [&str; 6] = ["-c", "pack.compression=0", "pack-objects", "--stdout
 /// though git has it again: then `left_out` says so.
 fn pack(
     git: &Git<'_>,
-    (wanted, known): (&[&str], &[&str]),
+    wanted: &[&str],
+    known: &[&str],
     max_bytes: Option<u64>,
     writer: &Writer<'_>,
     left_out: &mut bool,

@@ -50,7 +50,7 @@ pub fn ask(root: &Path) -> Result<Asked> {
         let is_of_one_moment =
             (name.is_none() || at.map(|at| at.oid) == status.head) && before == index_stamp(&dirs.git_dir);
         if is_of_one_moment {
-            let state = state(&git, &dirs.git_dir, (&status, name.as_deref()), &refs)?;
+            let state = state(&git, &dirs.git_dir, &status, name.as_deref(), &refs)?;
             let intended = if status.may_have_intended { index::intended(&git)? } else { Vec::new() };
             let index = index::text(texts.index, &intended);
             return Ok(Asked::State(Box::new(Found { state, index })));
@@ -78,7 +78,8 @@ impl Found {
         root: &Path,
         previous: Option<&GitState>,
         writer: &Writer<'_>,
-        (is_a_look, left_out): (bool, &mut bool),
+        is_a_look: bool,
+        left_out: &mut bool,
     ) -> Result<GitState> {
         let git = Git::new(root);
         let mut state = self.state;
@@ -151,7 +152,8 @@ fn index_stamp(git_dir: &Path) -> Option<(u64, u64, i64, i64)> {
 fn state(
     git: &Git<'_>,
     git_dir: &Path,
-    (status, head_name): (&Status<'_>, Option<&[u8]>),
+    status: &Status<'_>,
+    head_name: Option<&[u8]>,
     refs: &BTreeMap<&[u8], RefAt<'_>>,
 ) -> Result<GitState> {
     let stash = if refs.contains_key(&b"refs/stash"[..]) { stash(git)? } else { Vec::new() };

@@ -78,7 +78,7 @@ impl Repository {
     fn recorded(&self, root: &Path, previous: Option<&GitState>, is_a_look: bool) -> GitState {
         let Asked::State(found) = ask(root).unwrap() else { panic!("no state of {}", root.display()) };
         let writer = self.objects.writer(Timestamp(1)).unwrap();
-        let state = found.keep(root, previous, &writer, (is_a_look, &mut false)).unwrap();
+        let state = found.keep(root, previous, &writer, is_a_look, &mut false).unwrap();
         writer.finish().unwrap();
         state
     }

@@ -109,7 +109,8 @@ impl Objects {
     /// process that reads the store keeps what it sees until it ends.
     pub fn purge_all_but(
         &self,
-        (contents, pieces): (&HashSet<Hash>, &HashSet<Hash>),
+        contents: &HashSet<Hash>,
+        pieces: &HashSet<Hash>,
         live: &HashSet<Hash>,
     ) -> Result<TakenOut> {
         let is_to_go = |object: &&Listed| contents.contains(&object.hash) || pieces.contains(&object.hash);

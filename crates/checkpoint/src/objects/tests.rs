@@ -232,7 +232,7 @@ fn a_copy_keeps_the_marks_of_what_was_purged_though_no_checkpoint_names_it() {
     let (hash, _) = writer.put_reader(&mut secret.as_slice()).unwrap();
     writer.finish().unwrap();
     let nothing = HashSet::new();
-    objects.purge_all_but((&HashSet::from([hash]), &nothing), &nothing).unwrap();
+    objects.purge_all_but(&HashSet::from([hash]), &nothing, &nothing).unwrap();
     assert!(objects.has_marks().unwrap());
     let to = dir.path().join("copy.db");
     let ledger = ic_base::LedgerId::from_ledger("one".to_owned());

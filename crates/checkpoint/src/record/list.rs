@@ -136,11 +136,7 @@ pub fn manual_of_run(snapshot: &Snapshot<'_>, run: &RunId, at_most: usize) -> Re
 }
 
 /// The kept checkpoints of a root from one event to another, both included, oldest first.
-pub fn of_root_between(
-    snapshot: &Snapshot<'_>,
-    root: &Path,
-    (from, to): (Seq, Seq),
-) -> Result<Vec<Checkpoint>> {
+pub fn of_root_between(snapshot: &Snapshot<'_>, root: &Path, from: Seq, to: Seq) -> Result<Vec<Checkpoint>> {
     let sql = format!(
         "SELECT {} FROM checkpoints WHERE root = $1 AND seq >= $2 AND seq <= $3 AND pruned_at IS NULL ORDER BY seq",
         Checkpoint::COLUMNS

@@ -343,7 +343,7 @@ impl Applier<'_> {
             Some(Node::File { hash, .. }) => Some(hash),
             _ => None,
         };
-        database::require_alone(self.root, self.objects, (path, comes))
+        database::require_alone(self.root, self.objects, path, comes)
     }
 
     fn temporary(&self, what: &Hash) -> Vec<u8> {

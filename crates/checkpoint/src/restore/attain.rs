@@ -40,7 +40,8 @@ pub fn attain(
     differences: Vec<Difference>,
     limits: &Limits,
     rights: &Rights,
-    (usual, is_known): (Owner, bool),
+    usual: Owner,
+    is_known: bool,
 ) -> (Vec<Difference>, Vec<(PathText, String)>) {
     let mut lost = Vec::new();
     let mut kept = Vec::with_capacity(differences.len());
@@ -137,7 +138,7 @@ mod tests {
     ) -> (Option<State>, Vec<String>) {
         let rights = Rights { user, group: user, groups: vec![2000] };
         let difference = Difference { path: b"f".to_vec(), before, after: Some(after) };
-        let (kept, lost) = attain(vec![difference], &Limits::default(), &rights, (USUAL, is_known));
+        let (kept, lost) = attain(vec![difference], &Limits::default(), &rights, USUAL, is_known);
         (
             kept.into_iter().next().and_then(|kept| kept.after),
             lost.into_iter().map(|(_, what)| what).collect(),

@@ -52,15 +52,16 @@ pub fn sides_of(database: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
 
 /// Finds the databases with side files, now or in the target, that a restore would touch.
 ///
-/// `trees`: the tree as it is, and the target. Errors: `corrupt`.
+/// `now`: the tree as it is. Errors: `corrupt`.
 pub fn touched(
     objects: &Objects,
     root: &RootDir,
-    trees: (&Hash, &Hash),
+    now: &Hash,
+    target: &Hash,
     differences: &[Difference],
     limits: &Limits,
 ) -> Result<Touched> {
-    let (mut here, mut there) = (Finder::new(objects, trees.0)?, Finder::new(objects, trees.1)?);
+    let (mut here, mut there) = (Finder::new(objects, now)?, Finder::new(objects, target)?);
     let by_path: BTreeMap<&[u8], &Difference> =
         differences.iter().map(|difference| (difference.path.as_slice(), difference)).collect();
     let is_directory = |state: &Option<State>| matches!(state, Some(State::Directory { .. }) | None);
@@ -173,7 +174,8 @@ pub struct Unused(#[expect(dead_code, reason = "closing them ends the locks")] V
 pub fn require_alone(
     root: &RootDir,
     objects: &Objects,
-    (path, comes): (&[u8], Option<&Hash>),
+    path: &[u8],
+    comes: Option<&Hash>,
 ) -> Result<Option<Unused>> {
     let stands = stands_as_one(root, path);
     // An index without a log is made anew by whoever opens the database.

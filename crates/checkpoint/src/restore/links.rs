@@ -57,7 +57,7 @@ pub fn tie(plan: &mut Plan, limits: &Limits, ties: &Ties<'_>) {
         return;
     }
     let mut staying = BTreeSet::new();
-    let (moving, stuck) = part(plan, limits, ties, (&now, &target, &paths), &mut staying);
+    let (moving, stuck) = part(plan, limits, ties, &now, &target, &paths, &mut staying);
     for path in stuck {
         let what = "it stays the same file as another name, which is not restored".to_owned();
         plan.not_kept.push((PathText(path.to_vec()), what));
@@ -126,7 +126,9 @@ fn part<'t>(
     plan: &Plan,
     limits: &Limits,
     ties: &Ties<'_>,
-    (now, target, paths): (&Classes<'_>, &Classes<'_>, &BTreeSet<&'t [u8]>),
+    now: &Classes<'_>,
+    target: &Classes<'_>,
+    paths: &BTreeSet<&'t [u8]>,
     staying: &mut BTreeSet<&'t [u8]>,
 ) -> (Moving<'t>, Vec<&'t [u8]>) {
     let steps: BTreeSet<&[u8]> = plan.steps.iter().map(|step| step.path.0.as_slice()).collect();

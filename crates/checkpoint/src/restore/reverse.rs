@@ -19,7 +19,7 @@ use crate::restore::plan::Database;
 use crate::rootfs::RootDir;
 use crate::tree::Reason;
 
-use looks::{content, is_same, looks, with};
+use looks::{Content, content, is_same, looks, with};
 pub use own::{Own, Pair};
 
 /// The largest text that is merged, in bytes: a merge is made in memory, and larger files are rarely written by hand.
@@ -134,7 +134,7 @@ impl Work<'_> {
         // What was merged on the way, which the next merge may need.
         let mut texts: Vec<Vec<u8>> = Vec::new();
         for (before, after) in pairs.iter().rev() {
-            match self.back(path, to.as_ref(), (before.as_ref(), after.as_ref()), &texts)? {
+            match self.back(path, to.as_ref(), before.as_ref(), after.as_ref(), &texts)? {
                 Back::To(state) => to = state,
                 Back::Merged(state, text) => {
                     to = Some(state);
@@ -175,7 +175,8 @@ impl Work<'_> {
         &self,
         path: &[u8],
         now: Option<&State>,
-        (before, after): (Option<&State>, Option<&State>),
+        before: Option<&State>,
+        after: Option<&State>,
         texts: &[Vec<u8>],
     ) -> Result<Back> {
         let hidden = [now, before, after].into_iter().flatten().find_map(|state| match state {
@@ -195,7 +196,7 @@ impl Work<'_> {
             return Ok(Back::To(now.cloned()));
         }
         Ok(match (before, after, now) {
-            (Some(before), Some(after), Some(now)) => self.merged(path, (before, after), now, texts)?,
+            (Some(before), Some(after), Some(now)) => self.merged(path, before, after, now, texts)?,
             // Under another name what the work changed may still be there.
             (Some(_), Some(_), None) => Back::Conflict("others removed or renamed it since".to_owned()),
             (None, _, Some(_)) => Back::Conflict("the work made it, and others changed it since".to_owned()),
@@ -209,7 +210,8 @@ impl Work<'_> {
     fn merged(
         &self,
         path: &[u8],
-        (before, after): (&State, &State),
+        before: &State,
+        after: &State,
         now: &State,
         texts: &[Vec<u8>],
     ) -> Result<Back> {
@@ -227,7 +229,7 @@ impl Work<'_> {
         if is == left {
             return Ok(Back::To(Some(with(looks, was))));
         }
-        if [was, left, is].iter().any(|(_, size)| *size > MOST_MERGED) {
+        if [was, left, is].iter().any(|content| content.size > MOST_MERGED) {
             return conflict("others changed it since, and it is too large to be merged (over 1 MiB)");
         }
         let text = |content| self.text(path, content, texts);
@@ -237,19 +239,20 @@ impl Work<'_> {
         Ok(match diffy::merge(&left, &is, &was) {
             Ok(merged) => {
                 let merged = merged.into_bytes();
-                Back::Merged(with(looks, (hash_of(&merged), merged.len() as u64)), merged)
+                let content = Content { hash: hash_of(&merged), size: merged.len() as u64 };
+                Back::Merged(with(looks, content), merged)
             }
             Err(_) => Back::Conflict("others changed the same lines since".to_owned()),
         })
     }
 
     /// A content as text; `None` if it is none.
-    fn text(&self, path: &[u8], (hash, _): (Hash, u64), texts: &[Vec<u8>]) -> Result<Option<String>> {
-        let bytes = match texts.iter().find(|text| hash_of(text) == hash) {
+    fn text(&self, path: &[u8], content: Content, texts: &[Vec<u8>]) -> Result<Option<String>> {
+        let bytes = match texts.iter().find(|text| hash_of(text) == content.hash) {
             Some(text) => text.clone(),
-            None if self.objects.knows(&hash)? => self.objects.read(&hash)?,
+            None if self.objects.knows(&content.hash)? => self.objects.read(&content.hash)?,
             // Who only looks at the tree stores nothing of it: what no checkpoint holds is in the tree alone.
-            None => self.in_tree(path, &hash)?,
+            None => self.in_tree(path, &content.hash)?,
         };
         // A zero byte is what git takes a binary file by.
         Ok(String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')))

@@ -64,7 +64,8 @@ pub fn may_write(snapshot: &Snapshot<'_>) -> Result<Vec<Dispatch>> {
 /// from before the end was recorded as an event, only its time is known.
 pub fn at_work_between(
     snapshot: &Snapshot<'_>,
-    (from, to): (Seq, Seq),
+    from: Seq,
+    to: Seq,
     since: Timestamp,
 ) -> Result<Vec<Dispatch>> {
     let sql = format!(

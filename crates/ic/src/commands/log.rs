@@ -39,7 +39,7 @@ impl Log {
             log.entries.iter().map(|entry| LogEntryJson::new(&run, entry)).collect();
         let is_named = self.run.is_some();
         let now = kernel.context.now();
-        session.output.list(&records, || render::log::list((&run, is_named), &log, self.all, now))?;
+        session.output.list(&records, || render::log::list(&run, is_named, &log, self.all, now))?;
         Ok(Exit::Done)
     }
 }

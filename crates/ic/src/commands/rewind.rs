@@ -54,7 +54,8 @@ impl Verb {
 fn is_wanted(
     session: &Session,
     yes: bool,
-    (question, look): (&str, &str),
+    question: &str,
+    look: &str,
     text: impl FnOnce() -> Result<String>,
 ) -> Result<bool> {
     if yes {

@@ -160,7 +160,7 @@ impl Show {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let (remembered, steps) = ic_rollback::named(&kernel, &self.id)?;
-        show(session, &kernel, (&remembered, &steps), ic_rollback::is_at_work(&kernel, &remembered))?;
+        show(session, &kernel, &remembered, &steps, ic_rollback::is_at_work(&kernel, &remembered))?;
         Ok(Exit::Done)
     }
 }
@@ -168,11 +168,12 @@ impl Show {
 fn show(
     session: &mut Session,
     kernel: &Kernel,
-    (remembered, steps): (&Remembered, &[steps::Step]),
+    remembered: &Remembered,
+    steps: &[steps::Step],
     is_at_work: bool,
 ) -> Result<()> {
     let record = RollbackShowJson::new(remembered, steps, is_at_work);
-    let files_alone = files_alone(session, kernel, (remembered, steps));
+    let files_alone = files_alone(session, kernel, remembered, steps);
     let text = || render::rollback::show(remembered, steps, is_at_work, files_alone.as_ref());
     session.output.record(&record, text).map(|_| ())
 }
@@ -181,10 +182,11 @@ fn show(
 fn files_alone(
     session: &Session,
     kernel: &Kernel,
-    of: (&Remembered, &[steps::Step]),
+    remembered: &Remembered,
+    steps: &[steps::Step],
 ) -> Option<CheckpointId> {
-    let settings = settings(session, kernel, of.0.id.as_str()).ok()?;
-    ic_rollback::files_alone(kernel, &settings, of).ok()?
+    let settings = settings(session, kernel, remembered.id.as_str()).ok()?;
+    ic_rollback::files_alone(kernel, &settings, (remembered, steps)).ok()?
 }
 
 impl Resume {
@@ -192,7 +194,7 @@ impl Resume {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let skip_effects = input::labels("--skip-effect", &self.skip_effect)?;
         let look = format!("ic rollback show {}", shell_word(&self.id));
-        if !confirm(session, self.yes, ("Go on with it?", &look), || shown(session, &self.id))? {
+        if !confirm(session, self.yes, "Go on with it?", &look, || shown(session, &self.id))? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
@@ -206,7 +208,7 @@ impl Resume {
             force: self.forced.decided(),
         };
         let outcome = ic_rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
-        show(session, &kernel, (&outcome.remembered, &outcome.steps), false)?;
+        show(session, &kernel, &outcome.remembered, &outcome.steps, false)?;
         Ok(if outcome.remembered.status.is_over() { Exit::Done } else { Exit::Partly })
     }
 }
@@ -228,7 +230,7 @@ impl Abandon {
             Ok(preview) => Ok(render::rollback::undone(&preview, None)),
             Err(error) => Ok(shown(session, &self.id)? + "\n" + &render::rollback::in_the_way(&error)),
         };
-        if !confirm(session, self.yes, ("Give it up?", &look), text)? {
+        if !confirm(session, self.yes, "Give it up?", &look, text)? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
@@ -253,7 +255,7 @@ impl Undo {
         }
         let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
         let text = || preview().map(|preview| render::rollback::undone(&preview, None));
-        if !confirm(session, self.yes, ("Take this rollback back?", &look), text)? {
+        if !confirm(session, self.yes, "Take this rollback back?", &look, text)? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
@@ -279,7 +281,7 @@ fn show_preview(session: &mut Session, preview: &Undone) -> Result<Exit> {
 }
 
 fn finish(session: &mut Session, kernel: &Kernel, undone: &Undone) -> Result<Exit> {
-    let files_alone = files_alone(session, kernel, (&undone.remembered, &undone.steps));
+    let files_alone = files_alone(session, kernel, &undone.remembered, &undone.steps);
     let text = || render::rollback::undone(undone, files_alone.as_ref());
     session.output.record(&RollbackUndoneJson::from(undone), text)?;
     Ok(if undone.seq.is_some() { Exit::Done } else { Exit::Partly })
@@ -289,7 +291,8 @@ fn finish(session: &mut Session, kernel: &Kernel, undone: &Undone) -> Result<Exi
 fn confirm(
     session: &Session,
     yes: bool,
-    (question, look): (&str, &str),
+    question: &str,
+    look: &str,
     text: impl FnOnce() -> Result<String>,
 ) -> Result<bool> {
     if yes {
@@ -306,6 +309,6 @@ fn confirm(
 fn shown(session: &Session, reference: &str) -> Result<String> {
     let kernel = session.kernel()?;
     let (remembered, steps) = ic_rollback::named(&kernel, reference)?;
-    let files_alone = files_alone(session, &kernel, (&remembered, &steps));
+    let files_alone = files_alone(session, &kernel, &remembered, &steps);
     Ok(render::rollback::show(&remembered, &steps, false, files_alone.as_ref()))
 }

@@ -135,7 +135,7 @@ impl Rolling<'_> {
             let dry = WholeRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
             let preview = ic_rollback::roll_back(kernel, settings, &dry, &mut progress, &watch)?;
             if !preview.refusals.is_empty() {
-                return self.finish(session, (kernel, settings), &preview);
+                return self.finish(session, kernel, settings, &preview);
             }
             session.require_somebody(
                 "This rollback works outside of the ledger,",
@@ -152,11 +152,11 @@ impl Rolling<'_> {
             let base = Request { expect_plan: Some(&hash), ..request.base };
             let sure = WholeRequest { base, ..request.clone() };
             let whole = ic_rollback::roll_back(kernel, settings, &sure, &mut progress, &watch)?;
-            return self.finish(session, (kernel, settings), &whole);
+            return self.finish(session, kernel, settings, &whole);
         }
         let watch = if is_dry { watch } else { Watch { interrupted: signals::interrupted()?, ..watch } };
         let whole = ic_rollback::roll_back(kernel, settings, request, &mut progress, &watch)?;
-        self.finish(session, (kernel, settings), &whole)
+        self.finish(session, kernel, settings, &whole)
     }
 
     /// What stays though everything was meant.
@@ -171,7 +171,8 @@ impl Rolling<'_> {
     fn finish(
         &self,
         session: &mut Session,
-        (kernel, settings): (&Kernel, &Settings),
+        kernel: &Kernel,
+        settings: &Settings,
         whole: &Whole,
     ) -> Result<Exit> {
         let warning = self.left_rows(kernel, whole)?;

@@ -50,15 +50,16 @@ impl RunStatusJson {
     pub(crate) fn new(run: &Run, spent: &[Spent]) -> Self {
         let phases = spent.iter().map(|of| PhaseTokensJson {
             phase: of.phase.clone(),
-            sum: SpentJson::of((of.all, of.rolled_back)),
+            sum: SpentJson::of(of.all, of.rolled_back),
         });
-        let tokens = RunTokensJson { phases: phases.collect(), sum: SpentJson::of(spent::total(spent)) };
+        let (all, rolled_back) = spent::total(spent);
+        let tokens = RunTokensJson { phases: phases.collect(), sum: SpentJson::of(all, rolled_back) };
         Self { run: run.into(), tokens }
     }
 }
 
 impl SpentJson {
-    fn of((all, rolled_back): (Tokens, Tokens)) -> Self {
+    fn of(all: Tokens, rolled_back: Tokens) -> Self {
         Self { all: all.into(), rolled_back: rolled_back.into() }
     }
 }

@@ -35,7 +35,8 @@ impl Printer<'_> {
     pub(crate) fn write(
         &self,
         shape: Shape,
-        (differences, skipped): (&[Difference], &[(Vec<u8>, String)]),
+        differences: &[Difference],
+        skipped: &[(Vec<u8>, String)],
         sink: &mut dyn Write,
     ) -> Result<()> {
         for (path, reason) in skipped {

@@ -15,7 +15,7 @@ const WIDTH: usize = 80;
 const ALIGNED: usize = 24;
 
 /// The entries of a log; `is_named`: the caller said which run. `all`: branches are drawn.
-pub(crate) fn list((run, is_named): (&Run, bool), log: &Log, all: bool, now: Timestamp) -> String {
+pub(crate) fn list(run: &Run, is_named: bool, log: &Log, all: bool, now: Timestamp) -> String {
     let mut out = head(run, is_named);
     let names: Vec<String> = log.entries.iter().map(name).collect();
     let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
@@ -29,7 +29,7 @@ pub(crate) fn list((run, is_named): (&Run, bool), log: &Log, all: bool, now: Tim
                 format!("{}{} ", "│ ".repeat(deep - 1), if goes_on { "│" } else { "╵" })
             }
         };
-        let text = line(entry, (name, widest), lane.width(), now);
+        let text = line(entry, name, widest, lane.width(), now);
         let style = if is_over(entry) { style::DIM } else { style::NONE };
         out.push_str(&format!("{}{}\n", styled(style::DIM, &lane), styled(style, text.trim_end())));
     }
@@ -47,7 +47,7 @@ pub(crate) fn offered(log: &Log, now: Timestamp) -> (Vec<String>, Vec<String>) {
         What::Rollback(rollback) => rollback.id.to_string(),
     };
     // The mark of the line that is chosen takes two columns.
-    let lines = entries.iter().zip(&names).map(|(entry, name)| line(entry, (name, widest), 2, now));
+    let lines = entries.iter().zip(&names).map(|(entry, name)| line(entry, name, widest, 2, now));
     (entries.iter().map(reference).collect(), lines.collect())
 }
 
@@ -84,7 +84,7 @@ fn name(entry: &Entry) -> String {
     }
 }
 
-fn line(entry: &Entry, (name, widest): (&str, usize), indent: usize, now: Timestamp) -> String {
+fn line(entry: &Entry, name: &str, widest: usize, indent: usize, now: Timestamp) -> String {
     let pad = " ".repeat(widest.saturating_sub(name.width()));
     let age = age(now, entry.created_at);
     let start = format!("{age:<10}  {}  {name}{pad}", second(entry.created_at));

@@ -54,7 +54,7 @@ impl RelationalRollbackEngine {
                 if missing_from(&session, info, table, n)? > 0 {
                     return Err(unexpected(&info.name, "Some rows would not come back as they were").into());
                 }
-                refuse_lost_parents(&session, &plan, (info, table, n), &[])?;
+                refuse_lost_parents(&session, &plan, info, table, n, &[])?;
             }
             let report = UndoReport::of(&manifest);
             if let Some(audit) = &plan.audit {
@@ -81,7 +81,7 @@ impl RelationalRollbackEngine {
             let plan = Plan::new(&self.target, catalog)?;
             let tables = fitting_tables(session, &plan, catalog, manifest)?;
             for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate() {
-                refuse_lost_parents(session, &plan, (info, table, n), &manifest.tables)?;
+                refuse_lost_parents(session, &plan, info, table, n, &manifest.tables)?;
             }
             Ok(UndoReport::of(manifest))
         })
@@ -257,7 +257,9 @@ fn put_back(session: &Session, info: &TableInfo, table: &ArchivedTable, n: usize
 fn refuse_lost_parents(
     session: &Session,
     plan: &Plan,
-    (info, table, n): (&TableInfo, &ArchivedTable, usize),
+    info: &TableInfo,
+    table: &ArchivedTable,
+    n: usize,
     to_come: &[ArchivedTable],
 ) -> Result<()> {
     let keys = plan.keys.iter().filter(|key| key.child == info.name);
@@ -266,7 +268,7 @@ fn refuse_lost_parents(
         let (Some(refers), Some(parent)) = (is_reference(key, name), has_parent(key, name)) else { continue };
         let mut orphans = format!("FROM {} AS a WHERE {refers} AND NOT {parent}", rows_table(n));
         for (p, parents) in to_come.iter().enumerate().filter(|(_, parents)| parents.name == key.parent) {
-            let comes_too = points_into_archive(session, key, name, (p, parents))?;
+            let comes_too = points_into_archive(session, key, name, p, parents)?;
             orphans.push_str(&format!(" AND NOT {}", comes_too.unwrap_or_else(|| "TRUE".to_owned())));
         }
         let now =

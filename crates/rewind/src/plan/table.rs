@@ -67,9 +67,7 @@ impl CutTable {
                 let order = CutOrder::Column(column(info, name)?.name.clone());
                 (order, own_scope(info, anchor)?)
             }
-            Order::FollowParent(follow) => {
-                follow_parent(info, (follow, given.boundary), all, anchor, catalog)?
-            }
+            Order::FollowParent(follow) => follow_parent(info, follow, given.boundary, all, anchor, catalog)?,
         };
         let exempt = audit.filter(|a| a.table.name == info.name).map(|a| a.event.clone());
         let fires = !info.triggers.is_empty();
@@ -130,7 +128,8 @@ fn own_scope(info: &TableInfo, anchor: &Anchor) -> Result<Vec<Option<String>>> {
 /// The order and the scope of a table that follows another one.
 fn follow_parent(
     info: &TableInfo,
-    (follow, boundary): (&Follow, Boundary),
+    follow: &Follow,
+    boundary: Boundary,
     all: &[Table],
     anchor: &Anchor,
     catalog: &Catalog,

@@ -82,7 +82,7 @@ pub(super) fn plan_of(
         let compensation = &compensations[*at];
         compensation.state.is_open()
             && cut.as_ref().is_none_or(|cut| {
-                cut.covers((compensation.seq, &compensation.phase), compensation.dispatch_id.as_ref())
+                cut.covers(compensation.seq, &compensation.phase, compensation.dispatch_id.as_ref())
             })
     };
     let order: Vec<usize> = order::undo_order(&started, &reach).into_iter().filter(is_meant).collect();

@@ -82,7 +82,7 @@ impl World {
         let kernel = kernel();
         let mut new = new_run("a,b,c,d,e");
         new.gates = Gates::parse(GATES, &Chain::parse("a,b,c,d,e").unwrap()).unwrap();
-        let run = ic_ops::run::create(&kernel, new, None).unwrap().run.id.to_string();
+        let run = ic_ops::run::create(&kernel, &new, None).unwrap().run.id.to_string();
         Self { kernel, run, model: Model::new(), commits: 0 }
     }
 

@@ -23,7 +23,7 @@ pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Compensation
     all.retain(|c| {
         c.state == State::Done
             && c.rolled_back_by.is_none()
-            && cut.covers((c.seq, &c.phase), c.dispatch_id.as_ref())
+            && cut.covers(c.seq, &c.phase, c.dispatch_id.as_ref())
     });
     Ok(all)
 }
@@ -42,7 +42,7 @@ pub fn mark_left(tx: &Transaction<'_>, left: &Compensation, rollback: &RollbackI
 
 /// Takes the marks of a rollback off again. No effect is made again: it stays done. What was left as it is can be undone again: the
 /// decision ends with the rollback that asked for it.
-pub fn unmark(tx: &Transaction<'_>, now: Timestamp, (run, rollback): (&RunId, &RollbackId)) -> Result<usize> {
+pub fn unmark(tx: &Transaction<'_>, now: Timestamp, run: &RunId, rollback: &RollbackId) -> Result<usize> {
     let left = list(tx, run)?;
     for one in
         left.iter().filter(|one| one.state == State::Skipped && one.rolled_back_by.as_ref() == Some(rollback))

@@ -8,7 +8,7 @@ use ic_worktree::Settings;
 
 use crate::flow::Flow;
 use crate::options::Overrides;
-use crate::table::{self, State};
+use crate::table::{self, Failure, State};
 
 /// Opens a run again that such a rollback had closed, and returns how it was to be rolled back; `None`: its rollback has a journal.
 ///
@@ -16,7 +16,8 @@ use crate::table::{self, State};
 /// other. What the undos changed in the tree since is no work of others, so files are not asked for again.
 pub(crate) fn adopt(
     kernel: &Kernel,
-    (settings, checkpoints): (&Settings, bool),
+    settings: &Settings,
+    checkpoints: bool,
     run: &RunId,
     overrides: &Overrides,
 ) -> Result<Option<Overrides>> {
@@ -27,11 +28,11 @@ pub(crate) fn adopt(
     flow.lose_running()?;
     let options = flow.workflow.options.clone();
     let failed = flow.workflow.failed_step.clone().zip(flow.workflow.error.clone());
+    let failed = failed.map(|(step, error)| Failure { step, error });
     // In one transaction: killed after it, the workflow has stopped, and is rolled back or resumed like any other.
     flow.saga.write(|tx, now| {
         flow.saga.reopen_in(tx, now)?;
-        let failed = failed.as_ref().map(|(step, error)| (step.as_str(), error.as_str()));
-        table::set_state(tx, now, run, State::Stopped, failed)
+        table::set_state(tx, now, run, State::Stopped, failed.as_ref())
     })?;
     let files = Force { files: true, ..Force::all_if(options.force) };
     Ok(Some(Overrides {

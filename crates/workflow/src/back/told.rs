@@ -25,9 +25,13 @@ pub(super) fn begun(kernel: &Kernel, aim: &Aim, whole: Whole, ui: &mut dyn Ui) -
         WholeStatus::Planned | WholeStatus::RollingBack => Status::RollingBack,
     };
     let plan = &whole.rollback.plan;
-    let what = (aim.strategy, aim.before_steps.clone());
-    let id = whole.rollback.done.map(|(id, _)| id);
-    let taken = taken((what, id, &plan.to_phase), whole.parts, &whole.steps, ui);
+    let told = Told {
+        strategy: aim.strategy,
+        before_steps: aim.before_steps.clone(),
+        rollback_id: whole.rollback.done.map(|(id, _)| id),
+        to_phase: &plan.to_phase,
+    };
+    let taken = taken(told, whole.parts, &whole.steps, ui);
     report(kernel, &plan.run.id, status, taken)
 }
 
@@ -42,8 +46,13 @@ pub(super) fn resumed(kernel: &Kernel, outcome: Outcome, ui: &mut dyn Ui) -> Res
             return show(kernel, remembered.run_id.as_str());
         }
     };
-    let what = (strategy_of(&remembered.layers), before_steps(kernel, &remembered)?);
-    let taken = taken((what, Some(remembered.id.clone()), &remembered.to_phase), parts, &steps, ui);
+    let told = Told {
+        strategy: strategy_of(&remembered.layers),
+        before_steps: before_steps(kernel, &remembered)?,
+        rollback_id: Some(remembered.id.clone()),
+        to_phase: &remembered.to_phase,
+    };
+    let taken = taken(told, parts, &steps, ui);
     report(kernel, &remembered.run_id, status, taken)
 }
 
@@ -51,12 +60,16 @@ fn report(kernel: &Kernel, run: &RunId, status: Status, taken: TakenBack) -> Res
     Ok(Report { status, rollback: Some(taken), ..show(kernel, run.as_str())? })
 }
 
-fn taken(
-    ((strategy, before_steps), rollback_id, to_phase): ((Strategy, Vec<String>), Option<RollbackId>, &str),
-    parts: Parts,
-    steps: &[Step],
-    ui: &mut dyn Ui,
-) -> TakenBack {
+/// What is known of a rollback besides its parts.
+struct Told<'a> {
+    strategy: Strategy,
+    before_steps: Vec<String>,
+    rollback_id: Option<RollbackId>,
+    to_phase: &'a str,
+}
+
+fn taken(told: Told<'_>, parts: Parts, steps: &[Step], ui: &mut dyn Ui) -> TakenBack {
+    let Told { strategy, before_steps, rollback_id, to_phase } = told;
     let (compensations, left) = match parts.effects {
         Some(effects) => (effects.compensations, effects.left.into_iter().map(|one| one.id).collect()),
         None => (Vec::new(), Vec::new()),

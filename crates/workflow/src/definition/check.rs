@@ -73,7 +73,7 @@ fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>, shell: &Shell) -> Resu
         }
         let phase = chain.phase_of(at, raw.phase.0.take())?;
         wants.push(raw.needs.0.take().unwrap_or_default());
-        steps.push(step(path, at, (id, phase), raw, shell)?);
+        steps.push(step(path, at, id, phase, raw, shell)?);
     }
     for (index, wanted) in wants.iter().enumerate() {
         steps[index].needs = needs(path, &steps[index].id, wanted, &places)?;
@@ -85,13 +85,7 @@ fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>, shell: &Shell) -> Resu
 }
 
 /// The step without what it needs.
-fn step(
-    path: &Path,
-    at: At<'_>,
-    (id, phase): (String, String),
-    raw: file::Step,
-    usual: &Shell,
-) -> Result<Step> {
+fn step(path: &Path, at: At<'_>, id: String, phase: String, raw: file::Step, usual: &Shell) -> Result<Step> {
     let Some(command) = raw.run.0 else {
         return Err(at
             .wrong(&format!("the step {} has no command", quoted(&id)))

@@ -25,9 +25,10 @@ impl AsIf {
     pub(super) fn of(
         workspace: &Workspace<'_>,
         paths: BTreeSet<Vec<u8>>,
-        (then, target): (&Hash, &Hash),
+        then: &Hash,
+        target: &Hash,
     ) -> Result<Self> {
-        let mut differences = differences(workspace, (then, target))?;
+        let mut differences = differences(workspace, then, target)?;
         differences.retain(|difference| paths.contains(&difference.path));
         Ok(Self { paths, differences })
     }
@@ -38,7 +39,7 @@ impl AsIf {
         let Some(unfinished) = unfinished.filter(|_| self.paths.is_empty()) else { return Ok(self) };
         let then = workspace.kernel.read(|snapshot| record::get(snapshot, &unfinished.target_id))?;
         let paths = paths_of(workspace, std::slice::from_ref(&unfinished))?;
-        Self::of(workspace, paths, (&then.tree, &target.tree))
+        Self::of(workspace, paths, &then.tree, &target.tree)
     }
 
     /// Differences as they will be; a directory comes before what is in it.
@@ -53,10 +54,7 @@ impl AsIf {
 }
 
 /// How the second tree differs from the first.
-pub(super) fn differences(
-    workspace: &Workspace<'_>,
-    (before, after): (&Hash, &Hash),
-) -> Result<Vec<Difference>> {
+pub(super) fn differences(workspace: &Workspace<'_>, before: &Hash, after: &Hash) -> Result<Vec<Difference>> {
     let mut differences = Vec::new();
     diff::diff(&workspace.objects, Some(before), Some(after), &mut |difference| {
         differences.push(difference);

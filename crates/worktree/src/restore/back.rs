@@ -69,7 +69,7 @@ fn changes_of(workspace: &Workspace<'_>, restore: &Restore) -> Result<Vec<Differ
     require_kept(&before)?;
     let paths: BTreeSet<Vec<u8>> = steps.into_iter().map(|step| step.path.0).collect();
     // From the checkpoints, where a database has what its log held.
-    let mut changes = differences(workspace, (&before.tree, &after.tree))?;
+    let mut changes = differences(workspace, &before.tree, &after.tree)?;
     changes.retain(|change| paths.contains(&change.path));
     Ok(changes)
 }
@@ -106,7 +106,8 @@ pub fn restores_since(
 /// dry run takes to be taken back already.
 pub fn take_restore_back(
     workspace: &Workspace<'_>,
-    (restore, not_yet): (&Restore, &[Restore]),
+    restore: &Restore,
+    not_yet: &[Restore],
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
@@ -121,7 +122,7 @@ pub fn take_restore_back(
     let as_if = match not_yet.first() {
         Some(next) => {
             let next = workspace.kernel.read(|snapshot| record::get(snapshot, &next.safety_id))?;
-            AsIf::of(workspace, paths_of(workspace, not_yet)?, (&next.tree, &target.tree))?
+            AsIf::of(workspace, paths_of(workspace, not_yet)?, &next.tree, &target.tree)?
         }
         None => AsIf::default(),
     };
@@ -144,11 +145,21 @@ pub struct TreeChanges {
     differences: Vec<Difference>,
 }
 
+/// What is still to be undone, newest first, when something older is.
+#[derive(Clone, Copy, Default)]
+pub struct NotYet<'a> {
+    /// Restores.
+    pub restores: &'a [Restore],
+    /// Changes that are later.
+    pub changes: &'a [TreeChanges],
+}
+
 /// What changed in the tree from one checkpoint to a newer one, or to what there is now; `None`: nothing did. Errors: what tells that
 /// the older one is pruned.
 pub fn changes_between(
     workspace: &Workspace<'_>,
-    (before, after): (&CheckpointId, Option<&CheckpointId>),
+    before: &CheckpointId,
+    after: Option<&CheckpointId>,
 ) -> Result<Option<TreeChanges>> {
     let get = |id| workspace.kernel.read(|snapshot| record::get(snapshot, id));
     let before = get(before)?;
@@ -157,7 +168,7 @@ pub fn changes_between(
         Some(after) => get(after)?.tree,
         None => workspace.look(BTreeSet::new())?,
     };
-    let differences = differences(workspace, (&tree, &before.tree))?;
+    let differences = differences(workspace, &tree, &before.tree)?;
     let is_any = !differences.is_empty();
     Ok(is_any.then(|| TreeChanges { before, after: tree, after_id: after.cloned(), differences }))
 }
@@ -174,11 +185,7 @@ impl TreeChanges {
 
     /// Errors: `file_conflict`, naming a path that somebody changed since. `not_yet`: restores and later changes that are not taken back yet;
     /// what they changed is theirs. What no checkpoint holds is nobody's: it is left alone.
-    pub fn require_untouched(
-        &self,
-        workspace: &Workspace<'_>,
-        not_yet: (&[Restore], &[TreeChanges]),
-    ) -> Result<()> {
+    pub fn require_untouched(&self, workspace: &Workspace<'_>, not_yet: NotYet<'_>) -> Result<()> {
         let theirs = paths_not_yet(workspace, not_yet)?;
         let is_held = |state: &Option<State>| state.as_ref().is_none_or(State::is_content);
         let held = self.differences.iter().filter(|one| is_held(&one.before) && is_held(&one.after));
@@ -205,23 +212,21 @@ impl TreeChanges {
 /// newer checkpoint has it by then.
 pub fn take_changes_back(
     workspace: &Workspace<'_>,
-    (changes, not_yet): (&TreeChanges, (&[Restore], &[TreeChanges])),
+    changes: &TreeChanges,
+    not_yet: NotYet<'_>,
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
     let limits = Limits { only: Some(changes.paths().collect()), ..Limits::default() };
     let theirs = paths_not_yet(workspace, not_yet)?;
-    let as_if = AsIf::of(workspace, theirs, (&changes.after, &changes.before.tree))?;
+    let as_if = AsIf::of(workspace, theirs, &changes.after, &changes.before.tree)?;
     let task = run::Task { as_if, ..run::Task::of(Kind::Restore, changes.before.clone(), limits) };
     run::run(workspace, task, request, watch)
 }
 
-fn paths_not_yet(
-    workspace: &Workspace<'_>,
-    (restores, changes): (&[Restore], &[TreeChanges]),
-) -> Result<BTreeSet<Vec<u8>>> {
-    let mut paths = paths_of(workspace, restores)?;
-    paths.extend(changes.iter().flat_map(TreeChanges::paths));
+fn paths_not_yet(workspace: &Workspace<'_>, not_yet: NotYet<'_>) -> Result<BTreeSet<Vec<u8>>> {
+    let mut paths = paths_of(workspace, not_yet.restores)?;
+    paths.extend(not_yet.changes.iter().flat_map(TreeChanges::paths));
     Ok(paths)
 }
 

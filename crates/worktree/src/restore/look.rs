@@ -31,12 +31,24 @@ pub(super) struct Compared {
     pub(super) databases: Vec<plan::Database>,
 }
 
+/// What a restore is to bring about.
+#[derive(Clone, Copy)]
+pub(super) struct Meant<'a> {
+    pub(super) target: &'a Checkpoint,
+    pub(super) strategy: Strategy,
+    /// Only what the run recorded.
+    pub(super) mine: bool,
+    /// Not the target, but the tree without a piece of work.
+    pub(super) is_without: bool,
+}
+
 impl Workspace<'_> {
     /// Captures the tree as it is, and what a restore changes in it though a rule hides it. `own`: paths that the restore which is
     /// undone wrote.
     pub(super) fn compare(
         &self,
-        (target, git): (&Checkpoint, GitPart),
+        target: &Checkpoint,
+        git: GitPart,
         limits: &mut Limits,
         own: &BTreeSet<Vec<u8>>,
         watch: &Watch,
@@ -53,8 +65,7 @@ impl Workspace<'_> {
         let mut hidden = plan::must_be_saved(&differences, limits);
         hidden.extend(self.hidden_of(own.iter(), &shot)?);
         let root = RootDir::open(&self.root)?;
-        let trees = (&usual, &target.tree);
-        let found = database::touched(&self.objects, &root, trees, &differences, limits)?;
+        let found = database::touched(&self.objects, &root, &usual, &target.tree, &differences, limits)?;
         for stranger in found.strangers {
             limits.held.insert(stranger, Reason::Database.as_str().to_owned());
         }
@@ -121,8 +132,10 @@ impl Workspace<'_> {
     pub(super) fn plan(
         &self,
         differences: &[Difference],
-        (limits, databases): (&Limits, Vec<plan::Database>),
-        (shot, until): (&Shot, Seq),
+        limits: &Limits,
+        databases: Vec<plan::Database>,
+        shot: &Shot,
+        until: Seq,
         ties: Option<(Hash, bool)>,
     ) -> Result<Plan> {
         let mut uncaptured = BTreeSet::new();
@@ -138,7 +151,7 @@ impl Workspace<'_> {
         // Known before names are tied together: a database that comes with its log is tied to no other.
         plan.databases = databases;
         if let Some((target, knows)) = ties {
-            self.tie(&mut plan, limits, (shot, &target, knows))?;
+            self.tie(&mut plan, limits, shot, &target, knows)?;
         }
         let steps: BTreeSet<PathText> = plan.steps.iter().map(|step| step.path.clone()).collect();
         plan.databases.retain(|one| one.sides.iter().chain([&one.path]).any(|path| steps.contains(path)));
@@ -193,11 +206,13 @@ impl Workspace<'_> {
     /// itself is not among them. `passed`: those that the caller named.
     pub(super) fn not_compared(
         &self,
-        (target, strategy, mine, is_without): (&Checkpoint, Strategy, bool, bool),
+        meant: &Meant<'_>,
         shot: &Shot,
-        (limits, plan): (&Limits, &Plan),
+        limits: &Limits,
+        plan: &Plan,
         passed: Vec<(Vec<u8>, String)>,
     ) -> Result<Vec<(PathText, String)>> {
+        let Meant { target, strategy, mine, is_without } = *meant;
         if !strategy.has_files() {
             return Ok(Vec::new());
         }

@@ -19,7 +19,7 @@ use super::super::shot::{GitPart, Purpose, Shot};
 use super::super::{Workspace, named, require_kept};
 use super::as_if::AsIf;
 use super::limits::Whose;
-use super::look::Compared;
+use super::look::{Compared, Meant};
 use super::planned::{hash_of, touched};
 use super::refusal::{plan_changed, refused};
 use super::ties::Attained;
@@ -130,7 +130,7 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
         report.status = if report.lacks_any { Status::Partial } else { Status::UpToDate };
         return Ok(report);
     }
-    let restore_id = workspace.prepare(kind, &report, (&shot, &texts))?;
+    let restore_id = workspace.prepare(kind, &report, &shot, &texts)?;
     if let Some(git) = &mut report.git {
         git.kept_below = Some(format!("refs/ic/rolled-back/{restore_id}/"));
     }
@@ -179,14 +179,13 @@ fn plan_report(
     };
     let whose = request.mine.then_some(whose);
     workspace.narrow(&mut limits, &target, strategy, whose)?;
-    let looked = (&target, git_part(request.dry_run, strategy));
+    let git = git_part(request.dry_run, strategy);
     let Compared { shot, usual, differences, mut databases } =
-        workspace.compare(looked, &mut limits, &own, watch)?;
-    let passed = named::passed_over(workspace, &limits.paths, (&target.tree, &shot.captured.root))?;
-    let looked = ((&shot, &usual), databases.as_slice());
-    let (differences, mut reversed) = workspace.aimed((work, as_if), differences, looked)?;
+        workspace.compare(&target, git, &mut limits, &own, watch)?;
+    let passed = named::passed_over(workspace, &limits.paths, &target.tree, &shot.captured.root)?;
+    let (differences, mut reversed) = workspace.aimed(work, as_if, differences, &shot, &usual, &databases)?;
     let Attained { differences, lost, ties } =
-        workspace.attain(differences, &limits, (&shot, &target, strategy))?;
+        workspace.attain(differences, &limits, &shot, &target, strategy)?;
     let git = strategy
         .has_git()
         .then(|| workspace.plan_git(&target, &shot, request.force.commits, brought.as_ref()));
@@ -196,19 +195,19 @@ fn plan_report(
     }
     let conflicts = match &reversed {
         Some(reversed) => reversed.conflicts.clone(),
-        None => workspace.conflicts(&target, &differences, (&usual, until, &did))?,
+        None => workspace.conflicts(&target, &differences, &usual, until, &did)?,
     };
     if request.keep_theirs {
         limits.keep.extend(conflicts.iter().map(|conflict| conflict.path.0.clone()));
         limits.keep_together(&mut databases);
     }
-    let mut plan = workspace.plan(&differences, (&limits, databases), (&shot, until), ties)?;
+    let mut plan = workspace.plan(&differences, &limits, databases, &shot, until, ties)?;
     plan.not_kept.extend(lost);
     if let Some(back) = &mut reversed {
         back.name_what_stays(&mut plan);
     }
-    let meant = (&target, strategy, request.mine, reversed.is_some());
-    let not_compared = workspace.not_compared(meant, &shot, (&limits, &plan), passed)?;
+    let meant = Meant { target: &target, strategy, mine: request.mine, is_without: reversed.is_some() };
+    let not_compared = workspace.not_compared(&meant, &shot, &limits, &plan, passed)?;
     // Beside the work of others it is not meant to be as the target has it.
     let lacks_any = reversed.is_none() && workspace.lacks_any(&target, &plan)?;
     if request.keep_theirs {
@@ -229,13 +228,13 @@ fn plan_report(
         is_whole: is_whole && strategy != Strategy::Partial,
         is_without,
         warnings: shot.warnings.iter().cloned().chain(own_warnings).collect(),
-        ..planned_report((target, strategy), (plan, plan_hash))
+        ..planned_report(target, strategy, plan, plan_hash)
     };
     Ok(Planned { report, shot, limits, texts })
 }
 
 /// The report of a plan of which nothing more is known.
-fn planned_report((target, strategy): (Checkpoint, Strategy), (plan, plan_hash): (Plan, String)) -> Report {
+fn planned_report(target: Checkpoint, strategy: Strategy, plan: Plan, plan_hash: String) -> Report {
     Report {
         target,
         of_restore: None,
@@ -302,7 +301,7 @@ impl Workspace<'_> {
     }
 
     /// Makes the safety checkpoint, the plan and what only it holds durable, and says so in the ledger.
-    fn prepare(&self, kind: Kind, report: &Report, (shot, texts): (&Shot, &[Vec<u8>])) -> Result<RestoreId> {
+    fn prepare(&self, kind: Kind, report: &Report, shot: &Shot, texts: &[Vec<u8>]) -> Result<RestoreId> {
         let writer = self.objects.writer(self.kernel.context.now())?;
         for text in texts {
             writer.put_reader(&mut text.as_slice())?;

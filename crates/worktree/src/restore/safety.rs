@@ -58,7 +58,9 @@ impl Workspace<'_> {
         &self,
         target: &Checkpoint,
         differences: &[Difference],
-        (now, until, did): (&Hash, Seq, &[(CheckpointId, Option<CheckpointId>)]),
+        now: &Hash,
+        until: Seq,
+        did: &[(CheckpointId, Option<CheckpointId>)],
     ) -> Result<Vec<Conflict>> {
         let mut reasons = self.recorded_by_others(target)?;
         let newest =

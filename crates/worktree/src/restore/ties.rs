@@ -33,14 +33,15 @@ impl Workspace<'_> {
         &self,
         differences: Vec<Difference>,
         limits: &Limits,
-        (shot, target, strategy): (&Shot, &Checkpoint, Strategy),
+        shot: &Shot,
+        target: &Checkpoint,
+        strategy: Strategy,
     ) -> Result<Attained> {
         if !strategy.has_files() {
             return Ok(Attained::default());
         }
         let is_known = Manifest::read(&self.objects, &target.manifest)?.attributes;
-        let (differences, lost) =
-            attain(differences, limits, &Rights::here(), (shot.captured.owner, is_known));
+        let (differences, lost) = attain(differences, limits, &Rights::here(), shot.captured.owner, is_known);
         Ok(Attained { differences, lost, ties: Some((target.tree, is_known)) })
     }
 
@@ -50,7 +51,9 @@ impl Workspace<'_> {
         &self,
         plan: &mut Plan,
         limits: &Limits,
-        (shot, target, knows): (&Shot, &Hash, bool),
+        shot: &Shot,
+        target: &Hash,
+        knows: bool,
     ) -> Result<()> {
         let now = &shot.captured.links;
         let wanted = if knows { self.objects.tree(target)?.links } else { now.clone() };

@@ -25,12 +25,15 @@ impl Workspace<'_> {
     /// How the tree differs from what it is to become: from the target, by then, or from the tree without a piece of work.
     pub(super) fn aimed(
         &self,
-        (work, as_if): (Option<Own>, AsIf),
+        work: Option<Own>,
+        as_if: AsIf,
         found: Vec<Difference>,
-        (looked, databases): ((&Shot, &Hash), &[Database]),
+        shot: &Shot,
+        usual: &Hash,
+        databases: &[Database],
     ) -> Result<(Vec<Difference>, Option<Back>)> {
         let Some(work) = work else { return Ok((as_if.instead_of(found), None)) };
-        let (differences, back) = self.without(&work, looked, databases)?;
+        let (differences, back) = self.without(&work, shot, usual, databases)?;
         Ok((differences, Some(back)))
     }
 
@@ -38,7 +41,8 @@ impl Workspace<'_> {
     fn without(
         &self,
         work: &Own,
-        (shot, usual): (&Shot, &Hash),
+        shot: &Shot,
+        usual: &Hash,
         databases: &[Database],
     ) -> Result<(Vec<Difference>, Back)> {
         let root = RootDir::open(&self.root)?;

@@ -38,13 +38,22 @@ pub(super) fn looks(before: &State, after: &State, now: &State) -> Option<Looks>
     }
 }
 
-pub(super) fn content(state: &State) -> (Hash, u64) {
+/// What a file holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Content {
+    pub(super) hash: Hash,
+    pub(super) size: u64,
+}
+
+pub(super) fn content(state: &State) -> Content {
     match state {
-        State::File { hash, size, .. } => (*hash, *size),
-        State::Symlink(_) | State::Directory { .. } | State::Passed(_) => (Hash::default(), 0),
+        State::File { hash, size, .. } => Content { hash: *hash, size: *size },
+        State::Symlink(_) | State::Directory { .. } | State::Passed(_) => {
+            Content { hash: Hash::default(), size: 0 }
+        }
     }
 }
 
-pub(super) fn with((mode, attributes): Looks, (hash, size): (Hash, u64)) -> State {
-    State::File { hash, size, mode, attributes }
+pub(super) fn with((mode, attributes): Looks, content: Content) -> State {
+    State::File { hash: content.hash, size: content.size, mode, attributes }
 }

@@ -57,10 +57,10 @@ impl Diff {
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;
         session.warn_of_interruption(&workspace)?;
-        let which = (Which::Id(self.from.as_str()), self.to.as_deref().map(Which::Id));
+        let (from, to) = (Which::Id(self.from.as_str()), self.to.as_deref().map(Which::Id));
         let mut differences = Vec::new();
         let paths = ic_worktree::paths_in_root(&workspace, &self.paths)?;
-        let compared = ic_worktree::diff(&workspace, which, &paths, &Progress::default())?;
+        let compared = ic_worktree::diff(&workspace, from, to, &paths, &Progress::default())?;
         let read: Vec<&CheckpointId> =
             [&compared.from].into_iter().chain(&compared.to).map(|one| &one.id).collect();
         let listed = ic_worktree::changes_of(&workspace, compared.changes, &mut |difference| {
@@ -80,7 +80,7 @@ impl Diff {
                 unheld: RefCell::default(),
             };
             session.output.exact(|sink| {
-                let done = printer.write(shape, (&differences, &compared.skipped), sink);
+                let done = printer.write(shape, &differences, &compared.skipped, sink);
                 ic_worktree::unless_pruned(&workspace, &read, done)
             })?;
             // A program at the other end of a pipe passes over the margin, and its user would never see it.

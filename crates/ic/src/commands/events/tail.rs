@@ -77,7 +77,7 @@ impl Tail {
         let kernel = session.kernel()?;
         let (runs, follows) = self.runs(&kernel, cursor.as_ref())?;
         if let (Some(name), Some(command)) = (&cursor, &self.each) {
-            return self.deliver_all(session, &kernel, name, (runs, follows), command);
+            return self.deliver_all(session, &kernel, name, runs, follows, command);
         }
         if self.follow && session.output.format == Format::Json {
             // A document that never ends is no document.
@@ -87,7 +87,7 @@ impl Tail {
         let mut list = session.output.begin_list();
         let newest = runs.len() - 1;
         for (at, run_id) in runs.into_iter().enumerate() {
-            let tail = self.begin(&kernel, (cursor.as_ref(), run_id), timeout)?;
+            let tail = self.begin(&kernel, cursor.as_ref(), run_id, timeout)?;
             let is_open = tail.print(&mut list, follows && at == newest)?;
             // The limit is of one call, and each run has a position of its own.
             if !is_open || self.limit.is_some() {
@@ -123,7 +123,8 @@ impl Tail {
     fn begin<'k>(
         &self,
         kernel: &'k Kernel,
-        (cursor, run_id): (Option<&Label>, Option<RunId>),
+        cursor: Option<&Label>,
+        run_id: Option<RunId>,
         timeout: Duration,
     ) -> Result<Position<'k>> {
         let held = match cursor {
@@ -152,13 +153,14 @@ impl Tail {
         session: &Session,
         kernel: &Kernel,
         name: &Label,
-        (runs, follows): (Vec<Option<RunId>>, bool),
+        runs: Vec<Option<RunId>>,
+        follows: bool,
         command: &str,
     ) -> Result<Exit> {
         let newest = runs.len() - 1;
         for (at, run_id) in runs.into_iter().enumerate() {
             let exit =
-                self.deliver(session, kernel, (name.clone(), run_id), (command, follows && at == newest))?;
+                self.deliver(session, kernel, name.clone(), run_id, command, follows && at == newest)?;
             if exit != Exit::Done || self.limit.is_some() {
                 return Ok(exit);
             }
@@ -171,8 +173,10 @@ impl Tail {
         &self,
         session: &Session,
         kernel: &Kernel,
-        (name, run_id): (Label, Option<RunId>),
-        (command, follow): (&str, bool),
+        name: Label,
+        run_id: Option<RunId>,
+        command: &str,
+        follow: bool,
     ) -> Result<Exit> {
         let command = input::text("--each", command)?;
         let held = Held::take(kernel, name, run_id, session.busy_timeout())?;

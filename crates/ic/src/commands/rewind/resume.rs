@@ -36,7 +36,7 @@ impl Resume {
             settings => settings?,
         };
         let text = || ic_rows::show(&kernel, Some(&self.id)).map(|entry| render::rewind::entry(&entry));
-        if !is_wanted(session, self.yes, ("Go on?", "ic rewind status"), text)? {
+        if !is_wanted(session, self.yes, "Go on?", "ic rewind status", text)? {
             return Ok(Exit::No);
         }
         let entry = ic_rows::resume(&kernel, &settings, &self.id, &watch()?)?;

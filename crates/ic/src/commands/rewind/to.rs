@@ -81,7 +81,7 @@ impl To {
             ic_rows::preview(&kernel, &settings, &setup, &request)
                 .map(|preview| render::rewind::preview(&preview))
         };
-        if !is_wanted(session, self.yes, ("Rewind?", "ic rewind to TASK --dry-run"), text)? {
+        if !is_wanted(session, self.yes, "Rewind?", "ic rewind to TASK --dry-run", text)? {
             return Ok(Exit::No);
         }
         match ic_rows::rewind(&kernel, &settings, &setup, &request, &watch()?)? {

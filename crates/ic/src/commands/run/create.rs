@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ic_base::{Result, RunId};
+use ic_base::Result;
 use ic_ops::run;
 use ic_phase::Chain;
 use ic_phase::gate::Gates;
@@ -70,7 +70,6 @@ impl Create {
         };
         let kept = session.kept_along_the_way(&kernel, &project_dir, true)?;
         let new = NewRun {
-            id: RunId::from_ledger(String::new()),
             goal: input::text("--goal", &self.goal)?.to_owned(),
             chain,
             project_dir,
@@ -80,7 +79,7 @@ impl Create {
             scope_id: input::optional_label("--scope-id", self.scope_id.as_deref())?,
             metadata: serde_json::Value::Object(metadata).to_string(),
         };
-        let run::Created { run, warnings } = run::create(&kernel, new, kept.as_ref())?;
+        let run::Created { run, warnings } = run::create(&kernel, &new, kept.as_ref())?;
         for warning in &warnings {
             session.output.warn(&warning.message);
         }

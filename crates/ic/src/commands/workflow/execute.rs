@@ -8,10 +8,11 @@ use clap::{Args, ValueEnum};
 use ic_base::Result;
 use ic_journal::Force;
 use ic_kernel::Kernel;
+use ic_kernel::config::Config;
 use ic_workflow::definition::{OnFailure, Strategy};
 use ic_workflow::table::StepState;
-use ic_workflow::{Definition, Overrides, Report, Status, Ui};
-use ic_worktree::Warning;
+use ic_workflow::{Definition, Overrides, Report, Setup, Status, Ui};
+use ic_worktree::{Settings, Warning};
 
 use super::watch::Watch;
 use crate::commands::rolling::Forced;
@@ -149,7 +150,7 @@ impl Start {
             session.output.record(&record, || render::workflow::plan(&definition, &coverage))?;
             return Ok(Exit::Done);
         }
-        let how = (&settings, config.enabled && config.checkpointing.auto);
+        let setup = setup(&kernel, &settings, &config);
         let overrides = self.choices.overrides(signals::interrupted()?);
         // Before anything is printed: what is refused says nothing of what it would do.
         ic_workflow::require_startable(&kernel, &settings, &definition, &overrides)?;
@@ -158,7 +159,7 @@ impl Start {
             let message = render::workflow::undeclared(&coverage);
             watch.warn(&Warning { code: "undeclared_steps", message });
         }
-        let report = ic_workflow::run(&kernel, how, &config.on_failure, &definition, &overrides, &mut watch)?;
+        let report = ic_workflow::run(&setup, &definition, &overrides, &mut watch)?;
         finish(session, &report, &watch, Exit::No)
     }
 }
@@ -208,14 +209,12 @@ pub(super) fn is_confirmed(
     Session::ask(&text, question)
 }
 
-type Deed = fn(
-    &Kernel,
-    (&ic_worktree::Settings, bool),
-    &ic_kernel::config::OnFailure,
-    &str,
-    &Overrides,
-    &mut dyn Ui,
-) -> Result<Report>;
+type Deed = fn(&Setup<'_>, &str, &Overrides, &mut dyn Ui) -> Result<Report>;
+
+fn setup<'k>(kernel: &'k Kernel, settings: &'k Settings, config: &'k Config) -> Setup<'k> {
+    let checkpoints = config.enabled && config.checkpointing.auto;
+    Setup { kernel, settings, checkpoints, configured: &config.on_failure }
+}
 
 pub(super) fn go(
     session: &mut Session,
@@ -227,9 +226,8 @@ pub(super) fn go(
 ) -> Result<Exit> {
     let config = session.config(&kernel.project.root)?.config;
     let settings = session.checkpoint_settings(kernel)?;
-    let how = (&settings, config.enabled && config.checkpointing.auto);
     let mut watch = Watch::new(session);
-    let report = deed(kernel, how, &config.on_failure, run, overrides, &mut watch)?;
+    let report = deed(&setup(kernel, &settings, &config), run, overrides, &mut watch)?;
     finish(session, &report, &watch, rolled_back)
 }
 

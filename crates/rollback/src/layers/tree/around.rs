@@ -120,7 +120,7 @@ pub(super) fn changed_by_effects(
         // Where the process died, all until the next look at the tree counts as the effects' work.
         let next = goes.get(at + 1).map(|(next, _)| next);
         let after = after.as_ref().or(next).or_else(|| restores.first().map(|restore| &restore.safety_id));
-        changes.extend(changes_between(workspace, (before, after))?);
+        changes.extend(changes_between(workspace, before, after)?);
     }
     Ok(changes)
 }

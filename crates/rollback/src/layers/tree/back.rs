@@ -8,7 +8,7 @@ use ic_checkpoint::restore::journal::Restore;
 use ic_journal::{Course, Force, steps};
 use ic_kernel::Kernel;
 use ic_store::path_from_bytes;
-use ic_worktree::{Report, RestoreRequest, Settings, TreeChanges, Watch, Which, Workspace};
+use ic_worktree::{NotYet, Report, RestoreRequest, Settings, TreeChanges, Watch, Which, Workspace};
 
 use super::{around, require_project};
 use crate::covered::Covered;
@@ -134,7 +134,7 @@ impl TreeBack<'_> {
         }
         require_untouched(&self.workspace, &self.restores)?;
         for at in 0..self.effects.len() {
-            self.effects[at].require_untouched(&self.workspace, (&self.restores, &self.effects[at + 1..]))?;
+            self.effects[at].require_untouched(&self.workspace, self.not_yet(at))?;
             refuse_conflict(&self.undo_what_effects_changed(at, look.only())?, true)?;
         }
         Ok(())
@@ -149,9 +149,13 @@ impl TreeBack<'_> {
         let changes = &self.effects[at];
         let request =
             RestoreRequest { dry_run, force, ..request(changes.before().as_str(), Strategy::FilesOnly) };
-        let not_yet =
-            if dry_run { (&self.restores[..], &self.effects[at + 1..]) } else { (&[][..], &[][..]) };
-        ic_worktree::take_changes_back(&self.workspace, (changes, not_yet), &request, watch)
+        let not_yet = if dry_run { self.not_yet(at) } else { NotYet::default() };
+        ic_worktree::take_changes_back(&self.workspace, changes, not_yet, &request, watch)
+    }
+
+    /// What comes before the go at the effects at this place, on the way back.
+    fn not_yet(&self, at: usize) -> NotYet<'_> {
+        NotYet { restores: &self.restores, changes: &self.effects[at + 1..] }
     }
 
     /// Makes the work of one dispatch again: others may have changed its paths since it was undone. `None`: it is no undo of one dispatch, or
@@ -178,12 +182,12 @@ impl TreeBack<'_> {
             ..request(restore.safety_id.as_str(), restore.strategy)
         };
         let not_yet = if dry_run { &self.restores[at + 1..] } else { &[] };
-        ic_worktree::take_restore_back(&self.workspace, (restore, not_yet), &request, watch).map_err(
-            |error| match error.code() {
+        ic_worktree::take_restore_back(&self.workspace, restore, not_yet, &request, watch).map_err(|error| {
+            match error.code() {
                 Code::FileConflict | Code::ForeignCommits => by_hand(&restore.safety_id, "", error),
                 _ => error,
-            },
-        )
+            }
+        })
     }
 
     /// Puts files and git's state back as they were before the rollback touched them, newest restore first. A path that does not come
@@ -203,7 +207,7 @@ impl TreeBack<'_> {
         }
         for at in (0..self.effects.len()).rev() {
             if !look.dry_run && !look.force.files {
-                self.effects[at].require_untouched(&self.workspace, (&[], &[]))?;
+                self.effects[at].require_untouched(&self.workspace, NotYet::default())?;
             }
             reports.push(self.undo_what_effects_changed(at, look)?);
         }
