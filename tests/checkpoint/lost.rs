@@ -272,7 +272,7 @@ fn an_interrupted_rollback_that_needs_lost_content_is_named_and_ends() {
         repair(cli, "a rollback");
         let resumed = cli.run(["rollback", "resume", run, "--yes"]);
         if resumed.code != Some(0) {
-            let abandoned = cli.run(["rollback", "abandon", run, "--yes"]);
+            let abandoned = cli.run(["rollback", "abort", run, "--yes"]);
             assert_eq!(abandoned.code, Some(0), "before {n}: {resumed:?} {abandoned:?}");
         }
         assert_ne!(cli.json(["run", "status", run])["status"], "rolling_back", "before {n}");

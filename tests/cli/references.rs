@@ -147,8 +147,8 @@ const CONFIGURED: [&str; 8] = [
     "gate override REF --reason r",
     "run rollback REF --to-phase a --layer=files --yes",
     "rollback resume REF --yes",
-    "rollback abandon REF --yes",
-    "rollback abandon REF --dry-run",
+    "rollback abort REF --yes",
+    "rollback abort REF --dry-run",
     "rollback undo REF --yes",
     "rollback undo REF --dry-run",
 ];
@@ -194,7 +194,7 @@ fn a_ledger_that_cannot_be_read_is_busy_and_no_missing_run() {
 fn a_run_without_an_open_rollback_says_so_whoever_asks() {
     let project = Project::new();
     let run = chain(&project, "a,b", "a");
-    for call in ["rollback resume @ --yes", "rollback abandon @ --yes", "rollback abandon @ --dry-run"] {
+    for call in ["rollback resume @ --yes", "rollback abort @ --yes", "rollback abort @ --dry-run"] {
         assert_eq!(project.refused(call), (1, "nothing_to_resume".to_owned()), "{call}");
     }
     assert_eq!(project.refused(&format!("rollback show {run}")), (3, "rollback_not_found".to_owned()));

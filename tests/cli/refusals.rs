@@ -145,7 +145,7 @@ fn validation_comes_before_confirmation() {
         ("rewind resume 0123456789", 3, "rewind_not_found"),
         ("rollback undo 0123456789", 3, "rollback_not_found"),
         ("rollback resume 0123456789", 3, "rollback_not_found"),
-        ("rollback abandon 0123456789", 3, "rollback_not_found"),
+        ("rollback abort 0123456789", 3, "rollback_not_found"),
         ("run rollback @ --to-phase typo --layer=all", 3, "unknown_phase"),
         ("run rollback 0123456789 --to-phase a --layer=all", 3, "run_not_found"),
         ("compensation run @ --to-phase typo", 3, "unknown_phase"),

@@ -35,7 +35,7 @@ fn a_rollback_is_aborted() {
             None => {}
             Some((id, status)) if status == "done" => undo(&half.world, &id, &half.when),
             Some((id, _)) => {
-                half.world.call(&["rollback", "abandon", &id, "--yes"], &[0], &half.when);
+                half.world.call(&["rollback", "abort", &id, "--yes"], &[0], &half.when);
             }
         }
         half.assert_outside_is_before();
@@ -60,7 +60,7 @@ fn abort_the_undo(half: &Half) {
         "done" => half.assert_outside_is_before(),
         "undone" => half.assert_is_after(),
         _ => {
-            half.world.call(&["rollback", "abandon", &id, "--yes"], &[0], &half.when);
+            half.world.call(&["rollback", "abort", &id, "--yes"], &[0], &half.when);
             half.assert_outside_is_before();
         }
     }

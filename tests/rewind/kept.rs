@@ -59,7 +59,7 @@ fn a_database_that_was_moved_is_asked_back_to_where_it_was_rewound() {
     std::fs::rename(&world.database, &moved).expect("move it");
     let undo = ["rewind", "undo", &id, "--yes", "--json"];
     let refused = world.cli.run(undo);
-    let said = format!("put it back at {}", world.database.display());
+    let said = format!("move it back to {}", world.database.display());
     assert!(refused.stderr.contains(&said) && !refused.stderr.contains("rewind: database"), "{refused:?}");
     std::fs::rename(&moved, &world.database).expect("move it back");
     world.cli.json(undo);

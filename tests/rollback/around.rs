@@ -219,7 +219,7 @@ fn stopped_after_an_effect() -> World {
 fn given_up_at_an_effect_what_others_did_to_files_comes_back_and_the_preview_says_so() {
     let world = stopped_after_an_effect();
     let (dump, before) = (world.cli.dump(), world.state());
-    let abandon = ["rollback", "abandon", &world.run, "--json"];
+    let abandon = ["rollback", "abort", &world.run, "--json"];
     let preview = world.cli.json(abandon.iter().chain(&["--dry-run"]));
     assert_eq!(world.cli.dump(), dump);
     world.state().assert_is(&before, "previewed");
@@ -236,7 +236,7 @@ fn given_up_at_an_effect_what_others_did_to_files_comes_back_and_the_preview_say
 fn given_up_at_an_effect_what_somebody_changed_since_stands_against_it_and_the_preview_says_so() {
     let world = stopped_after_an_effect();
     world.write("other", "mine\n");
-    refused(&world, &["rollback", "abandon", &world.run]);
+    refused(&world, &["rollback", "abort", &world.run]);
     assert_eq!(
         (world.read("other").as_deref(), world.status()),
         (Some("mine\n"), "rolling_back@b".to_owned())
@@ -299,7 +299,7 @@ fn a_hidden_file_that_an_effect_made_stands_in_nobodys_way() {
         let rolled_back = world.cli.run(world.all("a", &["--yes"]));
         assert_eq!(rolled_back.code, Some(if is_stopped { 4 } else { 0 }), "{rolled_back:?}");
         if is_stopped {
-            world.ic(&["rollback", "abandon", &world.run, "--yes"]);
+            world.ic(&["rollback", "abort", &world.run, "--yes"]);
         } else {
             undo(&world, &rolled_back.json());
         }

@@ -178,7 +178,7 @@ fn more_than_seen(report: &Value, ord: usize) -> &str {
     let step = &report["steps"][ord];
     assert_eq!((&report["status"], &step["state"]), (&json!("rolling_back"), &json!("failed")), "{report}");
     let error = step["error"].as_str().expect("an error");
-    error.strip_prefix("plan_changed: the plan that was seen does not name ").expect(error)
+    error.strip_prefix("plan_changed: the plan that was approved does not name ").expect(error)
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn only_effects_of_the_rollback_are_left_and_only_as_long_as_it_stands() {
 /// What a dead process left running ends before anything else is decided.
 #[test]
 fn an_undo_whose_process_died_is_ended_and_named() {
-    for way in ["abandon", "skip"] {
+    for way in ["abort", "skip"] {
         let world = World::new().begun();
         let home = world.cli.home().to_owned();
         world.advance();
@@ -149,9 +149,9 @@ fn an_undo_whose_process_died_is_ended_and_named() {
         }
         child.kill().expect("kill it");
         child.wait().expect("its end");
-        if way == "abandon" {
-            let text = world.cli.ok(["rollback", "abandon", &world.run, "--yes", "--format", "text"]);
-            assert!(text.contains("perhaps undone, nobody knows how far: slow"), "{text}");
+        if way == "abort" {
+            let text = world.cli.ok(["rollback", "abort", &world.run, "--yes", "--format", "text"]);
+            assert!(text.contains("perhaps undone, cut off half way: slow"), "{text}");
         } else {
             world.ic(&["rollback", "resume", &world.run, "--skip-step", "--reason", "x", "--yes"]);
         }
@@ -171,7 +171,7 @@ fn what_is_passed_over_or_given_up_has_its_reason_on_record() {
         assert_eq!(world.cli.run(words).code, Some(4));
     };
     stop(&world);
-    world.ic(&["rollback", "abandon", &world.run, "--reason", "not now", "--yes"]);
+    world.ic(&["rollback", "abort", &world.run, "--reason", "not now", "--yes"]);
     assert_eq!(reasons(&world, "rollback_abandoned"), ["not now"]);
     stop(&world);
     world.ic(&["rollback", "resume", &world.run, "--skip-step", "--reason", "by hand", "--yes"]);

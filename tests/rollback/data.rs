@@ -208,7 +208,7 @@ fn rows_that_an_undo_passed_over_are_named_and_kept_and_come_back_later() {
     assert_eq!(world.cli.run(resume).code, Some(4));
     let skip = ["rollback", "resume", &id, "--skip-step", "--reason", "later", "--yes", "--format", "text"];
     let text = world.cli.ok(skip);
-    assert!(text.contains("not put back: rows") && text.contains("ic rollback undo"), "{text}");
+    assert!(text.contains("not restored: rows") && text.contains("ic rollback undo"), "{text}");
     assert_eq!(world.status(), "active@b");
 
     world.database().execute("DELETE FROM tasks WHERE title = 'mine'", []).expect("it goes");
@@ -344,7 +344,7 @@ fn killed_between_scopes_it_ends_as_if_undisturbed() {
             } else if n % 2 == 0 {
                 // There and back, and there again: archives of both goes.
                 let gone = before.lines().count() - world.rows().lines().count();
-                let given_up = world.cli.json(["rollback", "abandon", &world.run, "--yes", "--json"]);
+                let given_up = world.cli.json(["rollback", "abort", &world.run, "--yes", "--json"]);
                 let told = given_up["data"]["restored_row_counts"]["steps"].as_u64().unwrap_or(0);
                 assert_eq!(told, gone as u64, "{when}");
                 assert_eq!(sorted(&world.rows()), sorted(&before), "{when}");

@@ -194,7 +194,7 @@ fn end(mut process: Child) {
 
 #[test]
 fn a_rollback_that_stops_at_a_database_in_use_is_resumed_or_abandoned_when_it_is_free() {
-    for way in ["resume", "abandon"] {
+    for way in ["resume", "abort"] {
         let world = with_killed_program();
         let before = database(world.cli.root());
         let process = holder(&world.cli.root().join("app.db"));

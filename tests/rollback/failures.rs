@@ -114,7 +114,7 @@ fn a_stopped_rollback_is_given_up_and_says_what_stays_undone() {
     world.ic(&fails);
     world.effect("last", &[]);
     stopped(&world, "a", &[]);
-    let report = world.cli.json(["rollback", "abandon", &world.run, "--yes", "--json"]);
+    let report = world.cli.json(["rollback", "abort", &world.run, "--yes", "--json"]);
     assert_eq!(report["status"], "abandoned");
     let left: Vec<_> =
         report["effects_left"].as_array().expect("effects").iter().map(|e| &e["step"]).collect();
@@ -122,7 +122,7 @@ fn a_stopped_rollback_is_given_up_and_says_what_stays_undone() {
     world.state().assert_outside_is(&before, "given up");
     assert_eq!(world.status(), "active@d");
     assert_eq!(
-        world.cli.refused(["rollback", "abandon", &world.run, "--yes"]),
+        world.cli.refused(["rollback", "abort", &world.run, "--yes"]),
         (Some(1), "nothing_to_resume".to_owned())
     );
     world.advance();
@@ -174,7 +174,7 @@ fn a_conflict_that_appears_after_the_fence_can_be_passed_over_or_given_up() {
         ("active@a", Some("not committed\n"))
     );
     let (world, _) = conflicting();
-    world.ic(&["rollback", "abandon", &world.run, "--yes"]);
+    world.ic(&["rollback", "abort", &world.run, "--yes"]);
     assert_eq!(
         (world.status().as_str(), world.read("src/a.rs").as_deref()),
         ("active@d", Some("not committed\n"))

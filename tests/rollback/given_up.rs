@@ -9,7 +9,7 @@ use crate::world::{World, asked};
 
 /// Looks at what giving it up would do, which changes nothing, then gives it up; returns preview and deed, which must agree.
 fn previewed_and_given_up(world: &World, course: &str) -> (Value, Value) {
-    let abandon = ["rollback", "abandon", &world.run, "--json"];
+    let abandon = ["rollback", "abort", &world.run, "--json"];
     let (dump, before) = (world.cli.dump(), world.state());
     let preview = world.cli.json(abandon.iter().chain(&["--dry-run"]));
     assert_eq!(world.cli.dump(), dump);
@@ -32,8 +32,8 @@ fn previewed_and_given_up(world: &World, course: &str) -> (Value, Value) {
 #[test]
 fn the_preview_of_giving_a_rollback_up_is_giving_it_up() {
     let world = dead_before_the_end();
-    let text = world.ic(&["rollback", "abandon", &world.run, "--dry-run", "--format=text"]);
-    assert!(text.contains("would give up") && text.contains("would be at d again"), "{text}");
+    let text = world.ic(&["rollback", "abort", &world.run, "--dry-run", "--format=text"]);
+    assert!(text.contains("would abort") && text.contains("would be at d again"), "{text}");
     assert!(text.contains("Rows that would come back") && text.contains("to do it"), "{text}");
     let (preview, _) = previewed_and_given_up(&world, "abandon");
     assert_eq!(preview["status"], "in_progress");
@@ -50,7 +50,7 @@ fn the_preview_of_giving_a_rollback_up_is_giving_it_up() {
 fn the_preview_of_giving_an_undo_up_is_the_rollback_again() {
     let world = World::story_with_rows();
     undo_stopped_between(&world, is_interrupted);
-    let text = world.ic(&["rollback", "abandon", &world.run, "--dry-run", "--format=text"]);
+    let text = world.ic(&["rollback", "abort", &world.run, "--dry-run", "--format=text"]);
     assert!(text.contains("would stand") && text.contains("would be at a."), "{text}");
     assert!(text.contains("Rows that would go"), "{text}");
     let (preview, _) = previewed_and_given_up(&world, "stand");
@@ -61,7 +61,7 @@ fn the_preview_of_giving_an_undo_up_is_the_rollback_again() {
 #[test]
 fn what_was_put_back_before_it_was_interrupted_is_not_previewed_again() {
     let world = dead_before_the_end();
-    stopped_between(&world, &["rollback", "abandon", &world.run], is_interrupted);
+    stopped_between(&world, &["rollback", "abort", &world.run], is_interrupted);
     let (preview, _) = previewed_and_given_up(&world, "abandon");
     assert_eq!((&preview["status"], &preview["data"]), (&json!("stopped"), &Value::Null));
     assert_ne!(preview["files"], json!([]));
@@ -97,7 +97,7 @@ fn of_one_layer_alone_the_preview_names_no_other() {
 fn what_stands_against_giving_it_up_is_said_by_the_preview() {
     let world = dead_before_the_end();
     world.write("README", "mine\n");
-    let refused = |last: &str| world.cli.run(["rollback", "abandon", &world.run, "--json", last]);
+    let refused = |last: &str| world.cli.run(["rollback", "abort", &world.run, "--json", last]);
     let (preview, deed) = (refused("--dry-run"), refused("--yes"));
     assert_eq!((deed.code, deed.error().as_str()), (Some(1), "file_conflict"), "{deed:?}");
     assert_eq!((preview.code, &preview.stderr), (deed.code, &deed.stderr));
@@ -113,10 +113,10 @@ fn an_effect_whose_undo_was_cut_off_is_named_before_anybody_recorded_it() {
     wait_for("the effect is being undone", || begun.exists());
     child.kill().expect("kill -9");
     child.wait().expect("its end");
-    let abandon = ["rollback", "abandon", &world.run, "--json"];
+    let abandon = ["rollback", "abort", &world.run, "--json"];
     let preview = world.cli.json(abandon.iter().chain(&["--dry-run"]));
-    let text = world.ic(&["rollback", "abandon", &world.run, "--dry-run", "--format=text"]);
-    assert!(text.contains("perhaps undone, nobody knows how far: last"), "{text}");
+    let text = world.ic(&["rollback", "abort", &world.run, "--dry-run", "--format=text"]);
+    assert!(text.contains("perhaps undone, cut off half way: last"), "{text}");
     let given_up = world.cli.json(abandon.iter().chain(&["--yes"]));
     let steps = |report: &Value| -> Vec<Value> {
         report["effects_left"].as_array().expect("effects").iter().map(|one| one["step"].clone()).collect()
@@ -141,11 +141,11 @@ fn answered(
 fn at_a_terminal_the_question_shows_what_giving_up_would_do() {
     let world = dead_before_the_end();
     let (dump, before) = (world.cli.dump(), world.state());
-    let abandon = ["rollback", "abandon", &world.run];
+    let abandon = ["rollback", "abort", &world.run];
     for answer in ["n\n", "\n"] {
         let Some((code, shown)) = answered(&world, &abandon, ("Give it up? [y/N]", answer)) else { return };
         assert_eq!(code, Some(1), "{shown}");
-        assert!(shown.contains("would give up") && shown.contains("Rows that would come back"), "{shown}");
+        assert!(shown.contains("would abort") && shown.contains("Rows that would come back"), "{shown}");
         assert_eq!(world.cli.dump(), dump);
         world.state().assert_is(&before, "answered by no");
     }
@@ -165,7 +165,7 @@ fn at_a_terminal_the_question_shows_what_giving_up_would_do() {
 fn at_a_terminal_the_question_names_what_is_in_the_way() {
     let world = dead_before_the_end();
     world.write("README", "mine\n");
-    let abandon = ["rollback", "abandon", &world.run];
+    let abandon = ["rollback", "abort", &world.run];
     let Some((code, shown)) = answered(&world, &abandon, ("Give it up? [y/N]", "y\n")) else { return };
     let (before, after) = shown.split_once("Give it up?").expect("the question");
     assert!(before.contains("in the way: What the rollback restored was changed since: README"), "{shown}");

@@ -226,9 +226,9 @@ fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_sa
     let mut dispatch = String::new();
     let (id, _) = undo_stopped_between(&world, |_| dispatch = other_at_work(&world));
     // Given up, the same work stands against going forward, too; passed over, the rows are in use.
-    let given_up = world.cli.run(["rollback", "abandon", &id, "--yes", "--json"]);
+    let given_up = world.cli.run(["rollback", "abort", &id, "--yes", "--json"]);
     assert_eq!(given_up.code, Some(4), "{given_up:?}");
-    let preview = world.cli.run(["rollback", "abandon", &id, "--dry-run", "--json"]);
+    let preview = world.cli.run(["rollback", "abort", &id, "--dry-run", "--json"]);
     assert_eq!(preview.error(), "work_running", "the tree is left: {preview:?}");
     let application = world.database();
     application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
@@ -292,9 +292,9 @@ fn the_preview_of_an_abort_takes_an_interrupted_restore_to_be_finished() {
     let before = world.state();
     dead_before(&world, &world.all("a", &["--yes"]), 5);
     let dump = world.cli.dump();
-    let preview = world.cli.json(["rollback", "abandon", &world.run, "--dry-run", "--json"]);
+    let preview = world.cli.json(["rollback", "abort", &world.run, "--dry-run", "--json"]);
     assert_eq!(world.cli.dump(), dump, "a look changed the ledger");
-    let done = world.cli.json(["rollback", "abandon", &world.run, "--yes", "--json"]);
+    let done = world.cli.json(["rollback", "abort", &world.run, "--yes", "--json"]);
     let changes = |report: &Value| {
         let all = report["files"][0]["changes"].as_array().expect("changes").clone();
         all.into_iter().map(|one| json!([one["path"], one["action"]])).collect::<Vec<_>>()

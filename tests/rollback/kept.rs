@@ -80,7 +80,7 @@ fn rows_that_giving_up_passed_over_come_back_later_and_the_run_stays_where_it_is
     let world = World::story_with_rows();
     let (key, before) = (task_named(&world, "built"), world.rows());
     dead_before(&world, &world.all("a", &["--yes"]), 1);
-    let mut killed = world.cli.command(["rollback", "abandon", &world.run, "--yes"]);
+    let mut killed = world.cli.command(["rollback", "abort", &world.run, "--yes"]);
     let killed = killed.env("IC_TEST_REWIND_ABORT_BEFORE", "20").output().expect("start ic");
     assert!(killed.status.signal().is_some(), "{killed:?}");
     // Somebody else's row stands in the way of them.
@@ -98,7 +98,7 @@ fn rows_that_giving_up_passed_over_come_back_later_and_the_run_stays_where_it_is
     let undo = ["rollback", "undo", id.as_str().expect("an id"), "--format"];
     let text = |last: &str| world.ic(&[&undo[..], &["text", last]].concat());
     let preview = text("--dry-run");
-    assert!(preview.contains("would put back what was left of"), "{preview}");
+    assert!(preview.contains("would undo what was left of"), "{preview}");
     let told = text("--yes");
     assert!(told.contains("put back what was left of") && told.contains("stays where it is"), "{told}");
     assert_eq!(
@@ -135,7 +135,7 @@ fn the_checkpoints_of_a_way_back_are_kept_as_long_as_it_is_open() {
         let shown = world.cli.json(["rollback", "show", id, "--json"]);
         prune(&world, &shown["steps"][0]["detail"]["before"]);
         if is_stopped {
-            world.ic(&["rollback", "abandon", id, "--yes"]);
+            world.ic(&["rollback", "abort", id, "--yes"]);
         } else {
             world.ic(&["rollback", "undo", id, "--without-effects", "--yes"]);
         }

@@ -147,7 +147,7 @@ fn a_killed_rollback_can_be_given_up() {
             continue;
         }
         let when = format!("aborted before statement {n} of {}: {}", all.len(), all[n - 1]);
-        let outcome = campaign.world.cli.run(["rollback", "abandon", &campaign.world.run, "--yes", "--json"]);
+        let outcome = campaign.world.cli.run(["rollback", "abort", &campaign.world.run, "--yes", "--json"]);
         assert_eq!(outcome.code, Some(0), "{when}: {outcome:?}");
         campaign.world.state().assert_outside_is(&before, &when);
         assert_eq!(campaign.world.status(), "active@d", "{when}");

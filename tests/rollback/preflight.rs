@@ -266,7 +266,7 @@ fn a_dispatch_can_roll_back_the_run_that_it_belongs_to() {
     assert_eq!((world.status().as_str(), world.read("src/a.rs")), ("active@a", None));
 
     // Where it stops, the commands that are named are for the same caller.
-    for verb in ["resume", "abandon"] {
+    for verb in ["resume", "abort"] {
         let world = World::story();
         let home = world.cli.home().display().to_string();
         world.effect("last", &[&format!("test -e {home}/repaired || exit 3")]);

@@ -127,7 +127,7 @@ fn an_undo_that_was_interrupted_and_given_up_is_on_record() {
     let since = newest(&world);
     let stopped = record(&world, 0).pop().expect("an event");
     assert_eq!(stopped, json!(["rollback_stopped", null, null, "it was interrupted", "tree", "undo", 1]));
-    world.ic(&["rollback", "abandon", &world.run, "--reason", "it stays", "--yes"]);
+    world.ic(&["rollback", "abort", &world.run, "--reason", "it stays", "--yes"]);
     let expected = [
         json!(["rollback_undo_abandoned", null, null, "it stays", "settle", null, 1]),
         json!(["rollback_step_done", null, null, null, "data", null, 1]),
@@ -223,7 +223,7 @@ fn giving_up_is_on_record_with_the_steps_that_had_something_to_put_back() {
     let stopped = world.cli.run(world.all("a", &["--yes"]));
     assert_eq!(stopped.code, Some(4), "{stopped:?}");
     let since = newest(&world);
-    world.ic(&["rollback", "abandon", &world.run, "--yes"]);
+    world.ic(&["rollback", "abort", &world.run, "--yes"]);
     let told: Vec<Value> = record(&world, since).iter().map(|event| json!([event[0], event[4]])).collect();
     // Undoing effects may have changed the tree; no row was taken.
     let expected = [

@@ -182,7 +182,7 @@ fn a_rollback_whose_run_has_no_known_status_is_not_abandoned() {
     break_journal(&world, "UPDATE rollbacks SET plan = json_set(plan, '$.run_status', 'asleep')");
     let before = world.state();
     for yes in ["--dry-run", "--yes"] {
-        let outcome = world.cli.run(["rollback", "abandon", &world.run, yes, "--json"]);
+        let outcome = world.cli.run(["rollback", "abort", &world.run, yes, "--json"]);
         assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "corrupt"), "{outcome:?}");
     }
     world.state().assert_outside_is(&before, "refused");

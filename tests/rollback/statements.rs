@@ -187,14 +187,14 @@ fn a_rollback_aborted_in_the_state_database_is_resumed() {
 fn an_aborted_abandonment_is_finished_by_itself_or_by_resume() {
     let world = dead_before_the_end();
     let run = world.run.clone();
-    let campaign = Campaign::of(world, &["rollback", "abandon", &run, "--yes", "--json"]);
+    let campaign = Campaign::of(world, &["rollback", "abort", &run, "--yes", "--json"]);
     assert_eq!(campaign.status, "active@d");
     campaign.everywhere(18, |world, n, when| {
         let (status, course) = stands(world);
         match (status.as_str(), course.as_str()) {
             ("abandoned", _) => {}
             (_, "abandon") if n % 2 == 0 => call(world, &["rollback", "resume", &run, "--yes"], when),
-            _ => call(world, &["rollback", "abandon", &run, "--yes"], when),
+            _ => call(world, &["rollback", "abort", &run, "--yes"], when),
         }
     });
 }
@@ -253,14 +253,14 @@ fn an_aborted_undo_can_be_given_up() {
         if status == "in_progress" && course == "undo" {
             // Giving it up is looked at; then it is aborted, too, and gone on with.
             let dump = world.cli.dump();
-            call(world, &["rollback", "abandon", &id, "--dry-run"], &when);
+            call(world, &["rollback", "abort", &id, "--dry-run"], &when);
             assert_eq!(world.cli.dump(), dump, "{when}: previewed");
-            let mut abandon = world.cli.command(["rollback", "abandon", &id, "--yes"]);
+            let mut abandon = world.cli.command(["rollback", "abort", &id, "--yes"]);
             let abort = (n * 7 % 300).to_string();
             let _ = abandon.env("IC_TEST_ABORT_BEFORE", abort).output().expect("start ic");
             match stands(world).0.as_str() {
                 "done" => {}
-                _ => call(world, &["rollback", "abandon", &id, "--yes", "--json"], &when),
+                _ => call(world, &["rollback", "abort", &id, "--yes", "--json"], &when),
             }
             assert_eq!(stands(world).0, "done", "{when}");
             assert_eq!(world.status(), "active@a", "{when}");

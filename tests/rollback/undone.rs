@@ -168,7 +168,7 @@ fn rollbacks_are_undone_newest_first() {
     let second = id_of(&world.roll_back("a", &[]));
     let line =
         refused(&world, &["rollback", "undo", &first, "--without-effects", "--yes", "--json"], "run_changed");
-    let named = format!("take that back first: ic rollback undo {} --yes", &second[second.len() - 8..]);
+    let named = format!("undo that first: ic rollback undo {} --yes", &second[second.len() - 8..]);
     assert!(line.contains(&named), "{line}");
     world.ic(&["rollback", "undo", &second, "--without-effects", "--yes"]);
     world.state().assert_outside_is(&between, "the second undone");
@@ -209,9 +209,9 @@ fn what_is_not_done_cannot_be_undone_and_the_hint_leads_on() {
     let id = id_of(&stopped.json());
     let undo = ["rollback", "undo", &id, "--yes", "--json"];
     let line = refused(&world, &undo, "rolling_back");
-    let command = format!("abort it: ic rollback abandon {} --yes", &id[id.len() - 8..]);
+    let command = format!("abort it: ic rollback abort {} --yes", &id[id.len() - 8..]);
     assert!(line.contains(" is stopped; ") && line.contains(&command), "{line}");
-    world.ic(&["rollback", "abandon", &id[id.len() - 8..], "--yes"]);
+    world.ic(&["rollback", "abort", &id[id.len() - 8..], "--yes"]);
     let line = refused(&world, &undo, "nothing_to_undo");
     assert!(line.contains(" is abandoned; ") && line.contains("see: ic rollback list"), "{line}");
 }

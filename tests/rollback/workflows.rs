@@ -148,7 +148,7 @@ fn killed_before_any_statement_it_is_shown_aborted_and_made_again() {
         let (status, _) = shown(&world);
         match (is_killed, status.as_str()) {
             (true, "rolling_back") => {
-                world.ic(&["rollback", "abandon", &world.run, "--yes"]);
+                world.ic(&["rollback", "abort", &world.run, "--yes"]);
                 world.state().assert_outside_is(&after, &when);
                 assert_eq!(shown(&world).0, "completed", "{when}");
                 world.ic(&words);

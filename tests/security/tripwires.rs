@@ -103,7 +103,7 @@ const CALLS: &[&str] = &[
     "rollback list",
     "!rollback show 00000000",
     "!rollback resume 00000000 --yes",
-    "!rollback abandon 00000000 --dry-run",
+    "!rollback abort 00000000 --dry-run",
     "!rollback undo 00000000 --dry-run",
     "checkpoint delete {second}",
     "checkpoint purge d --yes",

@@ -58,7 +58,7 @@ fn a_step_whose_undo_was_cut_off_is_run_again() {
     let run = world.run();
     world.kill_at(&format!("workflow rollback {run} --yes"), "undo-a-after");
     world.remove("held-undo-a-after");
-    world.call(&format!("rollback abandon {run} --yes"));
+    world.call(&format!("rollback abort {run} --yes"));
     assert_eq!(world.status(), "active");
     let status = world.report(&format!("status {run}"), 0);
     let message = status["unfinished"][0]["message"].as_str().expect("a message");

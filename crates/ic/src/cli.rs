@@ -36,7 +36,7 @@ const HELP: &str = "\
 
 \x1b[1m\x1b[32mThe undo:\x1b[0m
   checkpoint    The working tree: create, diff, restore
-  rollback      Rollbacks of runs: list, resume, abandon, undo
+  rollback      Rollbacks of runs: list, resume, abort, undo
   compensation  How outside effects are undone: add, list, run
   workflow      A file of steps, each with its undo: run, resume, rollback
   rewind        The application's own database, back to a task: targets, to, undo
@@ -117,13 +117,13 @@ pub(crate) enum Command {
     /// Checkpoints: capture the working tree, compare, restore, undo
     #[command(subcommand)]
     Checkpoint(Later<checkpoint::Verb>),
-    /// Rollbacks: list, show, go on with, give up, take back
+    /// Rollbacks: list, show, resume, abort, undo
     #[command(subcommand)]
     Rollback(Later<rollback::Verb>),
     /// Compensations: declare how outside effects are undone, undo them
     #[command(subcommand)]
     Compensation(Later<compensation::Verb>),
-    /// Workflows: run a file of steps, resume, take back
+    /// Workflows: run a file of steps, resume, roll back
     #[command(subcommand)]
     Workflow(Later<workflow::Verb>),
     /// Rewinds: take the application's own database back to a task

@@ -20,6 +20,7 @@ pub(crate) mod status;
 pub(crate) mod undo;
 pub(crate) mod workflow;
 
+use clap::CommandFactory;
 use ic_base::{Code, Diagnosis, Result};
 
 use crate::cli::{Cli, Command};
@@ -43,7 +44,7 @@ pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
         Command::Version(verb) => verb.run(&mut session),
         Command::Health(verb) => verb.run(&mut session),
         Command::Completions(verb) => verb.run(&mut session),
-        Command::Man(verb) => verb.run(&mut session),
+        Command::Man(verb) => verb.run(&mut session, Cli::command()),
         Command::Undo(verb) => verb.run(&mut session),
         Command::Redo(verb) => verb.run(&mut session),
         Command::Run(Later(verb)) => verb.run(&mut session),

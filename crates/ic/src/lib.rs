@@ -18,6 +18,7 @@ mod output;
 mod progress;
 mod render;
 mod session;
+mod shell;
 mod signals;
 
 use std::ffi::OsString;
@@ -26,10 +27,10 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::Cli;
-use crate::complete::Shell;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::format::FormatChoice;
+use crate::shell::Shell;
 
 /// Runs the command line of this process and returns its exit code (see `docs/CLI.md`).
 pub fn main() -> ExitCode {

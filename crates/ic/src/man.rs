@@ -1,16 +1,14 @@
-//! The manual: a page for the program, for each group of verbs and for each verb, from the same texts as the help.
+//! The manual: a page for the program, for each group of verbs and for each verb. `clap_mangen` writes what the command tree says; the rest
+//! is here.
 
-mod roff;
-
-use clap::{Arg, ArgAction, Command, CommandFactory};
-
-use crate::cli::Cli;
-use roff::{Page as Text, bold, italic};
+use clap::Command;
+use clap_mangen::Man;
+use roff::{Inline, Roff, bold, italic, roman};
 
 /// The day that pages carry: of the commit that a release was built from, else of the last change to this manual.
 const DATE: &str = match option_env!("IC_BUILD_DATE") {
     Some(date) => date,
-    None => "2026-11-21",
+    None => "2026-11-23",
 };
 
 const EXITS: &[(&str, &str)] = &[
@@ -51,20 +49,19 @@ pub(crate) struct Page {
     pub(crate) text: String,
 }
 
-/// All pages: the program's own, then group by group.
-pub(crate) fn pages() -> Vec<Page> {
-    let mut tree = Cli::command();
+/// All pages of a command tree: the program's own, then group by group.
+pub(crate) fn pages(mut tree: Command) -> Vec<Page> {
     tree.build();
     let mut pages = Vec::new();
-    collect(&tree, &[&tree], &mut pages);
+    collect(&[&tree], &mut pages);
     pages
 }
 
-fn collect(root: &Command, path: &[&Command], pages: &mut Vec<Page>) {
+fn collect(path: &[&Command], pages: &mut Vec<Page>) {
     let Some(command) = path.last() else { return };
-    pages.push(Page { name: format!("{}.1", title(path)), text: page(root, path) });
+    pages.push(Page { name: format!("{}.1", title(path)), text: page(path, command) });
     for verb in verbs(command) {
-        collect(root, &[path, &[verb]].concat(), pages);
+        collect(&[path, &[verb]].concat(), pages);
     }
 }
 
@@ -77,82 +74,97 @@ fn title(path: &[&Command]) -> String {
     path.iter().map(|command| command.get_name()).collect::<Vec<_>>().join("-")
 }
 
-fn page(root: &Command, path: &[&Command]) -> String {
-    let [.., command] = path else { return String::new() };
-    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    let mut text = Text::new(&title(path), DATE, &format!("ic {}", env!("CARGO_PKG_VERSION")));
-    text.section("NAME");
-    text.words(&format!("{} - {}", title(path), about.trim_end_matches('.')));
-    text.section("SYNOPSIS");
-    synopsis(&mut text, command, path);
+fn page(path: &[&Command], command: &Command) -> String {
+    let is_root = path.len() == 1;
+    // The same options on every page would hide those of the verb; the synopsis is the usage that `--help` shows.
+    let usage = command.clone().render_usage().to_string();
+    let shown = command
+        .clone()
+        .mut_args(|argument| {
+            let is_common = argument.is_global_set() && !is_root || argument.get_id() == "help";
+            argument.hide(is_common)
+        })
+        .override_usage(usage.trim_start_matches("Usage:").trim().to_owned());
+    let man = Man::new(shown)
+        .title(title(path))
+        .date(DATE)
+        .source(format!("ic {}", env!("CARGO_PKG_VERSION")))
+        .manual("ic manual");
+    let mut text = Vec::new();
+    // Writing into memory does not fail.
+    let _ = man.render_title(&mut text);
+    let _ = man.render_name_section(&mut text);
+    let _ = man.render_synopsis_section(&mut text);
+    let _ = man.render_description_section(&mut text);
+    let _ = man.render_options_section(&mut text);
+    let _ = rest(path, command).to_writer(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// What clap does not know: examples as they are typed, and what is the same on every page.
+fn rest(path: &[&Command], command: &Command) -> Roff {
+    let mut page = Roff::new();
     let (examples, notes) = examples(command);
-    text.section("DESCRIPTION");
-    let long = command.get_long_about().map_or(about, ToString::to_string);
-    text.paragraphs(&sentence(&long));
     if path.len() > 1 {
-        text.paragraphs(&notes);
-    }
-    text.section("OPTIONS");
-    if path.len() == 1 {
-        text.paragraphs("They stand anywhere on the line.");
-        command.get_arguments().for_each(|argument| option(&mut text, argument));
-    } else {
-        let is_own = |a: &&Arg| !a.is_global_set() && !a.is_hide_set() && a.get_id() != "help";
-        command.get_arguments().filter(is_own).for_each(|argument| option(&mut text, argument));
-        text.break_paragraph();
-        text.line(&format!("Options that stand anywhere on the line are in {}.", reference(&[root])));
+        page.text([
+            roman("Options that are accepted before and after every verb are in "),
+            bold("ic"),
+            roman("(1)."),
+        ]);
+        for note in notes.split("\n\n").filter(|note| !note.trim().is_empty()) {
+            page.control("PP", []).text([roman(note.lines().map(str::trim).collect::<Vec<_>>().join(" "))]);
+        }
     }
     if verbs(command).next().is_some() {
-        text.section("COMMANDS");
+        page.control("SH", ["COMMANDS"]);
         for verb in verbs(command) {
             let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
-            text.tagged(&reference(&[path, &[verb]].concat()), &sentence(&about));
+            tagged(&mut page, &reference(&[path, &[verb]].concat()), &about);
         }
     }
     if !examples.is_empty() {
-        text.section("EXAMPLES");
-        text.example(&examples);
+        page.control("SH", ["EXAMPLES"]).control("nf", []);
+        for line in &examples {
+            page.text([roman(line.as_str())]);
+        }
+        page.control("fi", []);
     }
-    endings(&mut text, path);
-    text.into_string()
+    for (name, list, style) in [
+        ("EXIT STATUS", EXITS, bold as fn(&'static str) -> Inline),
+        ("ENVIRONMENT", ENVIRONMENT, bold),
+        ("FILES", FILES, italic),
+    ] {
+        page.control("SH", [name]);
+        for (tag, meaning) in list {
+            tagged(&mut page, &[style(tag)], meaning);
+        }
+    }
+    page.control("PP", []).text([roman("An error has a code; docs/errors/ explains each.")]);
+    page.control("SH", ["SEE ALSO"]).text(related(path));
+    page
 }
 
-/// What is the same on every page, and what to read next.
-fn endings(text: &mut Text, path: &[&Command]) {
-    text.section("EXIT STATUS");
-    text.list(EXITS, bold);
-    text.paragraphs("An error has a code, which `docs/errors/` explains; in a pipe it is a line of JSON on standard error.");
-    text.section("ENVIRONMENT");
-    text.list(ENVIRONMENT, bold);
-    text.section("FILES");
-    text.list(FILES, italic);
-    text.section("SEE ALSO");
-    let mut related: Vec<String> = (1..path.len()).map(|depth| reference(&path[..depth])).collect();
+fn tagged(page: &mut Roff, tag: &[Inline], meaning: &str) {
+    page.control("TP", []).text(tag.to_vec()).text([roman(meaning.replace('`', ""))]);
+}
+
+/// What to read next: the groups that a verb is of, and the verbs beside it.
+fn related(path: &[&Command]) -> Vec<Inline> {
+    let mut related: Vec<Vec<Inline>> = (1..path.len()).map(|depth| reference(&path[..depth])).collect();
     // The verbs of a noun are neighbours; nouns have little to do with each other.
     if let [_, .., group, own] = path {
         let beside = verbs(group).filter(|verb| verb.get_name() != own.get_name());
         related.extend(beside.map(|verb| reference(&[&path[..path.len() - 1], &[verb]].concat())));
     }
     if related.is_empty() {
-        related = ["git", "jq", "sqlite3"].iter().map(|program| format!("{}(1)", bold(program))).collect();
+        related = ["git", "jq", "sqlite3"].map(|program| vec![bold(program), roman("(1)")]).to_vec();
     }
-    text.line(&related.join(",\n"));
+    related.join(&roman(", "))
 }
 
 /// **ic-run-rollback**(1).
-fn reference(path: &[&Command]) -> String {
-    format!("{}(1)", bold(&title(path)))
-}
-
-fn synopsis(text: &mut Text, command: &Command, path: &[&Command]) {
-    let name = path.iter().map(|command| command.get_name()).collect::<Vec<_>>().join(" ");
-    let usage = command.clone().render_usage().to_string();
-    let usage = usage.trim_start_matches("Usage:").trim();
-    for line in usage.lines().map(str::trim) {
-        let rest = line.strip_prefix(name.as_str()).unwrap_or(line).trim();
-        text.line(&bold(&name));
-        text.words(rest);
-    }
+fn reference(path: &[&Command]) -> Vec<Inline> {
+    vec![bold(title(path)), roman("(1)")]
 }
 
 /// The lines of the examples, and what is said after them.
@@ -167,53 +179,6 @@ fn examples(command: &Command) -> (Vec<String>, String) {
         examples.pop();
     }
     (examples, lines.collect::<Vec<_>>().join("\n"))
-}
-
-fn option(text: &mut Text, argument: &Arg) {
-    let names: Vec<String> =
-        argument.get_value_names().unwrap_or_default().iter().map(|name| italic(name)).collect();
-    let value = if argument.get_action().takes_values() { names.join(" ") } else { String::new() };
-    let flags =
-        [argument.get_short().map(|s| format!("-{s}")), argument.get_long().map(|l| format!("--{l}"))];
-    let flags: Vec<String> = flags.into_iter().flatten().map(|flag| bold(&flag)).collect();
-    let again = if matches!(argument.get_action(), ArgAction::Append) { " ..." } else { "" };
-    let tag = [flags.join(", "), value].join(" ");
-    let mut meaning = argument
-        .get_long_help()
-        .or(argument.get_help())
-        .map(|help| sentence(&help.to_string()))
-        .unwrap_or_default();
-    if argument.is_required_set() && !argument.is_positional() {
-        meaning.push_str(" Required.");
-    }
-    let defaults: Vec<_> = argument.get_default_values().iter().map(|v| v.to_string_lossy()).collect();
-    if argument.get_action().takes_values() && !argument.is_hide_default_value_set() && !defaults.is_empty() {
-        meaning.push_str(&format!(" [default: {}]", defaults.join(",")));
-    }
-    text.tagged(&format!("{}{again}", tag.trim()), &meaning);
-    if !argument.get_action().takes_values() {
-        return;
-    }
-    let values = argument.get_possible_values();
-    let values: Vec<_> = values.iter().filter(|value| !value.is_hide_set()).collect();
-    if values.iter().any(|value| value.get_help().is_some()) {
-        text.indented(|text| {
-            for value in &values {
-                let help = value.get_help().map(|help| sentence(&help.to_string())).unwrap_or_default();
-                text.tagged(&bold(value.get_name()), &help);
-            }
-        });
-    } else if !values.is_empty() {
-        let names: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
-        text.line(&roff::escaped(&format!("One of {}.", names.join(", "))));
-    }
-}
-
-/// A text that ends as a sentence does.
-fn sentence(text: &str) -> String {
-    let text = text.trim_end();
-    let stop = if text.is_empty() || text.ends_with(['.', '?', '!', ':', ']']) { "" } else { "." };
-    format!("{text}{stop}")
 }
 
 #[cfg(test)]

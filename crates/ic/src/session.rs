@@ -190,8 +190,11 @@ impl Session {
         if self.can_ask() {
             return Ok(());
         }
-        Err(Diagnosis::new(Code::ConfirmationRequired, format!("{does} and nobody is here to be asked."))
-            .hint(hint))
+        Err(Diagnosis::new(
+            Code::ConfirmationRequired,
+            format!("{does} and standard input is no terminal where it could be confirmed."),
+        )
+        .hint(hint))
     }
 
     /// Whether progress is shown: to a person, who did not ask for quiet.

@@ -8,3 +8,4 @@ mod hints;
 mod manual;
 mod schemas;
 mod verbs;
+mod words;

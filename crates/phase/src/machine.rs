@@ -153,7 +153,9 @@ pub fn check_rollback(run: &Run, target: &str, include_target: bool) -> Result<V
     if target == run.chain.last() {
         return Err(Diagnosis::new(
             Code::TerminalPhase,
-            format!("{target} is the end of the chain: a run that is taken back to it could not be completed again."),
+            format!(
+                "{target} is the end of the chain: a run that goes back to it could not be completed again."
+            ),
         )
         .hint("name the phase before it")
         .detail("to_phase", target));

@@ -116,7 +116,7 @@ fn hint_for(code: Code) -> Option<&'static str> {
         Code::ForeignDatabase => Some("name an SQLite database under rewind: database"),
         Code::Io => Some("check the disk and its free space"),
         Code::Conflict => {
-            Some("a constraint or a trigger of the application stands against it; nothing was changed")
+            Some("a constraint or a trigger of the application refuses it; nothing was changed")
         }
         Code::InvalidConfig => Some("the schema needs something that is not built in here"),
         _ => None,

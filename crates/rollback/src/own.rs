@@ -178,7 +178,7 @@ fn missing(dispatch: &Dispatch, when: &str) -> Diagnosis {
     let id = dispatch.id.short();
     Diagnosis::new(
         Code::NoCheckpoint,
-        format!("There is no checkpoint of the tree {when}, so nobody can tell which changes are those of the dispatch {id}."),
+        format!("There is no checkpoint of the tree {when}, so the changes of the dispatch {id} cannot be told from others."),
     )
     .hint(format!("undo it with all that came after it: ic undo dispatch:{id} --dry-run; or its record and effects alone: ic undo --dispatch {id} --layer=workflow,effects --yes"))
     .detail("dispatch_id", dispatch.id.as_str())

@@ -22,7 +22,7 @@ pub(super) fn require_done(remembered: &Remembered) -> Result<()> {
     }
     let (code, hint) = match remembered.status {
         RollbackStatus::InProgress | RollbackStatus::Stopped => {
-            (Code::RollingBack, format!("abort it: ic rollback abandon {} --yes", remembered.id.short()))
+            (Code::RollingBack, format!("abort it: ic rollback abort {} --yes", remembered.id.short()))
         }
         _ => (Code::NothingToUndo, "see: ic rollback list".to_owned()),
     };
@@ -45,9 +45,9 @@ pub(super) fn require_no_effects(effects: &[Compensation]) -> Result<()> {
     let steps: Vec<&str> = effects.iter().map(|effect| effect.step.as_str()).collect();
     Err(Diagnosis::new(
         Code::EffectsUndone,
-        format!("The rollback undid outside effects that nobody can make again: {}.", steps.join(", ")),
+        format!("The rollback undid outside effects, which cannot be made again: {}.", steps.join(", ")),
     )
-    .hint("--without-effects takes everything else back")
+    .hint("--without-effects undoes everything else")
     .detail("steps", steps))
 }
 
@@ -170,7 +170,7 @@ fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result
     let later =
         |other: &Remembered| other.seq > remembered.seq && other.status.stands() && other.only().is_none();
     if let Some(later) = table::of_run(snapshot, &remembered.run_id)?.into_iter().rev().find(later) {
-        let verb = if later.status == RollbackStatus::Done { "undo" } else { "abandon" };
+        let verb = if later.status == RollbackStatus::Done { "undo" } else { "abort" };
         return Err(Diagnosis::new(
             Code::RunChanged,
             format!(
@@ -202,8 +202,8 @@ fn way_around(
     later: Option<&Remembered>,
 ) -> Result<String> {
     if let Some(later) = later.filter(|later| later.plan["made_by"] != "workflow") {
-        let verb = if later.status == RollbackStatus::Done { "undo" } else { "abandon" };
-        return Ok(format!("take that back first: ic rollback {verb} {} --yes", later.id.short()));
+        let verb = if later.status == RollbackStatus::Done { "undo" } else { "abort" };
+        return Ok(format!("undo that first: ic rollback {verb} {} --yes", later.id.short()));
     }
     let steps = steps::of_rollback(snapshot, &remembered.id)?;
     // The tree as it was before anything: before the effects were undone, else before the restore.
@@ -212,7 +212,7 @@ fn way_around(
     let files = safety.map(|id| CheckpointId::from_ledger(id.to_owned())).map_or_else(String::new, |id| {
         format!("; files alone, as they were before it: ic checkpoint restore {} --dry-run", id.short())
     });
-    Ok(format!("it cannot be undone any more, go on from here{files}"))
+    Ok(format!("it cannot be undone any more; continue from here{files}"))
 }
 
 /// The effects that a rollback undid: attempts that succeeded after it was begun and before `until`, of what it covers. With them

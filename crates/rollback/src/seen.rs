@@ -59,6 +59,6 @@ pub(super) fn require_rows(seen: &Data, now: &Data) -> Result<()> {
 fn changed(what: &str) -> Diagnosis {
     Diagnosis::new(
         Code::PlanChanged,
-        format!("the plan that was seen does not name {what}; to go on takes that back as well"),
+        format!("the plan that was approved does not name {what}; resuming would undo that as well"),
     )
 }

@@ -306,7 +306,7 @@ pub fn open_remembered(target: &Target, options: Options) -> Result<RelationalRo
         if error.code() != Code::InvalidConfig || !error.details().contains_key("database") {
             return error;
         }
-        error.hint(format!("it is the one that was rewound: put it back at {}", target.database.display()))
+        error.hint(format!("it is the one that was rewound: move it back to {}", target.database.display()))
     })
 }
 

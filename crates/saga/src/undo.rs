@@ -180,7 +180,7 @@ pub fn remember_files(writer: &Writer<'_>, root: &Path, paths: &[PathText]) -> R
             Found::Directory(_) | Found::Special => {
                 return Err(Diagnosis::new(
                     Code::InvalidValue,
-                    format!("{} is neither a file nor a link, and cannot be put back as one.", name()),
+                    format!("{} is neither a file nor a link, and cannot be restored as one.", name()),
                 )
                 .hint("name the files in it, or undo it with a command"));
             }

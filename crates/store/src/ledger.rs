@@ -132,7 +132,7 @@ impl Ledger {
             .and_then(|blocked: bool| if blocked { Err(still_read()) } else { Ok(()) })
             .map_err(|e| {
                 diagnose(e, "the change is committed, but what it took out may still stand in the file's free space")
-                    .hint("once nobody else uses the ledger: sqlite3 \"$(ic where)\" 'VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'")
+                    .hint("once no other process uses the ledger: sqlite3 \"$(ic where)\" 'VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'")
             })
     }
 

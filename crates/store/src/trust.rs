@@ -45,7 +45,7 @@ pub(crate) fn require_own_ledger(db: &Path, store: &Path, usual: &Path, level: &
     Err(Diagnosis::new(
         Code::NoLedger,
         format!(
-            "{} is tracked by git: it came with the repository, and is nobody's ledger here.",
+            "{} is tracked by git: it came with the repository, and is not a ledger of yours.",
             usual.display()
         ),
     )

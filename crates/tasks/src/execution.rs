@@ -132,7 +132,7 @@ impl WorkflowExecutor<'_> {
             let result = self.undo_task(at, !report.is_success())?;
             report.results.extend(result);
         }
-        let story = story(self.cause.as_deref().unwrap_or("the tasks were taken back"), &report);
+        let story = story(self.cause.as_deref().unwrap_or("the tasks were rolled back"), &report);
         let is_success = report.is_success();
         let mut id = None;
         if let Some(journal) = &mut self.journal {

@@ -274,7 +274,7 @@ impl<'k> WorkflowExecutor<'k> {
         let order = self.order()?;
         if self.is_begun {
             return Err(Diagnosis::new(Code::Conflict, "The tasks were run already.")
-                .hint("take them back first: WorkflowExecutor::rollback"));
+                .hint("roll them back first: WorkflowExecutor::rollback"));
         }
         for warning in std::mem::take(&mut self.warnings) {
             (self.warn)(&warning);
@@ -322,7 +322,7 @@ impl<'k> WorkflowExecutor<'k> {
     /// process ends before that, `ic compensation run` opens it again. Errors: `conflict` if nothing was run.
     pub fn rollback(&mut self) -> Result<RollbackReport> {
         if !self.is_begun {
-            return Err(Diagnosis::new(Code::Conflict, "Nothing was executed that could be taken back."));
+            return Err(Diagnosis::new(Code::Conflict, "Nothing was executed that could be rolled back."));
         }
         self.take_back().map(|(report, _)| report)
     }

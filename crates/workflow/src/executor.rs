@@ -161,7 +161,7 @@ impl Flow<'_> {
         match receiver.recv_timeout(LOOK) {
             Err(RecvTimeoutError::Timeout) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => {
-                Err(Diagnosis::new(Code::Internal, "Nobody tells any more what the steps do."))
+                Err(Diagnosis::new(Code::Internal, "internal: the channel of the steps is closed."))
             }
             Ok(Event::Output(at, bytes)) => {
                 ui.output(&self.definition.steps[at].id, &bytes);

@@ -101,7 +101,8 @@ fn man_and_mandoc_have_nothing_to_say() {
     project.ok("man pages");
     let pages: Vec<_> =
         names(&project.root().join("pages")).into_iter().map(|n| format!("pages/{n}")).collect();
-    for (program, arguments) in [("mandoc", &["-Tlint"][..]), ("man", &["--warnings", "-l"][..])] {
+    for (program, arguments) in [("mandoc", &["-Tlint", "-Wwarning"][..]), ("man", &["--warnings", "-l"][..])]
+    {
         let mut command = Command::new(program);
         command.args(arguments).args(&pages).current_dir(project.root());
         let Ok(output) = command.env("LC_ALL", "C.UTF-8").output() else {

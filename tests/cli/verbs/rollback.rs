@@ -47,11 +47,11 @@ fn resume() {
 
 #[test]
 fn abandon() {
-    Page::of("ic rollback abandon", stopped)
-        .refuses("rollback abandon @", 3, "confirmation_required")
-        .does("rollback abandon @ --dry-run")
-        .does("rollback abandon @ --yes")
-        .refuses("rollback abandon @ --yes", 1, "nothing_to_resume")
+    Page::of("ic rollback abort", stopped)
+        .refuses("rollback abort @", 3, "confirmation_required")
+        .does("rollback abort @ --dry-run")
+        .does("rollback abort @ --yes")
+        .refuses("rollback abort @ --yes", 1, "nothing_to_resume")
         .ends();
 }
 

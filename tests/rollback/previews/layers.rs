@@ -77,12 +77,12 @@ fn undo() -> Vec<Row> {
 
 fn abandon() -> Vec<Row> {
     vec![
-        row("rollback abandon RUN", &[stopped], FINE),
-        row("rollback abandon ROLLBACK", &[stopped], FINE),
-        row("rollback abandon RUN", &[], (1, "nothing_to_resume")),
-        row("rollback abandon ROLLBACK", &[rolled_back], (1, "nothing_to_resume")),
-        row("rollback abandon 000000", &[], (3, "rollback_not_found")),
-        held(&row("rollback abandon RUN", &[stopped], (1, "work_running")), owned),
+        row("rollback abort RUN", &[stopped], FINE),
+        row("rollback abort ROLLBACK", &[stopped], FINE),
+        row("rollback abort RUN", &[], (1, "nothing_to_resume")),
+        row("rollback abort ROLLBACK", &[rolled_back], (1, "nothing_to_resume")),
+        row("rollback abort 000000", &[], (3, "rollback_not_found")),
+        held(&row("rollback abort RUN", &[stopped], (1, "work_running")), owned),
     ]
 }
 

@@ -56,7 +56,7 @@ fn killed_before_any_statement_it_is_resumed_or_aborted() {
                 // What a killed restore has yet to write is still needed.
                 world.cli.ok(["checkpoint", "prune", "--grace", "0s"]);
                 if (resumed + aborted) % 3 == 2 {
-                    world.cli.ok(["rollback", "abandon", id, "--yes"]);
+                    world.cli.ok(["rollback", "abort", id, "--yes"]);
                     world.state().assert_outside_is(&before, &when);
                     aborted += 1;
                 } else {

@@ -109,13 +109,13 @@ fn a_rollback_that_stopped_offers_no_abandon_that_a_purge_took() {
         let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
         assert!(!output.status.success(), "before {n} of {all}");
         let show = || cli.ok(["rollback", "show", &run, "--format", "text"]);
-        if !show().contains("rollback abandon") {
+        if !show().contains("rollback abort") {
             continue;
         }
         purge(&cli, "tok");
         let text = show();
-        assert!(text.contains("was purged") && !text.contains("rollback abandon"), "before {n}: {text}");
-        assert_eq!(cli.run(["rollback", "abandon", &run, "--yes"]).error(), "git_unsupported");
+        assert!(text.contains("was purged") && !text.contains("rollback abort"), "before {n}: {text}");
+        assert_eq!(cli.run(["rollback", "abort", &run, "--yes"]).error(), "git_unsupported");
         let resume = text.lines().find_map(|line| line.split_once("to go on: ic ")).expect("a way on").1;
         assert_eq!(type_it(&cli, resume).code, Some(0), "{resume}");
         assert_eq!(holders(&cli), Vec::<String>::new());

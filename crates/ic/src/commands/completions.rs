@@ -3,9 +3,9 @@
 use clap::Args;
 use ic_base::{Diagnose, Result};
 
-use crate::complete::Shell;
 use crate::exit::Exit;
 use crate::session::Session;
+use crate::shell::Shell;
 
 /// Print a script that completes `ic` in a shell: verbs, options, files, and what the ledger holds.
 ///

@@ -28,9 +28,10 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    /// `tree`: the verbs that there are.
+    pub(crate) fn run(&self, session: &mut Session, tree: clap::Command) -> Result<Exit> {
         let directory = session.directory.join(&self.pages);
-        let pages = pages();
+        let pages = pages(tree);
         let written = write(&pages, &directory)?;
         let (all, changed) = (counted(pages.len(), "page"), written.len());
         session.output.record(&ManJson::new(&directory, pages.len(), written), || match changed {

@@ -23,7 +23,9 @@ pub(crate) enum Verb {
     List(List),
     Show(Show),
     Resume(Resume),
-    Abandon(Abandon),
+    // The word of older versions, for one release.
+    #[command(alias = "abandon")]
+    Abort(Abort),
     Undo(Undo),
 }
 
@@ -47,7 +49,7 @@ pub(crate) struct Show {
     id: String,
 }
 
-/// Go on with a rollback that stopped, or whose process died.
+/// Resume a rollback that stopped, or whose process died.
 ///
 /// What is done is not done again. It ends as a rollback that nothing disturbed. One that was being undone or aborted goes on
 /// that way. What can never be done is left by decision, which is recorded: --skip-effect leaves one outside effect as it is,
@@ -79,22 +81,22 @@ pub(crate) struct Resume {
     yes: bool,
 }
 
-/// Give an unfinished rollback up: the run is where it was, files, git's state and rows too.
+/// Abort an unfinished rollback: the run, its files, git's state and its rows are as before it.
 ///
 /// Effects that were undone stay undone, and cancelled work stays cancelled: both are named. The unfinished undo of a rollback is
 /// aborted likewise: the rollback stands.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic rollback abandon 3f9a12c4 --dry-run
-  ic rollback abandon 3f9a12c4 --yes
-  ic rollback abandon 3f9a12c4 --reason 'the plan was right' --yes")]
-pub(crate) struct Abandon {
+  ic rollback abort 3f9a12c4 --dry-run
+  ic rollback abort 3f9a12c4 --yes
+  ic rollback abort 3f9a12c4 --reason 'the plan was right' --yes")]
+pub(crate) struct Abort {
     /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     id: String,
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Say what would be put back and what stands in the way, and change nothing
+    /// Say what would be restored and what would refuse it, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Do not ask
@@ -113,17 +115,17 @@ pub(crate) struct Abandon {
   ic rollback undo @ --yes                             # the newest one of the run
   ic rollback undo 3f9a12c4 --without-effects --yes    # effects that it undid are not made again
 
-Exit 1 when something happened since: it is named, and nothing is changed. Exit 4 when something could not be put back.")]
+Exit 1 when something happened since: it is named, and nothing is changed. Exit 4 when something could not be restored.")]
 pub(crate) struct Undo {
     /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     pub(crate) id: String,
     /// Why
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// Take everything else back, though effects that it undid cannot be made again
+    /// Undo everything else, though effects that it undid cannot be made again
     #[arg(long)]
     pub(crate) without_effects: bool,
-    /// Say what would be put back and what stands in the way, and change nothing
+    /// Say what would be restored and what would refuse it, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Do not ask
@@ -137,7 +139,7 @@ impl Verb {
             Self::List(verb) => verb.run(session),
             Self::Show(verb) => verb.run(session),
             Self::Resume(verb) => verb.run(session),
-            Self::Abandon(verb) => verb.run(session),
+            Self::Abort(verb) => verb.run(session),
             Self::Undo(verb) => verb.run(session),
         }
     }
@@ -194,7 +196,7 @@ impl Resume {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let skip_effects = input::labels("--skip-effect", &self.skip_effect)?;
         let look = format!("ic rollback show {}", shell_word(&self.id));
-        if !confirm(session, self.yes, "Go on with it?", &look, || shown(session, &self.id))? {
+        if !confirm(session, self.yes, "Resume it?", &look, || shown(session, &self.id))? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
@@ -213,7 +215,7 @@ impl Resume {
     }
 }
 
-impl Abandon {
+impl Abort {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let preview = || {
@@ -224,7 +226,7 @@ impl Abandon {
         if self.dry_run {
             return show_preview(session, &preview()?);
         }
-        let look = format!("ic rollback abandon {} --dry-run", shell_word(&self.id));
+        let look = format!("ic rollback abort {} --dry-run", shell_word(&self.id));
         // What cannot be looked at may still be aborted: a restore that was interrupted is finished first, and steps fail one by one.
         let text = || match preview() {
             Ok(preview) => Ok(render::rollback::undone(&preview, None)),

@@ -170,7 +170,7 @@ fn from_ledger(
         Kind::Conversation => looked.checkpoint_words(|checkpoint| checkpoint.link.conversation.as_deref()),
         Kind::Workflow => looked.checkpoint_words(|checkpoint| checkpoint.link.workflow.as_deref()),
         Kind::Rollback => looked.rollbacks(typed, |rollback| match verb {
-            "resume" | "abandon" => !rollback.status.is_over(),
+            "resume" | "abort" => !rollback.status.is_over(),
             "undo" => rollback.status.stands(),
             _ => true,
         }),

@@ -277,7 +277,7 @@ pub(crate) fn report(report: &Report) -> String {
         pairs.iter().map(|(path, reason)| because((path, reason))).collect::<Vec<_>>()
     };
     let conflicts: Vec<String> = report.conflicts.iter().map(|c| because((&c.path, &c.reason))).collect();
-    section(&mut out, "Changed by somebody else", &conflicts);
+    section(&mut out, "Changed by others", &conflicts);
     section(&mut out, "Left alone", &list(&report.plan.skipped));
     section(&mut out, "Not compared", &list(&report.not_compared));
     section(&mut out, "Not kept", &list(&report.plan.not_kept));

@@ -90,7 +90,7 @@ pub(super) fn alive(life: Life) -> &'static str {
     match life {
         Life::Alive => ", alive",
         Life::Gone => ", gone",
-        Life::Unknown => ", nobody knows whether it lives",
+        Life::Unknown => ", it is unknown whether it lives",
     }
 }
 

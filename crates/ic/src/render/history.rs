@@ -37,7 +37,7 @@ fn stayed(stay: &Stay, is_current: bool) -> String {
         }
     }
     if stay.blocks > 0 {
-        about.push(format!("held back {}", counted(stay.blocks, "time")));
+        about.push(format!("blocked {}", counted(stay.blocks, "time")));
     }
     if stay.rolled_back {
         about.push("rolled back".to_owned());

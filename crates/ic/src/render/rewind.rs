@@ -109,7 +109,7 @@ pub(crate) fn entry(entry: &Entry) -> String {
         }
         Status::Done => {
             let undo = format!("ic rewind undo {} --yes", entry.id.short());
-            out.push_str(&format!("To put the rows back: {undo}\n"));
+            out.push_str(&format!("To restore the rows: {undo}\n"));
             out.push_str(&tree_back(entry));
         }
         Status::Stopped | Status::InProgress if entry.has_begun() => {

@@ -26,7 +26,7 @@ pub(crate) fn screen(status: &Status, is_named: bool, now: Timestamp) -> String 
         line("working", &worker(working, now));
     }
     if status.working.is_empty() && status.gate.is_some() {
-        line("working", &styled(style::DIM, "nobody"));
+        line("working", &styled(style::DIM, "none"));
     }
     if let Some(point) = &status.last_point {
         let reference = shell_word(&point.reference);

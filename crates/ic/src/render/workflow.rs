@@ -225,7 +225,7 @@ fn verdict(report: &Report) -> String {
             what_happened(report)
         ),
         Status::Stopped => {
-            format!("{} {}; nothing was taken back.", styled(style::WARN, "Stopped."), what_happened(report))
+            format!("{} {}; nothing was rolled back.", styled(style::WARN, "Stopped."), what_happened(report))
         }
         Status::Running => format!("The run {run} goes on, or was interrupted."),
         Status::Cancelled => format!("{} Its run {run} goes on no more.", styled(style::WARN, "Cancelled.")),

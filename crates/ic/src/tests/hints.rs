@@ -7,7 +7,7 @@ use super::verbs::{leaves, own_arguments, tree};
 /// It asks only when a rollback is resumed; what it is named for is mostly the way forward.
 const ASKS_SELDOM: &str = "ic workflow resume";
 
-fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+pub(super) fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();

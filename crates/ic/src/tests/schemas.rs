@@ -71,7 +71,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic rollback list", "rollback-list"),
     ("ic rollback show", "rollback-show"),
     ("ic rollback resume", "rollback-show"),
-    ("ic rollback abandon", "rollback-undone"),
+    ("ic rollback abort", "rollback-undone"),
     ("ic rollback undo", "rollback-undone"),
     ("ic rewind init", "rewind-init"),
     ("ic rewind inspect", "rewind-inspect"),

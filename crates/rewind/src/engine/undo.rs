@@ -284,7 +284,7 @@ fn refuse_lost_parents(
         }
         return Err(names
             .refuse(&format!("Rows of {} would come back whose parents are gone", info.name))
-            .hint("put these parents back, and undo again")
+            .hint("restore these parents, and undo again")
             .detail("table", info.name.as_str()));
     }
     Ok(())

@@ -80,7 +80,7 @@ fn check_kind(info: &TableInfo, catalog: &Catalog) -> Result<()> {
     let refused = |why: String| Err(misfit(why).detail("table", name.as_str()));
     match &info.kind {
         TableKind::Table if info.rowid == Rowid::Unnamed => refused(format!(
-            "The rowid of {name} has no name left, because columns are called rowid, _rowid_ and oid; its rows could not be put back."
+            "The rowid of {name} has no name left, because columns are called rowid, _rowid_ and oid; its rows could not be restored."
         )),
         TableKind::View => refused(format!("{name} is a view; name the tables that it shows.")),
         TableKind::Shadow => refused(format!(

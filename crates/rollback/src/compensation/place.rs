@@ -58,7 +58,7 @@ pub(super) fn check_file(workspace: &Workspace<'_>, path: &PathText) -> Result<(
     }
     if is_ledger(workspace, &workspace.root.join(&named)) {
         let what = format!("{} belongs to the ledger.", named.display());
-        return refuse(what, "the ledger is never put back: rollbacks are recorded in it");
+        return refuse(what, "the ledger is never restored: rollbacks are recorded in it");
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ struct Doing<'d> {
 fn undo(site: &mut Site<'_, '_>, saga: &Saga<'_>, doing: &Doing<'_>, work: &mut Work) -> Result<Value> {
     let Doing { remembered, step, plan } = *doing;
     let sink = site.sink.as_deref_mut().ok_or_else(|| {
-        Diagnosis::new(Code::Internal, "Effects are to be undone, and nobody is told of them.")
+        Diagnosis::new(Code::Internal, "Effects are to be undone, and no caller is told of them.")
     })?;
     let around = around::keep_before_effects(saga, remembered, step, plan)?;
     let undoing = saga.undo(plan, FailurePolicy::Stop, sink)?;

@@ -82,7 +82,7 @@ fn prepare(site: &Site<'_, '_>, target: &Target) -> Result<Rewinder> {
         return Err(Diagnosis::new(
             Code::NoCheckpoint,
             format!(
-                "Nobody recorded where the state database was when the run left that phase (event {cut})."
+                "No advance recorded where the state database was when the run left that phase (event {cut})."
             ),
         )
         .hint(format!(
@@ -118,7 +118,7 @@ fn scopes(
     let Some(own) = &run.scope_id else {
         return Err(Diagnosis::new(
             Code::RowConflict,
-            format!("Whose rows are whose is said by the column {first}, and the run has no scope id: nobody can tell its own."),
+            format!("The rows of this run cannot be told from those of others: rows are scoped by the column {first}, and the run has no scope id."),
         )
         .hint(format!("create runs with --scope-id, or {without}")));
     };
@@ -159,7 +159,7 @@ fn refuse_others(site: &Site<'_, '_>, target: &Target) -> Result<()> {
         ),
     )
     .hint(format!(
-        "{}; or take all newer rows, whoever wrote them: --force-files; a column for `anchor: scope` tells runs apart",
+        "{}; or remove all newer rows, those of others too: --force-files; a column for `anchor: scope` tells runs apart",
         site.covered.without_data()
     ))
     .detail("runs", others.iter().map(ToString::to_string).collect::<Vec<_>>())

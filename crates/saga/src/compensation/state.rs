@@ -48,7 +48,7 @@ impl<'a> End<'a> {
     pub(super) fn error(self) -> Option<&'a str> {
         match self {
             Self::Done => None,
-            Self::CutOff => Some("the process that undid it died, and nobody knows how far it came"),
+            Self::CutOff => Some("the process that undid it died, and it is unknown how far it came"),
             Self::Failed(why) | Self::Skipped(why) => Some(why),
         }
     }

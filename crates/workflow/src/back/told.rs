@@ -100,7 +100,7 @@ fn taken(told: Told<'_>, parts: Parts, steps: &[Step], ui: &mut dyn Ui) -> Taken
 /// What can be done about a rollback that stopped, besides resuming it once its cause is mended.
 fn other_ways(id: &RollbackId, failed: Option<&Step>) -> String {
     let id = id.short();
-    let abort = format!("to abort the rollback: ic rollback abandon {id} --yes");
+    let abort = format!("to abort the rollback: ic rollback abort {id} --yes");
     match failed.and_then(failed_effect) {
         Some(step) => format!(
             "to leave that effect as it is: ic rollback resume {id} --skip-effect {step} --reason WHY --yes; {abort}"

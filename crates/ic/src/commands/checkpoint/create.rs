@@ -25,7 +25,7 @@ use crate::session::Session;
   before=$(ic checkpoint create)
   ic checkpoint create --run @ --message 'tests pass'
   ic checkpoint create --auto --conversation \"$CHAT\" --message \"$PROMPT\"    # a hook, before an agent answers
-  ic checkpoint create --auto --settled    # the work has ended: what changes from now on is somebody else's")]
+  ic checkpoint create --auto --settled    # the work has ended: what changes from now on is by others")]
 pub(crate) struct Create {
     /// The run it belongs to
     #[arg(long, value_name = "RUN")]

@@ -18,7 +18,7 @@ use crate::progress;
 use crate::render;
 use crate::session::Session;
 
-/// Put the working tree back to a checkpoint.
+/// Restore the working tree to a checkpoint.
 ///
 /// What is about to change is captured first, so that `ic checkpoint undo` brings it back. Only what differs is written;
 /// ignored files, and whatever the checkpoint left out, are never touched. What was there and is in no checkpoint (the `.git` of
@@ -31,9 +31,9 @@ use crate::session::Session;
   ic checkpoint restore --name before-refactor --strategy files-only --yes
   ic checkpoint undo                                       # and it is as before
 
-Exit 1 when somebody else changed a path that would be restored: nothing is written, unless --force (the checkpoint's
+Exit 1 when others changed a path that would be restored: nothing is written, unless --force (the checkpoint's
 state) or --keep-theirs (those paths stay). Exit 4 when some paths could not be restored: they are named. Paths that
-nobody can compare with the checkpoint, because it or the tree now has no content of them, are named too. --dry-run ends as the
+cannot be compared with the checkpoint, because it or the tree now has no content of them, are named too. --dry-run ends as the
 real call with --yes would be refused or accepted, with the same flags.")]
 pub(crate) struct Restore {
     /// The checkpoint: an id, or the end of one
@@ -63,7 +63,7 @@ pub(crate) struct Restore {
     common: Common,
 }
 
-/// Put the working tree back to what it was before the last restore.
+/// Restore the working tree to what it was before the last restore.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint undo --dry-run
@@ -90,10 +90,10 @@ struct Common {
     /// Only if the plan is this one: the `plan_hash` of a dry run
     #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
-    /// Replace what somebody else changed, and do not wait for living workers
+    /// Overwrite what others changed, and do not wait for living workers
     #[arg(long)]
     force: bool,
-    /// Leave what somebody else changed
+    /// Leave what others changed
     #[arg(long, conflicts_with = "force")]
     keep_theirs: bool,
     /// Do not ask

@@ -14,7 +14,7 @@ use crate::json::{PruneJson, PurgeJson, VerifyObjectsJson};
 use crate::render;
 use crate::session::Session;
 
-/// Give up checkpoints that are old, and the space that nothing needs any more.
+/// Prune checkpoints that are old, and the content that nothing needs any more.
 ///
 /// Checkpoints that were asked for by name or by `create` stay, unless the configuration says otherwise; so do the newest of
 /// each line, and those that an unfinished run or an undo points at. The rows stay; only content goes.
@@ -22,7 +22,7 @@ use crate::session::Session;
 #[command(after_help = "Examples:
   ic checkpoint prune --dry-run
   ic checkpoint prune --older-than 14d --keep-last 10
-  ic checkpoint prune --grace 0s        # nobody captures now: give back everything at once")]
+  ic checkpoint prune --grace 0s        # no capture runs now: free everything at once")]
 pub(crate) struct Prune {
     /// Only those older than this [default: rollback.retention.max-age]
     #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]

@@ -37,9 +37,9 @@ const LONGEST_COMMAND: usize = 64 * 1024;
   ic compensation add @ --step build --skip --reason 'only makes files that are ignored'
   ic compensation add @ --step announce --pivot --reason 'mail cannot be called back'
 
---restore-file remembers what stands at the path now, be it nothing: a file that existed is put back, never deleted.
+--restore-file remembers what stands at the path now, be it nothing: a file that existed is restored, never deleted.
 --kill-pid ends that very process, not a later one with the same number. Nothing that was done before a pivot is undone
-without --force."
+without --past-pivot."
 )]
 pub(crate) struct Add {
     /// The run: an id, the end of one, @, or scope:NAME

@@ -19,7 +19,7 @@ use crate::signals;
 
 /// Undo the effects of a run, the last first.
 ///
-/// Meanwhile the run is closed: nobody advances it. When an undo fails it stays closed, and the same call goes on with what
+/// Meanwhile the run is closed and cannot advance. When an undo fails it stays closed, and the same call resumes with what
 /// is left; what is undone is not undone again. Nothing before a step that cannot be undone (a pivot) is undone, unless by
 /// --force.
 #[derive(Debug, Args)]
@@ -169,7 +169,8 @@ impl Undo {
     }
 }
 
-/// A line on the terminal for each undo; a pipe sees nothing.
+/// A line on the terminal for each undo; a pipe sees nothing. Where the report goes to the terminal too, it names each, so the line
+/// goes when its undo is over.
 struct Lines {
     wanted: bool,
     /// Whether the last line waits for its end.
@@ -194,7 +195,9 @@ impl Sink for Lines {
     }
 
     fn ended(&mut self, compensation: &Compensation) {
-        self.show(&render::compensation::ended(compensation), false);
+        let is_told_later = io::stdout().is_terminal();
+        let line = if is_told_later { String::new() } else { render::compensation::ended(compensation) };
+        self.show(&line, false);
     }
 }
 

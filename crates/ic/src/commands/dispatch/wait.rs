@@ -17,7 +17,7 @@ use crate::signals;
 ///
 /// Exit 1 if it failed, was cancelled or rolled back, if its process is gone and no end is on record (code `process_gone`), or if
 /// the time is over (code `timed_out`); Ctrl-C: 130. A worker whose process is on record (ic dispatch start --pid) must complete its
-/// dispatch before it ends. Nothing is written, and nobody is kept from writing.
+/// dispatch before it ends. Nothing is written, and other calls can write.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic dispatch wait 5d6e7f

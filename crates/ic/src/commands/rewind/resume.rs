@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::render;
 use crate::session::Session;
 
-/// Go on with a rewind that stopped, or whose process died.
+/// Resume a rewind that stopped, or whose process died.
 ///
 /// Stages that are done are not done again. The configuration is the one that the rewind began with.
 #[derive(Debug, Args)]

@@ -42,7 +42,7 @@ impl Undo {
         }
         let text = || preview().map(|preview| render::rewind::undone(&preview));
         let look = format!("ic rewind undo {} --dry-run", shell_word(&self.id));
-        if !is_wanted(session, self.yes, "Put its rows back?", &look, text)? {
+        if !is_wanted(session, self.yes, "Restore its rows?", &look, text)? {
             return Ok(Exit::No);
         }
         finish(session, &ic_rows::undo(&kernel, busy_timeout, &self.id)?)

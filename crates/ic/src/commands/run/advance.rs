@@ -18,7 +18,7 @@ use crate::session::Session;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run advance @
-  ic run advance @ --expect-phase planned@0      # only if nobody moved it meanwhile
+  ic run advance @ --expect-phase planned@0      # only if it did not move meanwhile
   ic run advance @ --priority 2                  # gates warn instead of blocking
   ic run advance @ --disable-gates --reason 'spike, no plan needed'
 

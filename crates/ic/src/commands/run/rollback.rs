@@ -29,7 +29,7 @@ use crate::session::Session;
   ic run rollback @ --to-phase planned --layer=all --yes
 
 --layer=all restores git's state, files and rows of the state database, and undoes the run's outside effects, each to what it was
-when the run last left that phase; what somebody else changed is named and refused. `ic rollback undo` brings back what can be brought back.
+when the run last left that phase; what others changed is named and refused. `ic rollback undo` brings back what can be brought back.
 Exit 4 when a step failed: the run stays closed, and ic rollback resume resumes it. --dry-run ends as the real call with --yes
 would be refused or accepted, with the same flags; a plan that would be refused names why.
 
@@ -48,7 +48,7 @@ pub(crate) struct Rollback {
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Take back what was done in that phase too
+    /// Roll back what was done in that phase too
     #[arg(long, requires = "to_phase")]
     include_target: bool,
     /// Say what would be done, with the same plan, and change nothing
@@ -57,7 +57,7 @@ pub(crate) struct Rollback {
     /// Only if the plan is this one: the `plan_hash` of a dry run
     #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
-    /// What is taken back: workflow [default], with it effects, files, git and data, or all; or code to only ask
+    /// What goes back: workflow [default], with it effects, files, git and data, or all; or code to only ask
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     layer: Vec<Layer>,
     /// With --layer=code: only what dispatches of this phase left
@@ -68,7 +68,7 @@ pub(crate) struct Rollback {
     /// Leave what others changed
     #[arg(long, requires = "layer", conflicts_with_all = ["force", "force_files"])]
     keep_theirs: bool,
-    /// Only files that this run recorded, whoever calls
+    /// Only files that this run recorded, not those of a dispatch that calls
     #[arg(long, requires = "layer")]
     mine: bool,
     /// Do not ask; the workflow layer alone never asks

@@ -29,7 +29,7 @@ use crate::signals;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic workflow run feature.yaml
-  ic workflow run feature.yaml --on-failure rollback        # in scripts: nobody is asked
+  ic workflow run feature.yaml --on-failure rollback        # in scripts: no question
   ic workflow run feature.yaml --dry-run                    # what would run, and what can be undone
   ic workflow run feature.yaml --jobs 4
 
@@ -51,7 +51,7 @@ pub(crate) struct Start {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic workflow resume @
-  ic workflow resume @ --on-failure rollback --yes    # take it back instead of trying again
+  ic workflow resume @ --on-failure rollback --yes    # roll it back instead of trying again
 
 Exit codes as of ic workflow run. A rollback that was begun is finished first, and asks unless by --yes.")]
 pub(crate) struct Resume {
@@ -68,7 +68,7 @@ pub(crate) struct Resume {
 
 #[derive(Debug, Args)]
 struct Choices {
-    /// What a failed step leads to; then nobody is asked [default: the file's, else the configuration's]
+    /// What a failed step leads to, without a question [default: the file's, else the configuration's]
     #[arg(long, value_enum, value_name = "WHAT")]
     on_failure: Option<OnFailureFlag>,
     /// What a rollback restores [default: the file's, else full; a resumed workflow keeps its own]
@@ -85,7 +85,7 @@ enum OnFailureFlag {
     Rollback,
     /// Stop where it is
     Stop,
-    /// Go on with what does not need the failed step
+    /// Continue with what does not need the failed step
     Continue,
 }
 

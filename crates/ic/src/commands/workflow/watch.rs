@@ -18,6 +18,8 @@ pub(crate) struct Watch {
     can_ask: bool,
     /// Whether the last thing that was shown of a step's output ended its line.
     at_line_start: bool,
+    /// Whether a line says what is being undone, until it is.
+    is_undoing: bool,
     warnings: Vec<Warning>,
     /// The step whose error was told when it was asked what to do about it.
     told: Option<String>,
@@ -27,7 +29,15 @@ impl Watch {
     pub(crate) fn new(session: &Session) -> Self {
         let shows = session.shows_progress() && std::io::stderr().is_terminal();
         let (warns, can_ask) = (session.shows_progress(), session.can_ask());
-        Self { shows, warns, can_ask, at_line_start: true, warnings: Vec::new(), told: None }
+        Self {
+            shows,
+            warns,
+            can_ask,
+            at_line_start: true,
+            is_undoing: false,
+            warnings: Vec::new(),
+            told: None,
+        }
     }
 
     /// The warnings so far.
@@ -50,8 +60,16 @@ impl Watch {
         }
     }
 
+    /// Removes the line that says what is being undone.
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_undoing) {
+            let _ = write!(anstream::stderr(), "\r\u{1b}[2K");
+        }
+    }
+
     /// Writes a line, after what a step left unfinished.
     fn say(&mut self, text: &str) {
+        self.clear();
         let start = if self.at_line_start { "" } else { "\n" };
         // With the terminal gone there is nobody to tell.
         let _ = writeln!(anstream::stderr(), "{start}{text}");
@@ -60,10 +78,22 @@ impl Watch {
 }
 
 impl Sink for Watch {
-    fn begins(&mut self, _: &Compensation) {}
+    fn begins(&mut self, compensation: &Compensation) {
+        if self.shows {
+            self.clear();
+            let start = if self.at_line_start { "" } else { "\n" };
+            let _ = write!(anstream::stderr(), "{start}{}", compensation::begins(compensation).trim_end());
+            (self.at_line_start, self.is_undoing) = (true, true);
+        }
+    }
 
     fn ended(&mut self, compensation: &Compensation) {
-        self.line(compensation::ended(compensation).trim_end());
+        // The report names each; it is read where this is, if both go to the terminal.
+        if std::io::stdout().is_terminal() {
+            self.clear();
+        } else {
+            self.line(compensation::ended(compensation).trim_end());
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::render::{counted, path_text, plain, second, style, styled};
 
 /// What was pruned.
 pub(crate) fn pruned(pruned: &Pruned) -> String {
-    let verb = if pruned.dry_run { "Would give up" } else { "Gave up" };
+    let verb = if pruned.dry_run { "Would prune" } else { "Pruned" };
     let mut out = String::new();
     for checkpoint in &pruned.checkpoints {
         let created = styled(style::DIM, &second(checkpoint.created_at));

@@ -34,7 +34,7 @@ pub(crate) fn show(
     }
     let (stands, way_back) = match rollback.status {
         RollbackStatus::Abandoned => ("was to be", "It was aborted: the run is where it was.\n"),
-        RollbackStatus::Undone => ("was", "It was taken back itself: what it had marked counts again.\n"),
+        RollbackStatus::Undone => ("was", "It was undone itself: what it had marked counts again.\n"),
         RollbackStatus::InProgress | RollbackStatus::Stopped | RollbackStatus::Done => ("is", ""),
     };
     let what = match rollback.only() {
@@ -83,11 +83,11 @@ fn not_put_back(rollback: &Remembered, all: &[Step], files_alone: Option<&Checkp
                 None => "files and git".to_owned(),
             },
         };
-        out.push_str(&format!("{}: {kept}\n", styled(style::WARN, "not put back")));
+        out.push_str(&format!("{}: {kept}\n", styled(style::WARN, "not restored")));
     }
     match files_alone {
         Some(safety) => format!("{out}{}\n", purged(safety)),
-        None => out + &format!("to put it back: ic rollback undo {} --yes\n", rollback.id.short()),
+        None => out + &format!("to restore it: ic rollback undo {} --yes\n", rollback.id.short()),
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) fn steps(all: &[Step]) -> String {
         };
         let is_outside = matches!(step.kind, StepKind::Tree | StepKind::Data);
         let state = match step.state {
-            StepState::Done if is_back && is_outside => "to be put back",
+            StepState::Done if is_back && is_outside => "to be restored",
             // In words, where JSON has a name.
             _ if step.shown(course(all), true) == "as_before" => "as before",
             _ => step.state.as_str(),
@@ -184,7 +184,7 @@ pub(super) fn ways_on(id: &RollbackId, all: &[Step], files_alone: Option<&Checkp
             "to leave {what} as they are: ic rollback resume {id} --skip-step --reason WHY --yes\n"
         ));
     }
-    let give_up = give_up.map(|what| format!("{what}: ic rollback abandon {id} --yes\n"));
+    let give_up = give_up.map(|what| format!("{what}: ic rollback abort {id} --yes\n"));
     out + &give_up.unwrap_or_default()
 }
 
@@ -211,7 +211,7 @@ fn would_be_undone(undone: &Undone) -> String {
         return format!("{} {id}: {}.\n", styled(style::WARN, head), plain(&where_to(rollback)));
     }
     if undone.is_rest {
-        let head = styled(style::WARN, "would put back");
+        let head = styled(style::WARN, "would undo");
         return format!("{head} what was left of {id}; the run {run} would stay where it is.\n");
     }
     let (head, phase) = match undone.course {
@@ -220,7 +220,7 @@ fn would_be_undone(undone: &Undone) -> String {
             return format!("{head} {id}: the run {run} would be at {}.\n", plain(&rollback.to_phase));
         }
         Course::Undo => ("would undo", &rollback.from_phase),
-        Course::Abandon => ("would give up", &rollback.from_phase),
+        Course::Abandon => ("would abort", &rollback.from_phase),
     };
     format!("{} {id}: the run {run} would be at {} again.\n", styled(style::WARN, head), plain(phase))
 }
@@ -232,7 +232,7 @@ fn ended(undone: &Undone) -> String {
     let stands = undone.course == Course::Stand;
     match rollback.only() {
         _ if undone.is_rest => {
-            let done = styled(style::GOOD, "put back");
+            let done = styled(style::GOOD, "undone");
             format!("{done} what was left of {id}; the run {run} stays where it is.\n")
         }
         Some(_) => {
@@ -262,7 +262,7 @@ pub(crate) fn undone(undone: &Undone, files_alone: Option<&CheckpointId>) -> Str
         None if undone.is_dry_run => would_be_undone(undone),
         Some(_) => ended(undone),
         None => {
-            let what = "not everything could be put back, and the run";
+            let what = "not everything could be restored, and the run";
             let head = styled(style::BAD, "not finished");
             format!("{head} {id}: {what} {run} stays closed.\n{}", steps(&undone.steps))
                 + &ways_on(&rollback.id, &undone.steps, None)
@@ -292,7 +292,7 @@ pub(crate) fn undone(undone: &Undone, files_alone: Option<&CheckpointId>) -> Str
     let (cut_off, gone): (Vec<_>, Vec<_>) =
         undone.effects.iter().partition(|one| one.is_cut_off() || one.state == State::Running);
     still("still undone, not made again", gone.iter().map(|one| plain(&one.step)).collect());
-    still("perhaps undone, nobody knows how far", cut_off.iter().map(|one| plain(&one.step)).collect());
+    still("perhaps undone, cut off half way", cut_off.iter().map(|one| plain(&one.step)).collect());
     let dispatches = rollback.cancelled("cancelled_dispatches").into_iter().map(DispatchId::from_ledger);
     still("dispatches still cancelled", dispatches.map(|id| id.short().to_owned()).collect());
     let agents = rollback.cancelled("failed_agents").into_iter().map(AgentId::from_ledger);

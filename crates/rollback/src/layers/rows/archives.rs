@@ -190,7 +190,7 @@ pub(super) fn require_archives(site: &Site<'_, '_>, taken: &Value) -> Result<()>
                 ),
             )
             .hint(format!(
-                "put the archive back there; or put files back alone, their checkpoint is named by: ic rollback show {id}"
+                "move the archive back there; or restore the files alone, their checkpoint is named by: ic rollback show {id}"
             )));
         }
     }

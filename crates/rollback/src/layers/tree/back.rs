@@ -40,7 +40,7 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut Work) -> Result
     let failed = work.tree.last().filter(|_| !look.dry_run).and_then(|report| report.failed.first());
     failed.map_or(Ok(()), |(path, why)| {
         let path = String::from_utf8_lossy(&path.0).into_owned();
-        Err(Diagnosis::new(Code::Io, format!("{path} could not be put back: {}.", why.trim_end_matches('.'))))
+        Err(Diagnosis::new(Code::Io, format!("{path} could not be restored: {}.", why.trim_end_matches('.'))))
     })
 }
 
@@ -99,7 +99,7 @@ fn to_put_back<'k>(
     let Some(target) = target else { return Ok(None) };
     let safety = steps.iter().find_map(|step| step.detail["safety"][0].as_str());
     let kept = safety.map_or_else(|| target.id.clone(), |id| CheckpointId::from_ledger(id.to_owned()));
-    require_project(run, &kept, "put it back there, then call again")?;
+    require_project(run, &kept, "move it back there, then call again")?;
     let workspace = Workspace::of_run(kernel, run, settings)?;
     // One that was interrupted is undone like the others, once it is finished; a dry run takes it to be.
     if !look.dry_run {
@@ -243,7 +243,7 @@ fn refuse_conflict(report: &Report, is_of_effects: bool) -> Result<()> {
 
 fn by_hand(back_to: &CheckpointId, path: &str, error: Diagnosis) -> Diagnosis {
     error.hint(format!(
-        "put the tree back by hand, then call again: ic checkpoint restore {}{path} --force --yes",
+        "restore it by hand, then call again: ic checkpoint restore {}{path} --force --yes",
         back_to.short()
     ))
 }

@@ -1,0 +1,37 @@
+//! The shells that can complete a line.
+
+use clap::ValueEnum;
+
+use crate::environment::Environment;
+
+/// A shell whose lines can be completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    /// Bash 4 or later
+    Bash,
+    /// Zsh 5 or later
+    Zsh,
+    /// Fish 3 or later
+    Fish,
+}
+
+impl Shell {
+    /// The shell that asks; `None` in every call but a completion.
+    pub(crate) fn asking(environment: &Environment) -> Option<Self> {
+        match environment.complete.as_deref()?.to_str()? {
+            "bash" => Some(Self::Bash),
+            "zsh" => Some(Self::Zsh),
+            "fish" => Some(Self::Fish),
+            _ => None,
+        }
+    }
+
+    /// The script that makes this shell ask.
+    pub(crate) fn script(self) -> &'static str {
+        match self {
+            Self::Bash => include_str!("complete/ic.bash"),
+            Self::Zsh => include_str!("complete/ic.zsh"),
+            Self::Fish => include_str!("complete/ic.fish"),
+        }
+    }
+}
