@@ -47,7 +47,7 @@ use refusal::RefusalJson;
 pub(crate) use restore::RestoreJson;
 pub(crate) use retention::{PruneJson, PurgeJson, VerifyObjectsJson};
 pub(crate) use rewind::{RewindInitJson, RewindInspectJson, RewindJson, RewindPreviewJson, RewindTargetJson};
-pub(crate) use rollback::{RememberedJson, RollbackJson, RollbackShowJson, RollbackUndoneJson};
+pub(crate) use rollback::{RollbackJson, RollbackRecordJson, RollbackShowJson, RollbackUndoneJson};
 use run::WarningJson;
 pub(crate) use run::{AdvanceJson, GateCheckJson, GateRuleJson, PhaseJson, RunJson, SkipJson, soft_warning};
 pub(crate) use run_status::RunStatusJson;

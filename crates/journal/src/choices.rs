@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Force;
-use crate::table::Remembered;
+use crate::table::RollbackRecord;
 
 /// The key of the plan that holds the choices.
 pub const KEY: &str = "choices";
@@ -65,20 +65,20 @@ impl Choices {
     }
 
     /// The choices of a rollback with a journal. Errors: `corrupt` if they cannot be read.
-    pub fn of(remembered: &Remembered) -> Result<Self> {
+    pub fn of(remembered: &RollbackRecord) -> Result<Self> {
         serde_json::from_value(remembered.plan[KEY].clone())
             .map_err(|e| damaged(remembered, &format!("what was decided: {e}")))
     }
 
     /// What is restored of the tree. Errors: `corrupt` if that was not kept.
-    pub fn strategy(&self, remembered: &Remembered) -> Result<Strategy> {
+    pub fn strategy(&self, remembered: &RollbackRecord) -> Result<Strategy> {
         self.strategy
             .ok_or_else(|| damaged(remembered, "it restores a tree, and does not say by which strategy"))
     }
 
     /// The state database whose rows go, if it was kept. Errors: `corrupt` if it was, and cannot be read: today's configuration may name
     /// another database.
-    pub fn state(&self, remembered: &Remembered) -> Result<Option<Target>> {
+    pub fn state(&self, remembered: &RollbackRecord) -> Result<Option<Target>> {
         let kept = self.state.clone().map(serde_json::from_value).transpose();
         kept.map_err(|e| damaged(remembered, &format!("its state database: {e}")))
     }
@@ -86,21 +86,21 @@ impl Choices {
 
 /// The status that the run had before it was rolled back. Errors: `corrupt` if that is not known: a run that was over must not be
 /// active again because nobody can read what it was.
-pub fn run_status(remembered: &Remembered) -> Result<RunStatus> {
+pub fn run_status(remembered: &RollbackRecord) -> Result<RunStatus> {
     let kept = &remembered.plan["run_status"];
     let status = kept.as_str().and_then(RunStatus::parse);
     status.ok_or_else(|| damaged(remembered, &format!("the status of the run before it, {kept}")))
 }
 
 /// The status that the run has once it was rolled back: it is active again, unless it did not go back at all. Errors: as [`run_status`].
-pub fn status_after(remembered: &Remembered) -> Result<RunStatus> {
+pub fn status_after(remembered: &RollbackRecord) -> Result<RunStatus> {
     match remembered.only() {
         Some(_) => run_status(remembered),
         None => Ok(RunStatus::Active),
     }
 }
 
-fn damaged(remembered: &Remembered, why: &str) -> Diagnosis {
+fn damaged(remembered: &RollbackRecord, why: &str) -> Diagnosis {
     let message = format!("The journal of the rollback {} cannot be read: {why}.", remembered.id.short());
     Diagnosis::new(Code::Corrupt, message).hint("nothing was changed; run `ic events verify` and `ic health`")
 }

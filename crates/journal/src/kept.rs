@@ -5,7 +5,7 @@ use ic_store::Snapshot;
 use serde_json::Value;
 
 use crate::steps::{self, Step};
-use crate::table::{self, Remembered, RollbackStatus};
+use crate::table::{self, RollbackRecord, RollbackStatus};
 
 /// The checkpoints of the tree before and after each go at the effects, oldest first; a go whose process died has no second one.
 pub fn goes_of(step: &Step) -> Vec<(String, Option<String>)> {
@@ -36,14 +36,14 @@ pub fn that_restored(
     snapshot: &Snapshot<'_>,
     safety: &CheckpointId,
     stands: bool,
-) -> Result<Option<Remembered>> {
+) -> Result<Option<RollbackRecord>> {
     let is_meant = |step: &Step| {
         let kept = step.detail["safety"].as_array();
         kept.is_some_and(|kept| kept.iter().any(|id| id.as_str() == Some(safety.as_str())))
     };
-    let is_asked_for = |one: &Remembered| match one.status {
+    let is_asked_for = |one: &RollbackRecord| match one.status {
         RollbackStatus::Done => stands,
-        RollbackStatus::Undone | RollbackStatus::Abandoned => !stands,
+        RollbackStatus::Undone | RollbackStatus::Aborted => !stands,
         RollbackStatus::InProgress | RollbackStatus::Stopped => false,
     };
     for remembered in table::all(snapshot)?.into_iter().rev().filter(is_asked_for) {

@@ -16,4 +16,4 @@ pub use choices::Choices;
 pub use force::Force;
 pub use layer::Layer;
 pub use steps::{Course, Happening, Step, StepKind, StepState};
-pub use table::{Remembered, RollbackStatus};
+pub use table::{RollbackRecord, RollbackStatus};

@@ -15,7 +15,7 @@ use ic_store::{Row, Snapshot, Transaction};
 use serde_json::Value;
 
 use crate::Force;
-use crate::table::Remembered;
+use crate::table::RollbackRecord;
 
 pub use state::Happening;
 pub use state::StepState;
@@ -43,9 +43,9 @@ ic_base::words! {
         /// It was done, and is being undone.
         Undo = "undo",
         /// It is being aborted.
-        Abandon = "abandon",
+        Abort = "abandon",
         /// Its undo was aborted: to its phase again.
-        Stand = "stand",
+        Reapply = "stand",
     }
 }
 
@@ -54,16 +54,16 @@ impl Course {
     #[must_use]
     pub fn aborted(self) -> Self {
         match self {
-            Self::Forward | Self::Abandon => Self::Abandon,
-            Self::Undo | Self::Stand => Self::Stand,
+            Self::Forward | Self::Abort => Self::Abort,
+            Self::Undo | Self::Reapply => Self::Reapply,
         }
     }
 
     /// Whether what was taken back is being put back.
     pub fn is_back(self) -> bool {
         match self {
-            Self::Undo | Self::Abandon => true,
-            Self::Forward | Self::Stand => false,
+            Self::Undo | Self::Abort => true,
+            Self::Forward | Self::Reapply => false,
         }
     }
 }
@@ -74,7 +74,7 @@ pub fn course(all: &[Step]) -> Course {
 }
 
 /// The steps that were passed over when a rollback was taken back: what they took is kept until they are made after all.
-pub fn not_put_back<'s>(remembered: &Remembered, all: &'s [Step]) -> Vec<&'s Step> {
+pub fn not_put_back<'s>(remembered: &RollbackRecord, all: &'s [Step]) -> Vec<&'s Step> {
     let is_left = |step: &&Step| {
         matches!(step.kind, StepKind::Tree | StepKind::Data) && step.state == StepState::Skipped
     };

@@ -31,8 +31,8 @@ ic_base::words! {
         InProgress = "in_progress",
         /// A step failed; it waits to be resumed.
         Stopped = "stopped",
-        /// Given up; what it had done was put back.
-        Abandoned = "abandoned",
+        /// Aborted; what it had done was put back.
+        Aborted = "abandoned",
         /// Taken back itself.
         Undone = "undone",
     }
@@ -43,7 +43,7 @@ impl RollbackStatus {
     pub fn is_over(self) -> bool {
         match self {
             Self::InProgress | Self::Stopped => false,
-            Self::Done | Self::Abandoned | Self::Undone => true,
+            Self::Done | Self::Aborted | Self::Undone => true,
         }
     }
 
@@ -51,14 +51,14 @@ impl RollbackStatus {
     pub fn stands(self) -> bool {
         match self {
             Self::InProgress | Self::Stopped | Self::Done => true,
-            Self::Abandoned | Self::Undone => false,
+            Self::Aborted | Self::Undone => false,
         }
     }
 }
 
 /// A rollback as it is remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remembered {
+pub struct RollbackRecord {
     /// Its id.
     pub id: RollbackId,
     /// Its event.
@@ -91,7 +91,7 @@ pub struct Remembered {
     pub finished_at: Option<Timestamp>,
 }
 
-impl Remembered {
+impl RollbackRecord {
     /// The point that it went back to, by its reference; `None`: it went back to a phase.
     pub fn point(&self) -> Option<&str> {
         self.plan["point"].as_str()
@@ -119,18 +119,18 @@ const COLUMNS: &str = "id, seq, status, to_phase, include_target, cut_seq, run_i
     plan_hash, plan, created_at, finished_at";
 
 /// The rollbacks of a run, oldest first.
-pub fn of_run(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<Remembered>> {
+pub fn of_run(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<RollbackRecord>> {
     let sql = format!("SELECT {COLUMNS} FROM rollbacks WHERE run_id = $1 ORDER BY seq");
     snapshot.query_all(&sql, &[&run_id.as_str()], from_row)
 }
 
 /// The rollbacks of all runs, oldest first.
-pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<Remembered>> {
+pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<RollbackRecord>> {
     snapshot.query_all(&format!("SELECT {COLUMNS} FROM rollbacks WHERE seq > 0 ORDER BY seq"), &[], from_row)
 }
 
 /// The rollback of a run that is not finished, if there is one.
-pub fn unfinished_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Option<Remembered>> {
+pub fn unfinished_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Option<RollbackRecord>> {
     Ok(of_run(snapshot, run_id)?.into_iter().find(|rollback| !rollback.status.is_over()))
 }
 
@@ -158,7 +158,7 @@ pub fn require_finished(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<()> {
 }
 
 /// The rollback with this full id. Errors: `rollback_not_found`.
-pub fn get(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Remembered> {
+pub fn get(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<RollbackRecord> {
     let sql = format!("SELECT {COLUMNS} FROM rollbacks WHERE id = $1");
     snapshot
         .query_opt(&sql, &[&id.as_str()], from_row)?
@@ -168,7 +168,7 @@ pub fn get(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Remembered> {
 /// The rollback that `text` names: an id, or the end of one.
 ///
 /// Errors: `rollback_not_found`, `ambiguous_id`, `invalid_reference`.
-pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Remembered> {
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<RollbackRecord> {
     get(snapshot, &RollbackId::from_ledger(reference::resolve(snapshot, REFERENT, text)?))
 }
 
@@ -193,7 +193,7 @@ pub fn set_status(
 }
 
 /// Records what was decided since a rollback was begun.
-pub fn decide(tx: &Transaction<'_>, remembered: &Remembered, choices: Value) -> Result<()> {
+pub fn decide(tx: &Transaction<'_>, remembered: &RollbackRecord, choices: Value) -> Result<()> {
     let mut plan = remembered.plan.clone();
     plan[choices::KEY] = choices;
     tx.execute_one(
@@ -202,8 +202,8 @@ pub fn decide(tx: &Transaction<'_>, remembered: &Remembered, choices: Value) -> 
     )
 }
 
-fn from_row(row: &Row<'_>) -> Result<Remembered> {
-    Ok(Remembered {
+fn from_row(row: &Row<'_>) -> Result<RollbackRecord> {
+    Ok(RollbackRecord {
         id: RollbackId::from_ledger(row.get(0)?),
         seq: row.get(1)?,
         status: row.parse(2, "rollbacks", RollbackStatus::parse)?,

@@ -56,9 +56,9 @@ pub fn way_out(kernel: &Kernel, snapshot: &Snapshot<'_>, run_id: &RunId) -> ic_b
     if let Some(rollback) = table::unfinished_of(snapshot, run_id)? {
         let all = steps::of_rollback(snapshot, &rollback.id)?;
         let what = match steps::course(&all) {
-            Course::Forward | Course::Stand => "finish it",
+            Course::Forward | Course::Reapply => "finish it",
             Course::Undo => "it is being undone; finish that",
-            Course::Abandon => "it is being aborted; finish that",
+            Course::Abort => "it is being aborted; finish that",
         };
         let command = steps::next_command(&rollback.id, &all);
         return Ok(Some(WayOut { kind: "rollback", id: rollback.id.to_string(), what, command }));

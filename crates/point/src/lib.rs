@@ -94,8 +94,8 @@ pub fn reference(point: &Point) -> String {
 }
 
 /// The rollback that stands and took the run back to before the event `seq`.
-pub fn taken_back_by(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Option<table::Remembered>> {
-    let covers = |one: &table::Remembered| {
+pub fn taken_back_by(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Option<table::RollbackRecord>> {
+    let covers = |one: &table::RollbackRecord| {
         one.status.stands() && one.only().is_none() && one.cut_seq < seq && seq < one.seq
     };
     Ok(table::of_run(snapshot, &run.id)?.into_iter().rev().find(covers))

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use ic_base::{CheckpointId, Result, RollbackId, Seq, Timestamp, title};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_dispatch::dispatch;
-use ic_journal::table::{self, Remembered};
+use ic_journal::table::{self, RollbackRecord};
 use ic_phase::Run;
 use ic_phase::point::{self, Kind, Point};
 use ic_store::Snapshot;
@@ -49,7 +49,7 @@ pub fn list(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Re
 pub(super) fn list_among(
     snapshot: &Snapshot<'_>,
     run: &Run,
-    rollbacks: &[Remembered],
+    rollbacks: &[RollbackRecord],
     all: bool,
     at_most: usize,
 ) -> Result<Vec<Listed>> {
@@ -83,7 +83,7 @@ enum Source {
 /// Which points of a run are listed.
 struct Choice<'c> {
     run: &'c Run,
-    rollbacks: &'c [Remembered],
+    rollbacks: &'c [RollbackRecord],
     all: bool,
     at_most: usize,
 }
@@ -117,7 +117,7 @@ impl Choice<'_> {
         });
     }
 
-    fn taken_back_by(&self, found: &Found) -> Option<&Remembered> {
+    fn taken_back_by(&self, found: &Found) -> Option<&RollbackRecord> {
         let is_move = matches!(found.source, Source::Move { .. });
         self.rollbacks.iter().rev().find(|one| one.status.stands() && covers(one, found.seq, is_move))
     }
@@ -129,7 +129,7 @@ impl Choice<'_> {
 
 /// Whether a rollback took the run back to before what has this event. At its cut itself lies the place that it went back to; of a move
 /// that left a phase, that is where the run is again, unless what was done in the phase after the move was the target.
-pub(super) fn covers(rollback: &Remembered, seq: Seq, is_move: bool) -> bool {
+pub(super) fn covers(rollback: &RollbackRecord, seq: Seq, is_move: bool) -> bool {
     // The undo of one dispatch moves the run nowhere.
     if rollback.only().is_some() {
         return false;

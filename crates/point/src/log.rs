@@ -5,7 +5,7 @@ use ic_checkpoint::diff::{self, Change};
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::record::{self, Checkpoint, Link};
 use ic_dispatch::code;
-use ic_journal::table::{self, Remembered};
+use ic_journal::table::{self, RollbackRecord};
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_store::{OpenOptions, Snapshot};
@@ -48,7 +48,7 @@ pub enum What {
         commits: Option<usize>,
     },
     /// It went back.
-    Rollback(Box<Remembered>),
+    Rollback(Box<RollbackRecord>),
 }
 
 /// How many files, links and empty directories changed.
@@ -100,7 +100,7 @@ fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Res
     Ok(Log { entries, has_more })
 }
 
-fn of_point(snapshot: &Snapshot<'_>, rollbacks: &[Remembered], point: Listed) -> Result<Entry> {
+fn of_point(snapshot: &Snapshot<'_>, rollbacks: &[RollbackRecord], point: Listed) -> Result<Entry> {
     let commits = match &point.before {
         Some(id) if point.kind == "dispatch" => {
             Some(code::commits_of(snapshot, &DispatchId::from_ledger(id.clone()))?.len())
@@ -114,8 +114,8 @@ fn of_point(snapshot: &Snapshot<'_>, rollbacks: &[Remembered], point: Listed) ->
 }
 
 /// The rollbacks that stand and took the run back to before what has this event, newest first.
-fn covering(rollbacks: &[Remembered], seq: Seq, is_move: bool) -> Vec<RollbackId> {
-    let is_one = |one: &&Remembered| one.status.stands() && list::covers(one, seq, is_move);
+fn covering(rollbacks: &[RollbackRecord], seq: Seq, is_move: bool) -> Vec<RollbackId> {
+    let is_one = |one: &&RollbackRecord| one.status.stands() && list::covers(one, seq, is_move);
     rollbacks.iter().rev().filter(is_one).map(|one| one.id.clone()).collect()
 }
 

@@ -4,14 +4,14 @@
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::restore::Strategy;
 use ic_events::Cut;
-use ic_journal::{Choices, Force, Layer, Remembered};
+use ic_journal::{Choices, Force, Layer, RollbackRecord};
 use ic_kernel::Kernel;
 use ic_phase::{Run, run};
 use ic_rewind::Target;
 use ic_worktree::{Settings, Workspace};
 
 use super::plan::Plan;
-use super::request::WholeRequest;
+use super::request::LayeredRequest;
 
 /// What a rollback covers.
 pub(super) struct Covered {
@@ -28,7 +28,7 @@ enum Basis {
     /// It is planned: nothing of it is recorded.
     Planned(Planned),
     /// It was begun.
-    Begun(Remembered),
+    Begun(RollbackRecord),
 }
 
 /// What only the caller of a plan says.
@@ -53,7 +53,7 @@ impl Covered {
     pub(super) fn planned(
         plan: &Plan,
         layers: &[Layer],
-        request: &WholeRequest<'_>,
+        request: &LayeredRequest<'_>,
         settings: &Settings,
     ) -> Self {
         let choices =
@@ -68,7 +68,7 @@ impl Covered {
     }
 
     /// What a rollback that was begun covers. Errors: `corrupt` if its plan cannot be read.
-    pub(super) fn begun(kernel: &Kernel, remembered: &Remembered) -> Result<Self> {
+    pub(super) fn begun(kernel: &Kernel, remembered: &RollbackRecord) -> Result<Self> {
         Ok(Self {
             run: kernel.read(|snapshot| run::get(snapshot, &remembered.run_id))?,
             cut: cut_of(remembered)?,
@@ -78,7 +78,7 @@ impl Covered {
     }
 
     /// The rollback, if it was begun.
-    pub(super) fn remembered(&self) -> Option<&Remembered> {
+    pub(super) fn remembered(&self) -> Option<&RollbackRecord> {
         match &self.basis {
             Basis::Begun(remembered) => Some(remembered),
             Basis::Planned(_) => None,
@@ -145,7 +145,7 @@ impl Covered {
 }
 
 /// The cut that a rollback was made with. Errors: `corrupt` if its plan cannot be read.
-pub(super) fn cut_of(remembered: &Remembered) -> Result<Cut> {
+pub(super) fn cut_of(remembered: &RollbackRecord) -> Result<Cut> {
     let phases = serde_json::from_value(remembered.plan["rolled_back_phases"].clone()).map_err(|e| {
         Diagnosis::new(Code::Corrupt, format!("The plan of the rollback {} is damaged: {e}.", remembered.id))
     })?;

@@ -2,14 +2,14 @@
 
 use ic_base::Result;
 use ic_events::{EventType, NewEvent};
-use ic_journal::table::Remembered;
+use ic_journal::table::RollbackRecord;
 use ic_journal::{Course, StepKind};
 use ic_phase::run;
 use ic_store::Snapshot;
 use serde_json::json;
 
 /// The event of a step on the way forward.
-pub(super) fn event(remembered: &Remembered, event_type: EventType, kind: StepKind) -> NewEvent<'_> {
+pub(super) fn event(remembered: &RollbackRecord, event_type: EventType, kind: StepKind) -> NewEvent<'_> {
     NewEvent {
         subject_id: Some(remembered.id.as_str()),
         payload: Some(json!({ "step": kind.as_str() })),
@@ -20,7 +20,7 @@ pub(super) fn event(remembered: &Remembered, event_type: EventType, kind: StepKi
 /// The event of a step, either way.
 pub(super) fn step_event<'r>(
     snapshot: &Snapshot<'_>,
-    remembered: &'r Remembered,
+    remembered: &'r RollbackRecord,
     event_type: EventType,
     kind: StepKind,
     course: Course,
@@ -35,7 +35,7 @@ pub(super) fn step_event<'r>(
 /// The event of a way back as a whole, in the epoch that the run has now.
 pub(super) fn event_back<'r>(
     snapshot: &Snapshot<'_>,
-    remembered: &'r Remembered,
+    remembered: &'r RollbackRecord,
     event_type: EventType,
     course: Course,
 ) -> Result<NewEvent<'r>> {

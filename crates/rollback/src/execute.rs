@@ -6,11 +6,11 @@
 //!                       │                          ▲                       │  ▲
 //!                 abort │                          │ settle          abort │  │ undo again
 //!                       ▼                          │                       ▼  │
-//!                    ABANDON ──▶ (abandoned)       └────────────────────── STAND
+//!                     ABORT ──▶ (aborted)          └──────────────────── REAPPLY
 //! ```
 //!
-//! Forward (FORWARD, STAND) the steps are gone through in their order, effects, tree, rows, run: a step that is `done` is behind. Back
-//! (UNDO, ABANDON) in reverse, without effects, which nobody can make again: a step that is `pending` is behind. Each step is recorded as
+//! Forward (FORWARD, REAPPLY) the steps are gone through in their order, effects, tree, rows, run: a step that is `done` is behind. Back
+//! (UNDO, ABORT) in reverse, without effects, which nobody can make again: a step that is `pending` is behind. Each step is recorded as
 //! begun before it changes anything and as ended after it, so whoever comes after a death begins the same step again; layers make that
 //! safe. The run's own step is one transaction with its journal, so it has no middle. Between two steps an interruption stops; a failure
 //! stops, unless it is the first step of a way back that this call began: then it is as if that had not been begun.
@@ -20,7 +20,7 @@
 use ic_base::{Code, Diagnosis, Result, RollbackId};
 use ic_events::{EventType, NewEvent};
 use ic_journal::steps::{self, Course, Happening, Step, StepKind, StepState};
-use ic_journal::table::{self, Remembered, RollbackStatus};
+use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_journal::{Force, choices};
 use ic_phase::run;
 use ic_worktree::Watch;
@@ -56,7 +56,7 @@ pub(super) struct Turned {
 
 /// How far it came.
 pub(super) struct Driven {
-    pub(super) remembered: Remembered,
+    pub(super) remembered: RollbackRecord,
     pub(super) steps: Vec<Step>,
     pub(super) work: Work,
 }
@@ -102,7 +102,7 @@ impl Drive<'_, '_> {
         }
     }
 
-    fn look(&self) -> Result<(Remembered, Vec<Step>)> {
+    fn look(&self) -> Result<(RollbackRecord, Vec<Step>)> {
         let id = self.id;
         self.saga.kernel.read(|snapshot| Ok((table::get(snapshot, id)?, steps::of_rollback(snapshot, id)?)))
     }
@@ -119,7 +119,7 @@ impl Drive<'_, '_> {
         })
     }
 
-    fn end(&self, remembered: &Remembered, step: &Step, course: Course, detail: &Value) -> Result<()> {
+    fn end(&self, remembered: &RollbackRecord, step: &Step, course: Course, detail: &Value) -> Result<()> {
         // The layer of the run recorded its own end, with what it changed.
         if step.kind == StepKind::Settle {
             return Ok(());
@@ -139,7 +139,7 @@ impl Drive<'_, '_> {
     /// Records that it stopped before a step, or because of it: the run stays closed.
     fn stop(
         &self,
-        remembered: &Remembered,
+        remembered: &RollbackRecord,
         step: &Step,
         course: Course,
         error: Option<&Diagnosis>,
@@ -158,7 +158,7 @@ impl Drive<'_, '_> {
     /// Records that a way back was not begun after all.
     fn restore(
         &self,
-        remembered: &Remembered,
+        remembered: &RollbackRecord,
         step: &Step,
         before: &Turned,
         error: &Diagnosis,
@@ -168,7 +168,7 @@ impl Drive<'_, '_> {
         let (course, event_type) = if is_undo {
             (Course::Undo, EventType::RollbackUndoAbandoned)
         } else {
-            (Course::Abandon, EventType::RollbackStopped)
+            (Course::Abort, EventType::RollbackStopped)
         };
         self.saga.write(|tx, now| {
             let stopped = step_event(tx, remembered, event_type, step.kind, course)?;
@@ -187,7 +187,7 @@ impl Drive<'_, '_> {
 }
 
 /// The step that is next on this way; `None`: it is at its end.
-fn next<'s>(remembered: &Remembered, all: &'s [Step], course: Course) -> Option<&'s Step> {
+fn next<'s>(remembered: &RollbackRecord, all: &'s [Step], course: Course) -> Option<&'s Step> {
     if !course.is_back() {
         return all.iter().find(|step| !step.state.is_over());
     }

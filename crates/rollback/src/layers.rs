@@ -9,17 +9,17 @@ mod run;
 mod tree;
 
 use ic_base::{Result, Seq};
-use ic_journal::{Course, Force, Layer as Name, Remembered, Step, StepKind};
+use ic_journal::{Course, Force, Layer as Name, RollbackRecord, Step, StepKind};
 use ic_kernel::Kernel;
 use ic_store::Snapshot;
 use ic_worktree::{Report, Settings, Watch};
 use serde_json::Value;
 
 use super::covered::Covered;
-use super::leaving::LeavingCommit;
+use super::leaving_commits::LeavingCommit;
 use super::outcome::{Data, Effects, Parts};
-use super::own::OwnCommit;
-use super::quiet;
+use super::own_work::OwnCommit;
+use super::undo_preconditions;
 use crate::compensation::{Saga, Sink};
 
 pub(super) use effects::plan as plan_effects;
@@ -130,9 +130,11 @@ impl From<Work> for Parts {
 }
 
 /// What a rollback did lies before this event: that with which it was settled, if it was.
-pub(super) fn until(snapshot: &Snapshot<'_>, remembered: &Remembered, course: Course) -> Result<Seq> {
+pub(super) fn until(snapshot: &Snapshot<'_>, remembered: &RollbackRecord, course: Course) -> Result<Seq> {
     match course {
-        Course::Undo | Course::Stand => quiet::settled(snapshot, remembered).map(|event| event.seq),
-        Course::Forward | Course::Abandon => Ok(Seq::MAX),
+        Course::Undo | Course::Reapply => {
+            undo_preconditions::settled(snapshot, remembered).map(|event| event.seq)
+        }
+        Course::Forward | Course::Abort => Ok(Seq::MAX),
     }
 }

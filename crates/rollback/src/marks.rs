@@ -5,7 +5,7 @@
 
 use ic_base::{DispatchId, Result, RollbackId, Timestamp};
 use ic_dispatch::{cancel, cancel_by_phases, dispatch};
-use ic_journal::table::{self, Remembered, RollbackStatus};
+use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_phase::skip;
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
 use ic_saga::compensation as effects;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::covered::cut_of;
 
 /// Takes the marks off; returns how many of each kind.
-pub(super) fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &Remembered) -> Result<Value> {
+pub(super) fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &RollbackRecord) -> Result<Value> {
     let id = &remembered.id;
     Ok(json!({
         "rollback_id": id.as_str(),
@@ -28,7 +28,7 @@ pub(super) fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &Remember
 }
 
 /// The dispatches that a rollback marked.
-pub(super) fn marked_dispatches(remembered: &Remembered) -> Vec<DispatchId> {
+pub(super) fn marked_dispatches(remembered: &RollbackRecord) -> Vec<DispatchId> {
     ["cancelled_dispatches", "marked_dispatches"]
         .iter()
         .filter_map(|list| remembered.plan[*list].as_array())

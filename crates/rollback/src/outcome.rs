@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use ic_base::{Diagnosis, RollbackId, Seq};
-use ic_journal::table::{NewRollback, Remembered, RollbackStatus};
+use ic_journal::table::{NewRollback, RollbackRecord, RollbackStatus};
 use ic_journal::{Course, Layer, Step};
 use ic_rewind::Target;
 use ic_saga::Compensation;
 use ic_worktree::Report;
 use serde_json::Value;
 
-use super::leaving::LeavingCommit;
-use super::own::OwnCommit;
+use super::leaving_commits::LeavingCommit;
+use super::own_work::OwnCommit;
 use super::plan::Plan;
 
 /// A rollback, done or only planned.
@@ -82,7 +82,7 @@ pub struct Parts {
 
 ic_base::words! {
     /// How far it came.
-    pub enum WholeStatus {
+    pub enum LayeredStatus {
         /// It was a dry run.
         Planned = "planned",
         /// Everything is taken back.
@@ -94,7 +94,7 @@ ic_base::words! {
 
 /// A rollback over several layers.
 #[derive(Debug)]
-pub struct Whole {
+pub struct LayeredRollback {
     /// The workflow layer's plan, the hash of the whole, and its id once it is begun.
     pub rollback: Rollback,
     /// The layers.
@@ -102,7 +102,7 @@ pub struct Whole {
     /// What is planned outside of the ledger.
     pub parts: Parts,
     /// How far it came.
-    pub status: WholeStatus,
+    pub status: LayeredStatus,
     /// Its steps; empty for a dry run.
     pub steps: Vec<Step>,
     /// What the real call would answer instead of rolling back, with the same flags, and then, one after another, with each flag that decides
@@ -123,7 +123,7 @@ pub struct Refusal {
 #[derive(Debug)]
 pub struct Outcome {
     /// The rollback.
-    pub remembered: Remembered,
+    pub remembered: RollbackRecord,
     /// Its steps.
     pub steps: Vec<Step>,
     /// What this call took back; nothing on the way back, of which the steps tell.
@@ -134,7 +134,7 @@ pub struct Outcome {
 #[derive(Debug)]
 pub struct Undone {
     /// The rollback, as it is now.
-    pub remembered: Remembered,
+    pub remembered: RollbackRecord,
     /// Its steps; none of a rollback of the workflow layer alone.
     pub steps: Vec<Step>,
     /// What was done about files and git's state, a report for each restore that was taken back, newest first.

@@ -3,7 +3,7 @@
 use ic_base::{Code, Diagnosis, Result, RollbackId};
 use ic_dispatch::{Dispatch, DispatchStatus, cancel};
 use ic_events::Cut;
-use ic_journal::table::{self, ONLY, REINSTATED, Remembered};
+use ic_journal::table::{self, ONLY, REINSTATED, RollbackRecord};
 use ic_phase::skip::{self, Skip};
 use ic_phase::{Run, RunStatus, machine};
 use ic_point::Place;
@@ -134,7 +134,7 @@ fn of_cut(
 }
 
 fn reinstated(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<RollbackId>> {
-    let is_meant = |one: &Remembered| {
+    let is_meant = |one: &RollbackRecord| {
         let is_across = one.cut_seq < cut.seq && cut.seq < one.seq;
         cut.only.is_none() && one.only().is_some() && one.status.stands() && is_across
     };

@@ -10,9 +10,9 @@ use sha2::{Digest, Sha256};
 
 use super::covered::Covered;
 use super::layers::{self, Site, Work};
-use super::outcome::{Effects, Parts, Refusal, Rollback, Whole, WholeStatus};
+use super::outcome::{Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Rollback};
 use super::refusals::refusals;
-use super::request::{Request, WholeRequest};
+use super::request::{LayeredRequest, Request};
 
 /// All layers that mean anything in a project: rows only where a state database is configured.
 pub fn all_layers(settings: &Settings) -> Vec<Name> {
@@ -23,10 +23,10 @@ pub fn all_layers(settings: &Settings) -> Vec<Name> {
 pub(super) fn plan(
     kernel: &Kernel,
     settings: &Settings,
-    request: &WholeRequest<'_>,
+    request: &LayeredRequest<'_>,
     layers: &[Name],
     watch: &Watch,
-) -> Result<Whole> {
+) -> Result<LayeredRollback> {
     let mut rollback = kernel.read(|snapshot| {
         kernel.calling_dispatch(snapshot)?;
         super::apply::planned(kernel, snapshot, &Request { expect_plan: None, ..request.base })
@@ -63,11 +63,11 @@ pub(super) fn plan(
         .detail("expected", expected)
         .detail("plan_hash", rollback.plan_hash));
     }
-    Ok(Whole {
+    Ok(LayeredRollback {
         rollback,
         layers: layers.to_vec(),
         parts,
-        status: WholeStatus::Planned,
+        status: LayeredStatus::Planned,
         steps: Vec::new(),
         refusals: refused,
     })
@@ -76,9 +76,9 @@ pub(super) fn plan(
 /// Plans a part of a rollback. A preview notes a refusal that a flag decides, and shows what then would be; so it names all of them, where
 /// the deed ends at the first.
 fn decided<'r, T>(
-    request: &WholeRequest<'r>,
+    request: &LayeredRequest<'r>,
     refused: &mut Vec<Refusal>,
-    mut plan: impl FnMut(&WholeRequest<'r>) -> Result<T>,
+    mut plan: impl FnMut(&LayeredRequest<'r>) -> Result<T>,
 ) -> Result<T> {
     let mut request = request.clone();
     loop {

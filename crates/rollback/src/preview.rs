@@ -3,7 +3,7 @@
 use ic_base::{Result, Seq};
 use ic_journal::choices;
 use ic_journal::steps::{self, Course, Step, StepState};
-use ic_journal::table::{self, Remembered};
+use ic_journal::table::{self, RollbackRecord};
 use ic_kernel::Kernel;
 use ic_worktree::{Settings, Watch};
 
@@ -11,10 +11,10 @@ use super::covered::Covered;
 use super::execute::is_outside;
 use super::layers::{self, Site, Work};
 use super::outcome::Undone;
-use super::quiet::{settled, undone_effects};
 use super::reference::unfinished;
 use super::request::UndoRequest;
 use super::undo::undoable;
+use super::undo_preconditions::{settled, undone_effects};
 use crate::compensation::Saga;
 
 /// What [`super::undo`] would do now.
@@ -35,7 +35,7 @@ pub fn preview_undo(
     Saga::require_free(kernel, &remembered.run_id)?;
     let is_rest = remembered.status.is_over() && until.is_none();
     // What was passed over is put back too, but by an undo that is under way.
-    let begins = until.is_some() || steps::course(&steps) == Course::Stand;
+    let begins = until.is_some() || steps::course(&steps) == Course::Reapply;
     let is_left = |step: &Step| match step.state {
         StepState::Pending => false,
         StepState::Skipped => is_rest || begins,
@@ -49,7 +49,7 @@ pub fn preview_undo(
     })?;
     let left: Vec<&Step> = steps.iter().filter(|step| is_left(step)).collect();
     // What was aborted was never settled; what was passed over then is put back as its course says.
-    let course = if steps::course(&steps) == Course::Abandon { Course::Abandon } else { Course::Undo };
+    let course = if steps::course(&steps) == Course::Abort { Course::Abort } else { Course::Undo };
     let Work { tree, data, .. } = looked_at(kernel, settings, &remembered, course, &left, watch)?;
     let course = Course::Undo;
     Ok(Undone { remembered, steps, tree, data, effects, seq: None, course, is_rest, is_dry_run: true })
@@ -59,12 +59,7 @@ pub fn preview_undo(
 ///
 /// Errors: those of `abandon`, and what would stop it in its midst. A restore of the tree that was interrupted is taken to be
 /// finished, as `abandon` does first.
-pub fn preview_abandon(
-    kernel: &Kernel,
-    settings: &Settings,
-    reference: &str,
-    watch: &Watch,
-) -> Result<Undone> {
+pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Undone> {
     let (remembered, steps) = kernel.read(|snapshot| {
         let remembered = unfinished(kernel, snapshot, reference)?;
         let steps = steps::of_rollback(snapshot, &remembered.id)?;
@@ -76,9 +71,9 @@ pub fn preview_abandon(
     let is_left = |step: &Step| match now {
         // What was passed over is decided anew by whoever turns round.
         Course::Forward => steps::may_have_changed(step, &steps),
-        Course::Abandon => !matches!(step.state, StepState::Pending | StepState::Skipped),
+        Course::Abort => !matches!(step.state, StepState::Pending | StepState::Skipped),
         Course::Undo => step.state != StepState::Done,
-        Course::Stand => !step.state.is_over(),
+        Course::Reapply => !step.state.is_over(),
     };
     let left: Vec<&Step> = steps.iter().filter(|step| is_left(step)).collect();
     let course = now.aborted();
@@ -96,7 +91,7 @@ pub fn preview_abandon(
 fn looked_at(
     kernel: &Kernel,
     settings: &Settings,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     course: Course,
     left: &[&Step],
     watch: &Watch,

@@ -5,13 +5,13 @@ use ic_phase::run::{self, Run};
 use ic_store::Snapshot;
 
 use ic_journal::steps::{self, Step};
-use ic_journal::table::{self, Remembered, RollbackStatus};
+use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
 
 /// The rollback that is named, by its own id or by its run's (the newest of it), with its steps.
 ///
 /// Errors: `rollback_not_found`, `invalid_reference`, `ambiguous_id`, `ambiguous_run`.
-pub fn named(kernel: &Kernel, reference: &str) -> Result<(Remembered, Vec<Step>)> {
+pub fn named(kernel: &Kernel, reference: &str) -> Result<(RollbackRecord, Vec<Step>)> {
     kernel.read(|snapshot| {
         let remembered = table::resolve(snapshot, reference).or_else(|missing| {
             let (run, missing) = run_instead(kernel, snapshot, reference, missing)?;
@@ -49,8 +49,13 @@ fn run_instead(
 }
 
 /// The rollback that is named, by its own id or by its run's. Errors: `nothing_to_resume` if nothing of it is left to do.
-pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Result<Remembered> {
-    let is_open = |r: &Remembered| matches!(r.status, RollbackStatus::InProgress | RollbackStatus::Stopped);
+pub(super) fn unfinished(
+    kernel: &Kernel,
+    snapshot: &Snapshot<'_>,
+    reference: &str,
+) -> Result<RollbackRecord> {
+    let is_open =
+        |r: &RollbackRecord| matches!(r.status, RollbackStatus::InProgress | RollbackStatus::Stopped);
     let over = |over: String| {
         Diagnosis::new(Code::NothingToResume, format!("{over}: nothing is left to resume.")).hint(
             "see: ic rollback list; what a workflow began, it finishes: ic workflow resume RUN --yes; compensations: ic compensation run RUN --yes",

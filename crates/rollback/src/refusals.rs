@@ -3,13 +3,13 @@
 use ic_base::{Code, Diagnosis};
 use serde_json::json;
 
-use super::leaving::LeavingCommit;
+use super::leaving_commits::LeavingCommit;
 use super::outcome::{Effects, Parts, Refusal};
-use super::request::WholeRequest;
+use super::request::LayeredRequest;
 use ic_worktree::Report;
 
 /// The refusals of a plan: `pivot`, `foreign_commits`, `file_conflict`.
-pub(super) fn refusals(parts: &Parts, request: &WholeRequest<'_>) -> Vec<Refusal> {
+pub(super) fn refusals(parts: &Parts, request: &LayeredRequest<'_>) -> Vec<Refusal> {
     let effects = parts.effects.as_ref().filter(|effects| !effects.left.is_empty()).map(refused_effects);
     let is_decided = request.force.files || request.keep_theirs;
     let tree =

@@ -35,7 +35,7 @@ pub struct Request<'a> {
 
 /// What is to be taken back, and how.
 #[derive(Debug, Clone)]
-pub struct WholeRequest<'a> {
+pub struct LayeredRequest<'a> {
     /// The run, the phase, and what the caller expects.
     pub base: Request<'a>,
     /// Which layers.

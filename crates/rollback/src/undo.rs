@@ -7,7 +7,7 @@
 use ic_base::{Result, Seq};
 use ic_events::{EventType, NewEvent};
 use ic_journal::steps::{self, Course, Happening, StepKind, StepState};
-use ic_journal::table::{self, Remembered, RollbackStatus};
+use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_journal::{Force, choices};
 use ic_kernel::Kernel;
 use ic_phase::run;
@@ -18,12 +18,12 @@ use ic_worktree::{Settings, Watch};
 use super::covered::Covered;
 use super::events::{event, event_back, step_event};
 use super::execute::{Drive, Driven, Turned, is_outside};
+use super::layered::{require_undisturbed, take_unfinished};
 use super::layers::{self, Site, Work, end_of_undo, require_own};
 use super::outcome::Undone;
-use super::quiet::{require_done, require_no_effects, require_quiet, settled, undone_effects};
 use super::reference::named;
 use super::request::UndoRequest;
-use super::whole::{require_undisturbed, take_unfinished};
+use super::undo_preconditions::{require_done, require_no_effects, require_quiet, settled, undone_effects};
 use crate::compensation::{Saga, Sink};
 
 /// Undoes a rollback that is done, when nothing but reads and late reports happened in its run since and the tree is as the
@@ -49,7 +49,7 @@ pub fn undo(
             return make_skipped(&saga, &remembered, request.reason, watch);
         }
         // An undo that was aborted, and whose abort did not come to its end, is an undo again.
-        if steps::course(&all) == Course::Stand {
+        if steps::course(&all) == Course::Reapply {
             turn(&saga, &remembered, Course::Undo, None, |_| Ok(()))?;
         }
         return drive_back(&saga, &remembered, Course::Undo, None, watch);
@@ -72,7 +72,7 @@ pub(super) fn undoable(
     snapshot: &Snapshot<'_>,
     request: &UndoRequest<'_>,
     reference: &str,
-) -> Result<(Remembered, Option<Seq>)> {
+) -> Result<(RollbackRecord, Option<Seq>)> {
     let remembered = table::resolve(snapshot, reference)?;
     if is_being_undone(snapshot, &remembered)? || has_rest(snapshot, &remembered)? {
         return Ok((remembered, None));
@@ -92,7 +92,7 @@ pub(super) fn undoable(
 ///
 /// Errors: `work_running` while another process works on it, `nothing_to_resume`, `file_conflict` when others changed
 /// what it had changed: nothing is changed.
-pub fn abandon(
+pub fn abort(
     kernel: &Kernel,
     settings: &Settings,
     (reference, reason): (&str, Option<&str>),
@@ -108,20 +108,20 @@ pub fn abandon(
         }
         Course::Forward => {
             let covered = Covered::begun(kernel, &remembered)?;
-            require_own(kernel, settings, &covered, Course::Abandon, watch)?;
+            require_own(kernel, settings, &covered, Course::Abort, watch)?;
             require_undisturbed(&saga)?;
-            Some(turn(&saga, &remembered, Course::Abandon, reason, |_| Ok(()))?)
+            Some(turn(&saga, &remembered, Course::Abort, reason, |_| Ok(()))?)
         }
-        Course::Stand | Course::Abandon => None,
+        Course::Reapply | Course::Abort => None,
     };
     match steps::course(&all).aborted() {
-        Course::Stand => {
+        Course::Reapply => {
             let id = &remembered.id;
             let drive = Drive { saga: &saga, id, force: Force::default(), seen: None, turned: None, watch };
             let driven = drive.to_its_end(Some(sink))?;
             let is_done = driven.remembered.status == RollbackStatus::Done;
             let seq = is_done.then_some(driven.remembered.seq);
-            Ok(Undone { seq, ..Undone::of(driven, Course::Stand, Vec::new()) })
+            Ok(Undone { seq, ..Undone::of(driven, Course::Reapply, Vec::new()) })
         }
         course => drive_back(&saga, &remembered, course, turned.as_ref(), watch),
     }
@@ -138,7 +138,7 @@ impl Undone {
 /// Goes a way back that was begun to its end.
 fn drive_back(
     saga: &Saga<'_>,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     course: Course,
     turned: Option<&Turned>,
     watch: &Watch,
@@ -149,7 +149,7 @@ fn drive_back(
     Ok(Undone::of(drive.to_its_end(None)?, course, effects))
 }
 
-fn effects_undone(saga: &Saga<'_>, remembered: &Remembered, course: Course) -> Result<Vec<Compensation>> {
+fn effects_undone(saga: &Saga<'_>, remembered: &RollbackRecord, course: Course) -> Result<Vec<Compensation>> {
     saga.kernel.read(|snapshot| {
         let until = layers::until(snapshot, remembered, course)?;
         undone_effects(snapshot, remembered, until)
@@ -161,7 +161,7 @@ fn effects_undone(saga: &Saga<'_>, remembered: &Remembered, course: Course) -> R
 /// Errors: those of `check`, which looks at the run in the same transaction: nothing is changed.
 fn turn(
     saga: &Saga<'_>,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     course: Course,
     reason: Option<&str>,
     check: impl Fn(&Snapshot<'_>) -> Result<()>,
@@ -191,14 +191,14 @@ fn turn(
 }
 
 /// Records that the undo of a rollback is aborted: what is left goes forward again.
-fn abort_undo(saga: &Saga<'_>, remembered: &Remembered, reason: Option<&str>) -> Result<()> {
+fn abort_undo(saga: &Saga<'_>, remembered: &RollbackRecord, reason: Option<&str>) -> Result<()> {
     let id = &remembered.id;
     saga.write(|tx, now| {
         let all = steps::of_rollback(tx, id)?;
         for step in all.iter().filter(|step| is_outside(step) && step.state != StepState::Done) {
             steps::set(tx, now, id, step.ord, Happening::IsToCome, None)?;
         }
-        steps::set_course(tx, now, id, &all, Course::Stand)?;
+        steps::set_course(tx, now, id, &all, Course::Reapply)?;
         table::set_status(tx, now, id, RollbackStatus::InProgress)?;
         let begun =
             NewEvent { reason, ..event(remembered, EventType::RollbackUndoAbandoned, StepKind::Settle) };
@@ -209,7 +209,7 @@ fn abort_undo(saga: &Saga<'_>, remembered: &Remembered, reason: Option<&str>) ->
 /// Undoes a rollback that changed nothing outside of the ledger, in one transaction. Errors: those of `check`.
 fn undo_record(
     saga: &Saga<'_>,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     reason: Option<&str>,
     check: impl Fn(&Snapshot<'_>) -> Result<()>,
 ) -> Result<Undone> {
@@ -227,7 +227,7 @@ fn undo_record(
 /// Errors: whatever refuses a step; those before it are made, and the same call makes the others.
 fn make_skipped(
     saga: &Saga<'_>,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     reason: Option<&str>,
     watch: &Watch,
 ) -> Result<Undone> {
@@ -250,19 +250,19 @@ fn make_skipped(
     Ok(Undone { is_rest: true, ..undone })
 }
 
-fn driven(saga: &Saga<'_>, remembered: &Remembered, work: Work) -> Result<Driven> {
+fn driven(saga: &Saga<'_>, remembered: &RollbackRecord, work: Work) -> Result<Driven> {
     let id = &remembered.id;
     let (remembered, steps) =
         saga.kernel.read(|snapshot| Ok((table::get(snapshot, id)?, steps::of_rollback(snapshot, id)?)))?;
     Ok(Driven { remembered, steps, work })
 }
 
-fn is_being_undone(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<bool> {
+fn is_being_undone(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<bool> {
     let course = steps::course(&steps::of_rollback(snapshot, &remembered.id)?);
-    Ok(!remembered.status.is_over() && matches!(course, Course::Undo | Course::Stand))
+    Ok(!remembered.status.is_over() && matches!(course, Course::Undo | Course::Reapply))
 }
 
-fn has_rest(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<bool> {
+fn has_rest(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<bool> {
     let all = steps::of_rollback(snapshot, &remembered.id)?;
     Ok(!steps::not_put_back(remembered, &all).is_empty())
 }

@@ -13,7 +13,7 @@ use ic_journal::Force;
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_phase::point::{self as points, Kind};
-use ic_rollback::{Layer, Request, ResumeRequest, To, Whole, WholeRequest};
+use ic_rollback::{Layer, LayeredRequest, LayeredRollback, Request, ResumeRequest, To};
 use ic_store::Snapshot;
 use ic_worktree::{Settings, Warning, Watch};
 
@@ -48,7 +48,7 @@ pub(crate) fn look(
     settings: &Settings,
     run: &RunId,
     overrides: &Overrides,
-) -> Result<(Aim, Whole)> {
+) -> Result<(Aim, LayeredRollback)> {
     let (run, aim, is_left) = kernel.read(|snapshot| {
         let (run, aim) = aimed(snapshot, settings, run, false, overrides)?;
         let is_left = table::steps(snapshot, &run.id, run.epoch)?.iter().any(StepRow::is_running);
@@ -110,8 +110,8 @@ fn request<'a>(
     overrides: &'a Overrides,
     force: Force,
     dry_run: bool,
-) -> WholeRequest<'a> {
-    WholeRequest {
+) -> LayeredRequest<'a> {
+    LayeredRequest {
         base: Request {
             run: run.id.as_str(),
             to: To::Point(&aim.to),

@@ -2,9 +2,9 @@
 
 use ic_base::{Result, RunId};
 use ic_journal::steps::{self, Step};
-use ic_journal::table::{self as rollbacks, Remembered};
+use ic_journal::table::{self as rollbacks, RollbackRecord};
 use ic_kernel::Kernel;
-use ic_rollback::Whole;
+use ic_rollback::LayeredRollback;
 use ic_rollback::compensation::Saga;
 use ic_worktree::Settings;
 
@@ -31,7 +31,7 @@ pub enum Would {
     /// Begin one.
     Begin(Box<Plan>),
     /// Resume the one that was begun, whose plan is made: how far it is.
-    Resume(Box<(Remembered, Vec<Step>)>),
+    Resume(Box<(RollbackRecord, Vec<Step>)>),
 }
 
 /// A rollback that was not begun.
@@ -44,7 +44,7 @@ pub struct Plan {
     /// Why files and git stay, though the strategy names them.
     pub stays: Option<&'static str>,
     /// The plan, with the reasons for which it would be refused.
-    pub whole: Whole,
+    pub whole: LayeredRollback,
 }
 
 /// Says what [`crate::rollback`] would do now. Nothing is locked or changed.

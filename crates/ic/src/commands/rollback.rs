@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use ic_base::{CheckpointId, Result};
 use ic_journal::steps;
-use ic_journal::table::{self, Remembered};
+use ic_journal::table::{self, RollbackRecord};
 use ic_kernel::Kernel;
 use ic_rollback::{ResumeRequest, UndoRequest, Undone};
 use ic_worktree::{Settings, Watch};
@@ -12,7 +12,7 @@ use crate::commands::input;
 use crate::commands::rolling::Forced;
 use crate::commands::workflow::Watch as Progress;
 use crate::exit::Exit;
-use crate::json::{RememberedJson, RollbackShowJson, RollbackUndoneJson};
+use crate::json::{RollbackRecordJson, RollbackShowJson, RollbackUndoneJson};
 use crate::render::{self, shell_word};
 use crate::session::Session;
 use crate::signals;
@@ -152,7 +152,7 @@ impl List {
             Some(run) => table::of_run(snapshot, &kernel.run(snapshot, run)?.id),
             None => table::all(snapshot),
         })?;
-        let records: Vec<RememberedJson> = all.iter().map(RememberedJson::from).collect();
+        let records: Vec<RollbackRecordJson> = all.iter().map(RollbackRecordJson::from).collect();
         session.output.list(&records, || render::rollback::list(&all))?;
         Ok(Exit::Done)
     }
@@ -170,7 +170,7 @@ impl Show {
 fn show(
     session: &mut Session,
     kernel: &Kernel,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     steps: &[steps::Step],
     is_at_work: bool,
 ) -> Result<()> {
@@ -184,7 +184,7 @@ fn show(
 fn files_alone(
     session: &Session,
     kernel: &Kernel,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     steps: &[steps::Step],
 ) -> Option<CheckpointId> {
     let settings = settings(session, kernel, remembered.id.as_str()).ok()?;
@@ -221,7 +221,7 @@ impl Abort {
         let preview = || {
             let kernel = session.kernel()?;
             let settings = settings(session, &kernel, &self.id)?;
-            ic_rollback::preview_abandon(&kernel, &settings, &self.id, &watch()?)
+            ic_rollback::preview_abort(&kernel, &settings, &self.id, &watch()?)
         };
         if self.dry_run {
             return show_preview(session, &preview()?);
@@ -238,7 +238,7 @@ impl Abort {
         let kernel = session.kernel()?;
         let settings = settings(session, &kernel, &self.id)?;
         let mut progress = Progress::new(session);
-        let undone = ic_rollback::abandon(&kernel, &settings, (&self.id, reason), &mut progress, &watch()?)?;
+        let undone = ic_rollback::abort(&kernel, &settings, (&self.id, reason), &mut progress, &watch()?)?;
         finish(session, &kernel, &undone)
     }
 }

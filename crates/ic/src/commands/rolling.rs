@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_journal::Force;
 use ic_kernel::Kernel;
-use ic_rollback::{Request, Whole, WholeRequest, WholeStatus};
+use ic_rollback::{LayeredRequest, LayeredRollback, LayeredStatus, Request};
 use ic_worktree::{Settings, Warning, Watch};
 
 use crate::commands::workflow::Watch as Progress;
@@ -117,7 +117,7 @@ impl Forced {
 /// A rollback that a person asks for.
 pub(crate) struct Rolling<'a> {
     /// What is rolled back, and how.
-    pub(crate) request: WholeRequest<'a>,
+    pub(crate) request: LayeredRequest<'a>,
     /// Nobody is asked.
     pub(crate) yes: bool,
     /// Everything is meant: what stays although it was recorded is said.
@@ -132,7 +132,7 @@ impl Rolling<'_> {
         let is_dry = request.base.dry_run;
         if !is_dry && !self.yes {
             // What cannot be done at all is refused for its own reason: a yes would not help.
-            let dry = WholeRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
+            let dry = LayeredRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
             let preview = ic_rollback::roll_back(kernel, settings, &dry, &mut progress, &watch)?;
             if !preview.refusals.is_empty() {
                 return self.finish(session, kernel, settings, &preview);
@@ -150,7 +150,7 @@ impl Rolling<'_> {
             let hash = preview.rollback.plan_hash.clone();
             let watch = Watch { interrupted: signals::interrupted()?, ..watch };
             let base = Request { expect_plan: Some(&hash), ..request.base };
-            let sure = WholeRequest { base, ..request.clone() };
+            let sure = LayeredRequest { base, ..request.clone() };
             let whole = ic_rollback::roll_back(kernel, settings, &sure, &mut progress, &watch)?;
             return self.finish(session, kernel, settings, &whole);
         }
@@ -160,7 +160,7 @@ impl Rolling<'_> {
     }
 
     /// What stays though everything was meant.
-    fn left_rows(&self, kernel: &Kernel, whole: &Whole) -> Result<Option<Warning>> {
+    fn left_rows(&self, kernel: &Kernel, whole: &LayeredRollback) -> Result<Option<Warning>> {
         if !self.is_all {
             return Ok(None);
         }
@@ -173,7 +173,7 @@ impl Rolling<'_> {
         session: &mut Session,
         kernel: &Kernel,
         settings: &Settings,
-        whole: &Whole,
+        whole: &LayeredRollback,
     ) -> Result<Exit> {
         let warning = self.left_rows(kernel, whole)?;
         if let Some(warning) = &warning {
@@ -181,19 +181,19 @@ impl Rolling<'_> {
         }
         let record = RollbackJson::from(whole).warned(warning.as_ref());
         let files_alone = files_alone(kernel, settings, whole);
-        session.output.record(&record, || render::rollback::whole(whole, files_alone.as_ref()))?;
+        session.output.record(&record, || render::rollback::layered(whole, files_alone.as_ref()))?;
         if let Some(refusal) = whole.refusals.first() {
             return Ok(Exit::from(refusal.error.kind()));
         }
         Ok(match whole.status {
-            WholeStatus::Planned | WholeStatus::RolledBack => Exit::Done,
-            WholeStatus::RollingBack => Exit::Partly,
+            LayeredStatus::Planned | LayeredStatus::RolledBack => Exit::Done,
+            LayeredStatus::RollingBack => Exit::Partly,
         })
     }
 }
 
 /// As [`ic_rollback::files_alone`], of what was rolled back. What keeps that from an answer is told by the way back itself.
-fn files_alone(kernel: &Kernel, settings: &Settings, whole: &Whole) -> Option<CheckpointId> {
+fn files_alone(kernel: &Kernel, settings: &Settings, whole: &LayeredRollback) -> Option<CheckpointId> {
     let (id, _) = whole.rollback.done.as_ref()?;
     let (remembered, steps) = ic_rollback::named(kernel, id.as_str()).ok()?;
     ic_rollback::files_alone(kernel, settings, (&remembered, &steps)).ok()?

@@ -6,7 +6,7 @@ use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_point::Meant;
-use ic_rollback::{Request, To, WholeRequest};
+use ic_rollback::{LayeredRequest, Request, To};
 use ic_worktree::Watch;
 
 use crate::commands::checkpoint::RestoreFlags;
@@ -120,7 +120,7 @@ impl Undo {
         };
         let (force, keep_theirs) = (self.forced.decided(), self.keep_theirs);
         let request =
-            WholeRequest { base, layers: &layers, force, keep_theirs, mine: false, beside_runs: false };
+            LayeredRequest { base, layers: &layers, force, keep_theirs, mine: false, beside_runs: false };
         // The record alone is changed without a question, as everywhere.
         let yes = self.yes || layers == [ic_rollback::Layer::Workflow];
         Rolling { request, yes, is_all }.go(session, kernel, &settings)

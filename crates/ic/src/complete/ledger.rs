@@ -8,7 +8,7 @@ use std::time::Duration;
 use ic_base::{CheckpointId, Result, RewindId, RollbackId, RunId, Timestamp};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_dispatch::{Dispatch, DispatchStatus, dispatch};
-use ic_journal::table::{self as rollbacks, Remembered};
+use ic_journal::table::{self as rollbacks, RollbackRecord};
 use ic_kernel::config;
 use ic_kernel::is_idle;
 use ic_phase::resolve::{self, Project};
@@ -213,7 +213,7 @@ impl Looked<'_> {
     pub(super) fn rollbacks(
         &self,
         typed: &str,
-        is_wanted: impl Fn(&Remembered) -> bool,
+        is_wanted: impl Fn(&RollbackRecord) -> bool,
     ) -> Result<Vec<Candidate>> {
         let mut found = Vec::new();
         for text in reference::newest(self.snapshot, rollbacks::REFERENT, MOST_ROWS)? {

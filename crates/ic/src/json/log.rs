@@ -5,7 +5,7 @@ use ic_point::Listed;
 use ic_point::log::{Entry, Files, What};
 use serde::Serialize;
 
-use super::RememberedJson;
+use super::RollbackRecordJson;
 
 /// A point or a rollback of a run (`log`).
 #[derive(Serialize)]
@@ -65,7 +65,7 @@ struct FilesJson {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RollbackEntryJson {
     #[serde(flatten)]
-    rollback: RememberedJson,
+    rollback: RollbackRecordJson,
     /// The newest rollback that stands and went back to before this one; null: there is none.
     rolled_back_by: Option<String>,
 }

@@ -1,11 +1,11 @@
 //! Rollbacks.
 
 mod commits;
-mod remembered;
+mod record;
 
 use ic_dispatch::Dispatch;
 use ic_journal::steps::{self, Step};
-use ic_rollback::{Data, Refusal, Rollback, Whole, WholeStatus};
+use ic_rollback::{Data, LayeredRollback, LayeredStatus, Refusal, Rollback};
 use ic_runtrack::{Agent, Artifact};
 use ic_worktree::Warning;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use super::restore::RestoreJson;
 use super::{PathJson, RefusalJson, WarningJson};
 
 use commits::{CommitJson, OwnCommitJson};
-pub(crate) use remembered::{RememberedJson, RollbackShowJson, RollbackUndoneJson};
+pub(crate) use record::{RollbackRecordJson, RollbackShowJson, RollbackUndoneJson};
 
 /// A rollback, planned or done (`run rollback`). Statuses inside the lists are those before it.
 #[derive(Serialize)]
@@ -87,7 +87,7 @@ pub(crate) struct RollbackJson {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<WarningJson>,
     /// planned, `rolled_back` or `rolling_back`.
-    #[cfg_attr(test, schemars(extend("enum" = ic_rollback::WholeStatus::WORDS)))]
+    #[cfg_attr(test, schemars(extend("enum" = ic_rollback::LayeredStatus::WORDS)))]
     status: &'static str,
     /// The event; null for a dry run.
     seq: Option<i64>,
@@ -317,10 +317,10 @@ impl StepJson {
     }
 }
 
-impl From<&Whole> for RollbackJson {
-    fn from(whole: &Whole) -> Self {
+impl From<&LayeredRollback> for RollbackJson {
+    fn from(whole: &LayeredRollback) -> Self {
         let id = whole.rollback.done.as_ref().map(|(id, _)| id);
-        let is_stopped = whole.status == WholeStatus::RollingBack;
+        let is_stopped = whole.status == LayeredStatus::RollingBack;
         Self {
             layers: whole.layers.iter().map(|layer| layer.as_str()).collect(),
             effects: whole.parts.effects.as_ref().map(|effects| EffectsJson {

@@ -1,7 +1,7 @@
 //! What a run can go back to, one entry a line of at most 80 columns; what was rolled back stands on a branch.
 
 use ic_base::Timestamp;
-use ic_journal::table::{Remembered, RollbackStatus};
+use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_phase::Run;
 use ic_point::Listed;
 use ic_point::log::{Entry, Files, Log, What};
@@ -112,7 +112,7 @@ fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>) -> String
 }
 
 /// `← dispatch:3f9a12c4: the wrong way`
-fn went_back(rollback: &Remembered) -> String {
+fn went_back(rollback: &RollbackRecord) -> String {
     let to = match rollback.point() {
         None if rollback.only().is_some() => where_to(rollback),
         Some(point) => format!("← {}", plain(point)),
@@ -122,7 +122,7 @@ fn went_back(rollback: &Remembered) -> String {
     let state = match rollback.status {
         RollbackStatus::Done => "",
         RollbackStatus::InProgress | RollbackStatus::Stopped => "unfinished, ",
-        RollbackStatus::Abandoned => "aborted, ",
+        RollbackStatus::Aborted => "aborted, ",
         RollbackStatus::Undone => "undone, ",
     };
     let why = rollback.reason.as_deref().map(|reason| format!(": {}", plain(&ic_base::title(reason))));

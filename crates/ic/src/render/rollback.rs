@@ -1,18 +1,18 @@
 //! A rollback at a glance, and the commits that it leaves behind.
 
-mod way;
-mod whole;
+mod layered;
+mod state;
 
 use std::collections::HashMap;
 
 use ic_dispatch::Dispatch;
-use ic_journal::table::{Remembered, RollbackStatus};
+use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_rollback::code::{Entry, Report};
 use ic_rollback::{Plan, Rollback};
 use ic_runtrack::Agent;
 
-pub(crate) use way::{again, in_the_way, resume, show, undone};
-pub(crate) use whole::{plan, whole};
+pub(crate) use layered::{layered, plan};
+pub(crate) use state::{again, in_the_way, resume, show, undone};
 
 use super::{Cell, Table, counted, path_text, plain, second, shell_word, style, styled};
 
@@ -229,7 +229,7 @@ fn files_of(report: &Report) -> String {
 }
 
 /// Rollbacks, a line each.
-pub(crate) fn list(all: &[Remembered]) -> String {
+pub(crate) fn list(all: &[RollbackRecord]) -> String {
     let mut table = Table::new(&["ROLLBACK", "RUN", "STATUS", "FROM", "TO", "LAYERS", "CREATED", "REASON"]);
     for rollback in all {
         let layers: Vec<&str> = rollback.layers.iter().map(|layer| layer.as_str()).collect();
@@ -248,7 +248,7 @@ pub(crate) fn list(all: &[Remembered]) -> String {
 }
 
 /// Where a rollback went: a phase, or nowhere.
-pub(crate) fn where_to(rollback: &Remembered) -> String {
+pub(crate) fn where_to(rollback: &RollbackRecord) -> String {
     match rollback.only() {
         Some(only) => format!("only dispatch:{}", only.short()),
         None => rollback.to_phase.clone(),
@@ -260,6 +260,6 @@ fn status_of(status: RollbackStatus) -> anstyle::Style {
         RollbackStatus::Done => style::GOOD,
         RollbackStatus::InProgress => style::WARN,
         RollbackStatus::Stopped => style::BAD,
-        RollbackStatus::Abandoned | RollbackStatus::Undone => style::DIM,
+        RollbackStatus::Aborted | RollbackStatus::Undone => style::DIM,
     }
 }

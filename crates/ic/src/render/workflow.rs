@@ -1,7 +1,7 @@
 //! Workflows: what would run, what became of it.
 
 use ic_base::CompensationId;
-use ic_rollback::Whole;
+use ic_rollback::LayeredRollback;
 use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_workflow::definition::Run;
 use ic_workflow::graph::Plan;
@@ -50,10 +50,10 @@ pub(crate) fn rollback_plan(preview: &Preview) -> String {
 
 /// The same, with why it would be refused, or how to do this and nothing else.
 pub(crate) fn rollback_preview(preview: &Preview) -> String {
-    would(preview, |whole| rollback::whole(whole, None))
+    would(preview, |whole| rollback::layered(whole, None))
 }
 
-fn would(preview: &Preview, plan_text: fn(&Whole) -> String) -> String {
+fn would(preview: &Preview, plan_text: fn(&LayeredRollback) -> String) -> String {
     let name = styled(style::STRONG, &plain(&preview.workflow));
     let plan = match &preview.would {
         Would::Begin(plan) => plan,

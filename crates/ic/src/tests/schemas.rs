@@ -14,8 +14,8 @@ use crate::json::{
     AdvanceJson, AgentJson, ArtifactJson, CancelJson, CheckpointJson, CodeJson, CompensationJson, ConfigJson,
     CoverageJson, CursorJson, DiffJson, DispatchJson, DispatchShowJson, DispatchWaitJson, EventJson,
     GateCheckJson, GateRuleJson, HealthJson, HistoryJson, InitJson, LogEntryJson, ManJson, PhaseJson,
-    PruneJson, PurgeJson, RecordedJson, RedactedJson, RememberedJson, ReopenJson, RestoreJson,
-    RewindInitJson, RewindInspectJson, RewindJson, RewindPreviewJson, RewindTargetJson, RollbackJson,
+    PruneJson, PurgeJson, RecordedJson, RedactedJson, ReopenJson, RestoreJson, RewindInitJson,
+    RewindInspectJson, RewindJson, RewindPreviewJson, RewindTargetJson, RollbackJson, RollbackRecordJson,
     RollbackShowJson, RollbackUndoneJson, RunJson, RunStatusJson, SkipJson, StatusJson, UndoneJson,
     VerifyJson, VerifyObjectsJson, VersionJson, WhereJson, WorkflowJson, WorkflowPlanJson,
     WorkflowRollbackPlanJson,
@@ -137,7 +137,7 @@ fn shapes_of_runs() -> Vec<(&'static str, Value)> {
 fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
     vec![
         ("rollback", schema::<RollbackJson>("Rollback")),
-        ("rollback-list", schema::<Vec<RememberedJson>>("Rollbacks, oldest first")),
+        ("rollback-list", schema::<Vec<RollbackRecordJson>>("Rollbacks, oldest first")),
         ("rollback-show", schema::<RollbackShowJson>("Rollback with its steps")),
         ("rollback-undone", schema::<RollbackUndoneJson>("Rollback that was taken back")),
         ("history", schema::<HistoryJson>("A run as a story")),

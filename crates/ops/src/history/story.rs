@@ -7,7 +7,7 @@ use ic_base::{CheckpointId, DispatchId, Result, RollbackId, Seq, Timestamp};
 use ic_checkpoint::record;
 use ic_dispatch::dispatch::{self, Filter};
 use ic_events::Event;
-use ic_journal::table::{self, Remembered};
+use ic_journal::table::{self, RollbackRecord};
 use ic_phase::Run;
 use ic_runtrack::artifact;
 use ic_store::Snapshot;
@@ -126,7 +126,7 @@ impl Story {
 }
 
 struct Teller<'r> {
-    rollbacks: BTreeMap<&'r str, &'r Remembered>,
+    rollbacks: BTreeMap<&'r str, &'r RollbackRecord>,
     story: Story,
 }
 

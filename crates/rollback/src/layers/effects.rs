@@ -1,7 +1,7 @@
 //! Outside effects: undone in reverse on the way forward. On a way back nobody can make them again.
 
 use ic_base::{Code, Diagnosis, Result, Seq};
-use ic_journal::{Course, Remembered, Step, steps};
+use ic_journal::{Course, RollbackRecord, Step, steps};
 use ic_saga::compensation as effects;
 use ic_saga::order::FailurePolicy;
 use ic_saga::{Compensation, State};
@@ -13,7 +13,7 @@ use super::{Layer, Site, Work};
 use crate::compensation::{self, Saga, Scope, UndoPlan};
 use crate::covered::Covered;
 use crate::outcome::Effects;
-use crate::quiet::undone_effects;
+use crate::undo_preconditions::undone_effects;
 
 /// The layer.
 pub(super) struct Outside;
@@ -51,7 +51,7 @@ fn planned(plan: &UndoPlan) -> Effects {
 }
 
 struct Doing<'d> {
-    remembered: &'d Remembered,
+    remembered: &'d RollbackRecord,
     step: &'d Step,
     plan: &'d UndoPlan,
 }
@@ -93,7 +93,7 @@ fn undo(site: &mut Site<'_, '_>, saga: &Saga<'_>, doing: &Doing<'_>, work: &mut 
 /// What became of the effects of a rollback: what this call came to, what earlier calls had undone, and what was left by decision.
 fn effects_over(
     saga: &Saga<'_>,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     results: &[Compensation],
 ) -> Result<Vec<Compensation>> {
     saga.kernel.read(|snapshot| {

@@ -17,7 +17,7 @@ use ic_worktree::{Warning, open_database};
 use serde_json::Value;
 
 use super::{Layer, Site, Work};
-use crate::seen;
+use crate::approved;
 
 /// The layer.
 pub(super) struct Rows;
@@ -33,7 +33,7 @@ impl Layer for Rows {
             return put_back.error.map_or(Ok(Value::Null), Err);
         }
         if let Some(seen) = site.seen.and_then(|seen| seen.data.as_ref()) {
-            seen::require_rows(seen, &archives::newer(site)?)?;
+            approved::require_rows(seen, &archives::newer(site)?)?;
         }
         let (data, detail) = archives::take(site)?;
         work.data = Some(data);

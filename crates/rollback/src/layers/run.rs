@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ic_base::{Result, Seq, Timestamp};
 use ic_events::{Cut, EventType, NewEvent};
 use ic_journal::steps::{self, Happening};
-use ic_journal::table::{self, Remembered, RollbackStatus};
+use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_journal::{Course, Step, StepKind, choices};
 use ic_phase::{run, skip};
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
@@ -30,8 +30,8 @@ impl Layer for Record {
         };
         match course {
             Course::Forward => settle(saga, remembered, step.ord)?,
-            Course::Stand => stand(saga, remembered, step.ord)?,
-            Course::Undo | Course::Abandon => {
+            Course::Reapply => stand(saga, remembered, step.ord)?,
+            Course::Undo | Course::Abort => {
                 work.seq = Some(saga.write(|tx, now| {
                     let reason = reason_of_turning(tx, remembered)?;
                     end_of_undo(tx, now, remembered, course, reason.as_deref())
@@ -43,7 +43,7 @@ impl Layer for Record {
 }
 
 /// The end, in one transaction: pointer, artifacts, agents and skips, and the event.
-fn settle(saga: &Saga<'_>, remembered: &Remembered, ord: i64) -> Result<()> {
+fn settle(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> {
     let cut = cut_of(remembered)?;
     let id = &remembered.id;
     saga.write(|tx, now| {
@@ -68,7 +68,7 @@ fn settle(saga: &Saga<'_>, remembered: &Remembered, ord: i64) -> Result<()> {
 }
 
 /// The end of a rollback whose undo was aborted: what it had marked still is, and the run is open where it was.
-fn stand(saga: &Saga<'_>, remembered: &Remembered, ord: i64) -> Result<()> {
+fn stand(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> {
     saga.write(|tx, now| {
         let event = event(remembered, EventType::RollbackStepDone, StepKind::Settle);
         ic_events::append(tx, now, &event)?;
@@ -82,13 +82,13 @@ fn stand(saga: &Saga<'_>, remembered: &Remembered, ord: i64) -> Result<()> {
 pub(crate) fn end_of_undo(
     tx: &Transaction<'_>,
     now: Timestamp,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     course: Course,
     reason: Option<&str>,
 ) -> Result<Seq> {
     let (event_type, status) = match course {
         Course::Undo => (EventType::RollbackUndone, RollbackStatus::Undone),
-        _ => (EventType::RollbackAbandoned, RollbackStatus::Abandoned),
+        _ => (EventType::RollbackAbandoned, RollbackStatus::Aborted),
     };
     let before = choices::run_status(remembered)?;
     let current = run::get(tx, &remembered.run_id)?;
@@ -115,7 +115,7 @@ pub(crate) fn end_of_undo(
 }
 
 /// Why the way back was begun.
-fn reason_of_turning(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<Option<String>> {
+fn reason_of_turning(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<Option<String>> {
     let begun = [EventType::RollbackUndoBegun, EventType::RollbackAbandonBegun].map(EventType::as_str);
     let mut reason = None;
     ic_events::each_since(snapshot, Some(&remembered.run_id), remembered.seq, i64::MAX, |event| {
@@ -128,7 +128,12 @@ fn reason_of_turning(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result
     Ok(reason)
 }
 
-fn append_rollback(tx: &Transaction<'_>, now: Timestamp, remembered: &Remembered, cut: &Cut) -> Result<Seq> {
+fn append_rollback(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    remembered: &RollbackRecord,
+    cut: &Cut,
+) -> Result<Seq> {
     let event = NewEvent {
         subject_id: Some(remembered.id.as_str()),
         from: Some(&remembered.from_phase),

@@ -19,11 +19,11 @@ use ic_worktree::{
 use serde_json::{Value, json};
 
 use super::{Layer, Site, Work};
+use crate::approved;
 use crate::beside;
 use crate::covered::{Covered, Planned};
-use crate::leaving;
-use crate::own;
-use crate::seen;
+use crate::leaving_commits;
+use crate::own_work;
 
 pub(crate) use back::require_own;
 
@@ -44,7 +44,10 @@ impl Layer for Tree {
         work.commits = match &report.git {
             Some(git) => {
                 let ground = (goal.workspace.root.as_path(), &git.plan);
-                Some(site.kernel.read(|snapshot| leaving::commits(snapshot, &site.covered.run, ground))?)
+                Some(
+                    site.kernel
+                        .read(|snapshot| leaving_commits::commits(snapshot, &site.covered.run, ground))?,
+                )
             }
             None => None,
         };
@@ -70,7 +73,7 @@ struct Goal<'a> {
     /// What one dispatch did, where that alone is undone.
     work: Option<Own>,
     /// The commits of that dispatch.
-    own_commits: Option<Vec<own::OwnCommit>>,
+    own_commits: Option<Vec<own_work::OwnCommit>>,
 }
 
 impl<'a> Goal<'a> {
@@ -78,7 +81,8 @@ impl<'a> Goal<'a> {
         let run = &covered.run;
         if let Some(only) = &covered.cut.only {
             let workspace = Workspace::of_run(kernel, run, settings)?;
-            let own::OwnWork { before: target, changes, commits } = own::of_dispatch(&workspace, only)?;
+            let own_work::OwnWork { before: target, changes, commits } =
+                own_work::of_dispatch(&workspace, only)?;
             require_whole_project(covered, &target, "undo the record alone: --layer=workflow")?;
             let (strategy, keep) = (Strategy::FilesOnly, BTreeSet::new());
             let (work, own_commits) = (Some(changes), Some(commits));
@@ -147,7 +151,7 @@ impl<'a> Goal<'a> {
         match self.restore(site, dry_run, Some(&seen.plan_hash)) {
             Err(error) if error.code() == Code::PlanChanged => {
                 let now = self.restore(site, true, None)?;
-                seen::require_tree(seen, &now)?;
+                approved::require_tree(seen, &now)?;
                 self.restore(site, dry_run, Some(&now.plan_hash))
             }
             done => done,

@@ -6,10 +6,10 @@ use ic_base::{Result, RollbackId, RunId};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::Strategy;
 use ic_journal::steps::{Step, StepState, failed_effect};
-use ic_journal::table::{Remembered, RollbackStatus};
+use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
 use ic_phase::point::{self, Kind};
-use ic_rollback::{Layer, Outcome, Parts, Whole, WholeStatus};
+use ic_rollback::{Layer, LayeredRollback, LayeredStatus, Outcome, Parts};
 use ic_store::path_from_bytes;
 
 use super::Aim;
@@ -19,10 +19,10 @@ use crate::show::show;
 use crate::table;
 
 /// The report on a rollback that this call began.
-pub(super) fn begun(kernel: &Kernel, aim: &Aim, whole: Whole, ui: &mut dyn Ui) -> Result<Report> {
+pub(super) fn begun(kernel: &Kernel, aim: &Aim, whole: LayeredRollback, ui: &mut dyn Ui) -> Result<Report> {
     let status = match whole.status {
-        WholeStatus::RolledBack => Status::RolledBack,
-        WholeStatus::Planned | WholeStatus::RollingBack => Status::RollingBack,
+        LayeredStatus::RolledBack => Status::RolledBack,
+        LayeredStatus::Planned | LayeredStatus::RollingBack => Status::RollingBack,
     };
     let plan = &whole.rollback.plan;
     let told = Told {
@@ -42,7 +42,7 @@ pub(super) fn resumed(kernel: &Kernel, outcome: Outcome, ui: &mut dyn Ui) -> Res
     let status = match remembered.status {
         RollbackStatus::Done => Status::RolledBack,
         RollbackStatus::InProgress | RollbackStatus::Stopped => Status::RollingBack,
-        RollbackStatus::Undone | RollbackStatus::Abandoned => {
+        RollbackStatus::Undone | RollbackStatus::Aborted => {
             return show(kernel, remembered.run_id.as_str());
         }
     };
@@ -135,7 +135,7 @@ fn strategy_of(layers: &[Layer]) -> Strategy {
 }
 
 /// The steps that began at the point of a rollback, if any step from before it stands.
-fn before_steps(kernel: &Kernel, remembered: &Remembered) -> Result<Vec<String>> {
+fn before_steps(kernel: &Kernel, remembered: &RollbackRecord) -> Result<Vec<String>> {
     kernel.read(|snapshot| {
         let run = &remembered.run_id;
         let epoch = ic_phase::run::get(snapshot, run)?.epoch;

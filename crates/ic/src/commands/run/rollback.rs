@@ -3,7 +3,7 @@
 use clap::Args;
 use ic_base::{Code, Diagnosis, Result};
 use ic_rollback::code::{self, Scope};
-use ic_rollback::{Request, To, WholeRequest};
+use ic_rollback::{LayeredRequest, Request, To};
 
 use crate::commands::input;
 use crate::commands::rolling::{Forced, Layer, Rolling};
@@ -94,7 +94,7 @@ impl Rollback {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let settings = session.settings_of_project(&kernel, &Session::project_of(&kernel, &self.run)?)?;
         let (layers, is_all) = Layer::chosen(&self.layer, &settings)?;
-        let request = WholeRequest {
+        let request = LayeredRequest {
             base: self.request()?,
             layers: &layers,
             force: self.forced.decided(),

@@ -59,7 +59,7 @@ pub(crate) struct Rollback {
 /// Where a rollback goes back to.
 enum Aim {
     /// To before the first step.
-    Whole,
+    LayeredRollback,
     To(CheckpointId),
     /// Nobody chose.
     Nowhere,
@@ -74,7 +74,7 @@ impl Rollback {
         };
         self.require_fitting_strategy()?;
         let to = match self.aim(session, &kernel, &run)? {
-            Aim::Whole => None,
+            Aim::LayeredRollback => None,
             Aim::To(checkpoint) => Some(checkpoint),
             Aim::Nowhere => return Ok(Exit::No),
         };
@@ -137,11 +137,11 @@ impl Rollback {
         let is_said = self.dry_run || self.yes || is_partial;
         // A rollback that was begun goes on to where it went: there is nothing to choose.
         if is_said || !session.can_ask() || ic_workflow::is_rolling_back(kernel, run)? {
-            return Ok(Aim::Whole);
+            return Ok(Aim::LayeredRollback);
         }
         let points = ic_workflow::points(kernel, run)?;
         if points.len() < 2 {
-            return Ok(Aim::Whole);
+            return Ok(Aim::LayeredRollback);
         }
         let question = "Roll back to before which? [number]";
         let number = Session::choose(&render::workflow::points(&points), question)?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, RollbackId};
 use ic_journal::steps::{self, StepKind};
-use ic_journal::table::Remembered;
+use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
 use ic_rewind::{
     Archive, ArchiveState, Manifest, Options, RelationalRollbackEngine, Rewind, Target, UndoError,
@@ -134,7 +134,7 @@ pub(super) fn put_back(site: &Site<'_, '_>) -> Result<PutBack> {
 /// Has `act` put each archive of a rollback back, newest first, or say what that would do.
 fn each_back(
     site: &Site<'_, '_>,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     target: &Target,
     mut act: impl FnMut(&mut RelationalRollbackEngine, &Archive) -> UndoResult<UndoReport>,
 ) -> Result<PutBack> {

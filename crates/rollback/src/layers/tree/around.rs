@@ -9,7 +9,7 @@ use ic_checkpoint::record::{Kind, Link};
 use ic_checkpoint::restore::journal::Restore;
 use ic_journal::kept::goes_of;
 use ic_journal::steps::{self, Happening, Step, StepKind};
-use ic_journal::table::Remembered;
+use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
 use ic_saga::Action;
 use ic_worktree::shot::Purpose;
@@ -23,7 +23,7 @@ use crate::layers::has_tree;
 /// of the tree around them. Nothing is captured where no effect is left, or the rollback means nothing of the tree.
 pub(crate) fn keep_before_effects(
     saga: &Saga<'_>,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     step: &Step,
     plan: &UndoPlan,
 ) -> Result<Value> {
@@ -42,7 +42,7 @@ pub(crate) fn keep_before_effects(
 /// Captures the tree after effects were undone, if it was captured before; returns what is known of it.
 pub(crate) fn keep_after_effects(
     saga: &Saga<'_>,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     step: &Step,
     plan: &UndoPlan,
     known: Value,
@@ -64,7 +64,7 @@ pub(crate) fn keep_after_effects(
 /// The checkpoints of the tree around each go at the effects of a rollback, as [`goes_of`].
 pub(crate) fn done_by_effects(
     kernel: &Kernel,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
 ) -> Result<Vec<(CheckpointId, Option<CheckpointId>)>> {
     let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
     let goes = all.iter().find(|step| step.kind == StepKind::Effects).map(goes_of).unwrap_or_default();
@@ -83,7 +83,7 @@ fn files_of_effects(plan: &UndoPlan) -> BTreeSet<Vec<u8>> {
 
 fn keep_tree(
     saga: &Saga<'_>,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     step: &Step,
     (when, force): (&str, BTreeSet<Vec<u8>>),
     keep: impl Fn(&str) -> Vec<(String, Option<String>)>,
@@ -111,7 +111,7 @@ fn keep_tree(
 /// What each go at the effects of a rollback changed in the tree, oldest first. `restores`: those of the rollback, oldest first.
 pub(super) fn changed_by_effects(
     workspace: &Workspace<'_>,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     restores: &[Restore],
 ) -> Result<Vec<TreeChanges>> {
     let goes = done_by_effects(workspace.kernel, remembered)?;

@@ -8,7 +8,7 @@ use ic_events::{Event, EventType};
 use ic_journal::choices;
 use ic_journal::layer::Layer;
 use ic_journal::steps;
-use ic_journal::table::{self, Remembered, RollbackStatus};
+use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_phase::run;
 use ic_saga::compensation::{self, Compensation, State};
 use ic_store::Snapshot;
@@ -16,7 +16,7 @@ use ic_store::Snapshot;
 use super::covered::cut_of;
 
 /// Errors: `rolling_back` for a rollback that is not finished, `nothing_to_undo` for one that was undone or aborted.
-pub(super) fn require_done(remembered: &Remembered) -> Result<()> {
+pub(super) fn require_done(remembered: &RollbackRecord) -> Result<()> {
     if remembered.status == RollbackStatus::Done {
         return Ok(());
     }
@@ -53,7 +53,7 @@ pub(super) fn require_no_effects(effects: &[Compensation]) -> Result<()> {
 
 /// The event with which a rollback took the run back. Errors: `conflict` for one that a workflow made: it put files and
 /// effects back by itself.
-pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<Event> {
+pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<Event> {
     let mut settled = None;
     ic_events::each_since(snapshot, Some(&remembered.run_id), remembered.seq - 1, i64::MAX, |event| {
         if event.event_type == EventType::Rollback.as_str() && is_about(&event, remembered.id.as_str()) {
@@ -90,12 +90,12 @@ struct Ended(Vec<(Seq, EventType, String)>);
 
 impl Ended {
     /// Of those that began at `since` or later: the others ended their work before it.
-    fn of(rollbacks: &[&Remembered], since: Seq) -> Self {
+    fn of(rollbacks: &[&RollbackRecord], since: Seq) -> Self {
         const LISTS: [(&str, EventType); 2] = [
             ("cancelled_dispatches", EventType::DispatchCancelled),
             ("failed_agents", EventType::AgentFailed),
         ];
-        let of_one = |one: &Remembered, (list, event_type): (&str, EventType)| {
+        let of_one = |one: &RollbackRecord, (list, event_type): (&str, EventType)| {
             let seq = one.seq;
             one.cancelled(list).into_iter().map(move |id| (seq, event_type, id)).collect::<Vec<_>>()
         };
@@ -127,13 +127,13 @@ fn type_of(event: &Event) -> Result<EventType> {
 
 /// Errors: `run_changed` if anything but late reports and checkpoints happened in the run since `seq`. Another rollback, and what
 /// it did, counts as nothing once it was taken back itself.
-pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &Remembered, seq: Seq) -> Result<()> {
+pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord, seq: Seq) -> Result<()> {
     const ENDS: [EventType; 2] = [EventType::Rollback, EventType::RollbackAbandoned];
     if remembered.only().is_some() {
         return require_uncovered(snapshot, remembered);
     }
     let others = table::of_run(snapshot, &remembered.run_id)?;
-    let gone: Vec<&Remembered> =
+    let gone: Vec<&RollbackRecord> =
         others.iter().filter(|other| !other.status.stands() || other.id == remembered.id).collect();
     let mut ended = Ended::of(&gone, seq);
     let (mut loud, mut is_inside) = (None, false);
@@ -165,10 +165,11 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &Remembered, se
 /// What one dispatch did comes back whatever others did since, as long as the run did not go back itself since, and is as open as it was.
 ///
 /// Errors: `run_changed`, naming the rollback that is in the way, or the status of the run.
-fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result<()> {
+fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<()> {
     let (id, run_id) = (remembered.id.short(), remembered.run_id.short());
-    let later =
-        |other: &Remembered| other.seq > remembered.seq && other.status.stands() && other.only().is_none();
+    let later = |other: &RollbackRecord| {
+        other.seq > remembered.seq && other.status.stands() && other.only().is_none()
+    };
     if let Some(later) = table::of_run(snapshot, &remembered.run_id)?.into_iter().rev().find(later) {
         let verb = if later.status == RollbackStatus::Done { "undo" } else { "abort" };
         return Err(Diagnosis::new(
@@ -198,8 +199,8 @@ fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &Remembered) -> Result
 /// What can be done where the run went on: a rollback can be taken back, anything else stays.
 fn way_around(
     snapshot: &Snapshot<'_>,
-    remembered: &Remembered,
-    later: Option<&Remembered>,
+    remembered: &RollbackRecord,
+    later: Option<&RollbackRecord>,
 ) -> Result<String> {
     if let Some(later) = later.filter(|later| later.plan["made_by"] != "workflow") {
         let verb = if later.status == RollbackStatus::Done { "undo" } else { "abort" };
@@ -219,7 +220,7 @@ fn way_around(
 /// those whose undo was cut off, which may be undone, too; a look may meet them before anybody has recorded that.
 pub(super) fn undone_effects(
     snapshot: &Snapshot<'_>,
-    remembered: &Remembered,
+    remembered: &RollbackRecord,
     until: Seq,
 ) -> Result<Vec<Compensation>> {
     if !remembered.layers.contains(&Layer::Effects) {

@@ -2,17 +2,17 @@
 
 use ic_base::{AgentId, CheckpointId, Diagnosis, DispatchId, RollbackId, shell_word};
 use ic_journal::steps::{self, Course, Step, StepKind, StepState, course, next_command};
-use ic_journal::table::{Remembered, RollbackStatus};
+use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_rollback::Undone;
 use ic_saga::State;
 
-use super::whole::{rows, tree};
+use super::layered::{rows, tree};
 use super::{status_of, where_to};
 use crate::render::{Cell, Table, counted, plain, style, styled};
 
 /// One rollback and its steps. `files_alone`: the checkpoint that has the files of before, where git's state of before was purged.
 pub(crate) fn show(
-    rollback: &Remembered,
+    rollback: &RollbackRecord,
     all: &[Step],
     is_at_work: bool,
     files_alone: Option<&CheckpointId>,
@@ -33,7 +33,7 @@ pub(crate) fn show(
         out.push_str(&format!("because {}\n", plain(reason)));
     }
     let (stands, way_back) = match rollback.status {
-        RollbackStatus::Abandoned => ("was to be", "It was aborted: the run is where it was.\n"),
+        RollbackStatus::Aborted => ("was to be", "It was aborted: the run is where it was.\n"),
         RollbackStatus::Undone => ("was", "It was undone itself: what it had marked counts again.\n"),
         RollbackStatus::InProgress | RollbackStatus::Stopped | RollbackStatus::Done => ("is", ""),
     };
@@ -67,7 +67,7 @@ pub(super) fn purged(safety: &CheckpointId) -> String {
 }
 
 /// What was passed over, where it is kept, and the command that puts it back; empty if nothing was.
-fn not_put_back(rollback: &Remembered, all: &[Step], files_alone: Option<&CheckpointId>) -> String {
+fn not_put_back(rollback: &RollbackRecord, all: &[Step], files_alone: Option<&CheckpointId>) -> String {
     let left = steps::not_put_back(rollback, all);
     if left.is_empty() {
         return String::new();
@@ -161,8 +161,8 @@ pub(super) fn ways_on(id: &RollbackId, all: &[Step], files_alone: Option<&Checkp
         // To abort it would bring git's state of before back.
         Course::Forward => ("", files_alone.is_none().then_some("to abort it, and be where the run was")),
         Course::Undo => ("it is being undone; ", Some("to leave it rolled back")),
-        Course::Abandon => ("it is being aborted; ", None),
-        Course::Stand => ("its undo was aborted; ", None),
+        Course::Abort => ("it is being aborted; ", None),
+        Course::Reapply => ("its undo was aborted; ", None),
     };
     let (id, go_on) = (id.short(), next_command(id, all));
     let mut out = format!("{doing}to go on: {go_on}\n");
@@ -189,7 +189,7 @@ pub(super) fn ways_on(id: &RollbackId, all: &[Step], files_alone: Option<&Checkp
 }
 
 /// The command that resumes a rollback; `None` when nothing is left to do.
-pub(crate) fn resume(rollback: &Remembered, all: &[Step]) -> Option<String> {
+pub(crate) fn resume(rollback: &RollbackRecord, all: &[Step]) -> Option<String> {
     (!rollback.status.is_over()).then(|| next_command(&rollback.id, all))
 }
 
@@ -207,7 +207,7 @@ fn would_be_undone(undone: &Undone) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
     if rollback.only().is_some() && !undone.is_rest {
-        let head = if undone.course == Course::Stand { "would stand" } else { "would undo" };
+        let head = if undone.course == Course::Reapply { "would stand" } else { "would undo" };
         return format!("{} {id}: {}.\n", styled(style::WARN, head), plain(&where_to(rollback)));
     }
     if undone.is_rest {
@@ -215,12 +215,12 @@ fn would_be_undone(undone: &Undone) -> String {
         return format!("{head} what was left of {id}; the run {run} would stay where it is.\n");
     }
     let (head, phase) = match undone.course {
-        Course::Forward | Course::Stand => {
+        Course::Forward | Course::Reapply => {
             let head = styled(style::WARN, "would stand");
             return format!("{head} {id}: the run {run} would be at {}.\n", plain(&rollback.to_phase));
         }
         Course::Undo => ("would undo", &rollback.from_phase),
-        Course::Abandon => ("would abort", &rollback.from_phase),
+        Course::Abort => ("would abort", &rollback.from_phase),
     };
     format!("{} {id}: the run {run} would be at {} again.\n", styled(style::WARN, head), plain(phase))
 }
@@ -229,7 +229,7 @@ fn would_be_undone(undone: &Undone) -> String {
 fn ended(undone: &Undone) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
-    let stands = undone.course == Course::Stand;
+    let stands = undone.course == Course::Reapply;
     match rollback.only() {
         _ if undone.is_rest => {
             let done = styled(style::GOOD, "undone");
@@ -257,7 +257,7 @@ fn ended(undone: &Undone) -> String {
 pub(crate) fn undone(undone: &Undone, files_alone: Option<&CheckpointId>) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
-    let stands = undone.course == Course::Stand;
+    let stands = undone.course == Course::Reapply;
     let mut out = match undone.seq {
         None if undone.is_dry_run => would_be_undone(undone),
         Some(_) => ended(undone),

@@ -8,7 +8,7 @@ use ic_checkpoint::restore::journal;
 use ic_store::OpenOptions;
 
 use ic_journal::steps::{self, Step};
-use ic_journal::table::Remembered;
+use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
 use ic_worktree::{Settings, look_into_store};
 
@@ -19,7 +19,7 @@ use ic_worktree::{Settings, look_into_store};
 pub fn files_alone(
     kernel: &Kernel,
     settings: &Settings,
-    (remembered, all): (&Remembered, &[Step]),
+    (remembered, all): (&RollbackRecord, &[Step]),
 ) -> Result<Option<CheckpointId>> {
     // Of one that was undone only what it passed over is left to be brought back.
     let steps: Vec<&Step> =

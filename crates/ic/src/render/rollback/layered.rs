@@ -6,12 +6,12 @@ use ic_base::CheckpointId;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::Action as FileAction;
 use ic_journal::steps::Step;
-use ic_rollback::{Data, Effects, LeavingCommit, OwnCommit, Refusal, Whole, WholeStatus};
+use ic_rollback::{Data, Effects, LayeredRollback, LayeredStatus, LeavingCommit, OwnCommit, Refusal};
 use ic_saga::{Compensation, State};
 use ic_store::path_from_bytes;
 use ic_worktree::{GitRestore, Report, Status};
 
-use super::way::{purged, steps, ways_on};
+use super::state::{purged, steps, ways_on};
 use super::{head, next};
 use crate::render::{Cell, Table, compensation, git, path_text, plain, refused, style, styled};
 
@@ -21,17 +21,17 @@ const SHOWN: usize = 40;
 /// A rollback over several layers, planned, done or stopped, and what can be done next.
 ///
 /// `files_alone`: the checkpoint that has the files of before, where git's state of before was purged.
-pub(crate) fn whole(whole: &Whole, files_alone: Option<&CheckpointId>) -> String {
+pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&CheckpointId>) -> String {
     let mut out = plan(whole);
     out.push_str(&match whole.status {
-        WholeStatus::Planned if whole.refusals.is_empty() => next(&whole.rollback),
-        WholeStatus::Planned => would_be_refused(&whole.refusals),
-        WholeStatus::RolledBack => {
+        LayeredStatus::Planned if whole.refusals.is_empty() => next(&whole.rollback),
+        LayeredStatus::Planned => would_be_refused(&whole.refusals),
+        LayeredStatus::RolledBack => {
             let id = whole.rollback.done.as_ref().map_or("", |(id, _)| id.short());
             let way_back = files_alone.map_or_else(|| way_back(id, whole.parts.effects.as_ref()), purged);
             styled(style::DIM, &way_back) + "\n"
         }
-        WholeStatus::RollingBack => format!(
+        LayeredStatus::RollingBack => format!(
             "{}\n{}\n{}",
             steps(&told_once(&whole.steps, whole.parts.effects.as_ref())),
             styled(style::BAD, "The rollback is not finished; the run stays closed."),
@@ -84,11 +84,11 @@ fn way_back(id: &str, effects: Option<&Effects>) -> String {
 }
 
 /// What a rollback over several layers takes back, or took.
-pub(crate) fn plan(whole: &Whole) -> String {
+pub(crate) fn plan(whole: &LayeredRollback) -> String {
     let effects = whole.parts.effects.as_ref();
     let has_effects = effects.is_some_and(|effects| !effects.compensations.is_empty());
-    let mut out = head(&whole.rollback, whole.status != WholeStatus::RollingBack, has_effects);
-    let is_planned = whole.status == WholeStatus::Planned;
+    let mut out = head(&whole.rollback, whole.status != LayeredStatus::RollingBack, has_effects);
+    let is_planned = whole.status == LayeredStatus::Planned;
     if let Some(effects) = &whole.parts.effects {
         out.push_str(&self::effects(effects, is_planned));
     }

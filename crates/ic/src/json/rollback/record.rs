@@ -1,7 +1,7 @@
 //! Rollbacks as they are remembered, and those that were taken back.
 
 use ic_journal::steps::{self, Step};
-use ic_journal::table::Remembered;
+use ic_journal::table::RollbackRecord;
 use ic_rollback::Undone;
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use super::{RestoredDataJson, StepJson};
 /// A rollback as it is remembered (`rollback list`).
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct RememberedJson {
+pub(crate) struct RollbackRecordJson {
     id: String,
     short_id: String,
     run_id: String,
@@ -37,8 +37,8 @@ pub(crate) struct RememberedJson {
     finished_at: Option<String>,
 }
 
-impl From<&Remembered> for RememberedJson {
-    fn from(rollback: &Remembered) -> Self {
+impl From<&RollbackRecord> for RollbackRecordJson {
+    fn from(rollback: &RollbackRecord) -> Self {
         Self {
             id: rollback.id.to_string(),
             short_id: rollback.id.short().to_owned(),
@@ -66,7 +66,7 @@ impl From<&Remembered> for RememberedJson {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RollbackShowJson {
     #[serde(flatten)]
-    rollback: RememberedJson,
+    rollback: RollbackRecordJson,
     steps: Vec<StepJson>,
     /// Which way it goes, or went last: forward, undo, abandon, or stand (its undo was given up).
     #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::Course::WORDS)))]
@@ -78,7 +78,7 @@ pub(crate) struct RollbackShowJson {
 }
 
 impl RollbackShowJson {
-    pub(crate) fn new(rollback: &Remembered, all: &[Step], is_at_work: bool) -> Self {
+    pub(crate) fn new(rollback: &RollbackRecord, all: &[Step], is_at_work: bool) -> Self {
         Self {
             rollback: rollback.into(),
             steps: StepJson::all(all, rollback.status.stands()),
@@ -94,7 +94,7 @@ impl RollbackShowJson {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RollbackUndoneJson {
     #[serde(flatten)]
-    rollback: RememberedJson,
+    rollback: RollbackRecordJson,
     /// By `--dry-run`: nothing was changed, and what follows is what would be.
     dry_run: bool,
     /// Which way it went, or would go: undo, abandon, or stand (a rollback whose undo is aborted is made again, so that

@@ -11,7 +11,7 @@ use ic_events::{EventType, NewEvent};
 use ic_journal::choices::{self, Choices};
 use ic_journal::layer;
 use ic_journal::steps::{self, Happening, Step, StepKind, StepState};
-use ic_journal::table::{self, Remembered, RollbackStatus};
+use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
 use ic_phase::run;
 use ic_saga::owner::OwnerLock;
@@ -23,11 +23,11 @@ use super::events::event;
 use super::execute::{Drive, Driven};
 use super::layers;
 use super::marks;
-use super::outcome::{Outcome, Parts, Rollback, Whole, WholeStatus};
+use super::outcome::{LayeredRollback, LayeredStatus, Outcome, Parts, Rollback};
 use super::preflight::{hash, plan};
 use super::reference::unfinished;
 use super::refusals::refusals;
-use super::request::{Request, ResumeRequest, WholeRequest};
+use super::request::{LayeredRequest, Request, ResumeRequest};
 use crate::compensation::{self, Saga, Sink};
 
 impl From<Driven> for Outcome {
@@ -45,10 +45,10 @@ impl From<Driven> for Outcome {
 pub fn roll_back(
     kernel: &Kernel,
     settings: &Settings,
-    request: &WholeRequest<'_>,
+    request: &LayeredRequest<'_>,
     sink: &mut dyn Sink,
     watch: &Watch,
-) -> Result<Whole> {
+) -> Result<LayeredRollback> {
     let layers = layer::checked(request.layers)?;
     let mut planned = plan(kernel, settings, request, &layers, watch)?;
     if request.base.dry_run {
@@ -70,7 +70,7 @@ pub fn roll_back(
         error.hint(format!("the run stays closed; go on: ic rollback resume {} --yes", id.short()))
     })?;
     let is_done = outcome.remembered.status == RollbackStatus::Done;
-    Ok(Whole {
+    Ok(LayeredRollback {
         rollback: Rollback { done: Some((id, outcome.remembered.seq)), ..begun.rollback },
         layers: begun.layers,
         // What did not come to the tree still says what is to leave.
@@ -79,7 +79,7 @@ pub fn roll_back(
             own_commits: begun.parts.own_commits,
             ..outcome.parts
         },
-        status: if is_done { WholeStatus::RolledBack } else { WholeStatus::RollingBack },
+        status: if is_done { LayeredStatus::RolledBack } else { LayeredStatus::RollingBack },
         steps: outcome.steps,
         refusals: Vec::new(),
     })
@@ -118,7 +118,7 @@ pub fn resume(
 }
 
 /// Records that the step which failed is left as it is. Errors: `conflict` if none did.
-fn skip_step(saga: &Saga<'_>, remembered: &Remembered, reason: Option<&str>) -> Result<()> {
+fn skip_step(saga: &Saga<'_>, remembered: &RollbackRecord, reason: Option<&str>) -> Result<()> {
     saga.write(|tx, now| {
         // What was not tried yet is not passed over, and neither is the end.
         let was_tried = |step: &Step| {
@@ -152,7 +152,7 @@ pub(super) fn take_unfinished<'k>(
     kernel: &'k Kernel,
     settings: &'k Settings,
     reference: &str,
-) -> Result<(Saga<'k>, Remembered, Vec<Step>)> {
+) -> Result<(Saga<'k>, RollbackRecord, Vec<Step>)> {
     let remembered = kernel.read(|snapshot| unfinished(kernel, snapshot, reference))?;
     kernel.accept_late_of(&remembered.id)?;
     let saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
@@ -166,7 +166,7 @@ pub(super) fn take_unfinished<'k>(
 }
 
 /// Whether a living process is at work on a rollback that is not finished: then nobody else goes on with it.
-pub fn is_at_work(kernel: &Kernel, remembered: &Remembered) -> bool {
+pub fn is_at_work(kernel: &Kernel, remembered: &RollbackRecord) -> bool {
     let store = kernel.store();
     !remembered.status.is_over() && OwnerLock::require_free(store, &remembered.run_id).is_err()
 }
@@ -175,8 +175,13 @@ pub fn is_at_work(kernel: &Kernel, remembered: &Remembered) -> bool {
 ///
 /// A rollback never loses to an advance: what the run recorded while the tree was looked at is taken back too. Errors: `plan_changed`
 /// if the caller insists on a plan, or if the run was rolled back meanwhile; `pivot` as before.
-fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeRequest<'_>) -> Result<Whole> {
-    let Whole { rollback: before, layers, mut parts, status, steps, .. } = planned;
+fn fence(
+    saga: &Saga<'_>,
+    id: &RollbackId,
+    planned: LayeredRollback,
+    request: &LayeredRequest<'_>,
+) -> Result<LayeredRollback> {
+    let LayeredRollback { rollback: before, layers, mut parts, status, steps, .. } = planned;
     let (rollback, effects) = saga.write(|tx, now| {
         let again = super::apply::planned(saga.kernel, tx, &Request { expect_plan: None, ..request.base })?;
         let effects = match parts.effects {
@@ -226,5 +231,5 @@ fn fence(saga: &Saga<'_>, id: &RollbackId, planned: Whole, request: &WholeReques
         Ok((whole, fresh.effects))
     })?;
     parts.effects = effects;
-    Ok(Whole { rollback, layers, parts, status, steps, refusals: Vec::new() })
+    Ok(LayeredRollback { rollback, layers, parts, status, steps, refusals: Vec::new() })
 }
