@@ -200,11 +200,11 @@ pub fn create(
     tx: &Transaction<'_>,
     now: Timestamp,
     id: &DispatchId,
-    run: (&RunId, i64),
+    run_id: &RunId,
+    epoch: i64,
     phase: &str,
     work: &Work,
 ) -> Result<Dispatch> {
-    let (run_id, epoch) = run;
     let event = NewEvent {
         subject_id: Some(id.as_str()),
         to: Some(DispatchStatus::Pending.as_str()),

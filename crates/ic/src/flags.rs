@@ -50,18 +50,6 @@ pub(crate) enum FormatFlag {
     Mermaid,
 }
 
-impl FormatFlag {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Json => "json",
-            Self::Jsonl => "jsonl",
-            Self::Text => "text",
-            Self::Mermaid => "mermaid",
-        }
-    }
-}
-
 /// The dispatch on whose behalf a verb writes.
 #[derive(Debug, Args)]
 pub(crate) struct Door {

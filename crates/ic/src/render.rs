@@ -150,17 +150,6 @@ pub(crate) fn cut_to(text: &str, columns: usize) -> String {
     if columns == 0 { cut } else { format!("{}…", cut.trim_end()) }
 }
 
-/// The style of a status word.
-pub(crate) fn status_style(status: &str) -> anstyle::Style {
-    match status {
-        "completed" | "pass" => style::GOOD,
-        "failed" | "timed_out" | "cancelled" | "fail" => style::BAD,
-        "rolling_back" | "running" => style::WARN,
-        "rolled_back" | "pending" => style::DIM,
-        _ => style::NONE,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use ic_base::Timestamp;

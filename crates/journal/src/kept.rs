@@ -4,6 +4,7 @@ use ic_base::{CheckpointId, Result};
 use ic_store::Snapshot;
 use serde_json::Value;
 
+use crate::made::safety_of;
 use crate::steps::{self, Step};
 use crate::table::{self, RollbackRecord, RollbackStatus};
 
@@ -23,11 +24,11 @@ pub fn goes_of(step: &Step) -> Vec<(String, Option<String>)> {
 pub fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
     let mut needed = Vec::new();
     for step in steps::of_ways_back(snapshot)? {
-        let safety = step.detail["safety"].as_array().into_iter().flatten();
-        needed.extend(safety.filter_map(|id| id.as_str().map(str::to_owned)));
-        needed.extend(goes_of(&step).into_iter().flat_map(|(before, after)| [Some(before), after]).flatten());
+        needed.extend(safety_of(&step));
+        let goes = goes_of(&step).into_iter().flat_map(|(before, after)| [Some(before), after]).flatten();
+        needed.extend(goes.map(CheckpointId::from_ledger));
     }
-    Ok(needed.into_iter().map(CheckpointId::from_ledger).collect())
+    Ok(needed)
 }
 
 /// The rollback that made a restore, if it took back more than the tree: one that stands, or with `stands` false one that was undone or
@@ -37,10 +38,7 @@ pub fn that_restored(
     safety: &CheckpointId,
     stands: bool,
 ) -> Result<Option<RollbackRecord>> {
-    let is_meant = |step: &Step| {
-        let kept = step.detail["safety"].as_array();
-        kept.is_some_and(|kept| kept.iter().any(|id| id.as_str() == Some(safety.as_str())))
-    };
+    let is_meant = |step: &Step| safety_of(step).contains(safety);
     let is_asked_for = |one: &RollbackRecord| match one.status {
         RollbackStatus::Done => stands,
         RollbackStatus::Undone | RollbackStatus::Aborted => !stands,

@@ -9,6 +9,7 @@ pub mod choices;
 mod force;
 pub mod kept;
 pub mod layer;
+pub mod made;
 pub mod steps;
 pub mod table;
 

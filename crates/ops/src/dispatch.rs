@@ -30,7 +30,7 @@ pub fn create(kernel: &Kernel, reference: &str, phase: Option<&str>, work: &Work
         let run = kernel.run(tx, reference)?;
         run.require_active()?;
         let phase = run.phase_or_current(phase)?;
-        dispatch::create(tx, now, &id, (&run.id, run.epoch), &phase, work)
+        dispatch::create(tx, now, &id, &run.id, run.epoch, &phase, work)
     })
 }
 

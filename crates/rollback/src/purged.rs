@@ -7,6 +7,7 @@ use ic_checkpoint::record;
 use ic_checkpoint::restore::journal;
 use ic_store::OpenOptions;
 
+use ic_journal::made::safety_of;
 use ic_journal::steps::{self, Step};
 use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
@@ -24,8 +25,7 @@ pub fn files_alone(
     // Of one that was undone only what it passed over is left to be brought back.
     let steps: Vec<&Step> =
         if remembered.status.stands() { all.iter().collect() } else { steps::not_put_back(remembered, all) };
-    let ids = steps.iter().flat_map(|step| step.detail["safety"].as_array().into_iter().flatten());
-    let ids: Vec<&str> = ids.filter_map(|id| id.as_str()).collect();
+    let ids: Vec<CheckpointId> = steps.into_iter().flat_map(safety_of).collect();
     if ids.is_empty() {
         return Ok(None);
     }
@@ -37,7 +37,7 @@ pub fn files_alone(
     }
     let restores = kernel.read(journal::all)?;
     for id in ids {
-        let restore = restores.iter().find(|restore| restore.safety_id.as_str() == id);
+        let restore = restores.iter().find(|restore| restore.safety_id == id);
         let Some(restore) = restore.filter(|restore| restore.strategy.has_git()) else { continue };
         let safety = kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
         if safety.pruned_at.is_some() {

@@ -7,6 +7,7 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_events::{Event, EventType};
 use ic_journal::choices;
 use ic_journal::layer::Layer;
+use ic_journal::made::safety_of;
 use ic_journal::steps;
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_phase::run;
@@ -209,8 +210,9 @@ fn way_around(
     let steps = steps::of_rollback(snapshot, &remembered.id)?;
     // The tree as it was before anything: before the effects were undone, else before the restore.
     let before = steps.iter().find_map(|step| step.detail["before"].as_str());
-    let safety = before.or_else(|| steps.iter().find_map(|step| step.detail["safety"][0].as_str()));
-    let files = safety.map(|id| CheckpointId::from_ledger(id.to_owned())).map_or_else(String::new, |id| {
+    let before = before.map(|id| CheckpointId::from_ledger(id.to_owned()));
+    let safety = before.or_else(|| steps.iter().find_map(|step| safety_of(step).into_iter().next()));
+    let files = safety.map_or_else(String::new, |id| {
         format!("; files alone, as they were before it: ic checkpoint restore {} --dry-run", id.short())
     });
     Ok(format!("it cannot be undone any more; continue from here{files}"))

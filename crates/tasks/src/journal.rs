@@ -68,10 +68,9 @@ impl<'k> Journal<'k> {
         self.run = self.saga.run()?;
         self.run.require_active()?;
         let work = Work { name: Some(task.to_string()), ..Work::default() };
-        let owner = (&self.run.id, self.run.epoch);
         let own = ProcessIdentity::of(std::process::id())?.map(|own| ic_kernel::worker::process_of(&own));
         self.saga.write(|tx, now| {
-            let made = dispatch::create(tx, now, &id, owner, &self.run.phase, &work)?;
+            let made = dispatch::create(tx, now, &id, &self.run.id, self.run.epoch, &self.run.phase, &work)?;
             dispatch::start(tx, now, &made, own.as_ref())
         })
     }

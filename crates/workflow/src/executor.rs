@@ -144,7 +144,7 @@ impl Flow<'_> {
         running.shared = running.shared.take().or_else(|| row.checkpoint_id.clone());
         running.steps.insert(at);
         *running.tries.entry(at).or_default() += 1;
-        ui.step_begins(&row.step, row.attempts, (at + 1, self.definition.steps.len()));
+        ui.step_begins(&row.step, row.attempts, at + 1, self.definition.steps.len());
         let sender = sender.clone();
         scope.spawn(move || follow(&job, &sender, stop));
         Ok(())

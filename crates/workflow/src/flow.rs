@@ -19,8 +19,8 @@ use crate::table::{self, StepRow, StepState, Workflow};
 
 /// Who watches a workflow, and answers for it.
 pub trait Ui: Sink {
-    /// An attempt of a step begins: the `at`-th of so many steps.
-    fn step_begins(&mut self, step: &str, attempt: i64, at: (usize, usize));
+    /// An attempt of a step begins: the `at`-th of `of` steps.
+    fn step_begins(&mut self, step: &str, attempt: i64, at: usize, of: usize);
     /// A step says something.
     fn output(&mut self, step: &str, bytes: &[u8]);
     /// An attempt of a step ended; it is tried again if it still is `running`.

@@ -144,7 +144,7 @@ impl Flow<'_> {
             }
         }
         let work = Work { name: Some(step.id.clone()), ..Work::default() };
-        let made = dispatch::create(tx, now, new, (&self.run.id, self.run.epoch), &step.phase, &work)?;
+        let made = dispatch::create(tx, now, new, &self.run.id, self.run.epoch, &step.phase, &work)?;
         dispatch::start(tx, now, &made, None)
     }
 

@@ -34,24 +34,25 @@ pub(crate) enum Verb {
     List(list::List),
 }
 
+/// How the tree is kept around the work of a dispatch; `None`: it is not.
+struct Kept {
+    settings: Option<Settings>,
+    project: PathBuf,
+}
+
 /// What is kept of the tree around the work of a dispatch, as its run's project says, and that project.
-fn kept(session: &Session, kernel: &Kernel, id: &str, wanted: bool) -> Result<(Option<Settings>, PathBuf)> {
+fn kept(session: &Session, kernel: &Kernel, id: &str, wanted: bool) -> Result<Kept> {
     let project = kernel.read(|snapshot| {
         let dispatch = ic_dispatch::dispatch::resolve(snapshot, id)?;
         ic_phase::run::get(snapshot, &dispatch.run_id).map(|run| run.project_dir)
     })?;
-    Ok((session.kept_along_the_way(kernel, &project, wanted)?, project))
+    Ok(Kept { settings: session.kept_along_the_way(kernel, &project, wanted)?, project })
 }
 
 /// Begins the sweep of old content after a capture, and says what went less well.
-fn captured(
-    session: &mut Session,
-    kernel: &Kernel,
-    kept: &(Option<Settings>, PathBuf),
-    warnings: &[Warning],
-) {
-    if let (Some(settings), project) = kept {
-        background::sweep(session, kernel, settings, project);
+fn captured(session: &mut Session, kernel: &Kernel, kept: &Kept, warnings: &[Warning]) {
+    if let Some(settings) = &kept.settings {
+        background::sweep(session, kernel, settings, &kept.project);
     }
     for warning in warnings {
         session.output.warn(&warning.message);

@@ -1,21 +1,20 @@
 //! Dispatches.
 
-use ic_dispatch::Dispatch;
 use ic_dispatch::code::{Recorded, RecordedCommit, RecordedFile};
+use ic_dispatch::{Dispatch, DispatchStatus, Verdict};
 use ic_kernel::worker::{Life, life};
 use ic_ops::dispatch::Waited;
 
-use super::{Cell, Table, counted, path_text, plain, status_style, style, styled};
+use super::{Cell, Table, counted, path_text, plain, style, styled};
 
 /// Dispatches, one a line.
 pub(crate) fn table(dispatches: &[Dispatch]) -> String {
     let mut table = Table::new(&["DISPATCH", "STATUS", "VERDICT", "PHASE", "AGENT", "NAME", "RUN"]);
     for d in dispatches {
-        let verdict = d.verdict.map_or("", ic_dispatch::Verdict::as_str);
         table.row(vec![
             Cell::new(style::STRONG, d.id.short()),
-            Cell::new(status_style(d.status.as_str()), &status(d)),
-            Cell::new(status_style(verdict), verdict),
+            Cell::new(status_style(d.status), &status(d)),
+            d.verdict.map_or("".into(), |one| Cell::new(verdict_style(one), one.as_str())),
             d.phase.as_str().into(),
             d.work.agent_type.as_deref().unwrap_or("").into(),
             d.work.name.as_deref().unwrap_or("").into(),
@@ -28,7 +27,7 @@ pub(crate) fn table(dispatches: &[Dispatch]) -> String {
 /// One dispatch on one line.
 pub(crate) fn one_line(dispatch: &Dispatch) -> String {
     let name = dispatch.work.name.as_deref().map(|n| format!(" {}", plain(n))).unwrap_or_default();
-    let status = styled(status_style(dispatch.status.as_str()), &status(dispatch));
+    let status = styled(status_style(dispatch.status), &status(dispatch));
     format!(
         "{}{name} is {status} in {}\n",
         styled(style::STRONG, dispatch.id.short()),
@@ -96,6 +95,22 @@ pub(super) fn alive(life: Life) -> &'static str {
 
 fn late(late: bool) -> String {
     if late { styled(style::WARN, " (late: it was rolled back)") } else { String::new() }
+}
+
+fn status_style(status: DispatchStatus) -> anstyle::Style {
+    match status {
+        DispatchStatus::Pending => style::DIM,
+        DispatchStatus::Running => style::WARN,
+        DispatchStatus::Completed => style::GOOD,
+        DispatchStatus::Failed | DispatchStatus::TimedOut | DispatchStatus::Cancelled => style::BAD,
+    }
+}
+
+fn verdict_style(verdict: Verdict) -> anstyle::Style {
+    match verdict {
+        Verdict::Pass => style::GOOD,
+        Verdict::Fail => style::BAD,
+    }
 }
 
 fn status(dispatch: &Dispatch) -> String {

@@ -6,20 +6,19 @@ use ic_dispatch::spent::{self, Spent};
 use ic_events::EventType;
 use ic_ops::advance::Outcome;
 use ic_ops::run::{Cancelled, Part, Reopened, Worker};
-use ic_phase::Run;
 use ic_phase::gate::{Check, Condition, Unfinished};
+use ic_phase::{Run, RunStatus};
 
-use super::{Cell, Table, counted, path_text, plain, second, shell_word, status_style, style, styled};
+use super::{Cell, Table, counted, path_text, plain, second, shell_word, style, styled};
 use crate::json::GateRuleJson;
 
 /// Runs, one a line.
 pub(crate) fn table(runs: &[Run]) -> String {
     let mut table = Table::new(&["RUN", "STATUS", "PHASE", "EPOCH", "CREATED", "GOAL"]);
     for run in runs {
-        let status = run.status.as_str();
         table.row(vec![
             Cell::new(style::STRONG, run.id.short()),
-            Cell::new(status_style(status), status),
+            Cell::new(status_style(run.status), run.status.as_str()),
             run.phase.as_str().into(),
             run.epoch.to_string().as_str().into(),
             Cell::new(style::DIM, &second(run.created_at)),
@@ -29,14 +28,22 @@ pub(crate) fn table(runs: &[Run]) -> String {
     table.render("No runs.")
 }
 
+fn status_style(status: RunStatus) -> anstyle::Style {
+    match status {
+        RunStatus::Active => style::NONE,
+        RunStatus::RollingBack => style::WARN,
+        RunStatus::Completed => style::GOOD,
+        RunStatus::Cancelled | RunStatus::Failed => style::BAD,
+    }
+}
+
 /// One run with its chain drawn.
 pub(crate) fn card(run: &Run, skipped: &[String], spent: &[Spent]) -> String {
     let mut out = format!("{}  {}\n", styled(style::STRONG, run.id.short()), plain(&run.goal));
     let mut line = |label: &str, value: &str| {
         out.push_str(&format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<9}"))));
     };
-    let status = run.status.as_str();
-    let mut state = styled(status_style(status), status);
+    let mut state = styled(status_style(run.status), run.status.as_str());
     if !run.auto_advance {
         state.push_str(", does not advance by itself");
     }

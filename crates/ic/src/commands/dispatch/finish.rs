@@ -106,7 +106,7 @@ fn finish(session: &mut Session, id: &str, door: &Door, ending: &Ending<'_>, cap
     let kernel = session.kernel_for(door.as_deref())?;
     let kept = super::kept(session, &kernel, id, captures)?;
     // A state database is looked at where work begins; where it ends, only the tree is.
-    let capturing = kept.0.as_ref().filter(|settings| settings.checkpointing.auto);
+    let capturing = kept.settings.as_ref().filter(|settings| settings.checkpointing.auto);
     let (dispatch, warnings) = dispatch::finish(&kernel, id, ending, capturing)?;
     super::captured(session, &kernel, &kept, &warnings);
     session

@@ -33,7 +33,7 @@ impl Start {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let kept = super::kept(session, &kernel, &self.id, !self.no_checkpoint)?;
-        let (dispatch, warnings) = dispatch::start(&kernel, &self.id, self.pid, kept.0.as_ref())?;
+        let (dispatch, warnings) = dispatch::start(&kernel, &self.id, self.pid, kept.settings.as_ref())?;
         super::captured(session, &kernel, &kept, &warnings);
         session.output.record(&DispatchJson::from(&dispatch).warned(&warnings), || {
             render::dispatch::one_line(&dispatch)

@@ -98,7 +98,7 @@ impl Sink for Watch {
 }
 
 impl Ui for Watch {
-    fn step_begins(&mut self, step: &str, attempt: i64, (at, of): (usize, usize)) {
+    fn step_begins(&mut self, step: &str, attempt: i64, at: usize, of: usize) {
         let again = if attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
         let (on, off) = (style::STRONG.render(), style::STRONG.render_reset());
         self.line(&format!("{on}▸ [{at}/{of}] {}{off}{again}", plain(step)));

@@ -1,6 +1,7 @@
 //! One rollback: how far it is, what it did, which way it goes, and the commands that lead on.
 
 use ic_base::{AgentId, CheckpointId, Diagnosis, DispatchId, RollbackId, shell_word};
+use ic_journal::made::{Made, safety_of};
 use ic_journal::steps::{self, Course, Step, StepKind, StepState, course, next_command};
 use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_rollback::Undone;
@@ -78,8 +79,8 @@ fn not_put_back(rollback: &RollbackRecord, all: &[Step], files_alone: Option<&Ch
             StepKind::Data => {
                 format!("rows, which are kept in rewinds/{}-*.db beside the ledger", rollback.id)
             }
-            _ => match safety(step) {
-                Some(id) => format!("files and git, as checkpoint {id} has them"),
+            _ => match safety_of(step).first() {
+                Some(id) => format!("files and git, as checkpoint {} has them", id.short()),
                 None => "files and git".to_owned(),
             },
         };
@@ -89,12 +90,6 @@ fn not_put_back(rollback: &RollbackRecord, all: &[Step], files_alone: Option<&Ch
         Some(safety) => format!("{out}{}\n", purged(safety)),
         None => out + &format!("to restore it: ic rollback undo {} --yes\n", rollback.id.short()),
     }
-}
-
-/// The checkpoint of what a restore replaced, by the end of its id; the oldest has what stood there first.
-fn safety(step: &Step) -> Option<&str> {
-    let id = step.detail["safety"].as_array()?.first()?.as_str()?;
-    id.get(id.len().checked_sub(8)?..)
 }
 
 pub(super) fn steps(all: &[Step]) -> String {
@@ -126,32 +121,22 @@ pub(super) fn steps(all: &[Step]) -> String {
 
 /// What a step did, in a few words.
 fn about(step: &Step) -> String {
-    match (step.kind, step.state) {
-        (_, state) if state != StepState::Done => String::new(),
-        (StepKind::Effects, _) => {
-            let all = step.detail["compensations"].as_array().into_iter().flatten();
-            // An older version kept no names of what was left, and counted it with the rest.
-            let undone = all.filter(|one| one[1] == "done").count();
-            let skipped: Vec<_> = step.detail["skipped"].as_array().into_iter().flatten().collect();
-            let names: Vec<_> = skipped.iter().filter_map(|step| step.as_str()).map(plain).collect();
+    if step.state != StepState::Done {
+        return String::new();
+    }
+    match Made::by(step) {
+        Made::Effects { undone, skipped } => {
+            let names: Vec<_> = skipped.iter().map(|name| plain(name)).collect();
             let left =
                 if names.is_empty() { String::new() } else { format!("; skipped: {}", names.join(", ")) };
             format!("{} undone{left}", counted(undone, "effect"))
         }
-        (StepKind::Tree, _) => {
-            let changes = step.detail["changes"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-            let safety = step.detail["safety"].as_array().and_then(|all| all.last()?.as_str());
-            let kept = safety.map(|id| {
-                format!("; what stood there is in checkpoint {}", &id[id.len().saturating_sub(8)..])
-            });
-            format!("{} restored{}", counted(changes, "path"), kept.unwrap_or_default())
+        Made::Tree { paths, safety } => {
+            let kept = safety.map(|id| format!("; what stood there is in checkpoint {}", id.short()));
+            format!("{} restored{}", counted(paths, "path"), kept.unwrap_or_default())
         }
-        (StepKind::Data, _) => {
-            let tables = step.detail["rows"].as_object();
-            let rows: u64 = tables.into_iter().flatten().filter_map(|(_, rows)| rows.as_u64()).sum();
-            format!("{} taken away", counted(usize::try_from(rows).unwrap_or(usize::MAX), "row"))
-        }
-        (StepKind::Settle, _) => String::new(),
+        Made::Data { rows } => format!("{} taken away", counted(rows, "row")),
+        Made::Settle => String::new(),
     }
 }
 

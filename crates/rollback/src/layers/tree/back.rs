@@ -5,6 +5,7 @@
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::Restore;
+use ic_journal::made::safety_of;
 use ic_journal::{Course, Force, steps};
 use ic_kernel::Kernel;
 use ic_store::path_from_bytes;
@@ -97,8 +98,8 @@ fn to_put_back<'k>(
         Ok((target, steps::of_rollback(snapshot, &remembered.id)?))
     })?;
     let Some(target) = target else { return Ok(None) };
-    let safety = steps.iter().find_map(|step| step.detail["safety"][0].as_str());
-    let kept = safety.map_or_else(|| target.id.clone(), |id| CheckpointId::from_ledger(id.to_owned()));
+    let safety = steps.iter().find_map(|step| safety_of(step).into_iter().next());
+    let kept = safety.unwrap_or_else(|| target.id.clone());
     require_project(run, &kept, "move it back there, then call again")?;
     let workspace = Workspace::of_run(kernel, run, settings)?;
     // One that was interrupted is undone like the others, once it is finished; a dry run takes it to be.

@@ -1,0 +1,63 @@
+//! What a step says that it did, from its detail: JSON that versions since the first have written, each with more members.
+
+use ic_base::CheckpointId;
+
+use crate::steps::{Step, StepKind};
+
+/// What a step did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Made {
+    /// Outside effects.
+    Effects {
+        /// How many were undone.
+        undone: usize,
+        /// The names of those that were skipped.
+        skipped: Vec<String>,
+    },
+    /// Git's state and files.
+    Tree {
+        /// How many paths were restored.
+        paths: usize,
+        /// What stood there before, by its last restore.
+        safety: Option<CheckpointId>,
+    },
+    /// Rows of the application's tables.
+    Data {
+        /// How many were taken away.
+        rows: usize,
+    },
+    /// The run itself.
+    Settle,
+}
+
+impl Made {
+    /// What the detail of a step says. What an older version did not record counts as nothing.
+    pub fn by(step: &Step) -> Self {
+        let number = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        match step.kind {
+            StepKind::Effects => {
+                let all = step.detail["compensations"].as_array().into_iter().flatten();
+                let skipped = step.detail["skipped"].as_array().into_iter().flatten();
+                Self::Effects {
+                    // An older version kept no names of what was left, and counted it with the rest.
+                    undone: all.filter(|one| one[1] == "done").count(),
+                    skipped: skipped.filter_map(|name| name.as_str().map(str::to_owned)).collect(),
+                }
+            }
+            StepKind::Tree => {
+                Self::Tree { paths: number(step.detail["changes"].as_u64()), safety: safety_of(step).pop() }
+            }
+            StepKind::Data => {
+                let tables = step.detail["rows"].as_object().into_iter().flatten();
+                Self::Data { rows: number(Some(tables.filter_map(|(_, rows)| rows.as_u64()).sum())) }
+            }
+            StepKind::Settle => Self::Settle,
+        }
+    }
+}
+
+/// The checkpoints of what the restores of a step replaced, oldest first: the first has what stood there before any of them.
+pub fn safety_of(step: &Step) -> Vec<CheckpointId> {
+    let ids = step.detail["safety"].as_array().into_iter().flatten();
+    ids.filter_map(|id| id.as_str().map(|id| CheckpointId::from_ledger(id.to_owned()))).collect()
+}
