@@ -66,3 +66,40 @@ pub fn path_bytes(path: &Path) -> &[u8] {
 pub fn path_from_bytes(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use ic_base::{Code, Diagnosis};
+    use rusqlite::Connection;
+
+    use super::Row;
+
+    ic_base::words! {
+        enum Light {
+            /// Go.
+            Green = "green",
+            /// Stop.
+            Red = "red",
+        }
+    }
+
+    fn read(word: &str) -> Result<Light, Diagnosis> {
+        let connection = Connection::open_in_memory().unwrap();
+        let sql = "SELECT 'a17' AS id, ?1 AS colour";
+        connection.query_row(sql, [word], |row| Ok(Row(row).parse(1, "lights", Light::parse))).unwrap()
+    }
+
+    #[test]
+    fn a_word_that_is_not_known_names_table_column_and_row() {
+        for light in Light::ALL {
+            assert_eq!(read(light.as_str()).unwrap(), light);
+        }
+        for word in ["amber", "Green", "green ", ""] {
+            let error = read(word).unwrap_err();
+            let message = format!(
+                "lights: column \"colour\" of the row that begins with \"a17\" holds {word:?}, which is not known."
+            );
+            assert_eq!((error.code(), error.message()), (Code::Corrupt, message.as_str()));
+        }
+    }
+}
