@@ -160,7 +160,7 @@ impl Ledger {
     }
 
     /// Takes back an unfinished transaction; when that fails too, closing the connection does it.
-    fn abort(&self) {
+    fn abandon(&self) {
         if !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
