@@ -282,10 +282,10 @@ check 'the tracker' 'shop-7 is at planned: Rolled back: the plan was wrong' "$ou
 [[ ! -e $room/resume-here ]] || fail 'checkpoint_clear was not called'
 
 say 'The preview was the plan: the same hash, and exactly the dispatches it named.'
-line "ic run events @ --json | jq -r '.[] | select(.type == \"rollback\") | .payload.plan_hash'"
+line "ic run events @ --json | jq -r '.[] | select(.kind == \"rollback\") | .payload.plan_hash'"
 check 'the plan' "$(jq -r .plan_hash <<<"$preview")" "$out"
 check 'the dispatches' "$(jq -r '.cancelled_dispatches[].id, .marked_dispatches[].id' <<<"$preview" | sort)" \
-    "$(ic dispatch list @ --json | jq -r '.[] | select(.rolled_back) | .id' | sort)"
+    "$(ic dispatch list @ --json | jq -r '.[] | select(.rolled_back_by) | .id' | sort)"
 check 'the cancelled dispatch' cancelled "$(ic dispatch show "$receipts" --json | jq -r .status)"
 check 'the finished dispatch' completed "$(ic dispatch show "$discount" --json | jq -r .status)"
 
@@ -368,7 +368,7 @@ say 'Every step is still there, also the one that was taken back. @ is the activ
     'this one is over, so it is named by its last digits.'
 line "ic run events ${sprint: -8} | grep -E ' (advance|block|rollback) ' | cut -c4-8,35-"
 check 'what was rolled back' '["planned->executing"]' "$(ic run events "$sprint" --json |
-    jq -c '[.[] | select(.rolled_back) | "\(.from)->\(.to)"]')"
+    jq -c '[.[] | select(.rolled_back_by) | "\(.from)->\(.to)"]')"
 say 'And the chain of events is whole.'
 run ic events verify
 

@@ -145,7 +145,7 @@ fn a_change_of_attributes_alone_is_shown_planned_restored_and_undone() {
     assert_eq!(told(&second, "changes", "change"), expected, "{second}");
     let contents = tree(&cli);
     let report = restore(&cli, &id);
-    assert_eq!(told(&report, "changes", "action"), expected, "{report}");
+    assert_eq!(told(&report, "changes", "change"), expected, "{report}");
     assert_eq!(looks(&cli), before);
     tree(&cli).assert_untouched_since(&contents, "only the inodes change");
     step(&cli, "undo");
@@ -175,12 +175,12 @@ fn a_checkpoint_of_an_older_version_leaves_attributes_as_they_are() {
     let forged = (old.as_slice(), manifest.as_slice(), &id);
     ledger.execute("UPDATE checkpoints SET tree = ?1, manifest = ?2 WHERE id = ?3", forged).expect("forge");
     let same = restore(&cli, &id);
-    assert_eq!(told(&same, "changes", "action"), [], "{same}");
+    assert_eq!(told(&same, "changes", "change"), [], "{same}");
     fs::write(cli.root().join("f"), "v2").expect("other content");
     // Writing takes file capabilities away.
     let changed = looks(&cli);
     let report = restore(&cli, &id);
-    assert_eq!(told(&report, "changes", "action"), [("f".to_owned(), "modify".to_owned())], "{report}");
+    assert_eq!(told(&report, "changes", "change"), [("f".to_owned(), "modify".to_owned())], "{report}");
     assert_eq!(looks(&cli), changed, "{report}");
 }
 

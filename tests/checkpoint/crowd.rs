@@ -25,7 +25,7 @@ fn captures_of_a_crowd_hold_whole_states_while_another_restores() {
     let one = plant(&cli, "one");
     fs::remove_file(cli.root().join("only-one")).expect("one state's own");
     let two = plant(&cli, "two");
-    let hash = |id: &str| cli.json(["checkpoint", "show", id, "--json"])["root_sha256"].clone();
+    let hash = |id: &str| cli.json(["checkpoint", "show", id, "--json"])["tree_sha256"].clone();
     let hashes = [hash(&one.0), hash(&two.0)];
     let is_over = AtomicBool::new(false);
     let captured: Vec<String> = std::thread::scope(|scope| {
@@ -52,7 +52,7 @@ fn captures_of_a_crowd_hold_whole_states_while_another_restores() {
     let different = captured.iter().collect::<BTreeSet<_>>().len();
     assert_eq!(different, captured.len(), "every capture has an id of its own");
     for checkpoint in list(&cli) {
-        assert!(hashes.contains(&checkpoint["root_sha256"]), "neither state: {checkpoint}");
+        assert!(hashes.contains(&checkpoint["tree_sha256"]), "neither state: {checkpoint}");
     }
     restored_elsewhere(&cli, &one.0).assert_is(&one.1, "the one state");
     restored_elsewhere(&cli, &two.0).assert_is(&two.1, "the other state");

@@ -135,7 +135,7 @@ fn a_database_in_use_is_not_replaced_and_is_named() {
     let [(path, error)] = &failed[..] else { panic!("{report}") };
     assert_eq!(path, "app.db", "{report}");
     assert!(error.starts_with("database_in_use"), "{report}");
-    let changed = told(&report, "changes", "action");
+    let changed = told(&report, "changes", "change");
     assert_eq!(
         changed,
         [("plain.txt".to_owned(), "modify".to_owned())],

@@ -88,7 +88,7 @@ fn a_chain_of_directories_needs_few_handles() {
     let restored = with_few_handles(&cli, &["checkpoint", "restore", id, "--yes", "--json"]);
     assert_eq!(restored.code, Some(0), "{restored:?}");
     let again = cli.json(["checkpoint", "create", "--json"]);
-    assert_eq!(again["root_sha256"], created["root_sha256"], "{again}");
+    assert_eq!(again["tree_sha256"], created["tree_sha256"], "{again}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn restore_partly(cli: &Cli, id: &str) -> Vec<String> {
     assert_eq!(report["status"], "partial", "{report}");
     let failed = told(&report, "failed", "error");
     assert!(failed.iter().all(|(_, error)| !error.is_empty()), "{report}");
-    let changed = told(&report, "changes", "action");
+    let changed = told(&report, "changes", "change");
     assert!(!failed.iter().any(|(path, _)| changed.iter().any(|(other, _)| other == path)), "{report}");
     failed.into_iter().map(|(path, _)| path).collect()
 }

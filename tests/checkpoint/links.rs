@@ -45,7 +45,7 @@ fn files(cli: &Cli, names: &[&str]) -> BTreeMap<String, (Vec<u8>, u32, String)> 
 }
 
 fn actions(report: &Value) -> Vec<(String, String)> {
-    told(report, "changes", "action")
+    told(report, "changes", "change")
 }
 
 fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {

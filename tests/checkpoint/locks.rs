@@ -193,7 +193,7 @@ fn pruned_while_it_waits(cli: &Cli, before: &[&str], after: &[&str]) -> Outcome 
     // It waits by then; if it does not, it finds the same.
     std::thread::sleep(Duration::from_millis(500));
     let pruned = ["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s", "--json"];
-    assert_eq!(cli.json(pruned)["pruned"].as_array().expect("a list").len(), 1);
+    assert_eq!(cli.json(pruned)["checkpoint_ids"].as_array().expect("a list").len(), 1);
     held.unlock().expect("let it go");
     Outcome::from(&waits.wait_with_output().expect("its end"))
 }
@@ -243,7 +243,7 @@ fn a_prune_waits_for_nobody_who_reads_the_store() {
     ];
     let pruned = within_limits(&mut cli.command(prune));
     assert_eq!(
-        (pruned.code, pruned.json()["pruned"].as_array().map(Vec::len)),
+        (pruned.code, pruned.json()["checkpoint_ids"].as_array().map(Vec::len)),
         (Some(0), Some(6)),
         "{pruned:?}"
     );

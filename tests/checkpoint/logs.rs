@@ -253,7 +253,7 @@ fn refused_in_use(cli: &Cli, id: &str) -> Value {
     let report = outcome.json();
     let failed: BTreeMap<_, _> = told(&report, "failed", "error").into_iter().collect();
     assert!(failed.get("app.db").is_some_and(|error| error.starts_with("database_in_use")), "{report}");
-    assert_eq!(told(&report, "changes", "action"), [], "what failed is no change");
+    assert_eq!(told(&report, "changes", "change"), [], "what failed is no change");
     assert!(files(cli) == before, "a database in use was touched");
     report
 }

@@ -111,7 +111,7 @@ fn a_lost_store_is_named_and_its_way_out_ends() {
         assert_eq!(refused.code, Some(2), "{how}: {refused:?}");
         assert!(refused.stderr.contains("ic checkpoint verify --repair"), "{how}: {refused:?}");
         let report = repair(cli, how);
-        let lost = report["repaired"]["lost"].as_array().expect("a list").len();
+        let lost = report["repaired"]["lost_checkpoint_ids"].as_array().expect("a list").len();
         assert!(lost >= 3, "{how}: {report}");
         assert!(list(cli).is_empty(), "{how}");
         let events = cli.json(["events", "tail", "--json"]);
@@ -137,7 +137,7 @@ fn what_can_still_be_read_stays() {
     // One file of the first, one that the working tree still has, and a directory of the third.
     let (gone, here) = (hash_of(first, "own"), hash_of(first, "below/same"));
     let directory =
-        cli.json(["checkpoint", "show", third, "--json"])["root_sha256"].as_str().expect("a hash").to_owned();
+        cli.json(["checkpoint", "show", third, "--json"])["tree_sha256"].as_str().expect("a hash").to_owned();
     for hash in [&gone, &here, &directory] {
         sql(cli, &format!("DELETE FROM objects WHERE lower(hex(hash)) = '{hash}'"));
     }
@@ -146,8 +146,8 @@ fn what_can_still_be_read_stays() {
     assert_eq!(verified.code, Some(2), "{verified:?}");
     let report = repair(cli, "partly");
     let repaired = &report["repaired"];
-    assert_eq!(repaired["lost"], serde_json::json!([third]), "{report}");
-    assert_eq!(repaired["partly"], serde_json::json!([first]), "{report}");
+    assert_eq!(repaired["lost_checkpoint_ids"], serde_json::json!([third]), "{report}");
+    assert_eq!(repaired["partial_checkpoint_ids"], serde_json::json!([first]), "{report}");
     assert_eq!(repaired["kept_again"], 1, "the tree still had it: {report}");
     // What is whole comes back exactly.
     restore(cli, second);
@@ -175,7 +175,7 @@ fn damaged_bytes_are_told_from_whole_ones() {
     );
     ill(cli, "a damaged pack");
     let report = repair(cli, "a damaged pack");
-    let lost = report["repaired"]["lost"].as_array().expect("a list");
+    let lost = report["repaired"]["lost_checkpoint_ids"].as_array().expect("a list");
     assert!(!lost.iter().any(|id| id == second), "{report}");
     restore(cli, second);
     tree(cli).assert_is(wanted, "a checkpoint that was whole");
@@ -203,7 +203,7 @@ fn deleting_in_a_damaged_store_succeeds_and_says_that_nothing_was_swept() {
     for (id, _) in &world.kept {
         let deleted = world.cli.run(["checkpoint", "delete", id, "--force", "--json"]);
         assert_eq!(deleted.code, Some(0), "{deleted:?}");
-        assert_eq!(deleted.json()["pruned"], serde_json::json!([id]), "{deleted:?}");
+        assert_eq!(deleted.json()["checkpoint_ids"], serde_json::json!([id]), "{deleted:?}");
         assert!(deleted.stdout.contains("ic checkpoint verify --repair"), "{deleted:?}");
     }
 }
@@ -234,7 +234,7 @@ fn an_interrupted_restore_that_needs_lost_content_is_named_and_ends() {
         assert_eq!((stuck.code, stuck.error().as_str()), (Some(2), "corrupt"), "{stuck:?}");
         assert!(stuck.stderr.contains("ic checkpoint verify --repair"), "{stuck:?}");
         let report = repair(cli, "interrupted");
-        assert_eq!(report["repaired"]["restores"].as_array().map(Vec::len), Some(1), "{report}");
+        assert_eq!(report["repaired"]["restore_ids"].as_array().map(Vec::len), Some(1), "{report}");
         tree(cli).assert_is(&before, "a repair leaves the tree alone");
         assert_eq!(cli.refused(["checkpoint", "undo", "--yes"]), (Some(1), "nothing_to_undo".to_owned()));
         assert_well(&world, "interrupted");

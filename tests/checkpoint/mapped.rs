@@ -140,7 +140,7 @@ fn what_a_living_process_stores_is_seen_by_captures_diffs_and_restores() {
         let report = place.json(&["checkpoint", "restore", &first, "--yes", "--json"]);
         assert_eq!(report["status"], "restored", "{report}");
         assert_eq!(place.content(), before);
-        assert_eq!(place.kept(report["safety_id"].as_str().expect("a safety checkpoint")), now);
+        assert_eq!(place.kept(report["safety_checkpoint_id"].as_str().expect("a safety checkpoint")), now);
         drop(mapped);
     }
 }

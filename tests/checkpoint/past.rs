@@ -56,10 +56,10 @@ fn an_undo_of_what_later_work_changed_too_names_it_and_the_later_work_comes_back
     let before = tree(&cli);
     let report = cli.json(["checkpoint", "undo", "--yes", "--json"]);
     assert!(
-        told(&report, "changes", "action").contains(&("both".to_owned(), "modify".to_owned())),
+        told(&report, "changes", "change").contains(&("both".to_owned(), "modify".to_owned())),
         "{report}"
     );
     assert_eq!(fs::read_to_string(cli.root().join("both")).expect("a file"), "new");
-    restore(&cli, report["safety_id"].as_str().expect("a safety checkpoint"));
+    restore(&cli, report["safety_checkpoint_id"].as_str().expect("a safety checkpoint"));
     tree(&cli).assert_is(&before, "the way back that the report names");
 }

@@ -74,7 +74,7 @@ fn an_undo_saves_what_was_changed_since_and_leaves_and_names_what_it_did_not_bri
     let named = told(&report, "skipped", "reason");
     assert_eq!(named, [("gen".to_owned(), "holds ignored content".to_owned())], "{report}");
     assert!(!cli.root().join("certs").exists(), "{report}");
-    let safety = report["safety_id"].as_str().expect("a safety checkpoint");
+    let safety = report["safety_checkpoint_id"].as_str().expect("a safety checkpoint");
     assert_eq!(cli.ok(["checkpoint", "cat", safety, "certs/server.pem"]), "another key");
 }
 
@@ -89,7 +89,7 @@ fn a_tree_that_differs_only_where_nothing_is_touched_is_not_called_restored() {
     let report = outcome.json();
     assert_eq!((outcome.code, &report["status"]), (Some(4), &"partial".into()), "{report}");
     assert_eq!(told(&report, "skipped", "reason"), [("a".to_owned(), "special".to_owned())], "{report}");
-    assert!(report["safety_id"].is_null(), "{report}");
+    assert!(report["safety_checkpoint_id"].is_null(), "{report}");
     let text = cli.run(["checkpoint", "restore", &id, "--yes", "--format", "text"]).stdout;
     assert!(!text.contains("nothing to do") && !text.contains("The tree is as"), "{text}");
     assert!(text.contains("  a  special"), "{text}");

@@ -85,7 +85,7 @@ fn a_path_that_is_not_utf8_keeps_its_bytes() {
 
     let dispatch = project.ok("dispatch create @");
     let words = ["dispatch", "record", &dispatch, "--json", "--commit", "abcdef1", "--file"].map(OsStr::new);
-    assert_eq!(call(&[&words[..], &[name]].concat())["files"], 1);
+    assert_eq!(call(&[&words[..], &[name]].concat())["file_count"], 1);
     assert_eq!(
         project.json(&format!("dispatch show {dispatch}"))["files"][0]["path_b64"],
         "Yv9kIG5hbWUubWQ="
@@ -97,7 +97,7 @@ fn a_path_that_is_not_utf8_keeps_its_bytes() {
     let sha = "c".repeat(40);
     let input = [sha.as_bytes(), b"\n\n", log].concat();
     let recorded = project.run_with_input(&format!("dispatch record {dispatch} --stdin"), &input).json();
-    assert_eq!((&recorded["commits"], &recorded["files"]), (&json!(1), &json!(1)));
+    assert_eq!((&recorded["commit_count"], &recorded["file_count"]), (&json!(1), &json!(1)));
 }
 
 #[test]

@@ -231,7 +231,7 @@ fn reports_on_standard_input_are_read_or_refused_whole() {
     for nothing in ["", "\n", "  \n\n"] {
         let recorded = project.run_with_input(line, nothing.as_bytes()).json();
         assert_eq!(
-            (&recorded["commits"], &recorded["seq"]),
+            (&recorded["commit_count"], &recorded["seq"]),
             (&serde_json::json!(0), &serde_json::Value::Null)
         );
     }

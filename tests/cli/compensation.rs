@@ -39,7 +39,7 @@ fn lines(project: &Project, file: &str) -> Vec<String> {
 /// Step and state of each compensation, in the order of their effects.
 fn states(project: &Project) -> Vec<(String, String)> {
     let all = project.json("compensation list @");
-    all.as_array().expect("a list").iter().map(|one| (text(&one["step"]), text(&one["state"]))).collect()
+    all.as_array().expect("a list").iter().map(|one| (text(&one["step"]), text(&one["status"]))).collect()
 }
 
 fn text(value: &Value) -> String {
@@ -56,7 +56,7 @@ fn undo(project: &Project, more: &str, exit: i32) -> Value {
 /// The steps of the results, in their order, each with its state.
 fn results(report: &Value) -> Vec<(String, String)> {
     let results = report["results"].as_array().expect("results");
-    results.iter().map(|one| (text(&one["step"]), text(&one["state"]))).collect()
+    results.iter().map(|one| (text(&one["step"]), text(&one["status"]))).collect()
 }
 
 fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -89,7 +89,7 @@ fn effects_are_undone_from_the_last_to_the_first() {
     ];
     assert_eq!(project.run_words(exec).code, Some(0));
     let planned = project.json("compensation run @ --dry-run");
-    assert_eq!((&planned["status"], &planned["left"]), (&json!("planned"), &json!([])));
+    assert_eq!((&planned["status"], &planned["compensations_left"]), (&json!("planned"), &json!([])));
     assert_eq!(lines(&project, "log"), Vec::<String>::new(), "a dry run only looks");
     let report = undo(&project, "", 0);
     assert_eq!((&report["status"], &report["resume"]), (&json!("done"), &json!(null)));
@@ -155,7 +155,7 @@ fn nothing_before_a_pivot_is_undone_without_force() {
     assert_eq!((results(&planned).len(), &planned["held_by"]), (1, &json!("mail")));
     let report = undo(&project, "", 4);
     assert_eq!((&report["status"], &report["held_by"]), (&json!("stopped"), &json!("mail")));
-    assert_eq!(report["left"].as_array().map(Vec::len), Some(2), "{report}");
+    assert_eq!(report["compensations_left"].as_array().map(Vec::len), Some(2), "{report}");
     assert_eq!(lines(&project, "log"), ["after"]);
     assert_eq!(status(&project), "active", "nothing failed, and so nothing is closed");
     let resume = text(&report["resume"]);
@@ -213,7 +213,7 @@ fn every_change_is_an_event() {
     let events = events.as_array().expect("events");
     let of = |source: &str| -> Vec<String> {
         let those = events.iter().filter(|event| event["source"] == source);
-        those.map(|event| text(&event["type"])).collect()
+        those.map(|event| text(&event["kind"])).collect()
     };
     let happened = ["registered", "armed", "started", "failed", "started", "failed", "started", "done"];
     assert_eq!(of("compensation"), happened.map(|what| format!("compensation_{what}")));

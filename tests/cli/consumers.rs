@@ -71,7 +71,7 @@ fn the_command_gets_each_event_alone_in_order_from_the_project() {
         .as_array()
         .expect("events")
         .iter()
-        .map(|event| format!("{} {}", event["seq"], event["type"].as_str().expect("a type")))
+        .map(|event| format!("{} {}", event["seq"], event["kind"].as_str().expect("a type")))
         .collect();
     assert_eq!(lines(&project, "names"), names);
     let root = std::fs::canonicalize(project.root()).expect("the project");

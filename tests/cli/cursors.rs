@@ -116,7 +116,7 @@ fn names_are_labels() {
 #[test]
 fn a_damaged_ledger_is_found_by_verify() {
     let project = project();
-    let head = project.json("events verify")["head"].clone();
+    let head = project.json("events verify")["chain_head"].clone();
     let expected = format!("{}:{}", head["seq"], head["hash"].as_str().expect("a hash"));
     assert_eq!(project.json(&format!("events verify --expect-head {expected}"))["ok"], true);
     let zeros = "0".repeat(64);
@@ -130,5 +130,5 @@ fn a_damaged_ledger_is_found_by_verify() {
         .expect("damage it");
     let outcome = project.run("events verify");
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "chain_broken"));
-    assert_eq!((&outcome.json()["first_bad"]["seq"], &outcome.json()["events"]), (&json!(2), &json!(1)));
+    assert_eq!((&outcome.json()["first_bad"]["seq"], &outcome.json()["event_count"]), (&json!(2), &json!(1)));
 }

@@ -41,7 +41,7 @@ fn the_default_chain_has_its_gates() {
             assert_eq!(blocked.code, Some(1), "{pair:?}");
             assert_eq!(blocked.stderr, "", "a block is no error line");
             let record = blocked.json();
-            assert_eq!((&record["event_type"], &record["code"]), (&json!("block"), &json!("gate_blocked")));
+            assert_eq!((&record["event_kind"], &record["code"]), (&json!("block"), &json!("gate_blocked")));
             assert_eq!((&record["advanced"], &record["gate_result"]), (&json!(false), &json!("fail")));
             assert_eq!(project.ok("run phase @"), pair[0]);
             project.ok(&open);
@@ -148,12 +148,12 @@ fn a_run_that_does_not_advance_by_itself_pauses() {
     let paused = project.run("run advance @");
     assert_eq!((paused.code, paused.stderr.as_str()), (Some(1), ""));
     let record = paused.json();
-    assert_eq!((&record["event_type"], &record["code"]), (&json!("pause"), &json!("paused")));
+    assert_eq!((&record["event_kind"], &record["code"]), (&json!("pause"), &json!("paused")));
     assert_eq!(project.run("run advance @ --priority 4").code, Some(1), "a priority is no consent");
     assert_eq!(project.run("gate check @ --json").json()["would"], "pause");
 
     let record = project.json("gate override @ --reason 'go on'");
-    assert_eq!((&record["event_type"], &record["to_phase"]), (&json!("override"), &json!("b")));
+    assert_eq!((&record["event_kind"], &record["to_phase"]), (&json!("override"), &json!("b")));
     assert_eq!(project.run("run advance @").code, Some(1), "an override is used up");
     project.ok("run set @ --auto-advance true");
     project.ok("run advance @");
@@ -169,7 +169,7 @@ fn an_override_is_itself_the_advance_and_used_up() {
     let events = project.json("run events @");
     let last = events.as_array().expect("events").last().expect("an event");
     assert_eq!(
-        (&last["seq"], &last["type"], &last["reason"]),
+        (&last["seq"], &last["kind"], &last["reason"]),
         (&seq, &json!("override"), &json!("seen by eye"))
     );
     project.ok("run rollback @ --to-phase brainstorm");

@@ -13,27 +13,26 @@ fn ids(list: &Value) -> Vec<String> {
 }
 
 #[test]
-fn runs_come_newest_first_in_pages_that_lose_none() {
+fn runs_come_oldest_first_in_pages_from_the_newest_that_lose_none() {
     let project = Project::new();
-    let mut created: Vec<String> =
+    let created: Vec<String> =
         (0..7).map(|i| project.ok(&format!("run create --goal 'run {i}' --phases a,b"))).collect();
-    created.reverse();
     assert_eq!(ids(&project.json("run list")), created);
     let mut pages: Vec<String> = Vec::new();
-    let mut after = String::new();
+    let mut before = String::new();
     loop {
-        let page = ids(&project.json(&format!("run list --limit 3 {after}")));
-        let Some(last) = page.last() else { break };
+        let page = ids(&project.json(&format!("run list --limit 3 {before}")));
+        let Some(first) = page.first() else { break };
         assert!(page.len() <= 3);
-        after = format!("--after {last}");
-        pages.extend(page);
-        // What begins meanwhile stands before the first page.
+        before = format!("--before {first}");
+        pages.splice(..0, page);
+        // What begins meanwhile stands after the first page.
         project.ok("run create --goal meanwhile --phases a,b");
     }
     assert_eq!(pages, created);
     assert_eq!(
-        ids(&project.json(&format!("run list --limit 1 --after {}", &created[0][28..]))),
-        created[1..2]
+        ids(&project.json(&format!("run list --limit 1 --before {}", &created[6][28..]))),
+        created[5..6]
     );
     for bad in ["0", "-1", "x", "100001", "9223372036854775808"] {
         assert_eq!(
@@ -42,7 +41,7 @@ fn runs_come_newest_first_in_pages_that_lose_none() {
             "{bad}"
         );
     }
-    assert_eq!(project.refused("run list --after @"), (3, "invalid_reference".to_owned()));
+    assert_eq!(project.refused("run list --before @"), (3, "invalid_reference".to_owned()));
 }
 
 #[test]
@@ -52,9 +51,9 @@ fn runs_are_filtered_by_project_and_by_being_open() {
     let open = chain(&project, "a,b", "a");
     let done = chain(&project, "a,b", "b");
     let part = project.ok("run create --goal part --phases a,b --project part");
-    assert_eq!(ids(&project.json("run list")), [part.clone(), done.clone(), open.clone()]);
-    assert_eq!(ids(&project.json("run list --active")), [part.clone(), open.clone()]);
-    assert_eq!(ids(&project.json("run list --project .")), [done.clone(), open.clone()]);
+    assert_eq!(ids(&project.json("run list")), [open.clone(), done.clone(), part.clone()]);
+    assert_eq!(ids(&project.json("run list --active")), [open.clone(), part.clone()]);
+    assert_eq!(ids(&project.json("run list --project .")), [open.clone(), done.clone()]);
     assert_eq!(ids(&project.json("run list --project . --active")), std::slice::from_ref(&open));
     assert_eq!(ids(&project.json("run list --project part/../part --active")), std::slice::from_ref(&part));
     assert_eq!(ids(&project.json("run list -C part --project .")), [part]);
@@ -71,9 +70,9 @@ fn dispatches_are_filtered_by_run_phase_and_state() {
     let third = project.ok(&format!("dispatch create {other}"));
     let (builder, planner) = (story.builder.clone(), story.planner.clone());
     let list = |flags: &str| ids(&project.json(&format!("dispatch list {flags}")));
-    assert_eq!(list(""), [third.clone(), builder.clone(), planner.clone()]);
+    assert_eq!(list(""), [planner.clone(), builder.clone(), third.clone()]);
     assert_eq!(list("--limit 1"), std::slice::from_ref(&third));
-    assert_eq!(list(&story.run), [builder.clone(), planner.clone()]);
+    assert_eq!(list(&story.run), [planner.clone(), builder.clone()]);
     assert_eq!(list(&format!("{} --phase planned", story.run)), std::slice::from_ref(&planner));
     assert_eq!(list("--status running"), std::slice::from_ref(&builder));
     assert_eq!(list("--status pending"), std::slice::from_ref(&third));

@@ -16,7 +16,7 @@ fn what_is_set_skipped_and_called_off_is_on_record() {
         .as_array()
         .expect("events")
         .iter()
-        .map(|event| json!([event["type"], event["from"], event["to"], event["reason"], event["payload"]]))
+        .map(|event| json!([event["kind"], event["from"], event["to"], event["reason"], event["payload"]]))
         .collect();
     let set = json!({ "complexity": 3, "auto_advance": null, "metadata_merge": { "k": 1 } });
     let expected = [
@@ -36,7 +36,7 @@ fn work_that_a_cancelled_run_ended_says_why() {
         project.ok(&format!("run cancel @ {words}"));
         let events = project.json(&format!("run events {run}"));
         let events = events.as_array().expect("events");
-        let ended: Vec<&Value> = events.iter().filter(|e| e["type"] == "dispatch_cancelled").collect();
+        let ended: Vec<&Value> = events.iter().filter(|e| e["kind"] == "dispatch_cancelled").collect();
         assert_eq!(ended.len(), 1, "{events:?}");
         assert_eq!((&ended[0]["subject_id"], &ended[0]["reason"]), (&json!(dispatch), &reason));
     }
@@ -85,7 +85,7 @@ fn a_cancelled_run_is_reopened_and_what_the_cancel_ended_stays_ended() {
     assert_eq!(project.json(&format!("dispatch show {dispatch}"))["status"], "cancelled");
     let events = project.json(&format!("run events {run}"));
     let last = events.as_array().and_then(|events| events.last()).expect("an event");
-    let told = json!([last["type"], last["from"], last["to"], last["reason"]]);
+    let told = json!([last["kind"], last["from"], last["to"], last["reason"]]);
     assert_eq!(told, json!(["run_reopened", "cancelled", "active", "the wrong one"]));
     let rolled_back = project.json("run rollback @ --to-phase a");
     assert_eq!(rolled_back["to_phase"], "a", "{rolled_back}");

@@ -59,12 +59,12 @@ fn a_redaction_is_visible_and_keeps_the_chain() {
     let events = project.json("events tail");
     assert_eq!((&events[1]["reason"], &events[1]["redacted"]), (&Value::Null, &json!(true)));
     assert_eq!(events[1]["hash"], before["hash"], "the chain is whole");
-    assert_eq!((&events[2]["type"], &events[2]["subject_id"]), (&json!("redacted"), &json!("2")));
+    assert_eq!((&events[2]["kind"], &events[2]["subject_id"]), (&json!("redacted"), &json!("2")));
     assert_eq!(events[2]["reason"], "a token was pasted");
     assert_gone(&project, &["run events @", "events tail"]);
     assert_eq!(project.refused("events redact 2 --reason again"), (1, "conflict".to_owned()));
     project.ok("run advance @");
-    assert_eq!(project.json("events verify")["events"], 4);
+    assert_eq!(project.json("events verify")["event_count"], 4);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_rollback_whose_events_were_redacted_is_undone_as_before() {
     let id = rollback["rollback_id"].as_str().expect("an id");
     let events = project.json("run events @");
     let of_end =
-        |event: &&Value| ["dispatch_cancelled", "agent_failed"].iter().any(|end| event["type"] == *end);
+        |event: &&Value| ["dispatch_cancelled", "agent_failed"].iter().any(|end| event["kind"] == *end);
     let ends: Vec<i64> =
         events.as_array().expect("events").iter().filter(of_end).filter_map(|e| e["seq"].as_i64()).collect();
     assert_eq!(ends.len(), 2, "{events}");
@@ -230,7 +230,7 @@ fn a_rollback_whose_events_were_redacted_is_undone_as_before() {
     }
     project.ok(&format!("rollback undo {id} --yes"));
     let builder = project.json(&format!("dispatch show {}", story.builder));
-    assert_eq!(builder["rolled_back"], false, "{builder}");
+    assert!(builder["rolled_back_by"].is_null(), "{builder}");
     assert_eq!(project.json("rollback list @")[0]["status"], "undone");
     project.ok("events verify");
 }
@@ -247,7 +247,7 @@ fn work_that_was_cancelled_since_a_rollback_stands_in_the_way_of_its_undo_though
     let before = project.refused(&format!("rollback undo {id} --yes"));
     assert_eq!(before, (1, "run_changed".to_owned()));
     let events = project.json("run events @");
-    let cancelled = events.as_array().expect("events").iter().rfind(|e| e["type"] == "dispatch_cancelled");
+    let cancelled = events.as_array().expect("events").iter().rfind(|e| e["kind"] == "dispatch_cancelled");
     let seq = cancelled.expect("it was cancelled")["seq"].as_i64().expect("a seq");
     project.ok(&format!("events redact {seq} --reason x"));
     assert_eq!(project.refused(&format!("rollback undo {id} --yes")), before);

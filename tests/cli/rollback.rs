@@ -32,10 +32,10 @@ fn it_takes_back_what_came_after_the_cut() {
         (&json!("planned"), &json!("active"), &json!(1))
     );
     let builder = project.json(&format!("dispatch show {}", story.builder));
-    assert_eq!((&builder["status"], &builder["rolled_back"]), (&json!("cancelled"), &json!(true)));
+    assert_eq!((&builder["status"], builder["rolled_back_by"].is_string()), (&json!("cancelled"), true));
     assert_eq!(builder["rolled_back_by"], rollback["rollback_id"]);
     let planner = project.json(&format!("dispatch show {}", story.planner));
-    assert_eq!((&planner["status"], &planner["rolled_back"]), (&json!("completed"), &json!(false)));
+    assert_eq!((&planner["status"], planner["rolled_back_by"].is_string()), (&json!("completed"), false));
     assert_eq!(project.json("run agent list @")[0]["status"], "failed");
     let stands = project.json("run artifact list @ --status active");
     assert_eq!(stands.as_array().map(Vec::len), Some(4));
@@ -65,7 +65,7 @@ fn it_takes_back_by_label_too() {
     assert_eq!(rollback["marked_dispatches"][0]["status"], "completed");
     assert_eq!(rollback["marked_artifacts"][0]["path"], "early.md");
     assert_eq!(project.json(&format!("dispatch show {late}"))["status"], "completed", "it keeps its status");
-    assert_eq!(project.json(&format!("dispatch show {late}"))["rolled_back"], true);
+    assert!(project.json(&format!("dispatch show {late}"))["rolled_back_by"].is_string());
 }
 
 #[test]
@@ -106,13 +106,13 @@ fn a_completed_run_becomes_active_again() {
     let project = Project::new();
     let run = chain(&project, "a,b,c", "c");
     let done = project.json(&format!("run status {run}"));
-    assert_eq!((&done["status"], done["completed_at"].is_string()), (&json!("completed"), true));
+    assert_eq!((&done["status"], done["finished_at"].is_string()), (&json!("completed"), true));
     assert_eq!(project.refused(&format!("run advance {run}")), (1, "terminal_phase".to_owned()));
     let rollback = project.json(&format!("run rollback {run} --to-phase a"));
     assert_eq!(rollback["rolled_back_phases"], json!(["b", "c"]));
     let back = project.json(&format!("run status {run}"));
     assert_eq!(
-        (&back["status"], &back["completed_at"], &back["phase"]),
+        (&back["status"], &back["finished_at"], &back["phase"]),
         (&json!("active"), &Value::Null, &json!("a"))
     );
     project.ok(&format!("run advance {run}"));
@@ -132,7 +132,7 @@ fn with_the_target_its_own_work_is_taken_back_too() {
     assert_eq!(project.ok("run phase @"), "planned");
     let events = project.json("run events @");
     let moved_there =
-        events.as_array().expect("events").iter().find(|e| e["to"] == "planned" && e["type"] == "advance");
+        events.as_array().expect("events").iter().find(|e| e["to"] == "planned" && e["kind"] == "advance");
     assert_eq!(rollback["cut_seq"], moved_there.expect("the advance")["seq"]);
 }
 
@@ -216,7 +216,7 @@ fn the_history_says_what_was_taken_back() {
         .iter()
         .map(|e| {
             let text = |key: &str| e[key].as_str().expect("text");
-            (text("type"), text("to"), e["rolled_back"].as_bool().unwrap_or(false))
+            (text("kind"), text("to"), e["rolled_back_by"].is_string())
         })
         .collect();
     assert_eq!(
@@ -231,7 +231,7 @@ fn the_history_says_what_was_taken_back() {
             ("rollback", "b", false),
         ]
     );
-    assert!(events[1].get("rolled_back").is_some() && events[4].get("rolled_back").is_none());
+    assert!(events[1].get("rolled_back_by").is_some() && events[4].get("rolled_back_by").is_none());
 }
 
 #[test]
@@ -255,7 +255,8 @@ fn a_phase_that_is_redone_is_another_attempt_in_the_history() {
         let stay = |stay: &serde_json::Value| {
             let number = |key: &str| stay[key].as_u64().expect("a number");
             let text = stay["phase"].as_str().expect("a phase").to_owned();
-            (text, number("attempt"), stay["rolled_back"] == true, number("dispatches"))
+            let work = stay["counts"]["dispatches"].as_u64().expect("a number");
+            (text, number("attempt"), stay["rolled_back_by"].is_string(), work)
         };
         story["stays"].as_array().expect("stays").iter().map(stay).collect()
     };
@@ -263,7 +264,7 @@ fn a_phase_that_is_redone_is_another_attempt_in_the_history() {
     assert_eq!(stays(&project), [of("a", 1, false, 0), of("b", 1, true, 1), of("b", 2, false, 0)]);
     project.ok("redo --yes");
     assert_eq!(stays(&project), [of("a", 1, false, 0), of("b", 1, false, 1), of("b", 2, true, 0)]);
-    assert_eq!(project.json("run history @")["current"], 1);
+    assert_eq!(project.json("run history @")["current_stay"], 1);
     project.ok("run rollback @ --to-phase b --include-target");
     project.ok("dispatch create @ --name second");
     project.ok("run advance @");

@@ -44,7 +44,7 @@ const CALLS: &[&str] = &[
     "run list",
     "run list --active --limit 1",
     "run list --project .",
-    "run list --project . --active --after {other}",
+    "run list --project . --active --before {other}",
     "run status @",
     "run status {run}",
     "run status scope:sprint-12",
@@ -250,7 +250,7 @@ fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMa
                 ids.insert("{rollback}", id)
             }
             "rewind to T1 --yes" => {
-                let id = outcome.json()["rewind_id"].as_str().expect("an id").to_owned();
+                let id = outcome.json()["id"].as_str().expect("an id").to_owned();
                 ids.insert("{rewind}", id)
             }
             call if call.ends_with("--name first") => {

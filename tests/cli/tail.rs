@@ -129,10 +129,10 @@ fn a_follower_sees_what_happens_as_it_happens() {
     for seq in 5..8 {
         project.ok("run set @ --complexity 1");
         let event = follower.next();
-        assert_eq!((event["seq"].as_i64(), event["type"].as_str()), (Some(seq), Some("run_set")));
+        assert_eq!((event["seq"].as_i64(), event["kind"].as_str()), (Some(seq), Some("run_set")));
     }
     project.ok("run rollback @ --to-phase a --include-target");
-    assert_eq!(follower.next()["type"], "rollback");
+    assert_eq!(follower.next()["kind"], "rollback");
     follower.stop();
 }
 

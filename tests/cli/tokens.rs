@@ -32,7 +32,7 @@ fn what_was_rolled_back_was_used_too_and_is_named_for_each_phase() {
     chain(&project, "c,b,a", "c");
     let nothing = sum(0, 0, 0);
     let mut expected = spent(sum(0, 0, 0), &nothing);
-    expected["phases"] = json!([]);
+    expected["by_phase"] = json!([]);
     assert_eq!(tokens(&project), expected);
     assert!(!project.ok("run status @ --format text").contains("  tokens "));
 
@@ -57,7 +57,7 @@ fn what_was_rolled_back_was_used_too_and_is_named_for_each_phase() {
         of
     };
     let mut expected = spent(sum(1113, 222, 333), &gone);
-    expected["phases"] =
+    expected["by_phase"] =
         json!([named("c", spent(sum(1, 2, 3), &nothing)), named("b", spent(sum(1112, 220, 330), &gone)),]);
     assert_eq!(tokens(&project), expected);
     let text = project.ok("run status @ --format text");

@@ -70,13 +70,13 @@ fn step<'r>(report: &'r Value, id: &str) -> &'r Value {
 /// The states of the steps, in the order of the file.
 fn states(report: &Value) -> Vec<&str> {
     let steps = report["steps"].as_array().expect("steps");
-    steps.iter().map(|step| step["state"].as_str().expect("a state")).collect()
+    steps.iter().map(|step| step["status"].as_str().expect("a state")).collect()
 }
 
 /// The steps whose effects were undone, in the order of undoing.
 fn undone(report: &Value) -> Vec<&str> {
     let all = report["rollback"]["compensations"].as_array().expect("compensations");
-    let done = all.iter().filter(|one| one["state"] == "done");
+    let done = all.iter().filter(|one| one["status"] == "done");
     done.map(|one| one["step"].as_str().expect("a step")).collect()
 }
 

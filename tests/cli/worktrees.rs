@@ -44,7 +44,7 @@ fn the_ledger_lies_in_the_git_directory_out_of_reach() {
     let made = project.run("init -C src --json").json();
     let db = project.root().join(".git/ic/ic.db");
     assert_eq!(made["db"].as_str(), db.to_str());
-    assert_eq!(made["root"].as_str(), project.root().to_str());
+    assert_eq!(made["project_dir"].as_str(), project.root().to_str());
     assert!(!project.root().join(".ic").exists() && !project.root().join("src/.ic").exists());
     git(&project, project.root(), &["clean", "-fdxq"]);
     assert!(db.exists());
@@ -60,7 +60,7 @@ fn worktrees_share_one_ledger_and_have_their_own_runs() {
     project.run("init");
     let (here, there) = (found(&project, project.root()), found(&project, &tree));
     assert_eq!(here["db"], there["db"]);
-    assert_eq!(there["root"].as_str(), tree.to_str());
+    assert_eq!(there["project_dir"].as_str(), tree.to_str());
 
     let main = project.run("run create --goal main --phases a,b").stdout.trim().to_owned();
     let in_tree = |words: &[&str]| project.run_words([&["-C", &tree.to_string_lossy()], words].concat());
@@ -70,7 +70,7 @@ fn worktrees_share_one_ledger_and_have_their_own_runs() {
     assert_eq!(in_tree(&["run", "current"]).stdout.trim(), side);
     assert_eq!(project.run(&format!("run advance {side}")).code, Some(0), "each sees the runs of the other");
     assert_eq!(in_tree(&["run", "list"]).json().as_array().map(Vec::len), Some(2));
-    assert_eq!(project.run("events verify --json").json()["events"], 3);
+    assert_eq!(project.run("events verify --json").json()["event_count"], 3);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn commits_of_a_real_repository_are_recorded_from_git_log() {
         .output()
         .expect("git runs");
     let recorded = project.run_with_input(&format!("dispatch record {dispatch} --stdin"), &log.stdout).json();
-    assert_eq!((recorded["commits"].as_i64(), recorded["files"].as_i64()), (Some(2), Some(4)));
+    assert_eq!((recorded["commit_count"].as_i64(), recorded["file_count"].as_i64()), (Some(2), Some(4)));
     let report = project.run("run rollback @ --layer=code").json();
     let newest = String::from_utf8(log.stdout).expect("UTF-8").lines().next().expect("a commit").to_owned();
     assert_eq!(report["revert_order"][0], newest.as_str());

@@ -9,7 +9,7 @@ use crate::world::{World, text};
 fn left(world: &World, run: &str) -> Vec<String> {
     let list = world.ask(&["compensation", "list", run]);
     let list = list.as_array().expect("a list");
-    list.iter().filter(|one| one["state"] != "done").map(|one| text(one, "step")).collect()
+    list.iter().filter(|one| one["status"] != "done").map(|one| text(one, "step")).collect()
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::world::{World, text};
 fn newest_rewind(world: &World) -> Option<(String, String)> {
     let list = world.ask(&["rewind", "list"]);
     let newest = list.as_array().expect("a list").first()?;
-    Some((text(newest, "rewind_id"), text(newest, "status")))
+    Some((text(newest, "id"), text(newest, "status")))
 }
 
 /// Undoes a rewind: rows, and by the command that it names, the tree.

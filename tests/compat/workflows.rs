@@ -37,7 +37,7 @@ fn a_workflow_is_aborted() {
             let shown = half.world.ask(&["workflow", "show", &run]);
             let steps = shown["steps"].as_array().expect("steps");
             // Where no step had begun there is nothing to roll back, and it says so.
-            let exit = i32::from(steps.iter().all(|step| step["state"] == "pending"));
+            let exit = i32::from(steps.iter().all(|step| step["status"] == "pending"));
             half.world.call(&["workflow", "rollback", &run, "--yes"], &[exit], &half.when);
         }
         half.assert_tree_is_before();

@@ -51,7 +51,7 @@ fn check_story(cli: &Cli, run: &str) {
     let mut moves: HashMap<(i64, String), usize> = HashMap::new();
     for event in events.as_array().expect("a list") {
         let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
-        match event["type"].as_str() {
+        match event["kind"].as_str() {
             Some("advance") => {
                 assert_eq!((text("from"), event["epoch"].as_i64()), (phase, Some(epoch)), "{event}");
                 *moves.entry((epoch, text("from"))).or_default() += 1;

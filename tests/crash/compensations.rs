@@ -33,7 +33,7 @@ fn aborted(cli: &Cli, arguments: &[&str], n: usize) -> bool {
 fn states(cli: &Cli) -> Vec<String> {
     let all = cli.json(["compensation", "list", "@"]);
     let all = all.as_array().expect("a list");
-    all.iter().map(|one| one["state"].as_str().expect("a state").to_owned()).collect()
+    all.iter().map(|one| one["status"].as_str().expect("a state").to_owned()).collect()
 }
 
 #[test]

@@ -65,13 +65,13 @@ impl Ground {
             return;
         };
         self.stage_is_true(entry, when);
-        let id = entry["rewind_id"].as_str().expect("an id");
+        let id = entry["id"].as_str().expect("an id");
         if entry["status"] != "done" {
             let (exit, code) = world.cli.refused(TO);
             assert_eq!((exit, code.as_str()), (Some(1), "conflict"), "{when}: it must be resumed first");
         }
         let resumed = world.cli.json(["rewind", "resume", id, "--yes"]);
-        assert_eq!((&resumed["status"], &resumed["left"]), (&json!("done"), &json!([])), "{when}");
+        assert_eq!((&resumed["status"], &resumed["stages_left"]), (&json!("done"), &json!([])), "{when}");
         assert_eq!((world.rows(), world.head()), (self.after.clone(), self.commits[0].clone()), "{when}");
         assert_eq!(world.audits(), ["ROLLBACK_COMPLETED"], "{when}: it was done once");
         assert_eq!(
@@ -98,7 +98,7 @@ impl Ground {
             "db_done" => &["vectors"],
             _ => &[],
         };
-        assert_eq!(entry["left"], json!(left), "{when}");
+        assert_eq!(entry["stages_left"], json!(left), "{when}");
         if stage != "planned" {
             assert_eq!(self.world.head(), self.commits[0], "{when}: {stage}");
         }
@@ -150,7 +150,7 @@ fn an_abort_in_an_undo_is_finished_by_the_next() {
     let world = &ground.world;
     for variable in ["IC_TEST_ABORT_BEFORE", "IC_TEST_REWIND_ABORT_BEFORE"] {
         ground.reset();
-        let id = world.cli.json(TO)["rewind_id"].as_str().expect("an id").to_owned();
+        let id = world.cli.json(TO)["id"].as_str().expect("an id").to_owned();
         let call = ["rewind", "undo", &id, "--yes"];
         for n in (1..).step_by(if long() { 1 } else { 5 }) {
             let output = world.cli.command(call).env(variable, n.to_string()).output().expect("start ic");

@@ -24,7 +24,7 @@ fn a_rewind_and_its_undo() {
         world.rows().lines().map(|l| l.split('|').take(2).collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(left, ["agent_logs 1", "langgraph_checkpoints \"L1\"", "requirements \"R1\"", "tasks \"T1\""]);
 
-    let id = done["rewind_id"].as_str().expect("an id");
+    let id = done["id"].as_str().expect("an id");
     let undone = world.cli.json(["rewind", "undo", id, "--yes"]);
     assert_eq!((&undone["status"], &undone["restored_row_counts"]), (&json!("undone"), &counts));
     assert_eq!(world.rows(), before);
@@ -38,7 +38,7 @@ fn what_is_at_its_target_is_verified_and_left_alone() {
     world.cli.json(["rewind", "to", "T2", "--yes"]);
     let (rows, audits) = (world.rows(), world.audits());
     let again = world.cli.json(["rewind", "to", "T2", "--yes"]);
-    assert_eq!((&again["status"], &again["rewind_id"]), (&json!("nothing_to_do"), &json!(null)));
+    assert_eq!((&again["status"], &again["id"]), (&json!("nothing_to_do"), &json!(null)));
     assert_eq!((world.rows(), world.audits()), (rows, audits));
     assert_eq!(world.cli.json(["rewind", "list"]).as_array().map(Vec::len), Some(1));
 }
@@ -70,7 +70,7 @@ fn a_refused_transaction_is_the_error_itself_and_holds_nobody_up() {
     assert_eq!((&status["status"], &status["stage"]), (&json!("stopped"), &json!("planned")));
     assert_eq!(status["error"]["code"], "busy");
     application.execute_batch("ROLLBACK").expect("the application is done");
-    let stopped = status["rewind_id"].as_str().expect("an id").to_owned();
+    let stopped = status["id"].as_str().expect("an id").to_owned();
     assert_eq!(world.cli.json(["rewind", "to", "T2", "--yes"])["status"], "done");
     let resumed = world.cli.json(["rewind", "resume", &stopped, "--yes"]);
     assert_eq!((&resumed["status"], &resumed["task_id"]), (&json!("done"), &json!("T1")));
@@ -95,7 +95,7 @@ fn rewinds_are_undone_one_by_one() {
     let world = World::devs();
     let before = world.rows();
     let ids = ["T2", "T1"].map(|task| {
-        world.cli.json(["rewind", "to", task, "--yes"])["rewind_id"].as_str().expect("an id").to_owned()
+        world.cli.json(["rewind", "to", task, "--yes"])["id"].as_str().expect("an id").to_owned()
     });
     // The rows of the first one belong to a task that the second one took.
     let (exit, code) = world.cli.refused(["rewind", "undo", &ids[0], "--yes"]);
@@ -109,7 +109,7 @@ fn rewinds_are_undone_one_by_one() {
 #[test]
 fn a_conflict_stops_an_undo_and_names_the_row() {
     let world = World::devs();
-    let id = world.cli.json(["rewind", "to", "T1", "--yes"])["rewind_id"].as_str().expect("an id").to_owned();
+    let id = world.cli.json(["rewind", "to", "T1", "--yes"])["id"].as_str().expect("an id").to_owned();
     world.sql("INSERT INTO tasks VALUES ('T2', 'anew', 'open', NULL, 400)");
     let rows = world.rows();
     let outcome = world.cli.run(["rewind", "undo", &id, "--yes"]);
@@ -125,7 +125,7 @@ fn a_conflict_stops_an_undo_and_names_the_row() {
 fn the_preview_of_an_undo_is_the_undo() {
     let world = World::devs();
     let [first, last] = ["T2", "T1"].map(|task| {
-        world.cli.json(["rewind", "to", task, "--yes"])["rewind_id"].as_str().expect("an id").to_owned()
+        world.cli.json(["rewind", "to", task, "--yes"])["id"].as_str().expect("an id").to_owned()
     });
     let (rows, ledger) = (world.rows(), world.ledger());
     // What stands in the way of the deed stands in the way of its preview.
@@ -152,7 +152,7 @@ fn vectors_are_pruned_last_by_a_command_that_knows_the_rewind() {
         "echo $IC_REWIND $IC_TASK $IC_SNAPSHOT_CREATED_AT > pruned; sqlite3 --version > /dev/null; true",
     );
     let done = world.cli.json(["rewind", "to", "T1", "--yes"]);
-    let id = done["rewind_id"].as_str().expect("an id");
+    let id = done["id"].as_str().expect("an id");
     assert_eq!(world.read("pruned"), format!("{id} T1 100\n"));
 }
 
@@ -164,10 +164,10 @@ fn a_failed_command_leaves_the_rest_done_and_says_how_to_go_on() {
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let stopped = outcome.json();
     assert_eq!((&stopped["status"], &stopped["stage"]), (&json!("stopped"), &json!("db_done")));
-    assert_eq!(stopped["left"], json!(["vectors"]));
+    assert_eq!(stopped["stages_left"], json!(["vectors"]));
     let message = stopped["error"]["message"].as_str().expect("a message");
     assert!(message.contains("exit code 7") && message.contains("no such index"), "{message}");
-    let id = stopped["rewind_id"].as_str().expect("an id");
+    let id = stopped["id"].as_str().expect("an id");
     assert_eq!(stopped["resume"], format!("ic rewind resume {} --yes", &id[28..]));
     let (exit, code) = world.cli.refused(["rewind", "to", "T2", "--yes"]);
     assert_eq!((exit, code.as_str()), (Some(1), "conflict"), "an unfinished one is finished first");
@@ -187,7 +187,7 @@ fn what_a_command_said_can_be_redacted() {
     world.with_vectors("cat key; false");
     assert_eq!(world.cli.run(["rewind", "to", "T1", "--yes"]).code, Some(4));
     let events = world.cli.json(["events", "tail"]);
-    let stopped = events.as_array().expect("events").iter().find(|event| event["type"] == "rewind_stopped");
+    let stopped = events.as_array().expect("events").iter().find(|event| event["kind"] == "rewind_stopped");
     let seq = stopped.expect("the event")["seq"].to_string();
     assert!(world.cli.dump().contains("s3cret"));
     world.cli.ok(["events", "redact", &seq, "--reason", "a key"]);

@@ -14,7 +14,7 @@ fn the_tree_goes_first_and_what_was_left_is_named() {
     assert_eq!((world.head(), world.read("a.txt")), (commits[0].clone(), "T1".to_owned()));
     let left = &done["git"];
     assert_eq!((&left["left_branch"], &left["left_head"]), (&json!("main"), &json!(commits[2])));
-    let id = done["rewind_id"].as_str().expect("an id");
+    let id = done["id"].as_str().expect("an id");
     assert_eq!(left["kept_ref"], format!("refs/ic/rewound/{id}/main"));
     assert_eq!(git(world.root(), &["rev-parse", &format!("refs/ic/rewound/{id}/main")]), commits[2]);
     assert_eq!(git(world.root(), &["rev-parse", "main"]), commits[2], "no branch moves");
@@ -34,7 +34,7 @@ fn a_detached_head_stays_reachable() {
     git(world.root(), &["commit", "-q", "--allow-empty", "-m", "of nobody"]);
     let lost = world.head();
     let done = world.cli.json(["rewind", "to", "T2", "--yes"]);
-    let id = done["rewind_id"].as_str().expect("an id");
+    let id = done["id"].as_str().expect("an id");
     assert_eq!((world.head(), &done["git"]["left_branch"]), (commits[1].clone(), &json!(null)));
     assert_eq!(git(world.root(), &["rev-parse", &format!("refs/ic/rewound/{id}/HEAD")]), lost);
 }
@@ -84,7 +84,7 @@ fn an_ignored_file_in_the_way_is_saved_whatever_any_rule_says() {
     assert!(outcome.stderr.contains(".env"), "{outcome:?}");
     let done = world.cli.json(["rewind", "to", "T2", "--yes", "--force"]);
     assert_eq!(world.read(".env"), "TOKEN=tracked");
-    let safety = done["git"]["safety_id"].as_str().expect("a checkpoint");
+    let safety = done["git"]["safety_checkpoint_id"].as_str().expect("a checkpoint");
     assert_eq!(world.cli.ok(["checkpoint", "cat", safety, ".env"]), "TOKEN=mine");
 }
 
@@ -140,9 +140,9 @@ fn rows_that_cannot_go_leave_the_tree_where_git_took_it_and_can_be_resumed() {
     let outcome = world.cli.run(["rewind", "to", "T1", "--yes", "--busy-timeout", "50ms"]);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let stopped = outcome.json();
-    assert_eq!((&stopped["stage"], &stopped["left"]), (&json!("git_done"), &json!(["sqlite"])));
+    assert_eq!((&stopped["stage"], &stopped["stages_left"]), (&json!("git_done"), &json!(["sqlite"])));
     assert_eq!((world.head(), world.rows()), (commits[0].clone(), rows));
-    let id = stopped["rewind_id"].as_str().expect("an id");
+    let id = stopped["id"].as_str().expect("an id");
     // The tree of the first commit has the configuration; that of an older one need not.
     assert_eq!(world.cli.run(["rewind", "resume", id, "--yes", "--busy-timeout", "50ms"]).code, Some(4));
     application.execute_batch("ROLLBACK").expect("the application is done");
@@ -161,7 +161,7 @@ fn a_lock_of_git_stops_it_before_the_rows() {
     assert!(matches!(outcome.code, Some(1 | 2 | 4)), "{outcome:?}");
     assert_eq!((world.head(), world.rows()), (commits[2].clone(), rows));
     std::fs::remove_file(lock).expect("no lock");
-    let id = world.status()["rewind_id"].as_str().expect("an id").to_owned();
+    let id = world.status()["id"].as_str().expect("an id").to_owned();
     assert_eq!(world.cli.json(["rewind", "resume", &id, "--yes"])["status"], "done");
     assert_eq!(world.head(), commits[0]);
 }

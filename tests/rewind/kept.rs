@@ -10,7 +10,7 @@ const SHORT: &str = "rollback:\n  checkpointing: {auto: false}\n  retention: {ma
 fn to(world: &World, task: &str) -> String {
     let done = world.cli.json(["rewind", "to", task, "--yes"]);
     assert_eq!(done["status"], "done", "{done}");
-    done["rewind_id"].as_str().expect("an id").to_owned()
+    done["id"].as_str().expect("an id").to_owned()
 }
 
 /// For each rewind, newest first, whether its archive is there: by the record and on the disk.
@@ -20,7 +20,7 @@ fn kept(world: &World) -> Vec<bool> {
         let path = world
             .database
             .with_file_name("rewinds")
-            .join(format!("{}.db", entry["rewind_id"].as_str().expect("an id")));
+            .join(format!("{}.db", entry["id"].as_str().expect("an id")));
         assert_eq!(path.exists(), !entry["archive"].is_null(), "{entry}");
         path.exists()
     };
@@ -74,7 +74,7 @@ fn an_unfinished_rewind_keeps_its_archive_and_an_undone_one_does_not() {
     world.write(".ic.yaml", &format!("{SHORT}  vectors: {{exec: [sh, -c, 'test -e store']}}\n"));
     let stopped = world.cli.run(["rewind", "to", "T2", "--yes"]);
     assert_eq!(stopped.code, Some(4), "{stopped:?}");
-    let id = stopped.json()["rewind_id"].as_str().expect("an id").to_owned();
+    let id = stopped.json()["id"].as_str().expect("an id").to_owned();
     assert_eq!(kept(&world), [true, true], "nothing is done yet");
     world.write("store", "");
     assert_eq!(world.cli.json(["rewind", "resume", &id, "--yes"])["status"], "done");
@@ -142,7 +142,7 @@ fn a_tree_without_configuration_can_be_taken_further_back_and_forth() {
     let again = world.cli.run(["rewind", "to", "T1", "--yes", "--format", "text"]);
     assert!(again.code == Some(0) && again.stderr.contains("taken from the rewind"), "{again:?}");
     // An undo needs no configuration at all, and leaves the tree.
-    world.cli.json(["rewind", "undo", done["rewind_id"].as_str().expect("an id"), "--yes"]);
+    world.cli.json(["rewind", "undo", done["id"].as_str().expect("an id"), "--yes"]);
     world.cli.json(["rewind", "undo", &first, "--yes"]);
     assert_eq!((world.rows(), world.head()), (before, commits[0].clone()));
     let last = to(&world, "T2");
@@ -173,7 +173,7 @@ fn the_configuration_of_an_old_tree_stands_in_nobodys_way() {
     assert_eq!(stopped.code, Some(4), "{stopped:?}");
     assert_eq!(world.head(), odd);
     application.execute_batch("ROLLBACK").expect("the application is done");
-    let id = stopped.json()["rewind_id"].as_str().expect("an id").to_owned();
+    let id = stopped.json()["id"].as_str().expect("an id").to_owned();
     assert_eq!(world.cli.json(["rewind", "resume", &id, "--yes"])["status"], json!("done"));
     assert_eq!(world.cli.json(["rewind", "status"])["status"], "done");
     world.cli.json(["rewind", "undo", &id, "--yes"]);
@@ -202,13 +202,13 @@ fn a_project_that_was_moved_took_its_archives_along() {
 fn the_archive_of_another_rewind_is_not_put_back() {
     let world = World::devs();
     let first = world.cli.json(["rewind", "to", "T1", "--yes"]);
-    world.cli.json(["rewind", "undo", first["rewind_id"].as_str().expect("an id"), "--yes"]);
+    world.cli.json(["rewind", "undo", first["id"].as_str().expect("an id"), "--yes"]);
     let second = world.cli.json(["rewind", "to", "T2", "--yes"]);
-    let path = |done: &Value| done["archive"]["path"].as_str().expect("a path").to_owned();
+    let path = |done: &Value| done["archive"].as_str().expect("a path").to_owned();
     let kept = std::fs::read(path(&second)).expect("an archive");
     std::fs::copy(path(&first), path(&second)).expect("the wrong one");
     let rows = world.rows();
-    let id = second["rewind_id"].as_str().expect("an id");
+    let id = second["id"].as_str().expect("an id");
     assert_eq!(world.cli.refused(["rewind", "undo", id, "--yes"]), (Some(2), "corrupt".to_owned()));
     assert_eq!(world.rows(), rows);
     std::fs::write(path(&second), kept).expect("the right one");

@@ -161,7 +161,7 @@ fn every_checkpoint_of_a_thread_is_a_moment_to_go_back_to() {
         app.copy_to(&rewound.join(id));
         let again = app.to(id);
         assert_eq!(again["status"], "nothing_to_do", "{id}");
-        if let Some(rewind) = done["rewind_id"].as_str() {
+        if let Some(rewind) = done["id"].as_str() {
             app.cli.json(["rewind", "undo", rewind, "--yes"]);
         }
         assert_eq!(ic_testkit::dump(&app.database), before, "{id}: undone");
@@ -206,7 +206,7 @@ fn a_thread_goes_on_from_where_it_went_back_to() {
     // Into the middle of the second run, and on: the same task writes its result for the same checkpoint again.
     let middle = &ann[position(json!(["b"]))];
     let middle_id = middle["id"].as_str().expect("an id");
-    let id = app.to(middle_id)["rewind_id"].as_str().expect("an id").to_owned();
+    let id = app.to(middle_id)["id"].as_str().expect("an id").to_owned();
     let state = app.call(&["state", "ann"]);
     assert_eq!((&state["id"], &state["values"]), (&middle["id"], &middle["values"]));
     assert_eq!(state["pending"], json!([["b", null, null, []]]), "no result is waiting for it");
@@ -233,7 +233,7 @@ fn a_thread_goes_on_from_where_it_went_back_to() {
 fn inspect_knows_a_checkpointer() {
     let Some(app) = App::new() else { return };
     let looked = app.cli.json(["rewind", "inspect", "threads.sqlite"]);
-    assert_eq!(looked["config"]["profile"], "langgraph");
-    assert_eq!(looked["config"]["tables"][0]["boundary"], "inclusive");
-    assert_eq!(looked["config"]["anchor"]["scope"], json!(["thread_id"]));
+    assert_eq!(looked["proposal"]["profile"], "langgraph");
+    assert_eq!(looked["proposal"]["tables"][0]["boundary"], "inclusive");
+    assert_eq!(looked["proposal"]["anchor"]["scope"], json!(["thread_id"]));
 }

@@ -54,7 +54,7 @@ fn left(cli: &Cli, project: &str) -> Vec<String> {
 }
 
 fn id(done: &Value) -> &str {
-    done["rewind_id"].as_str().expect("an id")
+    done["id"].as_str().expect("an id")
 }
 
 #[test]

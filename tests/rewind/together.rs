@@ -44,7 +44,7 @@ fn an_application_that_writes_meanwhile_loses_nothing() {
     });
     // Every acknowledged row is there or in the archive of the one rewind that took it.
     for entry in world.cli.json(["rewind", "list"]).as_array().expect("a list") {
-        world.cli.ok(["rewind", "undo", entry["rewind_id"].as_str().expect("an id"), "--yes"]);
+        world.cli.ok(["rewind", "undo", entry["id"].as_str().expect("an id"), "--yes"]);
     }
     let db = world.connect();
     let found: i64 = db
@@ -71,7 +71,7 @@ fn two_rewinds_do_not_run_at_once() {
         thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(world.status()["status"], "in_progress");
-    let id = world.status()["rewind_id"].as_str().expect("an id").to_owned();
+    let id = world.status()["id"].as_str().expect("an id").to_owned();
     for call in [vec!["rewind", "to", "T1"], vec!["rewind", "resume", &id], vec!["rewind", "undo", &id]] {
         let call = call.into_iter().chain(["--yes", "--busy-timeout", "100ms"]);
         assert_eq!(world.cli.refused(call), (Some(2), "busy".to_owned()));

@@ -27,7 +27,7 @@ fn what_inspect_writes_works() {
     let text = cli.ok(["rewind", "inspect", "data/app.sqlite3", "--format", "text"]);
     assert!(text.contains("database: data/app.sqlite3") && text.contains("# settings"), "{text}");
     let looked = cli.json(["rewind", "inspect", "data/app.sqlite3", "--write"]);
-    assert_eq!(looked["config"]["anchor"]["table"], "jobs");
+    assert_eq!(looked["proposal"]["anchor"]["table"], "jobs");
     let written = std::fs::read_to_string(cli.root().join(".ic.yaml")).expect("the configuration");
     assert!(written.ends_with(&format!("{text}\n")) || written.contains(&text), "{written}\n{text}");
 
@@ -36,7 +36,7 @@ fn what_inspect_writes_works() {
     let done = cli.json(["rewind", "to", "1", "--yes"]);
     let counts = serde_json::json!({"outputs": 2, "job_steps": 2, "jobs": 1});
     assert_eq!(done["deleted_row_counts"], counts, "{done}");
-    let id = done["rewind_id"].as_str().expect("an id");
+    let id = done["id"].as_str().expect("an id");
     cli.json(["rewind", "undo", id, "--yes"]);
     assert_eq!(ic_testkit::dump(&path), before);
 }
@@ -45,7 +45,7 @@ fn what_inspect_writes_works() {
 fn what_nothing_can_be_proposed_for_is_a_no() {
     let cli = Cli::without_ledger(BINARY);
     connect(&cli.root().join("app.db")).execute_batch("CREATE TABLE colours (name TEXT)").expect("a table");
-    assert_eq!(cli.json(["rewind", "inspect", "app.db"])["config"], serde_json::Value::Null);
+    assert_eq!(cli.json(["rewind", "inspect", "app.db"])["proposal"], serde_json::Value::Null);
     let outcome = cli.run(["rewind", "inspect", "app.db", "--write"]);
-    assert_eq!((outcome.code, &outcome.json()["written"]), (Some(1), &serde_json::Value::Null));
+    assert_eq!((outcome.code, &outcome.json()["config_file"]), (Some(1), &serde_json::Value::Null));
 }

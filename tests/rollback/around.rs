@@ -71,7 +71,7 @@ fn what_an_effect_overwrites_of_a_hidden_file_is_kept_too_and_the_checkpoints_sa
     assert_eq!(world.read("hidden").as_deref(), Some("as it was\n"));
     let checkpoints = world.cli.json(["checkpoint", "list", "--run", &world.run, "--json"]);
     for when in ["before", "after"] {
-        let id = &report["steps"][0]["detail"][when];
+        let id = &report["steps"][0]["made"]["goes"][0][format!("{when}_checkpoint_id")];
         let all = checkpoints.as_array().expect("checkpoints");
         let kept = all.iter().find(|one| one["id"] == *id).expect("it is listed with the run");
         let short = world.cli.json(["rollback", "list", &world.run, "--json"])[0]["short_id"].clone();

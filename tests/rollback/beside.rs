@@ -176,7 +176,7 @@ fn disturbed(world: &World, act: impl Fn()) -> Value {
 /// The step that a report says has failed because more would be done than was seen; returns what more.
 fn more_than_seen(report: &Value, ord: usize) -> &str {
     let step = &report["steps"][ord];
-    assert_eq!((&report["status"], &step["state"]), (&json!("rolling_back"), &json!("failed")), "{report}");
+    assert_eq!((&report["status"], &step["status"]), (&json!("rolling_back"), &json!("failed")), "{report}");
     let error = step["error"].as_str().expect("an error");
     error.strip_prefix("plan_changed: the plan that was approved does not name ").expect(error)
 }

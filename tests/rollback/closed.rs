@@ -29,7 +29,7 @@ fn go(world: &World, command: &str) -> (Option<i32>, String) {
 /// The reasons of the events of a type.
 fn reasons(world: &World, event_type: &str) -> Vec<String> {
     let events = world.cli.json(["run", "events", &world.run, "--json"]);
-    let all = events.as_array().expect("events").iter().filter(|event| event["type"] == event_type);
+    let all = events.as_array().expect("events").iter().filter(|event| event["kind"] == event_type);
     all.map(|event| event["reason"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
@@ -64,7 +64,7 @@ fn an_effect_that_can_never_be_undone_is_left_by_decision() {
     assert_eq!((world.status().as_str(), world.effects().join(" ").as_str()), ("active@b", "last first"));
     assert_eq!(reasons(&world, "compensation_skipped"), ["refunded by hand"]);
     let list = world.cli.json(["compensation", "list", &world.run, "--json"]);
-    assert_eq!(list[1]["state"], "skipped", "{list}");
+    assert_eq!(list[1]["status"], "skipped", "{list}");
     world.advance();
 }
 
@@ -94,7 +94,7 @@ fn a_rollback_goes_on_past_an_effect_that_can_never_be_undone() {
     // What the first call had undone is counted with the rest, and what was skipped is named and not counted.
     let text = world.cli.ok(["rollback", "show", &short, "--format", "text"]);
     assert!(text.contains("2 effects undone; skipped: hope less"), "{text}");
-    assert_eq!(done["steps"][0]["detail"]["skipped"], json!(["hope less"]), "{done}");
+    assert_eq!(done["steps"][0]["made"]["skipped_steps"], json!(["hope less"]), "{done}");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn only_effects_of_the_rollback_are_left_and_only_as_long_as_it_stands() {
     }
     let states = || -> Vec<Value> {
         let list = world.cli.json(["compensation", "list", &world.run, "--json"]);
-        list.as_array().expect("a list").iter().map(|one| one["state"].clone()).collect()
+        list.as_array().expect("a list").iter().map(|one| one["status"].clone()).collect()
     };
     assert_eq!(states(), ["armed", "failed"]);
     // Named twice it is left once.
@@ -156,7 +156,7 @@ fn an_undo_whose_process_died_is_ended_and_named() {
             world.ic(&["rollback", "resume", &world.run, "--skip-step", "--reason", "x", "--yes"]);
         }
         let list = world.cli.json(["compensation", "list", &world.run, "--json"]);
-        assert_eq!(list[0]["state"], "failed", "{list}");
+        assert_eq!(list[0]["status"], "failed", "{list}");
         std::thread::sleep(Duration::from_millis(1100).saturating_sub(started.elapsed()));
         assert!(!home.join("ended").exists(), "{way}: it went on behind everybody's back");
     }

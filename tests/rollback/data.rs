@@ -113,7 +113,7 @@ fn the_database_of_the_cut_or_none() {
     let world = World::story();
     let world = World { run: world.run.clone(), ..world }.with_rows();
     let line = refused_all(&world, &["--force"], "no_checkpoint");
-    assert!(line.contains("Nobody recorded"), "{line}");
+    assert!(line.contains("No advance recorded"), "{line}");
     assert!(line.contains("(--layer=workflow,effects,files,git)"), "{line}");
 
     // Where nothing says any more that there is one, its rows stay, which is said.
@@ -255,7 +255,7 @@ fn rows_that_cannot_go_stop_it_and_the_named_command_goes_on() {
     let outcome = world.cli.run(&words);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let report = outcome.json();
-    assert_eq!(report["steps"][2]["state"], "failed", "{report}");
+    assert_eq!(report["steps"][2]["status"], "failed", "{report}");
     assert!(report["steps"][2]["error"].as_str().expect("why").starts_with("conflict: "), "{report}");
     let command = report["resume"].as_str().expect("a command").to_owned();
     assert!(!command.contains("--force"), "it decides nothing here: {command}");
@@ -353,7 +353,11 @@ fn killed_between_scopes_it_ends_as_if_undisturbed() {
                 let resumed = world.cli.json(["rollback", "resume", &world.run, "--yes", "--json"]);
                 let data =
                     resumed["steps"].as_array().expect("steps").iter().find(|one| one["layer"] == "data");
-                assert_eq!(data.expect("a step")["detail"]["rows"], json!({ "steps": 3 }), "{when}");
+                assert_eq!(
+                    data.expect("a step")["made"]["deleted_row_counts"],
+                    json!({ "steps": 3 }),
+                    "{when}"
+                );
             }
             assert_eq!(world.rows(), wanted, "{when}");
             world.ic(&["rollback", "undo", &newest_rollback(&world), "--yes"]);

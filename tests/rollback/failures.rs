@@ -29,7 +29,7 @@ fn go_on(world: &World, report: &Value) -> Outcome {
 fn steps(report: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let all = report["steps"].as_array().expect("steps");
-    all.iter().map(|step| (text(&step["layer"]), text(&step["state"]))).collect()
+    all.iter().map(|step| (text(&step["layer"]), text(&step["status"]))).collect()
 }
 
 fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -115,7 +115,7 @@ fn a_stopped_rollback_is_given_up_and_says_what_stays_undone() {
     world.effect("last", &[]);
     stopped(&world, "a", &[]);
     let report = world.cli.json(["rollback", "abort", &world.run, "--yes", "--json"]);
-    assert_eq!(report["status"], "abandoned");
+    assert_eq!(report["status"], "aborted");
     let left: Vec<_> =
         report["effects_left"].as_array().expect("effects").iter().map(|e| &e["step"]).collect();
     assert_eq!(left, [&json!("last")]);
@@ -317,7 +317,7 @@ fn the_rollback_of_a_workflow_is_undone_with_its_files_and_made_again() {
     // Undone, it is as the failed workflow left it: files, steps and status; made again, it is rolled back again.
     world.ic(&["redo", "--run", &run, "--yes"]);
     assert_eq!((world.read("made").as_deref(), shown("status")), (Some("x\n"), "stopped".into()));
-    assert_eq!(shown("steps")[0]["state"], "succeeded");
+    assert_eq!(shown("steps")[0]["status"], "succeeded");
     world.ic(&["workflow", "rollback", &run, "--yes"]);
     assert_eq!((world.read("made"), shown("status")), (None, "rolled_back".into()));
 }

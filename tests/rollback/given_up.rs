@@ -35,7 +35,7 @@ fn the_preview_of_giving_a_rollback_up_is_giving_it_up() {
     let text = world.ic(&["rollback", "abort", &world.run, "--dry-run", "--format=text"]);
     assert!(text.contains("would abort") && text.contains("would be at d again"), "{text}");
     assert!(text.contains("Rows that would come back") && text.contains("to do it"), "{text}");
-    let (preview, _) = previewed_and_given_up(&world, "abandon");
+    let (preview, _) = previewed_and_given_up(&world, "abort");
     assert_eq!(preview["status"], "in_progress");
     assert_eq!(preview["effects_left"].as_array().map(Vec::len), Some(3), "{preview}");
     let is_some = |report: &Value| report["changes"].as_array().is_some_and(|all| !all.is_empty());
@@ -53,7 +53,7 @@ fn the_preview_of_giving_an_undo_up_is_the_rollback_again() {
     let text = world.ic(&["rollback", "abort", &world.run, "--dry-run", "--format=text"]);
     assert!(text.contains("would stand") && text.contains("would be at a."), "{text}");
     assert!(text.contains("Rows that would go"), "{text}");
-    let (preview, _) = previewed_and_given_up(&world, "stand");
+    let (preview, _) = previewed_and_given_up(&world, "reapply");
     assert_ne!(preview["data"], Value::Null);
     assert_eq!(world.status(), "active@a");
 }
@@ -62,7 +62,7 @@ fn the_preview_of_giving_an_undo_up_is_the_rollback_again() {
 fn what_was_put_back_before_it_was_interrupted_is_not_previewed_again() {
     let world = dead_before_the_end();
     stopped_between(&world, &["rollback", "abort", &world.run], is_interrupted);
-    let (preview, _) = previewed_and_given_up(&world, "abandon");
+    let (preview, _) = previewed_and_given_up(&world, "abort");
     assert_eq!((&preview["status"], &preview["data"]), (&json!("stopped"), &Value::Null));
     assert_ne!(preview["files"], json!([]));
     assert_eq!(world.status(), "active@d");
@@ -86,10 +86,10 @@ fn of_one_layer_alone_the_preview_names_no_other() {
             assert_eq!(preview["data"].is_object(), layer == "data", "{preview}");
         };
         dies_in_that_step(&roll_back, 3);
-        names_that_layer(previewed_and_given_up(&world, "abandon"));
+        names_that_layer(previewed_and_given_up(&world, "abort"));
         let id = world.cli.json(roll_back)["rollback_id"].as_str().expect("an id").to_owned();
         dies_in_that_step(&["rollback", "undo", &id, "--yes", "--json"], ends_after_it);
-        names_that_layer(previewed_and_given_up(&world, "stand"));
+        names_that_layer(previewed_and_given_up(&world, "reapply"));
     }
 }
 

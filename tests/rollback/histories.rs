@@ -101,7 +101,7 @@ fn plan(report: &Value) -> Value {
         record.remove(volatile);
     }
     if let Some(files) = record.get_mut("files").and_then(Value::as_object_mut) {
-        for volatile in ["safety_id", "restored_id", "dry_run", "status"] {
+        for volatile in ["safety_checkpoint_id", "restored_checkpoint_id", "dry_run", "status"] {
             files.remove(volatile);
         }
         if let Some(git) = files.get_mut("git").and_then(Value::as_object_mut) {
@@ -110,7 +110,7 @@ fn plan(report: &Value) -> Value {
     }
     for effect in record["effects"]["results"].as_array_mut().into_iter().flatten() {
         let effect = effect.as_object_mut().expect("an effect");
-        for volatile in ["state", "attempts", "error"] {
+        for volatile in ["status", "attempts", "error"] {
             effect.remove(volatile);
         }
     }

@@ -55,7 +55,7 @@ fn an_interrupted_rollback_ends_what_it_had_begun_and_names_the_command_that_goe
         let report = interrupt(child, signal);
         std::fs::remove_file(&begun).expect("it was begun");
         assert_eq!(report["status"], if is_first { "rolling_back" } else { "stopped" }, "{report}");
-        assert_eq!(report["steps"][0]["state"], "failed", "{report}");
+        assert_eq!(report["steps"][0]["status"], "failed", "{report}");
         let error = report["steps"][0]["error"].as_str().expect("an error");
         assert!(error.ends_with("it was interrupted"), "{error}");
         assert_eq!(report["resume"], format!("ic rollback resume {} --yes", &id()[id().len() - 8..]));
@@ -118,15 +118,15 @@ fn an_interrupted_rollback_begins_no_further_step() {
     let world = World::new().with_rows().begun();
     world.advance();
     world.write("made", "since\n");
-    let report = interrupted_by_an_effect(&world, |report| report["steps"][0]["state"] == "done");
+    let report = interrupted_by_an_effect(&world, |report| report["steps"][0]["status"] == "done");
     assert_eq!(
-        (&report["steps"][1]["state"], &report["steps"][1]["error"]),
+        (&report["steps"][1]["status"], &report["steps"][1]["error"]),
         (&json!("pending"), &Value::Null)
     );
     assert_eq!(world.read("made").as_deref(), Some("since\n"));
     let events = world.cli.json(["events", "tail", &world.run, "--json"]);
     let stopped = events.as_array().and_then(|all| all.last()).expect("an event");
-    assert_eq!(stopped["type"], "rollback_stopped");
+    assert_eq!(stopped["kind"], "rollback_stopped");
     assert_eq!(
         (&stopped["reason"], &stopped["payload"]["step"]),
         (&json!("it was interrupted"), &json!("tree"))
@@ -141,7 +141,7 @@ fn an_interrupted_rollback_undoes_no_further_effect() {
     let report = interrupted_by_an_effect(&world, |report| {
         report["steps"][0]["error"].as_str().is_some_and(|error| error.contains("3 effects are not undone"))
     });
-    assert_eq!((&report["steps"][0]["state"], world.effects()), (&json!("failed"), Vec::new()), "{report}");
+    assert_eq!((&report["steps"][0]["status"], world.effects()), (&json!("failed"), Vec::new()), "{report}");
     world.ic(&["rollback", "resume", &world.run, "--yes"]);
     assert_eq!((world.status().as_str(), world.effects().len()), ("active@a", 3));
 }
@@ -209,7 +209,7 @@ fn an_interrupted_undo_finishes_the_step_that_it_makes_and_begins_no_other() {
     world.reset();
     let (_, report) = undo_stopped_between(&world, is_interrupted);
     let states: Vec<&Value> =
-        report["steps"].as_array().expect("steps").iter().map(|step| &step["state"]).collect();
+        report["steps"].as_array().expect("steps").iter().map(|step| &step["status"]).collect();
     assert_eq!(states, [&json!("done"), &json!("done"), &json!("as_before"), &json!("pending")], "{report}");
     let now = world.state();
     assert!(now.rows == before.rows && now.tree == back.tree && now.git == back.git);
@@ -245,9 +245,9 @@ fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_sa
     application.execute_batch("ROLLBACK").expect("end it");
     let stopped = passed_over.json();
     let states: Vec<&Value> =
-        stopped["steps"].as_array().expect("steps").iter().map(|step| &step["state"]).collect();
+        stopped["steps"].as_array().expect("steps").iter().map(|step| &step["status"]).collect();
     assert_eq!(states, [&json!("done"), &json!("skipped"), &json!("failed"), &json!("pending")], "{stopped}");
-    assert_eq!((passed_over.code, &stopped["course"]), (Some(4), &json!("stand")));
+    assert_eq!((passed_over.code, &stopped["course"]), (Some(4), &json!("reapply")));
 
     world.ic(&["dispatch", "complete", &dispatch]);
     let undo = ["rollback", "undo", &id, "--without-effects", "--json"];
@@ -297,7 +297,7 @@ fn the_preview_of_an_abort_takes_an_interrupted_restore_to_be_finished() {
     let done = world.cli.json(["rollback", "abort", &world.run, "--yes", "--json"]);
     let changes = |report: &Value| {
         let all = report["files"][0]["changes"].as_array().expect("changes").clone();
-        all.into_iter().map(|one| json!([one["path"], one["action"]])).collect::<Vec<_>>()
+        all.into_iter().map(|one| json!([one["path"], one["change"]])).collect::<Vec<_>>()
     };
     assert_eq!(changes(&preview), changes(&done));
     world.state().assert_outside_is(&before, "given up");

@@ -100,14 +100,14 @@ fn rows_that_giving_up_passed_over_come_back_later_and_the_run_stays_where_it_is
     let preview = text("--dry-run");
     assert!(preview.contains("would undo what was left of"), "{preview}");
     let told = text("--yes");
-    assert!(told.contains("put back what was left of") && told.contains("stays where it is"), "{told}");
+    assert!(told.contains("undone what was left of") && told.contains("stays where it is"), "{told}");
     assert_eq!(
         (world.rows().lines().count(), world.status()),
         (before.lines().count(), "active@d".to_owned())
     );
     world.reset();
     let told = world.cli.json(undo.iter().chain(&["json", "--yes"]));
-    assert_eq!((&told["status"], &told["course"]), (&json!("abandoned"), &json!("undo")));
+    assert_eq!((&told["status"], &told["course"]), (&json!("aborted"), &json!("undo")));
 }
 
 /// Gives up every checkpoint that nothing needs, and shows that one that is needed is not deleted.
@@ -130,10 +130,10 @@ fn the_checkpoints_of_a_way_back_are_kept_as_long_as_it_is_open() {
         assert_eq!(rolled_back.code, Some(if is_stopped { 4 } else { 0 }), "{rolled_back:?}");
         let report = rolled_back.json();
         let kept = if is_stopped { "failed" } else { "done" };
-        assert_eq!(report["steps"][0]["state"], kept);
+        assert_eq!(report["steps"][0]["status"], kept);
         let id = report["rollback_id"].as_str().expect("an id");
         let shown = world.cli.json(["rollback", "show", id, "--json"]);
-        prune(&world, &shown["steps"][0]["detail"]["before"]);
+        prune(&world, &shown["steps"][0]["made"]["goes"][0]["before_checkpoint_id"]);
         if is_stopped {
             world.ic(&["rollback", "abort", id, "--yes"]);
         } else {

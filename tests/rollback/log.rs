@@ -44,13 +44,13 @@ fn answer(world: &World, reference: &str) -> String {
 fn assert_honest(world: &World, when: &str) {
     let standing = log(world, &[]);
     let all = log(world, &["--all"]);
-    let is_point = |entry: &&Value| entry["type"] == "point";
+    let is_point = |entry: &&Value| entry["kind"] != "rollback";
     let seqs: Vec<i64> = all.iter().map(|entry| entry["seq"].as_i64().expect("a seq")).collect();
     assert!(seqs.is_sorted_by(|newer, older| newer >= older), "{when}: {seqs:?}");
     let kept: Vec<&Value> = all
         .iter()
         .filter(|entry| entry["rolled_back_by"].is_null())
-        .filter(|entry| !matches!(entry["status"].as_str(), Some("undone" | "abandoned")))
+        .filter(|entry| !matches!(entry["status"].as_str(), Some("undone" | "aborted")))
         .collect();
     assert_eq!(standing.iter().collect::<Vec<_>>(), kept, "{when}: what stands is the same in both");
     assert_eq!(standing.last().expect("an entry")["kind"], "created", "{when}");
@@ -167,8 +167,8 @@ fn files_and_commits_of_a_point_are_those_up_to_the_next_one() {
         ["created", "modified", "deleted"].map(|key| files[key].as_u64().expect(key))
     };
     assert_eq!((files(0), files(1), files(2)), ([0, 0, 1], [1, 1, 0], [0, 0, 0]), "{entries:?}");
-    assert_eq!(entries[1]["commits"], 1);
-    assert_eq!((&entries[0]["commits"], &entries[2]["commits"]), (&0.into(), &Value::Null));
+    assert_eq!(entries[1]["commit_count"], 1);
+    assert_eq!((&entries[0]["commit_count"], &entries[2]["commit_count"]), (&0.into(), &Value::Null));
     let shown = text(&world, &[]);
     assert!(shown.contains("first  +1 ~1, 1 commit"), "{shown}");
     // A store that is gone leaves the list as it is, without what it alone knows.
@@ -249,7 +249,7 @@ fn no_title_steers_a_terminal_or_widens_a_line() {
 fn a_rollback_that_was_killed_is_told_as_unfinished_and_then_as_done() {
     let world = dead_before_the_end();
     let entry =
-        |world: &World| log(world, &[]).into_iter().find(|one| one["type"] == "rollback").expect("it");
+        |world: &World| log(world, &[]).into_iter().find(|one| one["kind"] == "rollback").expect("it");
     assert_eq!(entry(&world)["status"], "in_progress");
     assert!(text(&world, &[]).contains("unfinished, ← a"));
     world.ic(&["rollback", "resume", &world.run, "--yes"]);

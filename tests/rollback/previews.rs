@@ -144,7 +144,7 @@ fn words(world: &World, call: &str) -> Vec<String> {
         let listed = world.cli.json(words);
         let all = listed.as_array().expect("a list").clone();
         let one = if first { all.first() } else { all.last() };
-        one.and_then(|one| one["id"].as_str().or(one["rewind_id"].as_str())).unwrap_or("none").to_owned()
+        one.and_then(|one| one["id"].as_str().or(one["id"].as_str())).unwrap_or("none").to_owned()
     };
     let id = |word: &str| match word {
         "RUN" => world.run.clone(),

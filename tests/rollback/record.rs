@@ -10,12 +10,12 @@ use crate::world::{World, asked};
 fn record(world: &World, since: i64) -> Vec<Value> {
     let events = world.cli.json(["events", "tail", &world.run, "--since", &since.to_string(), "--json"]);
     let all = events.as_array().expect("events").iter();
-    all.filter(|event| event["type"].as_str().is_some_and(|name| name.starts_with("rollback")))
+    all.filter(|event| event["kind"].as_str().is_some_and(|name| name.starts_with("rollback")))
         .map(|event| {
             assert_eq!(event["subject_id"], id_of_last(world), "{event}");
             let payload = &event["payload"];
             json!([
-                event["type"],
+                event["kind"],
                 event["from"],
                 event["to"],
                 event["reason"],
@@ -56,7 +56,7 @@ fn a_rollback_is_on_record_step_by_step() {
     assert_eq!(record(&world, since), expected);
     let events = world.cli.json(["events", "tail", &world.run, "--json"]);
     let payload_of = |name: &str| {
-        let found = events.as_array().and_then(|all| all.iter().find(|event| event["type"] == name));
+        let found = events.as_array().and_then(|all| all.iter().find(|event| event["kind"] == name));
         found.expect("an event")["payload"].clone()
     };
     let (begun, payload) = (payload_of("rollback_begun"), payload_of("rollback"));
@@ -171,7 +171,7 @@ fn a_way_back_that_could_not_begin_is_on_record_and_as_if_not_begun() {
         let stands = || {
             let shown = world.cli.json(["rollback", "show", &id, "--json"]);
             let steps = shown["steps"].as_array().expect("steps").iter();
-            let states = steps.map(|step| json!([step["layer"], step["state"], step["error"]]));
+            let states = steps.map(|step| json!([step["layer"], step["status"], step["error"]]));
             json!([shown["status"], shown["course"], states.collect::<Vec<_>>()])
         };
         let as_before = stands();

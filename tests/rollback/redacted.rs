@@ -12,7 +12,7 @@ use crate::world::{World, asked};
 fn redact(world: &World, event_type: &str) {
     let events = world.cli.json(["run", "events", &world.run, "--json"]);
     let mut all =
-        events.as_array().expect("events").iter().filter(|event| event["type"] == event_type).peekable();
+        events.as_array().expect("events").iter().filter(|event| event["kind"] == event_type).peekable();
     assert!(all.peek().is_some(), "no {event_type}: {events}");
     for event in all {
         world.ic(&["events", "redact", &event["seq"].to_string(), "--reason", "a token"]);

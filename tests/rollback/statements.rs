@@ -192,8 +192,8 @@ fn an_aborted_abandonment_is_finished_by_itself_or_by_resume() {
     campaign.everywhere(18, |world, n, when| {
         let (status, course) = stands(world);
         match (status.as_str(), course.as_str()) {
-            ("abandoned", _) => {}
-            (_, "abandon") if n % 2 == 0 => call(world, &["rollback", "resume", &run, "--yes"], when),
+            ("aborted", _) => {}
+            (_, "abort") if n % 2 == 0 => call(world, &["rollback", "resume", &run, "--yes"], when),
             _ => call(world, &["rollback", "abort", &run, "--yes"], when),
         }
     });

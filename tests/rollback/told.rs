@@ -7,7 +7,7 @@ use crate::world::World;
 fn events(world: &World, kind: &str) -> Vec<Value> {
     let lines = world.ic(&["events", "tail", "--all", "--format", "jsonl"]);
     let all = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("an event"));
-    all.filter(|event| event["type"] == kind).collect()
+    all.filter(|event| event["kind"] == kind).collect()
 }
 
 /// A run at `b` with an unfinished dispatch that recorded a file, and an artifact.

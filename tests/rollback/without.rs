@@ -62,7 +62,7 @@ fn undone(world: &World, id: &str, more: &[&str]) -> Value {
     words.pop();
     words.extend(["--yes", "--expect-plan", planned["plan_hash"].as_str().expect("a hash")]);
     let report = world.cli.json(words);
-    assert_eq!((&report["status"], &report["only"]), (&json!("rolled_back"), &json!(id)), "{report}");
+    assert_eq!((&report["status"], &report["dispatch_id"]), (&json!("rolled_back"), &json!(id)), "{report}");
     for part in ["changes", "skipped"] {
         assert_eq!(report["files"][part], planned["files"][part], "{part}");
     }
@@ -113,7 +113,7 @@ fn with_base(name: &str, content: &str) -> World {
 fn assert_told(world: &World, id: &str) {
     let history = world.cli.json(["run", "history", &world.run, "--json"]);
     let turn = &history["turns"][0];
-    assert_eq!((&turn["only"], &turn["from"]), (&json!(id), &turn["to"]), "{history}");
+    assert_eq!((&turn["dispatch_id"], &turn["from_stay"]), (&json!(id), &turn["to_stay"]), "{history}");
     let text = world.ic(&["run", "history", &world.run, "--format", "text"]);
     assert!(text.contains(&format!("undone alone: dispatch:{}", &id[28..])), "{text}");
 }
@@ -149,7 +149,7 @@ fn what_one_did_goes_what_others_did_stays_and_it_comes_back() {
     );
     let commit = &report["own_commits"][0];
     assert_eq!(
-        (&commit["sha"], &commit["state"], &commit["subject"]),
+        (&commit["sha"], &commit["status"], &commit["subject"]),
         (&json!(head), &json!("tip"), &json!("the first work"))
     );
     assert_eq!(commit["revert"], format!("git revert --no-edit {}", &head[..12]));

@@ -61,7 +61,7 @@ fn ran() -> World {
 fn shown(world: &World) -> (String, Vec<String>) {
     let shown = world.cli.json(["workflow", "show", &world.run, "--json"]);
     let steps = shown["steps"].as_array().expect("steps").iter();
-    let states = steps.map(|step| step["state"].as_str().expect("a state").to_owned());
+    let states = steps.map(|step| step["status"].as_str().expect("a state").to_owned());
     (shown["status"].as_str().expect("a status").to_owned(), states.collect())
 }
 

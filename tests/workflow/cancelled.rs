@@ -222,7 +222,7 @@ fn rolled_back(rollback: &str, is_cancelled: bool) -> Value {
     let files = [world.content("a.txt"), world.content("b.txt")];
     let steps = world.report(&format!("workflow show {run}"), 0)["steps"].clone();
     let states: Vec<Value> =
-        steps.as_array().expect("steps").iter().map(|step| json!([step["id"], step["state"]])).collect();
+        steps.as_array().expect("steps").iter().map(|step| json!([step["id"], step["status"]])).collect();
     json!([world.undone(), files, phase.trim(), world.status(), states])
 }
 

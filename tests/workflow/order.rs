@@ -80,7 +80,7 @@ fn a_failing_undo_is_visible_and_the_next_call_finishes_what_is_left() {
     let report = world.report(ROLLBACK, 4);
     let run = world.run();
     assert_eq!(report["status"], "rolling_back");
-    assert_eq!(report["rollback"]["left"].as_array().map(Vec::len), Some(2), "{report}");
+    assert_eq!(report["rollback"]["compensations_left"].as_array().map(Vec::len), Some(2), "{report}");
     assert!(report["resume"].as_str().is_some_and(|call| call.contains("workflow resume")), "{report}");
     assert_eq!(world.status(), "rolling_back");
     // d and c were undone; b failed; a waits because b depends on it, and the policy stops.

@@ -20,7 +20,7 @@ fn beyond_a_pivot_nothing_is_undone_unless_by_force() {
     assert_eq!(world.report(&resume, 1)["status"], "stopped");
     assert_eq!(world.refused(&format!("workflow rollback {run} --yes")), "pivot");
     let report = world.report(&format!("compensation run {run} --yes"), 4);
-    assert_eq!(report["left"].as_array().map(Vec::len), Some(2), "{report}");
+    assert_eq!(report["compensations_left"].as_array().map(Vec::len), Some(2), "{report}");
     assert_eq!(world.undone(), ["last"], "what came after it is undone");
     assert_eq!(world.status(), "active");
     world.report(&format!("workflow rollback {run} --yes --force"), 0);
@@ -108,16 +108,16 @@ fn what_was_left_is_never_called_rolled_back() {
     };
     for step in ["look", "advise", "send"] {
         assert_eq!(
-            (&of(step)["state"], &of(step)["rolled_back_by"]),
+            (&of(step)["status"], &of(step)["rolled_back_by"]),
             (&json!("skipped"), &Value::Null),
             "{step}"
         );
     }
-    assert_eq!(of("first")["state"], "done");
+    assert_eq!(of("first")["status"], "done");
     assert!(of("first")["rolled_back_by"].is_string());
     let events = world.cli.json(["events", "tail", &run, "--limit", "200"]);
     let of_type = |name: &str| {
-        let all = events.as_array().expect("a list").iter().filter(|event| event["type"] == name);
+        let all = events.as_array().expect("a list").iter().filter(|event| event["kind"] == name);
         all.map(|event| event["payload"]["step"].as_str().unwrap_or("?").to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(of_type("compensation_skipped"), ["send", "advise", "look"]);

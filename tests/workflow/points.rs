@@ -46,8 +46,7 @@ fn finished() -> World {
 fn before(world: &World, run: &str, step: &str) -> String {
     let list = world.report(&format!("workflow checkpoints {run}"), 0);
     let list = list.as_array().expect("a list");
-    let found =
-        list.iter().find(|one| one["step_name"] == step).unwrap_or_else(|| panic!("{step}: {list:?}"));
+    let found = list.iter().find(|one| one["step"] == step).unwrap_or_else(|| panic!("{step}: {list:?}"));
     found["id"].as_str().expect("an id").to_owned()
 }
 
@@ -68,7 +67,7 @@ fn outside(world: &World) -> Vec<String> {
 
 fn states(report: &Value) -> Vec<String> {
     let steps = report["steps"].as_array().expect("steps");
-    steps.iter().map(|step| step["state"].as_str().expect("a state").to_owned()).collect()
+    steps.iter().map(|step| step["status"].as_str().expect("a state").to_owned()).collect()
 }
 
 const DONE: [&str; 4] = ["done a", "done b", "done c", "done d"];
@@ -150,7 +149,7 @@ fn a_checkpoint_of_no_step_is_refused() {
     let run = world.run();
     let mine = world.call("checkpoint create --name mine").stdout.trim().to_owned();
     let list = world.report(&format!("workflow checkpoints {run}"), 0);
-    let of_run = list.as_array().expect("a list").iter().find(|one| one["step_name"].is_null());
+    let of_run = list.as_array().expect("a list").iter().find(|one| one["step"].is_null());
     let of_run = of_run.expect("one from around the steps")["id"].as_str().expect("an id").to_owned();
     for (id, code) in
         [(of_run.as_str(), "invalid_value"), (&mine, "invalid_value"), ("7f3a9c21", "checkpoint_not_found")]
@@ -247,7 +246,7 @@ fn the_checkpoints_of_a_workflow_are_those_that_checkpoint_list_has() {
     let named = world.report("workflow checkpoints --workflow flow", 0);
     assert_eq!(named, world.report("checkpoint list --workflow flow", 0));
     let steps: Vec<&str> =
-        named.as_array().expect("a list").iter().filter_map(|one| one["step_name"].as_str()).collect();
+        named.as_array().expect("a list").iter().filter_map(|one| one["step"].as_str()).collect();
     assert_eq!(steps, ["a", "b", "c", "d"]);
     let text = world.call(&format!("workflow checkpoints {run} --format text")).stdout;
     assert!(steps.iter().all(|step| text.contains(&format!("before the step {step}"))), "{text}");

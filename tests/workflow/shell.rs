@@ -12,7 +12,7 @@ fn ends(lines: &str) -> (String, bool) {
         &format!("name: n\nsteps:\n  - id: a\n    phase: p\n    compensate: skip\n{lines}"),
     );
     let outcome = world.call("workflow run flow.yaml --on-failure stop");
-    let state = outcome.json()["steps"][0]["state"].as_str().expect("a state").to_owned();
+    let state = outcome.json()["steps"][0]["status"].as_str().expect("a state").to_owned();
     assert_eq!(outcome.code == Some(0), state == "succeeded", "{outcome:?}");
     (state, world.cli.root().join("after").exists())
 }

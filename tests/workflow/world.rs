@@ -329,7 +329,7 @@ impl World {
         let list = self.cli.json(["compensation", "list", &self.run()]);
         let text = |value: &Value| value.as_str().expect("text").to_owned();
         let list = list.as_array().expect("a list");
-        list.iter().map(|one| (text(&one["step"]), text(&one["state"]))).collect()
+        list.iter().map(|one| (text(&one["step"]), text(&one["status"]))).collect()
     }
 }
 
@@ -367,7 +367,7 @@ pub(crate) fn finish(child: Child) -> Outcome {
 pub(crate) fn states(report: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let steps = report["steps"].as_array().expect("steps");
-    steps.iter().map(|step| (text(&step["id"]), text(&step["state"]))).collect()
+    steps.iter().map(|step| (text(&step["id"]), text(&step["status"]))).collect()
 }
 
 /// Pairs of texts, to compare with.

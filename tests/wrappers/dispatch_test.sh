@@ -17,15 +17,15 @@ test_dispatch_create() {
     call intercore_dispatch_create "$run"
     done_well
     dispatch=$out
-    equal 'record' '["pending","a",null,null]' "$(dispatch_of '[.status, .phase, .agent_type, .name]')"
+    equal 'record' '["pending","a",null,null]' "$(dispatch_of '[.status, .phase, .agent_kind, .name]')"
     call intercore_dispatch_create "$run" claude "it's \"one\"" --phase b --model m1
     done_well
     dispatch=$out
-    equal 'record' '["b","claude","it'"'"'s \"one\"","m1"]' "$(dispatch_of '[.phase, .agent_type, .name, .model]')"
+    equal 'record' '["b","claude","it'"'"'s \"one\"","m1"]' "$(dispatch_of '[.phase, .agent_kind, .name, .model]')"
     call intercore_dispatch_create "$run" '' named
     done_well
     dispatch=$out
-    equal 'record' '[null,"named"]' "$(dispatch_of '[.agent_type, .name]')"
+    equal 'record' '[null,"named"]' "$(dispatch_of '[.agent_kind, .name]')"
     call intercore_dispatch_create "$run" claude '' --phase nowhere
     refused 3 unknown_phase
 }

@@ -197,7 +197,7 @@ test_artifact_add() {
     done_well
     capture ic run artifact list "$run" --json
     expect_json '[.[].path] | unique | length' 5
-    expect_json '[.[] | select(.phase == "c") | [.path, .type]]' '[["plan.md","plan"]]'
+    expect_json '[.[] | select(.phase == "c") | [.path, .kind]]' '[["plan.md","plan"]]'
     call intercore_run_artifact_add "$run" plan.md nowhere
     refused 3 unknown_phase
 }
@@ -213,8 +213,8 @@ test_gate_check_and_override() {
     equal 'phase' '"b"' "$(status_of .phase)"
     call intercore_events_tail "$run"
     done_well
-    expect_json '[.[] | select(.type == "override") | .reason] | length' 1
-    equal 'reason' "$reason" "$(jq -r '.[] | select(.type == "override") | .reason' <<<"$out")"
+    expect_json '[.[] | select(.kind == "override") | .reason] | length' 1
+    equal 'reason' "$reason" "$(jq -r '.[] | select(.kind == "override") | .reason' <<<"$out")"
     call intercore_gate_check "$run"
     done_well
     call intercore_gate_check scope:nowhere
@@ -227,10 +227,10 @@ test_events_tail() {
     ic run advance "$run" >"$room/advanced"
     call intercore_events_tail "$run"
     done_well
-    expect_json '[.[].type] | contains(["advance"])' true
+    expect_json '[.[].kind] | contains(["advance"])' true
     call intercore_events_tail --all --limit 1
     done_well
-    expect_json '[.[].type]' '["advance"]'
+    expect_json '[.[].kind]' '["advance"]'
     call intercore_events_tail
     done_well
     call intercore_events_tail "$run" --since nonsense

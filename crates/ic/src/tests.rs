@@ -6,6 +6,7 @@ mod errors;
 mod files;
 mod hints;
 mod manual;
+mod names;
 mod schemas;
 mod verbs;
 mod words;

@@ -10,6 +10,7 @@ mod force;
 pub mod kept;
 pub mod layer;
 pub mod made;
+pub mod planned;
 pub mod steps;
 pub mod table;
 

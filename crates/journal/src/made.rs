@@ -1,7 +1,10 @@
 //! What a step says that it did, from its detail: JSON that versions since the first have written, each with more members.
 
+use std::collections::BTreeMap;
+
 use ic_base::CheckpointId;
 
+use crate::kept::goes_of;
 use crate::steps::{Step, StepKind};
 
 /// What a step did.
@@ -13,6 +16,8 @@ pub enum Made {
         undone: usize,
         /// The names of those that were skipped.
         skipped: Vec<String>,
+        /// The checkpoints of the tree before and after each go, oldest first; a go whose process died has no second one.
+        goes: Vec<(String, Option<String>)>,
     },
     /// Git's state and files.
     Tree {
@@ -23,8 +28,8 @@ pub enum Made {
     },
     /// Rows of the application's tables.
     Data {
-        /// How many were taken away.
-        rows: usize,
+        /// How many were deleted, by table.
+        rows: BTreeMap<String, u64>,
     },
     /// The run itself.
     Settle,
@@ -42,6 +47,7 @@ impl Made {
                     // An older version kept no names of what was left, and counted it with the rest.
                     undone: all.filter(|one| one[1] == "done").count(),
                     skipped: skipped.filter_map(|name| name.as_str().map(str::to_owned)).collect(),
+                    goes: goes_of(step),
                 }
             }
             StepKind::Tree => {
@@ -49,7 +55,8 @@ impl Made {
             }
             StepKind::Data => {
                 let tables = step.detail["rows"].as_object().into_iter().flatten();
-                Self::Data { rows: number(Some(tables.filter_map(|(_, rows)| rows.as_u64()).sum())) }
+                let rows = tables.filter_map(|(table, rows)| Some((table.clone(), rows.as_u64()?)));
+                Self::Data { rows: rows.collect() }
             }
             StepKind::Settle => Self::Settle,
         }

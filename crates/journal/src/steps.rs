@@ -43,9 +43,9 @@ ic_base::words! {
         /// It was done, and is being undone.
         Undo = "undo",
         /// It is being aborted.
-        Abort = "abandon",
+        Abort = "abort" => "abandon",
         /// Its undo was aborted: to its phase again.
-        Reapply = "stand",
+        Reapply = "reapply" => "stand",
     }
 }
 
@@ -223,7 +223,7 @@ pub fn failed_effect(step: &Step) -> Option<&str> {
 /// Records the steps that a rollback will make.
 pub fn insert(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId, kinds: &[StepKind]) -> Result<()> {
     for (ord, kind) in (1_i64..).zip(kinds) {
-        let course = (*kind == StepKind::Settle).then(|| Course::Forward.as_str());
+        let course = (*kind == StepKind::Settle).then(|| Course::Forward.stored());
         tx.execute_one(
             "INSERT INTO rollback_steps (rollback_id, ord, layer, state, course, updated_at) \
              VALUES ($1, $2, $3, 'pending', $4, $5)",
@@ -245,7 +245,7 @@ pub fn set_course(
         set(tx, now, id, step.ord, Happening::IsToCome, None)?;
         tx.execute_one(
             "UPDATE rollback_steps SET course = $1 WHERE rollback_id = $2 AND ord = $3",
-            &[&course.as_str(), &id.as_str(), &step.ord],
+            &[&course.stored(), &id.as_str(), &step.ord],
         )?;
     }
     Ok(())

@@ -32,7 +32,7 @@ ic_base::words! {
         /// A step failed; it waits to be resumed.
         Stopped = "stopped",
         /// Aborted; what it had done was put back.
-        Aborted = "abandoned",
+        Aborted = "aborted" => "abandoned",
         /// Taken back itself.
         Undone = "undone",
     }
@@ -188,7 +188,7 @@ pub fn set_status(
     let finished_at = (status == RollbackStatus::Done).then(|| now.millis());
     tx.execute_one(
         "UPDATE rollbacks SET status = $1, finished_at = coalesce($2, finished_at) WHERE id = $3",
-        &[&status.as_str(), &finished_at, &id.as_str()],
+        &[&status.stored(), &finished_at, &id.as_str()],
     )
 }
 
@@ -265,7 +265,7 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewRollback<'_>) -> Re
             &reversed_digits(new.id.as_str()),
             &new.seq,
             &new.run_id.as_str(),
-            &new.status.as_str(),
+            &new.status.stored(),
             &layer::to_json(new.layers),
             &new.from_phase,
             &new.to_phase,

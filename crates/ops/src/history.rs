@@ -2,7 +2,7 @@
 
 mod story;
 
-use ic_base::{Result, RunId, Seq};
+use ic_base::{Result, RollbackId, RunId, Seq};
 use ic_events::Event;
 use ic_store::Snapshot;
 
@@ -14,6 +14,7 @@ pub use story::{Stay, Story, Turn, story};
 pub struct TakenBack(Vec<Span>);
 
 struct Span {
+    id: RollbackId,
     cut: Seq,
     rollback: Seq,
     /// The target, when what was done in it was taken back but not the move into it.
@@ -29,6 +30,7 @@ impl TakenBack {
                 .into_iter()
                 .filter(|r| r.status.stands() && r.only().is_none())
                 .map(|r| Span {
+                    id: r.id,
                     cut: r.cut_seq,
                     rollback: r.seq,
                     kept_move_to: r.include_target.then_some(r.to_phase),
@@ -37,17 +39,18 @@ impl TakenBack {
         ))
     }
 
-    /// Whether a later rollback took back what the run did from the event `seq` on.
-    pub(crate) fn covers(&self, seq: Seq) -> bool {
-        self.0.iter().any(|span| span.cut <= seq && seq < span.rollback)
+    /// The rollback that undid what the run did from the event `seq` on.
+    pub(crate) fn covers(&self, seq: Seq) -> Option<&RollbackId> {
+        self.0.iter().find(|span| span.cut <= seq && seq < span.rollback).map(|span| &span.id)
     }
 
-    /// Whether `event` is a move forward that a later rollback took back.
-    pub fn includes(&self, event: &Event) -> bool {
-        matches!(event.event_type.as_str(), "advance" | "override")
-            && self.0.iter().any(|span| {
-                let kept = event.seq == span.cut && span.kept_move_to == event.to && event.to.is_some();
-                span.cut <= event.seq && event.seq < span.rollback && !kept
-            })
+    /// The rollback that undid `event`, if that is a move forward.
+    pub fn includes(&self, event: &Event) -> Option<&RollbackId> {
+        let is_undone = |span: &&Span| {
+            let kept = event.seq == span.cut && span.kept_move_to == event.to && event.to.is_some();
+            span.cut <= event.seq && event.seq < span.rollback && !kept
+        };
+        let is_move = matches!(event.event_type.as_str(), "advance" | "override");
+        self.0.iter().find(is_undone).filter(|_| is_move).map(|span| &span.id)
     }
 }

@@ -63,7 +63,7 @@ pub fn only_open_run_of(
     is_idle: IsIdle<'_>,
 ) -> Result<Option<Run>> {
     const PAGE: u8 = 10;
-    let filter = Filter { open: true, project: Some(directory), limit: PAGE.into(), after: None };
+    let filter = Filter { open: true, project: Some(directory), limit: PAGE.into(), before: None };
     let first = run::list(snapshot, &filter)?;
     if first.len() <= 1 {
         return Ok(first.into_iter().next());
@@ -81,7 +81,7 @@ pub fn only_open_run_of(
         else {
             break;
         };
-        page = run::list(snapshot, &Filter { after: Some(&last), ..filter })?;
+        page = run::list(snapshot, &Filter { before: Some(&last), ..filter })?;
     }
     let runs = if busy.is_empty() { first } else { busy };
     at_most_one(runs, || format!("{} has several active runs", directory.display()))

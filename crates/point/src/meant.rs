@@ -58,7 +58,7 @@ pub fn run_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>>
     }
     let levels = project.directory.ancestors().take_while(|level| level.starts_with(&project.root));
     for level in levels {
-        let filter = Filter { open: false, project: Some(level), limit: 1, after: None };
+        let filter = Filter { open: false, project: Some(level), limit: 1, before: None };
         if let Some(run) = run::list(snapshot, &filter)?.pop() {
             return Ok(Some(run));
         }

@@ -55,10 +55,10 @@ pub fn preview_undo(
     Ok(Undone { remembered, steps, tree, data, effects, seq: None, course, is_rest, is_dry_run: true })
 }
 
-/// What [`super::abandon`] would do now: put back what an unfinished rollback took, or make a rollback again whose undo is not finished.
+/// What [`super::abort`] would do now: put back what an unfinished rollback took, or make a rollback again whose undo is not finished.
 ///
-/// Errors: those of `abandon`, and what would stop it in its midst. A restore of the tree that was interrupted is taken to be
-/// finished, as `abandon` does first.
+/// Errors: those of `abort`, and what would stop it in its midst. A restore of the tree that was interrupted is taken to be
+/// finished, as `abort` does first.
 pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Undone> {
     let (remembered, steps) = kernel.read(|snapshot| {
         let remembered = unfinished(kernel, snapshot, reference)?;

@@ -39,7 +39,7 @@ pub(super) const ARGUMENTS: &[(&str, Takes)] = &[
     ("run create --goal g --phases a,b --complexity={}", Number),
     ("run create --goal g --phases a,b --auto-advance={}", Word),
     ("run list --limit={}", Number),
-    ("run list --after={}", Reference),
+    ("run list --before={}", Reference),
     ("run status {}", Reference),
     ("run phase {}", Reference),
     ("run events {}", Reference),

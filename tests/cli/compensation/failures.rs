@@ -21,7 +21,7 @@ fn the_first_failure_stops_and_the_same_call_finishes() {
     assert_eq!(report["status"], "stopped");
     assert_eq!(results(&report), pairs(&[("three", "done"), ("two", "failed")]));
     assert_eq!(report["results"][1]["error"], "it ended with exit code 3: no such host");
-    assert_eq!(report["left"].as_array().map(Vec::len), Some(2));
+    assert_eq!(report["compensations_left"].as_array().map(Vec::len), Some(2));
     assert_eq!(states(&project), pairs(&[("one", "armed"), ("two", "failed"), ("three", "done")]));
     assert_eq!(status(&project), "rolling_back");
     let run = text(&report["run_id"]);
@@ -62,7 +62,7 @@ fn the_others_can_go_on() {
     let report = undo(&project, "--policy continue", 4);
     assert_eq!(report["status"], "failed");
     assert_eq!(results(&report), pairs(&[("three", "done"), ("two", "failed"), ("one", "done")]));
-    assert_eq!(report["left"], json!([report["results"][1]["id"]]));
+    assert_eq!(report["compensations_left"], json!([report["results"][1]["id"]]));
     assert_eq!(status(&project), "rolling_back", "the result is still a failure");
     assert!(text(&report["resume"]).contains(" --policy continue "), "{report}");
     project.write("repaired", "");
@@ -81,7 +81,7 @@ fn what_a_failed_undo_of_the_same_step_needs_stays() {
     shell(&project, "same", "false", &[]);
     let report = undo(&project, "--policy continue", 4);
     assert_eq!(results(&report), pairs(&[("same", "failed"), ("other", "done")]));
-    assert_eq!(report["left"].as_array().map(Vec::len), Some(2), "{report}");
+    assert_eq!(report["compensations_left"].as_array().map(Vec::len), Some(2), "{report}");
     assert_eq!(lines(&project, "log"), ["other"]);
 }
 
@@ -96,7 +96,7 @@ fn it_is_tried_again_with_the_same_key() {
     assert!(shown.contains("failed queue: it ended with exit code 1"), "{shown}");
     let report = undo(&project, "", 0);
     assert_eq!(
-        (&report["results"][0]["attempts"], &report["results"][0]["state"]),
+        (&report["results"][0]["attempts"], &report["results"][0]["status"]),
         (&json!(5), &json!("done"))
     );
     assert_eq!(lines(&project, "keys"), vec![id.clone(); 5]);

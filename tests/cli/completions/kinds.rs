@@ -30,7 +30,7 @@ fn runs_by_their_goals_the_active_first() {
     assert_eq!(values(&project, "run status scope:sp"), ["scope:sprint-12"]);
     assert_eq!(values(&project, "run status sc"), ["scope:sprint-12"]);
     // Options that take an id alone get no other name.
-    assert_eq!(values(&project, "run list --after "), [short(&story.run), short(&done)]);
+    assert_eq!(values(&project, "run list --before "), [short(&story.run), short(&done)]);
     // With two of them, `@` is nobody.
     project.ok("run create --goal other");
     assert_eq!(values(&project, "run status ").len(), 3);
@@ -135,7 +135,7 @@ fn what_was_taken_back() {
     assert!(values(&project, "rollback resume ").is_empty());
     with_tasks(&project);
     let rewind = project.json("rewind to T1 --yes");
-    let id = rewind["rewind_id"].as_str().expect("an id");
+    let id = rewind["id"].as_str().expect("an id");
     assert_eq!(
         offered(&project, &["rewind", "undo", ""]),
         [pair(short(id), "done, to T1, 2026-02-20T16:55:15Z")]
@@ -152,7 +152,7 @@ fn events_and_cursors() {
     assert_eq!(values(&project, "events tail --cursor "), ["notifier"]);
     assert_eq!(values(&project, "events cursor reset n"), ["notifier"]);
     let events = offered(&project, &["events", "redact", ""]);
-    let newest = project.json("events verify")["head"]["seq"].as_i64().expect("a seq");
+    let newest = project.json("events verify")["chain_head"]["seq"].as_i64().expect("a seq");
     assert_eq!(events[0].0, newest.to_string());
     assert!(events.contains(&pair("2", "run_cancelled, cancelled, no need")), "{events:?}");
     // Only those of the run on the line.

@@ -16,7 +16,7 @@ use crate::verbs::rewind::with_tasks;
 const LINES: &[&str] = &[
     "",
     "run status ",
-    "run list --after ",
+    "run list --before ",
     "run rollback @ --to-phase ",
     "run skip @ ",
     "run advance @ --expect-phase ",
@@ -166,7 +166,7 @@ fn the_newest_hundred_are_offered() {
     }
     let runs = values(&project, "run status ");
     assert_eq!((runs.len(), runs[0].as_str()), (100, &last[28..]));
-    assert_eq!(values(&project, "run list --after ").len(), 100);
+    assert_eq!(values(&project, "run list --before ").len(), 100);
     assert_eq!(values(&project, "dispatch show ").len(), 100);
     assert_eq!(values(&project, "events redact ").len(), 100);
 }

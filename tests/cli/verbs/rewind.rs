@@ -89,7 +89,7 @@ fn to() {
         .refuses("rewind to T1 --yes", 1, "conflict")
         .then(|project| write(project, "store", ""))
         .then(|project| {
-            let id = project.json("rewind status")["rewind_id"].as_str().expect("an id").to_owned();
+            let id = project.json("rewind status")["id"].as_str().expect("an id").to_owned();
             project.ok(&format!("rewind undo {id} --yes"));
         })
         .does("rewind to T2 --yes")

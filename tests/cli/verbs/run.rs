@@ -26,7 +26,7 @@ fn list() {
     })
     .does("run list --limit 1")
     .does("run list --active")
-    .refuses("run list --after 99999999", 3, "run_not_found")
+    .refuses("run list --before 99999999", 3, "run_not_found")
     .ends();
 }
 

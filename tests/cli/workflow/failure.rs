@@ -69,12 +69,12 @@ fn a_rollback_undoes_in_reverse_and_puts_the_tree_back() {
     assert_eq!(status(&project), ("active".to_owned(), "first".to_owned()));
     let taken = &report["rollback"];
     assert_eq!(
-        (&taken["to_phase"], &taken["left"], &taken["error"]),
+        (&taken["to_phase"], &taken["compensations_left"], &taken["error"]),
         (&json!("first"), &json!([]), &json!(null))
     );
     assert_eq!(taken["restored"]["checkpoint_id"], step(&report, "one")["checkpoint_id"]);
     let events = project.json("events tail @");
-    let rollback = events.as_array().expect("events").iter().find(|event| event["type"] == "rollback");
+    let rollback = events.as_array().expect("events").iter().find(|event| event["kind"] == "rollback");
     assert_eq!(rollback.expect("an audit event")["subject_id"], taken["rollback_id"]);
     for id in ["one", "two", "three"] {
         let work = project
@@ -168,7 +168,7 @@ steps:
     );
     let report = run(&project, "--on-failure rollback", 4);
     assert_eq!((&report["status"], undone(&report)), (&json!("rolling_back"), vec!["three"]));
-    let left = report["rollback"]["left"].as_array().expect("what is left");
+    let left = report["rollback"]["compensations_left"].as_array().expect("what is left");
     assert_eq!(left.len(), 2);
     assert_eq!(report["rollback"]["compensations"][1]["error"], "it ended with exit code 9: no network");
     assert_eq!(status(&project), ("rolling_back".to_owned(), "second".to_owned()));

@@ -38,7 +38,7 @@ fn force_undoes_the_rest_all_the_same() {
     assert_eq!((&report["status"], undone(&report)), (&json!("rolled_back"), vec!["count", "order"]));
     let send = &report["rollback"]["compensations"][1];
     assert_eq!(
-        (&send["step"], &send["state"]),
+        (&send["step"], &send["status"]),
         (&json!("send"), &json!("skipped")),
         "it is not called undone"
     );

@@ -115,7 +115,7 @@ steps:
         (&json!("completed"), &json!("port"), &json!("work"))
     );
     let report = call(&project, "workflow rollback --yes", 0);
-    assert_eq!(report["rollback"]["restored"]["git"], json!(true));
+    assert_eq!(report["rollback"]["restored"]["git_restored"], json!(true));
     assert_eq!(git(&project, &["rev-parse", "HEAD"]), before);
     assert_eq!(
         (content(&project, "app.toml").as_deref(), content(&project, "hello.txt")),
@@ -134,7 +134,7 @@ steps:
     );
     let report = run(&project, "", 1);
     let talk = step(&report, "talk");
-    assert_eq!((&talk["exit_code"], &talk["state"]), (&json!(7), &json!("failed")));
+    assert_eq!((&talk["exit_code"], &talk["status"]), (&json!(7), &json!("failed")));
     assert_eq!(talk["error"], "it ended with exit code 7: the reason");
     let log = std::fs::read_to_string(talk["log"].as_str().expect("a log")).expect("the log");
     assert!(log.contains("to stdout\nto stderr\nthe reason\n"), "{log}");
@@ -159,7 +159,7 @@ steps:
     let report = run(&project, "", 0);
     let flaky = step(&report, "flaky");
     assert_eq!(
-        (&flaky["attempts"], &flaky["state"], &flaky["error"]),
+        (&flaky["attempts"], &flaky["status"], &flaky["error"]),
         (&json!(3), &json!("succeeded"), &json!(null))
     );
     let tries = lines(&project, "tries");
@@ -195,7 +195,7 @@ steps:
     );
     let report = run(&project, "", 1);
     let slow = step(&report, "slow");
-    assert_eq!((&slow["state"], &slow["exit_code"]), (&json!("failed"), &json!(null)));
+    assert_eq!((&slow["status"], &slow["exit_code"]), (&json!("failed"), &json!(null)));
     assert_eq!(slow["error"], "it took too long and was ended");
     let pid = lines(&project, "pid")[0].parse().expect("a number");
     assert!(!crate::compensation::processes::is_alive(pid));

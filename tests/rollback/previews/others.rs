@@ -113,7 +113,7 @@ fn rewound(world: &World) {
 
 fn undone(world: &World) {
     rewound(world);
-    let id = world.cli.json(["rewind", "list", "--json"])[0]["rewind_id"].as_str().expect("an id").to_owned();
+    let id = world.cli.json(["rewind", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
     world.ic(&["rewind", "undo", &id, "--yes"]);
 }
 

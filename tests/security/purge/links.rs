@@ -39,7 +39,7 @@ fn a_path_that_was_a_file_and_a_link_is_purged_as_a_file_and_the_link_is_named()
     symlink("elsewhere", cli.root().join("l")).expect("a link");
     let with_link = cli.ok(["checkpoint", "create", "--format", "text"]);
     let purged = cli.json(["checkpoint", "purge", "l", "--yes", "--json"]);
-    assert_eq!(purged["checkpoints"], serde_json::json!([with_file]), "{purged}");
+    assert_eq!(purged["checkpoint_ids"], serde_json::json!([with_file]), "{purged}");
     let link = purged["left"].as_array().expect("a list").iter().find(|left| left["place"] == "links");
     let command = link.unwrap_or_else(|| panic!("{purged}"))["command"].as_str().expect("a command");
     let words: Vec<&str> = command.split(' ').skip(1).collect();

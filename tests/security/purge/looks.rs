@@ -35,7 +35,7 @@ fn a_look_stores_nothing_and_the_next_checkpoint_holds_all() {
     let patch = cli.ok(["checkpoint", "diff", &first, "--unified"]);
     assert!(patch.contains(&format!("+{SECRET}")), "the content is shown all the same: {patch}");
     let purged = purge(&cli, "deep/tok");
-    assert_eq!(purged["checkpoints"], serde_json::json!([]), "{purged}");
+    assert_eq!(purged["checkpoint_ids"], serde_json::json!([]), "{purged}");
     assert_eq!(holders(&cli), Vec::<String>::new());
     look(&cli, &first);
     // No hash that a look has seen is taken for content that the store has.

@@ -125,7 +125,7 @@ pub(crate) fn known_project(session: &Session, kernel: &Kernel, value: &Path) ->
     };
     let Some(gone) = without_links(&session.directory.join(value)) else { return Err(refusal) };
     // A name that was never a project is a mistake of spelling, and an empty list would hide it.
-    let filter = Filter { open: false, project: Some(&gone), limit: 1, after: None };
+    let filter = Filter { open: false, project: Some(&gone), limit: 1, before: None };
     let is_known = kernel.read(|snapshot| Ok(!run::list(snapshot, &filter)?.is_empty()))?;
     if is_known { Ok(gone) } else { Err(refusal) }
 }

@@ -18,7 +18,7 @@ use crate::session::Session;
   ic log
   ic log 7f3a9c --limit 5
   ic log --all                          # with what was rolled back, as branches
-  ic log --json | jq -r '.[] | select(.type == \"point\").reference'")]
+  ic log --json | jq -r '.[] | select(.kind != \"rollback\").reference'")]
 pub(crate) struct Log {
     /// The run: an id, the end of one, @, or scope:NAME [default: @, else the newest here]
     run: Option<String>,

@@ -76,7 +76,7 @@ impl Looked<'_> {
 
     /// Runs, those that go on first, as the ends of their ids, `@` and scopes.
     pub(super) fn runs(&self, typed: &str) -> Result<Vec<Candidate>> {
-        let filter = run::Filter { open: true, project: None, limit: MOST_ROWS, after: None };
+        let filter = run::Filter { open: true, project: None, limit: MOST_ROWS, before: None };
         let mut runs = run::list(self.snapshot, &filter)?;
         runs.extend(run::list(self.snapshot, &run::Filter { open: false, ..filter })?);
         let mut seen = HashSet::new();
@@ -103,7 +103,7 @@ impl Looked<'_> {
 
     /// The ids of runs, for options that take no other name.
     pub(super) fn run_ids(&self, typed: &str) -> Result<Vec<Candidate>> {
-        let filter = run::Filter { open: false, project: None, limit: MOST_ROWS, after: None };
+        let filter = run::Filter { open: false, project: None, limit: MOST_ROWS, before: None };
         let runs = run::list(self.snapshot, &filter)?;
         Ok(runs.iter().map(|run| id(run.id.as_str(), run.id.short(), typed, about_run(run))).collect())
     }
@@ -285,7 +285,7 @@ impl Looked<'_> {
     }
 
     fn of_runs(&self, list: impl Fn(&RunId) -> Result<Vec<Candidate>>) -> Result<Vec<Candidate>> {
-        let filter = run::Filter { open: true, project: None, limit: RUNS_SEEN, after: None };
+        let filter = run::Filter { open: true, project: None, limit: RUNS_SEEN, before: None };
         let mut found = Vec::new();
         for run in run::list(self.snapshot, &filter)? {
             found.extend(list(&run.id)?);

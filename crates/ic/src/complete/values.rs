@@ -54,7 +54,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
         argument.get_value_names().unwrap_or_default().iter().any(|name| name.as_str() == "DIR");
     match (path, argument.get_id().as_str()) {
         _ if !argument.get_possible_values().is_empty() => Kind::Choice,
-        (["run", "list"], "after") => Kind::RunId,
+        (["run", "list"], "before") => Kind::RunId,
         (_, "run") => Kind::Run,
         (_, "dispatch") | (["dispatch", _], "id") => Kind::Dispatch,
         (["dispatch", "list"], "status") => Kind::DispatchStatus,

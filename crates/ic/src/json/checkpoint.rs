@@ -29,16 +29,16 @@ pub(crate) struct CheckpointJson {
     workflow: Option<String>,
     run_id: Option<String>,
     phase: Option<String>,
-    step: Option<i64>,
-    step_name: Option<String>,
+    step: Option<String>,
+    step_number: Option<i64>,
     dispatch_id: Option<String>,
     /// The checkpoint that it follows; null for the first of a line.
     parent_id: Option<String>,
-    root: String,
+    project_dir: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    root_b64: Option<String>,
+    project_dir_b64: Option<String>,
     /// The hash of the whole tree: equal for equal trees.
-    root_sha256: String,
+    tree_sha256: String,
     created_at: String,
     seq: i64,
     /// Whether nothing is in `skipped` or `unsettled`.
@@ -173,13 +173,13 @@ impl CheckpointJson {
             workflow: link.workflow.clone(),
             run_id: link.run_id.as_ref().map(ToString::to_string),
             phase: link.phase.clone(),
-            step: link.step,
-            step_name: link.step_name.clone(),
+            step: link.step_name.clone(),
+            step_number: link.step,
             dispatch_id: link.dispatch_id.as_ref().map(ToString::to_string),
             parent_id: checkpoint.parent_id.as_ref().map(ToString::to_string),
-            root: root.path,
-            root_b64: root.path_b64,
-            root_sha256: hex(&checkpoint.tree),
+            project_dir: root.path,
+            project_dir_b64: root.path_b64,
+            tree_sha256: hex(&checkpoint.tree),
             created_at: checkpoint.created_at.to_string(),
             seq: checkpoint.seq,
             complete: checkpoint.complete,
@@ -291,9 +291,9 @@ impl From<&Warning> for WarningJson {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct DiffJson {
     /// The checkpoint that is compared.
-    pub(crate) from: String,
+    pub(crate) from_checkpoint_id: String,
     /// The other one; null for the working tree.
-    pub(crate) to: Option<String>,
+    pub(crate) to_checkpoint_id: Option<String>,
     pub(crate) changes: Vec<ChangeJson>,
     /// Paths that were asked for and that neither side has content of.
     pub(crate) skipped: Vec<SkippedJson>,

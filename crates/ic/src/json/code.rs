@@ -29,13 +29,13 @@ pub(crate) struct CodeJson {
 struct EntryJson {
     dispatch_id: String,
     dispatch_name: Option<String>,
-    agent_type: Option<String>,
+    agent_kind: Option<String>,
     phase: String,
     #[cfg_attr(test, schemars(extend("enum" = ic_dispatch::DispatchStatus::WORDS)))]
     status: &'static str,
     /// Some of it was reported after the dispatch was rolled back.
     late: bool,
-    rolled_back: bool,
+    rolled_back_by: Option<String>,
     /// Oldest first.
     commit_shas: Vec<String>,
     /// Lossy where a path is not UTF-8.
@@ -53,7 +53,7 @@ struct CodeArtifact {
     #[serde(flatten)]
     path: PathJson,
     content_hash: Option<String>,
-    r#type: String,
+    kind: String,
     #[cfg_attr(test, schemars(extend("enum" = ic_runtrack::artifact::ArtifactStatus::WORDS)))]
     status: &'static str,
 }
@@ -64,11 +64,11 @@ impl From<&Entry> for EntryJson {
         Self {
             dispatch_id: entry.dispatch.id.to_string(),
             dispatch_name: entry.dispatch.work.name.clone(),
-            agent_type: entry.dispatch.work.agent_type.clone(),
+            agent_kind: entry.dispatch.work.agent_type.clone(),
             phase: entry.dispatch.phase.clone(),
             status: entry.dispatch.status.as_str(),
             late: entry.late,
-            rolled_back: entry.dispatch.rolled_back_by.is_some(),
+            rolled_back_by: entry.dispatch.rolled_back_by.as_ref().map(ToString::to_string),
             commit_shas: entry.commits.clone(),
             file_paths: entry.files.iter().map(|f| f.to_string_lossy().into_owned()).collect(),
             file_paths_b64: exact.iter().any(Option::is_some).then_some(exact),
@@ -83,7 +83,7 @@ impl From<&Artifact> for CodeArtifact {
             phase: artifact.phase.clone(),
             path: artifact.path.as_path().into(),
             content_hash: artifact.content_hash.clone(),
-            r#type: artifact.kind.clone(),
+            kind: artifact.kind.clone(),
             status: artifact.status.as_str(),
         }
     }

@@ -21,6 +21,7 @@ use crate::render::counted;
 pub(crate) struct CompensationJson {
     /// What its command gets as `IC_IDEMPOTENCY_KEY`.
     id: String,
+    short_id: String,
     run_id: String,
     step: String,
     phase: String,
@@ -33,12 +34,12 @@ pub(crate) struct CompensationJson {
     action: ActionJson,
     /// registered, armed, running, done, failed or skipped.
     #[cfg_attr(test, schemars(extend("enum" = ic_saga::State::WORDS)))]
-    state: &'static str,
+    status: &'static str,
     /// How often its undo was begun.
     attempts: i64,
     description: Option<String>,
     /// Why the last attempt failed.
-    last_error: Option<String>,
+    error: Option<String>,
     /// The steps that its step depends on.
     needs: Vec<String>,
     dispatch_id: Option<String>,
@@ -51,6 +52,7 @@ impl From<&Compensation> for CompensationJson {
     fn from(compensation: &Compensation) -> Self {
         Self {
             id: compensation.id.to_string(),
+            short_id: compensation.id.short().to_owned(),
             run_id: compensation.run_id.to_string(),
             step: compensation.step.clone(),
             phase: compensation.phase.clone(),
@@ -58,10 +60,10 @@ impl From<&Compensation> for CompensationJson {
             ord: compensation.ord,
             kind: compensation.action.kind(),
             action: (&compensation.action).into(),
-            state: compensation.state.as_str(),
+            status: compensation.state.as_str(),
             attempts: compensation.attempts,
             description: compensation.description.clone(),
-            last_error: error(compensation),
+            error: error(compensation),
             needs: compensation.needs.clone(),
             dispatch_id: compensation.dispatch_id.as_ref().map(ToString::to_string),
             rolled_back_by: compensation.rolled_back_by.as_ref().map(ToString::to_string),
@@ -100,7 +102,9 @@ enum ActionJson {
         /// Its number; null while nobody knows it.
         pid: Option<u32>,
         /// The file that its number is written to, from the project's root.
-        pid_file: Option<PathJson>,
+        pid_file: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pid_file_b64: Option<String>,
     },
     /// Nothing needs to be done.
     Skip { reason: Option<String> },
@@ -115,7 +119,9 @@ enum ActionJson {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct HowJson {
     /// Where, from the project's directory; null: there.
-    cwd: Option<PathJson>,
+    cwd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cwd_b64: Option<String>,
     env: BTreeMap<String, String>,
     timeout_ms: u64,
     /// How often it is tried again.
@@ -157,7 +163,8 @@ impl From<&Action> for ActionJson {
             }
             Action::KillProcess { pid_file, identity, .. } => Self::KillProcess {
                 pid: identity.as_ref().map(|identity| identity.pid),
-                pid_file: pid_file.as_ref().map(PathJson::from),
+                pid_file: pid_file.as_ref().map(PathJson::from).map(|file| file.path),
+                pid_file_b64: pid_file.as_ref().map(PathJson::from).and_then(|file| file.path_b64),
             },
             Action::Skip { reason } => Self::Skip { reason: reason.clone() },
             Action::Retry { reason } => Self::Retry { reason: reason.clone() },
@@ -169,7 +176,8 @@ impl From<&Action> for ActionJson {
 impl From<&How> for HowJson {
     fn from(how: &How) -> Self {
         Self {
-            cwd: how.directory.as_ref().map(PathJson::from),
+            cwd: how.directory.as_ref().map(PathJson::from).map(|cwd| cwd.path),
+            cwd_b64: how.directory.as_ref().map(PathJson::from).and_then(|cwd| cwd.path_b64),
             env: how.environment.iter().map(|(name, value)| (name.clone(), masked(value))).collect(),
             timeout_ms: u64::try_from(how.timeout().as_millis()).unwrap_or(u64::MAX),
             retries: how.retries,
@@ -203,7 +211,7 @@ pub(crate) struct UndoneJson {
     /// What was tried, in that order; of a dry run, what would be.
     results: Vec<UndoneStepJson>,
     /// The compensations that were meant and are not undone.
-    left: Vec<String>,
+    compensations_left: Vec<String>,
     /// The step that cannot be undone, and because of which something is left.
     held_by: Option<String>,
     /// Whether the run stays closed (`rolling_back`) until more is undone.
@@ -226,7 +234,7 @@ pub(crate) struct UndoneStepJson {
     kind: &'static str,
     /// armed, running or failed where it is not undone yet; skipped: nothing was done about it, as declared.
     #[cfg_attr(test, schemars(extend("enum" = ic_saga::State::WORDS[1..])))]
-    state: &'static str,
+    status: &'static str,
     /// How often its undo was begun.
     attempts: i64,
     /// Why the last attempt failed.
@@ -241,7 +249,7 @@ impl From<&Compensation> for UndoneStepJson {
             id: one.id.to_string(),
             step: one.step.clone(),
             kind: one.action.kind(),
-            state: one.state.as_str(),
+            status: one.state.as_str(),
             attempts: one.attempts,
             error: error(one),
             reason: one.last_error.clone().filter(|_| one.state == State::Skipped),
@@ -255,7 +263,7 @@ impl UndoneJson {
             run_id: report.run_id.to_string(),
             status: report.status.as_str(),
             results: report.results.iter().map(UndoneStepJson::from).collect(),
-            left: report.left.iter().map(|one| one.id.to_string()).collect(),
+            compensations_left: report.left.iter().map(|one| one.id.to_string()).collect(),
             held_by: report.pivot.clone(),
             closed: report.is_closed,
             resume: resume.map(str::to_owned),

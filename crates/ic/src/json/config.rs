@@ -16,6 +16,7 @@ pub(crate) struct ConfigJson(
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SettingJson {
     /// Sizes in bytes, durations as text (`7d`), null where there is no limit.
+    #[cfg_attr(test, schemars(with = "super::ValueJson"))]
     value: Value,
     source: Source,
     /// What it does not do, where that may surprise, or what decides it where the file does not.

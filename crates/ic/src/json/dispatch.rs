@@ -23,7 +23,7 @@ pub(crate) struct DispatchJson {
     /// pending, running, completed, failed, `timed_out` or cancelled.
     #[cfg_attr(test, schemars(extend("enum" = ic_dispatch::DispatchStatus::WORDS)))]
     status: &'static str,
-    agent_type: Option<String>,
+    agent_kind: Option<String>,
     name: Option<String>,
     model: Option<String>,
     prompt_file: Option<String>,
@@ -39,8 +39,7 @@ pub(crate) struct DispatchJson {
     verdict: Option<&'static str>,
     error: Option<String>,
     tokens: TokensJson,
-    /// Whether it was rolled back: nothing that it reports counts any more.
-    rolled_back: bool,
+    /// The rollback that undid it: nothing that it reports counts any more. Null: it stands.
     rolled_back_by: Option<String>,
     seq: i64,
     created_at: String,
@@ -104,7 +103,7 @@ impl From<&Dispatch> for DispatchJson {
             phase: dispatch.phase.clone(),
             epoch: dispatch.epoch,
             status: dispatch.status.as_str(),
-            agent_type: dispatch.work.agent_type.clone(),
+            agent_kind: dispatch.work.agent_type.clone(),
             name: dispatch.work.name.clone(),
             model: dispatch.work.model.clone(),
             prompt_file: prompt.map(|p| p.to_string_lossy().into_owned()),
@@ -115,7 +114,6 @@ impl From<&Dispatch> for DispatchJson {
             verdict: dispatch.verdict.map(ic_dispatch::Verdict::as_str),
             error: dispatch.error.clone(),
             tokens: dispatch.tokens.into(),
-            rolled_back: dispatch.rolled_back_by.is_some(),
             rolled_back_by: dispatch.rolled_back_by.as_ref().map(ToString::to_string),
             seq: dispatch.seq,
             created_at: dispatch.created_at.to_string(),
@@ -197,9 +195,9 @@ pub(crate) struct RecordedJson {
     dispatch_id: String,
     run_id: String,
     /// How many commits were new.
-    commits: usize,
+    commit_count: usize,
     /// How many files were new.
-    files: usize,
+    file_count: usize,
     /// The dispatch had been rolled back: the report counts for no gate, but the revert plan knows it.
     late: bool,
     /// The event; null if everything was known already.
@@ -211,8 +209,8 @@ impl RecordedJson {
         Self {
             dispatch_id: dispatch.id.to_string(),
             run_id: dispatch.run_id.to_string(),
-            commits: recorded.commits,
-            files: recorded.files,
+            commit_count: recorded.commits,
+            file_count: recorded.files,
             late: recorded.late,
             seq: recorded.seq,
         }

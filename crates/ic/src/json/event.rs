@@ -1,6 +1,6 @@
 //! Events, cursors and verification.
 
-use ic_base::RunId;
+use ic_base::{RollbackId, RunId};
 use ic_events::cursor::Cursor;
 use ic_events::{Event, Report, hex};
 use serde::Serialize;
@@ -15,10 +15,12 @@ pub(crate) struct EventJson<'e> {
     run_id: Option<&'e str>,
     /// What kind of thing it is about; more kinds may come.
     source: &'e str,
-    /// What happened; more types may come.
-    r#type: &'e str,
+    /// What happened; more kinds may come.
+    kind: &'e str,
     subject_id: Option<&'e str>,
+    /// The phase, status or id that it went from, as its source has it.
     from: Option<&'e str>,
+    /// The phase, status or id that it went to.
     to: Option<&'e str>,
     /// The run's epoch when it happened; of a dispatch's event, the epoch that its work belongs to.
     epoch: Option<i64>,
@@ -35,18 +37,18 @@ pub(crate) struct EventJson<'e> {
     /// Reason and payload were taken out.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     redacted: bool,
-    /// A later rollback took this move back (`run events`).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    rolled_back: bool,
+    /// The rollback that stands and undid this move (`run events`); left out where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rolled_back_by: Option<&'e str>,
 }
 
 impl<'e> EventJson<'e> {
-    pub(crate) fn new(event: &'e Event, rolled_back: bool) -> Self {
+    pub(crate) fn new(event: &'e Event, rolled_back_by: Option<&'e RollbackId>) -> Self {
         Self {
             seq: event.seq,
             run_id: event.run_id.as_ref().map(RunId::as_str),
             source: &event.source,
-            r#type: &event.event_type,
+            kind: &event.event_type,
             subject_id: event.subject_id.as_deref(),
             from: event.from.as_deref(),
             to: event.to.as_deref(),
@@ -58,7 +60,7 @@ impl<'e> EventJson<'e> {
             created_at: event.created_at.to_string(),
             hash: hex(&event.hash),
             redacted: event.reason_hash.is_some() || event.payload_hash.is_some(),
-            rolled_back,
+            rolled_back_by: rolled_back_by.map(RollbackId::as_str),
         }
     }
 }
@@ -92,8 +94,8 @@ impl From<&Cursor> for CursorJson {
 pub(crate) struct VerifyJson {
     ok: bool,
     /// How many events were walked.
-    events: i64,
-    head: HeadJson,
+    event_count: i64,
+    chain_head: HeadJson,
     /// The first event that is wrong.
     first_bad: Option<BadJson>,
 }
@@ -116,8 +118,8 @@ impl From<&Report> for VerifyJson {
     fn from(report: &Report) -> Self {
         Self {
             ok: report.first_bad.is_none(),
-            events: report.events,
-            head: HeadJson { seq: report.head.0, hash: hex(&report.head.1) },
+            event_count: report.events,
+            chain_head: HeadJson { seq: report.head.0, hash: hex(&report.head.1) },
             first_bad: report
                 .first_bad
                 .as_ref()

@@ -16,7 +16,7 @@ pub(crate) struct HistoryJson {
     /// Rollbacks and their undoing, oldest first.
     turns: Vec<TurnJson>,
     /// Where the run is: a place in `stays`.
-    current: usize,
+    current_stay: usize,
 }
 
 /// A stay of the run in a phase.
@@ -27,14 +27,22 @@ struct StayJson {
     /// How often the run had come there then, from 1.
     attempt: usize,
     seq: i64,
-    at: String,
+    created_at: String,
     /// The stay it came from: a place in `stays`; null for the beginning.
-    from: Option<usize>,
-    /// Whether a rollback that stands took it back.
-    rolled_back: bool,
+    from_stay: Option<usize>,
+    /// The rollback that stands and undid it; of a stay that a rollback began, that rollback, once it is undone itself. Null: it stands.
+    rolled_back_by: Option<String>,
     checkpoint_id: Option<String>,
+    counts: StayCountsJson,
+}
+
+/// What happened during a stay.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct StayCountsJson {
     dispatches: usize,
     artifacts: usize,
+    /// How often a gate held the run back.
     blocks: usize,
 }
 
@@ -47,15 +55,15 @@ struct TurnJson {
     #[cfg_attr(test, schemars(extend("enum" = ["rolled_back", "undone"])))]
     kind: &'static str,
     seq: i64,
-    at: String,
+    created_at: String,
     /// The stay that it left.
-    from: usize,
+    from_stay: usize,
     /// The stay that it went back to.
-    to: usize,
+    to_stay: usize,
     reason: Option<String>,
     layers: Vec<&'static str>,
     /// The dispatch whose work alone was undone, while the run stayed where it was; null for any other rollback.
-    only: Option<String>,
+    dispatch_id: Option<String>,
 }
 
 impl From<&Story> for HistoryJson {
@@ -67,7 +75,7 @@ impl From<&Story> for HistoryJson {
             phases: story.run.chain.names().into_iter().map(str::to_owned).collect(),
             stays: story.stays.iter().map(StayJson::from).collect(),
             turns: story.turns.iter().map(TurnJson::from).collect(),
-            current: story.current,
+            current_stay: story.current,
         }
     }
 }
@@ -78,13 +86,15 @@ impl From<&Stay> for StayJson {
             phase: stay.phase.clone(),
             attempt: stay.attempt,
             seq: stay.seq,
-            at: stay.at.to_string(),
-            from: stay.from,
-            rolled_back: stay.rolled_back,
+            created_at: stay.at.to_string(),
+            from_stay: stay.from,
+            rolled_back_by: stay.rolled_back_by.as_ref().map(ToString::to_string),
             checkpoint_id: stay.checkpoint_id.as_ref().map(ToString::to_string),
-            dispatches: stay.dispatches,
-            artifacts: stay.artifacts,
-            blocks: stay.blocks,
+            counts: StayCountsJson {
+                dispatches: stay.dispatches,
+                artifacts: stay.artifacts,
+                blocks: stay.blocks,
+            },
         }
     }
 }
@@ -95,12 +105,12 @@ impl From<&Turn> for TurnJson {
             rollback_id: turn.rollback_id.to_string(),
             kind: turn.kind,
             seq: turn.seq,
-            at: turn.at.to_string(),
-            from: turn.from,
-            to: turn.to,
+            created_at: turn.at.to_string(),
+            from_stay: turn.from,
+            to_stay: turn.to,
             reason: turn.reason.clone(),
             layers: turn.layers.clone(),
-            only: turn.only.as_ref().map(ToString::to_string),
+            dispatch_id: turn.only.as_ref().map(ToString::to_string),
         }
     }
 }

@@ -16,9 +16,15 @@ pub(crate) struct WhereJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     db_b64: Option<String>,
     store: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store_b64: Option<String>,
     /// The project's configuration file, if there is one.
-    config: Option<String>,
-    root: String,
+    config_file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config_file_b64: Option<String>,
+    project_dir: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project_dir_b64: Option<String>,
 }
 
 impl WhereJson {
@@ -30,8 +36,11 @@ impl WhereJson {
             db: place.db.to_string_lossy().into_owned(),
             db_b64: exact(&place.db),
             store: place.store.to_string_lossy().into_owned(),
-            config: config.map(|path| path.to_string_lossy().into_owned()),
-            root: place.root.to_string_lossy().into_owned(),
+            store_b64: exact(&place.store),
+            config_file_b64: config.and_then(exact),
+            config_file: config.map(|path| path.to_string_lossy().into_owned()),
+            project_dir: place.root.to_string_lossy().into_owned(),
+            project_dir_b64: exact(&place.root),
         }
     }
 }

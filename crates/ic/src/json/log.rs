@@ -9,7 +9,7 @@ use super::RollbackRecordJson;
 
 /// A point or a rollback of a run (`log`).
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(untagged)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) enum LogEntryJson {
     /// A place to which the run can go back.
@@ -25,9 +25,9 @@ pub(crate) struct PointEntryJson {
     #[serde(flatten)]
     point: PointJson,
     /// What changed from here to the next point, or to the newest checkpoint of the run; null where that is not known.
-    files: Option<FilesJson>,
+    file_counts: Option<FileCountsJson>,
     /// How many commits its dispatch recorded; null for a point that stands before no dispatch.
-    commits: Option<usize>,
+    commit_count: Option<usize>,
     /// The newest rollback that stands and went back to before it: then it is no target. Null: it stands.
     rolled_back_by: Option<String>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct PointJson {
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct FilesJson {
+struct FileCountsJson {
     created: usize,
     modified: usize,
     deleted: usize,
@@ -64,6 +64,8 @@ struct FilesJson {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RollbackEntryJson {
+    #[cfg_attr(test, schemars(extend("enum" = ["rollback"])))]
+    kind: &'static str,
     #[serde(flatten)]
     rollback: RollbackRecordJson,
     /// The newest rollback that stands and went back to before this one; null: there is none.
@@ -77,13 +79,15 @@ impl LogEntryJson {
             What::Point { point, files, commits } => Self::Point(Box::new(PointEntryJson {
                 run_id: run.id.to_string(),
                 point: (&**point).into(),
-                files: files.map(FilesJson::from),
-                commits: *commits,
+                file_counts: files.map(FileCountsJson::from),
+                commit_count: *commits,
                 rolled_back_by,
             })),
-            What::Rollback(rollback) => {
-                Self::Rollback(Box::new(RollbackEntryJson { rollback: (&**rollback).into(), rolled_back_by }))
-            }
+            What::Rollback(rollback) => Self::Rollback(Box::new(RollbackEntryJson {
+                kind: "rollback",
+                rollback: (&**rollback).into(),
+                rolled_back_by,
+            })),
         }
     }
 }
@@ -103,7 +107,7 @@ impl From<&Listed> for PointJson {
     }
 }
 
-impl From<Files> for FilesJson {
+impl From<Files> for FileCountsJson {
     fn from(files: Files) -> Self {
         Self { created: files.created, modified: files.modified, deleted: files.deleted }
     }

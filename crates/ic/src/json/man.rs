@@ -14,7 +14,7 @@ pub(crate) struct ManJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     directory_b64: Option<String>,
     /// How many pages there are.
-    pages: usize,
+    page_count: usize,
     /// The files of those that were missing or different, and were written.
     written: Vec<String>,
 }
@@ -24,7 +24,7 @@ impl ManJson {
         Self {
             directory: directory.to_string_lossy().into_owned(),
             directory_b64: exact(directory),
-            pages,
+            page_count: pages,
             written,
         }
     }

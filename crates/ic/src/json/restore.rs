@@ -16,9 +16,9 @@ pub(crate) struct RestoreJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     of_restore: Option<OfRestoreJson>,
     /// What was about to change; null where nothing was written.
-    safety_id: Option<String>,
+    safety_checkpoint_id: Option<String>,
     /// What the restore left.
-    restored_id: Option<String>,
+    restored_checkpoint_id: Option<String>,
     dry_run: bool,
     /// full, partial, files-only or git-only.
     #[cfg_attr(test, schemars(extend("enum" = ic_checkpoint::restore::Strategy::WORDS)))]
@@ -79,7 +79,7 @@ struct RestoreChangeJson {
     path: PathJson,
     /// create, modify, delete, chmod, attributes, link or replace.
     #[cfg_attr(test, schemars(extend("enum" = ic_checkpoint::restore::plan::Action::WORDS)))]
-    action: &'static str,
+    change: &'static str,
     /// Whether only the safety checkpoint holds what stands there now.
     uncaptured: bool,
 }
@@ -100,8 +100,8 @@ impl From<&Report> for RestoreJson {
         Self {
             checkpoint_id: report.target.id.to_string(),
             of_restore: OfRestoreJson::of(report),
-            safety_id: report.safety_id.as_ref().map(ToString::to_string),
-            restored_id: report.restored_id.as_ref().map(ToString::to_string),
+            safety_checkpoint_id: report.safety_id.as_ref().map(ToString::to_string),
+            restored_checkpoint_id: report.restored_id.as_ref().map(ToString::to_string),
             dry_run: report.dry_run,
             strategy: report.strategy.as_str(),
             status: report.status.as_str(),
@@ -112,7 +112,7 @@ impl From<&Report> for RestoreJson {
                 .iter()
                 .map(|step| RestoreChangeJson {
                     path: (&step.path).into(),
-                    action: step.action.as_str(),
+                    change: step.action.as_str(),
                     uncaptured: step.uncaptured,
                 })
                 .collect(),
@@ -148,9 +148,9 @@ pub(crate) struct GitRestoreJson {
     /// Whether HEAD goes to another branch or commit of its own.
     moves_head: bool,
     /// Whether the index changes.
-    index: bool,
+    moves_index: bool,
     /// Whether the stash changes.
-    stash: bool,
+    moves_stash: bool,
     /// Below which refs the tips of what moved stay; null where nothing was written.
     kept_below: Option<String>,
 }
@@ -161,25 +161,25 @@ pub(crate) struct GitRestoreJson {
 struct MovedJson {
     r#ref: String,
     /// Where it was; null if it is made.
-    from: Option<String>,
+    from_sha: Option<String>,
     /// Where it goes; null if it is removed.
-    to: Option<String>,
+    to_sha: Option<String>,
 }
 
 impl From<&GitRestore> for GitRestoreJson {
     fn from(git: &GitRestore) -> Self {
         let moved = git.plan.refs.iter().map(|moved| MovedJson {
             r#ref: String::from_utf8_lossy(&moved.name).into_owned(),
-            from: moved.from.clone(),
-            to: moved.to.clone(),
+            from_sha: moved.from.clone(),
+            to_sha: moved.to.clone(),
         });
         Self {
             branch: git.target.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned()),
             head: git.target.head.clone(),
             moved: moved.collect(),
             moves_head: git.plan.head,
-            index: git.plan.index,
-            stash: git.plan.stash,
+            moves_index: git.plan.index,
+            moves_stash: git.plan.stash,
             kept_below: git.kept_below.clone(),
         }
     }

@@ -16,9 +16,9 @@ use super::{PathJson, WarningJson};
 pub(crate) struct PruneJson {
     dry_run: bool,
     /// The checkpoints that were (or would be) pruned.
-    pruned: Vec<String>,
+    checkpoint_ids: Vec<String>,
     /// How many checkpoints are kept.
-    kept: u64,
+    kept_count: u64,
     /// Objects that nothing needed any more.
     swept_objects: u64,
     /// How much smaller the store is, in bytes.
@@ -32,8 +32,8 @@ impl From<&Pruned> for PruneJson {
     fn from(pruned: &Pruned) -> Self {
         Self {
             dry_run: pruned.dry_run,
-            pruned: pruned.checkpoints.iter().map(|checkpoint| checkpoint.id.to_string()).collect(),
-            kept: pruned.kept as u64,
+            checkpoint_ids: pruned.checkpoints.iter().map(|checkpoint| checkpoint.id.to_string()).collect(),
+            kept_count: pruned.kept as u64,
             swept_objects: pruned.swept.objects,
             freed_bytes: pruned.swept.bytes,
             warnings: pruned.warnings.iter().map(WarningJson::from).collect(),
@@ -52,7 +52,7 @@ pub(crate) struct PurgeJson {
     /// How many bytes went with them, uncompressed, because no checkpoint needs them; what was pruned before may be among them.
     unneeded_bytes: u64,
     /// The checkpoints that held the path.
-    checkpoints: Vec<String>,
+    checkpoint_ids: Vec<String>,
     /// Other paths with the same content, whole where they lie in another root: it is gone there, too.
     shared: Vec<PathJson>,
     /// Objects of git's that were taken out of what checkpoints keep.
@@ -83,7 +83,7 @@ impl From<&Purged> for PurgeJson {
             path: path_from_bytes(&purged.path).as_path().into(),
             purged_objects: purged.objects,
             unneeded_bytes: purged.unneeded_bytes,
-            checkpoints: purged.checkpoints.iter().map(ToString::to_string).collect(),
+            checkpoint_ids: purged.checkpoints.iter().map(ToString::to_string).collect(),
             shared: purged.shared.iter().map(|path| path_from_bytes(path).as_path().into()).collect(),
             git_objects: purged.git_objects.clone(),
             git_packs: purged.packs as u64,
@@ -107,9 +107,9 @@ impl From<&Purged> for PurgeJson {
 pub(crate) struct VerifyObjectsJson {
     ok: bool,
     /// How many checkpoints were looked at.
-    checkpoints: u64,
+    checkpoint_count: u64,
     /// How many objects.
-    objects: u64,
+    object_count: u64,
     damaged: Vec<DamageJson>,
     /// What SQLite finds wrong with the store's file.
     file: Vec<String>,
@@ -123,15 +123,15 @@ pub(crate) struct VerifyObjectsJson {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RepairedJson {
     /// Checkpoints whose content is gone: they are removed.
-    lost: Vec<String>,
+    lost_checkpoint_ids: Vec<String>,
     /// Checkpoints that stay without some of their files.
-    partly: Vec<String>,
+    partial_checkpoint_ids: Vec<String>,
     /// Objects that are gone.
     lost_objects: u64,
     /// Objects that the working tree still had, and that are kept again.
     kept_again: u64,
     /// Restores that cannot be finished or undone any more.
-    restores: Vec<String>,
+    restore_ids: Vec<String>,
     /// Where the damaged file lies now.
     set_aside: Option<String>,
     /// Paths that were purged earlier and whose marks may be lost: until they are purged again, checkpoints keep that content again.
@@ -145,22 +145,22 @@ struct DamageJson {
     object: String,
     problem: String,
     /// The checkpoints that need it.
-    checkpoints: Vec<String>,
+    checkpoint_ids: Vec<String>,
 }
 
 impl From<&Verified> for VerifyObjectsJson {
     fn from(verified: &Verified) -> Self {
         Self {
             ok: verified.damaged.is_empty() && verified.file.is_empty(),
-            checkpoints: verified.checkpoints as u64,
-            objects: verified.objects,
+            checkpoint_count: verified.checkpoints as u64,
+            object_count: verified.objects,
             damaged: verified
                 .damaged
                 .iter()
                 .map(|damage| DamageJson {
                     object: hex(&damage.object),
                     problem: damage.problem.clone(),
-                    checkpoints: damage.checkpoints.iter().map(ToString::to_string).collect(),
+                    checkpoint_ids: damage.checkpoints.iter().map(ToString::to_string).collect(),
                 })
                 .collect(),
             file: verified.file.clone(),
@@ -174,11 +174,11 @@ impl VerifyObjectsJson {
     pub(crate) fn repaired(repaired: &Repaired) -> Self {
         let ids = |ids: &[CheckpointId]| ids.iter().map(ToString::to_string).collect();
         let repair = RepairedJson {
-            lost: ids(&repaired.lost),
-            partly: ids(&repaired.partly),
+            lost_checkpoint_ids: ids(&repaired.lost),
+            partial_checkpoint_ids: ids(&repaired.partly),
             lost_objects: repaired.objects.len() as u64,
             kept_again: repaired.kept_again as u64,
-            restores: repaired.restores.iter().map(ToString::to_string).collect(),
+            restore_ids: repaired.restores.iter().map(ToString::to_string).collect(),
             set_aside: repaired.set_aside.as_ref().map(|path| path.to_string_lossy().into_owned()),
             purge_again: repaired.purge_again.iter().map(|path| std::path::Path::new(path).into()).collect(),
         };

@@ -9,16 +9,18 @@ use ic_worktree::Warning;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{PathJson, WarningJson};
+use super::{WarningJson, exact};
 
 /// A rewind: what it deleted, how far it came, and what is left.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RewindJson {
     /// Null where there was nothing to do.
-    rewind_id: Option<String>,
+    id: Option<String>,
+    short_id: Option<String>,
     task_id: Option<String>,
     /// The task's order, as it is stored: a number or a text; a BLOB as its bytes.
+    #[cfg_attr(test, schemars(with = "super::ScalarJson"))]
     snapshot_created_at: Value,
     /// The rows that were deleted, by table in the order in which it was done; null until they are.
     #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
@@ -36,13 +38,17 @@ pub(crate) struct RewindJson {
     status: &'static str,
     /// By `undo --dry-run`: nothing was changed.
     dry_run: bool,
-    database: PathJson,
+    database: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database_b64: Option<String>,
     /// Where the deleted rows are; null when they are not kept any more: it cannot be undone then.
-    archive: Option<PathJson>,
+    archive: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archive_b64: Option<String>,
     /// Why it stopped.
-    error: Option<RewindErrorJson>,
+    failure: Option<FailureJson>,
     /// The stages that are still to be done, in their order: git, sqlite, vectors.
-    left: Vec<&'static str>,
+    stages_left: Vec<&'static str>,
     /// The command that goes on with what is left.
     resume: Option<String>,
     created_at: Option<String>,
@@ -54,7 +60,7 @@ pub(crate) struct RewindJson {
 /// Why a stage failed.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct RewindErrorJson {
+struct FailureJson {
     code: String,
     message: String,
 }
@@ -72,7 +78,7 @@ struct RewindGitJson {
     /// The ref that keeps that commit reachable.
     kept_ref: Option<String>,
     /// The checkpoint that has the tree as it was; null if it was not moved.
-    safety_id: Option<String>,
+    safety_checkpoint_id: Option<String>,
     /// The command that puts the tree back.
     restore: Option<String>,
 }
@@ -85,11 +91,13 @@ impl From<&Entry> for RewindJson {
             left_branch: entry.left.branch.as_ref().map(lossy),
             left_head: entry.left.head.clone(),
             kept_ref: entry.left.kept_ref.as_ref().map(lossy),
-            safety_id: entry.safety_id.as_ref().map(ToString::to_string),
+            safety_checkpoint_id: entry.safety_id.as_ref().map(ToString::to_string),
             restore: restore_command(entry),
         });
+        let archive = entry.deleted.rows.as_ref().and_then(|_| entry.kept_archive());
         Self {
-            rewind_id: Some(entry.id.to_string()),
+            id: Some(entry.id.to_string()),
+            short_id: Some(entry.id.short().to_owned()),
             task_id: Some(entry.task_id.clone()),
             snapshot_created_at: scalar(&entry.deleted.snapshot_created_at),
             deleted_row_counts: entry.deleted.rows.as_deref().map(counts),
@@ -98,14 +106,16 @@ impl From<&Entry> for RewindJson {
             git,
             status: entry.status.as_str(),
             dry_run: false,
-            database: entry.database.as_path().into(),
-            archive: entry.deleted.rows.as_ref().and_then(|_| entry.kept_archive()).map(PathJson::from),
-            error: entry
+            database: lossy_path(&entry.database),
+            database_b64: exact(&entry.database),
+            archive: archive.map(lossy_path),
+            archive_b64: archive.and_then(exact),
+            failure: entry
                 .error
                 .as_ref()
                 .filter(|_| entry.status == Status::Stopped)
-                .map(|error| RewindErrorJson { code: error.code.clone(), message: error.message.clone() }),
-            left: stages_left(entry),
+                .map(|error| FailureJson { code: error.code.clone(), message: error.message.clone() }),
+            stages_left: stages_left(entry),
             resume: resume_command(entry),
             created_at: Some(entry.created_at.to_string()),
             seq: Some(entry.seq),
@@ -139,11 +149,12 @@ impl RewindJson {
             left_branch: None,
             left_head: None,
             kept_ref: None,
-            safety_id: None,
+            safety_checkpoint_id: None,
             restore: None,
         });
         Self {
-            rewind_id: None,
+            id: None,
+            short_id: None,
             task_id: preview.snapshot.task_id.clone(),
             snapshot_created_at: scalar(&preview.snapshot.snapshot_created_at),
             deleted_row_counts: Some(counts(&rows)),
@@ -152,10 +163,12 @@ impl RewindJson {
             git,
             status: "nothing_to_do",
             dry_run: false,
-            database: preview.database.as_path().into(),
+            database: lossy_path(&preview.database),
+            database_b64: exact(&preview.database),
             archive: None,
-            error: None,
-            left: Vec::new(),
+            archive_b64: None,
+            failure: None,
+            stages_left: Vec::new(),
             resume: None,
             created_at: None,
             seq: None,
@@ -171,6 +184,7 @@ pub(crate) struct RewindTargetJson {
     /// What `ic rewind to` takes.
     task_id: String,
     /// Its order, as it is stored: a number or a text.
+    #[cfg_attr(test, schemars(with = "super::ScalarJson"))]
     snapshot_created_at: Value,
     /// Its git commit; null: it has none, or the configuration names no column for it.
     commit: Option<String>,
@@ -195,6 +209,7 @@ impl From<&Task> for RewindTargetJson {
 pub(crate) struct RewindPreviewJson {
     task_id: Option<String>,
     /// The task's order, as it is stored: a number or a text; a BLOB as its bytes.
+    #[cfg_attr(test, schemars(with = "super::ScalarJson"))]
     snapshot_created_at: Value,
     /// The rows that would be deleted, by table in the order in which it is done.
     #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, u64>"))]
@@ -203,7 +218,9 @@ pub(crate) struct RewindPreviewJson {
     git: Option<GitPreviewJson>,
     /// What a rewind does not do.
     note: &'static str,
-    database: PathJson,
+    database: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database_b64: Option<String>,
     /// The command that prunes vectors.
     vectors: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -249,7 +266,8 @@ impl RewindPreviewJson {
             affected_row_counts: counts(&rows),
             git: preview.git.as_ref().map(GitPreviewJson::from),
             note: NOTE,
-            database: preview.database.as_path().into(),
+            database: lossy_path(&preview.database),
+            database_b64: exact(&preview.database),
             vectors: preview.vectors.clone(),
             warnings: warning.map(WarningJson::from).into_iter().collect(),
         }
@@ -263,9 +281,13 @@ pub(crate) struct RewindInitJson {
     /// devs or langgraph.
     #[cfg_attr(test, schemars(extend("enum" = ["devs", "langgraph"])))]
     profile: Value,
-    database: PathJson,
+    database: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database_b64: Option<String>,
     /// The configuration's file, which has the part now.
-    config: PathJson,
+    config_file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config_file_b64: Option<String>,
     /// Whether the tables were made, rather than there already.
     created: bool,
     /// Whether the database is there; a checkpointer makes its own.
@@ -276,8 +298,10 @@ impl From<&Configured> for RewindInitJson {
     fn from(configured: &Configured) -> Self {
         Self {
             profile: json!(configured.profile),
-            database: configured.database.as_path().into(),
-            config: configured.file.as_path().into(),
+            database: lossy_path(&configured.database),
+            database_b64: exact(&configured.database),
+            config_file: lossy_path(&configured.file),
+            config_file_b64: exact(&configured.file),
             created: configured.has_made_tables,
             exists: configured.is_there,
         }
@@ -288,15 +312,20 @@ impl From<&Configured> for RewindInitJson {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RewindInspectJson {
-    database: PathJson,
+    database: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database_b64: Option<String>,
     tables: Vec<InspectedTableJson>,
     foreign_keys: Vec<ForeignKeyJson>,
     /// The part `rewind` of a configuration; null if no table has a column that orders its rows.
-    config: Value,
+    #[cfg_attr(test, schemars(with = "Option<Map<String, Value>>"))]
+    proposal: Value,
     /// What a person should know about it.
     notes: Vec<String>,
     /// The configuration's file, if the proposal was added to it.
-    written: Option<PathJson>,
+    config_file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config_file_b64: Option<String>,
 }
 
 /// A table.
@@ -305,6 +334,7 @@ pub(crate) struct RewindInspectJson {
 struct InspectedTableJson {
     name: String,
     /// table, shadow or view; of a virtual table its module.
+    #[cfg_attr(test, schemars(with = "String"))]
     kind: Value,
     without_rowid: bool,
     columns: Vec<ColumnJson>,
@@ -347,16 +377,18 @@ impl RewindInspectJson {
             columns: key.columns.clone(),
         });
         Self {
-            database: database.into(),
+            database: lossy_path(database),
+            database_b64: exact(database),
             tables: inspection.tables.iter().map(InspectedTableJson::from).collect(),
             foreign_keys: keys.collect(),
             // A path that is not UTF-8 has no JSON; the database stands above with its exact bytes.
-            config: inspection
+            proposal: inspection
                 .target
                 .as_ref()
                 .map_or(Value::Null, |target| serde_json::to_value(target).unwrap_or(Value::Null)),
             notes: inspection.notes.clone(),
-            written: written.map(PathJson::from),
+            config_file: written.map(lossy_path),
+            config_file_b64: written.and_then(exact),
         }
     }
 }
@@ -380,6 +412,10 @@ impl From<&InspectedTable> for InspectedTableJson {
             order_candidates: table.order_candidates.clone(),
         }
     }
+}
+
+fn lossy_path(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }
 
 fn counts(rows: &[(String, u64)]) -> Map<String, Value> {

@@ -4,6 +4,7 @@ mod commits;
 mod record;
 
 use ic_dispatch::Dispatch;
+use ic_journal::made::Made;
 use ic_journal::steps::{self, Step};
 use ic_rollback::{Data, LayeredRollback, LayeredStatus, Refusal, Rollback};
 use ic_runtrack::{Agent, Artifact};
@@ -12,7 +13,7 @@ use serde::Serialize;
 
 use super::compensation::UndoneStepJson;
 use super::restore::RestoreJson;
-use super::{PathJson, RefusalJson, WarningJson};
+use super::{PathJson, RefusalJson, WarningJson, exact};
 
 use commits::{CommitJson, OwnCommitJson};
 pub(crate) use record::{RollbackRecordJson, RollbackShowJson, RollbackUndoneJson};
@@ -32,7 +33,7 @@ pub(crate) struct RollbackJson {
     /// The point that the run goes back to; null where it goes back to a phase.
     point: Option<String>,
     /// The dispatch that alone is undone, while the run stays where it is; null where the run goes back.
-    only: Option<String>,
+    dispatch_id: Option<String>,
     /// Undos of one dispatch each, by their rollbacks, which this one lifts: it goes back to where that work stood.
     reinstated: Vec<String>,
     /// The run is completed, and the rollback makes it active again.
@@ -120,7 +121,7 @@ struct ArtifactRef {
     phase: String,
     #[serde(flatten)]
     path: PathJson,
-    r#type: String,
+    kind: String,
 }
 
 #[derive(Serialize)]
@@ -150,7 +151,7 @@ impl From<&Artifact> for ArtifactRef {
             id: artifact.id.to_string(),
             phase: artifact.phase.clone(),
             path: artifact.path.as_path().into(),
-            r#type: artifact.kind.clone(),
+            kind: artifact.kind.clone(),
         }
     }
 }
@@ -179,7 +180,7 @@ impl From<&Rollback> for RollbackJson {
             to_phase: plan.to_phase.clone(),
             include_target: plan.include_target,
             point: plan.point.clone(),
-            only: plan.cut.only.as_ref().map(ToString::to_string),
+            dispatch_id: plan.cut.only.as_ref().map(ToString::to_string),
             reinstated: plan.reinstated.iter().map(ToString::to_string).collect(),
             reopens: plan.reopens(),
             cut_seq: plan.cut.seq,
@@ -223,7 +224,7 @@ pub(crate) struct EffectsJson {
     /// In the order of undoing.
     results: Vec<UndoneStepJson>,
     /// Compensations that are not undone.
-    left: Vec<String>,
+    compensations_left: Vec<String>,
 }
 
 /// A refusal, and what decides it.
@@ -254,7 +255,10 @@ impl From<&Refusal> for DecidedJson {
 pub(crate) struct DataJson {
     /// The application's database.
     database: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database_b64: Option<String>,
     /// The rows that go, or went, by table.
+    #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, u64>"))]
     affected_row_counts: serde_json::Map<String, serde_json::Value>,
 }
 
@@ -262,6 +266,7 @@ impl From<&Data> for DataJson {
     fn from(data: &Data) -> Self {
         Self {
             database: data.database.to_string_lossy().into_owned(),
+            database_b64: exact(&data.database),
             affected_row_counts: data
                 .rows
                 .iter()
@@ -277,14 +282,78 @@ impl From<&Data> for DataJson {
 pub(crate) struct RestoredDataJson {
     /// The application's database.
     database: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database_b64: Option<String>,
     /// The rows that are back, by table.
+    #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, u64>"))]
     restored_row_counts: serde_json::Map<String, serde_json::Value>,
 }
 
 impl From<&Data> for RestoredDataJson {
     fn from(data: &Data) -> Self {
-        let DataJson { database, affected_row_counts } = data.into();
-        Self { database, restored_row_counts: affected_row_counts }
+        let DataJson { database, database_b64, affected_row_counts } = data.into();
+        Self { database, database_b64, restored_row_counts: affected_row_counts }
+    }
+}
+
+/// What a step did. What an older version did not record counts as nothing.
+#[derive(Serialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct MadeJson {
+    /// Of `effects`: how many were undone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undone_count: Option<usize>,
+    /// Of `effects`: the names of those that were skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped_steps: Option<Vec<String>>,
+    /// Of `effects`: the tree around each go at them, oldest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goes: Option<Vec<GoJson>>,
+    /// Of `tree`: how many paths were restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_count: Option<usize>,
+    /// Of `tree`: the checkpoint of what stood there before, by its last restore.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    safety_checkpoint_id: Option<String>,
+    /// Of `data`: how many rows were deleted, by table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted_row_counts: Option<std::collections::BTreeMap<String, u64>>,
+}
+
+/// One go at the effects.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct GoJson {
+    /// The tree before it.
+    before_checkpoint_id: String,
+    /// The tree after it; null: its process died.
+    after_checkpoint_id: Option<String>,
+}
+
+impl From<(String, Option<String>)> for GoJson {
+    fn from((before_checkpoint_id, after_checkpoint_id): (String, Option<String>)) -> Self {
+        Self { before_checkpoint_id, after_checkpoint_id }
+    }
+}
+
+impl From<Made> for MadeJson {
+    fn from(made: Made) -> Self {
+        let nothing = Self::default();
+        match made {
+            Made::Effects { undone, skipped, goes } => Self {
+                undone_count: Some(undone),
+                skipped_steps: Some(skipped),
+                goes: Some(goes.into_iter().map(GoJson::from).collect()),
+                ..nothing
+            },
+            Made::Tree { paths, safety } => Self {
+                path_count: Some(paths),
+                safety_checkpoint_id: safety.map(|id| id.to_string()),
+                ..nothing
+            },
+            Made::Data { rows } => Self { deleted_row_counts: Some(rows), ..nothing },
+            Made::Settle => nothing,
+        }
     }
 }
 
@@ -295,11 +364,11 @@ pub(crate) struct StepJson {
     /// effects, tree (files and git), data or settle.
     #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::StepKind::WORDS)))]
     layer: &'static str,
-    /// pending, running, done, failed, skipped; or `as_before`: the rollback is undone or abandoned, and this is as it was before it.
+    /// pending, running, done, failed, skipped; or `as_before`: the rollback is undone or aborted, and this is as it was before it.
     #[cfg_attr(test, schemars(extend("enum" = crate::json::words::and(&ic_journal::steps::StepState::WORDS, "as_before"))))]
-    state: &'static str,
-    /// What it found and did.
-    detail: serde_json::Value,
+    status: &'static str,
+    /// What it did, so far as that is on record.
+    made: MadeJson,
     error: Option<String>,
 }
 
@@ -309,8 +378,8 @@ impl StepJson {
         let course = steps::course(all);
         let one = |step: &Step| Self {
             layer: step.kind.as_str(),
-            state: step.shown(course, stands),
-            detail: step.detail.clone(),
+            status: step.shown(course, stands),
+            made: Made::by(step).into(),
             error: step.error.clone(),
         };
         all.iter().map(one).collect()
@@ -325,7 +394,7 @@ impl From<&LayeredRollback> for RollbackJson {
             layers: whole.layers.iter().map(|layer| layer.as_str()).collect(),
             effects: whole.parts.effects.as_ref().map(|effects| EffectsJson {
                 results: effects.compensations.iter().map(UndoneStepJson::from).collect(),
-                left: effects.left.iter().map(|left| left.id.to_string()).collect(),
+                compensations_left: effects.left.iter().map(|left| left.id.to_string()).collect(),
             }),
             files: whole.parts.tree.as_ref().map(RestoreJson::from),
             commits: whole.parts.commits.as_ref().map(|all| all.iter().map(CommitJson::from).collect()),

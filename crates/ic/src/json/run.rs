@@ -37,7 +37,7 @@ pub(crate) struct RunJson {
     epoch: i64,
     created_at: String,
     updated_at: String,
-    completed_at: Option<String>,
+    finished_at: Option<String>,
 }
 
 impl From<&Run> for RunJson {
@@ -59,7 +59,7 @@ impl From<&Run> for RunJson {
             epoch: run.epoch,
             created_at: run.created_at.to_string(),
             updated_at: run.updated_at.to_string(),
-            completed_at: run.completed_at.map(|t| t.to_string()),
+            finished_at: run.completed_at.map(|t| t.to_string()),
         }
     }
 }
@@ -177,7 +177,7 @@ pub(crate) struct AdvanceJson {
     advanced: bool,
     /// advance, override, block or pause.
     #[cfg_attr(test, schemars(extend("enum" = [ic_events::EventType::Advance, ic_events::EventType::Override, ic_events::EventType::Block, ic_events::EventType::Pause].map(ic_events::EventType::as_str))))]
-    event_type: &'static str,
+    event_kind: &'static str,
     from_phase: String,
     to_phase: String,
     /// pass, fail or none.
@@ -204,7 +204,7 @@ impl From<&Outcome> for AdvanceJson {
         Self {
             run_id: outcome.run_id.to_string(),
             advanced: outcome.advanced(),
-            event_type: outcome.event_type.as_str(),
+            event_kind: outcome.event_type.as_str(),
             from_phase: outcome.from.clone(),
             to_phase: outcome.to.clone(),
             gate_result: outcome.verdict.result.as_str(),

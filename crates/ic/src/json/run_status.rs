@@ -24,7 +24,7 @@ struct RunTokensJson {
     #[serde(flatten)]
     sum: SpentJson,
     /// Of each phase with a dispatch, in the order of the chain.
-    phases: Vec<PhaseTokensJson>,
+    by_phase: Vec<PhaseTokensJson>,
 }
 
 /// The tokens of one phase.
@@ -53,7 +53,7 @@ impl RunStatusJson {
             sum: SpentJson::of(of.all, of.rolled_back),
         });
         let (all, rolled_back) = spent::total(spent);
-        let tokens = RunTokensJson { phases: phases.collect(), sum: SpentJson::of(all, rolled_back) };
+        let tokens = RunTokensJson { by_phase: phases.collect(), sum: SpentJson::of(all, rolled_back) };
         Self { run: run.into(), tokens }
     }
 }

@@ -10,11 +10,12 @@ use super::PathJson;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ArtifactJson {
     id: String,
+    short_id: String,
     run_id: String,
     phase: String,
     #[serde(flatten)]
     path: PathJson,
-    r#type: String,
+    kind: String,
     /// The SHA-256 of its content in hex, if it was a file when it was registered.
     content_hash: Option<String>,
     dispatch_id: Option<String>,
@@ -30,10 +31,11 @@ impl From<&Artifact> for ArtifactJson {
     fn from(artifact: &Artifact) -> Self {
         Self {
             id: artifact.id.to_string(),
+            short_id: artifact.id.short().to_owned(),
             run_id: artifact.run_id.to_string(),
             phase: artifact.phase.clone(),
             path: artifact.path.as_path().into(),
-            r#type: artifact.kind.clone(),
+            kind: artifact.kind.clone(),
             content_hash: artifact.content_hash.clone(),
             dispatch_id: artifact.dispatch_id.as_ref().map(ToString::to_string),
             status: artifact.status.as_str(),
@@ -49,9 +51,10 @@ impl From<&Artifact> for ArtifactJson {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct AgentJson {
     id: String,
+    short_id: String,
     run_id: String,
     phase: String,
-    r#type: String,
+    kind: String,
     name: Option<String>,
     dispatch_id: Option<String>,
     /// active, completed or failed.
@@ -67,9 +70,10 @@ impl From<&Agent> for AgentJson {
     fn from(agent: &Agent) -> Self {
         Self {
             id: agent.id.to_string(),
+            short_id: agent.id.short().to_owned(),
             run_id: agent.run_id.to_string(),
             phase: agent.phase.clone(),
-            r#type: agent.kind.clone(),
+            kind: agent.kind.clone(),
             name: agent.name.clone(),
             dispatch_id: agent.dispatch_id.as_ref().map(ToString::to_string),
             status: agent.status.as_str(),

@@ -33,7 +33,7 @@ struct WorkingJson {
     /// Null for the executor.
     dispatch_id: Option<String>,
     name: Option<String>,
-    agent_type: Option<String>,
+    agent_kind: Option<String>,
     pid: Option<i64>,
     /// Whether that very process lives: true or false, or `unknown` where only its number is on record; null without one.
     #[cfg_attr(test, schemars(extend("enum" = [true, false, "unknown", null])))]
@@ -73,7 +73,7 @@ impl From<&Working> for WorkingJson {
                 kind: "executor",
                 dispatch_id: None,
                 name: None,
-                agent_type: None,
+                agent_kind: None,
                 pid: pid.map(i64::from),
                 alive: Some(Life::Alive.into()),
                 started_at: None,
@@ -82,7 +82,7 @@ impl From<&Working> for WorkingJson {
                 kind: "dispatch",
                 dispatch_id: Some(dispatch.id.to_string()),
                 name: dispatch.work.name.clone(),
-                agent_type: dispatch.work.agent_type.clone(),
+                agent_kind: dispatch.work.agent_type.clone(),
                 pid: dispatch.pid(),
                 alive: life.map(AliveJson::from),
                 started_at: dispatch.started_at.map(|at| at.to_string()),

@@ -42,7 +42,7 @@ struct StepJson {
     phase: String,
     /// pending, running, succeeded, failed, interrupted, skipped, or `rolled_back`: it had succeeded.
     #[cfg_attr(test, schemars(extend("enum" = crate::json::words::and(&ic_workflow::table::StepState::WORDS, "rolled_back"))))]
-    state: &'static str,
+    status: &'static str,
     dispatch_id: Option<String>,
     /// The tree as it was before the step.
     checkpoint_id: Option<String>,
@@ -66,7 +66,7 @@ struct TakenBackJson {
     /// In the order of undoing.
     compensations: Vec<UndoneStepJson>,
     /// Compensations that are not undone.
-    left: Vec<String>,
+    compensations_left: Vec<String>,
     /// What was put back; null if it did not come to that.
     restored: Option<RestoredJson>,
     /// Rows of the application's tables; null if they did not go.
@@ -86,8 +86,9 @@ struct TakenBackJson {
 struct RestoredJson {
     checkpoint_id: String,
     /// How many changes of files that took.
-    changes: usize,
-    git: bool,
+    change_count: usize,
+    /// Whether git's state was restored.
+    git_restored: bool,
     failed: Vec<NotRestoredJson>,
     /// Paths that are left alone, and paths that nobody can compare with the checkpoint.
     skipped: Vec<SkippedJson>,
@@ -169,7 +170,7 @@ impl From<&StepReport> for StepJson {
         Self {
             id: step.id.clone(),
             phase: step.phase.clone(),
-            state: step.shown(),
+            status: step.shown(),
             dispatch_id: row.and_then(|row| row.dispatch_id.as_ref()).map(ToString::to_string),
             checkpoint_id: row.and_then(|row| row.checkpoint_id.as_ref()).map(ToString::to_string),
             compensation_id: row.and_then(|row| row.compensation_id.as_ref()).map(ToString::to_string),
@@ -188,11 +189,11 @@ impl From<&TakenBack> for TakenBackJson {
         Self {
             strategy: taken.strategy.as_str(),
             compensations: taken.compensations.iter().map(UndoneStepJson::from).collect(),
-            left: taken.left.iter().map(ToString::to_string).collect(),
+            compensations_left: taken.left.iter().map(ToString::to_string).collect(),
             restored: taken.restored.as_ref().map(|restored| RestoredJson {
                 checkpoint_id: restored.checkpoint_id.to_string(),
-                changes: restored.changes,
-                git: restored.git,
+                change_count: restored.changes,
+                git_restored: restored.git,
                 failed: restored
                     .failed
                     .iter()
@@ -247,7 +248,7 @@ struct PlannedStepJson {
     phase: String,
     needs: Vec<String>,
     /// The program and its arguments, or a line for `sh`.
-    run: Vec<String>,
+    argv: Vec<String>,
     timeout_ms: Option<u64>,
     retries: u32,
     /// compensated, skip, pivot or undeclared.
@@ -264,7 +265,7 @@ impl WorkflowPlanJson {
                     id: step.id.clone(),
                     phase: step.phase.clone(),
                     needs: step.needs.iter().map(|need| definition.steps[*need].id.clone()).collect(),
-                    run: match &step.run {
+                    argv: match &step.run {
                         Run::Script { text, shell } => shell.argv(text, true),
                         Run::Argv(argv) => argv.clone(),
                     },

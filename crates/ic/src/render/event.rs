@@ -6,7 +6,7 @@ use ic_events::{Event, Report, hex};
 use super::{Cell, Table, counted, plain, style, styled};
 
 /// One event on one line.
-pub(crate) fn line(event: &Event, rolled_back: bool) -> String {
+pub(crate) fn line(event: &Event, is_rolled_back: bool) -> String {
     let time = styled(style::DIM, &event.created_at.to_string());
     let subject = match (&event.subject_id, &event.run_id) {
         (Some(id), _) => short(id),
@@ -19,7 +19,7 @@ pub(crate) fn line(event: &Event, rolled_back: bool) -> String {
         _ => String::new(),
     };
     let reason = event.reason.as_deref().map(|r| format!("  {}", plain(r))).unwrap_or_default();
-    let mark = if rolled_back { styled(style::WARN, "  (rolled back)") } else { String::new() };
+    let mark = if is_rolled_back { styled(style::WARN, "  (rolled back)") } else { String::new() };
     let kind = styled(style_of(&event.event_type), &format!("{:<23}", event.event_type));
     format!("{:>6}  {time}  {kind}  {subject:<8}{change}{mark}{reason}\n", event.seq)
 }

@@ -22,7 +22,7 @@ pub(crate) fn timeline(story: &Story) -> String {
 }
 
 fn stayed(stay: &Stay, is_current: bool) -> String {
-    let (lane, dot, colour) = match (stay.rolled_back, is_current) {
+    let (lane, dot, colour) = match (stay.rolled_back_by.is_some(), is_current) {
         (_, true) => ("", "▶", style::STRONG),
         (true, false) => ("│ ", "○", style::DIM),
         (false, false) => ("", "●", style::GOOD),
@@ -39,7 +39,7 @@ fn stayed(stay: &Stay, is_current: bool) -> String {
     if stay.blocks > 0 {
         about.push(format!("blocked {}", counted(stay.blocks, "time")));
     }
-    if stay.rolled_back {
+    if stay.rolled_back_by.is_some() {
         about.push("rolled back".to_owned());
     }
     let about = if about.is_empty() { String::new() } else { format!("  {}", about.join(" · ")) };
@@ -95,7 +95,9 @@ pub(crate) fn mermaid(story: &Story) -> String {
             .stays
             .iter()
             .enumerate()
-            .filter(|(at, stay)| if takes_back { stay.rolled_back } else { *at == story.current })
+            .filter(
+                |(at, stay)| if takes_back { stay.rolled_back_by.is_some() } else { *at == story.current },
+            )
             .map(|(at, _)| format!("s{at}"))
             .collect();
         if !of_class.is_empty() {

@@ -115,11 +115,11 @@ const SHAPES: &[(&str, &str)] = &[
 const RAW: &[&str] = &["ic checkpoint cat", "ic run artifact cat", "ic completions"];
 
 /// Every shape with its title, what it describes, and its schema.
-fn shapes() -> Vec<(&'static str, Value)> {
+pub(super) fn shapes() -> Vec<(&'static str, Value)> {
     [shapes_of_runs(), shapes_of_the_rest()].concat()
 }
 
-fn shapes_of_runs() -> Vec<(&'static str, Value)> {
+pub(super) fn shapes_of_runs() -> Vec<(&'static str, Value)> {
     vec![
         ("run", schema::<RunJson>("Run")),
         ("run-status", schema::<RunStatusJson>("Run with the tokens that its work used")),
@@ -134,7 +134,7 @@ fn shapes_of_runs() -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
+pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
     vec![
         ("rollback", schema::<RollbackJson>("Rollback")),
         ("rollback-list", schema::<Vec<RollbackRecordJson>>("Rollbacks, oldest first")),
@@ -219,15 +219,15 @@ const PROMISED: &[(&str, &str, &str)] = &[
         "run",
         "",
         "id short_id goal status phase phases project_dir complexity auto_advance scope_id metadata epoch created_at \
-         updated_at completed_at",
+         updated_at finished_at",
     ),
-    ("where", "", "db store config root"),
+    ("where", "", "db store config_file project_dir"),
     ("health", "", "ok db schema_version checks"),
     ("health", "CheckJson", "name ok detail"),
     (
         "advance",
         "",
-        "run_id advanced event_type from_phase to_phase gate_result gate_tier evidence reason epoch seq checkpoint_id",
+        "run_id advanced event_kind from_phase to_phase gate_result gate_tier evidence reason epoch seq checkpoint_id",
     ),
     ("advance", "EvidenceJson", "conditions"),
     ("advance", "ConditionJson", "check phase result count detail"),
@@ -238,54 +238,58 @@ const PROMISED: &[(&str, &str, &str)] = &[
          cancelled_dispatches marked_dispatches marked_artifacts failed_agents cleared_skips counts status seq",
     ),
     ("rollback", "DispatchRef", "id name phase status"),
-    ("rollback", "ArtifactRef", "id phase path type"),
+    ("rollback", "ArtifactRef", "id phase path kind"),
     ("rollback", "AgentRef", "id name phase"),
     ("rollback", "CountsJson", "phases dispatches artifacts agents skips"),
     ("code", "", "run_id layer phases entries revert_order artifacts"),
-    ("code", "EntryJson", "dispatch_id dispatch_name agent_type phase status late commit_shas file_paths"),
-    ("code", "CodeArtifact", "id phase path content_hash type status"),
+    ("code", "EntryJson", "dispatch_id dispatch_name agent_kind phase status late commit_shas file_paths"),
+    ("code", "CodeArtifact", "id phase path content_hash kind status"),
     (
         "checkpoint",
         "",
-        "id kind name message conversation workflow run_id phase step step_name dispatch_id parent_id root_sha256 created_at \
+        "id kind name message conversation workflow run_id phase step step_number dispatch_id parent_id tree_sha256 created_at \
          seq complete settled retainable nested_git counts changes git",
     ),
     ("checkpoint", "CountsJson", "files dirs symlinks bytes new_objects stored_bytes duration_ms"),
     ("checkpoint", "ChangeJson", "path change"),
     ("checkpoint", "SkippedJson", "path reason"),
     ("checkpoint", "FileJson", "path kind mode size sha256"),
-    ("checkpoint-diff", "", "from to changes"),
+    ("checkpoint-diff", "", "from_checkpoint_id to_checkpoint_id changes"),
     (
         "restore",
         "",
-        "checkpoint_id safety_id restored_id dry_run strategy status changes conflicts skipped failed git",
+        "checkpoint_id safety_checkpoint_id restored_checkpoint_id dry_run strategy status changes conflicts skipped failed git",
     ),
-    ("restore", "RestoreChangeJson", "path action uncaptured"),
+    ("restore", "RestoreChangeJson", "path change uncaptured"),
     ("restore", "FailedJson", "path error"),
     (
         "compensation",
         "",
-        "id run_id step phase epoch ord kind state attempts description last_error created_at action dispatch_id \
+        "id run_id step phase epoch ord kind status attempts description error created_at action dispatch_id \
          rolled_back_by",
     ),
-    ("compensation-run", "", "run_id status results left resume"),
-    ("compensation-run", "UndoneStepJson", "id step kind state attempts error"),
+    ("compensation-run", "", "run_id status results compensations_left resume"),
+    ("compensation-run", "UndoneStepJson", "id step kind status attempts error"),
     ("coverage", "", "run_id steps percentage undeclared"),
     ("coverage", "CoveredJson", "step coverage"),
-    ("rewind", "", "rewind_id task_id snapshot_created_at deleted_row_counts stage git status"),
+    ("rewind", "", "id short_id task_id snapshot_created_at deleted_row_counts stage git status"),
     ("rewind-preview", "", "task_id snapshot_created_at affected_row_counts git note"),
     ("workflow", "", "run_id workflow status steps failed_step error rollback resume"),
     (
         "workflow",
         "StepJson",
-        "id phase state dispatch_id checkpoint_id compensation_id attempts exit_code error duration_ms log",
+        "id phase status dispatch_id checkpoint_id compensation_id attempts exit_code error duration_ms log",
     ),
-    ("workflow", "TakenBackJson", "strategy compensations left restored rollback_id to_phase error"),
-    ("workflow", "RestoredJson", "checkpoint_id changes git failed"),
+    (
+        "workflow",
+        "TakenBackJson",
+        "strategy compensations compensations_left restored rollback_id to_phase error",
+    ),
+    ("workflow", "RestoredJson", "checkpoint_id change_count git_restored failed"),
     ("workflow-plan", "", "workflow goal phases steps percentage undeclared"),
-    ("workflow-plan", "PlannedStepJson", "id phase needs run timeout_ms retries coverage"),
+    ("workflow-plan", "PlannedStepJson", "id phase needs argv timeout_ms retries coverage"),
     ("config", "SettingJson", "value source"),
-    ("event", "", "seq run_id source type subject_id from to epoch reason payload created_at hash"),
+    ("event", "", "seq run_id source kind subject_id from to epoch reason payload created_at hash"),
     ("error", "ErrorBody", "code message hint details"),
 ];
 

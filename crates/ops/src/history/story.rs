@@ -27,8 +27,8 @@ pub struct Stay {
     pub at: Timestamp,
     /// The stay it came from: a place in [`Story::stays`]; `None` for the beginning.
     pub from: Option<usize>,
-    /// Whether a rollback that stands took it back.
-    pub rolled_back: bool,
+    /// The rollback that stands and undid it; of a stay that a rollback began, that rollback, once it is undone itself.
+    pub rolled_back_by: Option<RollbackId>,
     /// The tree as it was when the run left it for here.
     pub checkpoint_id: Option<CheckpointId>,
     /// Work that was handed out during it.
@@ -84,12 +84,12 @@ pub fn story(snapshot: &Snapshot<'_>, run: &Run) -> Result<Story> {
         story: Story { stays: Vec::new(), turns: Vec::new(), current: 0, run: run.clone() },
     };
     ic_events::each_of_run(snapshot, &run.id, |event| {
-        let rolled_back = match event.event_type.as_str() {
+        let rolled_back_by = match event.event_type.as_str() {
             // It may begin a stay.
             "rollback" => taken_back.covers(event.seq),
             _ => taken_back.includes(&event),
         };
-        teller.hear(&event, rolled_back);
+        teller.hear(&event, rolled_back_by);
         Ok(ControlFlow::Continue(()))
     })?;
     let mut story = teller.story;
@@ -131,10 +131,10 @@ struct Teller<'r> {
 }
 
 impl Teller<'_> {
-    fn hear(&mut self, event: &Event, rolled_back: bool) {
+    fn hear(&mut self, event: &Event, rolled_back_by: Option<&RollbackId>) {
         match event.event_type.as_str() {
-            "run_created" => self.come(event, None, false),
-            "advance" | "override" => self.come(event, Some(self.story.current), rolled_back),
+            "run_created" => self.come(event, None, None),
+            "advance" | "override" => self.come(event, Some(self.story.current), rolled_back_by),
             "block" => {
                 let current = self.story.current;
                 if let Some(stay) = self.story.stays.get_mut(current) {
@@ -143,14 +143,14 @@ impl Teller<'_> {
             }
             "rollback" => {
                 self.turn(event, "rolled_back");
-                self.begin_anew(event, rolled_back);
+                self.begin_anew(event, rolled_back_by);
             }
             "rollback_undone" => self.turn(event, "undone"),
             _ => {}
         }
     }
 
-    fn come(&mut self, event: &Event, from: Option<usize>, rolled_back: bool) {
+    fn come(&mut self, event: &Event, from: Option<usize>, rolled_back_by: Option<&RollbackId>) {
         let Some(phase) = event.to.clone() else { return };
         let story = &mut self.story;
         story.stays.push(Stay {
@@ -159,7 +159,7 @@ impl Teller<'_> {
             seq: event.seq,
             at: event.created_at,
             from,
-            rolled_back,
+            rolled_back_by: rolled_back_by.cloned(),
             checkpoint_id: None,
             dispatches: 0,
             artifacts: 0,
@@ -169,18 +169,20 @@ impl Teller<'_> {
     }
 
     /// What was done in the target went too: the run is in it once more, from where it had come there.
-    fn begin_anew(&mut self, event: &Event, rolled_back: bool) {
+    fn begin_anew(&mut self, event: &Event, rolled_back_by: Option<&RollbackId>) {
         let named = event.subject_id.as_deref().and_then(|id| self.rollbacks.get(id)).copied();
         let Some(rollback) = named.filter(|rollback| rollback.include_target) else { return };
         let stands = rollback.status.stands();
         let from = match self.story.stays.get_mut(self.story.current) {
             Some(left) => {
-                left.rolled_back |= stands;
+                if stands && left.rolled_back_by.is_none() {
+                    left.rolled_back_by = Some(rollback.id.clone());
+                }
                 left.from
             }
             None => None,
         };
-        self.come(event, from, rolled_back || !stands);
+        self.come(event, from, rolled_back_by.or_else(|| (!stands).then_some(&rollback.id)));
         let now = self.story.current;
         if let Some(turn) = self.story.turns.last_mut() {
             turn.to = now;

@@ -16,13 +16,13 @@ pub struct Filter<'a> {
     pub project: Option<&'a Path>,
     /// At most so many.
     pub limit: i64,
-    /// Only runs older than this one: the last of the page before.
-    pub after: Option<&'a RunId>,
+    /// Only runs older than this one: the last of a page that was listed.
+    pub before: Option<&'a RunId>,
 }
 
-/// The wanted runs, newest first. Errors: `run_not_found` if `after` does not exist.
+/// The wanted runs, newest first. Errors: `run_not_found` if `before` does not exist.
 pub fn list(snapshot: &Snapshot<'_>, filter: &Filter<'_>) -> Result<Vec<Run>> {
-    let before: Seq = match filter.after {
+    let before: Seq = match filter.before {
         Some(id) => get(snapshot, id)?.seq,
         None => Seq::MAX,
     };

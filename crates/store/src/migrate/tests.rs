@@ -189,7 +189,7 @@ fn what_older_journals_say_in_prose_becomes_columns() {
     let connection = Connection::open(&path).unwrap();
     connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
     let errors = [
-        ("cut off", "failed", Some("the process that undid it died, and it is unknown how far it came"), 1),
+        ("cut off", "failed", Some("the process that undid it died, and nobody knows how far it came"), 1),
         ("redacted", "failed", None, 1),
         ("failed", "failed", Some("it ended with exit code 3"), 0),
         ("armed", "armed", None, 0),

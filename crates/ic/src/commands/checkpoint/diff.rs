@@ -90,8 +90,8 @@ impl Diff {
             return Ok(Exit::Done);
         }
         let record = DiffJson {
-            from: compared.from.id.to_string(),
-            to: compared.to.map(|to| to.id.to_string()),
+            from_checkpoint_id: compared.from.id.to_string(),
+            to_checkpoint_id: compared.to.map(|to| to.id.to_string()),
             changes: differences
                 .iter()
                 .filter_map(|d| d.change().map(|change| ChangeJson::new(&d.path, change)))

@@ -15,7 +15,7 @@ use crate::session::Session;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic compensation list @
-  ic compensation list @ --json | jq -r '.[] | select(.state == \"failed\") | .last_error'")]
+  ic compensation list @ --json | jq -r '.[] | select(.status == \"failed\") | .error'")]
 pub(crate) struct List {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,

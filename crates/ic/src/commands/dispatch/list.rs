@@ -10,7 +10,7 @@ use crate::json::DispatchJson;
 use crate::render;
 use crate::session::Session;
 
-/// List dispatches, newest first.
+/// List dispatches, oldest first: of many, the newest.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic dispatch list @
@@ -22,10 +22,10 @@ pub(crate) struct List {
     /// Only those in this phase of the run
     #[arg(long, value_name = "P", requires = "run")]
     phase: Option<String>,
-    /// Only those in this state: pending, running, completed, failed, `timed_out`, cancelled
+    /// Only those of this status: pending, running, completed, failed, `timed_out`, cancelled
     #[arg(long, value_name = "S")]
     status: Option<String>,
-    /// At most so many
+    /// At most so many: the newest
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=100_000))]
     limit: i64,
 }
@@ -34,7 +34,7 @@ impl List {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let status = self.status.as_deref().map(parse_status).transpose()?;
         let kernel = session.kernel()?;
-        let dispatches = kernel.read(|snapshot| {
+        let mut dispatches = kernel.read(|snapshot| {
             let run = self.run.as_ref().map(|run| kernel.run(snapshot, run)).transpose()?;
             if let (Some(run), Some(phase)) = (&run, &self.phase) {
                 run.chain.require(phase)?;
@@ -47,6 +47,7 @@ impl List {
             };
             dispatch::list(snapshot, &filter)
         })?;
+        dispatches.reverse();
         let records: Vec<DispatchJson> = dispatches.iter().map(DispatchJson::from).collect();
         session.output.list(&records, || render::dispatch::table(&dispatches))?;
         Ok(Exit::Done)
@@ -57,7 +58,7 @@ fn parse_status(text: &str) -> Result<DispatchStatus> {
     DispatchStatus::parse(text).ok_or_else(|| {
         Diagnosis::new(
             Code::InvalidValue,
-            format!("--status {text:?} is not a state: {}.", DispatchStatus::WORDS.join(", ")),
+            format!("--status {text:?} is not a status: {}.", DispatchStatus::WORDS.join(", ")),
         )
         .detail("value", "--status")
     })

@@ -195,7 +195,7 @@ impl Tail {
 
 /// An event as it stands on a command's standard input: one line, as `--format jsonl` prints it.
 fn encode(event: &Event) -> Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(&EventJson::new(event, false))
+    let mut line = serde_json::to_vec(&EventJson::new(event, None))
         .map_err(io::Error::from)
         .while_doing(|| format!("writing event {} as JSON", event.seq))?;
     escape_controls(&mut line);
@@ -239,7 +239,7 @@ impl Position<'_> {
                 ic_events::each_since(snapshot, self.run_id.as_ref(), self.at, wanted, |event| {
                     end = event.seq;
                     printed += 1;
-                    list.push(&EventJson::new(&event, false), || render::event::line(&event, false))
+                    list.push(&EventJson::new(&event, None), || render::event::line(&event, false))
                 })
             })?;
             if list.flush()? == Written::Closed {

@@ -16,7 +16,7 @@ use crate::session::Session;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic events verify
-  head=$(ic events verify --json | jq -r '\"\\(.head.seq):\\(.head.hash)\"')   # keep this elsewhere
+  head=$(ic events verify --json | jq -r '\"\\(.chain_head.seq):\\(.chain_head.hash)\"')   # keep this elsewhere
   ic events verify --expect-head \"$head\"")]
 pub(crate) struct Verify {
     /// What event SEQ must hash to
@@ -49,7 +49,7 @@ fn parse_head(text: &str) -> Result<ExpectedHead> {
         })
         .ok_or_else(|| {
             Diagnosis::new(Code::InvalidValue, "--expect-head must be SEQ:HASH, a number and 64 hex digits.")
-                .hint("as printed by: ic events verify --json | jq -r '\"\\(.head.seq):\\(.head.hash)\"'")
+                .hint("as printed by: ic events verify --json | jq -r '\"\\(.chain_head.seq):\\(.chain_head.hash)\"'")
                 .detail("value", "--expect-head")
         })
 }

@@ -12,7 +12,7 @@ use crate::session::Session;
 #[command(after_help = "Examples:
   ic where
   sqlite3 \"$(ic where)\" 'SELECT goal, phase FROM runs'
-  ic where --json | jq -r .root")]
+  ic where --json | jq -r .project_dir")]
 pub(crate) struct Where {}
 
 impl Where {

@@ -18,11 +18,11 @@ pub(crate) struct Status {
     id: Option<String>,
 }
 
-/// List the rewinds, newest first.
+/// List the rewinds, oldest first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rewind list
-  ic rewind list --json | jq -r '.[] | select(.status == \"stopped\") | .rewind_id'")]
+  ic rewind list --json | jq -r '.[] | select(.status == \"stopped\") | .id'")]
 pub(crate) struct List {}
 
 impl Status {
@@ -36,7 +36,8 @@ impl Status {
 impl List {
     #[allow(clippy::unused_self, reason = "every verb is run so")]
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let all = ic_rows::list(&session.kernel()?)?;
+        let mut all = ic_rows::list(&session.kernel()?)?;
+        all.reverse();
         let records: Vec<RewindJson> = all.iter().map(RewindJson::from).collect();
         session.output.list(&records, || render::rewind::list(&all))?;
         Ok(Exit::Done)

@@ -11,7 +11,7 @@ use crate::session::Session;
 
 /// List every event of a run, oldest first.
 ///
-/// A move forward that a later rollback took back carries `rolled_back: true`.
+/// A move forward that a later rollback undid names it in `rolled_back_by`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run events @
@@ -29,8 +29,10 @@ impl Events {
             let run = kernel.run(snapshot, &self.run)?;
             let taken_back = TakenBack::of_run(snapshot, &run.id)?;
             ic_events::each_of_run(snapshot, &run.id, |event| {
-                let rolled_back = taken_back.includes(&event);
-                list.push(&EventJson::new(&event, rolled_back), || render::event::line(&event, rolled_back))
+                let rolled_back_by = taken_back.includes(&event);
+                list.push(&EventJson::new(&event, rolled_back_by), || {
+                    render::event::line(&event, rolled_back_by.is_some())
+                })
             })
         })?;
         list.end()?;

@@ -14,7 +14,7 @@ use crate::session::Session;
 #[command(after_help = "Examples:
   ic run history @
   ic run history @ --format mermaid >docs/run.mmd      # a diagram for documents
-  ic run history @ --json | jq '.stays[] | select(.rolled_back)'")]
+  ic run history @ --json | jq '.stays[] | select(.rolled_back_by)'")]
 pub(crate) struct History {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,

@@ -13,12 +13,12 @@ use crate::json::RunJson;
 use crate::render;
 use crate::session::Session;
 
-/// List runs, newest first.
+/// List runs, oldest first: of many, the newest.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run list --active
   ic run list --project . --limit 5
-  ic run list --after \"$last_id\"        # the next page
+  ic run list --before \"$first_id\"      # the page before
   ic run list --json | jq -r '.[] | [.short_id, .phase, .goal] | @tsv'")]
 pub(crate) struct List {
     /// Only runs that have not ended
@@ -27,28 +27,29 @@ pub(crate) struct List {
     /// Only runs of this project, also of one whose directory is gone
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
-    /// At most so many
+    /// At most so many: the newest
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=100_000))]
     limit: i64,
-    /// Only runs older than this one: the last of the page before
+    /// Only runs older than this one: the first of the page before
     #[arg(long, value_name = "ID")]
-    after: Option<String>,
+    before: Option<String>,
 }
 
 impl List {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let project = self.project.as_ref().map(|p| input::known_project(session, &kernel, p)).transpose()?;
-        let runs = kernel.read(|snapshot| {
-            let after = self.after.as_ref().map(|text| resolve::by_id(snapshot, text)).transpose()?;
+        let mut runs = kernel.read(|snapshot| {
+            let before = self.before.as_ref().map(|text| resolve::by_id(snapshot, text)).transpose()?;
             let filter = Filter {
                 open: self.active,
                 project: project.as_deref(),
                 limit: self.limit,
-                after: after.as_ref().map(|run| &run.id),
+                before: before.as_ref().map(|run| &run.id),
             };
             run::list(snapshot, &filter)
         })?;
+        runs.reverse();
         let records: Vec<RunJson> = runs.iter().map(RunJson::from).collect();
         session.output.list(&records, || render::run::table(&runs))?;
         Ok(Exit::Done)

@@ -17,7 +17,7 @@ use crate::session::Session;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic workflow checkpoints                                   # of the active run, else of the workflow that was started last
-  ic workflow checkpoints 3f9a12c4 --json | jq -r '.[] | [.id, .step_name] | @tsv'
+  ic workflow checkpoints 3f9a12c4 --json | jq -r '.[] | [.id, .step] | @tsv'
   ic workflow checkpoints --workflow feature-dev            # of all its runs here
 
 Those from before a step that stands, as it began last, are what ic workflow rollback --id takes. To look into one, restore it alone, make or prune some:

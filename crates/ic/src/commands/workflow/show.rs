@@ -12,7 +12,7 @@ use crate::session::Session;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic workflow show @
-  ic workflow show @ --json | jq -r '.steps[] | select(.state == \"failed\").log'")]
+  ic workflow show @ --json | jq -r '.steps[] | select(.status == \"failed\").log'")]
 pub(crate) struct Show {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,

@@ -48,7 +48,7 @@ pub(crate) struct OwnCommitJson {
     /// `tip`: it is checked out; `buried`: below others; `pushed`: a branch of a remote has it; `merge`; `shared`: others worked meanwhile and
     /// it was not recorded for this dispatch; `rewritten`: what is checked out does not have it.
     #[cfg_attr(test, schemars(extend("enum" = ic_rollback::CommitState::WORDS)))]
-    state: &'static str,
+    status: &'static str,
     /// The command that makes a commit which undoes it; null where nothing of it is checked out.
     revert: Option<String>,
 }
@@ -59,7 +59,7 @@ impl From<&OwnCommit> for OwnCommitJson {
             sha: one.commit.sha.clone(),
             subject: ic_base::title(&one.commit.subject),
             author: ic_base::title(&one.commit.author),
-            state: one.state().as_str(),
+            status: one.state().as_str(),
             revert: one.revert(),
         }
     }

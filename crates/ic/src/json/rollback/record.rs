@@ -1,5 +1,6 @@
 //! Rollbacks as they are remembered, and those that were taken back.
 
+use ic_journal::planned::{Before, Planned};
 use ic_journal::steps::{self, Step};
 use ic_journal::table::RollbackRecord;
 use ic_rollback::Undone;
@@ -16,7 +17,7 @@ pub(crate) struct RollbackRecordJson {
     id: String,
     short_id: String,
     run_id: String,
-    /// done, `in_progress`, stopped, abandoned or undone.
+    /// done, `in_progress`, stopped, aborted or undone.
     #[cfg_attr(test, schemars(extend("enum" = ic_journal::table::RollbackStatus::WORDS)))]
     status: &'static str,
     layers: Vec<&'static str>,
@@ -26,7 +27,7 @@ pub(crate) struct RollbackRecordJson {
     /// The point that the run went back to; null where it went back to a phase.
     point: Option<String>,
     /// The dispatch that alone was undone, while the run stayed where it was; null where the run went back.
-    only: Option<String>,
+    dispatch_id: Option<String>,
     cut_seq: i64,
     /// The run's epoch since.
     epoch: i64,
@@ -49,7 +50,7 @@ impl From<&RollbackRecord> for RollbackRecordJson {
             to_phase: rollback.to_phase.clone(),
             include_target: rollback.include_target,
             point: rollback.point().map(str::to_owned),
-            only: rollback.only().map(|only| only.to_string()),
+            dispatch_id: rollback.only().map(|only| only.to_string()),
             cut_seq: rollback.cut_seq,
             epoch: rollback.epoch,
             reason: rollback.reason.clone(),
@@ -61,6 +62,51 @@ impl From<&RollbackRecord> for RollbackRecordJson {
     }
 }
 
+/// What a rollback takes back of its run, as it was before.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PlanJson {
+    /// In chain order; the target only with --include-target.
+    rolled_back_phases: Vec<String>,
+    /// They had not ended.
+    cancelled_dispatches: Vec<BeforeJson>,
+    /// They had ended and keep their status.
+    marked_dispatches: Vec<BeforeJson>,
+    marked_artifact_ids: Vec<String>,
+    /// They were active.
+    failed_agents: Vec<BeforeJson>,
+    /// They had ended and keep their status.
+    marked_agents: Vec<BeforeJson>,
+    /// The events of the skips that are cleared.
+    cleared_skip_seqs: Vec<i64>,
+}
+
+/// A thing of the run, and its status before the rollback.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct BeforeJson {
+    id: String,
+    status: String,
+}
+
+impl From<&Planned> for PlanJson {
+    fn from(plan: &Planned) -> Self {
+        let all = |list: &[Before]| -> Vec<BeforeJson> {
+            let one = |before: &Before| BeforeJson { id: before.id.clone(), status: before.status.clone() };
+            list.iter().map(one).collect()
+        };
+        Self {
+            rolled_back_phases: plan.phases.clone(),
+            cancelled_dispatches: all(&plan.cancelled_dispatches),
+            marked_dispatches: all(&plan.marked_dispatches),
+            marked_artifact_ids: plan.artifacts.clone(),
+            failed_agents: all(&plan.failed_agents),
+            marked_agents: all(&plan.marked_agents),
+            cleared_skip_seqs: plan.skips.clone(),
+        }
+    }
+}
+
 /// A rollback with its steps (`rollback show`, `resume`).
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -68,11 +114,11 @@ pub(crate) struct RollbackShowJson {
     #[serde(flatten)]
     rollback: RollbackRecordJson,
     steps: Vec<StepJson>,
-    /// Which way it goes, or went last: forward, undo, abandon, or stand (its undo was given up).
+    /// Which way it goes, or went last: forward, undo, abort, or reapply (its undo was aborted).
     #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::Course::WORDS)))]
     course: &'static str,
     /// What it takes back of the run, as it was before.
-    plan: serde_json::Value,
+    plan: PlanJson,
     /// The command that goes on; null when nothing is left to do, or while another process does it.
     resume: Option<String>,
 }
@@ -83,13 +129,13 @@ impl RollbackShowJson {
             rollback: rollback.into(),
             steps: StepJson::all(all, rollback.status.stands()),
             course: steps::course(all).as_str(),
-            plan: rollback.plan.clone(),
+            plan: (&Planned::of(rollback)).into(),
             resume: crate::render::rollback::resume(rollback, all).filter(|_| !is_at_work),
         }
     }
 }
 
-/// A rollback that was taken back (`rollback undo`, `abandon`).
+/// A rollback that was undone or aborted (`rollback undo`, `rollback abort`).
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RollbackUndoneJson {
@@ -97,7 +143,7 @@ pub(crate) struct RollbackUndoneJson {
     rollback: RollbackRecordJson,
     /// By `--dry-run`: nothing was changed, and what follows is what would be.
     dry_run: bool,
-    /// Which way it went, or would go: undo, abandon, or stand (a rollback whose undo is aborted is made again, so that
+    /// Which way it went, or would go: undo, abort, or reapply (a rollback whose undo is aborted is made again, so that
     /// `files` and `data` are what it takes back).
     #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::Course::WORDS[1..])))]
     course: &'static str,

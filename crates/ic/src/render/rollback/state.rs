@@ -125,7 +125,7 @@ fn about(step: &Step) -> String {
         return String::new();
     }
     match Made::by(step) {
-        Made::Effects { undone, skipped } => {
+        Made::Effects { undone, skipped, .. } => {
             let names: Vec<_> = skipped.iter().map(|name| plain(name)).collect();
             let left =
                 if names.is_empty() { String::new() } else { format!("; skipped: {}", names.join(", ")) };
@@ -135,7 +135,10 @@ fn about(step: &Step) -> String {
             let kept = safety.map(|id| format!("; what stood there is in checkpoint {}", id.short()));
             format!("{} restored{}", counted(paths, "path"), kept.unwrap_or_default())
         }
-        Made::Data { rows } => format!("{} taken away", counted(rows, "row")),
+        Made::Data { rows } => {
+            let rows = usize::try_from(rows.values().sum::<u64>()).unwrap_or(usize::MAX);
+            format!("{} deleted", counted(rows, "row"))
+        }
         Made::Settle => String::new(),
     }
 }

@@ -1,0 +1,57 @@
+//! What a rollback planned to take back of its run, from the plan that is kept with it: JSON that versions since the first have written.
+
+use serde_json::Value;
+
+use crate::table::RollbackRecord;
+
+/// What a rollback takes back of its run, as it was before. A list that an older version did not keep is empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    /// The phases that are rolled back, in chain order.
+    pub phases: Vec<String>,
+    /// Dispatches that had not ended.
+    pub cancelled_dispatches: Vec<Before>,
+    /// Dispatches that had ended.
+    pub marked_dispatches: Vec<Before>,
+    /// The ids of artifacts.
+    pub artifacts: Vec<String>,
+    /// Agents that were active.
+    pub failed_agents: Vec<Before>,
+    /// Agents that had ended.
+    pub marked_agents: Vec<Before>,
+    /// The events of skips.
+    pub skips: Vec<i64>,
+}
+
+/// A thing of the run, and its status before the rollback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Before {
+    /// Its id.
+    pub id: String,
+    /// Its status.
+    pub status: String,
+}
+
+impl Planned {
+    /// What the plan of a rollback says.
+    pub fn of(rollback: &RollbackRecord) -> Self {
+        let list = |name: &str| rollback.plan[name].as_array().into_iter().flatten();
+        let texts = |name: &str| list(name).filter_map(Value::as_str).map(str::to_owned).collect();
+        let befores = |name: &str| list(name).filter_map(Before::of_pair).collect();
+        Self {
+            phases: texts("rolled_back_phases"),
+            cancelled_dispatches: befores("cancelled_dispatches"),
+            marked_dispatches: befores("marked_dispatches"),
+            artifacts: texts("artifacts"),
+            failed_agents: befores("failed_agents"),
+            marked_agents: befores("marked_agents"),
+            skips: list("skips").filter_map(Value::as_i64).collect(),
+        }
+    }
+}
+
+impl Before {
+    fn of_pair(pair: &Value) -> Option<Self> {
+        Some(Self { id: pair[0].as_str()?.to_owned(), status: pair[1].as_str()?.to_owned() })
+    }
+}
