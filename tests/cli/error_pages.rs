@@ -11,7 +11,8 @@ use ic_testkit::Outcome;
 
 use crate::support::{Project, args, assert_shape, chain, docs, story};
 use crate::verbs::checkpoint::{with_history, write};
-use crate::verbs::rewind::with_tasks;
+use crate::verbs::rewind::{with_tasks, with_vectors};
+use crate::verbs::workflow::completed as workflow_completed;
 
 /// Codes that cannot be provoked everywhere: they need a file system or a user that is not at hand.
 const BY_HAND: &[&str] = &[
@@ -26,6 +27,13 @@ const BY_HAND: &[&str] = &[
     "row_conflict",
     "effect_failed",
     "interrupted",
+    "conflict",
+    "nothing_to_skip",
+    "not_undoable",
+    "archive_in_use",
+    "checkpoint_needed",
+    "store_shared",
+    "steps_overlap",
 ];
 
 /// How a code comes about: what happened before, and the call.
@@ -126,7 +134,24 @@ const SCENES: &[Scene] = &[
     },
     Scene { code: "point_taken_back", before: rolled_back, call: "run rollback @ --to dispatch:0a00000f" },
     Scene { code: "point_before_run", before: with_history, call: "run rollback @ --to checkpoint:0a000011" },
-    Scene { code: "conflict", before: redacted, call: "events redact 1 --reason again" },
+    Scene { code: "nothing_to_redact", before: redacted, call: "events redact 1 --reason again" },
+    Scene {
+        code: "dispatch_of_other_run",
+        before: beside_another,
+        call: "run agent add scope:port --type claude --dispatch 0a00000f",
+    },
+    Scene { code: "ledger_exists", before: nothing, call: "init --store elsewhere" },
+    Scene { code: "config_not_changed", before: with_tasks, call: "rewind init --profile devs" },
+    Scene {
+        code: "table_conflict",
+        before: with_other_tasks,
+        call: "rewind init --profile devs --database app.db",
+    },
+    Scene { code: "no_order", before: without_time, call: "rewind to T2 --dry-run" },
+    Scene { code: "commit_unusable", before: without_git, call: "rewind to T2 --dry-run" },
+    Scene { code: "not_finished", before: rewinding, call: "rewind to T1 --yes" },
+    Scene { code: "no_workflow", before: short, call: "workflow show @" },
+    Scene { code: "nothing_to_roll_back", before: taken_back, call: "workflow rollback --yes" },
     Scene {
         code: "pivot",
         before: with_pivot,
@@ -169,6 +194,39 @@ const SCENES: &[Scene] = &[
     Scene { code: "io_error", before: unreadable, call: "run artifact add @ --path disk.img" },
     Scene { code: "internal", before: meddled, call: "run set @ --complexity 2" },
 ];
+
+/// A database whose tables have the names of the profile `devs`, and mean something else.
+fn with_other_tasks(project: &Project) {
+    let db = rusqlite::Connection::open(project.root().join("app.db")).expect("make a database");
+    db.execute_batch("CREATE TABLE tasks (n INTEGER)").expect("make a table");
+}
+
+fn in_the_application(project: &Project, statement: &str) {
+    let db = rusqlite::Connection::open(project.cli.db().with_file_name("state.db")).expect("the database");
+    db.execute_batch(statement).expect("change it");
+}
+
+fn without_time(project: &Project) {
+    with_tasks(project);
+    in_the_application(project, "UPDATE tasks SET created_at = x'00' WHERE id = 'T2'");
+}
+
+fn without_git(project: &Project) {
+    with_tasks(project);
+    in_the_application(project, "UPDATE tasks SET git_commit = '5d41402abc4b2a76b9719d911017c592deadbeef'");
+}
+
+/// A rewind that stopped before its last stage.
+fn rewinding(project: &Project) {
+    with_vectors(project);
+    assert_eq!(project.run("rewind to T1 --yes").code, Some(4));
+}
+
+/// A workflow that was rolled back.
+fn taken_back(project: &Project) {
+    workflow_completed(project);
+    project.ok("workflow rollback --yes");
+}
 
 fn misspelt(project: &Project) {
     write(project, ".ic.yaml", "rollback:\n  retention:\n    keep_last: 3\n");

@@ -197,7 +197,7 @@ fn a_dispatch_of_another_run_cannot_be_named_for_this_one() {
     let other = project.ok("run create --goal other --phases a,b");
     for verb in ["run artifact add {} --path a.md", "run agent add {} --type codex"] {
         let line = format!("{} --dispatch {}", verb.replace("{}", &other), story.builder);
-        assert_eq!(project.refused(&line), (1, "conflict".to_owned()), "{line}");
+        assert_eq!(project.refused(&line), (1, "dispatch_of_other_run".to_owned()), "{line}");
         let outcome = project.run_with(
             "IC_DISPATCH",
             &story.builder,

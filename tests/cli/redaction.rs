@@ -62,7 +62,7 @@ fn a_redaction_is_visible_and_keeps_the_chain() {
     assert_eq!((&events[2]["kind"], &events[2]["subject_id"]), (&json!("redacted"), &json!("2")));
     assert_eq!(events[2]["reason"], "a token was pasted");
     assert_gone(&project, &["run events @", "events tail"]);
-    assert_eq!(project.refused("events redact 2 --reason again"), (1, "conflict".to_owned()));
+    assert_eq!(project.refused("events redact 2 --reason again"), (1, "nothing_to_redact".to_owned()));
     project.ok("run advance @");
     assert_eq!(project.json("events verify")["event_count"], 4);
 }

@@ -18,7 +18,7 @@ pub(crate) mod rewind;
 mod rollback;
 mod run;
 mod tracks;
-mod workflow;
+pub(crate) mod workflow;
 
 #[test]
 fn every_verb_has_a_page() {

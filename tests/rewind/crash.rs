@@ -68,7 +68,7 @@ impl Ground {
         let id = entry["id"].as_str().expect("an id");
         if entry["status"] != "done" {
             let (exit, code) = world.cli.refused(TO);
-            assert_eq!((exit, code.as_str()), (Some(1), "conflict"), "{when}: it must be resumed first");
+            assert_eq!((exit, code.as_str()), (Some(1), "not_finished"), "{when}: it must be resumed first");
         }
         let resumed = world.cli.json(["rewind", "resume", id, "--yes"]);
         assert_eq!((&resumed["status"], &resumed["stages_left"]), (&json!("done"), &json!([])), "{when}");

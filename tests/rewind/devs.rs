@@ -83,7 +83,7 @@ fn a_row_that_would_lose_its_parent_stands_against_it_before_anything_is_begun()
     let rows = world.rows();
     for flag in ["--dry-run", "--yes"] {
         let outcome = world.cli.run(["rewind", "to", "T1", flag]);
-        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "row_conflict"), "{outcome:?}");
         assert!(outcome.stderr.contains("R9"), "{outcome:?}");
     }
     assert_eq!(world.rows(), rows);
@@ -99,7 +99,7 @@ fn rewinds_are_undone_one_by_one() {
     });
     // The rows of the first one belong to a task that the second one took.
     let (exit, code) = world.cli.refused(["rewind", "undo", &ids[0], "--yes"]);
-    assert_eq!((exit, code.as_str()), (Some(1), "conflict"));
+    assert_eq!((exit, code.as_str()), (Some(1), "row_conflict"));
     for id in ids.iter().rev() {
         world.cli.json(["rewind", "undo", id, "--yes"]);
     }
@@ -113,7 +113,7 @@ fn a_conflict_stops_an_undo_and_names_the_row() {
     world.sql("INSERT INTO tasks VALUES ('T2', 'anew', 'open', NULL, 400)");
     let rows = world.rows();
     let outcome = world.cli.run(["rewind", "undo", &id, "--yes"]);
-    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "row_conflict"), "{outcome:?}");
     assert!(outcome.stderr.contains("T2"), "{outcome:?}");
     assert_eq!(world.rows(), rows);
     assert_eq!(world.status()["status"], "done");
@@ -131,7 +131,7 @@ fn the_preview_of_an_undo_is_the_undo() {
     // What stands in the way of the deed stands in the way of its preview.
     let outcomes = ["--dry-run", "--yes"].map(|how| world.cli.run(["rewind", "undo", &first, how]));
     for outcome in &outcomes {
-        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "row_conflict"), "{outcome:?}");
     }
     assert_eq!(outcomes[0].stderr, outcomes[1].stderr);
     let preview = world.cli.json(["rewind", "undo", &last, "--dry-run"]);
@@ -170,7 +170,7 @@ fn a_failed_command_leaves_the_rest_done_and_says_how_to_go_on() {
     let id = stopped["id"].as_str().expect("an id");
     assert_eq!(stopped["resume"], format!("ic rewind resume {} --yes", &id[28..]));
     let (exit, code) = world.cli.refused(["rewind", "to", "T2", "--yes"]);
-    assert_eq!((exit, code.as_str()), (Some(1), "conflict"), "an unfinished one is finished first");
+    assert_eq!((exit, code.as_str()), (Some(1), "not_finished"), "an unfinished one is finished first");
     // What the configuration says now is of no account to a rewind that began before.
     let config = world.read(".ic.yaml").replace("exit 7", "exit 0");
     world.write(".ic.yaml", &config);
@@ -217,7 +217,7 @@ fn the_configuration_is_added_to_and_never_overwritten() {
             assert!(after.starts_with(before) && after.ends_with("rewind:\n  profile: devs\n"), "{after}");
             cli.ok(["config", "show"]);
         } else {
-            assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{before:?}");
+            assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "config_not_changed"), "{before:?}");
             assert_eq!(after, before);
         }
     }
@@ -230,7 +230,7 @@ fn tables_of_other_layouts_are_not_taken_for_the_profiles() {
     let db = crate::world::connect(&path);
     db.execute_batch("CREATE TABLE tasks (id INTEGER PRIMARY KEY, done INTEGER)").expect("a table");
     let before = std::fs::read_to_string(cli.root().join(".ic.yaml")).expect("a configuration");
-    for (profile, exit, code) in [("devs", 1, "conflict"), ("langgraph", 3, "invalid_config")] {
+    for (profile, exit, code) in [("devs", 1, "table_conflict"), ("langgraph", 3, "invalid_config")] {
         let call = ["rewind", "init", "--profile", profile, "--database", "app.db"];
         assert_eq!(cli.refused(call), (Some(exit), code.to_owned()), "{profile}");
     }
@@ -252,6 +252,6 @@ fn beyond_a_size_the_real_call_alone_looks_at_every_row() {
     let rows = world.rows();
     assert_eq!(world.cli.run(["rewind", "to", "T1", "--dry-run"]).code, Some(0));
     let outcome = world.cli.run(["rewind", "to", "T1", "--yes"]);
-    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "row_conflict"), "{outcome:?}");
     assert_eq!((world.rows(), world.cli.json(["rewind", "list"])), (rows, json!([])));
 }

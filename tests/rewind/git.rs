@@ -49,7 +49,7 @@ fn local_changes_are_refused_or_saved() {
     let (ledger, rows) = (world.ledger(), world.rows());
     for flag in ["--yes", "--dry-run"] {
         let outcome = world.cli.run(["rewind", "to", "T1", flag]);
-        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "file_conflict"), "{outcome:?}");
         assert!(outcome.stderr.contains("a.txt, staged.txt"), "{outcome:?}");
     }
     assert_eq!((world.ledger(), world.rows(), world.head()), (ledger, rows, commits[2].clone()));
@@ -80,7 +80,7 @@ fn an_ignored_file_in_the_way_is_saved_whatever_any_rule_says() {
     world.write(".env", "TOKEN=mine");
     world.sql(&format!("UPDATE tasks SET git_commit_hash = '{with_it}' WHERE task_id = 'T2'"));
     let outcome = world.cli.run(["rewind", "to", "T2", "--yes"]);
-    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "file_conflict"), "{outcome:?}");
     assert!(outcome.stderr.contains(".env"), "{outcome:?}");
     let done = world.cli.json(["rewind", "to", "T2", "--yes", "--force"]);
     assert_eq!(world.read(".env"), "TOKEN=tracked");
@@ -101,7 +101,7 @@ fn a_repository_in_the_way_is_never_replaced() {
     git(&world.root().join("lib"), &["init", "-q"]);
     world.sql(&format!("UPDATE tasks SET git_commit_hash = '{with_it}' WHERE task_id = 'T2'"));
     let outcome = world.cli.run(["rewind", "to", "T2", "--yes", "--force"]);
-    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "file_conflict"), "{outcome:?}");
     assert_eq!(world.read("lib/x"), "theirs");
 }
 
@@ -115,7 +115,7 @@ fn a_commit_that_is_not_here_can_be_passed_over() {
             .expect("a commit");
         for flag in ["--yes", "--dry-run"] {
             let (exit, code) = world.cli.refused(["rewind", "to", "T1", flag]);
-            assert_eq!((exit, code.as_str()), (Some(1), "conflict"), "{commit}");
+            assert_eq!((exit, code.as_str()), (Some(1), "commit_unusable"), "{commit}");
         }
     }
     let done = world.cli.json(["rewind", "to", "T1", "--no-git", "--yes"]);
@@ -177,7 +177,7 @@ fn a_database_that_git_keeps_is_not_replaced_by_its_old_self() {
     let (rows, head) = (ic_testkit::dump(&kept), world.head());
     for flags in [&["--dry-run"][..], &["--yes"], &["--force", "--yes"]] {
         let outcome = world.cli.run([&["rewind", "to", "T1"], flags].concat());
-        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "conflict"), "{outcome:?}");
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "file_conflict"), "{outcome:?}");
         assert!(outcome.stderr.contains("is kept by git"), "{outcome:?}");
     }
     assert_eq!((ic_testkit::dump(&kept), world.head()), (rows.clone(), head.clone()));

@@ -213,7 +213,7 @@ fn a_thread_goes_on_from_where_it_went_back_to() {
     assert_eq!(app.call(&["finish", "ann"]), ann[1]["values"]);
     assert_eq!(app.history("bob"), bob, "another thread is untouched");
     let refused = app.cli.run(["rewind", "undo", &id, "--yes"]);
-    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "row_conflict"), "{refused:?}");
     assert!(refused.stderr.contains("writes ('ann', '', '"), "{refused:?}");
     app.to(middle_id);
     app.cli.json(["rewind", "undo", &id, "--yes"]);

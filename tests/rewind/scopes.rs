@@ -99,7 +99,7 @@ fn a_project_that_goes_on_meanwhile_is_no_hindrance() {
     let y = cli.json(["rewind", "to", "T1", "--scope", "project=y", "--yes"]);
     db.execute_batch("INSERT INTO notes VALUES (6, 'x', 50)").expect("take a key");
     let refused = cli.run(["rewind", "undo", id(&y), "--yes"]);
-    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "row_conflict"), "{refused:?}");
     assert!(refused.stderr.contains("notes 6"), "{refused:?}");
 }
 

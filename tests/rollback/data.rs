@@ -134,7 +134,7 @@ fn while_a_rewind_of_the_database_is_unfinished_it_is_refused() {
     let outcome = world.cli.run(["rewind", "to", &task, "--no-git", "--yes"]);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     world.write(".ic.yaml", &config);
-    let line = refused_all(&world, &[], "conflict");
+    let line = refused_all(&world, &[], "not_finished");
     assert!(line.contains("ic rewind resume"), "{line}");
 }
 
@@ -168,7 +168,7 @@ fn a_row_that_was_written_since_stands_against_an_undo_and_nothing_is_changed() 
     let row = (&key, 1_800_000_000_000_i64);
     world.database().execute("INSERT INTO tasks VALUES (?1, 'mine', ?2)", row).expect("a row");
     let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
-    let line = refused(&world, &undo, "conflict");
+    let line = refused(&world, &undo, "row_conflict");
     assert!(line.contains(&key), "{line}");
     assert_eq!(world.status(), "active@a");
     world.ic(&["rollback", "show", &id]);
@@ -238,9 +238,9 @@ fn rows_that_would_stay_without_their_parents_are_refused_before_anything() {
         .execute_batch("CREATE TABLE bills (task_id TEXT REFERENCES tasks (task_id))")
         .expect("a table");
     world.database().execute("INSERT INTO bills VALUES (?1)", [&key]).expect("a bill");
-    let line = refused_all(&world, &[], "conflict");
+    let line = refused_all(&world, &[], "row_conflict");
     assert!(line.contains("bills"), "{line}");
-    refused_all(&world, &["--force"], "conflict");
+    refused_all(&world, &["--force"], "row_conflict");
     world.database().execute("DELETE FROM bills", []).expect("it goes");
     world.roll_back("a", &[]);
 }
@@ -256,7 +256,7 @@ fn rows_that_cannot_go_stop_it_and_the_named_command_goes_on() {
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let report = outcome.json();
     assert_eq!(report["steps"][2]["status"], "failed", "{report}");
-    assert!(report["steps"][2]["error"].as_str().expect("why").starts_with("conflict: "), "{report}");
+    assert!(report["steps"][2]["error"].as_str().expect("why").starts_with("row_conflict: "), "{report}");
     let command = report["resume"].as_str().expect("a command").to_owned();
     assert!(!command.contains("--force"), "it decides nothing here: {command}");
     world.database().execute("ALTER TABLE logs DROP COLUMN n", []).expect("it goes");

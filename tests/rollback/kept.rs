@@ -114,7 +114,7 @@ fn rows_that_giving_up_passed_over_come_back_later_and_the_run_stays_where_it_is
 fn prune(world: &World, needed: &serde_json::Value) {
     world.ic(&["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s"]);
     let id = needed.as_str().expect("a checkpoint");
-    assert_eq!(world.cli.refused(["checkpoint", "delete", id]), (Some(1), "conflict".to_owned()));
+    assert_eq!(world.cli.refused(["checkpoint", "delete", id]), (Some(1), "checkpoint_needed".to_owned()));
 }
 
 #[test]

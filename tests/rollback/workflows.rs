@@ -255,7 +255,7 @@ fn partial_is_refused_where_later_steps_began() {
     let world = run_of(world);
     let words = ["workflow", "rollback", &world.run, "--strategy", "partial", "--yes"];
     let refused = world.cli.run(words);
-    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "steps_overlap"), "{refused:?}");
     assert_eq!(world.read("free.txt").as_deref(), Some("2\n"));
     // What the hint names works as typed.
     let hint = refused.stderr.split("with them: ic ").nth(1).expect("a command");

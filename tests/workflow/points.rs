@@ -173,7 +173,7 @@ fn after_a_whole_rollback_there_is_no_point_and_the_hint_runs_the_workflow_again
     for flag in ["", "--latest", &format!("--id {id}"), "--latest --dry-run", &format!("--id {id} --dry-run")]
     {
         let refused = world.call(&format!("workflow rollback {run} {flag} --yes"));
-        assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{flag}: {refused:?}");
+        assert_eq!((refused.code, refused.error().as_str()), (Some(1), "nothing_to_roll_back"), "{flag}: {refused:?}");
         assert!(refused.stderr.contains("has done nothing since it was last rolled back"), "{refused:?}");
     }
     let refused = world.call(&format!("workflow rollback {run} --latest --yes"));
@@ -210,7 +210,7 @@ fn an_undo_that_fails_is_resumed_to_the_same_point() {
     world.report(&format!("workflow rollback {run} --id {c} --yes"), 4);
     world.remove("fail-undo-c");
     let refused = world.call(&format!("workflow rollback {run} --id {b} --yes"));
-    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "not_finished"), "{refused:?}");
     let report = world.report(&format!("workflow resume {run} --yes"), 1);
     assert_eq!(report["rollback"]["before_steps"], serde_json::json!(["c"]), "{report}");
     assert_eq!((files(&world), subjects(&world).len()), (vec!["a.txt", "b.txt"], 3));
@@ -231,7 +231,7 @@ fn a_step_that_ran_again_after_the_point_is_not_kept() {
     assert_eq!(outside(&world), ["done b", "done a"]);
     let id = before(&world, &run, "b");
     let refused = world.call(&format!("workflow rollback {run} --id {id} --yes"));
-    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "conflict"), "{refused:?}");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "steps_overlap"), "{refused:?}");
     assert!(refused.stderr.contains("ic workflow rollback"), "{refused:?}");
     assert_eq!((files(&world), outside(&world).len()), (vec!["a.txt", "b.txt"], 2));
 }
@@ -253,7 +253,7 @@ fn the_checkpoints_of_a_workflow_are_those_that_checkpoint_list_has() {
     let plain = world.call("run create --goal x").stdout.trim().to_owned();
     assert_eq!(
         world.call(&format!("workflow checkpoints {plain}")).error(),
-        "conflict",
+        "no_workflow",
         "a run of no workflow"
     );
 }

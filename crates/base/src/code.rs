@@ -126,8 +126,40 @@ codes! {
     PointBeforeRun = "point_before_run", No;
     /// The plan is not the one that the caller approved.
     PlanChanged = "plan_changed", No;
-    /// What is asked contradicts what is recorded.
+    /// What is asked contradicts what is there. Of the tasks of a program alone: every refusal of `ic` has a code of its own.
     Conflict = "conflict", No;
+    /// The dispatch belongs to another run.
+    DispatchOfOtherRun = "dispatch_of_other_run", No;
+    /// The event has no text that could be redacted.
+    NothingToRedact = "nothing_to_redact", No;
+    /// No step of the rollback has failed.
+    NothingToSkip = "nothing_to_skip", No;
+    /// The rollback was recorded by a version that kept no way back.
+    NotUndoable = "not_undoable", No;
+    /// The commit of a task cannot be checked out here.
+    CommitUnusable = "commit_unusable", No;
+    /// The configuration file is left as it is.
+    ConfigNotChanged = "config_not_changed", No;
+    /// Something that was begun has to be finished first.
+    NotFinished = "not_finished", No;
+    /// A value of the order column has no order in time.
+    NoOrder = "no_order", No;
+    /// The archive that would be written is another rewind's.
+    ArchiveInUse = "archive_in_use", No;
+    /// A table of the application is not as it has to be.
+    TableConflict = "table_conflict", No;
+    /// Something that is not finished needs the checkpoint.
+    CheckpointNeeded = "checkpoint_needed", No;
+    /// Another ledger keeps its content in the same store.
+    StoreShared = "store_shared", No;
+    /// The project has its ledger elsewhere.
+    LedgerExists = "ledger_exists", No;
+    /// The workflow has done nothing that could be rolled back.
+    NothingToRollBack = "nothing_to_roll_back", No;
+    /// Other steps began after the one that would go back alone.
+    StepsOverlap = "steps_overlap", No;
+    /// The run was not started by a workflow.
+    NoWorkflow = "no_workflow", No;
     /// There is no checkpoint here yet.
     NoCheckpoint = "no_checkpoint", No;
     /// There is no restore to undo or redo.
@@ -144,7 +176,7 @@ codes! {
     ForeignCommits = "foreign_commits", No;
     /// Others changed files that would be replaced.
     FileConflict = "file_conflict", No;
-    /// Nothing says which rows are the run's: another run works with the same database.
+    /// Rows are not as the call needs them: another run works with the same database, or some are in the way.
     RowConflict = "row_conflict", No;
     /// A step that cannot be undone came after what would be undone.
     Pivot = "pivot", No;
@@ -191,6 +223,23 @@ codes! {
     Io = "io_error", Failure;
     /// A fault of this program.
     Internal = "internal", Failure;
+}
+
+impl Code {
+    /// The code that stood for this one and others before each had its own: for one release it is in `details.kind`.
+    pub fn former(self) -> Option<&'static str> {
+        let is_split = matches!(
+            self,
+            Self::FileConflict | Self::RowConflict | Self::TableConflict | Self::StepsOverlap
+                | Self::Pivot | Self::EffectFailed | Self::EffectsUndone | Self::RunChanged
+                | Self::Interrupted | Self::NotFinished | Self::NotUndoable
+                | Self::NothingToResume | Self::NothingToRedact | Self::NothingToSkip | Self::NothingToRollBack
+                | Self::DispatchOfOtherRun | Self::CommitUnusable | Self::ConfigNotChanged | Self::NoOrder
+                | Self::ArchiveInUse | Self::CheckpointNeeded | Self::StoreShared | Self::LedgerExists
+                | Self::NoWorkflow
+        );
+        is_split.then_some(Self::Conflict.as_str())
+    }
 }
 
 #[cfg(test)]

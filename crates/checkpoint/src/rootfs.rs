@@ -145,7 +145,7 @@ impl RootDir {
     /// Writes a file: whoever looks sees the old one or the new one, whole, and with its looks; setuid and setgid bits only where
     /// they lend nothing that the tree's owner does not have.
     ///
-    /// `temporary` is a free name in the same directory; what has it already stays, and is an error. Errors: `conflict` if
+    /// `temporary` is a free name in the same directory; what has it already stays, and is an error. Errors: `file_conflict` if
     /// `still` says no just before, or the directory is no longer at its path; `corrupt` for an impossible path or
     /// temporary name. The path is as it was after any error, and the temporary file is gone.
     pub fn write_file<'l>(
@@ -187,7 +187,7 @@ impl RootDir {
 
     /// Makes a path another name of the file at `of`, as [`RootDir::write_file`] writes one.
     ///
-    /// Errors: also `conflict` if that is not the file that `is` stands for; `io_error` where a file cannot have more names.
+    /// Errors: also `file_conflict` if that is not the file that `is` stands for; `io_error` where a file cannot have more names.
     pub fn make_link(
         &self,
         path: &[u8],
@@ -224,7 +224,7 @@ impl RootDir {
 
     /// Gives a file or directory these looks; the empty path is the root itself, whose owner stays.
     ///
-    /// Errors: `conflict` if `still` says no, or something else takes its place at this moment; links have no bits.
+    /// Errors: `file_conflict` if `still` says no, or something else takes its place at this moment; links have no bits.
     pub fn set_mode<'l>(&self, path: &[u8], looks: impl Into<Looks<'l>>, still: Still<'_>) -> Result<()> {
         let Looks { mode, attributes } = looks.into();
         if path.is_empty() {
@@ -288,7 +288,7 @@ impl RootDir {
         })
     }
 
-    /// Errors: `conflict` if `parent` does not lead to this directory any more.
+    /// Errors: `file_conflict` if `parent` does not lead to this directory any more.
     fn require_place(&self, parent: &[u8], directory: &OwnedFd, path: &[u8]) -> Result<()> {
         match self.directory(parent) {
             Ok(now) if is_same(&now, directory).at(path)? => Ok(()),
@@ -336,7 +336,7 @@ fn require(still: Still<'_>, found: &Found, path: &[u8]) -> Result<()> {
 }
 
 fn changed(path: &[u8]) -> Diagnosis {
-    Diagnosis::new(Code::Conflict, format!("{} was changed meanwhile.", String::from_utf8_lossy(path)))
+    Diagnosis::new(Code::FileConflict, format!("{} was changed meanwhile.", String::from_utf8_lossy(path)))
 }
 
 fn at(path: &[u8]) -> String {

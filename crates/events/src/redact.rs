@@ -8,12 +8,12 @@ use crate::{EventType, NewEvent, append, list};
 
 /// Takes reason and payload out of event `seq`, leaves their hashes in the chain, and records that it was done.
 ///
-/// Returns the seq of the redaction's own event. Errors: `event_not_found`; `conflict` if nothing is left to redact.
+/// Returns the seq of the redaction's own event. Errors: `event_not_found`; `nothing_to_redact` if nothing is left to redact.
 pub fn redact(tx: &Transaction<'_>, now: Timestamp, seq: Seq, reason: &str) -> Result<Seq> {
     let event = list::get(tx, seq)?;
     if event.reason.is_none() && event.payload.is_none() {
         return Err(Diagnosis::new(
-            Code::Conflict,
+            Code::NothingToRedact,
             format!("Event {seq} has neither reason nor payload to redact."),
         ));
     }

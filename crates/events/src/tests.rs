@@ -104,7 +104,7 @@ fn a_redaction_is_visible_and_keeps_the_chain() {
     assert_eq!((event.reason, event.payload), (None, None));
     assert_eq!(ledger.read(|s| verify(s, None)).unwrap().first_bad, None);
     let again = ledger.write(|tx| redact(tx, NOW, 2, "a token")).unwrap_err();
-    assert_eq!(again.code(), Code::Conflict);
+    assert_eq!(again.code(), Code::NothingToRedact);
     let unknown = ledger.write(|tx| redact(tx, NOW, 99, "x")).unwrap_err();
     assert_eq!(unknown.code(), Code::EventNotFound);
 }

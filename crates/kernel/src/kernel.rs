@@ -131,12 +131,12 @@ impl Kernel {
 
     /// The dispatch that what is recorded in `run` belongs to: the calling one, if it is of this run.
     ///
-    /// Errors: `conflict` if a dispatch of another run was named in this very call.
+    /// Errors: `dispatch_of_other_run` if a dispatch of another run was named in this very call.
     pub fn dispatch_in(&self, snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<DispatchId>> {
         match (self.calling_dispatch(snapshot)?, &self.caller) {
             (Some(dispatch), _) if dispatch.run_id == *run => Ok(Some(dispatch.id)),
             (Some(dispatch), Some(caller)) if caller.explicit => Err(Diagnosis::new(
-                Code::Conflict,
+                Code::DispatchOfOtherRun,
                 format!("The dispatch {} belongs to another run.", dispatch.id.short()),
             )
             .detail("dispatch_id", dispatch.id.as_str())

@@ -15,7 +15,7 @@ use ic_kernel::Kernel;
 /// Takes reason and payload out of event `seq` and out of the row that it recorded; returns the redaction's seq. `above` takes
 /// them out of rows that are owned by crates above this one.
 ///
-/// The file is rebuilt, so that no copy is left in it. Errors: `event_not_found`, `conflict`, `stale_dispatch`; `busy` if
+/// The file is rebuilt, so that no copy is left in it. Errors: `event_not_found`, `nothing_to_redact`, `stale_dispatch`; `busy` if
 /// somebody read the ledger past the timeout: then the event is redacted, and only the file is not wiped.
 pub fn redact(
     kernel: &Kernel,
@@ -36,7 +36,7 @@ pub fn redact(
         Ok(redaction)
     });
     // A retry after a crash finds nothing left to redact, and the file still to be wiped.
-    let nothing_left = redacted.as_ref().is_err_and(|error| error.code() == Code::Conflict);
+    let nothing_left = redacted.as_ref().is_err_and(|error| error.code() == Code::NothingToRedact);
     if redacted.is_ok() || nothing_left {
         kernel.ledger.wipe()?;
     }

@@ -15,7 +15,7 @@ use crate::session::Session;
 /// Makes the four tables of seed 002 in the database at `path`, which is made if it is not there; returns whether they were
 /// made, rather than there already.
 ///
-/// Errors: `conflict` when some of the names are taken by other tables: nothing is changed; `path_not_found` without its directory;
+/// Errors: `table_conflict` when some of the names are taken by other tables: nothing is changed; `path_not_found` without its directory;
 /// `foreign_database`, `busy`, `permission_denied`.
 pub fn create_devs(path: &Path, busy_timeout: Duration) -> Result<bool> {
     match File::options().write(true).create_new(true).open(path) {
@@ -37,7 +37,7 @@ pub fn create_devs(path: &Path, busy_timeout: Duration) -> Result<bool> {
         }
         Plan::new(&target, &Catalog::read(&session)?).map_err(|misfit| {
             Diagnosis::new(
-                Code::Conflict,
+                Code::TableConflict,
                 format!(
                     "{} has tables of these names that are not those of the profile devs: {}.",
                     path.display(),

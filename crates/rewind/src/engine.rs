@@ -146,7 +146,7 @@ impl RelationalRollbackEngine {
 
     /// What [`rollback_to_task`](Self::rollback_to_task) would take away now. Nothing is changed.
     ///
-    /// Errors: as for [`task`](Self::task); `conflict`, which names rows, when rows cannot be compared with the task's order, or, in a
+    /// Errors: as for [`task`](Self::task); `row_conflict`, which names rows, when rows cannot be compared with the task's order, or, in a
     /// database of at most 16 MiB, would stay and refer to rows that go.
     pub fn get_snapshot(&self, task: impl Into<TaskRef>) -> Result<RollbackSnapshot> {
         let task = task.into();
@@ -167,7 +167,7 @@ impl RelationalRollbackEngine {
     /// Takes the tables back to a task: rows with an order above the task's are copied into `archive` and deleted, in one
     /// transaction. Rows with the same order stay.
     ///
-    /// Errors: as for [`get_snapshot`](Self::get_snapshot), and before anything is begun when there is no such task; `conflict`
+    /// Errors: as for [`get_snapshot`](Self::get_snapshot), and before anything is begun when there is no such task; `row_conflict`
     /// when a row that stays refers to one that would go, or the archive was used before; `busy`, `disk_full`,
     /// `permission_denied`. After any error the database is as it was.
     pub fn rollback_to_task(
@@ -182,7 +182,7 @@ impl RelationalRollbackEngine {
         self.rewind(rewind, archive, &|plan| self.moment_of_task(plan, &task))
     }
 
-    /// Whether the rows of `archive` are gone from the database. Errors: `path_not_found`, `corrupt`; `conflict` when
+    /// Whether the rows of `archive` are gone from the database. Errors: `path_not_found`, `corrupt`; `row_conflict` when
     /// some are gone and some are not.
     pub fn archive_state(&self, archive: &Archive) -> Result<ArchiveState> {
         self.beside(archive, |session, catalog, manifest| {
@@ -258,7 +258,7 @@ fn count_rows(session: &Session, table: &str) -> Result<u64> {
 
 /// Something happened to rows that nobody asked for.
 fn unexpected(table: &str, what: &str) -> Diagnosis {
-    Diagnosis::new(Code::Conflict, format!("{what} in {table}; nothing was changed."))
+    Diagnosis::new(Code::RowConflict, format!("{what} in {table}; nothing was changed."))
         .hint(
             "do triggers of the table, or an index that is damaged, change rows? see: PRAGMA integrity_check",
         )

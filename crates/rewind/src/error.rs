@@ -67,7 +67,7 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
         Some(ErrorCode::DatabaseCorrupt) => Code::Corrupt,
         Some(ErrorCode::SystemIoFailure) if is_out_of_space(&error) => Code::DiskFull,
         Some(ErrorCode::SystemIoFailure) => Code::Io,
-        Some(ErrorCode::ConstraintViolation) => Code::Conflict,
+        Some(ErrorCode::ConstraintViolation) => Code::RowConflict,
         // A missing function, collation or module of the application: its schema asks for what is not here.
         Some(ErrorCode::Unknown) => Code::InvalidConfig,
         _ if matches!(error, rusqlite::Error::SqlInputError { .. }) => Code::InvalidConfig,
@@ -115,7 +115,7 @@ fn hint_for(code: Code) -> Option<&'static str> {
         }
         Code::ForeignDatabase => Some("name an SQLite database under rewind: database"),
         Code::Io => Some("check the disk and its free space"),
-        Code::Conflict => {
+        Code::RowConflict => {
             Some("a constraint or a trigger of the application refuses it; nothing was changed")
         }
         Code::InvalidConfig => Some("the schema needs something that is not built in here"),
@@ -161,7 +161,7 @@ impl RowNames {
     /// A refusal that says `what` and names the rows.
     pub(crate) fn refuse(&self, what: &str) -> Diagnosis {
         let more = if self.more { ", …" } else { "" };
-        Diagnosis::new(Code::Conflict, format!("{what}: {}{more}.", self.names.join(", ")))
+        Diagnosis::new(Code::RowConflict, format!("{what}: {}{more}.", self.names.join(", ")))
             .detail("rows", self.names.clone())
     }
 }

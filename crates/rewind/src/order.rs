@@ -16,7 +16,7 @@ pub(crate) use format::{Format, Unit};
 
 /// Rows of `cut` that go, counted after a look that costs little more than the count alone.
 ///
-/// Errors: `conflict` when the look finds a row that cannot be compared; [`check`] finds all of them.
+/// Errors: `no_order` when the look finds a row that cannot be compared; [`check`] finds all of them.
 pub(crate) fn count(session: &Session, plan: &Plan, cut: &CutTable, line: &Line) -> Result<u64> {
     let CutOrder::Column(column) = &cut.order else {
         let doomed = plan.doomed(cut, line);
@@ -108,7 +108,7 @@ fn count_texts(
 
 /// Looks at every row of `cut` that is compared with the target.
 ///
-/// Errors: `conflict`, which names rows that have no order, or one that is not of the target's kind.
+/// Errors: `no_order`, which names rows that have no order, or one that is not of the target's kind.
 pub(crate) fn check(session: &Session, cut: &CutTable, line: &Line) -> Result<()> {
     let CutOrder::Column(column) = &cut.order else { return Ok(()) };
     let Condition { sql: compared, mut params } = Plan::compared(cut, line);
@@ -159,10 +159,10 @@ pub(crate) fn check(session: &Session, cut: &CutTable, line: &Line) -> Result<()
         .detail("table", cut.info.name.as_str()))
 }
 
-/// The order of a target. Errors: `conflict` when nothing could be compared with it.
+/// The order of a target. Errors: `no_order` when nothing could be compared with it.
 pub(crate) fn check_target(task: &str, column: &str, order: &Scalar) -> Result<()> {
     let refused = |why: &str| {
-        Err(Diagnosis::new(Code::Conflict, format!("The task {task} has {why} in {column}."))
+        Err(Diagnosis::new(Code::NoOrder, format!("The task {task} has {why} in {column}."))
             .hint("nothing can be compared with it; give the task a time"))
     };
     match order {

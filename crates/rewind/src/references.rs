@@ -35,7 +35,7 @@ fn same_parent(key: &ForeignKey, name: impl Fn(&str) -> Option<String>) -> Optio
 
 /// Looks for rows that would stay and refer to rows of `cut` that go: [`check_survivors`] before anything is deleted.
 ///
-/// Errors: `conflict`, which names rows.
+/// Errors: `row_conflict`, which names rows.
 pub(crate) fn refuse_survivors(
     session: &Session,
     plan: &Plan,
@@ -85,7 +85,7 @@ fn refused(names: &RowNames, key: &ForeignKey) -> Diagnosis {
 
 /// Proves that no row that stays refers to one that was deleted. Rows that referred to nothing before do not matter.
 ///
-/// Called after the deletes, in their transaction. Errors: `conflict`, which names rows.
+/// Called after the deletes, in their transaction. Errors: `row_conflict`, which names rows.
 pub(crate) fn check_survivors(
     session: &Session,
     plan: &Plan,

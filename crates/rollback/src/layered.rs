@@ -87,7 +87,7 @@ pub fn roll_back(
 
 /// Goes on with a rollback that stopped, or whose process died: the way that it went last, forward or back.
 ///
-/// Errors: `work_running` while another process works on it, `nothing_to_resume`, `conflict` when no step has failed that could be skipped,
+/// Errors: `work_running` while another process works on it, `nothing_to_resume`, `nothing_to_skip` when no step has failed that could be skipped,
 /// `compensation_not_found` for an effect that is not open.
 pub fn resume(
     kernel: &Kernel,
@@ -117,7 +117,7 @@ pub fn resume(
     drive.to_its_end(Some(sink)).map(Outcome::from)
 }
 
-/// Records that the step which failed is left as it is. Errors: `conflict` if none did.
+/// Records that the step which failed is left as it is. Errors: `nothing_to_skip` if none did.
 fn skip_step(saga: &Saga<'_>, remembered: &RollbackRecord, reason: Option<&str>) -> Result<()> {
     saga.write(|tx, now| {
         // What was not tried yet is not passed over, and neither is the end.
@@ -126,7 +126,7 @@ fn skip_step(saga: &Saga<'_>, remembered: &RollbackRecord, reason: Option<&str>)
         };
         let Some(step) = steps::of_rollback(tx, &remembered.id)?.into_iter().find(was_tried) else {
             return Err(Diagnosis::new(
-                Code::Conflict,
+                Code::NothingToSkip,
                 "No step of it has failed, so none can be passed over.",
             )
             .hint(format!("see: ic rollback show {}", remembered.id.short())));

@@ -52,7 +52,7 @@ pub(super) fn require_no_effects(effects: &[Compensation]) -> Result<()> {
     .detail("steps", steps))
 }
 
-/// The event with which a rollback took the run back. Errors: `conflict` for one that a workflow made: it put files and
+/// The event with which a rollback took the run back. Errors: `not_undoable` for one that a workflow made: it put files and
 /// effects back by itself.
 pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<Event> {
     let mut settled = None;
@@ -69,7 +69,7 @@ pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> R
     })?;
     if remembered.plan["made_by"] == "workflow" {
         return Err(Diagnosis::new(
-            Code::Conflict,
+            Code::NotUndoable,
             format!("The rollback {} was made by the run's workflow, with its effects and files; it cannot be undone.", remembered.id.short()),
         )
         .hint(format!(

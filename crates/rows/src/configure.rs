@@ -30,7 +30,7 @@ pub struct Configured {
 
 /// Sets a profile up: makes the tables of `devs`, and adds the part `rewind` to the configuration `file`.
 ///
-/// `database`, from `directory`; `None`: beside the ledger. Errors: `conflict` when the configuration has such a part, or tables
+/// `database`, from `directory`; `None`: beside the ledger. Errors: `config_not_changed` when the configuration has such a part, or tables
 /// have the names already; `invalid_value` without the database of another program; `invalid_config` when it does not fit.
 pub fn init(
     kernel: &Kernel,
@@ -66,7 +66,7 @@ pub fn init(
     Ok(Configured { profile, database: path, file: file.to_owned(), has_made_tables, is_there })
 }
 
-/// Adds a target as the part `rewind` to the configuration `file`. Errors: `conflict` when it has one already.
+/// Adds a target as the part `rewind` to the configuration `file`. Errors: `config_not_changed` when it has one already.
 pub fn add_to_configuration(file: &Path, root: &Path, target: &Target, notes: &[String]) -> Result<()> {
     replace(file, &composed(file, &configuration_text(root, target, notes)?)?)
 }
@@ -169,7 +169,7 @@ fn is_plain(text: &str) -> bool {
         && !WORDS.contains(&text.to_ascii_lowercase().as_str())
 }
 
-/// The configuration with one more part. Errors: `conflict` when it has such a part, or is not written line by line.
+/// The configuration with one more part. Errors: `config_not_changed` when it has such a part, or is not written line by line.
 fn composed(file: &Path, part: &str) -> Result<String> {
     let old = match fs::read(file) {
         Ok(bytes) => bytes,
@@ -178,7 +178,7 @@ fn composed(file: &Path, part: &str) -> Result<String> {
     };
     if config::parse(&old, file)?.rewind.is_some() {
         return Err(Diagnosis::new(
-            Code::Conflict,
+            Code::ConfigNotChanged,
             format!("{} has a part `rewind` already; it is not overwritten.", file.display()),
         )
         .hint("change it there, or take it out first"));
@@ -192,7 +192,7 @@ fn composed(file: &Path, part: &str) -> Result<String> {
     match config::parse(new.as_bytes(), file) {
         Ok(config) if config.rewind.is_some() => Ok(new),
         _ => Err(Diagnosis::new(
-            Code::Conflict,
+            Code::ConfigNotChanged,
             format!("A part cannot be added at the end of {}; it was not changed.", file.display()),
         )
         .hint(format!("write it there yourself:\n{part}"))),

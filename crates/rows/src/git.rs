@@ -38,7 +38,7 @@ impl GitPlan {
         self.standing.head.as_deref() != Some(self.commit.as_str()) || !self.losses.is_empty()
     }
 
-    /// Errors: `conflict` when going there would put another state database in the place of this one.
+    /// Errors: `file_conflict` when going there would put another state database in the place of this one.
     pub(super) fn refuse_to_replace(&self, root: &Path, database: &Path) -> Result<()> {
         let files = files_of_database(root, database);
         let Some(head) = self.standing.head.as_deref().filter(|_| !files.is_empty()) else { return Ok(()) };
@@ -46,7 +46,7 @@ impl GitPlan {
             return Ok(());
         }
         Err(Diagnosis::new(
-            Code::Conflict,
+            Code::FileConflict,
             format!(
                 "{} is kept by git, and the task's commit has another one: its rows would be lost. Nothing was changed.",
                 database.display()
@@ -55,7 +55,7 @@ impl GitPlan {
         .hint("take git's hand off it: git rm --cached, and a line in .gitignore; or leave the tree as it is: --no-git"))
     }
 
-    /// Errors: `conflict`, which names the paths, for local changes without force, and for what cannot be saved.
+    /// Errors: `file_conflict`, which names the paths, for local changes without force, and for what cannot be saved.
     pub(super) fn refuse(&self, force: bool) -> Result<()> {
         if !self.losses.repositories.is_empty() {
             return Err(named(
@@ -79,14 +79,14 @@ fn named(what: &str, paths: &BTreeSet<Vec<u8>>) -> Diagnosis {
     let shown: Vec<String> = paths.iter().take(NAMED).map(text).collect();
     let more =
         if paths.len() > NAMED { format!(", and {} more", paths.len() - NAMED) } else { String::new() };
-    Diagnosis::new(Code::Conflict, format!("{what}: {}{more}. Nothing was changed.", shown.join(", ")))
+    Diagnosis::new(Code::FileConflict, format!("{what}: {}{more}. Nothing was changed.", shown.join(", ")))
         .detail("paths", paths.iter().map(text).collect::<Vec<_>>())
 }
 
 /// What going to a task's commit would do in the work tree of `root`.
 pub(super) fn plan(root: &Path, task: &str, commit: &str) -> Result<GitPlan> {
     let refused = |why: &str| {
-        Diagnosis::new(Code::Conflict, format!("The task {task} has the commit {commit}, {why}."))
+        Diagnosis::new(Code::CommitUnusable, format!("The task {task} has the commit {commit}, {why}."))
             .hint("leave the tree as it is: --no-git")
             .detail("commit", commit)
     };

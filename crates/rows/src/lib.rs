@@ -146,7 +146,7 @@ pub fn targets(settings: &Settings, setup: &Setup, scope: Option<&str>, limit: u
 
 /// What [`rewind`] would do now. Nothing is changed.
 ///
-/// Errors: `unknown_task`, `ambiguous_id`; `conflict`, which names what stands in the way, in the tree or among the rows;
+/// Errors: `unknown_task`, `ambiguous_id`; `file_conflict` or `row_conflict`, which names what stands in the way, in the tree or among the rows;
 /// `git_in_progress`, `invalid_config`, `stale_dispatch`, `busy`.
 pub fn preview(
     kernel: &Kernel,
@@ -197,7 +197,7 @@ pub fn rewind(
 
 /// Goes on with a rewind that stopped, or whose process died; one that is done is returned as it is.
 ///
-/// Errors: `rewind_not_found`, `busy` while its process works on it, `conflict` if it was undone.
+/// Errors: `rewind_not_found`, `busy` while its process works on it, `nothing_to_resume` if it was undone.
 pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Entry> {
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     let _lock = lock::database(kernel.store(), &found.database, settings.busy_timeout)?;
@@ -206,7 +206,7 @@ pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Wat
         Status::Done => return Ok(entry),
         Status::Undone => {
             return Err(Diagnosis::new(
-                Code::Conflict,
+                Code::NothingToResume,
                 format!("The rewind {} was undone; there is nothing to resume.", entry.id.short()),
             )
             .hint(format!("rewind anew: ic rewind to {} --yes", entry.task_id))
@@ -277,13 +277,13 @@ pub fn list(kernel: &Kernel) -> Result<Vec<Entry>> {
     Ok(kernel.read(journal::list)?.into_iter().map(|entry| here(kernel, entry)).collect())
 }
 
-/// Errors: `conflict` while a rewind of the database has begun to change something and is not finished.
+/// Errors: `not_finished` while a rewind of the database has begun to change something and is not finished.
 pub fn refuse_unfinished(kernel: &Kernel, target: &Target) -> Result<()> {
     let unfinished = kernel.read(|snapshot| journal::unfinished(snapshot, &target.database))?;
     let Some(entry) = unfinished.first() else { return Ok(()) };
     let id = entry.id.short();
     Err(Diagnosis::new(
-        Code::Conflict,
+        Code::NotFinished,
         format!(
             "The rewind {id} of this database to {} is not finished: it came to {}.",
             entry.task_id,

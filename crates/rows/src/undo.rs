@@ -23,7 +23,7 @@ pub struct Undone {
 /// Puts the rows of a rewind back exactly as they were, and records it. A rewind that stopped is aborted by it.
 ///
 /// The tree and vectors stay as they are. Everything that it needs is in the journal: the configuration of the tree is not asked.
-/// Errors: `rewind_not_found`; `nothing_to_undo` if it was undone, or its archive was removed; `conflict`, which names what stands
+/// Errors: `rewind_not_found`; `nothing_to_undo` if it was undone, or its archive was removed; `row_conflict`, which names what stands
 /// in the way; `busy`. Nothing is changed then.
 pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);

@@ -214,7 +214,7 @@ fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) 
     let found = root.state(path).while_doing(|| "looking at it".to_owned())?;
     let still = |now: &Found| *now == found;
     if matches!(found, Found::Directory(_)) {
-        return Err(Diagnosis::new(Code::Conflict, "A directory stands there now."));
+        return Err(Diagnosis::new(Code::FileConflict, "A directory stands there now."));
     }
     let comes = match &file.before {
         Before::File { hash, .. } => Some(hash),

@@ -113,7 +113,7 @@ pub fn initial_place(lookup: &Lookup<'_>, store: Option<&Path>) -> Result<Place>
 /// Makes the ledger at `place` (directory 0700, files 0600), or keeps the one that is there.
 ///
 /// `pointed`: the store was named by `--store`, and a pointer to it is left at the usual place. Returns the open
-/// ledger and whether it is new. Errors: `unsupported_fs`; `conflict` when the project has its ledger elsewhere;
+/// ledger and whether it is new. Errors: `unsupported_fs`; `ledger_exists` when the project has its ledger elsewhere;
 /// `permission_denied` for a directory that everybody may write in.
 pub fn create(
     place: &Place,
@@ -129,7 +129,7 @@ pub fn create(
         && !same_file(&existing, &place.store)
     {
         return Err(Diagnosis::new(
-            Code::Conflict,
+            Code::LedgerExists,
             format!("This project already has its ledger in {}.", existing.display()),
         )
         .hint("use it as it is, or move its directory and run init again"));

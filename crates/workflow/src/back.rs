@@ -192,7 +192,7 @@ fn target<'r>(
     strategy: Strategy,
     overrides: &Overrides,
 ) -> Result<(&'r StepRow, Vec<String>)> {
-    let none = || Diagnosis::new(Code::Conflict, "No step of the workflow was begun.");
+    let none = || Diagnosis::new(Code::NothingToRollBack, "No step of the workflow was begun.");
     if let Some(to) = &overrides.to {
         let point = point::before(snapshot, run, workflow, to)?;
         let row = rows.iter().find(|row| point.steps.first() == Some(&row.step)).ok_or_else(none)?;
@@ -214,7 +214,7 @@ fn target<'r>(
     first.map(|(_, row)| (row, Vec::new())).ok_or_else(none)
 }
 
-/// Errors: `conflict` if other steps began after the one that failed: what it did cannot be told from what they did.
+/// Errors: `steps_overlap` if other steps began after the one that failed: what it did cannot be told from what they did.
 fn require_last(snapshot: &Snapshot<'_>, run: &Run, failed: &StepRow, rows: &[StepRow]) -> Result<()> {
     let Some((own, _)) = place(snapshot, run, failed)? else { return Ok(()) };
     let mut later = Vec::new();
@@ -234,7 +234,7 @@ fn require_last(snapshot: &Snapshot<'_>, run: &Run, failed: &StepRow, rows: &[St
         None => String::new(),
     };
     Err(Diagnosis::new(
-        Code::Conflict,
+        Code::StepsOverlap,
         format!(
             "Other steps began after {} failed ({}): it cannot go back alone.",
             failed.step,

@@ -132,7 +132,7 @@ pub fn resume(setup: &Setup<'_>, reference: &str, overrides: &Overrides, ui: &mu
 
 /// Rolls a whole workflow back, a successful one too (seed 000: US-2, AC-4), or resumes its rollback.
 ///
-/// Errors: `work_running`, `pivot`, `conflict` when nothing was done.
+/// Errors: `work_running`, `pivot`, `nothing_to_roll_back` when nothing was done.
 pub fn rollback(
     setup: &Setup<'_>,
     reference: &str,

@@ -13,7 +13,7 @@ pub(crate) fn is_unfinished(run: &Run, workflow: &Workflow) -> bool {
     run.status == RunStatus::RollingBack || workflow.state == State::RollingBack
 }
 
-/// Errors: `conflict` if a call names another point than the rollback that was begun: half of that one is done.
+/// Errors: `not_finished` if a call names another point than the rollback that was begun: half of that one is done.
 pub(crate) fn require_same_point(
     snapshot: &Snapshot<'_>,
     run: &Run,
@@ -28,7 +28,7 @@ pub(crate) fn require_same_point(
     if begun.as_ref() == Some(to) {
         return Ok(());
     }
-    Err(Diagnosis::new(Code::Conflict, "A rollback of this workflow to another point was begun.")
+    Err(Diagnosis::new(Code::NotFinished, "A rollback of this workflow to another point was begun.")
         .hint(format!("finish it first: ic workflow resume {} --yes", run.id.short()))
         .detail("run_id", run.id.as_str()))
 }

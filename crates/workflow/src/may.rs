@@ -48,13 +48,13 @@ pub(crate) fn may_roll_back(
     require_work(snapshot, run)
 }
 
-/// Errors: `conflict` if no step was begun since the last rollback: there is nothing to undo, and no point to go back to.
+/// Errors: `nothing_to_roll_back` if no step was begun since the last rollback: there is nothing to undo, and no point to go back to.
 pub(crate) fn require_work(snapshot: &Snapshot<'_>, run: &Run) -> Result<()> {
     if !table::steps(snapshot, &run.id, run.epoch)?.is_empty() {
         return Ok(());
     }
     let id = run.id.short();
-    Err(Diagnosis::new(Code::Conflict, "The workflow has done nothing since it was last rolled back.")
+    Err(Diagnosis::new(Code::NothingToRollBack, "The workflow has done nothing since it was last rolled back.")
         .hint(format!("run it again: ic workflow resume {id} --yes; or see: ic workflow show {id}")))
 }
 

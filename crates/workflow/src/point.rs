@@ -33,7 +33,7 @@ pub struct Point {
 
 /// The points that a workflow can be rolled back to now, newest first: before each step that stands and whose checkpoint is kept.
 ///
-/// Errors: `conflict` if the run is no workflow's, or nothing was done since its last rollback.
+/// Errors: `no_workflow`; `nothing_to_roll_back` if nothing was done since its last rollback.
 pub fn points(kernel: &Kernel, reference: &str) -> Result<Vec<Point>> {
     kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;
@@ -48,7 +48,7 @@ pub fn points(kernel: &Kernel, reference: &str) -> Result<Vec<Point>> {
 
 /// The point that `checkpoint` names: an id, or the end of one. While a rollback is unfinished, it is the one that it goes to.
 ///
-/// Errors: `checkpoint_not_found`, `ambiguous_reference`; `invalid_value` if no step of the workflow began from it; `conflict` if an
+/// Errors: `checkpoint_not_found`, `ambiguous_id`; `invalid_value` if no step of the workflow began from it; `steps_overlap` if an
 /// unfinished rollback goes to another one.
 pub fn point(kernel: &Kernel, reference: &str, checkpoint: &str) -> Result<Point> {
     kernel.read(|snapshot| {
@@ -66,7 +66,7 @@ pub fn point(kernel: &Kernel, reference: &str, checkpoint: &str) -> Result<Point
 
 /// The point of this checkpoint.
 ///
-/// Errors: `invalid_value` if no step that stands began from it; `conflict` if an earlier step may have run again after it: the
+/// Errors: `invalid_value` if no step that stands began from it; `steps_overlap` if an earlier step may have run again after it: the
 /// checkpoint would then restore half of what that step did.
 pub(crate) fn before(
     snapshot: &Snapshot<'_>,
@@ -188,7 +188,7 @@ fn ran_again(run: &Run, row: &StepRow, point: &Point) -> Diagnosis {
     let short = run.id.short();
     let id = row.checkpoint_id.as_ref().map_or("ID", CheckpointId::short);
     Diagnosis::new(
-        Code::Conflict,
+        Code::StepsOverlap,
         format!(
             "The step {} began before {} did, and may have run again after: it cannot be kept.",
             row.step,

@@ -219,10 +219,10 @@ pub(crate) fn insert(
     )
 }
 
-/// The workflow of a run. Errors: `conflict` if the run is none.
+/// The workflow of a run. Errors: `no_workflow` if the run is none.
 pub(crate) fn get(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Workflow> {
     find(snapshot, run)?.ok_or_else(|| {
-        Diagnosis::new(Code::Conflict, format!("The run {} was not started by a workflow.", run.short()))
+        Diagnosis::new(Code::NoWorkflow, format!("The run {} was not started by a workflow.", run.short()))
             .hint("begin one: ic workflow run FILE")
             .detail("run_id", run.as_str())
     })

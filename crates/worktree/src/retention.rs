@@ -96,7 +96,7 @@ pub fn prune(workspace: &Workspace<'_>, request: &Request) -> Result<Pruned> {
     Ok(Pruned { dry_run: false, checkpoints: chosen, kept, swept, warnings })
 }
 
-/// Gives one checkpoint up. Errors: `conflict` if a run that is not finished, or a restore, needs it.
+/// Gives one checkpoint up. Errors: `checkpoint_needed` if a run that is not finished, or a restore, needs it.
 pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: Duration) -> Result<Pruned> {
     let _lock = workspace.lock_store(false)?;
     let (checkpoint, all, pinned) = workspace.kernel.read(|snapshot| {
@@ -107,7 +107,7 @@ pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: D
     super::require_kept(&checkpoint)?;
     if pinned.contains(&checkpoint.id) && !force {
         return Err(Diagnosis::new(
-            Code::Conflict,
+            Code::CheckpointNeeded,
             format!(
                 "Checkpoint {} is needed: a run that is not finished, or an undo, points at it.",
                 checkpoint.id.short()
@@ -216,7 +216,7 @@ impl Workspace<'_> {
             }
             // The checkpoints are marked, and that is what was asked for. Of a damaged store nothing is taken away: what a
             // directory that cannot be read names may be all that is left of it.
-            Err(error) if matches!(error.code(), Code::Corrupt | Code::Conflict) => {
+            Err(error) if matches!(error.code(), Code::Corrupt | Code::StoreShared) => {
                 Ok((Swept { objects: 0, bytes: copies.bytes }, vec![not_swept(&error)]))
             }
             Err(error) => Err(error),
@@ -284,7 +284,7 @@ impl Workspace<'_> {
 /// Another ledger has content in the store, and none of its own yet.
 fn shared_with(other: &std::path::Path) -> Diagnosis {
     let path = other.display().to_string();
-    Diagnosis::new(Code::Conflict, format!("{path} has its content in this store, too."))
+    Diagnosis::new(Code::StoreShared, format!("{path} has its content in this store, too."))
         .hint(format!("let it take it along: ic --db {} checkpoint list; or move it away", shell_word(&path)))
 }
 

@@ -63,7 +63,7 @@ fn redact() {
         project.ok("run skip @ b --reason 'the token is s3cr3t'");
     })
     .does("events redact 2 --reason 'a token was pasted'")
-    .refuses("events redact 2 --reason again", 1, "conflict")
+    .refuses("events redact 2 --reason again", 1, "nothing_to_redact")
     .refuses("events redact 99 --reason missing", 3, "event_not_found")
     .ends();
 }

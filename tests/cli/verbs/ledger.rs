@@ -11,7 +11,7 @@ fn init() {
     Page::without_ledger("ic init")
         .does("init")
         .does("init")
-        .refuses("init --store elsewhere", 1, "conflict")
+        .refuses("init --store elsewhere", 1, "ledger_exists")
         .ends();
 }
 

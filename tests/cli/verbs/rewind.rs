@@ -29,7 +29,7 @@ pub(crate) fn with_tasks(project: &Project) {
 }
 
 /// As [`with_tasks`], with vectors that are pruned only when somebody has made a file.
-fn with_vectors(project: &Project) {
+pub(crate) fn with_vectors(project: &Project) {
     with_tasks(project);
     let config = "rollback: {checkpointing: {auto: false}}\nrewind:\n  profile: devs\n  vectors:\n    \
                   exec: [sh, -c, 'echo the store is away; test -e store']\n";
@@ -42,7 +42,7 @@ fn init() {
         .refuses("rewind init --profile langgraph", 3, "invalid_value")
         .refuses("rewind init --profile devs --database app/state.db", 3, "path_not_found")
         .does("rewind init --profile devs --database app.db")
-        .refuses("rewind init --profile devs", 1, "conflict")
+        .refuses("rewind init --profile devs", 1, "config_not_changed")
         .then(|project| write(project, ".ic.yaml", "# nothing\n"))
         .does("rewind init --profile langgraph --database threads.sqlite")
         .ends();
@@ -63,7 +63,7 @@ fn inspect() {
     Page::of("ic rewind inspect", prepare)
         .does("rewind inspect app.db")
         .does("rewind inspect app.db --write")
-        .refuses("rewind inspect app.db --write", 1, "conflict")
+        .refuses("rewind inspect app.db --write", 1, "config_not_changed")
         .refuses("rewind inspect nowhere.db", 3, "invalid_config")
         .ends();
 }
@@ -86,7 +86,7 @@ fn to() {
         .refuses("rewind to T1", 3, "confirmation_required")
         .refuses("rewind to T9 --yes", 3, "unknown_task")
         .leaves_some("rewind to T1 --yes")
-        .refuses("rewind to T1 --yes", 1, "conflict")
+        .refuses("rewind to T1 --yes", 1, "not_finished")
         .then(|project| write(project, "store", ""))
         .then(|project| {
             let id = project.json("rewind status")["id"].as_str().expect("an id").to_owned();

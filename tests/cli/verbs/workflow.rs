@@ -49,7 +49,7 @@ fn stopped(project: &Project) {
     assert_eq!(project.run("workflow run release.yaml").code, Some(1));
 }
 
-fn completed(project: &Project) {
+pub(crate) fn completed(project: &Project) {
     with_files(project);
     write(project, "fixed", "");
     project.ok("workflow run release.yaml");
@@ -110,7 +110,7 @@ fn rollback_dry_run() {
         .does("workflow rollback --latest --dry-run")
         .refuses("workflow rollback 7f3a9c21 --dry-run", 3, "run_not_found")
         .then(|project| project.ok("workflow rollback --yes").clear())
-        .refuses("workflow rollback --dry-run", 1, "conflict")
+        .refuses("workflow rollback --dry-run", 1, "nothing_to_roll_back")
         .ends();
 }
 
@@ -122,7 +122,7 @@ fn rollback() {
         .refuses("workflow rollback --latest --strategy partial --yes", 3, "invalid_value")
         .does("workflow rollback --latest --yes")
         .does("workflow rollback --yes")
-        .refuses("workflow rollback --yes", 1, "conflict")
+        .refuses("workflow rollback --yes", 1, "nothing_to_roll_back")
         .refuses("workflow rollback 7f3a9c21 --yes", 3, "run_not_found")
         .ends();
 }
@@ -134,7 +134,7 @@ fn checkpoints() {
         .does("workflow checkpoints --workflow release")
         .refuses("workflow checkpoints 7f3a9c21", 3, "run_not_found")
         .then(|project| drop(project.ok("run create --goal Port --phases a,b --scope-id other")))
-        .refuses("workflow checkpoints scope:other", 1, "conflict")
+        .refuses("workflow checkpoints scope:other", 1, "no_workflow")
         .ends();
 }
 
@@ -157,6 +157,6 @@ fn show() {
         .then(|project| drop(project.run("workflow resume @ --on-failure rollback --yes")))
         .does("workflow show @")
         .then(|project| drop(project.ok("run create --goal Port --phases a,b --scope-id other")))
-        .refuses("workflow show scope:other", 1, "conflict")
+        .refuses("workflow show scope:other", 1, "no_workflow")
         .ends();
 }

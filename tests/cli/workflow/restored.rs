@@ -91,12 +91,12 @@ fn a_rollback_of_no_named_run_means_the_active_one_else_the_last_workflow() {
     assert_eq!(report["run_id"], second["run_id"]);
     assert_eq!(
         project.refused("workflow rollback --yes"),
-        (1, "conflict".to_owned()),
+        (1, "nothing_to_roll_back".to_owned()),
         "it is the active one now"
     );
     project.ok(&format!("run cancel {}", second["run_id"].as_str().expect("a run")));
     let by_hand = project.ok("run create --goal 'By hand' --phases a,b");
-    assert_eq!(project.refused("workflow rollback --yes"), (1, "conflict".to_owned()), "no workflow");
+    assert_eq!(project.refused("workflow rollback --yes"), (1, "no_workflow".to_owned()), "no workflow");
     project.ok(&format!("run cancel {by_hand}"));
     let line = format!("workflow rollback {} --yes", first["run_id"].as_str().expect("a run"));
     // The second one was taken back, so that the tree is as the first one left it.

@@ -17,7 +17,7 @@ fn rewinds() -> Vec<Row> {
         row("rewind to T9", &[tasks], (3, "unknown_task")),
         row("rewind to T1", &[tasks, without_database], (3, "invalid_config")),
         row("rewind to T1", &[tasks, bad_configuration], (3, "invalid_config")),
-        row("rewind to T1", &[tasks, unfinished], (1, "conflict")),
+        row("rewind to T1", &[tasks, unfinished], (1, "not_finished")),
         row("rewind to T1 --dispatch 000000", &[tasks], (3, "dispatch_not_found")),
         row("rewind to T2 --dispatch 000000", &[tasks], (3, "dispatch_not_found")),
         row("rewind to T1 --scope nothing", &[tasks], (3, "invalid_value")),
@@ -26,7 +26,7 @@ fn rewinds() -> Vec<Row> {
         row("rewind undo REWIND", &[rewound], FINE),
         row("rewind undo 000000", &[tasks], (3, "rewind_not_found")),
         row("rewind undo REWIND", &[undone], (1, "nothing_to_undo")),
-        row("rewind undo REWIND", &[in_the_way], (1, "conflict")),
+        row("rewind undo REWIND", &[in_the_way], (1, "row_conflict")),
         held(&row("rewind undo REWIND --busy-timeout 100ms", &[rewound], (2, "busy")), rewinding),
     ]
 }
@@ -67,7 +67,7 @@ pub(super) fn workflow_rows() -> Vec<Row> {
         row("workflow rollback RUN --strategy files-only", &[], FINE),
         row("workflow rollback RUN --strategy most", &[], (3, "invalid_value")),
         row("workflow rollback 000000", &[], (3, "run_not_found")),
-        row("workflow rollback RUN", &[taken_back], (1, "conflict")),
+        row("workflow rollback RUN", &[taken_back], (1, "nothing_to_roll_back")),
         row("workflow rollback", &[pivoted], (1, "pivot")),
         row("workflow rollback --force", &[pivoted], FINE),
         row("workflow rollback RUN", &[written_by_others], (1, "file_conflict")),

@@ -256,7 +256,7 @@ impl Applier<'_> {
         }
         let temporary = self.temporary(&crate::objects::hash_of(path));
         let tied = self.root.make_link(path, of, stat, &temporary, &|now| same(now, &found));
-        if tied.as_ref().is_err_and(|error| error.code() == Code::Conflict) {
+        if tied.as_ref().is_err_and(|error| error.code() == Code::FileConflict) {
             return tied;
         }
         // Where a file cannot have one more name, the content is worth more; what was left says that it is a file of its own.
@@ -357,7 +357,7 @@ fn same(now: &Found, before: &Found) -> bool {
 }
 
 fn changed(path: &[u8]) -> Diagnosis {
-    Diagnosis::new(Code::Conflict, format!("{} was changed meanwhile.", String::from_utf8_lossy(path)))
+    Diagnosis::new(Code::FileConflict, format!("{} was changed meanwhile.", String::from_utf8_lossy(path)))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::found::found;
 use super::{At, Found, LIST, MAKE, RootDir, Still, at, check_path, require};
 
 impl RootDir {
-    /// Removes a file or link. Errors: `conflict` if `still` says no.
+    /// Removes a file or link. Errors: `file_conflict` if `still` says no.
     pub fn remove_file(&self, path: &[u8], still: Still<'_>) -> Result<()> {
         self.inside(path, MAKE, &mut |directory, name| {
             require(still, &found(directory, name).while_doing(|| at(path))?, path)?;

@@ -274,7 +274,7 @@ fn nothing_changes_when_the_caller_says_no() {
         place.root.remove_file(b"file", &no),
     ];
     for result in results {
-        assert_eq!(result.unwrap_err().code(), Code::Conflict);
+        assert_eq!(result.unwrap_err().code(), Code::FileConflict);
     }
     assert_eq!(fs::read(place.at("file")).unwrap(), b"theirs");
     assert_eq!(mode(&place.at("file")), 0o640);
@@ -291,7 +291,7 @@ fn the_caller_is_asked_after_the_content_is_written() {
         fs::write(&file, "changed while the content was written").unwrap();
         put(out, b"ours")
     });
-    assert_eq!(result.unwrap_err().code(), Code::Conflict);
+    assert_eq!(result.unwrap_err().code(), Code::FileConflict);
     assert!(fs::read(&file).unwrap().starts_with(b"changed"));
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn is_applied(
         0 => Ok(ArchiveState::Unused),
         missing if missing == all => Ok(ArchiveState::Applied),
         missing => Err(Diagnosis::new(
-            Code::Conflict,
+            Code::RowConflict,
             format!("{missing} of the {all} archived rows are not in the database, and the others are."),
         )
         .hint("the application has changed them since; nothing was done")),

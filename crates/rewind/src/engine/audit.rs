@@ -34,7 +34,7 @@ pub(super) fn free_rowid(session: &Session, audit: &AuditPlan) -> Result<Option<
 
 /// Writes an audit row.
 ///
-/// Its rowid is none of those of the rows that were deleted, which `undo` then finds free. Errors: `conflict` when the
+/// Its rowid is none of those of the rows that were deleted, which `undo` then finds free. Errors: `row_conflict` when the
 /// table demands more than the configuration fills.
 pub(super) fn write(
     session: &Session,

@@ -104,7 +104,7 @@ impl RelationalRollbackEngine {
         Ok(counts)
     }
 
-    /// Errors: `conflict` when there is an archive already, unless it is this rewind's own that was not committed.
+    /// Errors: `archive_in_use` when there is an archive already, unless it is this rewind's own that was not committed.
     fn refuse_used_archive(&self, archive: &Archive, rewind: &Rewind<'_>) -> Result<()> {
         if !archive.exists()? {
             return Ok(());
@@ -115,7 +115,7 @@ impl RelationalRollbackEngine {
             return if self.is_all_there(archive)? { Ok(()) } else { archive.set_aside() };
         }
         Err(Diagnosis::new(
-            Code::Conflict,
+            Code::ArchiveInUse,
             format!(
                 "{} already is the archive of the rewind {}.",
                 archive.path().display(),

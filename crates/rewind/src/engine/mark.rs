@@ -33,7 +33,7 @@ pub struct ScopeMark {
 impl RelationalRollbackEngine {
     /// The greatest order and the last task's key in every scope. Nothing is changed.
     ///
-    /// Errors: `conflict` when the greatest is nothing that can be compared.
+    /// Errors: `no_order` when the greatest is nothing that can be compared.
     pub fn mark(&self) -> Result<Mark> {
         self.session.reading(|| {
             let (_, plan) = self.plan()?;

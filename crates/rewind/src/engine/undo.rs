@@ -34,7 +34,7 @@ pub struct UndoReport {
 impl RelationalRollbackEngine {
     /// Puts the rows of `archive` back exactly as they were, in one transaction. The archive stays.
     ///
-    /// Errors: [`UndoError::AllThere`] (`nothing_to_undo`) when they are there; `conflict`, which names what stands in the way, when a table has another
+    /// Errors: [`UndoError::AllThere`] (`nothing_to_undo`) when they are there; `row_conflict`, which names what stands in the way, when a table has another
     /// schema now, rows with the same keys were written since, or a row's parent is gone; `path_not_found`, `corrupt`. After any
     /// error the database is as it was.
     pub fn undo(&mut self, archive: &Archive, now: Timestamp) -> UndoResult<UndoReport> {
@@ -102,7 +102,7 @@ impl UndoReport {
     }
 }
 
-/// The tables of the archive as they are now, when its rows are gone from them and fit into them. Errors: [`UndoError::AllThere`], `conflict`.
+/// The tables of the archive as they are now, when its rows are gone from them and fit into them. Errors: [`UndoError::AllThere`], `row_conflict`.
 fn fitting_tables<'a>(
     session: &Session,
     plan: &Plan,
@@ -138,12 +138,12 @@ fn require_whole(session: &Session, manifest: &Manifest) -> Result<()> {
     Ok(())
 }
 
-/// The tables of the archive as they are now. Errors: `conflict` when one is not what it was.
+/// The tables of the archive as they are now. Errors: `row_conflict` when one is not what it was.
 fn same_tables<'a>(plan: &Plan, catalog: &'a Catalog, manifest: &Manifest) -> Result<Vec<&'a TableInfo>> {
     let mut tables = Vec::new();
     for table in &manifest.tables {
         let changed = |how: &str| {
-            Diagnosis::new(Code::Conflict, format!("The table {} {how} since the rewind.", table.name))
+            Diagnosis::new(Code::TableConflict, format!("The table {} {how} since the rewind.", table.name))
                 .hint("its archived rows no longer fit; nothing was changed")
                 .detail("table", table.name.as_str())
         };
@@ -183,7 +183,7 @@ fn is_there(
     Ok(true)
 }
 
-/// Errors: `conflict`, which names rows that have a key of an archived row.
+/// Errors: `row_conflict`, which names rows that have a key of an archived row.
 fn refuse_conflicts(session: &Session, info: &TableInfo, table: &ArchivedTable, n: usize) -> Result<()> {
     let mut ways: Vec<String> = Vec::new();
     if let (Rowid::Hidden(name), false) = (&info.rowid, info.has_key()) {
@@ -252,7 +252,7 @@ fn put_back(session: &Session, info: &TableInfo, table: &ArchivedTable, n: usize
     Err(unexpected(&info.name, &format!("{} rows are archived but {restored} came back", table.rows)))
 }
 
-/// Errors: `conflict` when rows came back whose parents were deleted since. `to_come`: the archived tables whose rows are still to come
+/// Errors: `row_conflict` when rows came back whose parents were deleted since. `to_come`: the archived tables whose rows are still to come
 /// back.
 fn refuse_lost_parents(
     session: &Session,

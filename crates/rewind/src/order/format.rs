@@ -77,7 +77,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format of a target's order. Errors: `conflict` for a text that does not sort by time.
+    /// The format of a target's order. Errors: `no_order` for a text that does not sort by time.
     pub(crate) fn of(value: &Scalar) -> Result<Self> {
         match value {
             Scalar::Text(text) => Ok(Self::Text { glob: glob_of(text)? }),
@@ -141,7 +141,7 @@ fn zone_start(text: &str) -> usize {
     text[colon..].rfind(['+', '-']).map_or(text.len(), |at| colon + at)
 }
 
-/// Errors: `conflict` for formats whose texts do not sort by time: days or months first, months by name, hours of twelve, random
+/// Errors: `no_order` for formats whose texts do not sort by time: days or months first, months by name, hours of twelve, random
 /// ids.
 fn refuse_unsortable(text: &str) -> Result<()> {
     let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
@@ -152,7 +152,7 @@ fn refuse_unsortable(text: &str) -> Result<()> {
     let named_month = text.split(|c: char| !c.is_ascii_alphabetic()).any(is_month);
     let uuid = text.len() == 36 && text.bytes().filter(|b| *b == b'-').count() == 4;
     if day_first || twelve_hours || named_month || no_digit || uuid {
-        return Err(Diagnosis::new(Code::Conflict, format!("Texts like '{text}' do not sort by time."))
+        return Err(Diagnosis::new(Code::NoOrder, format!("Texts like '{text}' do not sort by time."))
             .hint("order by a column with ISO 8601 times, numbers, or ids that sort by time (UUIDv6, UUIDv7, ULID)"));
     }
     Ok(())

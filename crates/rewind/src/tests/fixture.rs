@@ -132,7 +132,7 @@ impl App {
     pub(super) fn undo_is_refused(&self, archive: &Archive, named: &str) {
         let before = self.full_dump();
         let error = self.undo(archive).unwrap_err();
-        assert_eq!(error.code(), Code::Conflict);
+        assert_eq!(error.code(), Code::RowConflict);
         assert!(error.message().contains(named), "{error}");
         assert_eq!(self.full_dump(), before);
     }

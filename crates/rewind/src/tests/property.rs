@@ -274,7 +274,7 @@ fn check(tame: bool, wal: bool, target: u8, seeds: &[Seed]) -> Result<bool, Test
             Ok(true)
         }
         (Err(error), None) => {
-            prop_assert_eq!(error.code(), Code::Conflict, "{}", error);
+            prop_assert_eq!(error.code(), Code::RowConflict, "{}", error);
             prop_assert!(error.details().get("rows").is_some(), "{}", error);
             prop_assert_eq!(app.dump(), before);
             prop_assert_eq!(app.audits().len(), 0);

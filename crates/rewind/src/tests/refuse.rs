@@ -40,7 +40,7 @@ fn refusal(mut app: App) -> Option<String> {
         assert_eq!(preview.unwrap().affected_row_counts, result.deleted_row_counts);
     }
     result.err().map(|error| {
-        assert_eq!(error.code(), Code::Conflict, "{error}");
+        assert_eq!(error.code(), Code::RowConflict, "{error}");
         error.message().to_owned()
     })
 }
@@ -108,7 +108,7 @@ fn a_preview_of_a_large_database_counts_and_the_whole_one_looks_at_every_row() {
     assert_eq!(app.engine().get_snapshot("T1").unwrap().affected_row_counts.total(), 8);
     let whole = app.engine().get_whole_snapshot("T1").unwrap_err();
     let real = app.rewind("T1").unwrap_err();
-    assert_eq!((whole.code(), whole.message()), (Code::Conflict, real.message()));
+    assert_eq!((whole.code(), whole.message()), (Code::RowConflict, real.message()));
     assert!(real.message().contains("requirements 'R9'"), "{real}");
     app.sql("DROP TABLE large; VACUUM");
     assert_eq!(app.engine().get_snapshot("T1").unwrap_err().message(), real.message());
@@ -293,7 +293,7 @@ fn an_audit_that_demands_more_is_refused() {
     app.target.audit = serde_json::from_str(r#"{"table": "audit"}"#).unwrap();
     let before = app.full_dump();
     let error = app.rewind("T").unwrap_err();
-    assert_eq!(error.code(), Code::Conflict);
+    assert_eq!(error.code(), Code::RowConflict);
     assert!(error.message().contains("audit.who"), "{error}");
     assert_eq!(app.full_dump(), before);
     assert!(!app.file("rewind-1").exists());

@@ -107,7 +107,7 @@ fn another_thread_may_have_ids_that_do_not_compare() {
     app.rewind(id(3).as_str()).unwrap();
     app.sql("INSERT INTO checkpoints VALUES ('a', '', 'not an id', NULL, NULL, NULL, NULL)");
     let error = app.rewind(id(0).as_str()).unwrap_err();
-    assert_eq!(error.code(), Code::Conflict);
+    assert_eq!(error.code(), Code::RowConflict);
     assert!(error.message().contains("not an id"), "{error}");
     assert!(app.engine().get_snapshot(id(0).as_str()).is_err());
 }
@@ -178,7 +178,7 @@ fn a_mark_of_what_cannot_be_compared_is_refused() {
     let app = App::new("CREATE TABLE tasks (id, at); INSERT INTO tasks VALUES (1, x'00')", |path| {
         odd(path, "tasks", "id", "at")
     });
-    assert_eq!(app.engine().mark().unwrap_err().code(), Code::Conflict);
+    assert_eq!(app.engine().mark().unwrap_err().code(), Code::RowConflict);
     app.sql("DELETE FROM tasks; INSERT INTO tasks VALUES (1, 5)");
     let mut mark = app.engine().mark().unwrap();
     app.sql("INSERT INTO tasks VALUES (2, NULL)");

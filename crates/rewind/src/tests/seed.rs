@@ -34,7 +34,7 @@ fn all_deletions_are_one_transaction() {
     requirements.triggers = crate::Triggers::Fire;
     let before = app.full_dump();
     let error = app.rewind("T1").unwrap_err();
-    assert_eq!(error.code(), Code::Conflict);
+    assert_eq!(error.code(), Code::RowConflict);
     assert!(error.message().contains("not these"), "{error}");
     assert_eq!(app.full_dump(), before);
 }

@@ -47,7 +47,7 @@ fn a_trigger_or_a_constraint_that_stands_against_it_is_named() {
     let mut app =
         tasks("CREATE TRIGGER t BEFORE DELETE ON tasks BEGIN SELECT raise(ABORT, 'tasks are forever'); END");
     let error = app.rewind("1").unwrap_err();
-    assert_eq!(error.code(), Code::Conflict);
+    assert_eq!(error.code(), Code::RowConflict);
     assert!(error.message().contains("tasks are forever") && error.get_hint().is_some(), "{error}");
 
     let mut app = tasks("CREATE UNIQUE INDEX said ON tasks (lower(said)) WHERE at > 15");
@@ -55,7 +55,7 @@ fn a_trigger_or_a_constraint_that_stands_against_it_is_named() {
     app.sql("INSERT INTO tasks (rowid, id, at, said) VALUES (9, 9, 90, 'Y')");
     let before = app.full_dump();
     let error = app.undo(&archive).unwrap_err();
-    assert_eq!(error.code(), Code::Conflict);
+    assert_eq!(error.code(), Code::RowConflict);
     assert!(error.message().contains("index 'said'") && error.get_hint().is_some(), "{error}");
     assert_eq!(app.full_dump(), before);
 }

@@ -58,7 +58,7 @@ fn with_a_cleared_log_an_archive_is_the_only_copy_and_stays() {
     assert_eq!(app.engine().archive_state(&archive).unwrap(), ArchiveState::Applied);
     let again = Rewind { id: "rewind-1", now: NOW };
     let error = app.engine().rollback_to_task("T1", &again, &mut archive).unwrap_err();
-    assert_eq!(error.code(), Code::Conflict, "{error}");
+    assert_eq!(error.code(), Code::RowConflict, "{error}");
     app.undo(&archive).unwrap();
     let tasks = |dump: &str| dump.lines().filter(|line| line.starts_with("tasks")).count();
     assert_eq!(tasks(&app.dump()), tasks(&before));
@@ -114,7 +114,7 @@ fn a_schema_that_changed_stands_in_the_way() {
         app.target.tables.retain(|t| !change.contains("DROP") || t.name != "langgraph_checkpoints");
         let before = app.full_dump();
         let error = app.undo(&archive).unwrap_err();
-        assert_eq!(error.code(), Code::Conflict);
+        assert_eq!(error.code(), Code::RowConflict);
         assert!(error.message().contains(how), "{error}");
         assert_eq!(app.full_dump(), before);
     }
@@ -131,7 +131,7 @@ fn a_new_constraint_is_respected() {
     assert!(error.message().contains("tasks 'T1'"), "{error}");
     app.sql("DROP INDEX titles; CREATE UNIQUE INDEX titles ON tasks (lower(title))");
     let error = app.undo(&archive).unwrap_err();
-    assert_eq!(error.code(), Code::Conflict);
+    assert_eq!(error.code(), Code::RowConflict);
     assert!(error.message().contains("UNIQUE constraint failed"), "{error}");
     assert_eq!(app.full_dump(), before);
 }
@@ -148,7 +148,7 @@ fn a_parent_that_is_gone_stands_in_the_way() {
     app.sql("DELETE FROM tasks WHERE task_id = 'T2'");
     let before = app.full_dump();
     let error = app.undo(&archive).unwrap_err();
-    assert_eq!(error.code(), Code::Conflict);
+    assert_eq!(error.code(), Code::RowConflict);
     assert!(error.message().contains("tasks 'T2'"), "{error}");
     assert_eq!(app.full_dump(), before);
     app.sql("INSERT INTO tasks VALUES ('T2', '', '', NULL, 200)");
@@ -228,7 +228,7 @@ fn without_an_audit_the_rows_tell_what_became_of_an_archive() {
     let state = |app: &App| app.engine().archive_state(&archive);
     assert_eq!(state(&app).unwrap(), ArchiveState::Applied);
     app.sql("INSERT INTO tasks VALUES ('U', 2)");
-    assert_eq!(state(&app).unwrap_err().code(), Code::Conflict);
+    assert_eq!(state(&app).unwrap_err().code(), Code::RowConflict);
     app.sql("DELETE FROM tasks WHERE id = 'U'");
     app.undo(&archive).unwrap();
     assert_eq!(state(&app).unwrap(), ArchiveState::Unused);

@@ -71,7 +71,7 @@ struct Rewinder {
     scopes: Vec<Scope>,
 }
 
-/// Errors: `no_checkpoint` without a mark of this database at the cut; `conflict` while a rewind of it is not finished;
+/// Errors: `no_checkpoint` without a mark of this database at the cut; `not_finished` while a rewind of it is not finished;
 /// `row_conflict` when nothing tells which rows are the run's.
 fn prepare(site: &Site<'_, '_>, target: &Target) -> Result<Rewinder> {
     let (kernel, covered, cut) = (site.kernel, site.covered, site.covered.cut.seq);

@@ -75,7 +75,7 @@ fn a_store_elsewhere_is_found_through_its_pointer() {
     assert_eq!(init(&project, None).db, made.db);
     let other = initial_place(&at(&project), Some(&root.join("two"))).unwrap();
     let refused = create(&other, true, &project, OpenOptions::default(), &Context::system());
-    assert_eq!(refused.err().map(|e| e.code()), Some(Code::Conflict));
+    assert_eq!(refused.err().map(|e| e.code()), Some(Code::LedgerExists));
     assert!(!root.join("two").exists());
 }
 

@@ -49,7 +49,7 @@ impl Applier<'_> {
     /// Removes what the group's plan found and does not leave as it is, the database first.
     ///
     /// A path that is gone is as good as removed: it was saved, and a restore that was killed here goes this way again. Errors:
-    /// `conflict` for a path that is neither as the plan found it nor as it leaves it, `busy` for a database in use: nothing is removed.
+    /// `file_conflict` for a path that is neither as the plan found it nor as it leaves it, `busy` for a database in use: nothing is removed.
     pub(super) fn clear(&self, group: &Group<'_>) -> Result<()> {
         let path = &group.database.path.0;
         // First: what a program uses is not as it was looked at, which would be said of it then.
@@ -84,7 +84,7 @@ impl Applier<'_> {
         if goes.is_empty() { Ok(()) } else { self.root.sync() }
     }
 
-    /// Makes what the group's plan leaves, the database last. Errors: `conflict` where something else stands by now.
+    /// Makes what the group's plan leaves, the database last. Errors: `file_conflict` where something else stands by now.
     pub(super) fn fill(&self, group: &Group<'_>) -> Result<()> {
         let mut is_any = false;
         for (_, step) in group.steps().iter().rev() {

@@ -111,7 +111,7 @@ fn a_directory_that_is_moved_away_while_its_file_is_written_stays_as_it_is() {
             }
             put(file, b"ours")
         });
-        assert_eq!(result.unwrap_err().code(), Code::Conflict);
+        assert_eq!(result.unwrap_err().code(), Code::FileConflict);
         assert_eq!(names(&moved), [b"file"]);
         assert_eq!(fs::read(moved.join("file")).unwrap(), b"theirs");
     }

@@ -73,7 +73,7 @@ fn a_closed_directory_of_ours_is_written_into_and_closed_again() {
         assert!(place.write("d/full", b"over a directory").is_err());
         assert_eq!(mode(&place.at("d")), bits, "{bits:o}");
         let error = place.root.write_file(b"d/file", 0o644, TEMPORARY, &|_| false, &mut |_| Ok(()));
-        assert_eq!(error.unwrap_err().code(), Code::Conflict);
+        assert_eq!(error.unwrap_err().code(), Code::FileConflict);
         assert_eq!(mode(&place.at("d")), bits, "{bits:o}");
         chmod(&place.at("d"), 0o700);
         assert_eq!(names(&place.at("d")), [b"full"]);
