@@ -9,6 +9,7 @@ mod effects;
 mod fixture;
 mod half;
 mod life;
+mod names;
 mod migration;
 mod newer;
 mod restores;

@@ -116,7 +116,7 @@ fn verbs_of_events() {
 fn blocking_passing_and_pausing() {
     let ledger = Ledger::new();
     let run = ledger.run.as_str();
-    let (block, over) = ("\"event_type\":\"block\"", "\"event_type\":\"override\"");
+    let (block, over) = ("\"event_kind\":\"block\"", "\"event_kind\":\"override\"");
     // With the skip that leads to the end, and without it.
     crash_everywhere(&ledger, &case(&["run", "advance", run]).exits(1).shows(block));
     ledger.reset();
@@ -139,7 +139,7 @@ fn blocking_passing_and_pausing() {
     ledger.reset();
     ledger.cli.ok(["run", "set", run, "--auto-advance", "false"]);
     ledger.save();
-    crash_everywhere(&ledger, &case(&["run", "advance", run]).exits(1).shows("\"event_type\":\"pause\""));
+    crash_everywhere(&ledger, &case(&["run", "advance", run]).exits(1).shows("\"event_kind\":\"pause\""));
 }
 
 #[test]

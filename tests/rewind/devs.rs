@@ -68,7 +68,7 @@ fn a_refused_transaction_is_the_error_itself_and_holds_nobody_up() {
     assert_eq!(world.rows(), rows);
     let status = world.status();
     assert_eq!((&status["status"], &status["stage"]), (&json!("stopped"), &json!("planned")));
-    assert_eq!(status["error"]["code"], "busy");
+    assert_eq!(status["failure"]["code"], "busy");
     application.execute_batch("ROLLBACK").expect("the application is done");
     let stopped = status["id"].as_str().expect("an id").to_owned();
     assert_eq!(world.cli.json(["rewind", "to", "T2", "--yes"])["status"], "done");
@@ -165,7 +165,7 @@ fn a_failed_command_leaves_the_rest_done_and_says_how_to_go_on() {
     let stopped = outcome.json();
     assert_eq!((&stopped["status"], &stopped["stage"]), (&json!("stopped"), &json!("db_done")));
     assert_eq!(stopped["stages_left"], json!(["vectors"]));
-    let message = stopped["error"]["message"].as_str().expect("a message");
+    let message = stopped["failure"]["message"].as_str().expect("a message");
     assert!(message.contains("exit code 7") && message.contains("no such index"), "{message}");
     let id = stopped["id"].as_str().expect("an id");
     assert_eq!(stopped["resume"], format!("ic rewind resume {} --yes", &id[28..]));

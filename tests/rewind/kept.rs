@@ -35,7 +35,7 @@ fn archives_are_given_up_with_their_age_and_the_last_ones_are_kept() {
     world.write(".ic.yaml", SHORT);
     assert_eq!(kept(&world), [true], "nothing is given up before the next rewind");
     let new = to(&world, "T1");
-    assert_eq!(kept(&world), [true, false]);
+    assert_eq!(kept(&world), [false, true]);
 
     let refused = world.cli.run(["rewind", "undo", &old, "--yes"]);
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "nothing_to_undo"), "{refused:?}");
@@ -78,7 +78,7 @@ fn an_unfinished_rewind_keeps_its_archive_and_an_undone_one_does_not() {
     assert_eq!(kept(&world), [true, true], "nothing is done yet");
     world.write("store", "");
     assert_eq!(world.cli.json(["rewind", "resume", &id, "--yes"])["status"], "done");
-    assert_eq!(kept(&world), [true, false], "the last one that can be undone, and one that was");
+    assert_eq!(kept(&world), [false, true], "the last one that can be undone, and one that was");
     let logs = std::fs::read_dir(world.database.with_file_name("rewinds")).expect("a directory");
     let logs =
         logs.filter(|file| file.as_ref().is_ok_and(|f| f.path().extension().is_some_and(|e| e == "log")));
@@ -91,7 +91,7 @@ fn the_last_ones_are_those_of_a_database() {
     world.write(".ic.yaml", SHORT);
     to(&world, "T2");
     to(&world, "T1");
-    assert_eq!(kept(&world), [true, false]);
+    assert_eq!(kept(&world), [false, true]);
     // What is kept of one database says nothing of another.
     let other = world.root().join("other.db");
     std::fs::copy(&world.database, &other).expect("another database");

@@ -163,7 +163,7 @@ fn files_and_commits_of_a_point_are_those_up_to_the_next_one() {
     world.ic(&["dispatch", "complete", &second]);
     let entries = log(&world, &[]);
     let files = |at: usize| {
-        let files = &entries[at]["files"];
+        let files = &entries[at]["file_counts"];
         ["created", "modified", "deleted"].map(|key| files[key].as_u64().expect(key))
     };
     assert_eq!((files(0), files(1), files(2)), ([0, 0, 1], [1, 1, 0], [0, 0, 0]), "{entries:?}");

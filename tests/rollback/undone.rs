@@ -213,7 +213,7 @@ fn what_is_not_done_cannot_be_undone_and_the_hint_leads_on() {
     assert!(line.contains(" is stopped; ") && line.contains(&command), "{line}");
     world.ic(&["rollback", "abort", &id[id.len() - 8..], "--yes"]);
     let line = refused(&world, &undo, "nothing_to_undo");
-    assert!(line.contains(" is abandoned; ") && line.contains("see: ic rollback list"), "{line}");
+    assert!(line.contains(" is aborted; ") && line.contains("see: ic rollback list"), "{line}");
 }
 
 #[test]

@@ -120,6 +120,23 @@ pub(crate) fn second(at: ic_base::Timestamp) -> String {
     format!("{}Z", &at.to_string()[..19])
 }
 
+/// How many columns the terminal has; `None`: standard output is none.
+pub(crate) fn screen() -> Option<usize> {
+    use std::io::IsTerminal;
+    let columns = || dialoguer::console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+    std::io::stdout().is_terminal().then(columns).flatten()
+}
+
+/// A time in a table: at a terminal how long ago that is, with the time itself where there is room for both.
+pub(crate) fn when(now: ic_base::Timestamp, at: ic_base::Timestamp) -> String {
+    const ROOMY: usize = 100;
+    match screen() {
+        None => second(at),
+        Some(columns) if columns < ROOMY => age(now, at),
+        Some(_) => format!("{:<10}  {}", age(now, at), second(at)),
+    }
+}
+
 /// How long ago something was: `just now`, `42 s ago`, `3 min ago`, `5 h ago`, `12 d ago`. A clock that was set back makes it `just now`.
 pub(crate) fn age(now: ic_base::Timestamp, at: ic_base::Timestamp) -> String {
     const MINUTE: i64 = 60;

@@ -153,7 +153,8 @@ impl List {
             None => table::all(snapshot),
         })?;
         let records: Vec<RollbackRecordJson> = all.iter().map(RollbackRecordJson::from).collect();
-        session.output.list(&records, || render::rollback::list(&all))?;
+        let now = kernel.context.now();
+        session.output.list(&records, || render::rollback::list(&all, now))?;
         Ok(Exit::Done)
     }
 }

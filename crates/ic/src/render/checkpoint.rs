@@ -6,7 +6,7 @@ mod retention;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
-use ic_base::CheckpointId;
+use ic_base::{CheckpointId, Timestamp};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::manifest::{Changed, Manifest, PathText};
 use ic_checkpoint::record::{Checkpoint, Kind};
@@ -14,7 +14,7 @@ use ic_checkpoint::restore::plan::Action;
 use ic_store::path_from_bytes;
 use ic_worktree::{GitRestore, Report, Shown, Status, Watch};
 
-use super::{Cell, Table, counted, git, path_text, plain, refused, second, style, styled};
+use super::{Cell, Table, counted, git, path_text, plain, refused, second, style, styled, when};
 use crate::json::FileJson;
 
 pub(crate) use retention::{pruned, purged, repaired, verified};
@@ -23,20 +23,22 @@ pub(crate) use retention::{pruned, purged, repaired, verified};
 const SHOWN: usize = 40;
 
 /// A list of checkpoints that is filled one by one.
-pub(crate) struct Rows(Table);
-
-impl Default for Rows {
-    fn default() -> Self {
-        Self(Table::new(&["CHECKPOINT", "KIND", "CREATED", "CHANGES", "FILES", "ABOUT"]))
-    }
+pub(crate) struct Rows {
+    table: Table,
+    now: Timestamp,
 }
 
 impl Rows {
+    /// An empty list; `now`: what ages are counted from.
+    pub(crate) fn new(now: Timestamp) -> Self {
+        Self { table: Table::new(&["CHECKPOINT", "KIND", "CREATED", "CHANGES", "FILES", "ABOUT"]), now }
+    }
+
     pub(crate) fn add(&mut self, checkpoint: &Checkpoint, manifest: Option<&Manifest>) {
-        self.0.row(vec![
+        self.table.row(vec![
             Cell::new(style::STRONG, checkpoint.id.short()),
             Cell::new(kind_style(checkpoint.kind), checkpoint.kind.as_str()),
-            Cell::new(style::DIM, &second(checkpoint.created_at)),
+            Cell::new(style::DIM, &when(self.now, checkpoint.created_at)),
             summary(manifest).as_str().into(),
             checkpoint.counts.files.to_string().as_str().into(),
             about(checkpoint).as_str().into(),
@@ -44,7 +46,7 @@ impl Rows {
     }
 
     pub(crate) fn render(&self) -> String {
-        self.0.render("No checkpoints.")
+        self.table.render("No checkpoints.")
     }
 }
 

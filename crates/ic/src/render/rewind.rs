@@ -4,7 +4,7 @@ use ic_rewind::journal::{Entry, Status};
 use ic_rewind::{Profile, RollbackSnapshot, Task};
 use ic_rows::{Configured, GitPlan, NOTE, Preview, Undone, restore_command, resume_command, stages_left};
 
-use super::{Cell, Table, counted, path_text, plain, second, shell_word, style, styled};
+use super::{Cell, Table, counted, path_text, plain, shell_word, style, styled, when};
 
 /// What a rewind would do.
 pub(crate) fn preview(preview: &Preview) -> String {
@@ -165,7 +165,7 @@ pub(crate) fn undone(undone: &Undone) -> String {
 }
 
 /// Rewinds, one a line.
-pub(crate) fn list(all: &[Entry]) -> String {
+pub(crate) fn list(all: &[Entry], now: ic_base::Timestamp) -> String {
     let mut table = Table::new(&["REWIND", "STATUS", "STAGE", "TASK", "ROWS", "BEGUN"]);
     for entry in all {
         let rows = entry.deleted.rows.as_ref().map(|rows| rows.iter().map(|(_, rows)| rows).sum::<u64>());
@@ -182,7 +182,7 @@ pub(crate) fn list(all: &[Entry]) -> String {
             entry.stage.as_str().into(),
             entry.task_id.as_str().into(),
             rows.map(|rows| format!("{rows}{kept}")).unwrap_or_default().as_str().into(),
-            Cell::new(style::DIM, &second(entry.created_at)),
+            Cell::new(style::DIM, &when(now, entry.created_at)),
         ]);
     }
     table.render("No rewinds.")

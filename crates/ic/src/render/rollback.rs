@@ -14,7 +14,7 @@ use ic_runtrack::Agent;
 pub(crate) use layered::{layered, plan};
 pub(crate) use state::{again, in_the_way, resume, show, undone};
 
-use super::{Cell, Table, counted, path_text, plain, second, shell_word, style, styled};
+use super::{Cell, Table, counted, path_text, plain, shell_word, style, styled, when};
 
 /// What a rollback did, or would do.
 pub(crate) fn summary(rollback: &Rollback) -> String {
@@ -229,7 +229,7 @@ fn files_of(report: &Report) -> String {
 }
 
 /// Rollbacks, a line each.
-pub(crate) fn list(all: &[RollbackRecord]) -> String {
+pub(crate) fn list(all: &[RollbackRecord], now: ic_base::Timestamp) -> String {
     let mut table = Table::new(&["ROLLBACK", "RUN", "STATUS", "FROM", "TO", "LAYERS", "CREATED", "REASON"]);
     for rollback in all {
         let layers: Vec<&str> = rollback.layers.iter().map(|layer| layer.as_str()).collect();
@@ -240,7 +240,7 @@ pub(crate) fn list(all: &[RollbackRecord]) -> String {
             rollback.from_phase.as_str().into(),
             where_to(rollback).as_str().into(),
             layers.join(" ").as_str().into(),
-            Cell::new(style::DIM, &second(rollback.created_at)),
+            Cell::new(style::DIM, &when(now, rollback.created_at)),
             Cell::new(style::DIM, rollback.reason.as_deref().unwrap_or_default()),
         ]);
     }

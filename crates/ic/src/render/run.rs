@@ -1,6 +1,6 @@
 //! Runs, advances and gates.
 
-use ic_base::Label;
+use ic_base::{Label, Timestamp};
 use ic_dispatch::dispatch::Tokens;
 use ic_dispatch::spent::{self, Spent};
 use ic_events::EventType;
@@ -9,11 +9,11 @@ use ic_ops::run::{Cancelled, Part, Reopened, Worker};
 use ic_phase::gate::{Check, Condition, Unfinished};
 use ic_phase::{Run, RunStatus};
 
-use super::{Cell, Table, counted, path_text, plain, second, shell_word, style, styled};
+use super::{Cell, Table, counted, path_text, plain, shell_word, style, styled, when};
 use crate::json::GateRuleJson;
 
 /// Runs, one a line.
-pub(crate) fn table(runs: &[Run]) -> String {
+pub(crate) fn table(runs: &[Run], now: Timestamp) -> String {
     let mut table = Table::new(&["RUN", "STATUS", "PHASE", "EPOCH", "CREATED", "GOAL"]);
     for run in runs {
         table.row(vec![
@@ -21,7 +21,7 @@ pub(crate) fn table(runs: &[Run]) -> String {
             Cell::new(status_style(run.status), run.status.as_str()),
             run.phase.as_str().into(),
             run.epoch.to_string().as_str().into(),
-            Cell::new(style::DIM, &second(run.created_at)),
+            Cell::new(style::DIM, &when(now, run.created_at)),
             run.goal.as_str().into(),
         ]);
     }

@@ -3,7 +3,7 @@
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
-use super::{plain, style, styled};
+use super::{cut_to, plain, screen, style, styled};
 
 /// One cell: text from outside is made safe here.
 pub(crate) struct Cell {
@@ -21,6 +21,21 @@ impl Cell {
 impl From<&str> for Cell {
     fn from(text: &str) -> Self {
         Self::new(style::NONE, text)
+    }
+}
+
+/// Between two columns.
+const GAP: usize = 2;
+
+/// A column is not made narrower than this: an id, a status and a short name stay whole.
+const NARROWEST: usize = 11;
+
+/// Makes columns narrower, always the widest of them, until a line fits the screen, or none can be.
+fn fit(widths: &mut [usize], screen: usize) {
+    let needed = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+    while needed(widths) > screen {
+        let Some(widest) = widths.iter_mut().max().filter(|width| **width > NARROWEST) else { return };
+        *widest -= 1;
     }
 }
 
@@ -49,19 +64,23 @@ impl Table {
             return format!("{nothing}\n");
         }
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns)
+        let mut widths: Vec<usize> = (0..columns)
             .map(|i| {
                 self.rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.text.width()).max().unwrap_or(0)
             })
             .collect();
+        if let Some(screen) = screen() {
+            fit(&mut widths, screen);
+        }
         let mut out = String::new();
         for row in self.rows.iter().filter(|row| !row.is_empty()) {
             // Nothing is padded up to empty cells at the end.
             let filled = row.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |last| last + 1);
             for (i, cell) in row[..filled].iter().enumerate() {
-                out.push_str(&styled(cell.style, &cell.text));
+                let text = cut_to(&cell.text, widths[i]);
+                out.push_str(&styled(cell.style, &text));
                 if i + 1 < filled {
-                    out.extend(std::iter::repeat_n(' ', widths[i] - cell.text.width() + 2));
+                    out.extend(std::iter::repeat_n(' ', widths[i] - text.width() + GAP));
                 }
             }
             out.push('\n');
@@ -72,7 +91,21 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::Table;
+    use super::{Table, fit};
+
+    #[test]
+    fn the_widest_column_is_cut_until_a_line_fits() {
+        for (before, screen, after) in [
+            (&[8, 6, 20][..], 80, &[8, 6, 20][..]),
+            (&[8, 6, 20, 50], 80, &[8, 6, 20, 40]),
+            (&[8, 60, 50], 60, &[8, 24, 24]),
+            (&[8, 11, 11], 20, &[8, 11, 11]),
+        ] {
+            let mut widths = before.to_vec();
+            fit(&mut widths, screen);
+            assert_eq!(widths, after, "{before:?} on {screen}");
+        }
+    }
 
     #[test]
     fn wide_characters_take_two_columns() {

@@ -30,7 +30,7 @@ impl List {
         session.warn_of_interruption(&workspace)?;
         let run = self.selection.run(&kernel)?;
         let filter = self.selection.filter(&workspace, run.as_ref())?;
-        let mut rows = render::checkpoint::Rows::default();
+        let mut rows = render::checkpoint::Rows::new(kernel.context.now());
         let mut list = session.output.begin_list();
         let mut is_empty = true;
         ic_worktree::list(&workspace, filter, |shown| {

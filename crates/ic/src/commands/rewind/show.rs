@@ -36,10 +36,12 @@ impl Status {
 impl List {
     #[allow(clippy::unused_self, reason = "every verb is run so")]
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let mut all = ic_rows::list(&session.kernel()?)?;
+        let kernel = session.kernel()?;
+        let mut all = ic_rows::list(&kernel)?;
         all.reverse();
         let records: Vec<RewindJson> = all.iter().map(RewindJson::from).collect();
-        session.output.list(&records, || render::rewind::list(&all))?;
+        let now = kernel.context.now();
+        session.output.list(&records, || render::rewind::list(&all, now))?;
         Ok(Exit::Done)
     }
 }

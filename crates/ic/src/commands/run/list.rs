@@ -51,7 +51,8 @@ impl List {
         })?;
         runs.reverse();
         let records: Vec<RunJson> = runs.iter().map(RunJson::from).collect();
-        session.output.list(&records, || render::run::table(&runs))?;
+        let now = kernel.context.now();
+        session.output.list(&records, || render::run::table(&runs, now))?;
         Ok(Exit::Done)
     }
 }

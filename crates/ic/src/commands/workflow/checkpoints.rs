@@ -53,7 +53,7 @@ impl Checkpoints {
             pruned: self.pruned,
             ..Filter::default()
         };
-        let mut rows = render::checkpoint::Rows::default();
+        let mut rows = render::checkpoint::Rows::new(kernel.context.now());
         let mut list = session.output.begin_list();
         ic_worktree::list(&workspace, filter, |shown| {
             let record = CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref());
