@@ -241,7 +241,7 @@ intercore_dispatch_wait() {
     _intercore dispatch wait ${timeout:+"--timeout=$timeout"} "$@" -- "$dispatch"
 }
 
-# intercore_dispatch_list [RUN] [ARG...]: the dispatches of a run, or with '' of all runs, newest first.
+# intercore_dispatch_list [RUN] [ARG...]: the dispatches of a run, or with '' of all runs, oldest first.
 intercore_dispatch_list() {
     _intercore_need 0 '' || return
     local run=${1:-}

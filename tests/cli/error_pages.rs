@@ -208,12 +208,15 @@ fn in_the_application(project: &Project, statement: &str) {
 
 fn without_time(project: &Project) {
     with_tasks(project);
-    in_the_application(project, "UPDATE tasks SET created_at = x'00' WHERE id = 'T2'");
+    in_the_application(project, "UPDATE tasks SET created_at = x'00' WHERE task_id = 'T2'");
 }
 
 fn without_git(project: &Project) {
     with_tasks(project);
-    in_the_application(project, "UPDATE tasks SET git_commit = '5d41402abc4b2a76b9719d911017c592deadbeef'");
+    in_the_application(
+        project,
+        "UPDATE tasks SET git_commit_hash = '5d41402abc4b2a76b9719d911017c592deadbeef'",
+    );
 }
 
 /// A rewind that stopped before its last stage.

@@ -87,7 +87,7 @@ fn named(verb: &str, fields: &Map<String, Value>, key: &str, value: &Value) -> (
     let name = match (key, of_a_verb) {
         ("step", _) if is_of_checkpoint => "step_number",
         ("step_name", _) => "step",
-        ("phases", _) if value[0].is_object() => "by_phase",
+        ("phases", _) if fields.contains_key("cache") => "by_phase",
         (_, Some((_, _, now))) => now,
         _ => RENAMED.iter().find(|(old, _)| *old == key).map_or(key, |(_, now)| now),
     };

@@ -217,7 +217,11 @@ fn the_configuration_is_added_to_and_never_overwritten() {
             assert!(after.starts_with(before) && after.ends_with("rewind:\n  profile: devs\n"), "{after}");
             cli.ok(["config", "show"]);
         } else {
-            assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "config_not_changed"), "{before:?}");
+            assert_eq!(
+                (outcome.code, outcome.error().as_str()),
+                (Some(1), "config_not_changed"),
+                "{before:?}"
+            );
             assert_eq!(after, before);
         }
     }

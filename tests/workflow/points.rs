@@ -99,7 +99,7 @@ fn a_point_inside_a_phase_keeps_what_came_before() {
         .as_array()
         .expect("a list")
         .iter()
-        .map(|dispatch| dispatch["rolled_back"] == true)
+        .map(|dispatch| dispatch["rolled_back_by"].is_string())
         .collect();
     assert_eq!(marked.iter().filter(|marked| **marked).count(), 2, "{marked:?}");
     let text = world.call(&format!("workflow show {run} --format text")).stdout;
@@ -173,7 +173,11 @@ fn after_a_whole_rollback_there_is_no_point_and_the_hint_runs_the_workflow_again
     for flag in ["", "--latest", &format!("--id {id}"), "--latest --dry-run", &format!("--id {id} --dry-run")]
     {
         let refused = world.call(&format!("workflow rollback {run} {flag} --yes"));
-        assert_eq!((refused.code, refused.error().as_str()), (Some(1), "nothing_to_roll_back"), "{flag}: {refused:?}");
+        assert_eq!(
+            (refused.code, refused.error().as_str()),
+            (Some(1), "nothing_to_roll_back"),
+            "{flag}: {refused:?}"
+        );
         assert!(refused.stderr.contains("has done nothing since it was last rolled back"), "{refused:?}");
     }
     let refused = world.call(&format!("workflow rollback {run} --latest --yes"));

@@ -76,7 +76,7 @@ test_dispatch_show_and_list() {
     new_dispatch
     call intercore_dispatch_list
     done_well
-    expect_json 'map(.id)' "[\"$dispatch\",\"$first\"]"
+    expect_json 'map(.id)' "[\"$first\",\"$dispatch\"]"
     call intercore_dispatch_list "$run" --status running
     done_well
     expect_json 'map(.id)' "[\"$dispatch\"]"

@@ -94,7 +94,7 @@ test_advance_expects_phase_and_epoch() {
     spy ''
     call intercore_run_advance @
     done_well
-    expect_json '[.advanced, .from_phase, .to_phase, .event_type]' '[true,"a","b","advance"]'
+    expect_json '[.advanced, .from_phase, .to_phase, .event_kind]' '[true,"a","b","advance"]'
     grep -qx -- '--expect-phase=a@0' "$room/arguments" || fail "$(<"$room/arguments")"
     grep -qx -- "$run" "$room/arguments" || fail "$(<"$room/arguments")"
     ic run rollback "$run" --to-phase a >"$room/rolled-back"
@@ -132,7 +132,7 @@ test_advance_blocked_is_1_with_the_record() {
     call intercore_run_advance "$run"
     expect_status 1
     [[ -z $err ]] || fail 'expected nothing on stderr'
-    expect_json '[.advanced, .event_type, .gate_result]' '[false,"block","fail"]'
+    expect_json '[.advanced, .event_kind, .gate_result]' '[false,"block","fail"]'
     # As a caller that handles it would write it.
     script 'if record=$(intercore_run_advance "$1"); then echo on; else echo "held: $?"; fi' "$run"
     done_well

@@ -230,12 +230,29 @@ impl Code {
     pub fn former(self) -> Option<&'static str> {
         let is_split = matches!(
             self,
-            Self::FileConflict | Self::RowConflict | Self::TableConflict | Self::StepsOverlap
-                | Self::Pivot | Self::EffectFailed | Self::EffectsUndone | Self::RunChanged
-                | Self::Interrupted | Self::NotFinished | Self::NotUndoable
-                | Self::NothingToResume | Self::NothingToRedact | Self::NothingToSkip | Self::NothingToRollBack
-                | Self::DispatchOfOtherRun | Self::CommitUnusable | Self::ConfigNotChanged | Self::NoOrder
-                | Self::ArchiveInUse | Self::CheckpointNeeded | Self::StoreShared | Self::LedgerExists
+            Self::FileConflict
+                | Self::RowConflict
+                | Self::TableConflict
+                | Self::StepsOverlap
+                | Self::Pivot
+                | Self::EffectFailed
+                | Self::EffectsUndone
+                | Self::RunChanged
+                | Self::Interrupted
+                | Self::NotFinished
+                | Self::NotUndoable
+                | Self::NothingToResume
+                | Self::NothingToRedact
+                | Self::NothingToSkip
+                | Self::NothingToRollBack
+                | Self::DispatchOfOtherRun
+                | Self::CommitUnusable
+                | Self::ConfigNotChanged
+                | Self::NoOrder
+                | Self::ArchiveInUse
+                | Self::CheckpointNeeded
+                | Self::StoreShared
+                | Self::LedgerExists
                 | Self::NoWorkflow
         );
         is_split.then_some(Self::Conflict.as_str())

@@ -123,7 +123,8 @@ pub(crate) fn second(at: ic_base::Timestamp) -> String {
 /// How many columns the terminal has; `None`: standard output is none.
 pub(crate) fn screen() -> Option<usize> {
     use std::io::IsTerminal;
-    let columns = || dialoguer::console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+    let columns =
+        || dialoguer::console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
     std::io::stdout().is_terminal().then(columns).flatten()
 }
 

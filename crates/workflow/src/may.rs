@@ -54,8 +54,11 @@ pub(crate) fn require_work(snapshot: &Snapshot<'_>, run: &Run) -> Result<()> {
         return Ok(());
     }
     let id = run.id.short();
-    Err(Diagnosis::new(Code::NothingToRollBack, "The workflow has done nothing since it was last rolled back.")
-        .hint(format!("run it again: ic workflow resume {id} --yes; or see: ic workflow show {id}")))
+    Err(Diagnosis::new(
+        Code::NothingToRollBack,
+        "The workflow has done nothing since it was last rolled back.",
+    )
+    .hint(format!("run it again: ic workflow resume {id} --yes; or see: ic workflow show {id}")))
 }
 
 pub(crate) fn strategy_for(workflow: &Workflow, overrides: &Overrides) -> Strategy {

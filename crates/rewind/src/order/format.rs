@@ -152,8 +152,9 @@ fn refuse_unsortable(text: &str) -> Result<()> {
     let named_month = text.split(|c: char| !c.is_ascii_alphabetic()).any(is_month);
     let uuid = text.len() == 36 && text.bytes().filter(|b| *b == b'-').count() == 4;
     if day_first || twelve_hours || named_month || no_digit || uuid {
-        return Err(Diagnosis::new(Code::NoOrder, format!("Texts like '{text}' do not sort by time."))
-            .hint("order by a column with ISO 8601 times, numbers, or ids that sort by time (UUIDv6, UUIDv7, ULID)"));
+        return Err(Diagnosis::new(Code::NoOrder, format!("Texts like '{text}' do not sort by time.")).hint(
+            "order by a column with ISO 8601 times, numbers, or ids that sort by time (UUIDv6, UUIDv7, ULID)",
+        ));
     }
     Ok(())
 }
