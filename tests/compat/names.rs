@@ -70,7 +70,9 @@ fn object(verb: &str, fields: &Map<String, Value>) -> Map<String, Value> {
     }
     if verb == "run history" && fields.contains_key("blocks") {
         let counts = ["dispatches", "artifacts", "blocks"].map(|key| (key.to_owned(), fields[key].clone()));
-        counts.iter().for_each(|(key, _)| drop(now.remove(key)));
+        for (key, _) in &counts {
+            now.remove(key);
+        }
         now.insert("counts".to_owned(), counts.into_iter().collect());
     }
     now
