@@ -37,14 +37,14 @@ impl Planned {
     pub fn of(rollback: &RollbackRecord) -> Self {
         let list = |name: &str| rollback.plan[name].as_array().into_iter().flatten();
         let texts = |name: &str| list(name).filter_map(Value::as_str).map(str::to_owned).collect();
-        let befores = |name: &str| list(name).filter_map(Before::of_pair).collect();
+        let with_status = |name: &str| list(name).filter_map(Before::of_pair).collect();
         Self {
             phases: texts("rolled_back_phases"),
-            cancelled_dispatches: befores("cancelled_dispatches"),
-            marked_dispatches: befores("marked_dispatches"),
+            cancelled_dispatches: with_status("cancelled_dispatches"),
+            marked_dispatches: with_status("marked_dispatches"),
             artifacts: texts("artifacts"),
-            failed_agents: befores("failed_agents"),
-            marked_agents: befores("marked_agents"),
+            failed_agents: with_status("failed_agents"),
+            marked_agents: with_status("marked_agents"),
             skips: list("skips").filter_map(Value::as_i64).collect(),
         }
     }
