@@ -163,6 +163,7 @@ const SCENES: &[Scene] = &[
     Scene { code: "artifact_not_found", before: nothing, call: "run artifact cat 7f3a9c21" },
     Scene { code: "checkpoint_not_found", before: nothing, call: "checkpoint show 7f3a9c21" },
     Scene { code: "compensation_not_found", before: short, call: "compensation run @ --step deploy --yes" },
+    Scene { code: "session_not_found", before: nothing, call: "session show 7f3a9c21" },
     Scene { code: "rewind_not_found", before: nothing, call: "rewind undo 7f3a9c21 --yes" },
     Scene { code: "unknown_task", before: with_tasks, call: "rewind to T9 --dry-run" },
     Scene { code: "path_not_found", before: with_history, call: "checkpoint cat 0a000011 no-such-file" },

@@ -2,6 +2,7 @@
 //!
 //! Snapshots are beside these files; `INSTA_UPDATE=always cargo test -p ic --test cli` writes them.
 
+mod agents;
 mod artifacts;
 mod bad_input;
 mod bad_paths;

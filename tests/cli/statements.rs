@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
+use crate::agents::{Said, say};
 use crate::support::{Project, chain, story, verbs};
 use crate::verbs::rewind::fill;
 
@@ -127,6 +128,12 @@ const CALLS: &[&str] = &[
     "run agent add @ --type codex --dispatch {planner}",
     "run agent update {agent} --status completed",
     "run artifact add @ --path a.md --dispatch {planner}",
+    "hooks install claude-code",
+    "hooks doctor",
+    "hook claude-code SessionStart",
+    "hooks uninstall claude-code",
+    "session list",
+    "session show {session}",
     "gate rules @",
     "gate check @",
     "run rollback @ --layer=code",
@@ -206,8 +213,16 @@ fn populated() -> (Project, BTreeMap<&'static str, String>) {
         ("{planner}", story.planner),
         ("{builder}", story.builder),
         ("{agent}", story.agent),
+        ("{session}", with_a_session(&project)),
     ]);
     (project, ids)
+}
+
+/// A session of a coding agent with a prompt; returns its id.
+fn with_a_session(project: &Project) -> String {
+    say(project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "Add it"));
+    say(project, &Said::new("claude-code", "s-1", "SessionEnd"));
+    project.json("session list")[0]["id"].as_str().expect("an id").to_owned()
 }
 
 /// Runs every call with a log of its statements; returns the statements, each with the call that ran it.

@@ -69,6 +69,8 @@ codes! {
     PointOfOtherRun = "point_of_other_run", Usage;
     /// No compensation with this id.
     CompensationNotFound = "compensation_not_found", Usage;
+    /// No session has this id.
+    SessionNotFound = "session_not_found", Usage;
     /// No checkpoint with this id or name.
     CheckpointNotFound = "checkpoint_not_found", Usage;
     /// The checkpoint holds nothing at this path.

@@ -107,6 +107,8 @@ ids! {
     CompensationId;
     /// A rewind of an application's database.
     RewindId;
+    /// A session of a coding agent.
+    SessionId;
     /// A ledger: what its object store knows it by.
     LedgerId;
 }

@@ -26,6 +26,8 @@ ic_base::words! {
         Compensation = "compensation",
         /// A rollback over several layers.
         Rollback = "rollback",
+        /// A session of a coding agent.
+        Session = "session",
         /// A rewind of an application's database.
         Rewind = "rewind",
     }
@@ -141,6 +143,10 @@ event_types! {
     ArtifactAdded = Artifact, "artifact_added", blocks;
     /// A place was marked to which the run can go back; `subject_id`: the step, dispatch, prompt or command that begins there.
     PointCreated = Point, "point_created", quiet;
+    /// A coding agent began to work for the run; `to` is its client.
+    SessionBegun = Session, "session_begun", quiet;
+    /// A client said that its session is over.
+    SessionEnded = Session, "session_ended", quiet;
     /// The working tree was captured.
     CheckpointCreated = Checkpoint, "checkpoint_created", quiet;
     /// A restore of the working tree began; `to` is its target.

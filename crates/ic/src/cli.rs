@@ -4,8 +4,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    checkpoint, compensation, completions, config, dispatch, events, gate, ledger, log, man, redo, rewind,
-    rollback, run, status, undo, workflow,
+    checkpoint, compensation, completions, config, dispatch, events, gate, hook, hooks, ledger, log, man,
+    redo, rewind, rollback, run, sessions, status, undo, workflow,
 };
 use crate::flags::Global;
 use crate::later::Later;
@@ -40,6 +40,11 @@ const HELP: &str = "\
   compensation  How outside effects are undone: add, list, run
   workflow      A file of steps, each with its undo: run, resume, rollback
   rewind        The application's own database, back to a task: targets, to, undo
+
+\x1b[1m\x1b[32mCoding agents:\x1b[0m
+  hooks         Let Claude Code, Codex or Gemini record each prompt: install, doctor
+  session       Sessions of coding agents and their prompts: list, show
+  hook          What a client calls
 
 \x1b[1m\x1b[32mThe program:\x1b[0m
   where         Print the path of the ledger that commands use here
@@ -129,6 +134,13 @@ pub(crate) enum Command {
     /// Rewinds: take the application's own database back to a task
     #[command(subcommand)]
     Rewind(Later<rewind::Verb>),
+    /// Hooks of coding agents: install, uninstall, doctor
+    #[command(subcommand)]
+    Hooks(Later<hooks::Verb>),
+    /// Sessions of coding agents: list, show
+    #[command(subcommand)]
+    Session(Later<sessions::Verb>),
+    Hook(hook::Hook),
     Where(ledger::r#where::Where),
     /// The project's configuration
     #[command(subcommand)]

@@ -7,6 +7,8 @@ pub(crate) mod config;
 pub(crate) mod dispatch;
 pub(crate) mod events;
 pub(crate) mod gate;
+pub(crate) mod hook;
+pub(crate) mod hooks;
 pub(crate) mod input;
 pub(crate) mod ledger;
 pub(crate) mod log;
@@ -16,6 +18,7 @@ pub(crate) mod rewind;
 pub(crate) mod rollback;
 pub(crate) mod rolling;
 pub(crate) mod run;
+pub(crate) mod sessions;
 pub(crate) mod status;
 pub(crate) mod undo;
 pub(crate) mod workflow;
@@ -57,5 +60,8 @@ pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
         Command::Rewind(Later(verb)) => verb.run(&mut session),
         Command::Gate(Later(verb)) => verb.run(&mut session),
         Command::Events(Later(verb)) => verb.run(&mut session),
+        Command::Hooks(Later(verb)) => verb.run(&mut session),
+        Command::Session(Later(verb)) => verb.run(&mut session),
+        Command::Hook(verb) => Ok(verb.run(&mut session)),
     }
 }

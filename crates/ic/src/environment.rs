@@ -19,6 +19,10 @@ pub(crate) struct Environment {
     pub(crate) home: Option<PathBuf>,
     /// `IC_DISPATCH`: the dispatch on whose behalf writes are made.
     pub(crate) dispatch: Option<OsString>,
+    /// `IC_RUN`: the open run that the work of a coding agent's session belongs to.
+    pub(crate) run: Option<OsString>,
+    /// The session of a coding agent in whose shell this is called: its client, and what that calls it.
+    pub(crate) session: Option<(&'static str, String)>,
     /// `IC_COMPLETE`: the shell that asks what can stand at its cursor.
     pub(crate) complete: Option<OsString>,
 }
@@ -35,6 +39,11 @@ impl Environment {
             format: env::var_os("IC_FORMAT").filter(|v| !v.is_empty()),
             home: env::var_os("HOME").filter(|v| !v.is_empty()).map(PathBuf::from),
             dispatch: env::var_os("IC_DISPATCH").filter(|v| !v.is_empty()),
+            run: env::var_os("IC_RUN").filter(|v| !v.is_empty()),
+            session: crate::clients::Client::ALL.into_iter().find_map(|client| {
+                let named = client.shell_variable().and_then(|name| env::var(name).ok());
+                named.filter(|id| !id.is_empty()).map(|id| (client.as_str(), id))
+            }),
             complete: env::var_os("IC_COMPLETE"),
         }
     }

@@ -4,6 +4,7 @@
 
 mod background;
 mod cli;
+mod clients;
 mod commands;
 mod complete;
 mod environment;
@@ -11,6 +12,7 @@ mod exit;
 mod failure;
 mod flags;
 mod format;
+mod hook_log;
 mod json;
 mod later;
 mod man;

@@ -8,6 +8,7 @@ pub(crate) mod dispatch;
 pub(crate) mod event;
 pub(crate) mod git;
 pub(crate) mod history;
+pub(crate) mod hooks;
 pub(crate) mod ledger;
 pub(crate) mod log;
 pub(crate) mod rewind;

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_kernel::config::{self, Config, Loaded};
-use ic_kernel::{Caller, Kernel};
+use ic_kernel::{Above, Caller, Kernel};
+use ic_ops::hooks;
 use ic_phase::resolve::Project;
 use ic_store::{Ledger, Lookup, OpenOptions, Place};
 use ic_worktree::{Settings, Workspace};
@@ -101,8 +102,42 @@ impl Session {
         let project = Project { directory: self.directory.clone(), root: place.root };
         let mut kernel = Kernel::new(ledger, context, project);
         kernel.caller = self.caller(dispatch)?;
-        kernel.above = ic_workflow::ABOVE;
+        kernel.above = Above { is_of_session: ic_session::is_own_run, ..ic_workflow::ABOVE };
+        self.join_session(&mut kernel)?;
         Ok(kernel)
+    }
+
+    /// In the shell of a coding agent `@` means the run of its session, and what is written is written for the prompt that it works on.
+    fn join_session(&self, kernel: &mut Kernel) -> Result<()> {
+        let Some((client, client_id)) = &self.environment.session else { return Ok(()) };
+        let teller = hooks::Teller { client, client_id };
+        let Some((run, work)) = kernel.read(|snapshot| hooks::calling(snapshot, teller))? else {
+            return Ok(());
+        };
+        kernel.own_run = Some(run.id);
+        if kernel.caller.is_none() {
+            kernel.caller = work.map(|id| Caller { reference: id.to_string(), explicit: false });
+        }
+        Ok(())
+    }
+
+    /// The same command as if it had been called in `directory`, on behalf of no dispatch and of no session: what a hook says tells whose
+    /// it is. It waits for what another process holds no longer than a person would.
+    pub(crate) fn for_hook(&mut self, directory: PathBuf, patience: Duration) {
+        self.directory = directory;
+        self.options.busy_timeout = patience;
+        self.environment.dispatch = None;
+        self.environment.session = None;
+    }
+
+    /// The run that `IC_RUN` names.
+    pub(crate) fn named_run(&self) -> Option<&str> {
+        self.environment.run.as_deref().and_then(std::ffi::OsStr::to_str)
+    }
+
+    /// The home directory.
+    pub(crate) fn home(&self) -> Option<&Path> {
+        self.environment.home.as_deref()
     }
 
     /// The configuration of the project whose root this is. Errors: `invalid_config`.

@@ -16,13 +16,15 @@ pub enum WorkflowState {
 /// A step whose process nobody saw end, by its name.
 type Worker = (String, ProcessIdentity);
 
-/// The questions about workflows. A program that has none asks nobody: [`Above::default`].
+/// The questions about workflows and sessions. A program that has none asks nobody: [`Above::default`].
 #[derive(Debug, Clone, Copy)]
 pub struct Above {
     /// How far the workflow of a run is; `None`: the run is of no workflow.
     pub workflow_state: fn(&Snapshot<'_>, &RunId) -> Result<Option<WorkflowState>>,
     /// The steps of a run whose processes nobody saw end.
     pub step_workers: fn(&Snapshot<'_>, &RunId) -> Result<Vec<Worker>>,
+    /// Whether a run was made for a session of a coding agent.
+    pub is_of_session: fn(&Snapshot<'_>, &RunId) -> Result<bool>,
     /// The checkpoints that unfinished workflows need.
     pub needed_checkpoints: fn(&Snapshot<'_>) -> Result<Vec<CheckpointId>>,
 }
@@ -32,6 +34,7 @@ impl Default for Above {
         Self {
             workflow_state: |_, _| Ok(None),
             step_workers: |_, _| Ok(Vec::new()),
+            is_of_session: |_, _| Ok(false),
             needed_checkpoints: |_| Ok(Vec::new()),
         }
     }

@@ -1,4 +1,5 @@
-//! Open runs in which nobody works: those of workflows that came to their end, stopped or failed.
+//! Open runs that `@` does not mean while another is open: those of workflows that came to their end, stopped or failed, and those of
+//! sessions of coding agents.
 
 use std::path::Path;
 
@@ -9,9 +10,12 @@ use ic_store::Snapshot;
 
 use crate::above::{Above, WorkflowState};
 
-/// Whether an open run is that of a workflow without a living executor. One in the middle of a rollback is not idle: it waits for a
+/// Whether an open run is that of a workflow without a living executor, or was made for a session. One in the middle of a rollback is not idle: it waits for a
 /// decision.
 pub fn is_idle(above: &Above, store: &Path, snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
+    if (above.is_of_session)(snapshot, &run.id)? {
+        return Ok(run.require_settled().is_ok());
+    }
     let is_of_workflow = (above.workflow_state)(snapshot, &run.id)? == Some(WorkflowState::Other);
     let is_settled = run.require_settled().is_ok();
     Ok(is_of_workflow && is_settled && OwnerLock::require_free(store, &run.id).is_ok())

@@ -34,6 +34,8 @@ pub struct Kernel {
     pub project: Project,
     /// The dispatch that calls, if one does.
     pub caller: Option<Caller>,
+    /// The open run that the caller's session works in: `@` means it.
+    pub own_run: Option<RunId>,
     /// What is asked of the floors above.
     pub above: Above,
     /// Whether a rolled-back dispatch may call: it carries out the rollback that takes itself back.
@@ -48,6 +50,7 @@ impl Kernel {
             context,
             project,
             caller: None,
+            own_run: None,
             above: Above::default(),
             accepts_late: Cell::new(false),
         }
@@ -80,11 +83,17 @@ impl Kernel {
 
     /// The run that a reference names. Errors: those of [`resolve::resolve`].
     pub fn run(&self, snapshot: &Snapshot<'_>, reference: &str) -> Result<Run> {
+        if let ("@", Some(own)) = (reference, &self.own_run) {
+            return ic_phase::run::get(snapshot, own);
+        }
         resolve::resolve(snapshot, reference, &self.project, &|snapshot, run| self.is_idle(snapshot, run))
     }
 
     /// The open run of this project, which `@` names; `None` if there is none. Errors: `ambiguous_run`.
     pub fn current(&self, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
+        if let Some(own) = &self.own_run {
+            return ic_phase::run::get(snapshot, own).map(Some);
+        }
         resolve::current(snapshot, &self.project, &|snapshot, run| self.is_idle(snapshot, run))
     }
 

@@ -8,6 +8,7 @@ pub mod artifact;
 pub mod consume;
 pub mod dispatch;
 pub mod history;
+pub mod hooks;
 pub mod redact;
 pub mod run;
 pub mod status;

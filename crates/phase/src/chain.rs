@@ -30,6 +30,11 @@ impl Default for Chain {
 }
 
 impl Chain {
+    /// The chain of a run that is made for a session: work, done.
+    pub fn of_session() -> Self {
+        Self(["work", "done"].map(|name| Label::from_ledger(name.to_owned())).into())
+    }
+
     /// A chain from `a,b,c` or from a JSON array of strings (for names with commas).
     ///
     /// Errors: `invalid_value` for fewer than two phases, one that stands twice, or a bad name.

@@ -88,8 +88,8 @@ pub fn reference(point: &Point) -> String {
     match point.kind {
         Kind::Step if point.attempt > 1 => format!("{kind}:{}#{}", point.name, point.attempt),
         // As every id is shown: by its end.
-        Kind::Dispatch => format!("{kind}:{}", id()),
-        Kind::Step | Kind::Prompt | Kind::Guard => format!("{kind}:{}", point.name),
+        Kind::Dispatch | Kind::Prompt => format!("{kind}:{}", id()),
+        Kind::Step | Kind::Guard => format!("{kind}:{}", point.name),
     }
 }
 

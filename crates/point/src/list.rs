@@ -227,7 +227,7 @@ impl Found {
 /// What a point is called, for people.
 fn text_of(snapshot: &Snapshot<'_>, point: &Point) -> Result<String> {
     Ok(match (point.kind, &point.title) {
-        (Kind::Dispatch, _) => {
+        (Kind::Dispatch, _) | (Kind::Prompt, None) => {
             let work = dispatch::resolve(snapshot, &point.name)?.work;
             work.name.or(work.agent_type).unwrap_or_default()
         }

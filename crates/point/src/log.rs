@@ -102,7 +102,7 @@ fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Res
 
 fn of_point(snapshot: &Snapshot<'_>, rollbacks: &[RollbackRecord], point: Listed) -> Result<Entry> {
     let commits = match &point.before {
-        Some(id) if point.kind == "dispatch" => {
+        Some(id) if matches!(point.kind, "dispatch" | "prompt") => {
             Some(code::commits_of(snapshot, &DispatchId::from_ledger(id.clone()))?.len())
         }
         _ => None,

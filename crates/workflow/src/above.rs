@@ -6,7 +6,8 @@ use ic_saga::process::ProcessIdentity;
 use ic_store::Snapshot;
 
 /// The answers of this crate, for a kernel whose runs may be of workflows.
-pub const ABOVE: Above = Above { workflow_state, step_workers, needed_checkpoints };
+pub const ABOVE: Above =
+    Above { workflow_state, step_workers, is_of_session: |_, _| Ok(false), needed_checkpoints };
 
 fn workflow_state(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<WorkflowState>> {
     // The status alone: this is asked at every call that names no run.

@@ -58,8 +58,12 @@ impl Project {
             _ => 1,
         };
         self.calls.set(self.calls.get() + step);
+        let is_hook = arguments.first().is_some_and(|word| word.as_ref() == "hook");
         let mut command = self.cli.command(arguments);
         command.env("IC_TEST_CLOCK", CLOCK).env("IC_TEST_IDS", (FIRST_ID + self.calls.get()).to_string());
+        if is_hook {
+            self.calls.set(self.calls.get() + 15);
+        }
         command
     }
 
@@ -139,6 +143,7 @@ impl Project {
     pub(crate) fn plain(&self, text: &str) -> String {
         text.replace(&self.root().to_string_lossy().into_owned(), "/home/ann/shop")
             .replace(&self.cli.home().to_string_lossy().into_owned(), "/home/ann")
+            .replace(env!("CARGO_BIN_EXE_ic"), "/usr/local/bin/ic")
     }
 }
 

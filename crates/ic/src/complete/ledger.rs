@@ -228,6 +228,16 @@ impl Looked<'_> {
         Ok(found)
     }
 
+    /// Sessions of coding agents.
+    pub(super) fn sessions(&self, typed: &str) -> Result<Vec<Candidate>> {
+        let mut found = Vec::new();
+        for session in ic_session::list(self.snapshot, MOST_ROWS)?.into_iter().rev() {
+            let about = described(&[Some(&session.client), Some(session.run_id.short())]);
+            found.push(id(session.id.as_str(), session.id.short(), typed, about));
+        }
+        Ok(found)
+    }
+
     /// Rewinds.
     pub(super) fn rewinds(&self, typed: &str) -> Result<Vec<Candidate>> {
         let mut found = Vec::new();

@@ -202,6 +202,7 @@ const OWN: &[&str] = &[
     "retries",
     "scope",
     "scope_id",
+    "event",
     "shell",
     "step",
     "summary",

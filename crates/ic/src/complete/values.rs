@@ -41,6 +41,8 @@ pub(super) enum Kind {
     Directory,
     /// Inline, or `@FILE`.
     InlineOrFile,
+    Client,
+    Session,
     /// One of a few words that the parser knows.
     Choice,
     /// Nobody but the caller knows.
@@ -55,6 +57,8 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
     match (path, argument.get_id().as_str()) {
         _ if !argument.get_possible_values().is_empty() => Kind::Choice,
         (["run", "list"], "before") => Kind::RunId,
+        (["hook" | "hooks", ..], "client") => Kind::Client,
+        (["session", _], "id") => Kind::Session,
         (_, "run") => Kind::Run,
         (_, "dispatch") | (["dispatch", _], "id") => Kind::Dispatch,
         (["dispatch", "list"], "status") => Kind::DispatchStatus,
@@ -129,6 +133,7 @@ fn one(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: &Environme
             let found = files(OsStr::from_bytes(file), false);
             found.into_iter().map(|candidate| candidate.behind(OsStr::new("@"))).collect()
         }
+        Kind::Client => words(&crate::clients::Client::WORDS),
         Kind::Own => Vec::new(),
         // The rules of no run are those of the default chain.
         Kind::Phase if at.path == ["gate", "rules"] && !at.has("run") => words(&Chain::default().names()),
@@ -169,6 +174,7 @@ fn from_ledger(
         Kind::CheckpointName => looked.checkpoint_words(|checkpoint| checkpoint.link.name.as_deref()),
         Kind::Conversation => looked.checkpoint_words(|checkpoint| checkpoint.link.conversation.as_deref()),
         Kind::Workflow => looked.checkpoint_words(|checkpoint| checkpoint.link.workflow.as_deref()),
+        Kind::Session => looked.sessions(typed),
         Kind::Rollback => looked.rollbacks(typed, |rollback| match verb {
             "resume" | "abort" => !rollback.status.is_over(),
             "undo" => rollback.status.stands(),
@@ -188,6 +194,7 @@ fn from_ledger(
         | Kind::Directory
         | Kind::InlineOrFile
         | Kind::Choice
+        | Kind::Client
         | Kind::Task
         | Kind::Own => Ok(Vec::new()),
     }

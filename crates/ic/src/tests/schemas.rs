@@ -13,12 +13,12 @@ use crate::failure::ErrorJson;
 use crate::json::{
     AdvanceJson, AgentJson, ArtifactJson, CancelJson, CheckpointJson, CodeJson, CompensationJson, ConfigJson,
     CoverageJson, CursorJson, DiffJson, DispatchJson, DispatchShowJson, DispatchWaitJson, EventJson,
-    GateCheckJson, GateRuleJson, HealthJson, HistoryJson, InitJson, LogEntryJson, ManJson, PhaseJson,
-    PruneJson, PurgeJson, RecordedJson, RedactedJson, ReopenJson, RestoreJson, RewindInitJson,
-    RewindInspectJson, RewindJson, RewindPreviewJson, RewindTargetJson, RollbackJson, RollbackRecordJson,
-    RollbackShowJson, RollbackUndoneJson, RunJson, RunStatusJson, SkipJson, StatusJson, UndoneJson,
-    VerifyJson, VerifyObjectsJson, VersionJson, WhereJson, WorkflowJson, WorkflowPlanJson,
-    WorkflowRollbackPlanJson,
+    GateCheckJson, GateRuleJson, HealthJson, HistoryJson, HooksDoctorJson, HooksJson, InitJson, LogEntryJson,
+    ManJson, PhaseJson, PruneJson, PurgeJson, RecordedJson, RedactedJson, ReopenJson, RestoreJson,
+    RewindInitJson, RewindInspectJson, RewindJson, RewindPreviewJson, RewindTargetJson, RollbackJson,
+    RollbackRecordJson, RollbackShowJson, RollbackUndoneJson, RunJson, RunStatusJson, SessionJson,
+    SessionShowJson, SkipJson, StatusJson, UndoneJson, VerifyJson, VerifyObjectsJson, VersionJson, WhereJson,
+    WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson,
 };
 
 /// Which shape a verb prints with `--json`. Verbs with two shapes stand twice.
@@ -109,10 +109,15 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic workflow checkpoints", "checkpoint-list"),
     ("ic workflow validate", "workflow-plan"),
     ("ic workflow show", "workflow"),
+    ("ic hooks install", "hooks"),
+    ("ic hooks uninstall", "hooks"),
+    ("ic hooks doctor", "hooks-doctor"),
+    ("ic session list", "session-list"),
+    ("ic session show", "session-show"),
 ];
 
 /// Verbs whose output is a file's own bytes, or a script, in every form.
-const RAW: &[&str] = &["ic checkpoint cat", "ic run artifact cat", "ic completions"];
+const RAW: &[&str] = &["ic checkpoint cat", "ic run artifact cat", "ic completions", "ic hook"];
 
 /// Every shape with its title, what it describes, and its schema.
 pub(super) fn shapes() -> Vec<(&'static str, Value)> {
@@ -123,7 +128,7 @@ pub(super) fn shapes_of_runs() -> Vec<(&'static str, Value)> {
     vec![
         ("run", schema::<RunJson>("Run")),
         ("run-status", schema::<RunStatusJson>("Run with the tokens that its work used")),
-        ("run-list", schema::<Vec<RunJson>>("Runs, newest first")),
+        ("run-list", schema::<Vec<RunJson>>("Runs, oldest first")),
         ("phase", schema::<PhaseJson>("Phase of a run")),
         ("advance", schema::<AdvanceJson>("Advance")),
         ("gate-check", schema::<GateCheckJson>("Gate check")),
@@ -147,7 +152,7 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("dispatch", schema::<DispatchJson>("Dispatch")),
         ("dispatch-show", schema::<DispatchShowJson>("Dispatch with its commits and files")),
         ("dispatch-wait", schema::<DispatchWaitJson>("Dispatch after a wait for its end")),
-        ("dispatch-list", schema::<Vec<DispatchJson>>("Dispatches, newest first")),
+        ("dispatch-list", schema::<Vec<DispatchJson>>("Dispatches, oldest first")),
         ("recorded", schema::<RecordedJson>("Recorded commits and files")),
         ("artifact", schema::<ArtifactJson>("Artifact")),
         ("artifact-list", schema::<Vec<ArtifactJson>>("Artifacts of a run, oldest first")),
@@ -174,7 +179,7 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("compensation-run", schema::<UndoneJson>("What was undone")),
         ("coverage", schema::<CoverageJson>("Coverage of a run by compensations")),
         ("rewind", schema::<RewindJson>("Rewind")),
-        ("rewind-list", schema::<Vec<RewindJson>>("Rewinds, newest first")),
+        ("rewind-list", schema::<Vec<RewindJson>>("Rewinds, oldest first")),
         ("rewind-targets", schema::<Vec<RewindTargetJson>>("Tasks that a rewind can go to, newest first")),
         ("rewind-preview", schema::<RewindPreviewJson>("What a rewind would do")),
         ("rewind-init", schema::<RewindInitJson>("What can be rewound, as it was set up")),
@@ -188,6 +193,10 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("version", schema::<VersionJson>("Versions")),
         ("health", schema::<HealthJson>("Health of the ledger")),
         ("man", schema::<ManJson>("Manual in a directory")),
+        ("hooks", schema::<HooksJson>("Settings of a coding agent")),
+        ("hooks-doctor", schema::<Vec<HooksDoctorJson>>("Hooks of coding agents")),
+        ("session-list", schema::<Vec<SessionJson>>("Sessions of coding agents, oldest first")),
+        ("session-show", schema::<SessionShowJson>("Session with its prompts")),
         ("error", error_schema()),
     ]
 }

@@ -27,8 +27,12 @@ fn simple(path: &std::path::Path) -> Target {
     }
 }
 
-/// Whether the rewind to `T` is refused, by the preview too; with the message.
-fn refusal(mut app: App) -> Option<String> {
+/// Whether the rewind to `T` is refused for its rows, by the preview too; with the message.
+fn refusal(app: App) -> Option<String> {
+    refused_with(app, Code::RowConflict)
+}
+
+fn refused_with(mut app: App, code: Code) -> Option<String> {
     let before = app.full_dump();
     let preview = app.engine().get_snapshot("T");
     let result = app.rewind("T");
@@ -40,7 +44,7 @@ fn refusal(mut app: App) -> Option<String> {
         assert_eq!(preview.unwrap().affected_row_counts, result.deleted_row_counts);
     }
     result.err().map(|error| {
-        assert_eq!(error.code(), Code::RowConflict, "{error}");
+        assert_eq!(error.code(), code, "{error}");
         error.message().to_owned()
     })
 }
@@ -95,7 +99,7 @@ fn orders_that_do_not_compare_are_refused_and_the_rows_named() {
 #[test]
 fn a_target_without_a_place_in_time_is_refused() {
     for at in ["NULL", "x'00'", "9e999", "'20/02/2026'", "'someday'"] {
-        let message = refusal(app("", at, &[])).unwrap();
+        let message = refused_with(app("", at, &[]), Code::NoOrder).unwrap();
         assert!(message.contains("The task T has") || message.contains("do not sort by time"), "{message}");
     }
 }

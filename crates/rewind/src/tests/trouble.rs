@@ -359,7 +359,7 @@ fn an_archive_is_private_and_is_never_overwritten() {
     let mut again = archive.clone();
     for id in ["rewind-1", "other"] {
         let error = app.engine().rollback_to_task("T1", &Rewind { id, now: NOW }, &mut again).unwrap_err();
-        assert_eq!(error.code(), Code::RowConflict);
+        assert_eq!(error.code(), Code::ArchiveInUse);
         assert!(error.message().contains("rewind-1"), "{error}");
     }
     std::fs::write(app.file("notes.txt"), "mine").unwrap();

@@ -58,7 +58,7 @@ fn with_a_cleared_log_an_archive_is_the_only_copy_and_stays() {
     assert_eq!(app.engine().archive_state(&archive).unwrap(), ArchiveState::Applied);
     let again = Rewind { id: "rewind-1", now: NOW };
     let error = app.engine().rollback_to_task("T1", &again, &mut archive).unwrap_err();
-    assert_eq!(error.code(), Code::RowConflict, "{error}");
+    assert_eq!(error.code(), Code::ArchiveInUse, "{error}");
     app.undo(&archive).unwrap();
     let tasks = |dump: &str| dump.lines().filter(|line| line.starts_with("tasks")).count();
     assert_eq!(tasks(&app.dump()), tasks(&before));
@@ -114,7 +114,7 @@ fn a_schema_that_changed_stands_in_the_way() {
         app.target.tables.retain(|t| !change.contains("DROP") || t.name != "langgraph_checkpoints");
         let before = app.full_dump();
         let error = app.undo(&archive).unwrap_err();
-        assert_eq!(error.code(), Code::RowConflict);
+        assert_eq!(error.code(), Code::TableConflict);
         assert!(error.message().contains(how), "{error}");
         assert_eq!(app.full_dump(), before);
     }

@@ -54,6 +54,8 @@ CREATE INDEX points_named ON points (kind, name);
 
 CREATE INDEX points_of_run ON points (run_id, seq);
 
+CREATE INDEX prompts_of_sessions ON prompts (session_id, seq);
+
 CREATE UNIQUE INDEX restores_by_seq ON restores (seq);
 
 CREATE INDEX restores_of_root ON restores (root, seq);
@@ -100,6 +102,14 @@ CREATE INDEX runs_open ON runs (seq) WHERE status IN ('active', 'rolling_back');
 
 CREATE INDEX runs_open_of_project ON runs (project_dir, seq) WHERE status IN ('active', 'rolling_back');
 
+CREATE INDEX sessions_by_end ON sessions (reversed_id);
+
+CREATE INDEX sessions_in_order ON sessions (seq);
+
+CREATE UNIQUE INDEX sessions_of_clients ON sessions (client, client_id);
+
+CREATE INDEX sessions_of_runs ON sessions (run_id);
+
 sqlite_autoindex_checkpoints_1;
 
 sqlite_autoindex_compensations_1;
@@ -113,6 +123,8 @@ sqlite_autoindex_dispatches_1;
 sqlite_autoindex_event_cursors_1;
 
 sqlite_autoindex_points_1;
+
+sqlite_autoindex_prompts_1;
 
 sqlite_autoindex_refinery_schema_history_1;
 
@@ -131,6 +143,8 @@ sqlite_autoindex_run_artifacts_1;
 sqlite_autoindex_run_owners_1;
 
 sqlite_autoindex_runs_1;
+
+sqlite_autoindex_sessions_1;
 
 sqlite_autoindex_workflow_steps_1;
 
@@ -297,6 +311,16 @@ CREATE TABLE points (
     PRIMARY KEY (run_id, kind, name, epoch, attempt)
 ) STRICT;
 
+CREATE TABLE prompts (
+    dispatch_id TEXT PRIMARY KEY NOT NULL REFERENCES dispatches (id),
+    session_id  TEXT NOT NULL REFERENCES sessions (id),
+    seq         INTEGER NOT NULL,
+    prompt_id   TEXT,
+    head        TEXT,
+    created_at  INTEGER NOT NULL,
+    ended_at    INTEGER
+) STRICT;
+
 CREATE TABLE refinery_schema_history(
              version int4 PRIMARY KEY,
              name VARCHAR(255),
@@ -443,6 +467,21 @@ CREATE TABLE runs (
     completed_at INTEGER
 ) STRICT;
 
+CREATE TABLE sessions (
+    id          TEXT PRIMARY KEY NOT NULL,
+    reversed_id TEXT NOT NULL,
+    seq         INTEGER NOT NULL,
+    client      TEXT NOT NULL,
+    client_id   TEXT NOT NULL,
+    run_id      TEXT NOT NULL REFERENCES runs (id),
+    owns_run    INTEGER NOT NULL CHECK (owns_run IN (0, 1)),
+    project_dir BLOB NOT NULL,
+    transcript  BLOB,
+    told_seq    INTEGER NOT NULL,
+    created_at  INTEGER NOT NULL,
+    ended_at    INTEGER
+) STRICT;
+
 CREATE TABLE state_marks (
     seq      INTEGER PRIMARY KEY,
     run_id   TEXT NOT NULL REFERENCES runs (id),
@@ -564,6 +603,11 @@ BEGIN
     SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
 END;
 
+CREATE TRIGGER prompts_are_not_deleted BEFORE DELETE ON prompts
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
 CREATE TRIGGER restores_are_not_deleted BEFORE DELETE ON restores
 BEGIN
     SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
@@ -600,6 +644,11 @@ BEGIN
 END;
 
 CREATE TRIGGER runs_are_not_deleted BEFORE DELETE ON runs
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+CREATE TRIGGER sessions_are_not_deleted BEFORE DELETE ON sessions
 BEGIN
     SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
 END;

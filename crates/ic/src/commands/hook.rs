@@ -1,0 +1,162 @@
+//! `ic hook`
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use ic_base::{Code, Diagnosis, Result, RunId};
+use ic_kernel::Kernel;
+use ic_ops::hooks::{self, Asked, Teller};
+use serde_json::Value;
+
+use crate::clients::{Client, Occasion};
+use crate::exit::Exit;
+use crate::hook_log::{self, Line};
+use crate::session::Session;
+
+/// No payload is longer; what is, is not read to its end.
+const LONGEST_PAYLOAD: u64 = 64 * 1024 * 1024;
+
+/// How long what another process holds is waited for: an agent waits with us.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Record what a coding agent does: what its hooks call, with the event's JSON on standard input.
+///
+/// It ends with 0 whatever happens, prints nothing but the client's own JSON, and makes no ledger: the agent is never in the way of a
+/// fault of ic. What goes wrong is in hooks.log beside the ledger, and ic hooks doctor shows it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic hook claude-code UserPromptSubmit <payload.json
+  ic hooks install claude-code        # what makes the client call it")]
+pub(crate) struct Hook {
+    /// The client: claude-code, codex or gemini; another one is let through
+    client: String,
+    /// The client's name of the event; another one is let through
+    event: String,
+}
+
+impl Hook {
+    pub(crate) fn run(&self, session: &mut Session) -> Exit {
+        let started = Instant::now();
+        let said = self.answer(session);
+        if let Ok(place) = session.place() {
+            let line = Line::new(&self.client, &self.event, started.elapsed(), said.as_ref().err());
+            hook_log::append(&place.store, &line);
+        }
+        if let Ok(Some(answer)) = said {
+            println!("{answer}");
+        }
+        Exit::Done
+    }
+
+    /// What the client is told. Errors: for the log alone.
+    fn answer(&self, session: &mut Session) -> Result<Option<Value>> {
+        let unknown = |what: &str, name: &str| {
+            Diagnosis::new(
+                Code::InvalidValue,
+                format!("The {what} {name:?} is not known; it was let through."),
+            )
+        };
+        let mut text = String::new();
+        let read = std::io::stdin().take(LONGEST_PAYLOAD).read_to_string(&mut text);
+        let client = Client::parse(&self.client).ok_or_else(|| unknown("client", &self.client))?;
+        let occasion = client.occasion(&self.event).ok_or_else(|| unknown("event", &self.event))?;
+        let unreadable =
+            |why: String| Diagnosis::new(Code::InvalidValue, format!("The payload is not valid: {why}."));
+        read.map_err(|e| unreadable(e.to_string()))?;
+        let payload: Value = serde_json::from_str(&text).map_err(|e| unreadable(e.to_string()))?;
+        let payload = Payload(&payload);
+        let directory =
+            payload.text("cwd").map(PathBuf::from).and_then(|dir| std::fs::canonicalize(dir).ok());
+        let directory = directory.unwrap_or_else(|| session.directory.clone());
+        session.for_hook(directory, PATIENCE);
+        if session.place().is_err() {
+            return Ok(None);
+        }
+        let id = payload.text("session_id").filter(|id| is_id(id));
+        let id = id.ok_or_else(|| unreadable("it names no session".to_owned()))?;
+        let teller = Teller { client: client.as_str(), client_id: id };
+        self.record(session, teller, client, occasion, &payload)
+    }
+
+    fn record(
+        &self,
+        session: &Session,
+        teller: Teller<'_>,
+        client: Client,
+        occasion: Occasion,
+        payload: &Payload<'_>,
+    ) -> Result<Option<Value>> {
+        let kernel = session.kernel()?;
+        let kept = || session.kept_along_the_way(&kernel, &kernel.project.root, true);
+        match occasion {
+            Occasion::SessionBegins => Ok(Some(Client::tell(&self.event, WELCOME))),
+            Occasion::Prompt => {
+                let Some(text) = payload.prompt() else { return Ok(None) };
+                let run = session.named_run().map(|run| open_run(&kernel, run)).transpose()?.flatten();
+                let asked = Asked {
+                    prompt_id: payload.text("prompt_id").or_else(|| payload.text("turn_id")),
+                    text,
+                    model: payload.text("model"),
+                    transcript: payload.text("transcript_path").map(Path::new),
+                    run: run.as_ref(),
+                };
+                let recorded = hooks::prompt(&kernel, teller, &asked, kept()?.as_ref())?;
+                Ok(recorded.undone.map(|undone| Client::tell(&self.event, &undone)))
+            }
+            Occasion::BeforeCall => Ok(hooks::refusal(&kernel, teller)?.map(|reason| client.refuse(&reason))),
+            Occasion::Stops => {
+                // Of a subagent: the prompt's work goes on.
+                if payload.text("agent_id").is_none() {
+                    hooks::stop(&kernel, teller, kept()?.as_ref())?;
+                }
+                Ok(None)
+            }
+            Occasion::SessionEnds => {
+                hooks::end(&kernel, teller, payload.text("reason"), kept()?.as_ref())?;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// What an agent reads when its session begins.
+const WELCOME: &str = "Each prompt of this session is recorded by `ic`, with the tree before and after it. The person can see it with \
+    `ic log` and undo a prompt with `ic undo`; if a tool call is refused because the work was undone, stop and say so.";
+
+/// The run that `IC_RUN` names, if it is open and of this project.
+fn open_run(kernel: &Kernel, reference: &str) -> Result<Option<RunId>> {
+    let run = kernel.read(|snapshot| kernel.run(snapshot, reference))?;
+    let is_of_here = run.project_dir == kernel.project.root;
+    Ok((is_of_here && run.require_active().is_ok()).then_some(run.id))
+}
+
+/// Whether a client may call a session so: nothing that could be taken for anything else where it is shown.
+fn is_id(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    (1..=128).contains(&text.len()) && text.chars().all(is_plain)
+}
+
+/// What a client said.
+struct Payload<'p>(&'p Value);
+
+impl<'p> Payload<'p> {
+    fn text(&self, key: &str) -> Option<&'p str> {
+        self.0[key].as_str().filter(|text| !text.is_empty())
+    }
+
+    /// What a person typed. Clients also send what no person did: a subagent's task, the news that one ended, a command of ic itself.
+    fn prompt(&self) -> Option<&'p str> {
+        let text = self.text("prompt")?.trim();
+        // Gemini puts what its hooks told before what the person typed.
+        let text = text
+            .strip_prefix("<hook_context>")
+            .and_then(|rest| rest.split_once("</hook_context>"))
+            .map_or(text, |(_, typed)| typed.trim());
+        let is_command = text.starts_with("/ic:") || text == "ic" || text.starts_with("ic ");
+        let is_news = text.starts_with("<task-notification>");
+        let is_of_agent = self.text("agent_id").is_some();
+        (!text.is_empty() && !is_command && !is_news && !is_of_agent).then_some(text)
+    }
+}

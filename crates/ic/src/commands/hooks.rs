@@ -1,0 +1,159 @@
+//! `ic hooks ...`
+
+mod doctor;
+mod settings;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use ic_base::{Code, Diagnosis, Result, shell_word};
+
+use crate::clients::Client;
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::json::HooksJson;
+use crate::render;
+use crate::session::Session;
+
+use settings::Settings;
+
+pub(crate) use settings::Edit;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Install(Install),
+    Uninstall(Uninstall),
+    Doctor(doctor::Doctor),
+}
+
+/// Make a coding agent call ic: every prompt is recorded then, and can be undone.
+///
+/// The client's settings are merged into, with a copy kept beside them. In a project without a ledger one is made.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic hooks install claude-code
+  ic hooks install codex --dry-run        # shows what would be added
+  ic hooks install gemini
+
+With --user the settings below your home directory are meant: every project that has a ledger takes part. Codex runs no hook before it is trusted: type /hooks in it once.")]
+pub(crate) struct Install {
+    /// The client: claude-code, codex or gemini
+    #[arg(value_name = "CLIENT")]
+    client: String,
+    #[command(flatten)]
+    place: Place,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Remove from a client's settings exactly what install added.
+///
+/// Settings that are as install left them are byte for byte what they were before. An entry that was changed since is left, and
+/// named: exit 1.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic hooks uninstall claude-code
+  ic hooks uninstall gemini --dry-run")]
+pub(crate) struct Uninstall {
+    /// The client: claude-code, codex or gemini
+    #[arg(value_name = "CLIENT")]
+    client: String,
+    #[command(flatten)]
+    place: Place,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Whose settings.
+#[derive(Debug, Args)]
+struct Place {
+    /// The settings below your home directory: all your projects
+    #[arg(long, conflicts_with = "project")]
+    user: bool,
+    /// The settings of this project (the default)
+    #[arg(long)]
+    project: bool,
+}
+
+impl Verb {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        match self {
+            Self::Install(verb) => verb.run(session),
+            Self::Uninstall(verb) => verb.run(session),
+            Self::Doctor(verb) => verb.run(session),
+        }
+    }
+}
+
+/// Errors: `invalid_value` with the list.
+fn client_named(text: &str) -> Result<Client> {
+    Client::parse(text).ok_or_else(|| {
+        Diagnosis::new(
+            Code::InvalidValue,
+            format!("{text:?} is no client whose hooks are known: {}.", Client::WORDS.join(", ")),
+        )
+        .detail("value", "CLIENT")
+    })
+}
+
+impl Place {
+    /// The client's file. Errors: `invalid_value` without a home directory.
+    fn file(&self, session: &Session, client: Client) -> Result<PathBuf> {
+        let [of_project, of_user] = client.settings();
+        if self.user {
+            let home = session.home().ok_or_else(|| {
+                Diagnosis::new(Code::InvalidValue, "HOME is not set, so there are no settings of yours.")
+            })?;
+            return Ok(home.join(of_user));
+        }
+        let root = match session.place() {
+            Ok(place) => place.root,
+            Err(_) => ic_store::initial_place(&session.lookup(), None)?.root,
+        };
+        Ok(root.join(of_project))
+    }
+}
+
+impl Install {
+    fn run(&self, session: &mut Session) -> Result<Exit> {
+        let client = client_named(&self.client)?;
+        let file = self.place.file(session, client)?;
+        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic"));
+        let settings = Settings::read(&file)?;
+        let edit = settings.with(client, &shell_word(&program.to_string_lossy()))?;
+        if !self.dry_run {
+            if !self.place.user && session.place().is_err() {
+                let place = ic_store::initial_place(&session.lookup(), None)?;
+                ic_store::create(
+                    &place,
+                    false,
+                    &session.directory,
+                    session.options(),
+                    &Environment::context(),
+                )?;
+            }
+            edit.write(&settings)?;
+        }
+        report(session, client, &edit, self.dry_run, true)
+    }
+}
+
+impl Uninstall {
+    fn run(&self, session: &mut Session) -> Result<Exit> {
+        let client = client_named(&self.client)?;
+        let settings = Settings::read(&self.place.file(session, client)?)?;
+        let edit = settings.without(client)?;
+        if !self.dry_run {
+            edit.write(&settings)?;
+        }
+        report(session, client, &edit, self.dry_run, false)
+    }
+}
+
+fn report(session: &mut Session, client: Client, edit: &Edit, dry_run: bool, installs: bool) -> Result<Exit> {
+    let record = HooksJson::new(client.as_str(), &edit.file, edit.is_change(), dry_run, &edit.left);
+    session.output.record(&record, || render::hooks::edited(client, edit, dry_run, installs))?;
+    Ok(if edit.left.is_empty() { Exit::Done } else { Exit::No })
+}

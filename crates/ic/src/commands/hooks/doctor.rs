@@ -1,0 +1,55 @@
+//! `ic hooks doctor`
+
+use clap::Args;
+use ic_base::Result;
+
+use super::client_named;
+use super::settings::Settings;
+use crate::clients::Client;
+use crate::exit::Exit;
+use crate::hook_log;
+use crate::json::HooksDoctorJson;
+use crate::render;
+use crate::session::Session;
+
+/// Say whether the hooks of coding agents work: installed, called, how long they took, and what failed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic hooks doctor
+  ic hooks doctor codex --json | jq '.[].failures'")]
+pub(crate) struct Doctor {
+    /// The client [default: all]
+    #[arg(value_name = "CLIENT")]
+    client: Option<String>,
+}
+
+impl Doctor {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let clients = match &self.client {
+            Some(name) => vec![client_named(name)?],
+            None => Client::ALL.to_vec(),
+        };
+        let place = session.place().ok();
+        let lines = place.as_ref().map(|place| hook_log::read(&place.store)).unwrap_or_default();
+        let is_installed = |file: std::path::PathBuf, client| {
+            Settings::read(&file)
+                .and_then(|settings| settings.without(client))
+                .is_ok_and(|edit| edit.is_change())
+        };
+        let records: Vec<HooksDoctorJson> = clients
+            .into_iter()
+            .map(|client| {
+                let [of_project, of_user] = client.settings();
+                let files = [
+                    place.as_ref().map(|place| place.root.join(of_project)),
+                    session.home().map(|home| home.join(of_user)),
+                ];
+                let files: Vec<_> =
+                    files.into_iter().flatten().filter(|file| is_installed(file.clone(), client)).collect();
+                HooksDoctorJson::new(client.as_str(), &files, &lines)
+            })
+            .collect();
+        session.output.list(&records, || render::hooks::doctor(&records))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,350 @@
+//! What the hooks of a coding agent record: a prompt is a dispatch that ends when the agent stops, and work that was undone goes no
+//! further.
+//!
+//! ```text
+//!   prompt ──▶ RUNNING ── stop ──▶ (completed)          a rollback at any time: its calls are refused until the next prompt
+//!                 └── next prompt ──▶ (cancelled: interrupted)
+//! ```
+//!
+//! The tree is looked at before the transaction that begins or ends a prompt. A repeated hook (a client that has two installations of it)
+//! finds what the first one recorded.
+
+use std::path::Path;
+
+use ic_base::{DispatchId, Result, RunId, SessionId, Timestamp, title};
+use ic_checkpoint::git;
+use ic_checkpoint::record::Link;
+use ic_dispatch::code;
+use ic_dispatch::dispatch::{self, Dispatch, Ending, Work};
+use ic_dispatch::report::{self, Report};
+use ic_journal::made::Made;
+use ic_journal::table::{self, RollbackRecord};
+use ic_journal::{Layer, steps};
+use ic_kernel::Kernel;
+use ic_phase::gate::Gates;
+use ic_phase::point::{Kind, NewPoint};
+use ic_phase::run::{self, NewRun};
+use ic_phase::{Chain, Run};
+use ic_session::{self as session, NewSession, Prompt, Session};
+use ic_store::{Snapshot, Transaction};
+use ic_worktree::auto::Taken;
+use ic_worktree::{Settings, Warning};
+
+use crate::advance;
+
+/// Who tells: a client, and what it calls the session.
+#[derive(Debug, Clone, Copy)]
+pub struct Teller<'a> {
+    /// The client.
+    pub client: &'a str,
+    /// Its name of the session.
+    pub client_id: &'a str,
+}
+
+/// What a client says of a prompt.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The client's name of the prompt, if it has one.
+    pub prompt_id: Option<&'a str>,
+    /// What the person typed.
+    pub text: &'a str,
+    /// The model, as far as the client says.
+    pub model: Option<&'a str>,
+    /// The client's own record of the session.
+    pub transcript: Option<&'a Path>,
+    /// An open run of this project that the session's work belongs to; `None`: one of its own.
+    pub run: Option<&'a RunId>,
+}
+
+/// A prompt that was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// The work that it began.
+    pub dispatch: Dispatch,
+    /// What was undone since the agent last heard of it, for the agent.
+    pub undone: Option<String>,
+    /// What went less well.
+    pub warnings: Vec<Warning>,
+}
+
+/// Records a prompt: the point before it, and the work that it begins. What the prompt before it began is ended, if it still ran.
+///
+/// Errors: whatever the ledger says; a capture that fails is a warning.
+pub fn prompt(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    asked: &Asked<'_>,
+    kept: Option<&Settings>,
+) -> Result<Recorded> {
+    if let Some(known) = kernel.read(|snapshot| repeated(snapshot, teller, asked))? {
+        return Ok(Recorded { dispatch: known, undone: None, warnings: Vec::new() });
+    }
+    let root = kernel.project.root.clone();
+    let (session_id, run_id): (SessionId, RunId) = (kernel.context.new_id(), kernel.context.new_id());
+    let id: DispatchId = kernel.context.new_id();
+    let open = kernel.read(|snapshot| open_run(snapshot, teller, asked))?;
+    let link = Link {
+        run_id: Some(open.as_ref().map_or(&run_id, |run| &run.id).clone()),
+        phase: open.as_ref().map(|run| run.phase.clone()),
+        ..Link::default()
+    };
+    let taken = Taken::take_if(kernel, kept, &root, link.clone());
+    let nothing = Taken::nothing();
+    let head = git::head(&root);
+    let (dispatch, undone) = kernel.write(|tx, now| {
+        let session = session_of(kernel, tx, now, teller, asked, (&session_id, &run_id))?;
+        let run = run::get(tx, &session.run_id)?;
+        if let Some(before) = session::latest(tx, &session.id)? {
+            interrupt(tx, now, &before)?;
+        }
+        let undone = since_told(tx, &session)?;
+        let point = NewPoint {
+            kind: Kind::Prompt,
+            session: Some(session.id.as_str()),
+            ..NewPoint::of_dispatch(id.as_str())
+        };
+        // What was captured for another run is not this one's: it was closed meanwhile.
+        let taken = if link.run_id.as_ref() == Some(&run.id) { &taken } else { &nothing };
+        taken.record_point(tx, now, &run, &point)?;
+        let work = Work {
+            agent_type: Some(teller.client.to_owned()),
+            name: Some(title(asked.text)),
+            model: asked.model.map(title),
+            prompt_file: None,
+        };
+        let created = dispatch::create(tx, now, &id, &run.id, run.epoch, &run.phase, &work)?;
+        let begun = dispatch::start(tx, now, &created, None)?;
+        session::begin_prompt(tx, now, &session, &begun, asked.prompt_id, head.as_deref())?;
+        session::told(tx, &session, begun.seq)?;
+        Ok((begun, undone))
+    })?;
+    Ok(Recorded { dispatch, undone, warnings: taken.warnings.clone() })
+}
+
+/// The work of this very prompt, if a hook recorded it before.
+fn repeated(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &Asked<'_>) -> Result<Option<Dispatch>> {
+    let Some(prompt) = latest_of(snapshot, teller)? else { return Ok(None) };
+    if asked.prompt_id.is_none() || prompt.prompt_id.as_deref() != asked.prompt_id {
+        return Ok(None);
+    }
+    dispatch::get(snapshot, &prompt.dispatch_id).map(Some)
+}
+
+fn latest_of(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<Prompt>> {
+    let known = session::by_client(snapshot, teller.client, teller.client_id)?;
+    known.map_or(Ok(None), |known| session::latest(snapshot, &known.id))
+}
+
+/// The session as it works from now on: begun if it is new, in a new run if the one that it had is not open any more.
+fn session_of(
+    kernel: &Kernel,
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    teller: Teller<'_>,
+    asked: &Asked<'_>,
+    (id, run_id): (&SessionId, &RunId),
+) -> Result<Session> {
+    let known = session::by_client(tx, teller.client, teller.client_id)?;
+    let open = open_run(tx, teller, asked)?;
+    let owns_run = open.is_none();
+    let run = match open {
+        Some(run) => run,
+        None => run::create(tx, now, run_id.clone(), own_run(kernel, teller))?,
+    };
+    match known {
+        Some(known) if known.run_id == run.id && known.ended_at.is_none() => Ok(known),
+        Some(known) => {
+            let owns_run = owns_run || known.owns_run && known.run_id == run.id;
+            session::work_in(tx, &known, &run.id, owns_run)
+        }
+        None => session::begin(
+            tx,
+            now,
+            &NewSession {
+                id,
+                client: teller.client,
+                client_id: teller.client_id,
+                run_id: &run.id,
+                owns_run,
+                project_dir: &kernel.project.root,
+                transcript: asked.transcript,
+            },
+        ),
+    }
+}
+
+/// The open run that the prompt belongs to: the one that was named, else the one that the session works in.
+fn open_run(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &Asked<'_>) -> Result<Option<Run>> {
+    let known = session::by_client(snapshot, teller.client, teller.client_id)?;
+    let wanted = asked.run.cloned().or_else(|| known.map(|known| known.run_id));
+    let Some(wanted) = wanted else { return Ok(None) };
+    Ok(Some(run::get(snapshot, &wanted)?).filter(|run| run.require_active().is_ok()))
+}
+
+/// A run of a session's own. Its goal repeats no prompt: what is redacted there must not stand here.
+fn own_run(kernel: &Kernel, teller: Teller<'_>) -> NewRun {
+    NewRun {
+        goal: format!("Session of {}", teller.client),
+        chain: Chain::of_session(),
+        project_dir: kernel.project.root.clone(),
+        complexity: None,
+        auto_advance: true,
+        gates: Gates::default(),
+        scope_id: None,
+        metadata: "{}".to_owned(),
+    }
+}
+
+/// Ends what a prompt began, if it still runs: the agent was interrupted, and a person typed again.
+fn interrupt(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt) -> Result<()> {
+    if prompt.ended_at.is_some() {
+        return Ok(());
+    }
+    let work = dispatch::get(tx, &prompt.dispatch_id)?;
+    let is_open = work.require_current().is_ok() && work.finished_at.is_none();
+    if is_open && run::get(tx, &work.run_id)?.require_settled().is_ok() {
+        dispatch::finish(tx, now, &work, &Ending::Cancelled { reason: Some("interrupted") })?;
+    }
+    session::end_prompt(tx, now, prompt)
+}
+
+/// Why the agent of a session may do nothing more until a person types again; `None`: it may.
+pub fn refusal(kernel: &Kernel, teller: Teller<'_>) -> Result<Option<String>> {
+    kernel.read(|snapshot| {
+        let Some(prompt) = latest_of(snapshot, teller)?.filter(|prompt| prompt.ended_at.is_none()) else {
+            return Ok(None);
+        };
+        let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+        if let Some(by) = &work.rolled_back_by {
+            let rollback = table::get(snapshot, by)?;
+            let what = told(snapshot, &rollback)?;
+            let why = rollback.reason.as_deref().map(|why| format!(" Why: {}.", title(why).trim_end_matches('.')));
+            return Ok(Some(format!(
+                "What you did for this prompt was undone: {what}.{} Stop here, say so, and wait for the next prompt.",
+                why.unwrap_or_default()
+            )));
+        }
+        let run = run::get(snapshot, &work.run_id)?;
+        if run.require_settled().is_err() {
+            return Ok(Some(
+                "This work is being undone at the moment. Stop here, say so, and wait for the next prompt.".to_owned(),
+            ));
+        }
+        Ok(None)
+    })
+}
+
+/// What was undone of a session's run since its agent last heard of it, for the agent.
+fn since_told(snapshot: &Snapshot<'_>, session: &Session) -> Result<Option<String>> {
+    let all = table::of_run(snapshot, &session.run_id)?;
+    let mut news = Vec::new();
+    for rollback in all.iter().filter(|one| one.status.stands() && one.seq > session.told_seq) {
+        news.push(told(snapshot, rollback)?);
+    }
+    Ok((!news.is_empty()).then(|| format!("Since your last answer {}.", news.join("; "))))
+}
+
+/// `the work went back to before "add a login": 4 files`
+fn told(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String> {
+    let named = |id: &str| -> Result<String> {
+        let name = dispatch::resolve(snapshot, id)?.work.name.unwrap_or_default();
+        Ok(format!("{:?}", title(&name)))
+    };
+    let point = rollback.point().and_then(|point| point.split_once(':'));
+    let what = match (rollback.only(), point) {
+        (Some(only), _) => format!("what was done for {} was undone", named(only.as_str())?),
+        (None, Some(("prompt" | "dispatch", id))) => format!("the work went back to before {}", named(id)?),
+        (None, _) => format!("the work went back to the phase {}", title(&rollback.to_phase)),
+    };
+    let mut files = None;
+    for step in steps::of_rollback(snapshot, &rollback.id)? {
+        if let Made::Tree { paths, .. } = Made::by(&step) {
+            files = Some(paths);
+        }
+    }
+    Ok(match files {
+        Some(1) => format!("{what}, with 1 file"),
+        Some(n) => format!("{what}, with {n} files"),
+        None if rollback.layers.contains(&Layer::Files) => what,
+        None => format!("{what}; files stay as they are"),
+    })
+}
+
+/// Ends what the newest prompt of a session began: the agent stopped. `None` where nothing was open.
+///
+/// Errors: whatever the ledger says; a capture that fails is a warning.
+pub fn stop(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    kept: Option<&Settings>,
+) -> Result<Option<(Dispatch, Vec<Warning>)>> {
+    let open = kernel.read(|snapshot| {
+        let Some(prompt) = latest_of(snapshot, teller)?.filter(|prompt| prompt.ended_at.is_none()) else {
+            return Ok(None);
+        };
+        let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+        let run = run::get(snapshot, &work.run_id)?;
+        Ok(Some((prompt, is_going(&work, &run), run)))
+    })?;
+    let Some((prompt, is_going, run)) = open else { return Ok(None) };
+    let link = Link {
+        run_id: Some(run.id.clone()),
+        phase: Some(run.phase.clone()),
+        dispatch_id: Some(prompt.dispatch_id.clone()),
+        ..Link::default()
+    };
+    let kept = kept.filter(|_| is_going);
+    let taken = Taken::take_if(kernel, kept, &run.project_dir, link);
+    let commits = commits_since(&run.project_dir, prompt.head.as_deref());
+    let ended = kernel.write_late_too(|tx, now| {
+        let work = dispatch::get(tx, &prompt.dispatch_id)?;
+        let run = run::get(tx, &work.run_id)?;
+        session::end_prompt(tx, now, &prompt)?;
+        code::record(tx, now, &work, &commits)?;
+        if !self::is_going(&work, &run) {
+            return Ok(work);
+        }
+        taken.record_after(tx, now, &run)?;
+        dispatch::finish(tx, now, &work, &Ending::Completed { summary: None, verdict: None })
+    })?;
+    Ok(Some((ended, taken.warnings.clone())))
+}
+
+/// What was committed since, as far as git says.
+fn commits_since(root: &Path, head: Option<&str>) -> Report {
+    if git::head(root).as_deref() == head {
+        return Report::default();
+    }
+    let log = git::log_since(root, head).unwrap_or_default();
+    report::parse(&log).unwrap_or_default()
+}
+
+fn is_going(work: &Dispatch, run: &Run) -> bool {
+    work.require_current().is_ok() && work.finished_at.is_none() && run.require_settled().is_ok()
+}
+
+/// Records that a session is over: its last prompt is ended, and the run that was made for it is completed.
+pub fn end(kernel: &Kernel, teller: Teller<'_>, why: Option<&str>, kept: Option<&Settings>) -> Result<()> {
+    stop(kernel, teller, kept)?;
+    let session = kernel.write(|tx, now| {
+        let session = session::by_client(tx, teller.client, teller.client_id)?;
+        session.as_ref().map_or(Ok(()), |session| session::end(tx, now, session, why))?;
+        Ok(session)
+    })?;
+    let Some(session) = session.filter(|session| session.owns_run) else { return Ok(()) };
+    let run = kernel.read(|snapshot| run::get(snapshot, &session.run_id))?;
+    if run.require_active().is_ok() {
+        advance::advance(kernel, run.id.as_str(), &advance::Request::default(), None)?;
+    }
+    Ok(())
+}
+
+/// The run of the session that calls, if it is open, and the work that it is in the middle of.
+pub fn calling(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<(Run, Option<DispatchId>)>> {
+    let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+        return Ok(None);
+    };
+    let prompt = session::latest(snapshot, &session.id)?.filter(|prompt| prompt.ended_at.is_none());
+    let run = run::get(snapshot, &session.run_id)?;
+    Ok(Some((run, prompt.map(|prompt| prompt.dispatch_id))))
+}

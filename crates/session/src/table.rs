@@ -1,0 +1,173 @@
+//! The table `sessions`.
+
+use std::path::PathBuf;
+
+use ic_base::{Code, Diagnosis, Result, RunId, Seq, SessionId, Timestamp, reversed_digits};
+use ic_events::{EventType, NewEvent};
+use ic_store::reference::{self, Referent};
+use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use serde_json::json;
+
+/// How sessions are referred to.
+pub const REFERENT: Referent = Referent {
+    table: "sessions",
+    noun: "session",
+    not_found: Code::SessionNotFound,
+    listed_by: "ic session list",
+};
+
+/// A session of a coding agent: one conversation with a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its id here.
+    pub id: SessionId,
+    /// The event that began it.
+    pub seq: Seq,
+    /// The client: `claude-code`, `codex`, `gemini`.
+    pub client: String,
+    /// The client's own name of it.
+    pub client_id: String,
+    /// The run that its prompts belong to.
+    pub run_id: RunId,
+    /// Whether the run was made for it, and ends with it.
+    pub owns_run: bool,
+    /// The project that it works in, absolute.
+    pub project_dir: PathBuf,
+    /// The client's own record of it.
+    pub transcript: Option<PathBuf>,
+    /// The last event of which its agent was told what it undid.
+    pub told_seq: Seq,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When it ended, as far as the client said so.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// What a new session is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct NewSession<'a> {
+    /// Its id here.
+    pub id: &'a SessionId,
+    /// The client.
+    pub client: &'a str,
+    /// The client's own name of it.
+    pub client_id: &'a str,
+    /// The run that its prompts belong to.
+    pub run_id: &'a RunId,
+    /// Whether the run was made for it.
+    pub owns_run: bool,
+    /// The project that it works in, absolute.
+    pub project_dir: &'a std::path::Path,
+    /// The client's own record of it.
+    pub transcript: Option<&'a std::path::Path>,
+}
+
+const COLUMNS: &str =
+    "id, seq, client, client_id, run_id, owns_run, project_dir, transcript, told_seq, created_at, ended_at";
+
+fn from_row(row: &Row<'_>) -> Result<Session> {
+    Ok(Session {
+        id: SessionId::from_ledger(row.get(0)?),
+        seq: row.get(1)?,
+        client: row.get(2)?,
+        client_id: row.get(3)?,
+        run_id: RunId::from_ledger(row.get(4)?),
+        owns_run: row.get(5)?,
+        project_dir: row.path(6)?,
+        transcript: row.optional_path(7)?,
+        told_seq: row.get(8)?,
+        created_at: Timestamp(row.get(9)?),
+        ended_at: row.get::<Option<i64>>(10)?.map(Timestamp),
+    })
+}
+
+/// Records a session with its event.
+pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewSession<'_>) -> Result<Session> {
+    let event = NewEvent {
+        subject_id: Some(new.id.as_str()),
+        to: Some(new.client),
+        payload: Some(json!({ "client_id": new.client_id, "owns_run": new.owns_run })),
+        ..NewEvent::of(new.run_id, 0, EventType::SessionBegun)
+    };
+    let seq = ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "INSERT INTO sessions (id, reversed_id, seq, client, client_id, run_id, owns_run, project_dir, transcript, told_seq, \
+         created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        &[
+            &new.id.as_str(),
+            &reversed_digits(new.id.as_str()),
+            &seq,
+            &new.client,
+            &new.client_id,
+            &new.run_id.as_str(),
+            &i64::from(new.owns_run),
+            &path_bytes(new.project_dir),
+            &new.transcript.map(path_bytes),
+            &seq,
+            &now.millis(),
+        ],
+    )?;
+    get(tx, new.id)
+}
+
+/// Lets the work of a session go on in another run: the one that it had is not open any more, or a person attached it.
+pub fn work_in(tx: &Transaction<'_>, session: &Session, run: &RunId, owns_run: bool) -> Result<Session> {
+    tx.execute_one(
+        "UPDATE sessions SET run_id = $1, owns_run = $2, ended_at = NULL WHERE id = $3",
+        &[&run.as_str(), &i64::from(owns_run), &session.id.as_str()],
+    )?;
+    get(tx, &session.id)
+}
+
+/// Records that the client said that the session is over, with the event.
+pub fn end(tx: &Transaction<'_>, now: Timestamp, session: &Session, why: Option<&str>) -> Result<()> {
+    if session.ended_at.is_some() {
+        return Ok(());
+    }
+    let event = NewEvent {
+        subject_id: Some(session.id.as_str()),
+        reason: why,
+        ..NewEvent::of(&session.run_id, 0, EventType::SessionEnded)
+    };
+    ic_events::append(tx, now, &event)?;
+    tx.execute_one("UPDATE sessions SET ended_at = $1 WHERE id = $2", &[&now.millis(), &session.id.as_str()])
+}
+
+/// Records up to which event its agent was told what was undone.
+pub fn told(tx: &Transaction<'_>, session: &Session, seq: Seq) -> Result<()> {
+    tx.execute_one("UPDATE sessions SET told_seq = $1 WHERE id = $2", &[&seq, &session.id.as_str()])
+}
+
+/// The session with this id. Errors: `session_not_found`.
+pub fn get(snapshot: &Snapshot<'_>, id: &SessionId) -> Result<Session> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = $1");
+    snapshot.query_opt(&sql, &[&id.as_str()], from_row)?.ok_or_else(|| {
+        Diagnosis::new(Code::SessionNotFound, format!("There is no session {id}."))
+            .hint("see: ic session list")
+    })
+}
+
+/// The session that a client calls so.
+pub fn by_client(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Result<Option<Session>> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client = $1 AND client_id = $2");
+    snapshot.query_opt(&sql, &[&client, &client_id], from_row)
+}
+
+/// The session that a reference names: its id, or the end of it. Errors: `session_not_found`, `ambiguous_id`, `invalid_reference`.
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Session> {
+    get(snapshot, &SessionId::from_ledger(reference::resolve(snapshot, REFERENT, text)?))
+}
+
+/// The newest sessions, oldest first.
+pub fn list(snapshot: &Snapshot<'_>, limit: i64) -> Result<Vec<Session>> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE seq > 0 ORDER BY seq DESC LIMIT $1");
+    let mut all = snapshot.query_all(&sql, &[&limit], from_row)?;
+    all.reverse();
+    Ok(all)
+}
+
+/// Whether a run was made for a session.
+pub fn is_own_run(snapshot: &Snapshot<'_>, run: &RunId) -> Result<bool> {
+    let sql = "SELECT 1 FROM sessions WHERE run_id = $1 AND owns_run = 1 LIMIT 1";
+    Ok(snapshot.query_opt(sql, &[&run.as_str()], |_| Ok(()))?.is_some())
+}

@@ -1,0 +1,382 @@
+//! Coding agents, as their hooks tell of them: a prompt is recorded, can be undone, and what was undone goes no further.
+
+use std::io::Write;
+use std::process::{Child, Stdio};
+
+use ic_testkit::Outcome;
+use serde_json::{Value, json};
+
+use crate::support::Project;
+
+fn git(project: &Project, words: &[&str]) -> String {
+    ic_testkit::git_in(project.root(), words)
+}
+
+/// What a client says.
+pub(crate) struct Said {
+    client: String,
+    event: String,
+    payload: Value,
+}
+
+impl Said {
+    pub(crate) fn new(client: &str, session: &str, event: &str) -> Self {
+        let payload = json!({ "session_id": session, "hook_event_name": event, "transcript_path": "/home/ann/t.jsonl" });
+        Self { client: client.to_owned(), event: event.to_owned(), payload }
+    }
+
+    pub(crate) fn prompt(mut self, id: &str, text: &str) -> Self {
+        self.payload["prompt"] = json!(text);
+        self.payload["prompt_id"] = json!(id);
+        self
+    }
+
+    fn with(mut self, key: &str, value: &str) -> Self {
+        self.payload[key] = json!(value);
+        self
+    }
+}
+
+fn begin(project: &Project, said: &Said, environment: &[(&str, &str)]) -> Child {
+    let mut payload = said.payload.clone();
+    if payload["cwd"].is_null() {
+        payload["cwd"] = json!(project.root());
+    }
+    let mut command = project.command(["hook", &said.client, &said.event]);
+    command.envs(environment.iter().copied());
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("start ic");
+    child.stdin.take().expect("its input").write_all(payload.to_string().as_bytes()).expect("tell it");
+    child
+}
+
+fn end(child: Child) -> Value {
+    let output = child.wait_with_output().expect("its end");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        (output.status.code(), stderr.as_ref()),
+        (Some(0), ""),
+        "a hook is never in the way: {stdout}"
+    );
+    if stdout.is_empty() { Value::Null } else { serde_json::from_str(&stdout).expect("JSON") }
+}
+
+/// Tells it, and returns what the client is answered.
+pub(crate) fn say(project: &Project, said: &Said) -> Value {
+    end(begin(project, said, &[]))
+}
+
+fn work(project: &Project, client: &str, session: &str, prompt: &str, file: &str) {
+    say(project, &Said::new(client, session, names(client)[0]).prompt(prompt, prompt));
+    project.write(file, prompt);
+    say(project, &Said::new(client, session, names(client)[2]));
+}
+
+/// What a client calls a prompt, the moment before a tool, and a stop.
+fn names(client: &str) -> [&'static str; 3] {
+    if client == "gemini" {
+        ["BeforeAgent", "BeforeTool", "AfterAgent"]
+    } else {
+        ["UserPromptSubmit", "PreToolUse", "Stop"]
+    }
+}
+
+fn logged(project: &Project) -> Vec<Value> {
+    let path = project.cli.db().with_file_name("hooks.log");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).expect("a line of the log")).collect()
+}
+
+/// A project in which checkpoints are taken.
+fn captured() -> Project {
+    let project = Project::new();
+    std::fs::remove_file(project.root().join(".ic.yaml")).expect("the configuration");
+    project
+}
+
+fn in_git() -> Project {
+    let project = captured();
+    project.write("README.md", "read me\n");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "base"]);
+    project
+}
+
+#[test]
+fn each_prompt_is_recorded_and_the_last_one_is_undone() {
+    for client in ["claude-code", "codex", "gemini"] {
+        let project = captured();
+        project.write("README.md", "read me\n");
+        work(&project, client, "s-1", "Add a login", "login.txt");
+        work(&project, client, "s-1", "Add a logout", "logout.txt");
+        std::fs::remove_file(project.root().join("README.md")).expect("an accident");
+        let log = project.json("log");
+        let titles: Vec<&Value> = log.as_array().expect("entries").iter().map(|one| &one["title"]).collect();
+        assert_eq!(titles[..2], [&json!("Add a logout"), &json!("Add a login")], "{client}: {log}");
+        assert_eq!(log[0]["kind"], "prompt");
+        project.ok("undo --force-files --yes");
+        let is_there = |file: &str| project.root().join(file).exists();
+        assert_eq!(
+            ["login.txt", "logout.txt", "README.md"].map(is_there),
+            [true, false, true],
+            "{client}: what the last prompt did is undone"
+        );
+        project.ok("undo --yes");
+        assert_eq!(["login.txt", "README.md"].map(is_there), [false, true], "{client}: and the one before");
+        project.ok("redo --yes");
+        assert!(is_there("login.txt"), "{client}");
+        assert!(logged(&project).iter().all(|line| line["code"].is_null()), "{:?}", logged(&project));
+    }
+}
+
+#[test]
+fn what_was_undone_goes_no_further_and_the_next_prompt_hears_of_it() {
+    for client in ["claude-code", "codex", "gemini"] {
+        let project = captured();
+        let [prompt, call, stop] = names(client);
+        let reason = |answer: &Value| {
+            let of_claude = &answer["hookSpecificOutput"]["permissionDecisionReason"];
+            let is_denied =
+                answer["decision"] == "deny" || answer["hookSpecificOutput"]["permissionDecision"] == "deny";
+            is_denied.then(|| {
+                of_claude.as_str().or_else(|| answer["reason"].as_str()).expect("a reason").to_owned()
+            })
+        };
+        say(&project, &Said::new(client, "s-1", prompt).prompt("p-1", "Add a \"login\"\n\u{1b}[31mplease"));
+        project.write("login.txt", "1");
+        assert_eq!(say(&project, &Said::new(client, "s-1", call)), Value::Null, "it may");
+        project.ok("undo --reason 'the wrong file' --yes");
+        let refused = reason(&say(&project, &Said::new(client, "s-1", call))).expect("it is refused");
+        assert!(
+            refused.contains("undone") && refused.contains("login") && refused.contains("the wrong file"),
+            "{refused}"
+        );
+        assert!(!refused.contains('\u{1b}') && !refused.contains('\n'), "{refused:?}");
+        assert!(reason(&say(&project, &Said::new(client, "s-1", call))).is_some(), "again");
+        say(&project, &Said::new(client, "s-1", stop));
+        let answer = say(&project, &Said::new(client, "s-1", prompt).prompt("p-2", "Once more"));
+        let told = answer["hookSpecificOutput"]["additionalContext"].as_str().expect("a context");
+        assert!(told.starts_with("Since your last answer") && told.contains("1 file"), "{told}");
+        assert_eq!(say(&project, &Said::new(client, "s-1", call)), Value::Null, "a new prompt may");
+        say(&project, &Said::new(client, "s-1", stop));
+        let answer = say(&project, &Said::new(client, "s-1", prompt).prompt("p-3", "And more"));
+        assert_eq!(answer, Value::Null, "it is told once");
+    }
+}
+
+#[test]
+fn a_new_prompt_ends_the_one_before_and_a_repeated_hook_changes_nothing() {
+    let project = captured();
+    let said = |id: &str, text: &str| Said::new("claude-code", "s-1", "UserPromptSubmit").prompt(id, text);
+    say(&project, &said("p-1", "First"));
+    say(&project, &said("p-1", "First"));
+    say(&project, &said("p-2", "Second"));
+    let id = project.json("session list")[0]["id"].as_str().expect("an id").to_owned();
+    let prompts = project.json(&format!("session show {id}"))["prompts"].clone();
+    let shown: Vec<Value> =
+        prompts.as_array().expect("prompts").iter().map(|one| json!([one["name"], one["status"]])).collect();
+    assert_eq!(shown, [json!(["First", "cancelled"]), json!(["Second", "running"])]);
+}
+
+#[test]
+fn what_no_person_typed_is_no_prompt() {
+    let project = captured();
+    let said = |text: &str| Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p", text);
+    for text in ["", "  ", "<task-notification>done", "/ic:undo now", "ic undo"] {
+        say(&project, &said(text));
+    }
+    say(&project, &said("a subagent's task").with("agent_id", "a-1"));
+    say(&project, &Said::new("claude-code", "s-1", "SessionStart"));
+    say(&project, &Said::new("claude-code", "s-1", "Stop"));
+    assert_eq!((project.json("session list"), project.json("run list")), (json!([]), json!([])));
+    say(
+        &project,
+        &Said::new("gemini", "g-1", "BeforeAgent").prompt("p", "<hook_context>told</hook_context>\n\nAdd it"),
+    );
+    assert_eq!(project.json("log")[0]["title"], "Add it");
+}
+
+#[test]
+fn a_subagent_that_ends_does_not_end_the_prompt() {
+    let project = captured();
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "Add it"));
+    say(&project, &Said::new("claude-code", "s-1", "Stop").with("agent_id", "a-1"));
+    assert_eq!(project.json("dispatch list")[0]["status"], "running");
+    say(&project, &Said::new("claude-code", "s-1", "Stop"));
+    assert_eq!(project.json("dispatch list")[0]["status"], "completed");
+}
+
+#[test]
+fn a_session_that_is_resumed_after_its_end_works_in_a_run_of_its_own_again() {
+    let project = captured();
+    work(&project, "claude-code", "s-1", "First", "a");
+    say(&project, &Said::new("claude-code", "s-1", "SessionEnd").with("reason", "other"));
+    let first = project.json("session list")[0].clone();
+    assert!(first["finished_at"].is_string(), "{first}");
+    let run = first["run_id"].as_str().expect("a run").to_owned();
+    assert_eq!(project.json(&format!("run status {run}"))["status"], "completed");
+    work(&project, "claude-code", "s-1", "Second", "b");
+    let all = project.json("session list");
+    assert_eq!(all.as_array().map(Vec::len), Some(1));
+    assert_ne!(all[0]["run_id"], first["run_id"], "a run that has ended stays as it is");
+    assert!(all[0]["finished_at"].is_null());
+}
+
+#[test]
+fn commits_of_a_prompt_are_recorded() {
+    let project = in_git();
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "Commit it"));
+    project.write("new.txt", "1");
+    git(&project, &["add", "new.txt"]);
+    git(&project, &["commit", "-q", "-m", "new"]);
+    say(&project, &Said::new("claude-code", "s-1", "Stop"));
+    let id = project.json("dispatch list")[0]["id"].as_str().expect("an id").to_owned();
+    let head = git(&project, &["rev-parse", "HEAD"]);
+    assert_eq!(project.json(&format!("dispatch show {id}"))["commits"][0]["sha"], head.trim());
+    assert_eq!(project.json("log")[0]["commit_count"], 1);
+    project.ok("undo --yes");
+    assert_eq!(git(&project, &["rev-list", "--count", "HEAD"]).trim(), "1");
+}
+
+#[test]
+fn in_the_agents_own_shell_its_session_is_meant_and_a_sprint_elsewhere() {
+    let project = captured();
+    let sprint = project.ok("run create --goal sprint --phases a,b");
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "Add it"));
+    say(&project, &Said::new("codex", "c-1", "UserPromptSubmit").prompt("p-1", "Other"));
+    assert_eq!(project.json("run current")["id"], sprint.as_str(), "a session is never in the way of a run");
+    let own = project.json("session list")[0]["run_id"].clone();
+    let inside = |line: &str| project.run_with("CLAUDE_CODE_SESSION_ID", "s-1", line);
+    assert_eq!(inside("run status @ --json").json()["id"], own);
+    assert_eq!(inside("undo --dry-run --json").json()["run_id"], own);
+    assert_eq!(
+        project.run_with("CLAUDE_CODE_SESSION_ID", "unheard-of", "run status @ --json").json()["id"],
+        sprint.as_str()
+    );
+    // What was undone while the agent is at work writes nothing more.
+    project.ok(&format!("undo --run {} --yes", own.as_str().expect("a run")));
+    assert_eq!(inside("run artifact add @ --path x --json").error(), "stale_dispatch");
+    say(&project, &Said::new("claude-code", "s-1", "Stop"));
+    assert_eq!(inside("redo --dry-run").code, Some(0), "between two prompts a person types there");
+}
+
+#[test]
+fn a_run_that_the_environment_names_has_the_prompts() {
+    let project = captured();
+    let sprint = project.ok("run create --goal sprint --phases a,b");
+    let said = Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "Add it");
+    end(begin(&project, &said, &[("IC_RUN", &sprint)]));
+    let session = project.json("session list")[0].clone();
+    assert_eq!((&session["run_id"], &session["owns_run"]), (&json!(sprint), &json!(false)));
+    say(&project, &Said::new("claude-code", "s-1", "SessionEnd"));
+    assert_eq!(
+        project.json(&format!("run status {sprint}"))["status"],
+        "active",
+        "it is not the session's to end"
+    );
+    project.ok(&format!("run cancel {sprint}"));
+    let said = Said::new("claude-code", "s-2", "UserPromptSubmit").prompt("p-1", "Add it");
+    end(begin(&project, &said, &[("IC_RUN", &sprint)]));
+    assert_eq!(project.json("session list")[1]["owns_run"], true, "a run that has ended is nobody's");
+}
+
+#[test]
+fn nothing_that_is_told_wrongly_is_in_the_way() {
+    let project = captured();
+    let raw = |client: &str, event: &str, text: &[u8]| {
+        let mut command = project.command(["hook", client, event]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("start ic");
+        drop(child.stdin.take().expect("its input").write_all(text));
+        assert_eq!(end(child), Value::Null, "{client} {event}");
+    };
+    let good = json!({ "session_id": "s", "prompt": "p", "cwd": project.root() }).to_string();
+    raw("cursor", "Stop", good.as_bytes());
+    raw("claude-code", "Nope", good.as_bytes());
+    raw("\u{1b}[31m", "\n", good.as_bytes());
+    raw("claude-code", "UserPromptSubmit", b"");
+    raw("claude-code", "UserPromptSubmit", &good.as_bytes()[..20]);
+    raw("claude-code", "UserPromptSubmit", b"\xff\xfe");
+    raw("claude-code", "UserPromptSubmit", b"[1, 2]");
+    for id in ["", "../../x", "a b", "a'; DROP TABLE runs;--", "\u{1b}[31m", &"x".repeat(200)] {
+        let said = json!({ "session_id": id, "prompt": "p", "cwd": project.root() }).to_string();
+        raw("claude-code", "UserPromptSubmit", said.as_bytes());
+    }
+    let lines = logged(&project);
+    assert!(lines.len() >= 12 && lines.iter().all(|line| line["code"] == "invalid_value"), "{lines:?}");
+    assert!(lines.iter().all(|line| !line.to_string().contains("\\u001b")), "{lines:?}");
+    assert_eq!(project.json("session list"), json!([]));
+    let doctor = project.json("hooks doctor claude-code");
+    assert_eq!(doctor[0]["failures"].as_array().map(Vec::len), Some(5), "{doctor}");
+}
+
+#[test]
+fn a_ledger_that_is_not_there_is_not_made_and_one_that_is_held_is_waited_for_briefly() {
+    let project = captured();
+    let said = Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "Add it");
+    {
+        let held = project.database();
+        held.execute_batch("BEGIN IMMEDIATE").expect("hold it");
+        assert_eq!(say(&project, &said), Value::Null);
+        held.execute_batch("ROLLBACK").expect("let it go");
+    }
+    assert_eq!(logged(&project)[0]["code"], "busy");
+    assert_eq!(project.json("session list"), json!([]));
+    say(&project, &said);
+    assert_eq!(project.json("session list").as_array().map(Vec::len), Some(1));
+
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let said = said.with("cwd", elsewhere.path().to_str().expect("a plain path"));
+    assert_eq!(end(begin(&project, &said, &[("IC_DB", "")])), Value::Null);
+    assert_eq!(std::fs::read_dir(elsewhere.path()).expect("it").count(), 0);
+}
+
+#[test]
+fn many_hooks_at_once_lose_nothing() {
+    let project = captured();
+    let sessions: Vec<String> = (0..25).map(|n| format!("s-{n}")).collect();
+    for turn in ["p-1", "p-2"] {
+        let told = |event: &str| -> Vec<Child> {
+            let said = |session: &String| Said::new("claude-code", session, event).prompt(turn, turn);
+            sessions.iter().map(|session| begin(&project, &said(session), &[])).collect()
+        };
+        for event in ["UserPromptSubmit", "PreToolUse", "Stop"] {
+            for child in told(event) {
+                assert_eq!(end(child), Value::Null, "{event}");
+            }
+        }
+    }
+    let failed: Vec<Value> = logged(&project).into_iter().filter(|line| !line["code"].is_null()).collect();
+    assert_eq!(failed, Vec::<Value>::new());
+    let all = project.json("dispatch list --limit 100");
+    let done = all.as_array().expect("a list").iter().filter(|one| one["status"] == "completed").count();
+    assert_eq!(done, 50, "{all}");
+    let outcome: Outcome = project.run("events verify");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+}
+
+#[test]
+fn secrets_in_a_prompt_are_masked_and_can_be_redacted() {
+    let project = captured();
+    let token = "ghp_0123456789abcdefghij0123456789abcdef";
+    say(
+        &project,
+        &Said::new("claude-code", "s-1", "UserPromptSubmit")
+            .prompt("p-1", &format!("use {token} and sesame")),
+    );
+    let dump = project.dump();
+    assert!(!dump.contains(token) && dump.contains("sesame"), "{dump}");
+    let events = project.json("events tail");
+    let created = events.as_array().expect("events").iter().find(|event| event["kind"] == "dispatch_created");
+    project.ok(&format!("events redact {} --reason 'a password'", created.expect("the event")["seq"]));
+    assert!(!project.dump().contains("sesame"), "{}", project.dump());
+}

@@ -1,0 +1,62 @@
+//! `ic hooks ...`, `ic session ...`
+
+use crate::agents::{Said, say};
+use crate::support::{Page, Project};
+
+#[test]
+fn install() {
+    Page::of("ic hooks install", |_| {})
+        .does("hooks install claude-code --dry-run")
+        .does("hooks install claude-code")
+        .does("hooks install claude-code")
+        .refuses("hooks install gemini --user", 3, "invalid_value")
+        .refuses("hooks install cursor", 3, "invalid_value")
+        .then(|project| project.write(".codex/hooks.json", "{ // mine\n}\n"))
+        .refuses("hooks install codex", 1, "config_not_changed")
+        .ends();
+}
+
+#[test]
+fn uninstall() {
+    Page::of("ic hooks uninstall", |project| drop(project.ok("hooks install claude-code")))
+        .does("hooks uninstall claude-code --dry-run")
+        .does("hooks uninstall claude-code")
+        .does("hooks uninstall claude-code")
+        .refuses("hooks uninstall cursor", 3, "invalid_value")
+        .ends();
+}
+
+#[test]
+fn doctor() {
+    Page::of("ic hooks doctor", |project| drop(project.ok("hooks install codex")))
+        .does("hooks doctor")
+        .does("hooks doctor codex")
+        .refuses("hooks doctor cursor", 3, "invalid_value")
+        .ends();
+}
+
+fn with_a_session(project: &Project) {
+    for (event, prompt) in [("UserPromptSubmit", "Add a login"), ("Stop", "")] {
+        say(project, &Said::new("claude-code", "s-1", event).prompt("p-1", prompt));
+    }
+}
+
+#[test]
+fn list() {
+    Page::of("ic session list", with_a_session)
+        .does("session list")
+        .refuses("session list --limit 0", 3, "invalid_value")
+        .ends();
+}
+
+#[test]
+fn show() {
+    Page::of("ic session show", with_a_session)
+        .then(|project| {
+            let id = project.json("session list")[0]["id"].as_str().expect("an id").to_owned();
+            assert_eq!(project.json(&format!("session show {id}"))["prompts"][0]["name"], "Add a login");
+        })
+        .does("session show 0a000002")
+        .refuses("session show 7f3a9c21", 3, "session_not_found")
+        .ends();
+}
