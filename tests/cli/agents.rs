@@ -228,6 +228,19 @@ fn a_session_that_is_resumed_after_its_end_works_in_a_run_of_its_own_again() {
 }
 
 #[test]
+fn what_was_undone_is_told_though_the_session_had_ended_meanwhile() {
+    let project = captured();
+    work(&project, "claude-code", "s-1", "First", "a");
+    say(&project, &Said::new("claude-code", "s-1", "SessionEnd"));
+    project.ok("undo --yes");
+    let run = project.json("session list")[0]["run_id"].as_str().expect("a run").to_owned();
+    project.ok(&format!("run cancel {run}"));
+    let answer = say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-2", "Second"));
+    let told = answer["hookSpecificOutput"]["additionalContext"].as_str().expect("a context");
+    assert!(told.contains("First") && told.contains("1 file"), "{told}");
+}
+
+#[test]
 fn commits_of_a_prompt_are_recorded() {
     let project = in_git();
     say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "Commit it"));

@@ -92,12 +92,14 @@ pub fn prompt(
     let nothing = Taken::nothing();
     let head = git::head(&root);
     let (dispatch, undone) = kernel.write(|tx, now| {
+        // Asked of the run that it worked in: where that has ended since, what follows goes into another one.
+        let known = session::by_client(tx, teller.client, teller.client_id)?;
+        let undone = known.map_or(Ok(None), |known| since_told(tx, &known))?;
         let session = session_of(kernel, tx, now, teller, asked, (&session_id, &run_id))?;
         let run = run::get(tx, &session.run_id)?;
         if let Some(before) = session::latest(tx, &session.id)? {
             interrupt(tx, now, &before)?;
         }
-        let undone = since_told(tx, &session)?;
         let point = NewPoint {
             kind: Kind::Prompt,
             session: Some(session.id.as_str()),

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""One story, told to a real coding agent: prompts are recorded, undone and refused.
+
+    story.py CLIENT ROOM --install      puts the client's packages into the directory ROOM, where they are kept
+    story.py CLIENT ROOM IC             tells the story with the program IC
+
+CLIENT: claude-code, codex or gemini. The story runs in a network of its own, if the machine allows it: nothing but loopback is there.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from model import Model  # noqa: E402
+
+PACKAGES = {
+    "claude-code": "@anthropic-ai/claude-code@2.1.330",
+    "codex": "@openai/codex@0.169.0",
+    "gemini": "@google/gemini-cli@0.61.0",
+}
+TOOLS = {"claude-code": ("Bash", "command"), "codex": ("exec_command", "cmd"), "gemini": ("run_shell_command", "command")}
+SETTINGS = {"claude-code": ".claude/settings.local.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
+# What a person has in the settings before ic comes, on lines that no program would write so.
+BEFORE = {
+    "claude-code": '{ "permissions": {"allow": ["Bash"]},\n  "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]} }\n',
+    "codex": None,
+    "gemini": '{"security": {"auth": {"selectedType": "gemini-api-key"}}, "telemetry": {"enabled": false},\n'
+    ' "privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false}}\n',
+}
+CODEX = """model = "m"
+model_provider = "story"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+[model_providers.story]
+name = "story"
+base_url = "http://127.0.0.1:{port}/v1"
+wire_api = "responses"
+env_key = "STORY_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+[analytics]
+enabled = false
+[projects."{project}"]
+trust_level = "trusted"
+"""
+
+
+def check(name, holds, found=""):
+    if not holds:
+        sys.exit(f"  {name}: NOT SO: {found}")
+    print(f"  {name}")
+
+
+class Story:
+    def __init__(self, client, program, room):
+        self.client, self.program = client, str(pathlib.Path(program).resolve())
+        self.modules = pathlib.Path(room).resolve() / "node_modules"
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="ic-client-"))
+        self.project = self.home / "shop"
+        self.project.mkdir()
+        self.model = Model(self.scenes(), *TOOLS[client])
+
+    def scenes(self):
+        def undone():
+            # A person, in another terminal, while the agent waits for its model.
+            self.ic("undo", "--reason", "the wrong file", "--yes")
+            return "echo worse > worse.txt"
+
+        return {
+            "build": ["echo 1 > login.txt", "rm README.md", "git commit -qam login"],
+            "spoil": ["echo bad > bad.txt", undone],
+            "more": ["echo more > more.txt"],
+        }
+
+    def ic(self, *words):
+        done = subprocess.run([self.program, *words], cwd=self.project, capture_output=True, text=True, env=self.environment())
+        if done.returncode != 0:
+            sys.exit(f"  ic {' '.join(words)}: {done.returncode}: {done.stdout}{done.stderr}")
+        return json.loads(done.stdout) if done.stdout.startswith(("{", "[")) else done.stdout
+
+    def git(self, *words):
+        who = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
+        return subprocess.run(["git", *who, *words], cwd=self.project, check=True, capture_output=True, text=True).stdout
+
+    def environment(self):
+        port = self.model.port
+        plain = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm"}
+        plain |= {f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in (("NAME", "Ann"), ("EMAIL", "ann@example.org"))}
+        return plain | {
+            "claude-code": {
+                "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}",
+                "ANTHROPIC_API_KEY": "none",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                "DISABLE_AUTOUPDATER": "1",
+            },
+            "codex": {"STORY_KEY": "none"},
+            "gemini": {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": f"http://127.0.0.1:{port}"},
+        }[self.client]
+
+    def command(self, prompt, is_first):
+        if self.client == "claude-code":
+            again = [] if is_first else ["--continue"]
+            return [self.modules / "@anthropic-ai/claude-code-linux-x64/claude", *again, "-p", prompt]
+        if self.client == "codex":
+            program = self.modules / "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"
+            again = [] if is_first else ["resume", "--last"]
+            return [program, "exec", *again, "--dangerously-bypass-hook-trust", prompt]
+        return ["node", self.modules / "@google/gemini-cli/bundle/gemini.js", "--yolo", "-m", "gemini-2.5-pro", "-p", prompt]
+
+    def prompt(self, text, is_first=False):
+        command = [str(word) for word in self.command(text, is_first)]
+        done = subprocess.run(
+            command, cwd=self.project, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90
+        )
+        if done.returncode != 0:
+            sys.exit(f"  {text}: the client ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-1500:]}")
+
+    def set_up(self):
+        (self.home / ".claude.json").write_text(
+            json.dumps({"projects": {str(self.project): {"hasTrustDialogAccepted": True}}, "hasCompletedOnboarding": True})
+        )
+        for directory in (".codex", ".gemini"):
+            (self.home / directory).mkdir()
+        (self.home / ".codex/config.toml").write_text(CODEX.format(port=self.model.port, project=self.project))
+        (self.home / ".gemini/trustedFolders.json").write_text(json.dumps({str(self.project): "TRUST_FOLDER"}))
+        self.git("init", "-q")
+        (self.project / ".gitignore").write_text(".claude/\n.codex/\n.gemini/\n")
+        (self.project / "README.md").write_text("read me\n")
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "base")
+        settings = self.project / SETTINGS[self.client]
+        if BEFORE[self.client] is not None:
+            settings.parent.mkdir()
+            settings.write_text(BEFORE[self.client])
+        return settings
+
+    def files(self):
+        here = [path for path in self.project.iterdir() if path.is_file()]
+        return {path.name: path.read_bytes() for path in here}
+
+    def tell(self):
+        settings = self.set_up()
+        before, base = self.files(), self.git("rev-parse", "HEAD")
+        self.ic("hooks", "install", self.client)
+
+        self.prompt("@@build a login", is_first=True)
+        entry = next(one for one in self.ic("log") if one["kind"] == "prompt")
+        check("a prompt is recorded with its files and its commit", "build a login" in entry["title"], entry)
+        check("its commit is recorded", entry["commit_count"] == 1, entry)
+        built = self.files()
+
+        self.prompt("@@spoil it")
+        check("a call after the undo was refused", not (self.project / "worse.txt").exists(), sorted(self.files()))
+        check("what the prompt did is undone, and the one before stands", self.files() == built, sorted(self.files()))
+        reasons = [text for text in self.model.asked if "was undone" in text and "the wrong file" in text]
+        check("the model read why", reasons, self.model.asked[-1][-1500:])
+
+        self.prompt("@@more")
+        check("the next prompt works again", (self.project / "more.txt").exists(), sorted(self.files()))
+        if self.client != "gemini":  # where a prompt of the same session can be given without a terminal
+            told = [text for text in self.model.asked if "Since your last answer" in text]
+            check("the next prompt heard of it", told, self.model.asked[-1][-1500:])
+
+        self.ic("undo", f"prompt:{entry['reference'].split(':')[1]}", "--run", entry["run_id"], "--force", "--yes")
+        check("undone to before the first prompt, the tree is as it was", self.files() == before, sorted(self.files()))
+        check("and so is the branch", self.git("rev-parse", "HEAD") == base)
+
+        failures = [one for one in self.ic("hooks", "doctor", self.client)[0]["failures"]]
+        check("no hook failed", not failures, failures)
+        self.ic("hooks", "uninstall", self.client)
+        left = settings.read_text() if settings.exists() else None
+        check("uninstalled, the settings are byte for byte as before", left == BEFORE[self.client], left)
+
+
+def install(client, room):
+    room.mkdir(parents=True, exist_ok=True)
+    mark = room / f".{client}"
+    if not mark.exists():
+        words = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(room), PACKAGES[client]]
+        subprocess.run(words, check=True, timeout=240)
+        mark.touch()
+
+
+def main():
+    client, room, program = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+    if program == "--install":
+        return install(client, room)
+    if "--inside" not in sys.argv:
+        inside = [sys.executable, __file__, *sys.argv[1:4], "--inside"]
+        lonely = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+        if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
+            print("  (no network of its own is possible here: registries and updates are switched off)")
+            lonely = []
+        sys.exit(subprocess.run([*lonely, *inside]).returncode)
+    story = Story(client, program, room)
+    try:
+        story.tell()
+    finally:
+        shutil.rmtree(story.home, ignore_errors=True)
+
+
+main()
