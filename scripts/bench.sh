@@ -4,8 +4,8 @@
 #
 #     scripts/bench.sh [PART...] [--quick] [--write]
 #
-# PART is kernel, checkpoint, workflow, rewind, rollback or undo; without one, all of them (ten minutes to half an hour). --quick takes small
-# sizes and holds nothing to its bound. --write renews docs/BENCHMARKS.md and its plots; it wants all the parts, in full.
+# PART is kernel, checkpoint, workflow, rewind, rollback, undo or hooks; without one, all of them (ten minutes to half an
+# hour). --quick takes small sizes and holds nothing to its bound. --write renews docs/BENCHMARKS.md and its plots; it wants all the parts, in full.
 # IC_BIN names a binary to measure instead of a release build. Needs cargo, git, the sqlite3 shell and python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."

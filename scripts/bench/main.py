@@ -5,6 +5,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 
 import checkpoint
+import hooks
 import kernel
 import rewind
 import rollback
@@ -14,7 +15,7 @@ from common import Report
 from page import write
 
 PARTS = {"kernel": kernel, "checkpoint": checkpoint, "workflow": workflow, "rewind": rewind, "rollback": rollback,
-         "undo": undo}
+         "undo": undo, "hooks": hooks}
 
 
 def bench(part, report):

@@ -393,3 +393,13 @@ fn secrets_in_a_prompt_are_masked_and_can_be_redacted() {
     project.ok(&format!("events redact {} --reason 'a password'", created.expect("the event")["seq"]));
     assert!(!project.dump().contains("sesame"), "{}", project.dump());
 }
+
+#[test]
+fn at_a_glance_a_session_is_not_told_to_advance() {
+    let project = captured();
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "Add it"));
+    let seen = project.json("status");
+    assert_eq!((&seen["gate"], &seen["working"][0]["name"]), (&Value::Null, &json!("Add it")), "{seen}");
+    assert!(seen["next"].as_str().expect("a command").starts_with("ic log "), "{seen}");
+    assert_eq!(seen["last_point"]["kind"], "prompt");
+}

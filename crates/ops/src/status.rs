@@ -29,6 +29,8 @@ const LOOKED_AT: usize = 20;
 pub struct Status {
     /// The run.
     pub run: Run,
+    /// Whether it was made for a session of a coding agent, which moves it.
+    pub is_of_session: bool,
     /// What an advance would do now; `None` for a run that does not move: it has ended, or is in the middle of a rollback.
     pub gate: Option<Outcome>,
     /// Who works for it.
@@ -80,8 +82,10 @@ pub fn status(
             unfinished.extend(also(snapshot)?);
         }
         unfinished.extend(unfinished::rewinds(kernel, snapshot, run)?);
+        let is_of_session = (kernel.above.is_of_session)(snapshot, &run.id)?;
         let status = Status {
-            gate: gate(snapshot, run)?,
+            gate: if is_of_session { None } else { gate(snapshot, run)? },
+            is_of_session,
             working: working(snapshot, run, is_executed)?,
             last_point: ic_point::list(snapshot, run, false, LOOKED_AT)?
                 .into_iter()
@@ -132,6 +136,7 @@ impl Status {
             return format!("ic run events {id}");
         }
         match (&self.gate, self.run.status) {
+            (None, RunStatus::Active | RunStatus::Completed) if self.is_of_session => format!("ic log {id}"),
             (Some(outcome), _) => next_move(outcome),
             (None, RunStatus::Cancelled) => format!("ic run reopen {id} --reason WHY"),
             (None, RunStatus::Completed | RunStatus::Failed | RunStatus::Active) => {

@@ -13,7 +13,7 @@ use super::{GateCheckJson, RunJson};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct StatusJson {
     run: RunJson,
-    /// What an advance would do now; null for a run that has ended or is in the middle of a rollback.
+    /// What an advance would do now; null for a run that has ended, is in the middle of a rollback, or is a session's own.
     gate: Option<GateCheckJson>,
     /// Who works for the run: its executor, then dispatches that were begun and have not ended, newest first.
     working: Vec<WorkingJson>,
