@@ -403,3 +403,32 @@ fn at_a_glance_a_session_is_not_told_to_advance() {
     assert!(seen["next"].as_str().expect("a command").starts_with("ic log "), "{seen}");
     assert_eq!(seen["last_point"]["kind"], "prompt");
 }
+
+#[test]
+fn of_two_agents_in_one_tree_one_is_undone_and_the_others_work_is_named_and_stays() {
+    let project = captured();
+    project.write("shared.txt", "one\ntwo\nthree\n");
+    let prompt = |session: &str, text: &str| {
+        say(&project, &Said::new("claude-code", session, "UserPromptSubmit").prompt(text, text));
+    };
+    let stop = |session: &str| say(&project, &Said::new("claude-code", session, "Stop"));
+    prompt("s-1", "first agent");
+    project.write("early.txt", "of the first");
+    prompt("s-2", "second agent");
+    project.write("between.txt", "of one of them");
+    stop("s-1");
+    project.write("late.txt", "of the second");
+    stop("s-2");
+    assert_eq!(project.run("undo --dry-run").error(), "ambiguous_run");
+    let first = project.json("session list")[0]["run_id"].as_str().expect("a run").to_owned();
+    let refused = project.run(&format!("undo --run {first} --yes"));
+    assert_eq!((refused.code, refused.error()), (Some(1), "file_conflict".to_owned()), "{refused:?}");
+    assert!(refused.stderr.contains("late.txt"), "{refused:?}");
+    let work = project.json(&format!("dispatch list {first}"))[0]["id"].as_str().expect("an id").to_owned();
+    let report = project.json(&format!("undo --dispatch {work} --yes"));
+    let is_there = ["early.txt", "between.txt", "late.txt"].map(|file| project.root().join(file).exists());
+    assert_eq!(is_there, [false, true, true], "{report}");
+    assert!(report["files"].to_string().contains("between.txt"), "what may be of both is named: {report}");
+    project.ok(&format!("redo --run {first} --yes"));
+    assert!(project.root().join("early.txt").exists());
+}

@@ -136,7 +136,7 @@ fn code_of(text: &str) -> Option<String> {
 
 /// Whether the verb has `--yes`.
 fn asks(call: &str) -> bool {
-    !["checkpoint prune", "workflow run"].iter().any(|verb| call.starts_with(verb))
+    !["checkpoint prune", "workflow run", "hooks "].iter().any(|verb| call.starts_with(verb))
 }
 
 fn words(world: &World, call: &str) -> Vec<String> {
@@ -144,14 +144,14 @@ fn words(world: &World, call: &str) -> Vec<String> {
         let listed = world.cli.json(words);
         let all = listed.as_array().expect("a list").clone();
         let one = if first { all.first() } else { all.last() };
-        one.and_then(|one| one["id"].as_str().or(one["id"].as_str())).unwrap_or("none").to_owned()
+        one.and_then(|one| one["id"].as_str()).unwrap_or("none").to_owned()
     };
     let id = |word: &str| match word {
         "RUN" => world.run.clone(),
         "CHECKPOINT" => newest(&["checkpoint", "list", "--run", &world.run, "--json"], true),
         "ROLLBACK" => newest(&["rollback", "list", "--json"], false),
-        "WORK" => newest(&["dispatch", "list", "--json"], true),
-        "REWIND" => newest(&["rewind", "list", "--json"], true),
+        "WORK" => newest(&["dispatch", "list", "--json"], false),
+        "REWIND" => newest(&["rewind", "list", "--json"], false),
         other => other.to_owned(),
     };
     call.split(' ').map(id).collect()

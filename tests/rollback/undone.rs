@@ -239,7 +239,7 @@ fn where_the_run_went_on_the_hint_names_what_still_can_be_done() {
 #[test]
 fn late_reports_do_not_stand_against_it() {
     let world = World::story();
-    let pending = world.cli.json(["dispatch", "list", &world.run, "--json"])[0]["id"]
+    let pending = world.cli.json(["dispatch", "list", &world.run, "--status", "pending", "--json"])[0]["id"]
         .as_str()
         .expect("an id")
         .to_owned();

@@ -186,7 +186,7 @@ fn open_run(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &Asked<'_>) -> R
 /// A run of a session's own. Its goal repeats no prompt: what is redacted there must not stand here.
 fn own_run(kernel: &Kernel, teller: Teller<'_>) -> NewRun {
     NewRun {
-        goal: format!("Session of {}", teller.client),
+        goal: format!("Session {} of {}", short_of(teller.client_id), teller.client),
         chain: Chain::of_session(),
         project_dir: kernel.project.root.clone(),
         complexity: None,
@@ -195,6 +195,11 @@ fn own_run(kernel: &Kernel, teller: Teller<'_>) -> NewRun {
         scope_id: None,
         metadata: "{}".to_owned(),
     }
+}
+
+/// The beginning of a client's name of a session: enough to tell two of them apart.
+fn short_of(client_id: &str) -> &str {
+    client_id.get(..8).unwrap_or(client_id)
 }
 
 /// Ends what a prompt began, if it still runs: the agent was interrupted, and a person typed again.

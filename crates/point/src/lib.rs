@@ -151,8 +151,11 @@ fn work(snapshot: &Snapshot<'_>, run: &Run, id: &str) -> Result<Place> {
 
 /// Before the work of this dispatch of the run.
 pub fn place_of(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Result<Place> {
-    if let Some(point) = point::named(snapshot, Kind::Dispatch, dispatch.id.as_str())?.last() {
-        return Ok(Place::of(point));
+    // What a prompt began has the prompt's point.
+    for kind in [Kind::Dispatch, Kind::Prompt] {
+        if let Some(point) = point::named(snapshot, kind, dispatch.id.as_str())?.last() {
+            return Ok(Place::of(point));
+        }
     }
     // It was begun before points were recorded, or never: nothing was captured there.
     let seq = dispatch.place() - 1;

@@ -32,6 +32,9 @@ pub(super) fn plan(
         super::apply::planned(kernel, snapshot, &Request { expect_plan: None, ..request.base })
     })?;
     let plan = &rollback.plan;
+    // Nobody says for whom sessions of agents in one tree write: what others may have changed is asked for.
+    let of_session = kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, &plan.run.id))?;
+    let request = &LayeredRequest { beside_runs: request.beside_runs || of_session, ..request.clone() };
     OwnerLock::require_free(kernel.store(), &plan.run.id)?;
     let mut refused = Vec::new();
     let mut work = Work::default();

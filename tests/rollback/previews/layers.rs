@@ -145,7 +145,9 @@ fn without(world: &World) {
 }
 
 fn newest_dispatch(world: &World) -> String {
-    world.cli.json(["dispatch", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned()
+    let all = world.cli.json(["dispatch", "list", "--json"]);
+    let newest = all.as_array().and_then(|all| all.last()).expect("a dispatch");
+    newest["id"].as_str().expect("an id").to_owned()
 }
 
 /// A file that would be restored was recorded by another run.

@@ -7,7 +7,7 @@ use super::{FINE, Row, compare, held, locked, row};
 use crate::world::World;
 
 pub(super) fn rows() -> Vec<Row> {
-    [rewinds(), compensations()].into_iter().flatten().collect()
+    [rewinds(), compensations(), hooks()].into_iter().flatten().collect()
 }
 
 fn rewinds() -> Vec<Row> {
@@ -29,6 +29,26 @@ fn rewinds() -> Vec<Row> {
         row("rewind undo REWIND", &[in_the_way], (1, "row_conflict")),
         held(&row("rewind undo REWIND --busy-timeout 100ms", &[rewound], (2, "busy")), rewinding),
     ]
+}
+
+fn hooks() -> Vec<Row> {
+    vec![
+        row("hooks install claude-code", &[], FINE),
+        row("hooks install claude-code", &[hooked], FINE),
+        row("hooks install cursor", &[], (3, "invalid_value")),
+        row("hooks install gemini", &[with_comments], (1, "config_not_changed")),
+        row("hooks uninstall claude-code", &[hooked], FINE),
+        row("hooks uninstall claude-code", &[], FINE),
+        row("hooks uninstall gemini", &[with_comments], (1, "config_not_changed")),
+    ]
+}
+
+fn hooked(world: &World) {
+    world.ic(&["hooks", "install", "claude-code"]);
+}
+
+fn with_comments(world: &World) {
+    world.write(".gemini/settings.json", "{ // mine\n}\n");
 }
 
 fn compensations() -> Vec<Row> {
