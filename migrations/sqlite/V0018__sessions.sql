@@ -18,6 +18,7 @@ CREATE TABLE sessions (
 ) STRICT;
 
 CREATE UNIQUE INDEX sessions_of_clients ON sessions (client, client_id);
+CREATE INDEX sessions_by_client_id ON sessions (client_id);
 CREATE INDEX sessions_by_end ON sessions (reversed_id);
 CREATE INDEX sessions_of_runs ON sessions (run_id);
 CREATE INDEX sessions_in_order ON sessions (seq);

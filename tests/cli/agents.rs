@@ -432,3 +432,35 @@ fn of_two_agents_in_one_tree_one_is_undone_and_the_others_work_is_named_and_stay
     project.ok(&format!("redo --run {first} --yes"));
     assert!(project.root().join("early.txt").exists());
 }
+
+#[test]
+fn late_work_of_a_prompt_that_was_undone_is_refused_and_a_new_prompts_is_not() {
+    let project = captured();
+    let call = |id: &str| say(&project, &Said::new("claude-code", "s-1", "PreToolUse").prompt(id, ""));
+    say(
+        &project,
+        &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "\n first line \nsecond line"),
+    );
+    project.write("a", "1");
+    say(&project, &Said::new("claude-code", "s-1", "Stop"));
+    assert_eq!(project.json("log")[0]["title"], "first line", "no more of a prompt is kept");
+    project.ok("undo --yes");
+    assert_ne!(call("p-1"), Value::Null, "a background task of what was undone");
+    assert_eq!(call("p-2"), Value::Null, "a command that is no prompt, such as /ic:undo");
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-3", "Again"));
+    assert_eq!(call("p-3"), Value::Null);
+}
+
+#[test]
+fn an_older_prompt_is_named_by_itself_whatever_else_is_open() {
+    let project = captured();
+    work(&project, "claude-code", "s-1", "First", "a");
+    let entry = project.json("log")[0].clone();
+    say(&project, &Said::new("claude-code", "s-1", "SessionEnd"));
+    work(&project, "claude-code", "s-1", "Second", "b");
+    work(&project, "codex", "c-1", "Other", "c");
+    let named = entry["reference"].as_str().expect("a reference");
+    let plan = project.json(&format!("undo {named} --force-files --dry-run"));
+    assert_eq!(plan["run_id"], entry["run_id"], "an id alone says its run");
+    assert_eq!(project.json("session show s-1")["client_session_id"], "s-1");
+}

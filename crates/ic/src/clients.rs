@@ -94,9 +94,11 @@ impl Client {
         }
     }
 
-    /// How long it waits for a hook, in its own unit.
-    pub(crate) fn timeout(self) -> u32 {
+    /// How long it waits for a hook of this event, in its own unit.
+    pub(crate) fn timeout(self, event: &str) -> u32 {
         match self {
+            // More is cut to that, with a warning at every start.
+            Self::Codex if event == "SessionEnd" => 3,
             Self::ClaudeCode | Self::Codex => 30,
             Self::Gemini => 30_000,
         }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ pub(crate) fn append(store: &Path, line: &Line) {
     let Ok(mut text) = serde_json::to_vec(line) else { return };
     text.push(b'\n');
     // One write at the end of the file: lines of hooks that run at once do not mix.
-    if let Ok(mut file) = File::options().create(true).append(true).open(&path) {
+    if let Ok(mut file) = File::options().create(true).append(true).mode(0o600).open(&path) {
         let _ = file.write_all(&text);
     }
 }

@@ -126,6 +126,8 @@ impl Session {
     pub(crate) fn for_hook(&mut self, directory: PathBuf, patience: Duration) {
         self.directory = directory;
         self.options.busy_timeout = patience;
+        // What a repository may set for the client says nothing of where its own work is recorded.
+        self.environment.db = None;
         self.environment.dispatch = None;
         self.environment.session = None;
     }

@@ -1,5 +1,12 @@
 //! The table `rollback_steps`: how far a rollback over several layers is, and which way it goes.
 //!
+//! ```text
+//!   pending ── begins ──▶ running ── succeeds ──▶ done ── begins back ──▶ running ── is undone ──▶ pending
+//!                          │   ▲
+//!                    fails ▼   │ begins again: resumed, or its process died
+//!                         failed ── is skipped ──▶ skipped
+//! ```
+//!
 //! Forward, a step that is `done` has taken its layer back. On the way back it is `pending` again once that is put back. The last
 //! step, the settlement, remembers the way.
 //!

@@ -110,7 +110,7 @@ pub fn prompt(
         taken.record_point(tx, now, &run, &point)?;
         let work = Work {
             agent_type: Some(teller.client.to_owned()),
-            name: Some(title(asked.text)),
+            name: Some(title(first_line(asked.text))),
             model: asked.model.map(title),
             prompt_file: None,
         };
@@ -121,6 +121,11 @@ pub fn prompt(
         Ok((begun, undone))
     })?;
     Ok(Recorded { dispatch, undone, warnings: taken.warnings.clone() })
+}
+
+/// What is kept of a prompt: its first line that says anything.
+fn first_line(text: &str) -> &str {
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
 }
 
 /// The work of this very prompt, if a hook recorded it before.
@@ -215,12 +220,13 @@ fn interrupt(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt) -> Result<()
     session::end_prompt(tx, now, prompt)
 }
 
-/// Why the agent of a session may do nothing more until a person types again; `None`: it may.
-pub fn refusal(kernel: &Kernel, teller: Teller<'_>) -> Result<Option<String>> {
+/// Why the agent of a session may do nothing more until a person types again; `None`: it may. `prompt_id`: the prompt that the call is made
+/// for, where the client says so: work of one that has stopped meanwhile may be late.
+pub fn refusal(kernel: &Kernel, teller: Teller<'_>, prompt_id: Option<&str>) -> Result<Option<String>> {
     kernel.read(|snapshot| {
-        let Some(prompt) = latest_of(snapshot, teller)?.filter(|prompt| prompt.ended_at.is_none()) else {
-            return Ok(None);
-        };
+        let is_meant =
+            |prompt: &Prompt| prompt.ended_at.is_none() || prompt_id.is_some() && prompt.prompt_id.as_deref() == prompt_id;
+        let Some(prompt) = latest_of(snapshot, teller)?.filter(is_meant) else { return Ok(None) };
         let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
         if let Some(by) = &work.rolled_back_by {
             let rollback = table::get(snapshot, by)?;

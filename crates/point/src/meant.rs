@@ -97,7 +97,7 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
 fn by_itself(kernel: &Kernel, snapshot: &Snapshot<'_>, text: &str) -> Result<Option<Meant>> {
     let (kind, id) = text.split_once(':').unwrap_or(("", text));
     let of_run = |id: &_| run::get(snapshot, id).map(|run| Some(Meant::Run(Box::new(run))));
-    if matches!(kind, "" | "dispatch")
+    if matches!(kind, "" | "dispatch" | "prompt")
         && let Some(found) = known(dispatch::resolve(snapshot, id))?
     {
         return of_run(&found.run_id);

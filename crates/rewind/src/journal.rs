@@ -1,4 +1,14 @@
 //! The table `rewinds`: what was begun, how far it came, and what is needed to go on or to take it back.
+//!
+//! ```text
+//!   stage    planned ──▶ git_done ──▶ db_done ──▶ vector_done          without a stage of git: planned ──▶ db_done
+//!   status   in_progress ◀── resumes ── stopped        in_progress ── ends ──▶ done        any of them ── is undone ──▶ undone
+//!                │                         ▲
+//!                └──────── stops ──────────┘
+//! ```
+//!
+//! Git first and the rows second: a commit that cannot be checked out is found before a row is deleted. The archive of the rows is written
+//! and synced before the transaction that deletes them. A stage is recorded once it is done, and each can be made again.
 
 mod state;
 mod write;

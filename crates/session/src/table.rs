@@ -153,8 +153,12 @@ pub fn by_client(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Resu
     snapshot.query_opt(&sql, &[&client, &client_id], from_row)
 }
 
-/// The session that a reference names: its id, or the end of it. Errors: `session_not_found`, `ambiguous_id`, `invalid_reference`.
+/// The session that a reference names: its id, the end of it, or what its client calls it. Errors: `session_not_found`, `ambiguous_id`, `invalid_reference`.
 pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Session> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client_id = $1 LIMIT 2");
+    if let [one] = snapshot.query_all(&sql, &[&text], from_row)?.as_slice() {
+        return Ok(one.clone());
+    }
     get(snapshot, &SessionId::from_ledger(reference::resolve(snapshot, REFERENT, text)?))
 }
 

@@ -1,4 +1,14 @@
 //! The tables `workflows` and `workflow_steps`.
+//!
+//! ```text
+//!   pending ──▶ running ──▶ succeeded
+//!     │            ├──────▶ failed ────────▶ running (a retry, or resume)
+//!     │            └──────▶ interrupted ───▶ running (resume)
+//!     └──▶ skipped: something that it needs failed
+//! ```
+//!
+//! A step is `running` in the transaction that arms its undo, before its command starts. An executor that died leaves it so; who resumes looks
+//! at the process that the row names before it is tried again.
 
 mod tried;
 

@@ -1,4 +1,13 @@
 //! The table `restores`: what was begun, and how far it came.
+//!
+//! ```text
+//!   prepared ── begins ──▶ applying ── ends ──▶ applied
+//!                          │     ▲
+//!                          └─────┘ its process died: the same plan is applied again
+//! ```
+//!
+//! The row is there before the first file is written, so whoever comes after a death knows the plan and what stood there before. An older
+//! binary refuses a ledger of a newer schema, so it never settles a restore whose plan it cannot read.
 
 mod state;
 

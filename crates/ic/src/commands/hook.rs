@@ -96,7 +96,7 @@ impl Hook {
                 let Some(text) = payload.prompt() else { return Ok(None) };
                 let run = session.named_run().map(|run| open_run(&kernel, run)).transpose()?.flatten();
                 let asked = Asked {
-                    prompt_id: payload.text("prompt_id").or_else(|| payload.text("turn_id")),
+                    prompt_id: payload.prompt_id(),
                     text,
                     model: payload.text("model"),
                     transcript: payload.text("transcript_path").map(Path::new),
@@ -105,7 +105,9 @@ impl Hook {
                 let recorded = hooks::prompt(&kernel, teller, &asked, kept()?.as_ref())?;
                 Ok(recorded.undone.map(|undone| Client::tell(&self.event, &undone)))
             }
-            Occasion::BeforeCall => Ok(hooks::refusal(&kernel, teller)?.map(|reason| client.refuse(&reason))),
+            Occasion::BeforeCall => {
+                Ok(hooks::refusal(&kernel, teller, payload.prompt_id())?.map(|reason| client.refuse(&reason)))
+            }
             Occasion::Stops => {
                 // Of a subagent: the prompt's work goes on.
                 if payload.text("agent_id").is_none() {
@@ -144,6 +146,11 @@ struct Payload<'p>(&'p Value);
 impl<'p> Payload<'p> {
     fn text(&self, key: &str) -> Option<&'p str> {
         self.0[key].as_str().filter(|text| !text.is_empty())
+    }
+
+    /// What the client calls the prompt, if it has a name for it.
+    fn prompt_id(&self) -> Option<&'p str> {
+        self.text("prompt_id").or_else(|| self.text("turn_id"))
     }
 
     /// What a person typed. Clients also send what no person did: a subagent's task, the news that one ended, a command of ic itself.

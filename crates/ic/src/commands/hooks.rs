@@ -154,6 +154,7 @@ impl Uninstall {
 
 fn report(session: &mut Session, client: Client, edit: &Edit, dry_run: bool, installs: bool) -> Result<Exit> {
     let record = HooksJson::new(client.as_str(), &edit.file, edit.is_change(), dry_run, &edit.left);
+    let record = if dry_run && edit.is_change() { record.with_content(edit.text()) } else { record };
     session.output.record(&record, || render::hooks::edited(client, edit, dry_run, installs))?;
     Ok(if edit.left.is_empty() { Exit::Done } else { Exit::No })
 }

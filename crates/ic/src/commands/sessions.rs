@@ -32,7 +32,7 @@ pub(crate) struct List {
   ic session show 3f9a12c4
   ic session show 3f9a12c4 --json | jq -r '.prompts[] | [.short_id, .status, .name] | @tsv'")]
 pub(crate) struct Show {
-    /// The session: its id, or the end of it
+    /// The session: its id, the end of it, or what its client calls it
     id: String,
 }
 

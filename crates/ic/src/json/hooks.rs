@@ -20,6 +20,8 @@ pub(crate) struct HooksJson {
     /// False if they were so already.
     changed: bool,
     dry_run: bool,
+    /// Of a dry run, the text that the file would have; null where nothing would change.
+    content: Option<String>,
     /// The events whose entry was changed by hand: it is left.
     events_left: Vec<String>,
 }
@@ -38,6 +40,7 @@ impl HooksJson {
             config_file_b64: exact(file),
             changed,
             dry_run,
+            content: None,
             events_left: left.to_vec(),
         }
     }
@@ -67,6 +70,13 @@ pub(crate) struct HookFailureJson {
     pub(crate) created_at: String,
     pub(crate) code: String,
     pub(crate) message: String,
+}
+
+impl HooksJson {
+    /// The same with the text that the file would have.
+    pub(crate) fn with_content(self, content: String) -> Self {
+        Self { content: Some(content), ..self }
+    }
 }
 
 impl HooksDoctorJson {

@@ -102,6 +102,8 @@ CREATE INDEX runs_open ON runs (seq) WHERE status IN ('active', 'rolling_back');
 
 CREATE INDEX runs_open_of_project ON runs (project_dir, seq) WHERE status IN ('active', 'rolling_back');
 
+CREATE INDEX sessions_by_client_id ON sessions (client_id);
+
 CREATE INDEX sessions_by_end ON sessions (reversed_id);
 
 CREATE INDEX sessions_in_order ON sessions (seq);

@@ -37,6 +37,12 @@ impl Settings {
         let refused = |why: &str| {
             Diagnosis::new(Code::ConfigNotChanged, format!("{} is left as it is: {why}.", file.display()))
         };
+        // A repository could lead what is written for it anywhere.
+        if file.parent().is_some_and(Path::is_symlink) {
+            return Err(
+                refused("its directory is a link").hint("make the change in the directory that it leads to")
+            );
+        }
         match fs::symlink_metadata(file) {
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 return Ok(Self { file: file.to_owned(), before: None, root: Map::new() });
@@ -60,7 +66,7 @@ impl Settings {
             })?
         };
         match parsed {
-            Value::Object(root) if root.get("hooks").is_none_or(Value::is_object) => {
+            Value::Object(root) if root.get("hooks").is_none_or(is_lists) => {
                 Ok(Self { file: file.to_owned(), before: Some(bytes), root })
             }
             _ => Err(refused("it has another form than the settings of that client")),
@@ -148,6 +154,11 @@ impl Edit {
     }
 }
 
+/// Whether hooks have the form that we know: a list for each event.
+fn is_lists(hooks: &Value) -> bool {
+    hooks.as_object().is_some_and(|events| events.values().all(Value::is_array))
+}
+
 /// Where what was there is kept.
 fn copy_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
@@ -189,7 +200,7 @@ fn entry(client: Client, event: &str, program: &str) -> Value {
     let mut hook = json!({
         "type": "command",
         "command": command(client, event, program),
-        "timeout": client.timeout(),
+        "timeout": client.timeout(event),
     });
     if client == Client::Gemini {
         hook["name"] = json!(format!("ic-{event}"));
@@ -301,7 +312,14 @@ mod tests {
     fn what_is_no_plain_json_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("settings.json");
-        for text in ["{ // a comment\n}", "[]", "{\"hooks\": []}", "{\"a\": "] {
+        for text in [
+            "{ // a comment\n}",
+            "[]",
+            "{\"hooks\": []}",
+            "{\"hooks\": {\"Stop\": {}}}",
+            "\u{feff}{}",
+            "{\"a\": ",
+        ] {
             fs::write(&file, text).unwrap();
             assert!(Settings::read(&file).is_err(), "{text}");
             assert_eq!(fs::read_to_string(&file).unwrap(), text);
@@ -309,5 +327,9 @@ mod tests {
         let link = directory.path().join("link.json");
         std::os::unix::fs::symlink(&file, &link).unwrap();
         assert!(Settings::read(&link).is_err());
+        fs::write(&file, "{}").unwrap();
+        let elsewhere = directory.path().join("elsewhere");
+        std::os::unix::fs::symlink(directory.path(), &elsewhere).unwrap();
+        assert!(Settings::read(&elsewhere.join("settings.json")).is_err());
     }
 }

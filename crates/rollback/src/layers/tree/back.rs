@@ -261,7 +261,8 @@ fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<
     let left = restores.iter().rev().find_map(|restore| restore.restored_id.as_ref());
     let hint = left.map_or_else(String::new, |left| {
         format!(
-            "this puts it as it was (and keeps your changes in a checkpoint): ic checkpoint restore {} --yes",
+            "this puts it as it was (and keeps your changes in a checkpoint): ic checkpoint restore {} --yes; then, by the \
+             rollback's id: ic rollback undo ID --yes (redo means that restore then)",
             left.short()
         )
     });
