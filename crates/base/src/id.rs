@@ -109,6 +109,8 @@ ids! {
     RewindId;
     /// A session of a coding agent.
     SessionId;
+    /// A tool call of a coding agent.
+    CallId;
     /// A ledger: what its object store knows it by.
     LedgerId;
 }

@@ -17,8 +17,8 @@ pub use clock::{Clock, FixedClock, SystemClock, Timestamp};
 pub use code::{Code, Kind};
 pub use diagnosis::{Diagnose, Diagnosis, Result};
 pub use id::{
-    AgentId, ArtifactId, CheckpointId, CompensationId, DispatchId, IdSource, LedgerId, RandomIds, RestoreId,
-    RewindId, RollbackId, RunId, SeededIds, SessionId, reversed_digits,
+    AgentId, ArtifactId, CallId, CheckpointId, CompensationId, DispatchId, IdSource, LedgerId, RandomIds,
+    RestoreId, RewindId, RollbackId, RunId, SeededIds, SessionId, reversed_digits,
 };
 pub use text::{Label, check_text, is_unsafe_to_show, shell_word, title};
 

@@ -14,7 +14,7 @@ use crate::objects::Stored;
 
 mod list;
 pub use list::{
-    Filter, all_kept, children, latest_of_lineage, list, manual_of_run, named, newest_of_root,
+    Filter, all_kept, children, latest_of_lineage, list, manual_of_run, named, newest_look, newest_of_root,
     newest_of_root_until, newest_of_work, newest_of_work_until, of_advance, of_event, of_root_between,
     of_run_named, of_unfinished_runs, oldest_kept, roots,
 };
@@ -62,6 +62,8 @@ pub struct Link {
     pub step_name: Option<String>,
     /// The dispatch it belongs to.
     pub dispatch_id: Option<DispatchId>,
+    /// Whether it was taken at the beginning or the end of a tool call.
+    pub of_call: bool,
 }
 
 /// A snapshot of a working tree.
@@ -104,7 +106,7 @@ pub struct Checkpoint {
 impl Checkpoint {
     pub(crate) const COLUMNS: &'static str = "id, seq, root, kind, name, message, conversation, workflow, run_id, \
         phase, step, step_name, dispatch_id, parent_id, advance_seq, tree, manifest, complete, settled, files, \
-        directories, symlinks, bytes, new_objects, stored_bytes, duration_ms, created_at, pruned_at";
+        directories, symlinks, bytes, new_objects, stored_bytes, duration_ms, created_at, pruned_at, of_call";
 
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
         let number = |index| row.get::<i64>(index).map(i64::cast_unsigned);
@@ -123,6 +125,7 @@ impl Checkpoint {
                 step: row.get(10)?,
                 step_name: row.get(11)?,
                 dispatch_id: row.get::<Option<String>>(12)?.map(DispatchId::from_ledger),
+                of_call: row.get(28)?,
             },
             parent_id: row.get::<Option<String>>(13)?.map(CheckpointId::from_ledger),
             advance_seq: row.get(14)?,
@@ -197,7 +200,7 @@ pub fn announce(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -
 
 /// Records the row of a checkpoint whose event is `seq`.
 pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq: Seq) -> Result<Checkpoint> {
-    let Link { name, message, conversation, workflow, run_id, phase, step, step_name, dispatch_id } =
+    let Link { name, message, conversation, workflow, run_id, phase, step, step_name, dispatch_id, of_call } =
         new.link;
     let message = mask_optional(message.as_deref());
     let complete = new.captured.is_complete();
@@ -206,9 +209,9 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq
     tx.execute_one(
         "INSERT INTO checkpoints (id, reversed_id, seq, root, kind, name, message, conversation, workflow, run_id, \
          phase, step, step_name, dispatch_id, parent_id, advance_seq, tree, manifest, complete, settled, files, \
-         directories, symlinks, bytes, new_objects, stored_bytes, duration_ms, created_at) \
+         directories, symlinks, bytes, new_objects, stored_bytes, duration_ms, created_at, of_call) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
-         $23, $24, $25, $26, $27, $28)",
+         $23, $24, $25, $26, $27, $28, $29)",
         &[
             &new.id.as_str(),
             &reversed_digits(new.id.as_str()),
@@ -238,6 +241,7 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq
             &stored_bytes.cast_signed(),
             &new.duration_ms.cast_signed(),
             &now.millis(),
+            of_call,
         ],
     )?;
     get(tx, new.id)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result, Timestamp};
+use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, Timestamp};
 use ic_events::Hash;
 
 use crate::manifest::Manifest;
@@ -27,7 +27,8 @@ pub struct Policy {
 /// The checkpoints that a policy gives up, oldest first.
 ///
 /// `all` are the kept ones, oldest first. A line is a conversation, else a run, else the rest of a root. `pinned` are
-/// needed by something that is not finished: they stay.
+/// needed by something that is not finished: they stay. Those of tool calls count for nothing: they stay with the last other one of
+/// their dispatch, or all of them go.
 pub fn given_up<'c>(
     all: &'c [Checkpoint],
     policy: Policy,
@@ -40,6 +41,7 @@ pub fn given_up<'c>(
     let mut given_up: Vec<&Checkpoint> = all
         .iter()
         .rev()
+        .filter(|checkpoint| !checkpoint.link.of_call)
         .filter(|checkpoint| {
             let link = &checkpoint.link;
             let run =
@@ -52,7 +54,17 @@ pub fn given_up<'c>(
                 && !pinned.contains(&checkpoint.id)
         })
         .collect();
-    given_up.reverse();
+    let goes: HashSet<&CheckpointId> = given_up.iter().map(|checkpoint| &checkpoint.id).collect();
+    let others = all.iter().filter(|checkpoint| !checkpoint.link.of_call && !goes.contains(&checkpoint.id));
+    let kept: HashSet<&DispatchId> = others.filter_map(|other| other.link.dispatch_id.as_ref()).collect();
+    let is_left = |call: &Checkpoint| !call.link.dispatch_id.as_ref().is_some_and(|id| kept.contains(id));
+    given_up.extend(all.iter().filter(|checkpoint| {
+        checkpoint.link.of_call
+            && checkpoint.created_at.millis() < oldest
+            && is_left(checkpoint)
+            && !pinned.contains(&checkpoint.id)
+    }));
+    given_up.sort_by_key(|checkpoint| checkpoint.seq);
     given_up
 }
 

@@ -1,6 +1,8 @@
 //! What coding agents call their events, what they obey, and where their hooks are configured. Seen with the real programs: Claude Code
 //! 2.1.330, Codex 0.169.0, Gemini CLI 0.61.0.
 
+pub(crate) mod tools;
+
 use serde_json::{Value, json};
 
 ic_base::words! {
@@ -24,6 +26,8 @@ pub(crate) enum Occasion {
     Prompt,
     /// The agent is about to use a tool.
     BeforeCall,
+    /// The agent has used a tool.
+    AfterCall,
     /// The agent stopped.
     Stops,
     /// The session is over.
@@ -32,13 +36,14 @@ pub(crate) enum Occasion {
 
 impl Client {
     /// The events that are asked for, in the order in which they come.
-    pub(crate) fn events(self) -> [(&'static str, Occasion); 5] {
+    pub(crate) fn events(self) -> [(&'static str, Occasion); 6] {
         use Occasion as O;
         match self {
             Self::ClaudeCode | Self::Codex => [
                 ("SessionStart", O::SessionBegins),
                 ("UserPromptSubmit", O::Prompt),
                 ("PreToolUse", O::BeforeCall),
+                ("PostToolUse", O::AfterCall),
                 ("Stop", O::Stops),
                 ("SessionEnd", O::SessionEnds),
             ],
@@ -46,6 +51,7 @@ impl Client {
                 ("SessionStart", O::SessionBegins),
                 ("BeforeAgent", O::Prompt),
                 ("BeforeTool", O::BeforeCall),
+                ("AfterTool", O::AfterCall),
                 ("AfterAgent", O::Stops),
                 ("SessionEnd", O::SessionEnds),
             ],

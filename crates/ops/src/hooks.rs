@@ -9,6 +9,8 @@
 //! The tree is looked at before the transaction that begins or ends a prompt. A repeated hook (a client that has two installations of it)
 //! finds what the first one recorded.
 
+pub mod calls;
+
 use std::path::Path;
 
 use ic_base::{DispatchId, Result, RunId, SessionId, Timestamp, title};

@@ -91,7 +91,11 @@ fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
     }
     match (&event.subject_id, event.source.as_str()) {
         (Some(id), "dispatch") => {
-            dispatch::redact(tx, &DispatchId::from_ledger(id.clone()), &event.event_type)
+            let id = DispatchId::from_ledger(id.clone());
+            if event.event_type == "dispatch_created" {
+                ic_session::call::redact(tx, &id)?;
+            }
+            dispatch::redact(tx, &id, &event.event_type)
         }
         (Some(id), "compensation") if event.event_type != "compensation_registered" => {
             compensation::redact_error(tx, &CompensationId::from_ledger(id.clone()))

@@ -1,12 +1,14 @@
-//! What other runs may have changed while a run was at work in the same tree. Their checkpoints say when they worked: from the
-//! first one after the beginning of the workflow to their last, or to now while they are not finished.
+//! What other runs may have changed while a run was at work in the same tree. Where their agents' clients tell of each call, those say what
+//! is theirs. Else their checkpoints say when they worked: from the first one after the beginning of the workflow to their last, or to
+//! now while they are not finished.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ic_base::{CheckpointId, Result, RunId};
+use ic_base::{CheckpointId, Result, RunId, Seq};
 use ic_checkpoint::diff;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_phase::{RunStatus, run};
+use ic_session::attribution::Attribution;
 
 use ic_kernel::Kernel;
 use ic_worktree::{Conflict, Workspace};
@@ -14,7 +16,8 @@ use ic_worktree::{Conflict, Workspace};
 /// Another run that worked in the tree.
 struct Other {
     run: RunId,
-    is_finished: bool,
+    /// Nothing that it may be doing now is still to be seen.
+    is_still: bool,
     first: Checkpoint,
     last: Checkpoint,
 }
@@ -26,7 +29,7 @@ pub(super) fn conflicts<'p>(
     target: &CheckpointId,
     paths: impl Iterator<Item = &'p [u8]>,
 ) -> Result<Vec<Conflict>> {
-    let (target, others) = kernel.read(|snapshot| {
+    let (target, others, attribution) = kernel.read(|snapshot| {
         let target = record::get(snapshot, target)?;
         let mut of_run: BTreeMap<RunId, (Checkpoint, Checkpoint)> = BTreeMap::new();
         for checkpoint in record::all_kept(snapshot)? {
@@ -38,13 +41,16 @@ pub(super) fn conflicts<'p>(
                 window.1 = checkpoint;
             }
         }
+        let since = (target.seq, Seq::MAX);
+        let attribution = Attribution::between(snapshot, &target.root, since, target.created_at)?;
         let mut others = Vec::new();
         for (id, (first, last)) in of_run {
             let status = run::get(snapshot, &id)?.status;
             let is_finished = !matches!(status, RunStatus::Active | RunStatus::RollingBack);
-            others.push(Other { run: id, is_finished, first, last });
+            let is_still = is_finished || attribution.is_told(&id) && !attribution.runs_now(&id);
+            others.push(Other { run: id, is_still, first, last });
         }
-        Ok((target, others))
+        Ok((target, others, attribution))
     })?;
     if others.is_empty() {
         return Ok(Vec::new());
@@ -52,21 +58,15 @@ pub(super) fn conflicts<'p>(
     let paths: Vec<&[u8]> = paths.collect();
     let mut found = BTreeMap::new();
     for other in others {
-        let mut meanwhile = BTreeSet::new();
         let objects = &workspace.objects;
-        diff::diff(objects, Some(&other.first.tree), Some(&other.last.tree), &mut |difference| {
-            if difference.change().is_some() {
-                meanwhile.insert(difference.path);
-            }
-            Ok(())
-        })?;
+        let meanwhile = changed_by(workspace, &other, &attribution)?;
         for path in &paths {
             // What was as the target has it when the other run came was changed later.
             let is_later = || {
                 let state = |tree| diff::find(objects, tree, path);
                 Ok::<_, ic_base::Diagnosis>(state(&other.first.tree)? == state(&target.tree)?)
             };
-            if meanwhile.contains(*path) || (!other.is_finished && is_later()?) {
+            if meanwhile.contains(*path) || (!other.is_still && is_later()?) {
                 found.entry(path.to_vec()).or_insert_with(|| {
                     format!("changed while run {} worked here too, and may be its work", other.run.short())
                 });
@@ -75,4 +75,30 @@ pub(super) fn conflicts<'p>(
     }
     let conflict = |(path, reason)| Conflict { path: ic_checkpoint::manifest::PathText(path), reason };
     Ok(found.into_iter().map(conflict).collect())
+}
+
+/// The paths that another run may have changed.
+fn changed_by(
+    workspace: &Workspace<'_>,
+    other: &Other,
+    attribution: &Attribution,
+) -> Result<BTreeSet<Vec<u8>>> {
+    let mut changed = BTreeSet::new();
+    let mut add = |trees: (&Checkpoint, &Checkpoint), is_its: &dyn Fn(&[u8]) -> bool| {
+        diff::diff(&workspace.objects, Some(&trees.0.tree), Some(&trees.1.tree), &mut |difference| {
+            if difference.change().is_some() && is_its(&difference.path) {
+                changed.insert(difference.path);
+            }
+            Ok(())
+        })
+    };
+    if !attribution.is_told(&other.run) {
+        add((&other.first, &other.last), &|_| true)?;
+        return Ok(changed);
+    }
+    for window in attribution.windows() {
+        let is_its = |path: &[u8]| window.owners(path).iter().any(|owner| owner.run_id == other.run);
+        add((window.from, window.to), &is_its)?;
+    }
+    Ok(changed)
 }

@@ -1,17 +1,18 @@
-//! What one dispatch did to the tree: what differs between the looks at the tree from its start to its end, as far as nobody else was at work
-//! between two of them.
+//! What one dispatch did to the tree: what differs between the looks at the tree from its start to its end, as far as it is its own
+//! ([`ic_session::attribution`]).
 
-use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
+use ic_base::{Code, Diagnosis, DispatchId, Result};
 use ic_checkpoint::diff;
 use ic_checkpoint::git::{self, Commit};
 use ic_checkpoint::manifest::Manifest;
-use ic_checkpoint::record::{self, Checkpoint, Kind};
+use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_phase::run;
+use ic_session::attribution::Attribution;
 use ic_store::Snapshot;
 
-use ic_worktree::{Workspace, root_of};
+use ic_worktree::Workspace;
 
 /// The tree before a dispatch, and what the dispatch did to it.
 pub(super) struct OwnWork {
@@ -75,43 +76,38 @@ impl OwnCommit {
 /// What a dispatch that has ended did to the tree of its run. Errors: `no_checkpoint` if the tree was not captured as it began, or as it
 /// ended, or is not kept any more.
 pub(super) fn of_dispatch(workspace: &Workspace<'_>, id: &DispatchId) -> Result<OwnWork> {
-    let (dispatch, captures, others, recorded) = workspace.kernel.read(|snapshot| {
+    let (dispatch, attribution, recorded) = workspace.kernel.read(|snapshot| {
         let dispatch = dispatch::resolve(snapshot, id.as_str())?;
         let run = run::get(snapshot, &dispatch.run_id)?;
         let place = ic_point::place_of(snapshot, &run, &dispatch)?;
         let before = ic_point::checkpoint_at(snapshot, &run, place.seq)?;
         let before = kept(before, &dispatch, "as it began")?;
         let after = kept(at_end(snapshot, &dispatch)?, &dispatch, "as it ended")?;
-        let captures = record::of_root_between(snapshot, &workspace.root, before.seq, after.seq)?;
-        let mut others = dispatch::at_work_between(snapshot, before.seq, after.seq, before.created_at)?;
-        others.retain(|other| other.id != dispatch.id);
-        let mut here = Vec::new();
-        for other in others {
-            if root_of(&run::get(snapshot, &other.run_id)?.project_dir) == workspace.root {
-                here.push(other);
-            }
-        }
+        let range = (before.seq, after.seq);
+        let attribution = Attribution::between(snapshot, &workspace.root, range, before.created_at)?;
         let recorded = code::commits_of(snapshot, &dispatch.id)?;
         let recorded: Vec<String> = recorded.into_iter().rev().map(|commit| commit.sha).collect();
-        Ok((dispatch, captures, here, recorded))
+        Ok((dispatch, attribution, recorded))
     })?;
     let mut changes = Own::default();
-    for pair in captures.windows(2) {
-        // What a restore changed is nobody's work: it is undone as a restore.
-        if pair[1].kind == Kind::Restored {
-            continue;
-        }
-        let beside = named(&others, (&pair[0], &pair[1]));
-        diff::diff(&workspace.objects, Some(&pair[0].tree), Some(&pair[1].tree), &mut |difference| {
-            match &beside {
-                None => changes.add(difference),
-                Some(beside) if difference.change().is_some() => changes.add_shared(difference.path, beside),
-                Some(_) => {}
+    for window in attribution.windows() {
+        let trees = (Some(&window.from.tree), Some(&window.to.tree));
+        diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
+            let owners = window.owners(&difference.path);
+            let others: Vec<&Dispatch> = owners.iter().filter(|one| one.id != dispatch.id).copied().collect();
+            match (others.len() < owners.len() || owners.is_empty(), others.as_slice()) {
+                (true, []) => changes.add(difference),
+                (true, others) if difference.change().is_some() => {
+                    changes.add_shared(difference.path, &names(others));
+                }
+                _ => {}
             }
             Ok(())
         })?;
     }
-    let commits = commits_of(workspace, &captures, &recorded, !others.is_empty())?;
+    let others = attribution.workers.iter().any(|other| other.id != dispatch.id);
+    let captures = attribution.looks;
+    let commits = commits_of(workspace, &captures, &recorded, others)?;
     let before = captures.into_iter().next().ok_or_else(|| missing(&dispatch, "as it began"))?;
     Ok(OwnWork { before, changes, commits })
 }
@@ -142,24 +138,13 @@ fn commits_of(
     Ok(found.map(|commit| OwnCommit { is_shared: is_shared && !is_own(&commit.sha), commit }).collect())
 }
 
-/// Who was at work at any time between two looks at the tree; `None`: nobody.
-fn named(others: &[Dispatch], (from, to): (&Checkpoint, &Checkpoint)) -> Option<String> {
-    // The look with which one ended comes right before the event of its end.
-    let has_ended = |other: &Dispatch, end: Seq| {
-        end <= from.seq || (end == from.seq + 1 && from.link.dispatch_id.as_ref() == Some(&other.id))
-    };
-    let is_beside = |other: &&Dispatch| {
-        other.place() < to.seq && !other.finished_seq.is_some_and(|end| has_ended(other, end))
-    };
-    let names: Vec<String> = others
-        .iter()
-        .filter(is_beside)
-        .map(|other| match &other.work.name {
-            Some(name) => format!("{} ({})", ic_base::title(name), other.id.short()),
-            None => other.id.short().to_owned(),
-        })
-        .collect();
-    (!names.is_empty()).then(|| names.join(", "))
+/// These dispatches, for people.
+fn names(others: &[&Dispatch]) -> String {
+    let names = others.iter().map(|other| match &other.work.name {
+        Some(name) => format!("{} ({})", ic_base::title(name), other.id.short()),
+        None => other.id.short().to_owned(),
+    });
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// The look at the tree with which a dispatch ended: the event right before the one that ended it.

@@ -1,14 +1,18 @@
-//! Sessions of coding agents, as their hooks tell of them, and the prompts in them. Owns `sessions` and `prompts`.
+//! Sessions of coding agents, as their hooks tell of them, and the prompts in them. Owns `sessions`,
+//! `prompts` and `calls`.
 //!
 //! A prompt is a dispatch: all that the agent does from what a person typed until it stops. What belongs to work as such (its status, its
 //! captures, whether it was rolled back) stands there; here stands whose it is.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
+pub mod attribution;
+pub mod call;
 mod prompt;
 mod table;
 
-pub use prompt::{Prompt, begin as begin_prompt, end as end_prompt, latest, of_session};
+pub use call::{Call, NewCall};
+pub use prompt::{Prompt, begin as begin_prompt, by_prompt_id, end as end_prompt, latest, of_session};
 pub use table::{
     NewSession, REFERENT, Session, begin, by_client, end, get, is_own_run, list, resolve, told, work_in,
 };

@@ -4,6 +4,7 @@ use ic_base::{DispatchId, Result, Seq, SessionId, Timestamp};
 use ic_dispatch::Dispatch;
 use ic_store::{Row, Snapshot, Transaction};
 
+use crate::call;
 use crate::table::Session;
 
 /// A prompt of a person in a session.
@@ -49,14 +50,15 @@ pub fn begin(
     head: Option<&str>,
 ) -> Result<()> {
     tx.execute_one(
-        "INSERT INTO prompts (dispatch_id, session_id, seq, prompt_id, head, created_at) \
-         VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO prompts (dispatch_id, session_id, seq, prompt_id, head, created_at, tells_calls) \
+         VALUES ($1, $2, $3, $4, $5, $6, 1)",
         &[&dispatch.id.as_str(), &session.id.as_str(), &dispatch.seq, &prompt_id, &head, &now.millis()],
     )
 }
 
-/// Records that the agent stopped.
+/// Records that the agent stopped. Calls whose end nobody told are over, too.
 pub fn end(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt) -> Result<()> {
+    call::end_all(tx, &prompt.dispatch_id)?;
     tx.execute_one(
         "UPDATE prompts SET ended_at = $1 WHERE dispatch_id = $2",
         &[&now.millis(), &prompt.dispatch_id.as_str()],
@@ -67,6 +69,14 @@ pub fn end(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt) -> Result<()> 
 pub fn latest(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Option<Prompt>> {
     let sql = format!("SELECT {COLUMNS} FROM prompts WHERE session_id = $1 ORDER BY seq DESC LIMIT 1");
     snapshot.query_opt(&sql, &[&session.as_str()], from_row)
+}
+
+/// The prompt of a session that its client calls so.
+pub fn by_prompt_id(snapshot: &Snapshot<'_>, session: &SessionId, prompt_id: &str) -> Result<Option<Prompt>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM prompts WHERE session_id = $1 AND prompt_id = $2 ORDER BY seq DESC LIMIT 1"
+    );
+    snapshot.query_opt(&sql, &[&session.as_str(), &prompt_id], from_row)
 }
 
 /// The prompts of a session, oldest first.

@@ -3,17 +3,19 @@
 //! Both are looked at before the transaction that moves the run, which then only adds rows. A look that fails does
 //! not hold the run up: it moves without a checkpoint, and says so.
 
+use std::path::{Path, PathBuf};
+
 use ic_base::{CheckpointId, Diagnosis, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::lock::Mode;
-use ic_checkpoint::record::{Kind, Link};
+use ic_checkpoint::record::{self, Kind, Link};
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_phase::point::NewPoint;
 use ic_phase::run::NewRun;
 use ic_store::Transaction;
 
-use super::shot::{self, Held, Purpose, Shot};
+use super::shot::{self, GitPart, Held, Purpose, Shot};
 use super::{Settings, Warning, Workspace, root_of};
 use crate::mark::Marked;
 
@@ -24,6 +26,22 @@ pub struct Taken {
     /// What went less well.
     pub warnings: Vec<Warning>,
     _held: Option<Held>,
+}
+
+/// What is known of the tree at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// The event of the newest checkpoint; 0: there is none.
+    pub seq: Seq,
+    /// Whether the tree was looked at, and is as that checkpoint has it.
+    pub is_certain: bool,
+}
+
+impl Seen {
+    /// An event after which work that is over by now changed nothing: where nobody looked, the next look is to show what it did.
+    pub fn end(self) -> Seq {
+        self.seq + Seq::from(!self.is_certain)
+    }
 }
 
 /// What a checkpoint is recorded with.
@@ -73,6 +91,44 @@ impl Taken {
         link: Link,
     ) -> Self {
         settings.map_or_else(Self::nothing, |settings| Self::take(kernel, settings, project_dir, link))
+    }
+
+    /// Looks at the tree at the beginning or the end of a tool call: at files alone, while nobody else looks at it. What is seen is a
+    /// checkpoint only if it differs from the newest one ([`Taken::record_news`]).
+    pub fn look_for_call(kernel: &Kernel, settings: Option<&Settings>, root: PathBuf, link: Link) -> Self {
+        let Some(settings) = settings.filter(|settings| settings.checkpointing.auto) else {
+            return Self::nothing();
+        };
+        let link = Link { of_call: true, ..link };
+        let purpose = Purpose { git: GitPart::FilesAlone, ..Purpose::new(Kind::Auto, link) };
+        // In turns: what one call sees as its end, another one must not have seen as its beginning before.
+        let shot = Workspace::open(kernel, root, settings).and_then(|workspace| {
+            let held = workspace.lock(Mode::Exclusive)?;
+            Ok((workspace.shoot(purpose, &Progress::default())?, held))
+        });
+        match shot {
+            Ok((shot, held)) => {
+                let warnings = shot.warnings.clone();
+                Self { shot: Some(shot), warnings, _held: Some(held), ..Self::nothing() }
+            }
+            Err(error) => Self { warnings: vec![failed(&error)], ..Self::nothing() },
+        }
+    }
+
+    /// Records what was seen if it is news, and says which event shows the tree as it is now, as far as that is known.
+    pub fn record_news(&self, tx: &Transaction<'_>, now: Timestamp, root: &Path, epoch: i64) -> Result<Seen> {
+        let newest = record::newest_look(tx, root)?;
+        let newest_seq = newest.as_ref().map_or(0, |newest| newest.seq);
+        match &self.shot {
+            None => Ok(Seen { seq: newest_seq, is_certain: false }),
+            Some(shot) if newest.is_some_and(|newest| newest.tree == shot.captured.root) => {
+                Ok(Seen { seq: newest_seq, is_certain: true })
+            }
+            Some(shot) => {
+                let seq = shot.record(tx, now, Some(epoch))?.seq;
+                Ok(Seen { seq, is_certain: true })
+            }
+        }
     }
 
     /// Records a point of a run with what was seen there; its event is the first of the transaction.

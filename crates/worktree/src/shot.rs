@@ -46,7 +46,9 @@ pub enum GitPart {
     Kept,
     /// What it is now: nobody goes back to it.
     Look,
-    /// Nothing.
+    /// Nothing, and the content of files is kept.
+    FilesAlone,
+    /// Nothing: nobody goes back to it.
     Nothing,
 }
 
@@ -124,10 +126,10 @@ impl Workspace<'_> {
             None => self.kernel.read(|s| record::latest_of_lineage(s, &self.root, &purpose.link))?,
         };
         let options = self.options();
-        let asks = purpose.git != GitPart::Nothing && self.has_git();
+        let asks = matches!(purpose.git, GitPart::Kept | GitPart::Look) && self.has_git();
         let rules = RuleOptions { force: purpose.force, compare: asks, ..options.rules };
         // Who only looks goes back to nothing of it: no content is stored that no checkpoint will hold.
-        let is_look = purpose.git != GitPart::Kept;
+        let is_look = matches!(purpose.git, GitPart::Look | GitPart::Nothing);
         let writer = if is_look { self.objects.looker(now)? } else { self.objects.writer(now)? };
         let options = capture::Options { rules, touched: purpose.touched, ..options };
         // Git looks at as many files as the capture does, and neither needs the other.
@@ -154,7 +156,7 @@ impl Workspace<'_> {
             id: self.kernel.context.new_id(),
         };
         shot.warnings.extend(unsettled(&shot.captured.unsettled));
-        let is_work = matches!(shot.kind, Kind::Manual | Kind::Auto);
+        let is_work = matches!(shot.kind, Kind::Manual | Kind::Auto) && !shot.link.of_call;
         if is_work {
             shot.warnings.extend(self.news(&shot.captured)?);
         }

@@ -1,11 +1,11 @@
-//! Three dispatches by chance, one after another: without any one of them the tree is as the other two alone make it, or a conflict is named
+//! Three dispatches by chance, one after another, and three agents at the same time: without any one of them the tree is as the other two alone make it, or a conflict is named
 //! and nothing is changed.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 
 use ic_testkit::{Random, rounds, tell};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{begin, end};
 use crate::world::World;
@@ -119,12 +119,10 @@ fn read(world: &World) -> Tree {
 }
 
 /// The tree that the others alone make; `None` where one of their changes has nothing to change then.
-fn replayed(begin: &Tree, works: &[Vec<Deed>], without: usize) -> Option<Tree> {
+fn replayed(begin: &Tree, deeds: &[(usize, Deed)], without: usize) -> Option<Tree> {
     let mut tree = begin.clone();
-    let others = works.iter().enumerate().filter(|(at, _)| *at != without);
-    for (_, deeds) in others {
-        deeds.iter().try_for_each(|deed| make(&mut tree, deed))?;
-    }
+    let mut others = deeds.iter().filter(|(work, _)| *work != without);
+    others.try_for_each(|(_, deed)| make(&mut tree, deed))?;
     Some(tree)
 }
 
@@ -153,30 +151,63 @@ fn undone_and_redone(world: &World, id: &str, wanted: Option<&Tree>, when: &str)
     let undone = world.state();
     let place = |state: &ic_testkit::State| state.git.lines().next().map(str::to_owned);
     assert_eq!(place(&undone), place(&before), "{when}: HEAD");
-    world.cli.ok(["redo", "--yes"]);
+    let run = outcome.json()["run_id"].as_str().expect("its run").to_owned();
+    let redo = ["redo", "--run", &run, "--yes"];
+    world.cli.ok(redo);
     world.state().assert_outside_is(&before, when);
     let again: Value = world.cli.json(["undo", "--dispatch", id, "--yes", "--json"]);
     assert_eq!(again["status"], "rolled_back", "{when}");
     world.state().assert_outside_is(&undone, when);
-    world.cli.ok(["redo", "--yes"]);
+    world.cli.ok(redo);
     if wanted.is_some() { End::Same } else { End::Open }
+}
+
+/// How often the undo of one of several ended in which way.
+#[derive(Default)]
+struct Ends {
+    same: usize,
+    conflicts: usize,
+    open: usize,
+}
+
+impl Ends {
+    fn add(&mut self, end: &End) {
+        match end {
+            End::Same => self.same += 1,
+            End::Conflict => self.conflicts += 1,
+            End::Open => self.open += 1,
+        }
+    }
+
+    fn tell(&self) {
+        let Self { same, conflicts, open } = self;
+        tell(&format!("{same} as the others make it, {conflicts} conflicts, {open} that nobody can tell"));
+        // By chance there may be more conflicts than merges, but never hardly a merge.
+        assert!(4 * same > *conflicts, "{same} and {conflicts}");
+    }
+}
+
+/// A tree with three files of twelve lines, committed.
+fn three_files(world: &World) -> Tree {
+    let mut tree = Tree::new();
+    for name in ["dir0/a.txt", "dir0/b.txt", "dir1/c.txt"] {
+        let lines = (0..12).map(|at| format!("{name} line {at}")).collect();
+        tree.insert(name.to_owned(), File { lines, is_tool: false });
+    }
+    write(world, &tree);
+    world.commit("base");
+    tree
 }
 
 #[test]
 fn without_any_one_of_three_it_is_as_the_other_two_make_it() {
     let mut random = Random::seeded();
-    let (mut same, mut conflicts, mut open) = (0, 0, 0);
+    let mut ends = Ends::default();
     for round in rounds(14) {
         let world = World::new().begun();
-        let mut tree = Tree::new();
-        for name in ["dir0/a.txt", "dir0/b.txt", "dir1/c.txt"] {
-            let lines = (0..12).map(|at| format!("{name} line {at}")).collect();
-            tree.insert(name.to_owned(), File { lines, is_tool: false });
-        }
-        write(&world, &tree);
-        world.commit("base");
+        let mut tree = three_files(&world);
         let first = tree.clone();
-        let (mut works, mut ids) = (Vec::new(), Vec::new());
+        let (mut made, mut ids) = (Vec::new(), Vec::new());
         for work in 0..3 {
             let id = begin(&world, &format!("work {work}"));
             let mut deeds = Vec::new();
@@ -190,19 +221,71 @@ fn without_any_one_of_three_it_is_as_the_other_two_make_it() {
                 world.commit(&format!("work {work}"));
             }
             end(&world, &id);
-            works.push(deeds);
+            made.extend(deeds.into_iter().map(|deed| (work, deed)));
             ids.push(id);
         }
         for (at, id) in ids.iter().enumerate() {
-            let when = format!("round {round}, without {at} of {works:#?}");
-            match undone_and_redone(&world, id, replayed(&first, &works, at).as_ref(), &when) {
-                End::Same => same += 1,
-                End::Conflict => conflicts += 1,
-                End::Open => open += 1,
-            }
+            let when = format!("round {round}, without {at} of {made:#?}");
+            ends.add(&undone_and_redone(&world, id, replayed(&first, &made, at).as_ref(), &when));
         }
     }
-    tell(&format!("{same} as the others make it, {conflicts} conflicts, {open} that nobody can tell"));
-    // By chance there may be more conflicts than merges, but never hardly a merge.
-    assert!(4 * same > conflicts, "{same} and {conflicts}");
+    ends.tell();
+}
+
+/// What a client says of one of its sessions.
+fn say(world: &World, session: usize, event: &str, more: &[(&str, Value)]) {
+    let mut payload = json!({ "session_id": format!("s{session}"), "cwd": world.cli.root() });
+    payload["prompt_id"] = json!(format!("p{session}"));
+    more.iter().for_each(|(key, value)| payload[*key] = value.clone());
+    let answer = world.cli.run_with_input(["hook", "claude-code", event], payload.to_string().as_bytes());
+    assert_eq!((answer.code, answer.stdout.as_str(), answer.stderr.as_str()), (Some(0), "", ""), "{event}");
+}
+
+/// A tool call of a session that makes a change, between the looks that its hooks take.
+fn call(world: &World, session: usize, deed: &Deed, n: usize, tree: &Tree) {
+    let path = match deed {
+        Deed::Replace(path, ..) | Deed::Insert(path, ..) | Deed::Create(path, _) => Some(path),
+        Deed::Delete(..) | Deed::Remove(_) | Deed::Rename(..) | Deed::Tool(..) => None,
+    };
+    let (tool, input) = match path {
+        Some(path) => ("Edit", json!({ "file_path": world.cli.root().join(path) })),
+        None => ("Bash", json!({ "command": "work" })),
+    };
+    let said = [("tool_name", json!(tool)), ("tool_input", input), ("tool_use_id", json!(format!("c{n}")))];
+    say(world, session, "PreToolUse", &said);
+    write(world, tree);
+    say(world, session, "PostToolUse", &said);
+}
+
+#[test]
+fn without_any_one_of_three_agents_that_work_at_the_same_time_it_is_as_the_other_two_make_it() {
+    let mut random = Random::seeded();
+    let mut ends = Ends::default();
+    for round in rounds(10) {
+        let world = World::new();
+        let mut tree = three_files(&world);
+        let first = tree.clone();
+        for session in 0..3 {
+            say(&world, session, "UserPromptSubmit", &[("prompt", json!(format!("work {session}")))]);
+        }
+        let mut made: Vec<(usize, Deed)> = Vec::new();
+        for n in 0..6 + random.place_in(6) {
+            let session = random.place_in(3);
+            let own: Vec<Deed> =
+                made.iter().filter(|(by, _)| *by == session).map(|(_, deed)| deed.clone()).collect();
+            let deed = deed(&mut random, &tree, round * 100 + n, &own);
+            make(&mut tree, &deed).expect("it can be made");
+            call(&world, session, &deed, n, &tree);
+            made.push((session, deed));
+        }
+        (0..3).for_each(|session| say(&world, session, "Stop", &[]));
+        for session in 0..3 {
+            let prompts =
+                world.cli.json(["session", "show", &format!("s{session}"), "--json"])["prompts"].clone();
+            let id = prompts[0]["id"].as_str().expect("the work of its prompt");
+            let when = format!("round {round}, without {session} of {made:#?}");
+            ends.add(&undone_and_redone(&world, id, replayed(&first, &made, session).as_ref(), &when));
+        }
+    }
+    ends.tell();
 }

@@ -21,6 +21,8 @@ pub struct Filter<'a> {
     pub workflow: Option<&'a str>,
     /// Those that were pruned too.
     pub pruned: bool,
+    /// Those of tool calls too.
+    pub calls: bool,
 }
 
 /// Gives the wanted checkpoints to `visit`, oldest first, until it breaks.
@@ -30,6 +32,7 @@ pub fn list(
     mut visit: impl FnMut(Checkpoint) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let pruned = if filter.pruned { "" } else { "AND pruned_at IS NULL" };
+    let calls = if filter.calls { "" } else { "AND of_call = 0" };
     let columns = Checkpoint::COLUMNS;
     let root = filter.root.map(path_bytes);
     let run_id = filter.run_id.map(RunId::as_str);
@@ -42,7 +45,7 @@ pub fn list(
     };
     let sql = format!(
         "SELECT {columns} FROM checkpoints WHERE {column} = $1 AND ($2 IS NULL OR root = $2) \
-         AND ($3 IS NULL OR conversation = $3) AND ($4 IS NULL OR workflow = $4) {pruned} ORDER BY seq"
+         AND ($3 IS NULL OR conversation = $3) AND ($4 IS NULL OR workflow = $4) {pruned} {calls} ORDER BY seq"
     );
     snapshot.each(&sql, &[key, &root, &filter.conversation, &filter.workflow], |row| {
         visit(Checkpoint::from_row(row)?)
@@ -62,7 +65,7 @@ fn first(
 }
 
 /// The newest checkpoint of the same conversation, else of the same run, else among those of the root that have neither:
-/// the parent of the next one.
+/// the parent of the next one. Those of tool calls lie beside the line: what a step changed is told by its whole.
 pub fn latest_of_lineage(snapshot: &Snapshot<'_>, root: &Path, link: &Link) -> Result<Option<Checkpoint>> {
     let root = path_bytes(root);
     match (&link.conversation, &link.run_id) {
@@ -71,7 +74,7 @@ pub fn latest_of_lineage(snapshot: &Snapshot<'_>, root: &Path, link: &Link) -> R
         }
         (None, Some(run)) => first(
             snapshot,
-            "run_id = $1 AND root = $2 AND conversation IS NULL AND pruned_at IS NULL",
+            "run_id = $1 AND root = $2 AND conversation IS NULL AND pruned_at IS NULL AND of_call = 0",
             &[&run.as_str(), &root],
         ),
         (None, None) => first(
@@ -82,8 +85,13 @@ pub fn latest_of_lineage(snapshot: &Snapshot<'_>, root: &Path, link: &Link) -> R
     }
 }
 
-/// The newest checkpoint of a root, of whatever line.
+/// The newest checkpoint of a root, of whatever line, that is of no tool call: it has git's state, too.
 pub fn newest_of_root(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Checkpoint>> {
+    first(snapshot, "root = $1 AND pruned_at IS NULL AND of_call = 0", &[&path_bytes(root)])
+}
+
+/// The newest look at the tree of a root, those of tool calls too.
+pub fn newest_look(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Checkpoint>> {
     first(snapshot, "root = $1 AND pruned_at IS NULL", &[&path_bytes(root)])
 }
 
@@ -92,9 +100,10 @@ pub fn newest_of_root_until(snapshot: &Snapshot<'_>, root: &Path, until: Seq) ->
     first(snapshot, "root = $1 AND seq < $2 AND pruned_at IS NULL", &[&path_bytes(root), &until])
 }
 
-/// The newest checkpoint of a root that work left, rather than a restore.
+/// The newest checkpoint of a root that work left, rather than a restore, and that is of no tool call.
 pub fn newest_of_work(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Checkpoint>> {
-    first(snapshot, "root = $1 AND kind IN ('manual', 'auto') AND pruned_at IS NULL", &[&path_bytes(root)])
+    let which = "root = $1 AND kind IN ('manual', 'auto') AND pruned_at IS NULL AND of_call = 0";
+    first(snapshot, which, &[&path_bytes(root)])
 }
 
 /// As [`newest_of_work`], before the event `until`.

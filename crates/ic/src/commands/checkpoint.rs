@@ -81,6 +81,9 @@ struct Selection {
     /// List pruned checkpoints, too
     #[arg(long)]
     pruned: bool,
+    /// List those of the tool calls of coding agents, too
+    #[arg(long)]
+    calls: bool,
 }
 
 impl Selection {
@@ -105,6 +108,7 @@ impl Selection {
             conversation: self.conversation.as_deref(),
             workflow: self.workflow.as_deref(),
             pruned: self.pruned,
+            calls: self.calls,
         })
     }
 }

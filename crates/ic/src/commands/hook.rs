@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use ic_base::{Code, Diagnosis, Result, RunId};
 use ic_kernel::Kernel;
+use ic_ops::hooks::calls::{self, Begun, Told};
 use ic_ops::hooks::{self, Asked, Teller};
+use ic_worktree::Settings;
 use serde_json::Value;
 
-use crate::clients::{Client, Occasion};
+use crate::clients::{Client, Occasion, tools};
 use crate::exit::Exit;
 use crate::hook_log::{self, Line};
 use crate::session::Session;
@@ -105,8 +107,10 @@ impl Hook {
                 let recorded = hooks::prompt(&kernel, teller, &asked, kept()?.as_ref())?;
                 Ok(recorded.undone.map(|undone| Client::tell(&self.event, &undone)))
             }
-            Occasion::BeforeCall => {
-                Ok(hooks::refusal(&kernel, teller, payload.prompt_id())?.map(|reason| client.refuse(&reason)))
+            Occasion::BeforeCall | Occasion::AfterCall => {
+                let is_end = occasion == Occasion::AfterCall;
+                let answer = self.call(&kernel, teller, payload, is_end, &kept)?;
+                Ok(answer.map(|reason| client.refuse(&reason)))
             }
             Occasion::Stops => {
                 // Of a subagent: the prompt's work goes on.
@@ -119,6 +123,42 @@ impl Hook {
                 hooks::end(&kernel, teller, payload.text("reason"), kept()?.as_ref())?;
                 Ok(None)
             }
+        }
+    }
+}
+
+impl Hook {
+    /// Records the beginning or the end of a tool call. Returns why it is refused.
+    fn call(
+        &self,
+        kernel: &Kernel,
+        teller: Teller<'_>,
+        payload: &Payload<'_>,
+        is_end: bool,
+        kept: &dyn Fn() -> Result<Option<Settings>>,
+    ) -> Result<Option<String>> {
+        let tool = payload.text("tool_name").unwrap_or("?");
+        if !tools::may_write(tool) {
+            return if is_end { Ok(None) } else { hooks::refusal(kernel, teller, payload.prompt_id()) };
+        }
+        let directory = payload.text("cwd").map_or_else(|| kernel.project.directory.clone(), PathBuf::from);
+        let call = tools::Call::read(&payload.0["tool_input"], &directory, &kernel.project.root);
+        let told = Told {
+            prompt_id: payload.prompt_id(),
+            call_id: payload.text("tool_use_id").filter(|id| is_id(id)),
+            agent_id: payload.text("agent_id").filter(|id| is_id(id)),
+            agent_type: payload.text("agent_type"),
+            tool,
+            line: &call.line,
+            paths: &call.paths,
+        };
+        if is_end {
+            calls::end(kernel, teller, &told, kept()?.as_ref())?;
+            return Ok(None);
+        }
+        match calls::begin(kernel, teller, &told, kept()?.as_ref())? {
+            Begun::Refused(why) => Ok(Some(why)),
+            Begun::Goes(_) => Ok(None),
         }
     }
 }

@@ -1,3 +1,11 @@
+CREATE INDEX calls_by_end ON calls (ended_seq);
+
+CREATE INDEX calls_of_dispatches ON calls (dispatch_id, began_seq);
+
+CREATE INDEX calls_of_sessions ON calls (session_id, call_id);
+
+CREATE INDEX calls_that_run ON calls (began_seq) WHERE ended_seq IS NULL;
+
 CREATE INDEX checkpoints_below ON checkpoints (parent_id) WHERE parent_id IS NOT NULL;
 
 CREATE UNIQUE INDEX checkpoints_by_seq ON checkpoints (seq);
@@ -112,6 +120,8 @@ CREATE UNIQUE INDEX sessions_of_clients ON sessions (client, client_id);
 
 CREATE INDEX sessions_of_runs ON sessions (run_id);
 
+sqlite_autoindex_calls_1;
+
 sqlite_autoindex_checkpoints_1;
 
 sqlite_autoindex_compensations_1;
@@ -152,6 +162,22 @@ sqlite_autoindex_workflow_steps_1;
 
 sqlite_autoindex_workflows_1;
 
+CREATE TABLE calls (
+    id          TEXT PRIMARY KEY NOT NULL,
+    dispatch_id TEXT NOT NULL REFERENCES dispatches (id),
+    session_id  TEXT NOT NULL REFERENCES sessions (id),
+    call_id     TEXT,
+    agent_id    TEXT,
+    agent_type  TEXT,
+    tool        TEXT NOT NULL,
+    line        TEXT,
+    paths       TEXT NOT NULL,
+    began_seq   INTEGER NOT NULL,
+    ended_seq   INTEGER,
+    created_at  INTEGER NOT NULL,
+    finished_at INTEGER
+) STRICT;
+
 CREATE TABLE checkpoints (
     id            TEXT PRIMARY KEY,
     reversed_id   TEXT NOT NULL,
@@ -182,7 +208,7 @@ CREATE TABLE checkpoints (
     duration_ms   INTEGER NOT NULL,
     created_at    INTEGER NOT NULL,
     pruned_at     INTEGER
-) STRICT;
+, of_call INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE compensations (
     id             TEXT PRIMARY KEY,
@@ -321,7 +347,7 @@ CREATE TABLE prompts (
     head        TEXT,
     created_at  INTEGER NOT NULL,
     ended_at    INTEGER
-) STRICT;
+, tells_calls INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE refinery_schema_history(
              version int4 PRIMARY KEY,
@@ -522,6 +548,11 @@ CREATE TABLE workflows (
     created_at  INTEGER NOT NULL,
     updated_at  INTEGER NOT NULL
 ) STRICT;
+
+CREATE TRIGGER calls_are_not_deleted BEFORE DELETE ON calls
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
 
 CREATE TRIGGER checkpoints_are_not_deleted BEFORE DELETE ON checkpoints
 BEGIN

@@ -1,0 +1,211 @@
+//! What coding agents call their tools, and what a call of one says: which files it names, and one line for people.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+
+/// Tools of all clients that change no file of the project by themselves. What a subagent does is told by its own calls. Everything else is
+/// looked at: a tool that nobody knows may do anything.
+const READERS: [&str; 79] = [
+    // Claude Code
+    "Agent",
+    "AskUserQuestion",
+    "BashOutput",
+    "EnterPlanMode",
+    "ExitPlanMode",
+    "Glob",
+    "Grep",
+    "KillBash",
+    "KillShell",
+    "LS",
+    "ListMcpResourcesTool",
+    "NotebookRead",
+    "Read",
+    "ReadMcpResourceTool",
+    "Skill",
+    "SlashCommand",
+    "Task",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoWrite",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    // Codex
+    "close_agent",
+    "list_mcp_resource_templates",
+    "list_mcp_resources",
+    "read_mcp_resource",
+    "request_user_input",
+    "resume_agent",
+    "send_input",
+    "spawn_agent",
+    "update_plan",
+    "view_image",
+    "wait",
+    "wait_agent",
+    "web_search",
+    // Gemini CLI
+    "activate_skill",
+    "ask_user",
+    "codebase_investigator",
+    "complete_task",
+    "enter_plan_mode",
+    "exit_plan_mode",
+    "get_internal_docs",
+    "glob",
+    "google_web_search",
+    "grep_search",
+    "list_directory",
+    "read_file",
+    "read_many_files",
+    "search_file_content",
+    "web_fetch",
+    "write_todos",
+    // Copilot CLI
+    "ask",
+    "fetch_copilot_cli_documentation",
+    "grep",
+    "list_agents",
+    "list_bash",
+    "read_agent",
+    "read_bash",
+    "report_intent",
+    "rg",
+    "stop_bash",
+    "task",
+    "update_todo",
+    "view",
+    // OpenCode
+    "list",
+    "lsp",
+    "plan_enter",
+    "plan_exit",
+    "question",
+    "read",
+    "skill",
+    "todoread",
+    "todowrite",
+    "webfetch",
+];
+
+/// What names a file in the input of a tool.
+const FILES: [&str; 5] = ["file_path", "filePath", "path", "notebook_path", "absolute_path"];
+
+/// What says what a call does, the most telling first.
+const LINES: [&str; 8] = ["command", "cmd", "url", "query", "pattern", "description", "prompt", "message"];
+
+/// What a tool call says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// What it does, for people.
+    pub(crate) line: String,
+    /// The files that it names, relative to the root.
+    pub(crate) paths: Vec<String>,
+}
+
+/// Whether calls of a tool may change files.
+pub(crate) fn may_write(tool: &str) -> bool {
+    !READERS.contains(&tool)
+}
+
+impl Call {
+    /// What a call of a client says whose current directory is `directory`, in a working tree with this root.
+    pub(crate) fn read(input: &Value, directory: &Path, root: &Path) -> Self {
+        let text = |key: &&str| input[*key].as_str().filter(|text| !text.trim().is_empty());
+        // Some clients give the words of a command one by one.
+        let words = || {
+            let words: Vec<&str> = input["command"].as_array()?.iter().filter_map(Value::as_str).collect();
+            Some(words.join(" "))
+        };
+        let command = text(&"command").map(str::to_owned).or_else(words).unwrap_or_default();
+        let mut named: Vec<&str> = FILES.iter().filter_map(text).collect();
+        named.extend(patched(&command));
+        let paths: Vec<String> = named.iter().filter_map(|path| below(&directory.join(path), root)).collect();
+        let line = match (FILES.iter().find_map(text), command.lines().find(|line| !line.trim().is_empty())) {
+            _ if command.starts_with(PATCH) && !paths.is_empty() => paths.join(" "),
+            (Some(file), _) => below(&directory.join(file), root).unwrap_or_else(|| file.to_owned()),
+            (None, Some(command)) => command.trim().to_owned(),
+            (None, None) => LINES.iter().find_map(text).unwrap_or_default().to_owned(),
+        };
+        Self { line, paths }
+    }
+}
+
+const PATCH: &str = "*** Begin Patch";
+
+/// The files that a patch in Codex's form names.
+fn patched(command: &str) -> impl Iterator<Item = &str> {
+    const HEADS: [&str; 4] = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+    let is_patch = command.contains(PATCH);
+    let lines = command.lines().filter(move |_| is_patch);
+    lines.filter_map(|line| HEADS.iter().find_map(|head| line.strip_prefix(head)).map(str::trim))
+}
+
+/// A path relative to the root; `None`: it is not below it. The file may not be there yet.
+fn below(path: &Path, root: &Path) -> Option<String> {
+    let plain = plain(path);
+    let relative = |path: &Path| path.strip_prefix(root).map(Path::to_owned).ok();
+    let path = relative(&plain).or_else(|| {
+        // It was named through a link.
+        let parent = std::fs::canonicalize(plain.parent()?).ok()?;
+        relative(&parent.join(plain.file_name()?))
+    })?;
+    path.to_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// A path without `.` and `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(input: &Value) -> (String, Vec<String>) {
+        let call = Call::read(input, Path::new("/shop/api"), Path::new("/shop"));
+        (call.line, call.paths)
+    }
+
+    #[test]
+    fn a_call_names_its_files_and_says_what_it_does() {
+        let named =
+            |line: &str, paths: &[&str]| (line.to_owned(), paths.iter().map(|p| (*p).to_owned()).collect());
+        assert_eq!(read(&json!({"file_path": "/shop/a.txt", "content": "x"})), named("a.txt", &["a.txt"]));
+        assert_eq!(read(&json!({"path": "../b/./c.txt"})), named("b/c.txt", &["b/c.txt"]));
+        assert_eq!(read(&json!({"file_path": "/etc/passwd"})), named("/etc/passwd", &[]));
+        assert_eq!(read(&json!({"command": "\n make all\nmake more"})), named("make all", &[]));
+        assert_eq!(read(&json!({"command": ["bash", "-c", "ls"]})), named("bash -c ls", &[]));
+        let patch = "*** Begin Patch\n*** Add File: n.txt\n+x\n*** Update File: o.txt\n*** Move to: p.txt\n@@\n*** End Patch\n";
+        let all = ["api/n.txt", "api/o.txt", "api/p.txt"];
+        assert_eq!(read(&json!({ "command": patch })), named("api/n.txt api/o.txt api/p.txt", &all));
+        assert_eq!(read(&json!({"anything": 1})), named("", &[]));
+    }
+
+    #[test]
+    fn readers_are_named_once_and_a_shell_is_none() {
+        let mut all = READERS.to_vec();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), READERS.len());
+        for writer in
+            ["Bash", "Write", "Edit", "apply_patch", "run_shell_command", "invoke_agent", "mcp__x__y", "bash"]
+        {
+            assert!(may_write(writer), "{writer}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Tool calls that may change files: each is looked at as it begins and as it ends, so that what several agents do in one tree at the same
+//! time can be told apart.
+
+use ic_base::{CallId, Result};
+use ic_checkpoint::record::Link;
+use ic_dispatch::dispatch;
+use ic_kernel::Kernel;
+use ic_phase::run;
+use ic_session::{self as session, NewCall, Prompt, call};
+use ic_store::Snapshot;
+use ic_worktree::auto::Taken;
+use ic_worktree::{Settings, Warning, root_of};
+
+use super::{Teller, refusal};
+
+/// What a client says of a tool call.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    /// The client's name of the prompt that it is made for.
+    pub prompt_id: Option<&'a str>,
+    /// The client's name of the call.
+    pub call_id: Option<&'a str>,
+    /// The client's name of the subagent that makes it.
+    pub agent_id: Option<&'a str>,
+    /// The kind of that subagent.
+    pub agent_type: Option<&'a str>,
+    /// The tool.
+    pub tool: &'a str,
+    /// What it is asked to do.
+    pub line: &'a str,
+    /// The paths that it names, relative to the root.
+    pub paths: &'a [String],
+}
+
+/// What became of the beginning of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begun {
+    /// It is refused, and why.
+    Refused(String),
+    /// It may be made; what went less well.
+    Goes(Vec<Warning>),
+}
+
+/// Says whether a call may be made, and records that it begins.
+///
+/// Errors: whatever the ledger says; a look that fails is a warning.
+pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<&Settings>) -> Result<Begun> {
+    if let Some(why) = refusal(kernel, teller, told.prompt_id)? {
+        return Ok(Begun::Refused(why));
+    }
+    let Some(prompt) = kernel.read(|snapshot| prompt_of(snapshot, teller, told.prompt_id))? else {
+        return Ok(Begun::Goes(Vec::new()));
+    };
+    let (run, link) = kernel.read(|snapshot| link(snapshot, &prompt))?;
+    let root = root_of(&run.project_dir);
+    let taken = Taken::look_for_call(kernel, kept, root.clone(), link);
+    let id: CallId = kernel.context.new_id();
+    kernel.write_late_too(|tx, now| {
+        let seen = taken.record_news(tx, now, &root, run.epoch)?;
+        let new = NewCall {
+            id: &id,
+            dispatch_id: &prompt.dispatch_id,
+            session_id: &prompt.session_id,
+            call_id: told.call_id,
+            agent_id: told.agent_id,
+            agent_type: told.agent_type,
+            tool: told.tool,
+            line: told.line,
+            paths: told.paths,
+            began_seq: seen.seq,
+            before_seq: seen.end(),
+        };
+        call::begin(tx, now, &new)
+    })?;
+    Ok(Begun::Goes(taken.warnings.clone()))
+}
+
+/// Records that a call has ended. One of which no beginning was told is passed over.
+///
+/// Errors: whatever the ledger says; a look that fails is a warning.
+pub fn end(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    told: &Told<'_>,
+    kept: Option<&Settings>,
+) -> Result<Vec<Warning>> {
+    let open = kernel.read(|snapshot| {
+        let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+            return Ok(None);
+        };
+        let Some(call) = call::unfinished(snapshot, &session.id, told.call_id, told.tool)? else {
+            return Ok(None);
+        };
+        let work = dispatch::get(snapshot, &call.dispatch_id)?;
+        let run = run::get(snapshot, &work.run_id)?;
+        let link = link_of(&run, &call.dispatch_id);
+        Ok(Some((call, run, link)))
+    })?;
+    let Some((call, run, link)) = open else { return Ok(Vec::new()) };
+    let root = root_of(&run.project_dir);
+    let taken = Taken::look_for_call(kernel, kept, root.clone(), link);
+    kernel.write_late_too(|tx, now| {
+        let seen = taken.record_news(tx, now, &root, run.epoch)?;
+        call::end(tx, now, &call.id, seen.end())
+    })?;
+    Ok(taken.warnings.clone())
+}
+
+/// The prompt that a call is made for: the one that the client names, else the newest of the session.
+fn prompt_of(snapshot: &Snapshot<'_>, teller: Teller<'_>, prompt_id: Option<&str>) -> Result<Option<Prompt>> {
+    let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+        return Ok(None);
+    };
+    if let Some(id) = prompt_id
+        && let Some(named) = session::by_prompt_id(snapshot, &session.id, id)?
+    {
+        return Ok(Some(named));
+    }
+    session::latest(snapshot, &session.id)
+}
+
+fn link(snapshot: &Snapshot<'_>, prompt: &Prompt) -> Result<(ic_phase::Run, Link)> {
+    let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+    let run = run::get(snapshot, &work.run_id)?;
+    let link = link_of(&run, &work.id);
+    Ok((run, link))
+}
+
+fn link_of(run: &ic_phase::Run, dispatch: &ic_base::DispatchId) -> Link {
+    Link {
+        run_id: Some(run.id.clone()),
+        phase: Some(run.phase.clone()),
+        dispatch_id: Some(dispatch.clone()),
+        ..Link::default()
+    }
+}

@@ -1,0 +1,125 @@
+//! Whose a change of the tree is: what differs between two looks at it belongs to whoever was at work between them.
+//!
+//! Work whose client tells of each call is at work in its calls alone. Where several were, a path that the calls of some of them name is
+//! theirs; what nobody names may be of each of them, and nobody knows.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use ic_base::{DispatchId, Result, RunId, Seq, Timestamp};
+use ic_checkpoint::record::{self, Checkpoint, Kind};
+use ic_dispatch::{Dispatch, dispatch};
+use ic_phase::run;
+use ic_store::Snapshot;
+
+use crate::call::{self, Call};
+
+/// The looks at a tree between two events, and who was at work.
+#[derive(Debug)]
+pub struct Attribution {
+    /// The looks, oldest first.
+    pub looks: Vec<Checkpoint>,
+    /// Who was at work in the root at any time between them, in the order in which it was created.
+    pub workers: Vec<Dispatch>,
+    told: HashSet<DispatchId>,
+    calls: Vec<Call>,
+}
+
+/// The time between two looks at a tree.
+#[derive(Debug)]
+pub struct Window<'a> {
+    /// The earlier look.
+    pub from: &'a Checkpoint,
+    /// The later one.
+    pub to: &'a Checkpoint,
+    at_work: Vec<&'a Dispatch>,
+    in_calls: Vec<&'a Dispatch>,
+    calls: Vec<&'a Call>,
+}
+
+impl Attribution {
+    /// What is known of a root from one event to another, both included. `since`: when the first one was.
+    pub fn between(
+        snapshot: &Snapshot<'_>,
+        root: &Path,
+        (from, to): (Seq, Seq),
+        since: Timestamp,
+    ) -> Result<Self> {
+        let looks = record::of_root_between(snapshot, root, from, to)?;
+        let mut workers = Vec::new();
+        for worker in dispatch::at_work_between(snapshot, from, to, since)? {
+            if ic_store::project_root(&run::get(snapshot, &worker.run_id)?.project_dir) == root {
+                workers.push(worker);
+            }
+        }
+        let told = call::told_by_calls(snapshot, workers.iter().map(|worker| &worker.id))?;
+        let calls = if told.is_empty() { Vec::new() } else { call::between(snapshot, from, to)? };
+        Ok(Self { looks, workers, told, calls })
+    }
+
+    /// Whether the clients of all work of a run told of each call.
+    pub fn is_told(&self, run: &RunId) -> bool {
+        self.workers
+            .iter()
+            .filter(|worker| worker.run_id == *run)
+            .all(|worker| self.told.contains(&worker.id))
+    }
+
+    /// Whether a call of a run has begun whose end is not known.
+    pub fn runs_now(&self, run: &RunId) -> bool {
+        let is_of_run = |call: &&Call| {
+            self.workers.iter().any(|worker| worker.id == call.dispatch_id && worker.run_id == *run)
+        };
+        self.calls.iter().filter(|call| call.ended_seq.is_none()).any(|call| is_of_run(&call))
+    }
+
+    /// The times between the looks, oldest first. What a restore changed is nobody's work, and is in none of them.
+    pub fn windows(&self) -> impl DoubleEndedIterator<Item = Window<'_>> {
+        let pairs = self.looks.windows(2).filter(|pair| pair[1].kind != Kind::Restored);
+        pairs.map(|pair| self.window(&pair[0], &pair[1]))
+    }
+
+    fn window<'a>(&'a self, from: &'a Checkpoint, to: &'a Checkpoint) -> Window<'a> {
+        let at_work: Vec<&Dispatch> =
+            self.workers.iter().filter(|worker| was_at_work(worker, from, to)).collect();
+        let calls: Vec<&Call> = self.calls.iter().filter(|call| call.ran_between(from.seq, to.seq)).collect();
+        let is_in_call = |worker: &&Dispatch| {
+            !self.told.contains(&worker.id) || calls.iter().any(|call| call.dispatch_id == worker.id)
+        };
+        let in_calls = at_work.iter().copied().filter(is_in_call).collect();
+        Window { from, to, at_work, in_calls, calls }
+    }
+}
+
+impl<'a> Window<'a> {
+    /// Whose a change at a path may be: of one, it is; of several, nobody knows; of none, somebody else made it.
+    pub fn owners(&self, path: &[u8]) -> Vec<&'a Dispatch> {
+        // Who is alone has it all, also what a process did that one of its calls left behind.
+        if self.at_work.len() < 2 || self.in_calls.is_empty() {
+            return self.at_work.clone();
+        }
+        if self.in_calls.len() < 2 {
+            return self.in_calls.clone();
+        }
+        let names = |worker: &&&Dispatch| {
+            self.calls.iter().any(|call| call.dispatch_id == worker.id && call.names(path))
+        };
+        let named: Vec<&Dispatch> = self.in_calls.iter().filter(names).copied().collect();
+        if named.is_empty() { self.in_calls.clone() } else { named }
+    }
+
+    /// The calls that may have made a change at a path: those that name it, else all that ran.
+    pub fn calls(&self, path: &[u8]) -> Vec<&'a Call> {
+        let named: Vec<&Call> = self.calls.iter().filter(|call| call.names(path)).copied().collect();
+        if named.is_empty() { self.calls.clone() } else { named }
+    }
+}
+
+/// Whether work was under way at any time between two looks at the tree.
+fn was_at_work(worker: &Dispatch, from: &Checkpoint, to: &Checkpoint) -> bool {
+    // The look with which one ended comes right before the event of its end.
+    let has_ended = |end: Seq| {
+        end <= from.seq || (end == from.seq + 1 && from.link.dispatch_id.as_ref() == Some(&worker.id))
+    };
+    worker.place() < to.seq && !worker.finished_seq.is_some_and(has_ended)
+}

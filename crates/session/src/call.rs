@@ -1,0 +1,211 @@
+//! The table `calls`: what an agent did with its tools, and between which looks at the tree.
+//!
+//! ```text
+//!   before the tool ──▶ RUNS (no ended_seq) ── after the tool ──▶ (ended_seq, finished_at)
+//!                         └── the agent's next call, or its stop ──▶ (ended_seq alone: nobody told its end)
+//! ```
+//!
+//! A client that runs calls at once tells of the next one before the end of the first: its end is told later, and counts then.
+
+use std::collections::{BTreeMap, HashSet};
+
+use ic_base::mask::mask;
+use ic_base::{CallId, Code, Diagnosis, DispatchId, Result, Seq, SessionId, Timestamp, title};
+use ic_store::{Row, Snapshot, Transaction};
+
+/// A tool call that may change files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Its id here.
+    pub id: CallId,
+    /// The prompt's work that it belongs to.
+    pub dispatch_id: DispatchId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// The client's name of it, if it has one.
+    pub call_id: Option<String>,
+    /// The client's name of the subagent that made it.
+    pub agent_id: Option<String>,
+    /// The kind of that subagent.
+    pub agent_type: Option<String>,
+    /// The tool.
+    pub tool: String,
+    /// What it was asked to do: one line, masked; `None`: it was redacted.
+    pub line: Option<String>,
+    /// The paths that it named, relative to the root.
+    pub paths: Vec<String>,
+    /// The checkpoint that shows the tree as it began.
+    pub began_seq: Seq,
+    /// It changed nothing after this event; `None`: it runs.
+    pub ended_seq: Option<Seq>,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When its end was told.
+    pub finished_at: Option<Timestamp>,
+}
+
+impl Call {
+    /// Whether it may have changed something between two events.
+    pub fn ran_between(&self, from: Seq, to: Seq) -> bool {
+        self.began_seq < to && self.ended_seq.is_none_or(|end| end > from)
+    }
+
+    /// Whether its client named this path.
+    pub fn names(&self, path: &[u8]) -> bool {
+        self.paths.iter().any(|named| named.as_bytes() == path)
+    }
+}
+
+/// What a new call is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct NewCall<'a> {
+    /// Its id here.
+    pub id: &'a CallId,
+    /// The prompt's work that it belongs to.
+    pub dispatch_id: &'a DispatchId,
+    /// Its session.
+    pub session_id: &'a SessionId,
+    /// The client's name of it.
+    pub call_id: Option<&'a str>,
+    /// The client's name of the subagent that makes it.
+    pub agent_id: Option<&'a str>,
+    /// The kind of that subagent.
+    pub agent_type: Option<&'a str>,
+    /// The tool.
+    pub tool: &'a str,
+    /// What it is asked to do; its first line is kept, masked.
+    pub line: &'a str,
+    /// The paths that it names, relative to the root.
+    pub paths: &'a [String],
+    /// The checkpoint that shows the tree as it begins.
+    pub began_seq: Seq,
+    /// What the same agent did before changed nothing after this event.
+    pub before_seq: Seq,
+}
+
+const COLUMNS: &str = "id, dispatch_id, session_id, call_id, agent_id, agent_type, tool, line, paths, began_seq, ended_seq, \
+    created_at, finished_at";
+
+/// No call names more paths than so many; of one that does, the rest is told by the tree alone.
+const MOST_PATHS: usize = 200;
+
+fn from_row(row: &Row<'_>) -> Result<Call> {
+    Ok(Call {
+        id: CallId::from_ledger(row.get(0)?),
+        dispatch_id: DispatchId::from_ledger(row.get(1)?),
+        session_id: SessionId::from_ledger(row.get(2)?),
+        call_id: row.get(3)?,
+        agent_id: row.get(4)?,
+        agent_type: row.get(5)?,
+        tool: row.get(6)?,
+        line: row.get(7)?,
+        paths: row.parse(8, "calls", |text| serde_json::from_str(text).ok())?,
+        began_seq: row.get(9)?,
+        ended_seq: row.get(10)?,
+        created_at: Timestamp(row.get(11)?),
+        finished_at: row.get::<Option<i64>>(12)?.map(Timestamp),
+    })
+}
+
+/// Records that a call begins. What the same agent had begun before and nobody told the end of ends with the next look at the tree.
+pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<()> {
+    tx.execute(
+        "UPDATE calls SET ended_seq = $1 WHERE dispatch_id = $2 AND agent_id IS NOT DISTINCT FROM $3 AND ended_seq IS NULL",
+        &[&new.before_seq, &new.dispatch_id.as_str(), &new.agent_id],
+    )?;
+    let paths = &new.paths[..new.paths.len().min(MOST_PATHS)];
+    let paths = serde_json::to_string(paths)
+        .map_err(|e| Diagnosis::new(Code::Internal, format!("Paths cannot be written down: {e}.")))?;
+    tx.execute_one(
+        "INSERT INTO calls (id, dispatch_id, session_id, call_id, agent_id, agent_type, tool, line, paths, began_seq, created_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        &[
+            &new.id.as_str(),
+            &new.dispatch_id.as_str(),
+            &new.session_id.as_str(),
+            &new.call_id,
+            &new.agent_id,
+            &new.agent_type.map(title),
+            &title(new.tool),
+            &title(&mask(new.line)),
+            &paths,
+            &new.began_seq,
+            &now.millis(),
+        ],
+    )
+}
+
+/// Records the end of a call: it changed nothing after the event `seq`.
+pub fn end(tx: &Transaction<'_>, now: Timestamp, id: &CallId, seq: Seq) -> Result<()> {
+    tx.execute_one(
+        "UPDATE calls SET ended_seq = $1, finished_at = $2 WHERE id = $3",
+        &[&seq, &now.millis(), &id.as_str()],
+    )
+}
+
+/// Ends the calls of a prompt whose end nobody told: with the next look at the tree.
+pub(crate) fn end_all(tx: &Transaction<'_>, dispatch: &DispatchId) -> Result<()> {
+    let (seq, _) = ic_events::head(tx)?;
+    tx.execute(
+        "UPDATE calls SET ended_seq = $1 WHERE dispatch_id = $2 AND ended_seq IS NULL",
+        &[&(seq + 1), &dispatch.as_str()],
+    )
+    .map(drop)
+}
+
+/// The newest call of a session whose end was not told: of this name, else, where the client has none, of this tool.
+pub fn unfinished(
+    snapshot: &Snapshot<'_>,
+    session: &SessionId,
+    call_id: Option<&str>,
+    tool: &str,
+) -> Result<Option<Call>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM calls WHERE session_id = $1 AND call_id IS NOT DISTINCT FROM $2 AND ($2 IS NOT NULL OR tool = $3) \
+         AND finished_at IS NULL ORDER BY began_seq DESC, id DESC LIMIT 1"
+    );
+    snapshot.query_opt(&sql, &[&session.as_str(), &call_id, &title(tool)], from_row)
+}
+
+/// The calls of a prompt's work, oldest first.
+pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec<Call>> {
+    let sql = format!("SELECT {COLUMNS} FROM calls WHERE dispatch_id = $1 ORDER BY began_seq, id");
+    snapshot.query_all(&sql, &[&dispatch.as_str()], from_row)
+}
+
+/// How many calls each prompt of a session made.
+pub fn counts(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<BTreeMap<String, i64>> {
+    let sql = "SELECT dispatch_id, COUNT(*) FROM calls WHERE session_id = $1 GROUP BY dispatch_id";
+    let all = snapshot.query_all(sql, &[&session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(all.into_iter().collect())
+}
+
+/// The calls that may have changed something between two events, oldest first.
+pub fn between(snapshot: &Snapshot<'_>, from: Seq, to: Seq) -> Result<Vec<Call>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM calls WHERE ended_seq > $1 AND began_seq < $2 \
+         UNION ALL SELECT {COLUMNS} FROM calls WHERE ended_seq IS NULL AND began_seq < $2 ORDER BY began_seq, id"
+    );
+    snapshot.query_all(&sql, &[&from, &to], from_row)
+}
+
+/// Those of these dispatches whose client tells of each call: outside its calls such work changes nothing.
+pub fn told_by_calls<'d>(
+    snapshot: &Snapshot<'_>,
+    dispatches: impl Iterator<Item = &'d DispatchId>,
+) -> Result<HashSet<DispatchId>> {
+    let sql = "SELECT 1 FROM prompts WHERE dispatch_id = $1 AND tells_calls = 1";
+    let mut found = HashSet::new();
+    for id in dispatches {
+        if snapshot.query_opt(sql, &[&id.as_str()], |_| Ok(()))?.is_some() {
+            found.insert(id.clone());
+        }
+    }
+    Ok(found)
+}
+
+/// Takes what the calls of a dispatch were asked to do out of their rows, with the paths that they named.
+pub fn redact(tx: &Transaction<'_>, dispatch: &DispatchId) -> Result<()> {
+    tx.execute("UPDATE calls SET line = NULL, paths = '[]' WHERE dispatch_id = $1", &[&dispatch.as_str()])
+        .map(drop)
+}

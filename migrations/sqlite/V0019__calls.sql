@@ -1,0 +1,37 @@
+-- Tool calls of coding agents that may change files, as their hooks tell of them. Owner: crates/session.
+-- call_id: the client's own name of the call, if it has one. agent_id, agent_type: the subagent that made it.
+-- line: what it was asked to do, one masked line. paths: a JSON array of the paths that it named, relative to the root.
+-- began_seq: the checkpoint that shows the tree as it began. ended_seq: the call changed nothing after this event; NULL while it runs.
+-- finished_at: when its end was told; NULL where it never was.
+
+CREATE TABLE calls (
+    id          TEXT PRIMARY KEY NOT NULL,
+    dispatch_id TEXT NOT NULL REFERENCES dispatches (id),
+    session_id  TEXT NOT NULL REFERENCES sessions (id),
+    call_id     TEXT,
+    agent_id    TEXT,
+    agent_type  TEXT,
+    tool        TEXT NOT NULL,
+    line        TEXT,
+    paths       TEXT NOT NULL,
+    began_seq   INTEGER NOT NULL,
+    ended_seq   INTEGER,
+    created_at  INTEGER NOT NULL,
+    finished_at INTEGER
+) STRICT;
+
+CREATE INDEX calls_of_dispatches ON calls (dispatch_id, began_seq);
+CREATE INDEX calls_of_sessions ON calls (session_id, call_id);
+CREATE INDEX calls_that_run ON calls (began_seq) WHERE ended_seq IS NULL;
+CREATE INDEX calls_by_end ON calls (ended_seq);
+
+CREATE TRIGGER calls_are_not_deleted BEFORE DELETE ON calls
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
+END;
+
+-- Whether the client tells of each call: outside its calls such a prompt is at no work.
+ALTER TABLE prompts ADD COLUMN tells_calls INTEGER NOT NULL DEFAULT 0;
+
+-- Taken at the beginning or the end of a tool call: what `checkpoint list` leaves out, and what goes with its dispatch's other checkpoints.
+ALTER TABLE checkpoints ADD COLUMN of_call INTEGER NOT NULL DEFAULT 0;
