@@ -16,7 +16,7 @@ fn git(project: &Project, words: &[&str]) -> String {
 pub(crate) struct Said {
     client: String,
     event: String,
-    payload: Value,
+    pub(crate) payload: Value,
 }
 
 impl Said {
@@ -31,7 +31,7 @@ impl Said {
         self
     }
 
-    fn with(mut self, key: &str, value: &str) -> Self {
+    pub(crate) fn with(mut self, key: &str, value: &str) -> Self {
         self.payload[key] = json!(value);
         self
     }
@@ -67,7 +67,12 @@ fn end(child: Child) -> Value {
 
 /// Tells it, and returns what the client is answered.
 pub(crate) fn say(project: &Project, said: &Said) -> Value {
-    end(begin(project, said, &[]))
+    say_with(project, said, &[])
+}
+
+/// As [`say`], with more in the environment of the hook.
+pub(crate) fn say_with(project: &Project, said: &Said, environment: &[(&str, &str)]) -> Value {
+    end(begin(project, said, environment))
 }
 
 fn work(project: &Project, client: &str, session: &str, prompt: &str, file: &str) {
@@ -92,13 +97,13 @@ fn logged(project: &Project) -> Vec<Value> {
 }
 
 /// A project in which checkpoints are taken.
-fn captured() -> Project {
+pub(crate) fn captured() -> Project {
     let project = Project::new();
     std::fs::remove_file(project.root().join(".ic.yaml")).expect("the configuration");
     project
 }
 
-fn in_git() -> Project {
+pub(crate) fn in_git() -> Project {
     let project = captured();
     project.write("README.md", "read me\n");
     git(&project, &["init", "-q"]);

@@ -6,6 +6,7 @@ mod agents;
 mod artifacts;
 mod bad_input;
 mod bad_paths;
+mod blame;
 mod bounds;
 mod compensation;
 mod completions;

@@ -21,6 +21,9 @@ pub(crate) const GROWING: &[&str] = &[
     "run_skips",
     "rollbacks",
     "rollback_steps",
+    "sessions",
+    "prompts",
+    "calls",
     "state_marks",
     "checkpoints",
     "compensations",
@@ -133,7 +136,9 @@ const CALLS: &[&str] = &[
     "hook claude-code SessionStart",
     "hooks uninstall claude-code",
     "session list",
-    "session show {session}",
+    "session show {session} --calls",
+    "blame a.md",
+    "checkpoint list --calls",
     "gate rules @",
     "gate check @",
     "run rollback @ --layer=code",
@@ -278,7 +283,39 @@ fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMa
             statements.entry(sql.to_owned()).or_insert_with(|| (*call).to_owned());
         }
     }
+    hooked(project, &log, &mut statements);
     statements
+}
+
+/// The statements of a prompt with two tool calls of which one has no end, beside those of every call.
+fn hooked(project: &Project, log: &Path, statements: &mut BTreeMap<String, String>) {
+    let call = |event: &str, id: &str| {
+        Said::new("claude-code", "s-2", event)
+            .prompt("p-2", "")
+            .with("tool_name", "Bash")
+            .with("tool_use_id", id)
+    };
+    let prompt = |id: &str| Said::new("claude-code", "s-2", "UserPromptSubmit").prompt(id, "Add it");
+    let stop = || Said::new("claude-code", "s-2", "Stop");
+    let told = [
+        prompt("p-2"),
+        call("PreToolUse", "c-1"),
+        call("PostToolUse", "c-1"),
+        call("PreToolUse", "c-2"),
+        stop(),
+        prompt("p-3"),
+        Said::new("claude-code", "s-2", "SessionEnd"),
+    ];
+    for (at, said) in told.iter().enumerate() {
+        std::fs::write(log, "").expect("an empty log");
+        project.write("hooked.txt", &at.to_string());
+        let log_text = log.to_str().expect("a path");
+        crate::agents::say_with(project, said, &[("IC_TEST_SQL_LOG", log_text)]);
+        for sql in std::fs::read_to_string(log).expect("the log").lines() {
+            statements.entry(sql.to_owned()).or_insert_with(|| format!("hook, {at}"));
+        }
+    }
+    assert!(statements.keys().any(|sql| sql.contains("INSERT INTO calls")), "calls were recorded");
 }
 
 /// The lines of SQLite's plan for a statement.

@@ -41,6 +41,7 @@ const CALLS: &[&str] = &[
     "dispatch wait {work}",
     "status {run}",
     "log {run} --all",
+    "blame d",
     "undo --dispatch {work} --dry-run",
     "undo {work} --dry-run",
     "!redo --run {run} --dry-run",

@@ -28,7 +28,7 @@ use crate::manifest::{PathText, hash_text};
 pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
 pub use commits::{Commit, Described, commits, commits_between, described};
 pub(crate) use error::GitError;
-pub use log::{head, log_since};
+pub use log::{PathCommit, commits_of_path, head, log_since};
 pub use own_refs::forget as forget_refs;
 pub(crate) use program::Git;
 pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, is_any as has_purged, left, remember};

@@ -152,7 +152,7 @@ impl Objects {
 }
 
 /// The SHA-256 of some bytes.
-pub(crate) fn hash_of(bytes: &[u8]) -> Hash {
+pub fn hash_of(bytes: &[u8]) -> Hash {
     Sha256::digest(bytes).into()
 }
 

@@ -4,8 +4,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    checkpoint, compensation, completions, config, dispatch, events, gate, hook, hooks, ledger, log, man,
-    redo, rewind, rollback, run, sessions, status, undo, workflow,
+    blame, checkpoint, compensation, completions, config, dispatch, events, gate, hook, hooks, ledger, log,
+    man, redo, rewind, rollback, run, sessions, status, undo, workflow,
 };
 use crate::flags::Global;
 use crate::later::Later;
@@ -24,6 +24,7 @@ const HELP: &str = "\
 \x1b[1m\x1b[32mEvery day:\x1b[0m
   status        A run at a glance, what is unfinished, and what to type next
   log           What a run can go back to, and how it went back before
+  blame         Which prompts and dispatches changed a file
   undo          Undo what was done last: record, effects, git, files, rows
   redo          Bring back what was undone last
 
@@ -104,6 +105,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Status(status::Status),
     Log(log::Log),
+    Blame(blame::Blame),
     Undo(undo::Undo),
     Redo(redo::Redo),
     Init(ledger::init::Init),

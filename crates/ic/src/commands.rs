@@ -1,5 +1,6 @@
 //! One file per verb: its arguments, one library call, its rendering.
 
+pub(crate) mod blame;
 pub(crate) mod checkpoint;
 pub(crate) mod compensation;
 pub(crate) mod completions;
@@ -42,6 +43,7 @@ pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
     match &cli.command {
         Command::Status(verb) => verb.run(&mut session),
         Command::Log(verb) => verb.run(&mut session),
+        Command::Blame(verb) => verb.run(&mut session),
         Command::Init(verb) => verb.run(&mut session),
         Command::Where(verb) => verb.run(&mut session),
         Command::Version(verb) => verb.run(&mut session),

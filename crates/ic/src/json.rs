@@ -2,6 +2,7 @@
 //!
 //! Each has a schema in `docs/schemas/`. Fields are added, never renamed or removed.
 
+mod blame;
 mod cancel;
 mod checkpoint;
 mod code;
@@ -34,6 +35,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
+pub(crate) use blame::{BlameJson, CallJson};
 pub(crate) use cancel::{CancelJson, ReopenJson};
 pub(crate) use checkpoint::{ChangeJson, CheckpointJson, DiffJson, FileJson, SkippedJson};
 pub(crate) use code::CodeJson;

@@ -1,5 +1,6 @@
 //! Text for people: tables, cards, previews. Colours are stripped where nobody sees them.
 
+pub(crate) mod blame;
 pub(crate) mod checkpoint;
 pub(crate) mod compensation;
 pub(crate) mod config;

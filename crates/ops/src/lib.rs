@@ -5,6 +5,7 @@
 pub mod advance;
 pub mod agent;
 pub mod artifact;
+pub mod blame;
 pub mod consume;
 pub mod dispatch;
 pub mod history;

@@ -7,7 +7,7 @@
 //!
 //! A client that runs calls at once tells of the next one before the end of the first: its end is told later, and counts then.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use ic_base::mask::mask;
 use ic_base::{CallId, Code, Diagnosis, DispatchId, Result, Seq, SessionId, Timestamp, title};
@@ -171,13 +171,6 @@ pub fn unfinished(
 pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec<Call>> {
     let sql = format!("SELECT {COLUMNS} FROM calls WHERE dispatch_id = $1 ORDER BY began_seq, id");
     snapshot.query_all(&sql, &[&dispatch.as_str()], from_row)
-}
-
-/// How many calls each prompt of a session made.
-pub fn counts(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<BTreeMap<String, i64>> {
-    let sql = "SELECT dispatch_id, COUNT(*) FROM calls WHERE session_id = $1 GROUP BY dispatch_id";
-    let all = snapshot.query_all(sql, &[&session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(all.into_iter().collect())
 }
 
 /// The calls that may have changed something between two events, oldest first.

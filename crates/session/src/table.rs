@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ic_base::{Code, Diagnosis, Result, RunId, Seq, SessionId, Timestamp, reversed_digits};
+use ic_base::{Code, Diagnosis, DispatchId, Result, RunId, Seq, SessionId, Timestamp, reversed_digits};
 use ic_events::{EventType, NewEvent};
 use ic_store::reference::{self, Referent};
 use ic_store::{Row, Snapshot, Transaction, path_bytes};
@@ -151,6 +151,14 @@ pub fn get(snapshot: &Snapshot<'_>, id: &SessionId) -> Result<Session> {
 pub fn by_client(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Result<Option<Session>> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client = $1 AND client_id = $2");
     snapshot.query_opt(&sql, &[&client, &client_id], from_row)
+}
+
+/// The session whose prompt a dispatch is.
+pub fn of_prompt(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Option<Session>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM sessions WHERE id = (SELECT session_id FROM prompts WHERE dispatch_id = $1)"
+    );
+    snapshot.query_opt(&sql, &[&dispatch.as_str()], from_row)
 }
 
 /// The session that a reference names: its id, the end of it, or what its client calls it. Errors: `session_not_found`, `ambiguous_id`, `invalid_reference`.

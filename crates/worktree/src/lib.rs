@@ -33,7 +33,8 @@ use ic_store::{OpenOptions, Snapshot};
 pub use create::{Created, Request as CreateRequest, create};
 pub use git::GitRestore;
 pub use read::{
-    Changes, Shown, cat, changes_of, diff, gone_roots, is_among, list, paths_in_root, show, unless_pruned,
+    Changes, Shown, cat, changes_of, diff, gone_roots, is_among, list, path_in_root, paths_in_root, show,
+    unless_pruned,
 };
 pub use restore::{
     Conflict, Report, Request as RestoreRequest, Status, Watch, newest_other, redo, restore, settle_note,

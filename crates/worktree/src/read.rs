@@ -229,7 +229,7 @@ pub fn is_among(path: &[u8], paths: &[Vec<u8>]) -> bool {
 }
 
 /// A path as checkpoints have it, from the root; the caller's is from its directory.
-pub(crate) fn path_in_root(workspace: &Workspace<'_>, path: &Path) -> Result<Vec<u8>> {
+pub fn path_in_root(workspace: &Workspace<'_>, path: &Path) -> Result<Vec<u8>> {
     let clean = crate::recorded_path(path, &workspace.kernel.project.directory, &workspace.root);
     if clean.is_relative() {
         return Ok(ic_store::path_bytes(&clean).to_vec());

@@ -198,6 +198,8 @@ pub(super) const ARGUMENTS: &[(&str, Takes)] = &[
     ("events tail {}", Reference),
     ("events tail --since={}", Number),
     ("log --limit={}", Number),
+    ("blame {}", Path),
+    ("blame a --limit={}", Number),
     ("events tail --limit={}", Number),
     ("events tail --cursor={}", Label),
     ("events tail --cursor c --each={}", Text),

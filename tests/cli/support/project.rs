@@ -54,7 +54,7 @@ impl Project {
         // A call that makes several ids must not meet those of the next one.
         let step = match arguments.first().and_then(|word| word.as_ref().to_str()) {
             Some("workflow") => 64,
-            Some("checkpoint" | "rewind") => 16,
+            Some("checkpoint" | "rewind" | "undo" | "redo") => 16,
             _ => 1,
         };
         self.calls.set(self.calls.get() + step);

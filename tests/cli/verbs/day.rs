@@ -1,5 +1,6 @@
 //! What is typed every day: `ic status` and `ic log`.
 
+use crate::agents::Said;
 use crate::support::{Page, Project, chain, story};
 
 #[test]
@@ -17,6 +18,30 @@ fn log() {
     .does("log")
     .does("log @ --all --limit 5")
     .refuses("log 99999999", 3, "run_not_found")
+    .ends();
+}
+
+#[test]
+fn blame() {
+    Page::of("ic blame", |project| {
+        std::fs::remove_file(project.root().join(".ic.yaml")).expect("the configuration");
+        project.write("login.rs", "fn login() {}\n");
+        project.ok("checkpoint create");
+        let say = |event: &str, id: &str| {
+            let said = Said::new("claude-code", "s-1", event).prompt("p-1", "Add a login");
+            let said = said.with("tool_name", "Bash").with("tool_use_id", id);
+            crate::agents::say(project, &said);
+        };
+        say("UserPromptSubmit", "");
+        say("PreToolUse", "c-1");
+        project.write("login.rs", "fn login() { todo!() }\n");
+        say("PostToolUse", "c-1");
+        say("Stop", "");
+        project.write("login.rs", "by hand\n");
+    })
+    .does("blame login.rs")
+    .does("blame login.rs --limit 1")
+    .refuses("blame nowhere.rs", 3, "path_not_found")
     .ends();
 }
 

@@ -36,3 +36,45 @@ pub fn log_since(root: &Path, since: Option<&str>) -> Result<Vec<u8>> {
     let log = ["log", "--name-only", "--no-renames", "--format=%H%x09", &range, "--"];
     Ok(Git::new(root).ask(&log)?.unwrap_or_default())
 }
+
+/// A commit that changed a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathCommit {
+    /// Its whole id.
+    pub sha: String,
+    /// Who made it.
+    pub author: String,
+    /// When it was made, in seconds since 1970.
+    pub seconds: i64,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+/// The commits that changed a path (relative to the root), newest first, and no more than so many. Without git, or outside of a repository,
+/// none is known.
+pub fn commits_of_path(root: &Path, path: &[u8], at_most: usize) -> Vec<PathCommit> {
+    use std::os::unix::ffi::OsStrExt;
+    if ic_store::git_dirs(root).is_none() {
+        return Vec::new();
+    }
+    let most = format!("--max-count={at_most}");
+    let words: [&str; 7] = [
+        "--literal-pathspecs",
+        "log",
+        &most,
+        "--no-show-signature",
+        "--no-renames",
+        "--format=%H%x00%an%x00%ct%x00%s",
+        "--",
+    ];
+    let mut words: Vec<&std::ffi::OsStr> = words.iter().map(std::ffi::OsStr::new).collect();
+    words.push(std::ffi::OsStr::from_bytes(path));
+    let said = Git::new(root).run(&words).unwrap_or_default();
+    let lines = String::from_utf8_lossy(&said).into_owned();
+    let commits = lines.lines().filter_map(|line| {
+        let mut parts = line.splitn(4, '\0').map(str::to_owned);
+        let (sha, author) = (parts.next()?, parts.next()?);
+        Some(PathCommit { sha, author, seconds: parts.next()?.parse().ok()?, subject: parts.next()? })
+    });
+    commits.collect()
+}

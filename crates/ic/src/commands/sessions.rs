@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use ic_base::Result;
 use ic_dispatch::dispatch;
+use ic_session::call;
 
 use crate::exit::Exit;
 use crate::json::{SessionJson, SessionShowJson};
@@ -30,10 +31,14 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic session show 3f9a12c4
+  ic session show 3f9a12c4 --calls      # with what each prompt's tools were asked to do
   ic session show 3f9a12c4 --json | jq -r '.prompts[] | [.short_id, .status, .name] | @tsv'")]
 pub(crate) struct Show {
     /// The session: its id, the end of it, or what its client calls it
     id: String,
+    /// Show the tool calls of each prompt that may change files, too
+    #[arg(long)]
+    calls: bool,
 }
 
 impl Verb {
@@ -62,11 +67,14 @@ impl Show {
         let (found, prompts) = kernel.read(|snapshot| {
             let found = ic_session::resolve(snapshot, &self.id)?;
             let prompts = ic_session::of_session(snapshot, &found.id)?;
-            let prompts = prompts.iter().map(|prompt| dispatch::get(snapshot, &prompt.dispatch_id));
+            let prompts = prompts.iter().map(|prompt| {
+                let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+                Ok((work, call::of_dispatch(snapshot, &prompt.dispatch_id)?))
+            });
             Ok((found, prompts.collect::<Result<Vec<_>>>()?))
         })?;
-        let record = SessionShowJson::new(&found, &prompts);
-        session.output.record(&record, || render::hooks::session(&found, &prompts))?;
+        let record = SessionShowJson::new(&found, &prompts, self.calls);
+        session.output.record(&record, || render::hooks::session(&found, &prompts, self.calls))?;
         Ok(Exit::Done)
     }
 }

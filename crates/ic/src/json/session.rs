@@ -1,10 +1,10 @@
 //! Sessions of coding agents.
 
 use ic_dispatch::Dispatch;
-use ic_session::Session;
+use ic_session::{Call, Session};
 use serde::Serialize;
 
-use super::{DispatchJson, exact};
+use super::{CallJson, DispatchJson, exact};
 
 /// A session of a coding agent (`session list`).
 #[derive(Serialize)]
@@ -61,10 +61,20 @@ pub(crate) struct SessionShowJson {
     session: SessionJson,
     /// The work that each prompt began, oldest first; its name is the prompt's title.
     prompts: Vec<DispatchJson>,
+    /// How many tool calls that may change files its prompts made.
+    call_count: usize,
+    /// Those calls, oldest first, with `--calls`; else null.
+    calls: Option<Vec<CallJson>>,
 }
 
 impl SessionShowJson {
-    pub(crate) fn new(session: &Session, prompts: &[Dispatch]) -> Self {
-        Self { session: session.into(), prompts: prompts.iter().map(DispatchJson::from).collect() }
+    pub(crate) fn new(session: &Session, prompts: &[(Dispatch, Vec<Call>)], with_calls: bool) -> Self {
+        let calls = prompts.iter().flat_map(|(_, calls)| calls);
+        Self {
+            session: session.into(),
+            prompts: prompts.iter().map(|(prompt, _)| DispatchJson::from(prompt)).collect(),
+            call_count: calls.clone().count(),
+            calls: with_calls.then(|| calls.map(CallJson::from).collect()),
+        }
     }
 }

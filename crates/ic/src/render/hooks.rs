@@ -2,7 +2,7 @@
 
 use ic_base::Timestamp;
 use ic_dispatch::Dispatch;
-use ic_session::Session;
+use ic_session::{Call, Session};
 
 use super::{Cell, Table, counted, path_text, plain, style, styled, when};
 use crate::clients::Client;
@@ -81,7 +81,7 @@ pub(crate) fn sessions(all: &[Session], now: Timestamp) -> String {
 }
 
 /// A session with its prompts.
-pub(crate) fn session(session: &Session, prompts: &[Dispatch]) -> String {
+pub(crate) fn session(session: &Session, prompts: &[(Dispatch, Vec<Call>)], with_calls: bool) -> String {
     let mut out = format!(
         "{}  {}, run {}, {}\n",
         styled(style::STRONG, session.id.short()),
@@ -90,13 +90,23 @@ pub(crate) fn session(session: &Session, prompts: &[Dispatch]) -> String {
         counted(prompts.len(), "prompt")
     );
     let mut table = Table::headless();
-    for prompt in prompts {
+    for (prompt, calls) in prompts {
         let undone = if prompt.rolled_back_by.is_some() { "undone" } else { prompt.status.as_str() };
         table.row(vec![
             format!("  prompt:{}", prompt.id.short()).as_str().into(),
             undone.into(),
+            counted(calls.len(), "call").as_str().into(),
             prompt.work.name.as_deref().unwrap_or_default().into(),
         ]);
+        for call in calls.iter().filter(|_| with_calls) {
+            let by = call.agent_type.as_deref().map_or(String::new(), |agent| format!(" ({agent})"));
+            table.row(vec![
+                "".into(),
+                "".into(),
+                format!("{}{by}", call.tool).as_str().into(),
+                call.line.as_deref().unwrap_or("(redacted)").into(),
+            ]);
+        }
     }
     out.push_str(&table.render("  No prompts."));
     out

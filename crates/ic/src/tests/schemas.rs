@@ -11,20 +11,21 @@ use super::files::{assert_is, names};
 use super::verbs::{leaves, tree};
 use crate::failure::ErrorJson;
 use crate::json::{
-    AdvanceJson, AgentJson, ArtifactJson, CancelJson, CheckpointJson, CodeJson, CompensationJson, ConfigJson,
-    CoverageJson, CursorJson, DiffJson, DispatchJson, DispatchShowJson, DispatchWaitJson, EventJson,
-    GateCheckJson, GateRuleJson, HealthJson, HistoryJson, HooksDoctorJson, HooksJson, InitJson, LogEntryJson,
-    ManJson, PhaseJson, PruneJson, PurgeJson, RecordedJson, RedactedJson, ReopenJson, RestoreJson,
-    RewindInitJson, RewindInspectJson, RewindJson, RewindPreviewJson, RewindTargetJson, RollbackJson,
-    RollbackRecordJson, RollbackShowJson, RollbackUndoneJson, RunJson, RunStatusJson, SessionJson,
-    SessionShowJson, SkipJson, StatusJson, UndoneJson, VerifyJson, VerifyObjectsJson, VersionJson, WhereJson,
-    WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson,
+    AdvanceJson, AgentJson, ArtifactJson, BlameJson, CancelJson, CheckpointJson, CodeJson, CompensationJson,
+    ConfigJson, CoverageJson, CursorJson, DiffJson, DispatchJson, DispatchShowJson, DispatchWaitJson,
+    EventJson, GateCheckJson, GateRuleJson, HealthJson, HistoryJson, HooksDoctorJson, HooksJson, InitJson,
+    LogEntryJson, ManJson, PhaseJson, PruneJson, PurgeJson, RecordedJson, RedactedJson, ReopenJson,
+    RestoreJson, RewindInitJson, RewindInspectJson, RewindJson, RewindPreviewJson, RewindTargetJson,
+    RollbackJson, RollbackRecordJson, RollbackShowJson, RollbackUndoneJson, RunJson, RunStatusJson,
+    SessionJson, SessionShowJson, SkipJson, StatusJson, UndoneJson, VerifyJson, VerifyObjectsJson,
+    VersionJson, WhereJson, WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson,
 };
 
 /// Which shape a verb prints with `--json`. Verbs with two shapes stand twice.
 const SHAPES: &[(&str, &str)] = &[
     ("ic status", "status"),
     ("ic log", "log"),
+    ("ic blame", "blame"),
     ("ic init", "init"),
     ("ic where", "where"),
     ("ic version", "version"),
@@ -147,6 +148,7 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("rollback-undone", schema::<RollbackUndoneJson>("Rollback that was taken back")),
         ("history", schema::<HistoryJson>("A run as a story")),
         ("status", schema::<StatusJson>("A run at a glance")),
+        ("blame", schema::<BlameJson>("Which work changed a file, newest first")),
         ("log", schema::<Vec<LogEntryJson>>("Points and rollbacks of a run, newest first")),
         ("code", schema::<CodeJson>("Code report")),
         ("dispatch", schema::<DispatchJson>("Dispatch")),

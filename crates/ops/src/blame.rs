@@ -1,0 +1,174 @@
+//! Which work changed a file: what the looks at the tree say, and beyond the first of them what git says.
+
+use std::path::Path;
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
+use ic_checkpoint::diff::{self, Change, Difference, State};
+use ic_checkpoint::git::{self, PathCommit};
+use ic_checkpoint::record::{self, Checkpoint, Kind};
+use ic_dispatch::{Dispatch, code, dispatch};
+use ic_session::attribution::Attribution;
+use ic_session::{self as session, Call, Session};
+use ic_store::{Snapshot, path_from_bytes};
+use ic_worktree::{Workspace, path_in_root};
+
+/// What is known of a file.
+#[derive(Debug)]
+pub struct Blame {
+    /// From the root.
+    pub path: Vec<u8>,
+    /// What the looks at the tree show, newest first.
+    pub changes: Vec<Changed>,
+    /// Whether there are more changes than were asked for.
+    pub has_more: bool,
+    /// Whether it is not as the newest look had it: nobody looked since.
+    pub is_unseen: bool,
+    /// The commits that changed it, newest first, with the work that recorded them.
+    pub commits: Vec<(PathCommit, Option<Dispatch>)>,
+}
+
+/// A change of a file between two looks at the tree.
+#[derive(Debug)]
+pub struct Changed {
+    /// What became of it.
+    pub change: Change,
+    /// When the later look was taken.
+    pub seen_at: Timestamp,
+    /// The look before it.
+    pub from: CheckpointId,
+    /// The look that shows it.
+    pub to: CheckpointId,
+    /// Whether a restore made it: what was undone, or brought back.
+    pub is_restore: bool,
+    /// Whose it may be: of one, it is; of several, nobody knows; of none, no recorded work made it.
+    pub owners: Vec<Owner>,
+    /// The tool calls that may have made it.
+    pub calls: Vec<Call>,
+}
+
+/// Work that may have made a change.
+#[derive(Debug)]
+pub struct Owner {
+    /// The work.
+    pub dispatch: Dispatch,
+    /// The session of the agent whose prompt it is.
+    pub session: Option<Session>,
+}
+
+/// Which work changed a file, at most so many changes and commits.
+///
+/// Errors: `path_not_found` for a path outside of the working tree, or one of which neither a look at the tree, nor git, nor the tree itself
+/// knows; `invalid_value` for a directory.
+pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<Blame> {
+    let path = path_in_root(workspace, path)?;
+    let full = workspace.root.join(path_from_bytes(&path));
+    if full.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        return Err(Diagnosis::new(Code::InvalidValue, format!("{} is a directory.", full.display()))
+            .hint("name one file; which files a prompt changed: ic checkpoint diff FROM TO --stat"));
+    }
+    let looks =
+        workspace.kernel.read(|snapshot| record::of_root_between(snapshot, &workspace.root, 0, Seq::MAX))?;
+    let (mut found, last) = differences(workspace, &looks, &path)?;
+    found.reverse();
+    let has_more = found.len() > at_most;
+    found.truncate(at_most);
+    let commits = git::commits_of_path(&workspace.root, &path, at_most);
+    if found.is_empty() && last.is_none() && commits.is_empty() && full.symlink_metadata().is_err() {
+        return Err(Diagnosis::new(
+            Code::PathNotFound,
+            format!("There is no file {}, and there was none that is known of.", full.display()),
+        )
+        .hint("give the path of a file in the working tree"));
+    }
+    let is_known = last.is_some() || !found.is_empty();
+    let is_unseen = is_known && !is_as_seen(&full, last.as_ref());
+    workspace.kernel.read(|snapshot| {
+        let changes = found
+            .iter()
+            .map(|(at, difference)| changed(snapshot, workspace, (&looks[*at], &looks[*at + 1]), difference));
+        let changes = changes.collect::<Result<_>>()?;
+        let maker = |commit: &PathCommit| -> Result<Option<Dispatch>> {
+            code::maker_of(snapshot, &commit.sha)?.map(|id| dispatch::get(snapshot, &id)).transpose()
+        };
+        let commits = commits.into_iter().map(|commit| maker(&commit).map(|maker| (commit, maker)));
+        Ok(Blame {
+            path: path.clone(),
+            changes,
+            has_more,
+            is_unseen,
+            commits: commits.collect::<Result<_>>()?,
+        })
+    })
+}
+
+/// Before which look a path had changed, with the number of the look before it, oldest first; and how the newest look that knows it has it.
+type Found = (Vec<(usize, Difference)>, Option<State>);
+
+fn differences(workspace: &Workspace<'_>, looks: &[Checkpoint], path: &[u8]) -> Result<Found> {
+    let mut found = Vec::new();
+    let mut before: Option<(usize, Option<State>)> = None;
+    for (at, look) in looks.iter().enumerate() {
+        if at > 0 && look.tree == looks[at - 1].tree {
+            continue;
+        }
+        let state = diff::find(&workspace.objects, &look.tree, path)?;
+        // A name that was passed over says nothing of what stood there.
+        if matches!(state, Some(State::Passed(_))) {
+            continue;
+        }
+        if let Some((_, known)) = before.as_ref().filter(|(_, known)| *known != state) {
+            let difference = Difference { path: path.to_vec(), before: known.clone(), after: state.clone() };
+            if difference.change().is_some() {
+                found.push((at - 1, difference));
+            }
+        }
+        before = Some((at, state));
+    }
+    Ok((found, before.and_then(|(_, state)| state)))
+}
+
+fn changed(
+    snapshot: &Snapshot<'_>,
+    workspace: &Workspace<'_>,
+    (from, to): (&Checkpoint, &Checkpoint),
+    difference: &Difference,
+) -> Result<Changed> {
+    let range = (from.seq, to.seq);
+    let attribution = Attribution::between(snapshot, &workspace.root, range, from.created_at)?;
+    let (mut owners, mut calls) = (Vec::new(), Vec::new());
+    for window in attribution.windows() {
+        let of_path = window.owners(&difference.path);
+        let is_owned = |call: &&&Call| of_path.iter().any(|owner| owner.id == call.dispatch_id);
+        calls.extend(window.calls(&difference.path).iter().filter(is_owned).map(|call| (*call).clone()));
+        for owner in of_path {
+            let session = session::of_prompt(snapshot, &owner.id)?;
+            owners.push(Owner { dispatch: owner.clone(), session });
+        }
+    }
+    Ok(Changed {
+        // What has none is left out before.
+        change: difference.change().unwrap_or(Change::Modified),
+        seen_at: to.created_at,
+        from: from.id.clone(),
+        to: to.id.clone(),
+        is_restore: to.kind == Kind::Restored,
+        owners,
+        calls,
+    })
+}
+
+/// Whether a file is as the newest look has it.
+fn is_as_seen(full: &Path, seen: Option<&State>) -> bool {
+    let Ok(found) = full.symlink_metadata() else { return seen.is_none() };
+    match seen {
+        Some(State::File { hash, size, .. }) => {
+            let content =
+                || std::fs::read(full).is_ok_and(|bytes| ic_checkpoint::objects::hash_of(&bytes) == *hash);
+            found.is_file() && found.len() == *size && content()
+        }
+        Some(State::Symlink(target)) => {
+            std::fs::read_link(full).is_ok_and(|now| ic_store::path_bytes(&now) == target.as_slice())
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,266 @@
+//! Several agents in one tree at the same time: their tool calls say what is whose, for `ic blame` and for the undo of one of them.
+
+use serde_json::{Value, json};
+
+use crate::agents::{Said, captured, in_git, say};
+use crate::support::Project;
+
+/// What a client says of a tool call.
+fn call(session: &str, event: &str, id: &str, tool: &str, input: Value) -> Said {
+    let mut said = Said::new("claude-code", session, event).prompt(&format!("p-{session}"), "");
+    said.payload["tool_name"] = json!(tool);
+    said.payload["tool_use_id"] = json!(id);
+    said.payload["tool_input"] = input;
+    said
+}
+
+fn before(project: &Project, session: &str, id: &str, tool: &str, input: Value) {
+    assert_eq!(
+        say(project, &call(session, "PreToolUse", id, tool, input)),
+        Value::Null,
+        "{id} is let through"
+    );
+}
+
+fn after(project: &Project, session: &str, id: &str, tool: &str) {
+    assert_eq!(say(project, &call(session, "PostToolUse", id, tool, json!({}))), Value::Null);
+}
+
+fn prompt(project: &Project, session: &str, text: &str) {
+    say(
+        project,
+        &Said::new("claude-code", session, "UserPromptSubmit").prompt(&format!("p-{session}"), text),
+    );
+}
+
+fn stop(project: &Project, session: &str) {
+    say(project, &Said::new("claude-code", session, "Stop"));
+}
+
+fn read(project: &Project, file: &str) -> String {
+    std::fs::read_to_string(project.root().join(file)).expect("a text")
+}
+
+/// The work of the newest prompt of a session.
+fn work_of(project: &Project, session: &str) -> String {
+    let prompts = project.json(&format!("session show {session}"))["prompts"].clone();
+    prompts.as_array().and_then(|all| all.last()).expect("a prompt")["id"]
+        .as_str()
+        .expect("its id")
+        .to_owned()
+}
+
+/// Who made each change of a file, newest first: the titles of the work, and the tools.
+fn blamed(project: &Project, file: &str) -> Vec<(String, String, String)> {
+    let names = |list: &Value, key: &str| {
+        let all = list.as_array().expect("a list").iter().map(|one| one[key].as_str().expect("a text"));
+        all.collect::<Vec<_>>().join("+")
+    };
+    let found = project.json(&format!("blame {file}"));
+    let changes = found["changes"].as_array().expect("changes").iter();
+    changes
+        .map(|one| {
+            let change = one["change"].as_str().expect("a change").to_owned();
+            let change = if one["by_restore"] == true { "restored".to_owned() } else { change };
+            (change, names(&one["dispatches"], "name"), names(&one["calls"], "tool"))
+        })
+        .collect()
+}
+
+fn told(change: &str, who: &str, tools: &str) -> (String, String, String) {
+    (change.to_owned(), who.to_owned(), tools.to_owned())
+}
+
+/// Two agents that edit one file at the same time, one of them in a shell.
+fn interleaved() -> Project {
+    let project = in_git();
+    project.write("f.txt", "one\n2\n3\n4\n5\n6\nseven\n");
+    prompt(&project, "A", "A works");
+    prompt(&project, "B", "B works");
+    before(&project, "A", "a1", "Edit", json!({ "file_path": project.root().join("f.txt") }));
+    project.write("f.txt", "ONE\n2\n3\n4\n5\n6\nseven\n");
+    after(&project, "A", "a1", "Edit");
+    before(&project, "B", "b1", "Bash", json!({ "command": "sed -i s/seven/SEVEN/ f.txt; echo b >b.txt" }));
+    project.write("f.txt", "ONE\n2\n3\n4\n5\n6\nSEVEN\n");
+    project.write("b.txt", "b\n");
+    before(&project, "A", "a2", "Write", json!({ "file_path": "a.txt" }));
+    project.write("a.txt", "a\n");
+    after(&project, "A", "a2", "Write");
+    after(&project, "B", "b1", "Bash");
+    stop(&project, "A");
+    stop(&project, "B");
+    project
+}
+
+#[test]
+fn each_change_is_told_by_the_call_that_made_it_and_one_agent_is_undone_alone() {
+    let project = interleaved();
+    assert_eq!(
+        blamed(&project, "f.txt"),
+        [told("modified", "B works", "Bash"), told("modified", "A works", "Edit")]
+    );
+    assert_eq!(blamed(&project, "a.txt"), [told("added", "A works", "Write")]);
+    let before = ic_testkit::tree(project.root());
+    let report = project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    assert_eq!(
+        (&report["files"]["skipped"], &report["files"]["conflicts"]),
+        (&json!([]), &json!([])),
+        "{report}"
+    );
+    assert_eq!(
+        read(&project, "f.txt"),
+        "one\n2\n3\n4\n5\n6\nSEVEN\n",
+        "what B changed in the same file stays"
+    );
+    assert_eq!(read(&project, "b.txt"), "b\n");
+    assert!(!project.root().join("a.txt").exists());
+    assert_eq!(blamed(&project, "f.txt")[0], told("restored", "", ""));
+    let run = report["run_id"].as_str().expect("its run");
+    project.json(&format!("redo --run {run} --yes"));
+    assert_eq!(ic_testkit::tree(project.root()), before, "and it comes back");
+    project.json(&format!("undo --dispatch {} --yes", work_of(&project, "B")));
+    assert_eq!(read(&project, "f.txt"), "ONE\n2\n3\n4\n5\n6\nseven\n");
+    assert!(!project.root().join("b.txt").exists() && project.root().join("a.txt").exists());
+}
+
+#[test]
+fn what_no_call_names_while_several_run_is_shared_and_stays() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    prompt(&project, "B", "B works");
+    before(&project, "A", "a1", "Bash", json!({ "command": "make" }));
+    before(&project, "B", "b1", "Bash", json!({ "command": "make" }));
+    project.write("out.txt", "of one of them\n");
+    after(&project, "A", "a1", "Bash");
+    after(&project, "B", "b1", "Bash");
+    project.write("late.txt", "outside of any call\n");
+    stop(&project, "A");
+    stop(&project, "B");
+    assert_eq!(blamed(&project, "out.txt"), [told("added", "A works+B works", "Bash+Bash")]);
+    let report = project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    let left: Vec<&str> = report["files"]["skipped"]
+        .as_array()
+        .expect("what stays")
+        .iter()
+        .map(|one| one["path"].as_str().expect("a path"))
+        .collect();
+    assert_eq!(left, ["late.txt", "out.txt"]);
+    assert!(project.root().join("out.txt").exists() && project.root().join("late.txt").exists());
+}
+
+#[test]
+fn a_call_whose_end_nobody_tells_ends_with_the_next_one_or_with_the_stop() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    prompt(&project, "B", "B works");
+    // Codex tells no end of a patch that its shell applies.
+    before(&project, "A", "a1", "Bash", json!({ "command": "apply_patch" }));
+    project.write("first.txt", "a\n");
+    before(&project, "A", "a2", "Bash", json!({ "command": "apply_patch" }));
+    project.write("second.txt", "a\n");
+    stop(&project, "A");
+    before(&project, "B", "b1", "Bash", json!({ "command": "touch" }));
+    project.write("third.txt", "b\n");
+    after(&project, "B", "b1", "Bash");
+    stop(&project, "B");
+    for (file, whose) in [("first.txt", "A works"), ("second.txt", "A works"), ("third.txt", "B works")] {
+        assert_eq!(blamed(&project, file), [told("added", whose, "Bash")], "{file}");
+    }
+    let calls = project.json("session show A --calls")["calls"].clone();
+    assert!(calls.as_array().expect("calls").iter().all(|call| call["finished_at"].is_null()), "{calls}");
+}
+
+#[test]
+fn a_path_that_one_of_two_running_calls_names_is_its() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    prompt(&project, "B", "B works");
+    before(&project, "A", "a1", "Write", json!({ "file_path": project.root().join("a.txt") }));
+    let patch = "*** Begin Patch\n*** Add File: b.txt\n+b\n*** End Patch\n";
+    before(&project, "B", "b1", "apply_patch", json!({ "command": patch }));
+    project.write("a.txt", "a\n");
+    project.write("b.txt", "b\n");
+    after(&project, "B", "b1", "apply_patch");
+    after(&project, "A", "a1", "Write");
+    stop(&project, "A");
+    stop(&project, "B");
+    assert_eq!(blamed(&project, "a.txt"), [told("added", "A works", "Write")]);
+    assert_eq!(blamed(&project, "b.txt"), [told("added", "B works", "apply_patch")]);
+}
+
+#[test]
+fn readers_are_no_calls_and_a_look_that_shows_nothing_new_is_no_checkpoint() {
+    let project = captured();
+    prompt(&project, "A", "A works");
+    let checkpoints = || project.json("checkpoint list --calls").as_array().expect("a list").len();
+    let known = checkpoints();
+    for tool in ["Read", "Grep", "Task"] {
+        before(&project, "A", "r1", tool, json!({ "file_path": "x" }));
+        after(&project, "A", "r1", tool);
+    }
+    assert_eq!(project.json("session show A")["call_count"], 0);
+    before(&project, "A", "b1", "Bash", json!({ "command": "ls" }));
+    after(&project, "A", "b1", "Bash");
+    assert_eq!((project.json("session show A")["call_count"].clone(), checkpoints()), (json!(1), known));
+    before(&project, "A", "b2", "Bash", json!({ "command": "touch x" }));
+    project.write("x", "x\n");
+    after(&project, "A", "b2", "Bash");
+    assert_eq!(checkpoints(), known + 1);
+    let listed = project.json("checkpoint list").as_array().expect("a list").len();
+    assert_eq!(listed, known, "a list leaves out those of calls");
+}
+
+#[test]
+fn of_a_file_that_no_checkpoint_knows_git_is_asked_and_what_changed_since_is_said() {
+    let project = in_git();
+    let found = project.json("blame README.md");
+    assert_eq!((&found["changes"], &found["changed_since"]), (&json!([]), &json!(false)));
+    assert_eq!(found["commits"][0]["subject"], "base");
+    prompt(&project, "A", "A works");
+    before(&project, "A", "b1", "Bash", json!({ "command": "make" }));
+    project.write("README.md", "other\n");
+    after(&project, "A", "b1", "Bash");
+    stop(&project, "A");
+    assert_eq!(blamed(&project, "README.md"), [told("modified", "A works", "Bash")]);
+    project.write("README.md", "by hand\n");
+    assert_eq!(project.json("blame README.md")["changed_since"], true);
+    for (file, code) in
+        [("nowhere", "path_not_found"), ("/etc/passwd", "path_not_found"), (".", "invalid_value")]
+    {
+        assert_eq!(project.refused(&format!("blame {file}")).1, code, "{file}");
+    }
+}
+
+#[test]
+fn secrets_in_calls_are_masked_and_a_redaction_reaches_them() {
+    let project = captured();
+    prompt(&project, "A", "A works");
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    before(
+        &project,
+        "A",
+        "b1",
+        "Bash",
+        json!({ "command": format!("curl -H 'Authorization: {token}' \u{1b}[31mx") }),
+    );
+    after(&project, "A", "b1", "Bash");
+    stop(&project, "A");
+    let line = || project.json("session show A --calls")["calls"][0]["line"].clone();
+    let shown = line().as_str().expect("a line").to_owned();
+    assert!(
+        shown.contains("ghp_…[masked]") && !shown.contains(&token) && !shown.contains('\u{1b}'),
+        "{shown:?}"
+    );
+    let text = project.ok("session show A --calls --format text");
+    assert!(text.contains("curl") && !text.contains('\u{1b}'), "{text:?}");
+    let work = work_of(&project, "A");
+    let events = project.json("events tail");
+    let created = events
+        .as_array()
+        .expect("events")
+        .iter()
+        .find(|event| event["kind"] == "dispatch_created" && event["subject_id"] == work.as_str());
+    let seq = created.expect("its event")["seq"].clone();
+    project.json(&format!("events redact {seq} --reason secret"));
+    assert_eq!(line(), Value::Null);
+}
