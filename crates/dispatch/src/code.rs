@@ -274,6 +274,19 @@ fn file_from_row(row: &Row<'_>) -> Result<RecordedFile> {
     })
 }
 
+/// The dispatch that recorded a commit (a full hash), and is not rolled back; the newest of several.
+pub fn maker_of(snapshot: &Snapshot<'_>, commit: &str) -> Result<Option<DispatchId>> {
+    // A commit may have been recorded by its first digits alone.
+    let shortest = commit.get(..7).unwrap_or(commit);
+    let recorded = snapshot.query_all(
+        "SELECT c.sha, c.dispatch_id FROM dispatch_commits c JOIN dispatches d ON d.id = c.dispatch_id \
+         WHERE c.sha >= $1 AND c.sha <= $2 AND d.rolled_back_by IS NULL ORDER BY c.seq, c.ord",
+        &[&shortest, &commit],
+        |row| Ok((row.get::<String>(0)?, DispatchId::from_ledger(row.get(1)?))),
+    )?;
+    Ok(recorded.into_iter().rev().find(|(sha, _)| commit.starts_with(sha.as_str())).map(|(_, id)| id))
+}
+
 #[cfg(test)]
 mod tests {
     use ic_base::DispatchId;
@@ -303,17 +316,4 @@ mod tests {
         let shas: Vec<String> = close_gaps(recorded).into_iter().map(|c| c.sha).collect();
         assert_eq!(shas, ["a", "c"]);
     }
-}
-
-/// The dispatch that recorded a commit (a full hash), and is not rolled back; the newest of several.
-pub fn maker_of(snapshot: &Snapshot<'_>, commit: &str) -> Result<Option<DispatchId>> {
-    // A commit may have been recorded by its first digits alone.
-    let shortest = commit.get(..7).unwrap_or(commit);
-    let recorded = snapshot.query_all(
-        "SELECT c.sha, c.dispatch_id FROM dispatch_commits c JOIN dispatches d ON d.id = c.dispatch_id \
-         WHERE c.sha >= $1 AND c.sha <= $2 AND d.rolled_back_by IS NULL ORDER BY c.seq, c.ord",
-        &[&shortest, &commit],
-        |row| Ok((row.get::<String>(0)?, DispatchId::from_ledger(row.get(1)?))),
-    )?;
-    Ok(recorded.into_iter().rev().find(|(sha, _)| commit.starts_with(sha.as_str())).map(|(_, id)| id))
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use ic_base::{Diagnosis, Timestamp, title};
+use ic_base::{Timestamp, title};
 use serde::{Deserialize, Serialize};
 
 /// The file is begun anew with its newer half when it is longer.
@@ -32,14 +32,22 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn new(client: &str, event: &str, took: Duration, error: Option<&Diagnosis>) -> Self {
+    pub(crate) fn new(client: &str, event: &str, took: Duration) -> Self {
         Self {
             at: crate::environment::Environment::context().now().millis(),
             client: title(client),
             event: title(event),
             ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            code: error.map(|error| error.code().as_str().to_owned()),
-            message: error.map(|error| title(error.message())),
+            code: None,
+            message: None,
+        }
+    }
+
+    /// The same, with what went wrong. What is said first stays.
+    pub(crate) fn saying(self, code: &str, message: &str) -> Self {
+        match self.code {
+            Some(_) => self,
+            None => Self { code: Some(code.to_owned()), message: Some(title(message)), ..self },
         }
     }
 

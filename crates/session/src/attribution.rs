@@ -101,11 +101,11 @@ impl<'a> Window<'a> {
         if self.in_calls.len() < 2 {
             return self.in_calls.clone();
         }
-        let names = |worker: &&&Dispatch| {
+        let says_so = |worker: &&&Dispatch| {
             self.calls.iter().any(|call| call.dispatch_id == worker.id && call.names(path))
         };
-        let named: Vec<&Dispatch> = self.in_calls.iter().filter(names).copied().collect();
-        if named.is_empty() { self.in_calls.clone() } else { named }
+        let own: Vec<&Dispatch> = self.in_calls.iter().filter(says_so).copied().collect();
+        if own.is_empty() { self.in_calls.clone() } else { own }
     }
 
     /// The calls that may have made a change at a path: those that name it, else all that ran.

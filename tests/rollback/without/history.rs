@@ -236,7 +236,9 @@ fn without_any_one_of_three_it_is_as_the_other_two_make_it() {
 fn say(world: &World, session: usize, event: &str, more: &[(&str, Value)]) {
     let mut payload = json!({ "session_id": format!("s{session}"), "cwd": world.cli.root() });
     payload["prompt_id"] = json!(format!("p{session}"));
-    more.iter().for_each(|(key, value)| payload[*key] = value.clone());
+    for (key, value) in more {
+        payload[*key] = value.clone();
+    }
     let answer = world.cli.run_with_input(["hook", "claude-code", event], payload.to_string().as_bytes());
     assert_eq!((answer.code, answer.stdout.as_str(), answer.stderr.as_str()), (Some(0), "", ""), "{event}");
 }

@@ -1,6 +1,6 @@
 //! `ic hook`
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use ic_base::{Code, Diagnosis, Result, RunId};
 use ic_kernel::Kernel;
 use ic_ops::hooks::calls::{self, Begun, Told};
 use ic_ops::hooks::{self, Asked, Teller};
-use ic_worktree::Settings;
+use ic_worktree::{Settings, Warning};
 use serde_json::Value;
 
 use crate::clients::{Client, Occasion, tools};
@@ -43,17 +43,22 @@ impl Hook {
         let started = Instant::now();
         let said = self.answer(session);
         if let Ok(place) = session.place() {
-            let line = Line::new(&self.client, &self.event, started.elapsed(), said.as_ref().err());
+            let line = Line::new(&self.client, &self.event, started.elapsed());
+            let line = match &said {
+                Ok(said) => said.warnings.iter().fold(line, |line, one| line.saying(one.code, &one.message)),
+                Err(error) => line.saying(error.code().as_str(), error.message()),
+            };
             hook_log::append(&place.store, &line);
         }
-        if let Ok(Some(answer)) = said {
-            println!("{answer}");
+        if let Ok(Said { answer: Some(answer), .. }) = said {
+            // A client that has gone reads nothing.
+            let _ = writeln!(std::io::stdout(), "{answer}");
         }
         Exit::Done
     }
 
     /// What the client is told. Errors: for the log alone.
-    fn answer(&self, session: &mut Session) -> Result<Option<Value>> {
+    fn answer(&self, session: &mut Session) -> Result<Said> {
         let unknown = |what: &str, name: &str| {
             Diagnosis::new(
                 Code::InvalidValue,
@@ -74,7 +79,7 @@ impl Hook {
         let directory = directory.unwrap_or_else(|| session.directory.clone());
         session.for_hook(directory, PATIENCE);
         if session.place().is_err() {
-            return Ok(None);
+            return Ok(Said::default());
         }
         let id = payload.text("session_id").filter(|id| is_id(id));
         let id = id.ok_or_else(|| unreadable("it names no session".to_owned()))?;
@@ -89,13 +94,18 @@ impl Hook {
         client: Client,
         occasion: Occasion,
         payload: &Payload<'_>,
-    ) -> Result<Option<Value>> {
+    ) -> Result<Said> {
         let kernel = session.kernel()?;
-        let kept = || session.kept_along_the_way(&kernel, &kernel.project.root, true);
+        // A configuration that cannot be read is no reason to record nothing, or to let undone work go on.
+        let (kept, mut warnings) = match session.kept_along_the_way(&kernel, &kernel.project.root, true) {
+            Ok(kept) => (kept, Vec::new()),
+            Err(error) => (None, vec![warning(&error)]),
+        };
+        let mut answer = None;
         match occasion {
-            Occasion::SessionBegins => Ok(Some(Client::tell(&self.event, WELCOME))),
+            Occasion::SessionBegins => answer = Some(Client::tell(&self.event, WELCOME)),
             Occasion::Prompt => {
-                let Some(text) = payload.prompt() else { return Ok(None) };
+                let Some(text) = payload.prompt() else { return Ok(Said { answer, warnings }) };
                 let run = session.named_run().map(|run| open_run(&kernel, run)).transpose()?.flatten();
                 let asked = Asked {
                     prompt_id: payload.prompt_id(),
@@ -104,63 +114,70 @@ impl Hook {
                     transcript: payload.text("transcript_path").map(Path::new),
                     run: run.as_ref(),
                 };
-                let recorded = hooks::prompt(&kernel, teller, &asked, kept()?.as_ref())?;
-                Ok(recorded.undone.map(|undone| Client::tell(&self.event, &undone)))
+                let recorded = hooks::prompt(&kernel, teller, &asked, kept.as_ref())?;
+                warnings.extend(recorded.warnings);
+                answer = recorded.undone.map(|undone| Client::tell(&self.event, &undone));
             }
             Occasion::BeforeCall | Occasion::AfterCall => {
                 let is_end = occasion == Occasion::AfterCall;
-                let answer = self.call(&kernel, teller, payload, is_end, &kept)?;
-                Ok(answer.map(|reason| client.refuse(&reason)))
-            }
-            Occasion::Stops => {
-                // Of a subagent: the prompt's work goes on.
-                if payload.text("agent_id").is_none() {
-                    hooks::stop(&kernel, teller, kept()?.as_ref())?;
+                match call(&kernel, teller, payload, is_end, kept.as_ref())? {
+                    Begun::Refused(why) => answer = Some(client.refuse(&why)),
+                    Begun::Goes(more) => warnings.extend(more),
                 }
-                Ok(None)
             }
-            Occasion::SessionEnds => {
-                hooks::end(&kernel, teller, payload.text("reason"), kept()?.as_ref())?;
-                Ok(None)
+            // Of a subagent: the prompt's work goes on.
+            Occasion::Stops if payload.text("agent_id").is_some() => {}
+            Occasion::Stops => {
+                let stopped = hooks::stop(&kernel, teller, kept.as_ref())?;
+                warnings.extend(stopped.into_iter().flat_map(|(_, warnings)| warnings));
             }
+            Occasion::SessionEnds => hooks::end(&kernel, teller, payload.text("reason"), kept.as_ref())?,
         }
+        Ok(Said { answer, warnings })
     }
 }
 
-impl Hook {
-    /// Records the beginning or the end of a tool call. Returns why it is refused.
-    fn call(
-        &self,
-        kernel: &Kernel,
-        teller: Teller<'_>,
-        payload: &Payload<'_>,
-        is_end: bool,
-        kept: &dyn Fn() -> Result<Option<Settings>>,
-    ) -> Result<Option<String>> {
-        let tool = payload.text("tool_name").unwrap_or("?");
-        if !tools::may_write(tool) {
-            return if is_end { Ok(None) } else { hooks::refusal(kernel, teller, payload.prompt_id()) };
-        }
-        let directory = payload.text("cwd").map_or_else(|| kernel.project.directory.clone(), PathBuf::from);
-        let call = tools::Call::read(&payload.0["tool_input"], &directory, &kernel.project.root);
-        let told = Told {
-            prompt_id: payload.prompt_id(),
-            call_id: payload.text("tool_use_id").filter(|id| is_id(id)),
-            agent_id: payload.text("agent_id").filter(|id| is_id(id)),
-            agent_type: payload.text("agent_type"),
-            tool,
-            line: &call.line,
-            paths: &call.paths,
-        };
-        if is_end {
-            calls::end(kernel, teller, &told, kept()?.as_ref())?;
-            return Ok(None);
-        }
-        match calls::begin(kernel, teller, &told, kept()?.as_ref())? {
-            Begun::Refused(why) => Ok(Some(why)),
-            Begun::Goes(_) => Ok(None),
-        }
+/// What became of a hook.
+#[derive(Default)]
+struct Said {
+    /// What the client is told.
+    answer: Option<Value>,
+    /// What went less well, for the log.
+    warnings: Vec<Warning>,
+}
+
+fn warning(error: &Diagnosis) -> Warning {
+    Warning { code: error.code().as_str(), message: error.message().to_owned() }
+}
+
+/// Records the beginning or the end of a tool call.
+fn call(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    payload: &Payload<'_>,
+    is_end: bool,
+    kept: Option<&Settings>,
+) -> Result<Begun> {
+    let tool = payload.text("tool_name").unwrap_or("?");
+    if !tools::may_write(tool) {
+        let refused = if is_end { None } else { hooks::refusal(kernel, teller, payload.prompt_id())? };
+        return Ok(refused.map_or_else(|| Begun::Goes(Vec::new()), Begun::Refused));
     }
+    let directory = payload.text("cwd").map_or_else(|| kernel.project.directory.clone(), PathBuf::from);
+    let call = tools::Call::read(&payload.0["tool_input"], &directory, &kernel.project.root);
+    let told = Told {
+        prompt_id: payload.prompt_id(),
+        call_id: payload.text("tool_use_id").filter(|id| is_id(id)),
+        agent_id: payload.text("agent_id").filter(|id| is_id(id)),
+        agent_type: payload.text("agent_type"),
+        tool,
+        line: &call.line,
+        paths: &call.paths,
+    };
+    if is_end {
+        return calls::end(kernel, teller, &told, kept).map(Begun::Goes);
+    }
+    calls::begin(kernel, teller, &told, kept)
 }
 
 /// What an agent reads when its session begins.
