@@ -21,13 +21,16 @@ class Session:
         return once(command, cwd=self.project.root, stdin=json.dumps(said)).seconds
 
     def prompt(self):
-        """One prompt that changes a file: the seconds of its hook, of a tool call and of the stop."""
+        """One prompt that changes a file: the seconds of its hook, of a tool that reads, of one that writes, and of the stop."""
         self.number += 1
         begun = self.hook("UserPromptSubmit", prompt=f"prompt {self.number}", prompt_id=f"p-{self.number}")
-        call = self.hook("PreToolUse", tool_name="Bash")
+        read = self.hook("PreToolUse", tool_name="Read")
+        called = {"tool_name": "Bash", "tool_use_id": f"c-{self.number}", "tool_input": {"command": "make"}}
+        before = self.hook("PreToolUse", **called)
         with open(self.project.rng.choice(self.project.paths), "a") as out:
             out.write(text(self.project.rng, self.project.words, 200))
-        return begun, call, self.hook("Stop")
+        after = self.hook("PostToolUse", **called)
+        return begun, read, before, after, self.hook("Stop")
 
 
 def bench(report):
@@ -36,10 +39,12 @@ def bench(report):
         with scratch() as home:
             session = Session(report.ic, home, files)
             grow(session.project.ledger, runs, runs)
-            begun, calls, ended = zip(*[session.prompt() for _ in range(prompts)])
+            begun, reads, before, after, ended = zip(*[session.prompt() for _ in range(prompts)])
             report.begin(f"hooks: {files:,} files, {runs:,} runs, {prompts} prompts that change a file each", "")
             report.time("a prompt", list(begun), limit)
             report.time("a stop", list(ended), limit)
-            report.time("a tool call, no capture", list(calls), 0.012)
+            report.time("a tool that reads", list(reads), 0.012)
+            report.time("before a tool that writes", list(before), limit)
+            report.time("after it, with a changed file", list(after), limit)
             log = [once([report.ic, "log", "--json"], cwd=session.project.root).seconds for _ in range(9)]
             report.time(f"ic log, {prompts} prompts", log, 0.020)

@@ -37,7 +37,7 @@ impl Said {
     }
 }
 
-fn begin(project: &Project, said: &Said, environment: &[(&str, &str)]) -> Child {
+pub(crate) fn begin(project: &Project, said: &Said, environment: &[(&str, &str)]) -> Child {
     let mut payload = said.payload.clone();
     if payload["cwd"].is_null() {
         payload["cwd"] = json!(project.root());
@@ -54,7 +54,7 @@ fn begin(project: &Project, said: &Said, environment: &[(&str, &str)]) -> Child 
     child
 }
 
-fn end(child: Child) -> Value {
+pub(crate) fn end(child: Child) -> Value {
     let output = child.wait_with_output().expect("its end");
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(
@@ -90,7 +90,7 @@ fn names(client: &str) -> [&'static str; 3] {
     }
 }
 
-fn logged(project: &Project) -> Vec<Value> {
+pub(crate) fn logged(project: &Project) -> Vec<Value> {
     let path = project.cli.db().with_file_name("hooks.log");
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).expect("a line of the log")).collect()

@@ -304,7 +304,7 @@ fn index_state(git: &GitDirs) -> u64 {
 const ROOT_KEY: usize = 32;
 
 /// The name under which the store keeps what belongs to a root.
-pub(crate) fn root_key(root: &Path) -> String {
+pub fn root_key(root: &Path) -> String {
     ic_events::hex(&crate::objects::hash_of(ic_store::path_bytes(root)))[..ROOT_KEY].to_owned()
 }
 

@@ -4,11 +4,13 @@
 //! not hold the run up: it moves without a checkpoint, and says so.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use ic_base::{CheckpointId, Diagnosis, Result, RunId, Seq, Timestamp};
-use ic_checkpoint::capture::Progress;
+use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq, Timestamp};
+use ic_checkpoint::capture::{Progress, root_key};
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::record::{self, Kind, Link};
+use ic_events::hex;
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_phase::point::NewPoint;
@@ -22,6 +24,8 @@ use crate::mark::Marked;
 /// A tree that was captured for what is about to be recorded. Nothing is swept while it lives.
 pub struct Taken {
     shot: Option<Shot>,
+    /// Whether the tree is as the newest checkpoint has it, as another call has just seen.
+    is_as_newest: bool,
     marked: Marked,
     /// What went less well.
     pub warnings: Vec<Warning>,
@@ -58,7 +62,7 @@ pub struct Occasion<'a> {
 impl Taken {
     /// Nothing was captured, because nobody asked.
     pub fn nothing() -> Self {
-        Self { shot: None, marked: Marked::nothing(), warnings: Vec::new(), _held: None }
+        Self { shot: None, is_as_newest: false, marked: Marked::nothing(), warnings: Vec::new(), _held: None }
     }
 
     /// Captures the tree of a project for a run, where the settings say so, and looks where a configured state database is.
@@ -67,7 +71,7 @@ impl Taken {
         let mut taken = match captured {
             Some(Ok((shot, held))) => {
                 let warnings = shot.warnings.clone();
-                Self { shot: Some(shot), marked: Marked::nothing(), warnings, _held: Some(held) }
+                Self { shot: Some(shot), warnings, _held: Some(held), ..Self::nothing() }
             }
             Some(Err(error)) => Self { warnings: vec![failed(&error)], ..Self::nothing() },
             None => Self::nothing(),
@@ -101,15 +105,11 @@ impl Taken {
         };
         let link = Link { of_call: true, ..link };
         let purpose = Purpose { git: GitPart::FilesAlone, ..Purpose::new(Kind::Auto, link) };
-        // In turns: what one call sees as its end, another one must not have seen as its beginning before.
-        let shot = Workspace::open(kernel, root, settings).and_then(|workspace| {
-            let held = workspace.lock(Mode::Exclusive)?;
-            Ok((workspace.shoot(purpose, &Progress::default())?, held))
-        });
-        match shot {
+        match look(kernel, settings, root, purpose) {
             Ok((shot, held)) => {
-                let warnings = shot.warnings.clone();
-                Self { shot: Some(shot), warnings, _held: Some(held), ..Self::nothing() }
+                let warnings = shot.as_ref().map(|shot| shot.warnings.clone()).unwrap_or_default();
+                let is_as_newest = shot.is_none();
+                Self { shot, is_as_newest, warnings, _held: held, ..Self::nothing() }
             }
             Err(error) => Self { warnings: vec![failed(&error)], ..Self::nothing() },
         }
@@ -120,7 +120,7 @@ impl Taken {
         let newest = record::newest_look(tx, root)?;
         let newest_seq = newest.as_ref().map_or(0, |newest| newest.seq);
         match &self.shot {
-            None => Ok(Seen { seq: newest_seq, is_certain: false }),
+            None => Ok(Seen { seq: newest_seq, is_certain: self.is_as_newest }),
             Some(shot) if newest.is_some_and(|newest| newest.tree == shot.captured.root) => {
                 Ok(Seen { seq: newest_seq, is_certain: true })
             }
@@ -182,6 +182,51 @@ fn capture(
     let held = workspace.lock(Mode::Shared)?;
     let shot = workspace.shoot(Purpose::new(Kind::Auto, link), &Progress::default())?;
     Ok((shot, held))
+}
+
+/// Looks at the tree of a root alone; `None`: another call began to look after this one was made, and saw it as the newest checkpoint has it.
+/// Of many calls that are made at once, two look.
+fn look(
+    kernel: &Kernel,
+    settings: &Settings,
+    root: PathBuf,
+    purpose: Purpose,
+) -> Result<(Option<Shot>, Option<Held>)> {
+    let made = SystemTime::now();
+    let workspace = Workspace::open(kernel, root, settings)?;
+    let name = format!("{}.look", root_key(&workspace.root));
+    let note = workspace.objects.path().with_extension("cache").join(name);
+    let is_seen = || -> Result<bool> {
+        let newest = kernel.read(|snapshot| record::newest_look(snapshot, &workspace.root))?;
+        let noted = noted(&note, made);
+        Ok(newest.is_some_and(|newest| noted.is_some_and(|tree| tree == hex(&newest.tree))))
+    };
+    // In turns: what one call sees as its end, another one must not have seen as its beginning before.
+    let held = match workspace.lock(Mode::Exclusive) {
+        Err(error) if error.code() == Code::Busy && is_seen()? => return Ok((None, None)),
+        held => held?,
+    };
+    if is_seen()? {
+        return Ok((None, Some(held)));
+    }
+    let began = SystemTime::now();
+    let shot = workspace.shoot(purpose, &Progress::default())?;
+    // Without the note the next call looks by itself.
+    let _ = std::fs::write(&note, format!("{} {}", nanos(began), hex(&shot.captured.root)));
+    Ok((Some(shot), Some(held)))
+}
+
+/// The tree that a look saw which began after this time.
+fn noted(note: &Path, since: SystemTime) -> Option<String> {
+    let text = std::fs::read_to_string(note).ok()?;
+    let (began, tree) = text.split_once(' ')?;
+    let began: u128 = began.parse().ok()?;
+    // A note of the future is from before the clock was set back.
+    (began > nanos(since) && began <= nanos(SystemTime::now())).then(|| tree.to_owned())
+}
+
+fn nanos(time: SystemTime) -> u128 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos())
 }
 
 fn failed(error: &Diagnosis) -> Warning {
