@@ -37,6 +37,22 @@ const NAMES: [&[u8]; 3] = [b"aws_secret_access_key", b"aws_session_token", b"acc
 const SHORTEST_VALUE: usize = 16;
 const MOST_BETWEEN: usize = 8;
 
+/// Names that are assigned a secret without a shape, whatever stands before them: `DB_PASSWORD=...`, `--api-key ...`, `"secret": "..."`.
+const ASSIGNED: [&[u8]; 11] = [
+    b"password",
+    b"passwd",
+    b"passphrase",
+    b"secret",
+    b"api_key",
+    b"api-key",
+    b"apikey",
+    b"access_key",
+    b"access_token",
+    b"auth_token",
+    b"token",
+];
+const SHORTEST_ASSIGNED: usize = 4;
+
 const AUTHORIZATION: &[u8] = b"authorization";
 const SCHEMES: [&[u8]; 3] = [b"bearer ", b"basic ", b"token "];
 const SHORTEST_CREDENTIALS: usize = 8;
@@ -47,9 +63,9 @@ const SHORTEST_BEARER: usize = 20;
 static PAIRS: ([u64; 1024], [bool; 256]) = pairs();
 
 const fn pairs() -> ([u64; 1024], [bool; 256]) {
-    const OTHERS: [&[u8; 2]; 15] = [
+    const OTHERS: [&[u8; 2]; 27] = [
         b"ey", b"BE", b"Be", b"be", b":/", b"aw", b"AW", b"Aw", b"Ac", b"ac", b"AC", b"au", b"Au", b"AU",
-        b"bE",
+        b"bE", b"pa", b"Pa", b"PA", b"se", b"Se", b"SE", b"to", b"To", b"TO", b"ap", b"Ap", b"AP",
     ];
     let (mut bits, mut firsts) = ([0; 1024], [false; 256]);
     let mut at = 0;
@@ -87,8 +103,9 @@ pub(super) fn verdict(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
         b'e' => (&[header], &[]),
         b':' => (&[url], &[]),
         b'B' | b'b' => (&[key, bearer], &[]),
-        b'a' => (&[named, authorization], &[]),
-        b'A' => (&[named, authorization], SHAPES),
+        b'a' => (&[named, authorization, assigned], &[]),
+        b'A' => (&[named, authorization, assigned], SHAPES),
+        b'p' | b'P' | b's' | b'S' | b't' | b'T' => (&[assigned], SHAPES),
         _ => (&[], SHAPES),
     };
     let shapes = shapes.iter().filter(|shape| begins(rest, shape.prefix));
@@ -240,6 +257,50 @@ fn value(rest: &[u8], from: usize, at_end: bool) -> Verdict {
     let seen = Class::Base64.run(&body[..body.len().min(SHORTEST_VALUE)]);
     if between > 0 && seen == SHORTEST_VALUE {
         return Verdict::Token { shown: from + between, hidden: Hidden::Of(Class::Base64) };
+    }
+    if seen == body.len() { open(at_end) } else { Verdict::No }
+}
+
+/// The value of a name that people give to secrets: assigned as in a shell or in JSON, or given to an option.
+fn assigned(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+    let mut is_open = false;
+    for name in ASSIGNED {
+        match word(rest, name, at_end) {
+            // `a token=` is said of many things.
+            Some(true) if name != b"token" || matches!(before[1], b'_' | b'-') => {
+                return assignment(rest, name.len(), before, at_end);
+            }
+            None => is_open = true,
+            Some(_) => {}
+        }
+    }
+    if is_open { Verdict::More } else { Verdict::No }
+}
+
+fn assignment(rest: &[u8], from: usize, before: [u8; 2], at_end: bool) -> Verdict {
+    let count = |at: usize, most: usize, is_it: fn(u8) -> bool| {
+        rest[at..rest.len().min(at + most)].iter().take_while(|b| is_it(**b)).count()
+    };
+    let is_quote = |b: u8| matches!(b, b'"' | b'\'' | b'\\');
+    let quoted = count(from, 2, is_quote);
+    let spaced = from + quoted + count(from + quoted, 2, |b| b == b' ');
+    let is_option = before == *b"--" && quoted == 0 && spaced > from;
+    let at = match rest.get(spaced) {
+        None => return open(at_end),
+        Some(b'=') if spaced == from + quoted => spaced + 1,
+        Some(b':') if quoted > 0 => spaced + 1 + count(spaced + 1, 2, |b| b == b' '),
+        Some(_) if is_option => spaced,
+        Some(_) => return Verdict::No,
+    };
+    let at = at + count(at, 2, is_quote);
+    let body = &rest[at..];
+    // What a shell puts in is no secret itself.
+    if body.first().is_some_and(|b| matches!(b, b'$' | b'{' | b'*' | b'-')) {
+        return Verdict::No;
+    }
+    let seen = Class::Value.run(&body[..body.len().min(SHORTEST_ASSIGNED)]);
+    if seen == SHORTEST_ASSIGNED {
+        return Verdict::Token { shown: at, hidden: Hidden::Of(Class::Value) };
     }
     if seen == body.len() { open(at_end) } else { Verdict::No }
 }

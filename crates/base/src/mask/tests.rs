@@ -42,6 +42,11 @@ fn tokens() -> Vec<(String, String)> {
     all.push(("AWS_SECRET_ACCESS_KEY=".to_owned(), format!("{}/+{}", a(20), a(18))));
     all.push(("aws_session_token = ".to_owned(), format!("{}//{}==", a(100), a(100))));
     all.push(("\"SecretAccessKey\": \"".to_owned(), a(40)));
+    for name in
+        ["PASSWORD=", "DB_PASSWORD=", "--password ", "--api-key=", "MY_TOKEN='", "\"secret\": \"", "apiKey="]
+    {
+        all.push((name.to_owned(), "hunter2".to_owned()));
+    }
     all.push(("https://me:".to_owned(), "pass:w@rd!".to_owned()));
     all.push(("postgres://app:".to_owned(), "p%40ss".to_owned()));
     all.push(("https://".to_owned(), a(40)));
@@ -138,6 +143,8 @@ fn what_is_no_token_stays() {
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
         "keyJ.properties0123456 eyJhbGci.toString eyJhbGciOiJIUzI1NiJ9. eyJhbGciOiJIUzI1NiJ9.x",
         &"-".repeat(1000),
+        "the password: it must be long; a secret is no token=abcd, PASSWORD=$PASSWORD, --secret -x, api_key=''",
+        "passwords = secrets(12) and tokens=4096; tokenize; secretly; token_count=12345",
         "計劃 é \u{202e} …[masked]",
         "",
     ];

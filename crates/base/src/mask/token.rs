@@ -17,6 +17,8 @@ pub(super) enum Class {
     Base64,
     /// `A-Z a-z 0-9 - . _ ~ + / =`: credentials of HTTP (RFC 9110, token68)
     Token68,
+    /// What a shell takes for one word of an assignment.
+    Value,
 }
 
 impl Class {
@@ -30,6 +32,13 @@ impl Class {
             Self::Base64 => b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='),
             Self::Token68 => {
                 b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'~' | b'+' | b'/' | b'=')
+            }
+            Self::Value => {
+                b.is_ascii_graphic()
+                    && !matches!(
+                        b,
+                        b'"' | b'\'' | b'`' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')' | b'\\' | b','
+                    )
             }
         }
     }
