@@ -469,3 +469,32 @@ fn an_older_prompt_is_named_by_itself_whatever_else_is_open() {
     assert_eq!(plan["run_id"], entry["run_id"], "an id alone says its run");
     assert_eq!(project.json("session show s-1")["client_session_id"], "s-1");
 }
+
+#[test]
+fn a_question_that_was_answered_is_no_work_to_undo_and_not_in_the_way_of_a_redo() {
+    let project = in_git();
+    let ask = |id: &str| {
+        say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt(id, "What does it do?"));
+        say(&project, &Said::new("claude-code", "s-1", "Stop"));
+    };
+    work(&project, "claude-code", "s-1", "Add a login", "login.rs");
+    ask("p-2");
+    ask("p-3");
+    let before = ic_testkit::tree(project.root());
+    let undone = project.json("undo --yes");
+    assert_eq!(undone["counts"]["dispatches"], 3, "what was asked since goes along: {undone}");
+    assert!(!project.root().join("login.rs").exists());
+    ask("p-4");
+    project.json("redo --yes");
+    assert_eq!(ic_testkit::tree(project.root()), before);
+    work(&project, "claude-code", "s-1", "Add a test", "test.rs");
+    let prompts = project.json("session show s-1")["prompts"].clone();
+    let newest = prompts.as_array().and_then(|all| all.last()).expect("the last")["short_id"].clone();
+    project.json(&format!("undo --dispatch prompt:{} --yes", newest.as_str().expect("an id")));
+    assert!(!project.root().join("test.rs").exists() && project.root().join("login.rs").exists());
+    // What changed something is in the way, as ever.
+    let undone = project.json("undo --yes");
+    assert!(!project.root().join("login.rs").exists(), "{undone}");
+    work(&project, "claude-code", "s-1", "Add another", "other.rs");
+    assert_eq!(project.refused("redo --yes").1, "run_changed");
+}

@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
+mod idle;
 mod list;
 pub mod log;
 mod meant;
@@ -16,6 +17,7 @@ use ic_phase::Run;
 use ic_phase::point::{self, Kind, Point};
 use ic_store::Snapshot;
 
+pub use idle::{is_idle, is_of_idle};
 pub use list::{Listed, list};
 pub use meant::{Meant, last, meant, named_by_a_flag, run_here, run_or_newest};
 

@@ -1,6 +1,6 @@
 //! What a person means who says "undo": which run, and which point of it.
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result};
 use ic_checkpoint::record;
 use ic_dispatch::dispatch;
 use ic_journal::table;
@@ -10,6 +10,7 @@ use ic_phase::point::{self, Kind};
 use ic_phase::run::{self, Filter};
 use ic_store::Snapshot;
 
+use super::idle::is_idle;
 use super::list::{Listed, list};
 
 /// What goes back.
@@ -83,7 +84,17 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
     const WORK: [&str; 3] = ["prompt", "dispatch", "step"];
     table::require_finished(snapshot, &run.id)?;
     let found = list(snapshot, run, false, usize::MAX)?;
-    found.into_iter().find(|one| WORK.contains(&one.kind) && !one.is_undone).ok_or_else(|| {
+    let mut standing = found.into_iter().filter(|one| WORK.contains(&one.kind) && !one.is_undone);
+    let newest = standing.next();
+    // Answered questions change nothing: whoever undoes means what was done before them. Where nothing else was done, they are meant.
+    let mut meant = newest.clone();
+    while let Some(one) = meant {
+        if !is_answer(snapshot, run, &one)? {
+            return Ok(one);
+        }
+        meant = standing.next();
+    }
+    newest.ok_or_else(|| {
         let short = run.id.short();
         Diagnosis::new(
             Code::NothingToUndo,
@@ -91,6 +102,12 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
         )
         .hint(format!("choose a point of it: ic log {short}; all of it: ic undo created --run {short} --yes"))
     })
+}
+
+/// Whether a point lies before a prompt that did nothing.
+fn is_answer(snapshot: &Snapshot<'_>, run: &Run, point: &Listed) -> Result<bool> {
+    let Some(id) = point.before.as_ref().filter(|_| point.kind == "prompt") else { return Ok(false) };
+    is_idle(snapshot, run, &dispatch::get(snapshot, &DispatchId::from_ledger(id.clone()))?)
 }
 
 /// What an id says by itself. `None` for a reference that says nothing of a run: `phase:P`, `step:NAME`, `created`.

@@ -126,7 +126,7 @@ fn type_of(event: &Event) -> Result<EventType> {
     })
 }
 
-/// Errors: `run_changed` if anything but late reports and checkpoints happened in the run since `seq`. Another rollback, and what
+/// Errors: `run_changed` if anything but late reports, checkpoints and prompts that did nothing happened in the run since `seq`. Another rollback, and what
 /// it did, counts as nothing once it was taken back itself.
 pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord, seq: Seq) -> Result<()> {
     const ENDS: [EventType; 2] = [EventType::Rollback, EventType::RollbackAbandoned];
@@ -148,7 +148,10 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord
         }
         // The run was closed meanwhile: nobody else undid effects.
         let is_its_effect = is_inside && event.source == "compensation";
-        if is_of_gone || is_its_effect || !type_of(&event)?.blocks_undo() {
+        let is_loud = || -> Result<bool> {
+            Ok(type_of(&event)?.blocks_undo() && !ic_point::is_of_idle(snapshot, &event)?)
+        };
+        if is_of_gone || is_its_effect || !is_loud()? {
             return Ok(ControlFlow::Continue(()));
         }
         loud = Some(event);

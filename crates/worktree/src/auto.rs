@@ -192,7 +192,7 @@ fn look(
     root: PathBuf,
     purpose: Purpose,
 ) -> Result<(Option<Shot>, Option<Held>)> {
-    let made = SystemTime::now();
+    let made = nanos();
     let workspace = Workspace::open(kernel, root, settings)?;
     let name = format!("{}.look", root_key(&workspace.root));
     let note = workspace.objects.path().with_extension("cache").join(name);
@@ -209,24 +209,29 @@ fn look(
     if is_seen()? {
         return Ok((None, Some(held)));
     }
-    let began = SystemTime::now();
+    let began = nanos();
     let shot = workspace.shoot(purpose, &Progress::default())?;
     // Without the note the next call looks by itself.
-    let _ = std::fs::write(&note, format!("{} {}", nanos(began), hex(&shot.captured.root)));
+    let _ = std::fs::write(&note, format!("{began} {}", hex(&shot.captured.root)));
     Ok((Some(shot), Some(held)))
 }
 
 /// The tree that a look saw which began after this time.
-fn noted(note: &Path, since: SystemTime) -> Option<String> {
+fn noted(note: &Path, since: u128) -> Option<String> {
     let text = std::fs::read_to_string(note).ok()?;
     let (began, tree) = text.split_once(' ')?;
     let began: u128 = began.parse().ok()?;
     // A note of the future is from before the clock was set back.
-    (began > nanos(since) && began <= nanos(SystemTime::now())).then(|| tree.to_owned())
+    (began > since && began <= nanos()).then(|| tree.to_owned())
 }
 
-fn nanos(time: SystemTime) -> u128 {
-    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos())
+/// Now, in nanoseconds since 1970.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "compared with what other processes say of the same clock, never recorded"
+)]
+fn nanos() -> u128 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos())
 }
 
 fn failed(error: &Diagnosis) -> Warning {

@@ -90,7 +90,8 @@ impl Undo {
 
     /// The dispatch that alone is undone, as an id or the end of one.
     fn only(&self) -> Option<&str> {
-        self.dispatch.as_deref().map(|id| id.strip_prefix("dispatch:").unwrap_or(id))
+        let named = |id| ["dispatch:", "prompt:"].iter().find_map(|kind| str::strip_prefix(id, kind));
+        self.dispatch.as_deref().map(|id| named(id).unwrap_or(id))
     }
 
     fn roll_back(&self, session: &mut Session, kernel: &Kernel, run: &Run) -> Result<Exit> {

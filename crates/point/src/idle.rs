@@ -1,0 +1,53 @@
+//! Prompts that did nothing: a question that was answered. They are no work that a person would undo, and nothing that is in the way of a redo.
+
+use std::ops::ControlFlow;
+
+use ic_base::{DispatchId, Result, Seq};
+use ic_checkpoint::record;
+use ic_dispatch::{Dispatch, code, dispatch};
+use ic_events::{Event, EventType};
+use ic_phase::{Run, run};
+use ic_session::call;
+use ic_store::Snapshot;
+
+use super::{checkpoint_at, place_of};
+
+/// Whether a dispatch is a prompt that changed no file, recorded no commit, and beside which nothing happened in its run.
+pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Result<bool> {
+    if call::told_by_calls(snapshot, std::iter::once(&dispatch.id))?.is_empty()
+        || !code::commits_of(snapshot, &dispatch.id)?.is_empty()
+    {
+        return Ok(false);
+    }
+    let place = place_of(snapshot, run, dispatch)?;
+    let Some(before) = checkpoint_at(snapshot, run, place.seq)? else { return Ok(false) };
+    let after = match dispatch.finished_seq {
+        Some(end) => record::of_event(snapshot, end - 1)?,
+        None => record::newest_look(snapshot, &before.root)?,
+    };
+    if after.is_none_or(|after| after.tree != before.tree) {
+        return Ok(false);
+    }
+    let end = dispatch.finished_seq.unwrap_or(Seq::MAX);
+    let mut is_quiet = true;
+    ic_events::each_since(snapshot, Some(&run.id), place.seq, i64::MAX, |event| {
+        if event.seq > end {
+            return Ok(ControlFlow::Break(()));
+        }
+        is_quiet = !blocks(&event) || event.subject_id.as_deref() == Some(dispatch.id.as_str());
+        Ok(if is_quiet { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    Ok(is_quiet)
+}
+
+/// Whether an event is of a prompt that did nothing.
+pub fn is_of_idle(snapshot: &Snapshot<'_>, event: &Event) -> Result<bool> {
+    let (Some(id), "dispatch") = (&event.subject_id, event.source.as_str()) else { return Ok(false) };
+    let work = dispatch::get(snapshot, &DispatchId::from_ledger(id.clone()))?;
+    is_idle(snapshot, &run::get(snapshot, &work.run_id)?, &work)
+}
+
+/// What is not known blocks, too.
+fn blocks(event: &Event) -> bool {
+    EventType::parse(&event.event_type).is_none_or(EventType::blocks_undo)
+}
