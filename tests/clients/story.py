@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from model import Model  # noqa: E402
@@ -63,6 +64,7 @@ class Story:
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="ic-client-"))
         self.project = self.home / "shop"
         self.project.mkdir()
+        self.turns = {"one": threading.Event(), "two": threading.Event()}
         self.model = Model(self.scenes(), *TOOLS[client])
 
     def scenes(self):
@@ -75,7 +77,23 @@ class Story:
             "build": ["echo 1 > login.txt", "rm README.md", "git commit -qam login"],
             "spoil": ["echo bad > bad.txt", undone],
             "more": ["echo more > more.txt"],
+            # They take turns: each goes on when the client of the other one has told of its call's end.
+            "one": ["sed -i s/first/FIRST/ both.txt", self.turn("one", "two", "touch of-one.txt")],
+            "two": [self.turn(None, "one", "sed -i s/last/LAST/ both.txt; touch of-two.txt"), self.turn("two", None, None)],
         }
+
+    def turn(self, done, awaited, line):
+        def step():
+            if done:
+                self.turns[done].set()
+            if awaited:
+                self.turns[awaited].wait(60)
+            return line
+
+        return step
+
+    def text(self, name):
+        return (self.project / name).read_text()
 
     def ic(self, *words):
         done = subprocess.run([self.program, *words], cwd=self.project, capture_output=True, text=True, env=self.environment())
@@ -143,6 +161,25 @@ class Story:
         here = [path for path in self.project.iterdir() if path.is_file()]
         return {path.name: path.read_bytes() for path in here}
 
+    def together(self):
+        """Two agents at the same time in one tree, which change the same file; one of them is undone."""
+        (self.project / "both.txt").write_text("first\n" + "between\n" * 8 + "last\n")
+        agents = [threading.Thread(target=self.prompt, args=(f"@@{name}", True)) for name in ("one", "two")]
+        for agent in agents:
+            agent.start()
+        for agent in agents:
+            agent.join()
+        blamed = self.ic("blame", "both.txt")["changes"]
+        who = [[work["name"] for work in change["dispatches"]] for change in blamed[:2]]
+        check("each change is told by the prompt whose call made it", who == [["@@two"], ["@@one"]], blamed)
+        check("and by what was called", ["sed" in change["calls"][0]["line"] for change in blamed[:2]] == [True, True], blamed)
+        one = blamed[1]["dispatches"][0]
+        undone = self.ic("undo", "--dispatch", one["id"], "--yes")
+        check("the undo of one shares nothing with the other", not undone["files"]["skipped"], undone["files"])
+        kept = "first\n" + "between\n" * 8 + "LAST\n"
+        files = (self.text("both.txt"), (self.project / "of-one.txt").exists(), (self.project / "of-two.txt").exists())
+        check("what the other one changed in the same file stays", files == (kept, False, True), files)
+
     def tell(self):
         settings = self.set_up()
         before, base = self.files(), self.git("rev-parse", "HEAD")
@@ -169,6 +206,8 @@ class Story:
         self.ic("undo", f"prompt:{entry['reference'].split(':')[1]}", "--run", entry["run_id"], "--force", "--yes")
         check("undone to before the first prompt, the tree is as it was", self.files() == before, sorted(self.files()))
         check("and so is the branch", self.git("rev-parse", "HEAD") == base)
+
+        self.together()
 
         failures = [one for one in self.ic("hooks", "doctor", self.client)[0]["failures"]]
         check("no hook failed", not failures, failures)
