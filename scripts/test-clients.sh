@@ -66,6 +66,7 @@ for client in "${clients[@]}"; do
         skip "$client" 'no time is left'
         continue
     fi
+    timeout 100 python3 tests/clients/story.py "$client" "$room/$client" --validate || failed+=("$client's plugin")
     timeout 240 python3 tests/clients/story.py "$client" "$room/$client" "$program" || failed+=("$client")
 done
 if [[ ${#failed[@]} -gt 0 ]]; then

@@ -180,7 +180,10 @@ fn a_new_prompt_ends_the_one_before_and_a_repeated_hook_changes_nothing() {
     let said = |id: &str, text: &str| Said::new("claude-code", "s-1", "UserPromptSubmit").prompt(id, text);
     say(&project, &said("p-1", "First"));
     say(&project, &said("p-1", "First"));
-    say(&project, &said("p-2", "Second"));
+    // A client with two installations calls at once.
+    for child in [(), (), ()].map(|()| begin(&project, &said("p-2", "Second"), &[])) {
+        assert_eq!(end(child), Value::Null);
+    }
     let id = project.json("session list")[0]["id"].as_str().expect("an id").to_owned();
     let prompts = project.json(&format!("session show {id}"))["prompts"].clone();
     let shown: Vec<Value> =
@@ -497,4 +500,34 @@ fn a_question_that_was_answered_is_no_work_to_undo_and_not_in_the_way_of_a_redo(
     assert!(!project.root().join("login.rs").exists(), "{undone}");
     work(&project, "claude-code", "s-1", "Add another", "other.rs");
     assert_eq!(project.refused("redo --yes").1, "run_changed");
+}
+
+#[test]
+fn one_plugin_serves_clients_that_read_the_same_format() {
+    let project = captured();
+    let of_codex = |event: &str| {
+        Said::new("claude-code", "c-1", event)
+            .with("turn_id", "t-1")
+            .with("transcript_path", "/home/ann/.codex/sessions/2026/11/22/rollout-c-1.jsonl")
+    };
+    say(&project, &of_codex("SessionStart"));
+    say(&project, &of_codex("UserPromptSubmit").with("prompt", "Add it"));
+    say(&project, &of_codex("Stop"));
+    assert_eq!(project.json("session list")[0]["client"], "codex");
+    assert!(logged(&project).iter().all(|line| line["client"] == "codex"));
+    let doctor = project.run("hooks doctor codex --format text");
+    assert!(doctor.stdout.contains("not in its settings, and called: by a plugin"), "{doctor:?}");
+}
+
+#[test]
+fn a_client_that_would_put_it_before_a_command_hears_of_us_with_its_first_prompt() {
+    let project = captured();
+    let prompt = |text: &str| say(&project, &Said::new("gemini", "g-1", "BeforeAgent").prompt(text, text));
+    assert_eq!(say(&project, &Said::new("gemini", "g-1", "SessionStart")), Value::Null);
+    assert_eq!(prompt("/ic:log says:\n\nnothing"), Value::Null, "a command is no prompt");
+    let told = prompt("Add it")["hookSpecificOutput"]["additionalContext"].to_string();
+    assert!(told.contains("recorded by `ic`"), "{told}");
+    assert_eq!(prompt("More"), Value::Null);
+    let said = say(&project, &Said::new("claude-code", "s-1", "SessionStart"));
+    assert!(said.to_string().contains("recorded by `ic`"), "{said}");
 }

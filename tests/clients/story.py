@@ -2,6 +2,7 @@
 """One story, told to a real coding agent: prompts are recorded, undone and refused.
 
     story.py CLIENT ROOM --install      puts the client's packages into the directory ROOM, where they are kept
+    story.py CLIENT ROOM --validate     lets the client look at our plugin for it, if it can
     story.py CLIENT ROOM IC             tells the story with the program IC
 
 CLIENT: claude-code, codex or gemini. The story runs in a network of its own, if the machine allows it: nothing but loopback is there.
@@ -60,7 +61,7 @@ def check(name, holds, found=""):
 class Story:
     def __init__(self, client, program, room):
         self.client, self.program = client, str(pathlib.Path(program).resolve())
-        self.modules = pathlib.Path(room).resolve() / "node_modules"
+        self.room = pathlib.Path(room)
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="ic-client-"))
         self.project = self.home / "shop"
         self.project.mkdir()
@@ -121,14 +122,12 @@ class Story:
         }[self.client]
 
     def command(self, prompt, is_first):
-        if self.client == "claude-code":
-            again = [] if is_first else ["--continue"]
-            return [self.modules / "@anthropic-ai/claude-code-linux-x64/claude", *again, "-p", prompt]
-        if self.client == "codex":
-            program = self.modules / "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"
-            again = [] if is_first else ["resume", "--last"]
-            return [program, "exec", *again, "--dangerously-bypass-hook-trust", prompt]
-        return ["node", self.modules / "@google/gemini-cli/bundle/gemini.js", "--yolo", "-m", "gemini-2.5-pro", "-p", prompt]
+        words = {
+            "claude-code": [*([] if is_first else ["--continue"]), "-p", prompt],
+            "codex": ["exec", *([] if is_first else ["resume", "--last"]), "--dangerously-bypass-hook-trust", prompt],
+            "gemini": ["--yolo", "-m", "gemini-2.5-pro", "-p", prompt],
+        }[self.client]
+        return [*programs(self.client, self.room), *words]
 
     def prompt(self, text, is_first=False):
         command = [str(word) for word in self.command(text, is_first)]
@@ -225,10 +224,36 @@ def install(client, room):
         mark.touch()
 
 
+def programs(client, room):
+    """The words that begin a call of the client."""
+    modules = room.resolve() / "node_modules"
+    return {
+        "claude-code": [modules / "@anthropic-ai/claude-code-linux-x64/claude"],
+        "codex": [modules / "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"],
+        "gemini": ["node", modules / "@google/gemini-cli/bundle/gemini.js"],
+    }[client]
+
+
+def validate(client, room):
+    top = pathlib.Path(__file__).resolve().parents[2]
+    calls = {
+        "claude-code": [["plugin", "validate", "--strict", top], ["plugin", "validate", "--strict", top / "plugins/ic"]],
+        "gemini": [["extensions", "validate", top / "plugins/gemini"]],
+    }.get(client, [])
+    for words in calls:
+        with tempfile.TemporaryDirectory() as home:
+            environment = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+            command = [str(word) for word in [*programs(client, room), *words]]
+            done = subprocess.run(command, cwd=home, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        check(f"{words[-1].relative_to(top.parent)} is valid", done.returncode == 0, done.stdout + done.stderr)
+
+
 def main():
     client, room, program = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     if program == "--install":
         return install(client, room)
+    if program == "--validate":
+        return validate(client, room)
     if "--inside" not in sys.argv:
         inside = [sys.executable, __file__, *sys.argv[1:4], "--inside"]
         lonely = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]

@@ -58,6 +58,17 @@ impl Client {
         }
     }
 
+    /// Whose payload this is: what is configured in the format of Claude Code is called by Codex, too, where both load one plugin.
+    pub(crate) fn speaking(self, payload: &Value) -> Self {
+        let is_rollout = payload["transcript_path"]
+            .as_str()
+            .is_some_and(|path| path.rsplit('/').next().is_some_and(|name| name.starts_with("rollout-")));
+        match self {
+            Self::ClaudeCode if is_rollout || payload["turn_id"].is_string() => Self::Codex,
+            named => named,
+        }
+    }
+
     /// What an event of this name is; `None` for one that is let through.
     pub(crate) fn occasion(self, event: &str) -> Option<Occasion> {
         self.events().into_iter().find(|(name, _)| *name == event).map(|(_, occasion)| occasion)
@@ -79,6 +90,12 @@ impl Client {
     /// The answer that adds text to what the model reads.
     pub(crate) fn tell(event: &str, text: &str) -> Value {
         json!({ "hookSpecificOutput": { "hookEventName": event, "additionalContext": text } })
+    }
+
+    /// Whether what is told at a session's beginning stays apart from what the person types.
+    pub(crate) fn listens_at_begin(self) -> bool {
+        // Called with a prompt, Gemini puts it before that: `/name` is no command any more then.
+        self != Self::Gemini
     }
 
     /// The variable with which its shell names its session.

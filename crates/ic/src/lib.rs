@@ -17,6 +17,8 @@ mod json;
 mod later;
 mod man;
 mod output;
+#[cfg(test)]
+mod plugins;
 mod progress;
 mod render;
 mod session;

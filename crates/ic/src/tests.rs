@@ -1,4 +1,4 @@
-//! What is written from the code and must not drift from it: `docs/CLI.md`, `docs/schemas/`, `docs/errors/`.
+//! What is written from the code and must not drift from it: `docs/CLI.md`, `docs/schemas/`, `docs/errors/`, `plugins/`.
 //!
 //! `IC_UPDATE=1 cargo test -p ic --lib` writes the generated ones.
 
@@ -7,6 +7,7 @@ mod files;
 mod hints;
 mod manual;
 mod names;
+mod plugins;
 mod schemas;
 mod verbs;
 mod words;

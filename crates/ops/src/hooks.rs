@@ -63,6 +63,8 @@ pub struct Asked<'a> {
 pub struct Recorded {
     /// The work that it began.
     pub dispatch: Dispatch,
+    /// Whether it is the first one of its session.
+    pub is_first: bool,
     /// What was undone since the agent last heard of it, for the agent.
     pub undone: Option<String>,
     /// What went less well.
@@ -79,7 +81,7 @@ pub fn prompt(
     kept: Option<&Settings>,
 ) -> Result<Recorded> {
     if let Some(known) = kernel.read(|snapshot| repeated(snapshot, teller, asked))? {
-        return Ok(Recorded { dispatch: known, undone: None, warnings: Vec::new() });
+        return Ok(Recorded { dispatch: known, is_first: false, undone: None, warnings: Vec::new() });
     }
     let root = kernel.project.root.clone();
     let (session_id, run_id): (SessionId, RunId) = (kernel.context.new_id(), kernel.context.new_id());
@@ -93,9 +95,14 @@ pub fn prompt(
     let taken = Taken::take_if(kernel, kept, &root, link.clone());
     let nothing = Taken::nothing();
     let head = git::head(&root);
-    let (dispatch, undone) = kernel.write(|tx, now| {
+    let (dispatch, is_first, undone) = kernel.write(|tx, now| {
+        // A client that calls twice calls at once.
+        if let Some(known) = repeated(tx, teller, asked)? {
+            return Ok((known, false, None));
+        }
         // Asked of the run that it worked in: where that has ended since, what follows goes into another one.
         let known = session::by_client(tx, teller.client, teller.client_id)?;
+        let is_first = known.is_none();
         let undone = known.map_or(Ok(None), |known| since_told(tx, &known))?;
         let session = session_of(kernel, tx, now, teller, asked, (&session_id, &run_id))?;
         let run = run::get(tx, &session.run_id)?;
@@ -120,9 +127,9 @@ pub fn prompt(
         let begun = dispatch::start(tx, now, &created, None)?;
         session::begin_prompt(tx, now, &session, &begun, asked.prompt_id, head.as_deref())?;
         session::told(tx, &session, begun.seq)?;
-        Ok((begun, undone))
+        Ok((begun, is_first, undone))
     })?;
-    Ok(Recorded { dispatch, undone, warnings: taken.warnings.clone() })
+    Ok(Recorded { dispatch, is_first, undone, warnings: taken.warnings.clone() })
 }
 
 /// What is kept of a prompt: its first line that says anything.

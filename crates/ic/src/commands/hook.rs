@@ -38,12 +38,22 @@ pub(crate) struct Hook {
     event: String,
 }
 
+/// What a client says of an event.
+struct Event {
+    client: Client,
+    occasion: Occasion,
+    payload: Value,
+}
+
 impl Hook {
     pub(crate) fn run(&self, session: &mut Session) -> Exit {
         let started = Instant::now();
-        let said = self.answer(session);
+        let event = self.read();
+        // Several clients may call by the name of one whose format they read.
+        let client = event.as_ref().map_or(self.client.as_str(), |event| event.client.as_str()).to_owned();
+        let said = event.and_then(|event| self.answer(session, &event));
         if let Ok(place) = session.place() {
-            let line = Line::new(&self.client, &self.event, started.elapsed());
+            let line = Line::new(&client, &self.event, started.elapsed());
             let line = match &said {
                 Ok(said) => said.warnings.iter().fold(line, |line, one| line.saying(one.code, &one.message)),
                 Err(error) => line.saying(error.code().as_str(), error.message()),
@@ -57,8 +67,8 @@ impl Hook {
         Exit::Done
     }
 
-    /// What the client is told. Errors: for the log alone.
-    fn answer(&self, session: &mut Session) -> Result<Said> {
+    /// Errors: `invalid_value` for what is unknown, or no JSON.
+    fn read(&self) -> Result<Event> {
         let unknown = |what: &str, name: &str| {
             Diagnosis::new(
                 Code::InvalidValue,
@@ -67,13 +77,16 @@ impl Hook {
         };
         let mut text = String::new();
         let read = std::io::stdin().take(LONGEST_PAYLOAD).read_to_string(&mut text);
-        let client = Client::parse(&self.client).ok_or_else(|| unknown("client", &self.client))?;
-        let occasion = client.occasion(&self.event).ok_or_else(|| unknown("event", &self.event))?;
-        let unreadable =
-            |why: String| Diagnosis::new(Code::InvalidValue, format!("The payload is not valid: {why}."));
-        read.map_err(|e| unreadable(e.to_string()))?;
-        let payload: Value = serde_json::from_str(&text).map_err(|e| unreadable(e.to_string()))?;
-        let payload = Payload(&payload);
+        let named = Client::parse(&self.client).ok_or_else(|| unknown("client", &self.client))?;
+        let occasion = named.occasion(&self.event).ok_or_else(|| unknown("event", &self.event))?;
+        read.map_err(|e| unreadable(&e.to_string()))?;
+        let payload: Value = serde_json::from_str(&text).map_err(|e| unreadable(&e.to_string()))?;
+        Ok(Event { client: named.speaking(&payload), occasion, payload })
+    }
+
+    /// What the client is told. Errors: for the log alone.
+    fn answer(&self, session: &mut Session, event: &Event) -> Result<Said> {
+        let payload = Payload(&event.payload);
         let directory =
             payload.text("cwd").map(PathBuf::from).and_then(|dir| std::fs::canonicalize(dir).ok());
         let directory = directory.unwrap_or_else(|| session.directory.clone());
@@ -82,9 +95,9 @@ impl Hook {
             return Ok(Said::default());
         }
         let id = payload.text("session_id").filter(|id| is_id(id));
-        let id = id.ok_or_else(|| unreadable("it names no session".to_owned()))?;
-        let teller = Teller { client: client.as_str(), client_id: id };
-        self.record(session, teller, client, occasion, &payload)
+        let id = id.ok_or_else(|| unreadable("it names no session"))?;
+        let teller = Teller { client: event.client.as_str(), client_id: id };
+        self.record(session, teller, event.client, event.occasion, &payload)
     }
 
     fn record(
@@ -103,7 +116,9 @@ impl Hook {
         };
         let mut answer = None;
         match occasion {
-            Occasion::SessionBegins => answer = Some(Client::tell(&self.event, WELCOME)),
+            Occasion::SessionBegins => {
+                answer = client.listens_at_begin().then(|| Client::tell(&self.event, WELCOME));
+            }
             Occasion::Prompt => {
                 let Some(text) = payload.prompt() else { return Ok(Said { answer, warnings }) };
                 let run = session.named_run().map(|run| open_run(&kernel, run)).transpose()?.flatten();
@@ -116,7 +131,8 @@ impl Hook {
                 };
                 let recorded = hooks::prompt(&kernel, teller, &asked, kept.as_ref())?;
                 warnings.extend(recorded.warnings);
-                answer = recorded.undone.map(|undone| Client::tell(&self.event, &undone));
+                let welcome = (recorded.is_first && !client.listens_at_begin()).then(|| WELCOME.to_owned());
+                answer = recorded.undone.or(welcome).map(|text| Client::tell(&self.event, &text));
             }
             Occasion::BeforeCall | Occasion::AfterCall => {
                 let is_end = occasion == Occasion::AfterCall;
@@ -178,6 +194,10 @@ fn call(
         return calls::end(kernel, teller, &told, kept).map(Begun::Goes);
     }
     calls::begin(kernel, teller, &told, kept)
+}
+
+fn unreadable(why: &str) -> Diagnosis {
+    Diagnosis::new(Code::InvalidValue, format!("The payload is not valid: {why}."))
 }
 
 /// What an agent reads when its session begins.

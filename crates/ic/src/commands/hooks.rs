@@ -18,6 +18,8 @@ use crate::session::Session;
 use settings::Settings;
 
 pub(crate) use settings::Edit;
+#[cfg(test)]
+pub(crate) use settings::entry;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {

@@ -42,7 +42,10 @@ pub(crate) fn doctor(all: &[HooksDoctorJson]) -> String {
     for one in all {
         out.push_str(&format!("{}\n", styled(style::STRONG, one.client)));
         if one.config_files.is_empty() {
-            out.push_str(&format!("  not installed: ic hooks install {}\n", one.client));
+            out.push_str(&match one.called_at {
+                Some(_) => "  not in its settings, and called: by a plugin\n".to_owned(),
+                None => format!("  not installed: ic hooks install {}\n", one.client),
+            });
         }
         for file in &one.config_files {
             out.push_str(&format!("  installed in {}\n", plain(&file.path)));

@@ -5,12 +5,22 @@ use std::path::{Path, PathBuf};
 
 /// A path under `docs/`.
 pub(super) fn docs(path: &str) -> PathBuf {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs")).join(path)
+    top("docs").join(path)
+}
+
+/// A path from the top of the repository.
+pub(super) fn top(path: &str) -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
 }
 
 /// Fails if the file under `docs/` does not hold exactly this text; with `IC_UPDATE=1` it is written.
 pub(super) fn assert_is(path: &str, text: &str) {
-    let file = docs(path);
+    assert_at_top(&format!("docs/{path}"), text);
+}
+
+/// The same for a path from the top of the repository.
+pub(super) fn assert_at_top(path: &str, text: &str) {
+    let file = top(path);
     if std::env::var_os("IC_UPDATE").is_some_and(|value| value == "1") {
         std::fs::create_dir_all(file.parent().expect("a directory")).expect("make the directory");
         std::fs::write(&file, text).expect("write the file");
@@ -19,7 +29,7 @@ pub(super) fn assert_is(path: &str, text: &str) {
     let differs = found.lines().zip(text.lines()).position(|(a, b)| a != b);
     assert!(
         found == text,
-        "docs/{path} is not what the code says (first difference near line {}); \
+        "{path} is not what the code says (first difference near line {}); \
          IC_UPDATE=1 cargo test -p ic --lib writes it",
         differs.map_or(found.lines().count().min(text.lines().count()), |line| line) + 1
     );

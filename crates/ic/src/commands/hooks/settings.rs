@@ -196,7 +196,8 @@ fn call(client: Client, event: &str) -> String {
     format!("hook {} {event}", client.as_str())
 }
 
-fn entry(client: Client, event: &str, program: &str) -> Value {
+/// One hook as the client's settings have it. `program`: how a shell calls us.
+pub(crate) fn entry(client: Client, event: &str, program: &str) -> Value {
     let mut hook = json!({
         "type": "command",
         "command": command(client, event, program),
