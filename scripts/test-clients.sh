@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A story told to real coding agents, with a model of our own and without a network: prompts are recorded, undone and refused.
 #
-#     scripts/test-clients.sh [CLIENT...]        claude-code codex gemini
+#     scripts/test-clients.sh [CLIENT...]        claude-code codex gemini copilot opencode
 #
 # The clients come from npm into target/clients and are kept there. Eight minutes for all of it, installing included: what has not
 # begun by then is skipped by name. IC=PROGRAM tries that one, else it is built.
@@ -10,7 +10,7 @@ set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 readonly limit=480
 clients=("$@")
-[[ ${#clients[@]} -gt 0 ]] || clients=(claude-code codex gemini)
+[[ ${#clients[@]} -gt 0 ]] || clients=(claude-code codex gemini copilot opencode)
 target=$(cargo metadata --format-version 1 --no-deps --locked | jq -r .target_directory)
 room=$target/clients
 

@@ -31,6 +31,11 @@ impl Said {
         self
     }
 
+    fn without(mut self, key: &str) -> Self {
+        self.payload.as_object_mut().expect("an object").remove(key);
+        self
+    }
+
     pub(crate) fn with(mut self, key: &str, value: &str) -> Self {
         self.payload[key] = json!(value);
         self
@@ -83,10 +88,10 @@ fn work(project: &Project, client: &str, session: &str, prompt: &str, file: &str
 
 /// What a client calls a prompt, the moment before a tool, and a stop.
 fn names(client: &str) -> [&'static str; 3] {
-    if client == "gemini" {
-        ["BeforeAgent", "BeforeTool", "AfterAgent"]
-    } else {
-        ["UserPromptSubmit", "PreToolUse", "Stop"]
+    match client {
+        "gemini" => ["BeforeAgent", "BeforeTool", "AfterAgent"],
+        "opencode" => ["chat.message", "tool.execute.before", "session.idle"],
+        _ => ["UserPromptSubmit", "PreToolUse", "Stop"],
     }
 }
 
@@ -114,7 +119,7 @@ pub(crate) fn in_git() -> Project {
 
 #[test]
 fn each_prompt_is_recorded_and_the_last_one_is_undone() {
-    for client in ["claude-code", "codex", "gemini"] {
+    for client in ["claude-code", "codex", "gemini", "copilot", "opencode"] {
         let project = captured();
         project.write("README.md", "read me\n");
         work(&project, client, "s-1", "Add a login", "login.txt");
@@ -530,4 +535,103 @@ fn a_client_that_would_put_it_before_a_command_hears_of_us_with_its_first_prompt
     assert_eq!(prompt("More"), Value::Null);
     let said = say(&project, &Said::new("claude-code", "s-1", "SessionStart"));
     assert!(said.to_string().contains("recorded by `ic`"), "{said}");
+}
+
+#[test]
+fn a_client_that_reads_nothing_with_a_prompt_is_refused_once_to_hear_what_was_undone() {
+    for client in ["copilot", "opencode"] {
+        let project = captured();
+        let [prompt, call, stop] = names(client);
+        let calls = || say(&project, &Said::new(client, "s-1", call));
+        let reason = |answer: &Value| {
+            let said =
+                [&answer["refuse"], &answer["permissionDecisionReason"]].into_iter().find_map(Value::as_str);
+            said.unwrap_or_default().to_owned()
+        };
+        work(&project, client, "s-1", "Add a login", "login.txt");
+        project.ok("undo --yes");
+        let answer = say(&project, &Said::new(client, "s-1", prompt).prompt("p-2", "Once more"));
+        assert_eq!(answer, Value::Null, "{client}: nobody would read it");
+        let told = reason(&calls());
+        assert!(told.starts_with("Since your last answer") && told.contains("1 file"), "{client}: {told}");
+        assert_eq!(calls(), Value::Null, "{client}: it is told once");
+        project.ok("undo --yes");
+        let told = reason(&calls());
+        assert!(told.contains("Stop here"), "{client}: its own work was undone: {told}");
+        say(&project, &Said::new(client, "s-1", stop));
+        // A session that ended, and was resumed in another run.
+        say(&project, &Said::new(client, "s-1", prompt).prompt("p-3", "Third"));
+        let run = project.json("session list")[0]["run_id"].as_str().expect("a run").to_owned();
+        say(&project, &Said::new(client, "s-1", stop));
+        project.ok("undo --yes");
+        project.ok(&format!("run cancel {run}"));
+        say(&project, &Said::new(client, "s-1", prompt).prompt("p-4", "Fourth"));
+        assert!(reason(&calls()).contains("Third"), "{client}");
+    }
+}
+
+#[test]
+fn a_hook_that_is_installed_twice_records_a_prompt_once() {
+    let project = captured();
+    let at = |named: &str, event: &str| {
+        Said::new(named, "s-1", event)
+            .with("timestamp", "2026-11-23T20:17:43.558Z")
+            .without("transcript_path")
+    };
+    for named in ["copilot", "claude-code"] {
+        say(&project, &at(named, "UserPromptSubmit").with("prompt", "Add it"));
+    }
+    for named in ["copilot", "claude-code"] {
+        say(&project, &at(named, "Stop"));
+    }
+    assert_eq!(project.json("dispatch list").as_array().map(Vec::len), Some(1));
+    assert_eq!(project.json("session list")[0]["client"], "copilot");
+    let extension =
+        |id: &str| Said::new("gemini", "g-1", "BeforeAgent").with("timestamp", id).with("prompt", "Add it");
+    for id in ["1", "1", "2"] {
+        say(&project, &extension(id));
+    }
+    assert_eq!(project.json("session show g-1")["prompts"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_subagent_with_a_session_of_its_own_is_the_work_of_the_one_that_began_it() {
+    let project = captured();
+    let sub = |event: &str| {
+        Said::new("copilot", "sub", event).with("agent_id", "sub").with("parent_agent_id", "s-1")
+    };
+    say(&project, &Said::new("copilot", "s-1", "UserPromptSubmit").prompt("p-1", "Add it"));
+    for event in ["UserPromptSubmit", "Stop", "SessionEnd"] {
+        say(&project, &sub(event).with("prompt", "a task"));
+    }
+    assert_eq!(project.json("dispatch list")[0]["status"], "running");
+    project.ok("undo --yes");
+    assert!(say(&project, &sub("PreToolUse")).to_string().contains("Stop here"));
+    assert_eq!(project.json("session list").as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_script_is_written_whole_and_one_that_is_not_ours_stays() {
+    let project = captured();
+    let file = project.root().join(".opencode/plugins/ic.js");
+    let text = || std::fs::read_to_string(&file).expect("the script");
+    project.ok("hooks install opencode");
+    let installed = text();
+    assert!(
+        installed.contains("const PROGRAM = \"/") && installed.contains("\"chat.message\""),
+        "{installed}"
+    );
+    assert_eq!(project.json("hooks install opencode")["changed"], false);
+    assert_eq!(project.json("hooks doctor opencode")[0]["config_files"].as_array().map(Vec::len), Some(1));
+    std::fs::write(&file, format!("{installed}// mine\n")).expect("an edit");
+    let left = project.run("hooks uninstall opencode --json");
+    assert_eq!((left.code, &left.json()["events_left"]), (Some(1), &json!(["plugin"])), "{left:?}");
+    assert_eq!(project.run("hooks install opencode").error(), "config_not_changed");
+    assert!(text().ends_with("// mine\n"));
+    std::fs::write(&file, &installed).expect("as it was");
+    project.ok("hooks uninstall opencode");
+    assert!(!project.root().join(".opencode").exists(), "the directories that were made for it are gone");
+    project.write(".opencode/keep", "");
+    std::os::unix::fs::symlink("/tmp", project.root().join(".opencode/plugins")).expect("a link");
+    assert_eq!(project.run("hooks install opencode").error(), "config_not_changed");
 }

@@ -1,6 +1,6 @@
 """A model that says what a story wants, for coding agents that run without a network.
 
-It answers in the dialects of Anthropic Messages, OpenAI Responses and Gemini, streaming. A prompt names its scene (`@@name`); how many
+It answers in the dialects of Anthropic Messages, OpenAI Responses and Chat, and Gemini, streaming. A prompt names its scene (`@@name`); how many
 results of tools follow it says which step of the scene is next. Whatever was asked is kept, so that a test can see what reached it.
 """
 
@@ -25,7 +25,7 @@ def words(value):
 
 def results(message):
     """How many results of tools a message has."""
-    if message.get("type", "").endswith("_call_output"):
+    if message.get("type", "").endswith("_call_output") or message.get("role") == "tool":
         return 1
     parts = message.get("content") or message.get("parts") or []
     if not isinstance(parts, list):
@@ -54,12 +54,12 @@ class Model:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def stream(self, events):
+            def stream(self, events, end=b""):
                 lines = []
                 for event in events:
                     name = event.get("type")
                     lines.append((f"event: {name}\n" if name else "") + f"data: {json.dumps(event)}\n\n")
-                self.send("".join(lines).encode(), "text/event-stream")
+                self.send("".join(lines).encode() + end, "text/event-stream")
 
             def do_HEAD(self):
                 self.send(b"")
@@ -87,6 +87,8 @@ class Model:
                     return self.anthropic(question)
                 if path.endswith("/responses"):
                     return self.openai(question)
+                if path.endswith("/chat/completions"):
+                    return self.chat(question)
                 if "enerateContent" in path:
                     return self.gemini(question, "stream" in path)
                 return self.send(b'{"input_tokens": 1, "totalTokens": 1}')
@@ -134,6 +136,25 @@ class Model:
                     {"type": "response.output_item.done", "output_index": 0, "item": item},
                     {"type": "response.completed", "response": answer | {"status": "completed", "output": [item]}},
                 ])
+
+            def chat(self, question):
+                line = model.step(question.get("messages", []), bool(question.get("tools")))
+                n = next(model.numbers)
+                call = {"index": 0, "id": f"call_{n}", "type": "function"}
+                call |= {"function": {"name": model.tool, "arguments": json.dumps(model.call(line))}}
+                said = {"role": "assistant", "content": None, "tool_calls": [call]} if line else {"role": "assistant", "content": "done"}
+                why = "tool_calls" if line else "stop"
+                usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+                answer = {"id": f"c{n}", "created": 1, "model": question.get("model")}
+                if not question.get("stream"):
+                    choice = {"index": 0, "message": said, "finish_reason": why}
+                    return self.send(json.dumps(answer | {"object": "chat.completion", "choices": [choice], "usage": usage}).encode())
+                answer |= {"object": "chat.completion.chunk"}
+                return self.stream([
+                    answer | {"choices": [{"index": 0, "delta": said, "finish_reason": None}]},
+                    answer | {"choices": [{"index": 0, "delta": {}, "finish_reason": why}]},
+                    answer | {"choices": [], "usage": usage},
+                ], b"data: [DONE]\n\n")
 
             def gemini(self, question, streams):
                 line = model.step(question.get("contents", []), bool(question.get("tools")))

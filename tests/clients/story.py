@@ -5,7 +5,7 @@
     story.py CLIENT ROOM --validate     lets the client look at our plugin for it, if it can
     story.py CLIENT ROOM IC             tells the story with the program IC
 
-CLIENT: claude-code, codex or gemini. The story runs in a network of its own, if the machine allows it: nothing but loopback is there.
+CLIENT: claude-code, codex, gemini, copilot or opencode. The story runs in a network of its own, if the machine allows it: nothing but loopback is there.
 """
 
 import json
@@ -24,13 +24,31 @@ PACKAGES = {
     "claude-code": "@anthropic-ai/claude-code@2.1.330",
     "codex": "@openai/codex@0.169.0",
     "gemini": "@google/gemini-cli@0.61.0",
+    "copilot": "@github/copilot@1.0.102",
+    "opencode": "opencode-ai@1.18.33",
 }
-TOOLS = {"claude-code": ("Bash", "command"), "codex": ("exec_command", "cmd"), "gemini": ("run_shell_command", "command")}
-SETTINGS = {"claude-code": ".claude/settings.local.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
+TOOLS = {
+    "claude-code": ("Bash", "command"),
+    "codex": ("exec_command", "cmd"),
+    "gemini": ("run_shell_command", "command"),
+    "copilot": ("bash", "command"),
+    "opencode": ("bash", "command"),
+}
+SETTINGS = {
+    "claude-code": ".claude/settings.local.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "copilot": ".github/hooks/ic.json",
+    "opencode": ".opencode/plugins/ic.js",
+}
+# Those whose models read nothing with a prompt: the first call after an undo is refused once.
+DEAF = ("copilot", "opencode")
 # What a person has in the settings before ic comes, on lines that no program would write so.
 BEFORE = {
     "claude-code": '{ "permissions": {"allow": ["Bash"]},\n  "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]} }\n',
     "codex": None,
+    "copilot": None,
+    "opencode": None,
     "gemini": '{"security": {"auth": {"selectedType": "gemini-api-key"}}, "telemetry": {"enabled": false},\n'
     ' "privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false}}\n',
 }
@@ -50,6 +68,13 @@ enabled = false
 [projects."{project}"]
 trust_level = "trusted"
 """
+OPENCODE = {
+    "autoupdate": False,
+    "share": "disabled",
+    "model": "story/m",
+    "small_model": "story/m",
+    "permission": {"edit": "allow", "bash": "allow"},
+}
 
 
 def check(name, holds, found=""):
@@ -77,7 +102,7 @@ class Story:
         return {
             "build": ["echo 1 > login.txt", "rm README.md", "git commit -qam login"],
             "spoil": ["echo bad > bad.txt", undone],
-            "more": ["echo more > more.txt"],
+            "more": ["echo more > more.txt"] * (2 if self.client in DEAF else 1),
             # They take turns: each goes on when the client of the other one has told of its call's end.
             "one": ["sed -i s/first/FIRST/ both.txt", self.turn("one", "two", "touch of-one.txt")],
             "two": [self.turn(None, "one", "sed -i s/last/LAST/ both.txt; touch of-two.txt"), self.turn("two", None, None)],
@@ -119,13 +144,30 @@ class Story:
             },
             "codex": {"STORY_KEY": "none"},
             "gemini": {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": f"http://127.0.0.1:{port}"},
+            "copilot": {
+                "COPILOT_OFFLINE": "true",
+                "COPILOT_PROVIDER_BASE_URL": f"http://127.0.0.1:{port}/v1",
+                "COPILOT_PROVIDER_API_KEY": "none",
+                "COPILOT_MODEL": "gpt-5.1",
+                "COPILOT_AUTO_UPDATE": "false",
+            },
+            "opencode": {
+                "OPENCODE_DISABLE_MODELS_FETCH": "1",
+                "OPENCODE_DISABLE_AUTOUPDATE": "1",
+                "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+                # Without one it waits for the real registry.
+                "npm_config_registry": f"http://127.0.0.1:{port}/",
+            },
         }[self.client]
 
     def command(self, prompt, is_first):
+        again = [] if is_first else ["--continue"]
         words = {
-            "claude-code": [*([] if is_first else ["--continue"]), "-p", prompt],
+            "claude-code": [*again, "-p", prompt],
             "codex": ["exec", *([] if is_first else ["resume", "--last"]), "--dangerously-bypass-hook-trust", prompt],
             "gemini": ["--yolo", "-m", "gemini-2.5-pro", "-p", prompt],
+            "copilot": [*again, "--allow-all-tools", "--allow-all-paths", "-p", prompt],
+            "opencode": ["run", *again, prompt],
         }[self.client]
         return [*programs(self.client, self.room), *words]
 
@@ -141,12 +183,19 @@ class Story:
         (self.home / ".claude.json").write_text(
             json.dumps({"projects": {str(self.project): {"hasTrustDialogAccepted": True}}, "hasCompletedOnboarding": True})
         )
-        for directory in (".codex", ".gemini"):
+        for directory in (".codex", ".gemini", ".copilot"):
             (self.home / directory).mkdir()
+        (self.home / ".copilot/config.json").write_text(json.dumps({"trustedFolders": [str(self.project)]}))
         (self.home / ".codex/config.toml").write_text(CODEX.format(port=self.model.port, project=self.project))
         (self.home / ".gemini/trustedFolders.json").write_text(json.dumps({str(self.project): "TRUST_FOLDER"}))
+        if self.client == "opencode":
+            options = {"baseURL": f"http://127.0.0.1:{self.model.port}/v1", "apiKey": "none"}
+            models = {"m": {"name": "m", "tool_call": True, "limit": {"context": 100000, "output": 4000}}}
+            provider = {"npm": "@ai-sdk/openai-compatible", "name": "story", "options": options, "models": models}
+            (self.home / ".config/opencode").mkdir(parents=True)
+            (self.home / ".config/opencode/opencode.json").write_text(json.dumps(OPENCODE | {"provider": {"story": provider}}))
         self.git("init", "-q")
-        (self.project / ".gitignore").write_text(".claude/\n.codex/\n.gemini/\n")
+        (self.project / ".gitignore").write_text(".claude/\n.codex/\n.gemini/\n.github/\n.opencode/\n")
         (self.project / "README.md").write_text("read me\n")
         self.git("add", "-A")
         self.git("commit", "-q", "-m", "base")
@@ -231,6 +280,8 @@ def programs(client, room):
         "claude-code": [modules / "@anthropic-ai/claude-code-linux-x64/claude"],
         "codex": [modules / "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"],
         "gemini": ["node", modules / "@google/gemini-cli/bundle/gemini.js"],
+        "copilot": [modules / "@github/copilot-linux-x64/copilot"],
+        "opencode": [modules / "opencode-linux-x64/bin/opencode"],
     }[client]
 
 

@@ -43,7 +43,7 @@ const HELP: &str = "\
   rewind        The application's own database, back to a task: targets, to, undo
 
 \x1b[1m\x1b[32mCoding agents:\x1b[0m
-  hooks         Let Claude Code, Codex or Gemini record each prompt: install, doctor
+  hooks         Let a coding agent's prompts be recorded: install, uninstall, doctor
   session       Sessions of coding agents and their prompts: list, show
   hook          What a client calls
 

@@ -1,5 +1,5 @@
 //! What coding agents call their events, what they obey, and where their hooks are configured. Seen with the real programs: Claude Code
-//! 2.1.330, Codex 0.169.0, Gemini CLI 0.61.0.
+//! 2.1.330, Codex 0.169.0, Gemini CLI 0.61.0, Copilot CLI 1.0.102, `OpenCode` 1.18.33.
 
 pub(crate) mod tools;
 
@@ -14,6 +14,10 @@ ic_base::words! {
         Codex = "codex",
         /// Gemini CLI.
         Gemini = "gemini",
+        /// Copilot CLI. It reads hooks in the format of Claude Code, those that Claude Code itself is given included.
+        Copilot = "copilot",
+        /// `OpenCode`: a script of ours, that it loads, calls `ic hook`.
+        OpenCode = "opencode",
     }
 }
 
@@ -39,7 +43,7 @@ impl Client {
     pub(crate) fn events(self) -> [(&'static str, Occasion); 6] {
         use Occasion as O;
         match self {
-            Self::ClaudeCode | Self::Codex => [
+            Self::ClaudeCode | Self::Codex | Self::Copilot => [
                 ("SessionStart", O::SessionBegins),
                 ("UserPromptSubmit", O::Prompt),
                 ("PreToolUse", O::BeforeCall),
@@ -55,35 +59,95 @@ impl Client {
                 ("AfterAgent", O::Stops),
                 ("SessionEnd", O::SessionEnds),
             ],
+            Self::OpenCode => [
+                ("session.created", O::SessionBegins),
+                ("chat.message", O::Prompt),
+                ("tool.execute.before", O::BeforeCall),
+                ("tool.execute.after", O::AfterCall),
+                ("session.idle", O::Stops),
+                ("session.deleted", O::SessionEnds),
+            ],
         }
     }
 
-    /// Whose payload this is: what is configured in the format of Claude Code is called by Codex, too, where both load one plugin.
+    /// Whose payload this is: what is configured in the format of Claude Code is called by Codex and Copilot, too, where they load the
+    /// same plugin or, as Copilot does, the same settings.
     pub(crate) fn speaking(self, payload: &Value) -> Self {
-        let is_rollout = payload["transcript_path"]
-            .as_str()
-            .is_some_and(|path| path.rsplit('/').next().is_some_and(|name| name.starts_with("rollout-")));
+        let transcript = payload["transcript_path"].as_str();
+        let is_rollout = transcript
+            .and_then(|path| path.rsplit('/').next())
+            .is_some_and(|name| name.starts_with("rollout-"));
+        let is_copilots = transcript.is_none_or(|path| path.contains("/.copilot/"));
         match self {
             Self::ClaudeCode if is_rollout || payload["turn_id"].is_string() => Self::Codex,
+            Self::ClaudeCode if is_copilots && !payload["timestamp"].is_null() => Self::Copilot,
             named => named,
         }
     }
 
+    /// A payload with the keys of Claude Code, whatever the client's own format calls them, and with the session that a person speaks to.
+    pub(crate) fn spelled(self, mut payload: Value) -> Value {
+        if self != Self::Copilot {
+            return payload;
+        }
+        let Some(keys) = payload.as_object_mut() else { return payload };
+        for (own, known) in [
+            ("sessionId", "session_id"),
+            ("transcriptPath", "transcript_path"),
+            ("toolName", "tool_name"),
+            ("toolArgs", "tool_input"),
+            ("agentId", "agent_id"),
+            ("agentType", "agent_type"),
+            ("parentAgentId", "parent_agent_id"),
+        ] {
+            if let Some(value) = keys.remove(own) {
+                keys.insert(known.to_owned(), value);
+            }
+        }
+        // A subagent has a session of its own, and its work belongs to the one that began it.
+        if let Some(parent) = keys.get("parent_agent_id").filter(|parent| parent.is_string()).cloned() {
+            keys.insert("session_id".to_owned(), parent);
+        }
+        payload
+    }
+
     /// What an event of this name is; `None` for one that is let through.
     pub(crate) fn occasion(self, event: &str) -> Option<Occasion> {
+        let event = match (self, event) {
+            // The names of its own format.
+            (Self::Copilot, "sessionStart") => "SessionStart",
+            (Self::Copilot, "userPromptSubmitted") => "UserPromptSubmit",
+            (Self::Copilot, "preToolUse") => "PreToolUse",
+            (Self::Copilot, "postToolUse") => "PostToolUse",
+            (Self::Copilot, "agentStop") => "Stop",
+            (Self::Copilot, "sessionEnd") => "SessionEnd",
+            _ => event,
+        };
         self.events().into_iter().find(|(name, _)| *name == event).map(|(_, occasion)| occasion)
     }
 
     /// The answer that refuses a tool call; its reason reaches the model.
     pub(crate) fn refuse(self, reason: &str) -> Value {
         match self {
-            // `{"continue": false}` is ignored by Codex: the tool runs.
+            // `{"continue": false}` is ignored by Codex and Copilot: the tool runs.
             Self::ClaudeCode | Self::Codex => json!({ "hookSpecificOutput": {
                 "hookEventName": "PreToolUse",
                 "permissionDecision": "deny",
                 "permissionDecisionReason": reason,
             } }),
             Self::Gemini => json!({ "decision": "deny", "reason": reason }),
+            // In the format of Claude Code and in its own: which one it reads depends on how the hook was configured.
+            Self::Copilot => json!({
+                "permissionDecision": "deny",
+                "permissionDecisionReason": reason,
+                "hookSpecificOutput": {
+                    "hookEventName": "PreToolUse",
+                    "permissionDecision": "deny",
+                    "permissionDecisionReason": reason,
+                },
+            }),
+            // Our script throws it.
+            Self::OpenCode => json!({ "refuse": reason }),
         }
     }
 
@@ -95,7 +159,17 @@ impl Client {
     /// Whether what is told at a session's beginning stays apart from what the person types.
     pub(crate) fn listens_at_begin(self) -> bool {
         // Called with a prompt, Gemini puts it before that: `/name` is no command any more then.
-        self != Self::Gemini
+        matches!(self, Self::ClaudeCode | Self::Codex)
+    }
+
+    /// Whether its model reads what a hook adds to a prompt. Where it does not, the next tool call is refused once to say it.
+    pub(crate) fn listens_at_prompts(self) -> bool {
+        !matches!(self, Self::Copilot | Self::OpenCode)
+    }
+
+    /// Whether its hooks are a script that it loads, and not entries of its settings.
+    pub(crate) fn loads_script(self) -> bool {
+        self == Self::OpenCode
     }
 
     /// The variable with which its shell names its session.
@@ -104,6 +178,9 @@ impl Client {
             Self::ClaudeCode => Some("CLAUDE_CODE_SESSION_ID"),
             Self::Codex => Some("CODEX_THREAD_ID"),
             Self::Gemini => None,
+            Self::Copilot => Some("COPILOT_AGENT_SESSION_ID"),
+            // Our script sets it.
+            Self::OpenCode => Some("IC_OPENCODE_SESSION"),
         }
     }
 
@@ -114,6 +191,8 @@ impl Client {
             Self::ClaudeCode => [".claude/settings.local.json", ".claude/settings.json"],
             Self::Codex => [".codex/hooks.json", ".codex/hooks.json"],
             Self::Gemini => [".gemini/settings.json", ".gemini/settings.json"],
+            Self::Copilot => [".github/hooks/ic.json", ".copilot/hooks/ic.json"],
+            Self::OpenCode => [".opencode/plugins/ic.js", ".config/opencode/plugins/ic.js"],
         }
     }
 
@@ -122,7 +201,7 @@ impl Client {
         match self {
             // More is cut to that, with a warning at every start.
             Self::Codex if event == "SessionEnd" => 3,
-            Self::ClaudeCode | Self::Codex => 30,
+            Self::ClaudeCode | Self::Codex | Self::Copilot | Self::OpenCode => 30,
             Self::Gemini => 30_000,
         }
     }

@@ -56,6 +56,8 @@ pub struct Asked<'a> {
     pub transcript: Option<&'a Path>,
     /// An open run of this project that the session's work belongs to; `None`: one of its own.
     pub run: Option<&'a RunId>,
+    /// Whether the agent reads what is answered. Where it does not, [`news`] tells it what was undone.
+    pub is_heard: bool,
 }
 
 /// A prompt that was recorded.
@@ -103,7 +105,7 @@ pub fn prompt(
         // Asked of the run that it worked in: where that has ended since, what follows goes into another one.
         let known = session::by_client(tx, teller.client, teller.client_id)?;
         let is_first = known.is_none();
-        let undone = known.map_or(Ok(None), |known| since_told(tx, &known))?;
+        let undone = known.filter(|_| asked.is_heard).map_or(Ok(None), |known| since_told(tx, &known))?;
         let session = session_of(kernel, tx, now, teller, asked, (&session_id, &run_id))?;
         let run = run::get(tx, &session.run_id)?;
         if let Some(before) = session::latest(tx, &session.id)? {
@@ -126,7 +128,9 @@ pub fn prompt(
         let created = dispatch::create(tx, now, &id, &run.id, run.epoch, &run.phase, &work)?;
         let begun = dispatch::start(tx, now, &created, None)?;
         session::begin_prompt(tx, now, &session, &begun, asked.prompt_id, head.as_deref())?;
-        session::told(tx, &session, begun.seq)?;
+        if asked.is_heard {
+            session::told(tx, &session, begun.seq)?;
+        }
         Ok((begun, is_first, undone))
     })?;
     Ok(Recorded { dispatch, is_first, undone, warnings: taken.warnings.clone() })
@@ -256,14 +260,53 @@ pub fn refusal(kernel: &Kernel, teller: Teller<'_>, prompt_id: Option<&str>) -> 
     })
 }
 
-/// What was undone of a session's run since its agent last heard of it, for the agent.
+/// What was undone since the agent of a session last heard of it, said once: its next call is refused with it, where its client lets no
+/// answer to a prompt through to the model.
+pub fn news(kernel: &Kernel, teller: Teller<'_>) -> Result<Option<String>> {
+    let pending = |snapshot: &Snapshot<'_>| -> Result<Option<(Session, String)>> {
+        let Some(known) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+            return Ok(None);
+        };
+        Ok(since_told(snapshot, &known)?.map(|text| (known, text)))
+    };
+    if kernel.read(pending)?.is_none() {
+        return Ok(None);
+    }
+    kernel.write(|tx, _| {
+        // Calls come at once: one of them says it.
+        let Some((known, text)) = pending(tx)? else { return Ok(None) };
+        let newest = untold(tx, &known)?.last().map_or(known.told_seq, |rollback| rollback.seq);
+        session::told(tx, &known, newest)?;
+        Ok(Some(format!("{text} This call was refused once to say so: read the files again, then go on.")))
+    })
+}
+
+/// What was undone of a session's work since its agent last heard of it, for the agent.
 fn since_told(snapshot: &Snapshot<'_>, session: &Session) -> Result<Option<String>> {
-    let all = table::of_run(snapshot, &session.run_id)?;
     let mut news = Vec::new();
-    for rollback in all.iter().filter(|one| one.status.stands() && one.seq > session.told_seq) {
-        news.push(told(snapshot, rollback)?);
+    for rollback in untold(snapshot, session)? {
+        news.push(told(snapshot, &rollback)?);
     }
     Ok((!news.is_empty()).then(|| format!("Since your last answer {}.", news.join("; "))))
+}
+
+/// The rollbacks of a session's work that stand, and of which its agent has not heard.
+fn untold(snapshot: &Snapshot<'_>, session: &Session) -> Result<Vec<RollbackRecord>> {
+    // Of a session that ended and was resumed, the run that it works in now is not the one where something was undone.
+    const RECENT: i64 = 8;
+    let mut runs = vec![session.run_id.clone()];
+    for prompt in session::newest(snapshot, &session.id, RECENT)? {
+        runs.push(dispatch::get(snapshot, &prompt.dispatch_id)?.run_id);
+    }
+    runs.sort_unstable();
+    runs.dedup();
+    let mut found = Vec::new();
+    for run in &runs {
+        let all = table::of_run(snapshot, run)?;
+        found.extend(all.into_iter().filter(|one| one.status.stands() && one.seq > session.told_seq));
+    }
+    found.sort_unstable_by_key(|one| one.seq);
+    Ok(found)
 }
 
 /// `the work went back to before "add a login": 4 files`

@@ -12,7 +12,9 @@ mod prompt;
 mod table;
 
 pub use call::{Call, NewCall};
-pub use prompt::{Prompt, begin as begin_prompt, by_prompt_id, end as end_prompt, latest, of_session};
+pub use prompt::{
+    Prompt, begin as begin_prompt, by_prompt_id, end as end_prompt, latest, newest, of_session,
+};
 pub use table::{
     NewSession, REFERENT, Session, begin, by_client, end, get, is_own_run, list, of_prompt, resolve, told,
     work_in,

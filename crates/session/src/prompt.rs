@@ -79,6 +79,12 @@ pub fn by_prompt_id(snapshot: &Snapshot<'_>, session: &SessionId, prompt_id: &st
     snapshot.query_opt(&sql, &[&session.as_str(), &prompt_id], from_row)
 }
 
+/// The newest prompts of a session, newest first.
+pub fn newest(snapshot: &Snapshot<'_>, session: &SessionId, limit: i64) -> Result<Vec<Prompt>> {
+    let sql = format!("SELECT {COLUMNS} FROM prompts WHERE session_id = $1 ORDER BY seq DESC LIMIT $2");
+    snapshot.query_all(&sql, &[&session.as_str(), &limit], from_row)
+}
+
 /// The prompts of a session, oldest first.
 pub fn of_session(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Vec<Prompt>> {
     let sql = format!("SELECT {COLUMNS} FROM prompts WHERE session_id = $1 ORDER BY seq");

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
   ic hook claude-code UserPromptSubmit <payload.json
   ic hooks install claude-code        # what makes the client call it")]
 pub(crate) struct Hook {
-    /// The client: claude-code, codex or gemini; another one is let through
+    /// The client: claude-code, codex, gemini, copilot or opencode; another one is let through
     client: String,
     /// The client's name of the event; another one is let through
     event: String,
@@ -81,7 +81,8 @@ impl Hook {
         let occasion = named.occasion(&self.event).ok_or_else(|| unknown("event", &self.event))?;
         read.map_err(|e| unreadable(&e.to_string()))?;
         let payload: Value = serde_json::from_str(&text).map_err(|e| unreadable(&e.to_string()))?;
-        Ok(Event { client: named.speaking(&payload), occasion, payload })
+        let client = named.speaking(&payload);
+        Ok(Event { client, occasion, payload: client.spelled(payload) })
     }
 
     /// What the client is told. Errors: for the log alone.
@@ -122,27 +123,35 @@ impl Hook {
             Occasion::Prompt => {
                 let Some(text) = payload.prompt() else { return Ok(Said { answer, warnings }) };
                 let run = session.named_run().map(|run| open_run(&kernel, run)).transpose()?.flatten();
+                let id = payload.own_id();
                 let asked = Asked {
-                    prompt_id: payload.prompt_id(),
+                    prompt_id: id.as_deref(),
                     text,
                     model: payload.text("model"),
                     transcript: payload.text("transcript_path").map(Path::new),
                     run: run.as_ref(),
+                    is_heard: client.listens_at_prompts(),
                 };
                 let recorded = hooks::prompt(&kernel, teller, &asked, kept.as_ref())?;
                 warnings.extend(recorded.warnings);
-                let welcome = (recorded.is_first && !client.listens_at_begin()).then(|| WELCOME.to_owned());
-                answer = recorded.undone.or(welcome).map(|text| Client::tell(&self.event, &text));
+                if client.listens_at_prompts() {
+                    let welcome =
+                        (recorded.is_first && !client.listens_at_begin()).then(|| WELCOME.to_owned());
+                    answer = recorded.undone.or(welcome).map(|text| Client::tell(&self.event, &text));
+                }
             }
             Occasion::BeforeCall | Occasion::AfterCall => {
                 let is_end = occasion == Occasion::AfterCall;
+                if !is_end && let Some(news) = news(&kernel, teller, client, payload)? {
+                    return Ok(Said { answer: Some(client.refuse(&news)), warnings });
+                }
                 match call(&kernel, teller, payload, is_end, kept.as_ref())? {
                     Begun::Refused(why) => answer = Some(client.refuse(&why)),
                     Begun::Goes(more) => warnings.extend(more),
                 }
             }
             // Of a subagent: the prompt's work goes on.
-            Occasion::Stops if payload.text("agent_id").is_some() => {}
+            Occasion::Stops | Occasion::SessionEnds if payload.text("agent_id").is_some() => {}
             Occasion::Stops => {
                 let stopped = hooks::stop(&kernel, teller, kept.as_ref())?;
                 warnings.extend(stopped.into_iter().flat_map(|(_, warnings)| warnings));
@@ -164,6 +173,19 @@ struct Said {
 
 fn warning(error: &Diagnosis) -> Warning {
     Warning { code: error.code().as_str(), message: error.message().to_owned() }
+}
+
+/// What an agent has not heard because its model reads nothing with a prompt. What refuses its own work comes first.
+fn news(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    client: Client,
+    payload: &Payload<'_>,
+) -> Result<Option<String>> {
+    if client.listens_at_prompts() || hooks::refusal(kernel, teller, payload.prompt_id())?.is_some() {
+        return Ok(None);
+    }
+    hooks::news(kernel, teller)
 }
 
 /// Records the beginning or the end of a tool call.
@@ -228,6 +250,16 @@ impl<'p> Payload<'p> {
     /// What the client calls the prompt, if it has a name for it.
     fn prompt_id(&self) -> Option<&'p str> {
         self.text("prompt_id").or_else(|| self.text("turn_id"))
+    }
+
+    /// What tells this prompt from every other one of its session: a hook that is called twice for it finds what the first call recorded.
+    fn own_id(&self) -> Option<String> {
+        let at = || match &self.0["timestamp"] {
+            Value::String(at) if at.len() <= 64 => Some(format!("at {at}")),
+            Value::Number(at) => Some(format!("at {at}")),
+            _ => None,
+        };
+        self.prompt_id().map(str::to_owned).or_else(at)
     }
 
     /// What a person typed. Clients also send what no person did: a subagent's task, the news that one ended, a command of ic itself.

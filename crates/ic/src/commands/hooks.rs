@@ -1,12 +1,13 @@
 //! `ic hooks ...`
 
 mod doctor;
+mod script;
 mod settings;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use ic_base::{Code, Diagnosis, Result, shell_word};
+use ic_base::{Code, Diagnosis, Result};
 
 use crate::clients::Client;
 use crate::environment::Environment;
@@ -39,7 +40,7 @@ pub(crate) enum Verb {
 
 With --user the settings below your home directory are meant: every project that has a ledger takes part. Codex runs no hook before it is trusted: type /hooks in it once.")]
 pub(crate) struct Install {
-    /// The client: claude-code, codex or gemini
+    /// The client: claude-code, codex, gemini, copilot or opencode
     #[arg(value_name = "CLIENT")]
     client: String,
     #[command(flatten)]
@@ -58,7 +59,7 @@ pub(crate) struct Install {
   ic hooks uninstall claude-code
   ic hooks uninstall gemini --dry-run")]
 pub(crate) struct Uninstall {
-    /// The client: claude-code, codex or gemini
+    /// The client: claude-code, codex, gemini, copilot or opencode
     #[arg(value_name = "CLIENT")]
     client: String,
     #[command(flatten)]
@@ -123,8 +124,8 @@ impl Install {
         let client = client_named(&self.client)?;
         let file = self.place.file(session, client)?;
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic"));
-        let settings = Settings::read(&file)?;
-        let edit = settings.with(client, &shell_word(&program.to_string_lossy()))?;
+        let settings = Settings::read(&file, client)?;
+        let edit = settings.with(client, &program.to_string_lossy())?;
         if !self.dry_run {
             if !self.place.user && session.place().is_err() {
                 let place = ic_store::initial_place(&session.lookup(), None)?;
@@ -145,7 +146,7 @@ impl Install {
 impl Uninstall {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let client = client_named(&self.client)?;
-        let settings = Settings::read(&self.place.file(session, client)?)?;
+        let settings = Settings::read(&self.place.file(session, client)?, client)?;
         let edit = settings.without(client)?;
         if !self.dry_run {
             edit.write(&settings)?;

@@ -31,8 +31,8 @@ impl Doctor {
         };
         let place = session.place().ok();
         let lines = place.as_ref().map(|place| hook_log::read(&place.store)).unwrap_or_default();
-        let is_installed = |file: std::path::PathBuf, client| {
-            Settings::read(&file)
+        let is_installed = |file: std::path::PathBuf, client: Client| {
+            Settings::read(&file, client)
                 .and_then(|settings| settings.without(client))
                 .is_ok_and(|edit| edit.is_change())
         };

@@ -5,9 +5,10 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_base::{Code, Diagnose, Diagnosis, Result, shell_word};
 use serde_json::{Map, Value, json};
 
+use super::script;
 use crate::clients::Client;
 
 /// A file of hooks, as it is.
@@ -16,6 +17,8 @@ pub(super) struct Settings {
     /// Its bytes; `None`: there is none.
     before: Option<Vec<u8>>,
     root: Map<String, Value>,
+    /// How many directories the client wants around it: those that we made go with it.
+    depth: usize,
 }
 
 /// What a file is to be.
@@ -33,19 +36,20 @@ pub(crate) struct Edit {
 
 impl Settings {
     /// Errors: `config_not_changed` for what is no plain file, or no JSON object.
-    pub(super) fn read(file: &Path) -> Result<Self> {
-        let refused = |why: &str| {
-            Diagnosis::new(Code::ConfigNotChanged, format!("{} is left as it is: {why}.", file.display()))
-        };
-        // A repository could lead what is written for it anywhere.
-        if file.parent().is_some_and(Path::is_symlink) {
+    pub(super) fn read(file: &Path, client: Client) -> Result<Self> {
+        let refused = |why: &str| refused(file, why);
+        let [of_project, of_user] = client.settings();
+        let is_projects = file.ends_with(of_project);
+        let depth = Path::new(if is_projects { of_project } else { of_user }).components().count() - 1;
+        // A repository could lead what is written for it anywhere; a person keeps the home directory as it suits.
+        if file.ancestors().skip(1).take(if is_projects { depth } else { 1 }).any(Path::is_symlink) {
             return Err(
                 refused("its directory is a link").hint("make the change in the directory that it leads to")
             );
         }
         match fs::symlink_metadata(file) {
             Err(e) if e.kind() == ErrorKind::NotFound => {
-                return Ok(Self { file: file.to_owned(), before: None, root: Map::new() });
+                return Ok(Self { file: file.to_owned(), before: None, root: Map::new(), depth });
             }
             Ok(found) if found.is_symlink() => {
                 return Err(refused("it is a link").hint("make the change in the file that it leads to"));
@@ -57,6 +61,9 @@ impl Settings {
             _ => {}
         }
         let bytes = fs::read(file).while_doing(|| format!("reading {}", file.display()))?;
+        if client.loads_script() {
+            return Ok(Self { file: file.to_owned(), before: Some(bytes), root: Map::new(), depth });
+        }
         let parsed: Value = if bytes.iter().all(u8::is_ascii_whitespace) {
             json!({})
         } else {
@@ -67,14 +74,22 @@ impl Settings {
         };
         match parsed {
             Value::Object(root) if root.get("hooks").is_none_or(is_lists) => {
-                Ok(Self { file: file.to_owned(), before: Some(bytes), root })
+                Ok(Self { file: file.to_owned(), before: Some(bytes), root, depth })
             }
             _ => Err(refused("it has another form than the settings of that client")),
         }
     }
 
-    /// The file with our entries, each once and as they are made now. `program`: how a shell calls us.
+    /// The file with our entries, each once and as they are made now. `program`: where we are.
     pub(super) fn with(&self, client: Client, program: &str) -> Result<Edit> {
+        if client.loads_script() {
+            if self.before.as_deref().is_some_and(|bytes| !script::is_ours(bytes)) {
+                return Err(refused(&self.file, "ic did not write it as it stands")
+                    .hint("move it to another name, then call again"));
+            }
+            return Ok(self.edit(Some(script::text(Path::new(program)).into_bytes()), Vec::new(), false));
+        }
+        let program = &shell_word(program);
         let mut root = self.root.clone();
         let left = remove(&mut root, client);
         let hooks = root.entry("hooks").or_insert_with(|| json!({}));
@@ -93,6 +108,12 @@ impl Settings {
 
     /// The file without our entries: the bytes that were there before, if nothing else was changed since.
     pub(super) fn without(&self, client: Client) -> Result<Edit> {
+        if client.loads_script() {
+            let before = self.before.as_deref().unwrap_or_default();
+            let left = if script::is_edited(before) { vec!["plugin".to_owned()] } else { Vec::new() };
+            let after = self.before.clone().filter(|bytes| !script::is_ours(bytes));
+            return Ok(self.edit(after, left, false));
+        }
         let mut root = self.root.clone();
         let left = remove(&mut root, client);
         if root.get("hooks").and_then(Value::as_object).is_some_and(Map::is_empty) {
@@ -144,14 +165,20 @@ impl Edit {
             replace(&self.file, bytes, mode).while_doing(doing)?;
         } else {
             fs::remove_file(&self.file).while_doing(doing)?;
-            // The directory, if it was made for the file.
-            let _ = self.file.parent().map(fs::remove_dir);
+            // The directories, if they were made for the file: what is not empty stays.
+            for directory in self.file.ancestors().skip(1).take(settings.depth) {
+                let _ = fs::remove_dir(directory);
+            }
         }
         if !self.keeps_copy {
             let _ = fs::remove_file(&copy);
         }
         Ok(())
     }
+}
+
+fn refused(file: &Path, why: &str) -> Diagnosis {
+    Diagnosis::new(Code::ConfigNotChanged, format!("{} is left as it is: {why}.", file.display()))
 }
 
 /// Whether hooks have the form that we know: a list for each event.
@@ -247,12 +274,12 @@ mod tests {
     use crate::clients::Client;
 
     fn install(file: &std::path::Path) {
-        let settings = Settings::read(file).unwrap();
+        let settings = Settings::read(file, Client::ClaudeCode).unwrap();
         settings.with(Client::ClaudeCode, "/opt/ic").unwrap().write(&settings).unwrap();
     }
 
     fn uninstall(file: &std::path::Path) -> Vec<String> {
-        let settings = Settings::read(file).unwrap();
+        let settings = Settings::read(file, Client::ClaudeCode).unwrap();
         let edit = settings.without(Client::ClaudeCode).unwrap();
         edit.write(&settings).unwrap();
         edit.left
@@ -302,7 +329,7 @@ mod tests {
     fn an_older_entry_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("settings.json");
-        let settings = Settings::read(&file).unwrap();
+        let settings = Settings::read(&file, Client::ClaudeCode).unwrap();
         settings.with(Client::ClaudeCode, "/old/ic").unwrap().write(&settings).unwrap();
         install(&file);
         let text = fs::read_to_string(&file).unwrap();
@@ -322,15 +349,15 @@ mod tests {
             "{\"a\": ",
         ] {
             fs::write(&file, text).unwrap();
-            assert!(Settings::read(&file).is_err(), "{text}");
+            assert!(Settings::read(&file, Client::ClaudeCode).is_err(), "{text}");
             assert_eq!(fs::read_to_string(&file).unwrap(), text);
         }
         let link = directory.path().join("link.json");
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        assert!(Settings::read(&link).is_err());
+        assert!(Settings::read(&link, Client::ClaudeCode).is_err());
         fs::write(&file, "{}").unwrap();
         let elsewhere = directory.path().join("elsewhere");
         std::os::unix::fs::symlink(directory.path(), &elsewhere).unwrap();
-        assert!(Settings::read(&elsewhere.join("settings.json")).is_err());
+        assert!(Settings::read(&elsewhere.join("settings.json"), Client::ClaudeCode).is_err());
     }
 }
