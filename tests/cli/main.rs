@@ -24,6 +24,7 @@ mod late;
 mod layers;
 mod lists;
 mod parser;
+mod payloads;
 mod plans;
 mod record;
 mod redaction;

@@ -1,0 +1,245 @@
+//! What coding agents really send, as their programs did once (`payloads/`; paths and ids are neutral), and what they are answered; and what
+//! no client sends.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::support::{Project, snapshot};
+
+const CLIENTS: [(&str, &str); 6] = [
+    ("claude-code", include_str!("payloads/claude-code.jsonl")),
+    ("codex", include_str!("payloads/codex.jsonl")),
+    ("gemini", include_str!("payloads/gemini.jsonl")),
+    ("copilot", include_str!("payloads/copilot.jsonl")),
+    // In its own format, which a person may have configured by hand.
+    ("copilot", include_str!("payloads/copilot-own.jsonl")),
+    ("opencode", include_str!("payloads/opencode.jsonl")),
+];
+
+struct Line {
+    event: String,
+    payload: Value,
+}
+
+fn lines(text: &str, project: &Project) -> Vec<Line> {
+    let root = project.root().to_str().expect("a plain path");
+    let read = |line: &str| -> Line {
+        let value: Value = serde_json::from_str(&line.replace("@ROOT@", root)).expect("JSON");
+        Line {
+            event: value["event"].as_str().expect("an event").to_owned(),
+            payload: value["payload"].clone(),
+        }
+    };
+    text.lines().map(read).collect()
+}
+
+/// Sends bytes to a hook: it ends with 0, says nothing on stderr, and nothing or JSON on stdout.
+fn send(project: &Project, client: &str, event: &str, bytes: &[u8]) -> Value {
+    let mut child = project
+        .command(["hook", client, event])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("start ic");
+    // It may have ended before it read all.
+    let _ = child.stdin.take().expect("its input").write_all(bytes);
+    let output = child.wait_with_output().expect("its end");
+    assert_eq!(
+        (output.status.code(), output.stderr.as_slice()),
+        (Some(0), b"".as_slice()),
+        "{client} {event}"
+    );
+    if output.stdout.is_empty() { Value::Null } else { serde_json::from_slice(&output.stdout).expect("JSON") }
+}
+
+fn tell(project: &Project, client: &str, line: &Line) -> Value {
+    send(project, client, &line.event, line.payload.to_string().as_bytes())
+}
+
+fn captured() -> Project {
+    let project = Project::new();
+    std::fs::remove_file(project.root().join(".ic.yaml")).expect("the configuration");
+    project.write("README.md", "read me\n");
+    project
+}
+
+fn is_of(line: &Line, names: &[&str]) -> bool {
+    names.contains(&line.event.as_str())
+}
+
+const PROMPTS: [&str; 4] = ["UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message"];
+const CALLS: [&str; 4] = ["PreToolUse", "BeforeTool", "preToolUse", "tool.execute.before"];
+const RESULTS: [&str; 4] = ["PostToolUse", "AfterTool", "postToolUse", "tool.execute.after"];
+
+/// What is on record, without what a client cannot know.
+fn recorded(project: &Project) -> String {
+    let mut out = String::new();
+    for session in project.json("session list").as_array().expect("sessions") {
+        let id = session["id"].as_str().expect("an id");
+        let shown = project.json(&format!("session show {id} --calls"));
+        writeln!(
+            out,
+            "{} {} ended: {}",
+            shown["client"],
+            shown["client_session_id"],
+            !shown["finished_at"].is_null()
+        )
+        .expect("a line");
+        for prompt in shown["prompts"].as_array().expect("prompts") {
+            writeln!(out, "  prompt {} {} model {}", prompt["name"], prompt["status"], prompt["model"])
+                .expect("a line");
+        }
+        for call in shown["calls"].as_array().into_iter().flatten() {
+            writeln!(out, "  call {} {}", call["tool"], call["line"]).expect("a line");
+        }
+    }
+    out
+}
+
+#[test]
+fn what_clients_send_is_recorded_and_answered() {
+    let mut out = String::new();
+    for (client, text) in CLIENTS {
+        let project = captured();
+        writeln!(out, "# {client}").expect("a line");
+        for (n, line) in lines(text, &project).iter().enumerate() {
+            if is_of(line, &RESULTS) {
+                project.write(&format!("made-{n}.txt"), "by a tool\n");
+            }
+            let answer = tell(&project, client, line);
+            writeln!(out, "{} -> {answer}", line.event).expect("a line");
+        }
+        writeln!(out, "{}", recorded(&project)).expect("a line");
+    }
+    snapshot("payloads-recorded", &out);
+}
+
+#[test]
+fn work_that_was_undone_is_refused_in_each_clients_own_words() {
+    let mut out = String::new();
+    for (client, text) in CLIENTS {
+        let project = captured();
+        writeln!(out, "# {client}").expect("a line");
+        let all = lines(text, &project);
+        let prompt = all.iter().find(|line| is_of(line, &PROMPTS)).expect("a prompt");
+        let call = all.iter().find(|line| is_of(line, &CALLS)).expect("a call");
+        tell(&project, client, prompt);
+        project.write("login.txt", "1");
+        project.ok("undo --reason 'the wrong file' --yes");
+        writeln!(out, "call -> {}", tell(&project, client, call)).expect("a line");
+        let mut next = Line { event: prompt.event.clone(), payload: prompt.payload.clone() };
+        for key in ["prompt_id", "turn_id", "timestamp"] {
+            if !next.payload[key].is_null() {
+                next.payload[key] = json!("the next");
+            }
+        }
+        next.payload["prompt"] = json!("Another try");
+        writeln!(out, "next prompt -> {}", tell(&project, client, &next)).expect("a line");
+        let mut call = Line { event: call.event.clone(), payload: call.payload.clone() };
+        for key in ["prompt_id", "turn_id"] {
+            if !call.payload[key].is_null() {
+                call.payload[key] = json!("the next");
+            }
+        }
+        writeln!(out, "its call -> {}", tell(&project, client, &call)).expect("a line");
+        writeln!(out, "its next call -> {}\n", tell(&project, client, &call)).expect("a line");
+    }
+    snapshot("payloads-refused", &out);
+}
+
+#[test]
+fn what_is_cut_says_nothing_and_records_nothing() {
+    for (client, text) in CLIENTS {
+        let project = captured();
+        for line in lines(text, &project).iter().filter(|line| is_of(line, &PROMPTS)).take(1) {
+            let whole = line.payload.to_string();
+            for end in [0, 1, whole.len() / 3, whole.len() / 2, whole.len() - 1] {
+                let answer = send(&project, client, &line.event, &whole.as_bytes()[..end]);
+                assert_eq!(answer, Value::Null, "{client}: {end} bytes");
+            }
+        }
+        assert_eq!(project.json("session list"), json!([]), "{client}");
+    }
+}
+
+#[test]
+fn fields_that_are_unknown_or_of_another_kind_are_let_through() {
+    for (client, text) in CLIENTS {
+        let project = captured();
+        let all = lines(text, &project);
+        let one_of = |names: &[&str]| all.iter().find(|line| is_of(line, names)).expect("one");
+        for value in [json!(null), json!(7), json!([1]), json!({ "a": "b" })] {
+            for line in [one_of(&PROMPTS), one_of(&CALLS)] {
+                for key in line.payload.as_object().expect("an object").keys() {
+                    // Without its directory and its session a payload says nothing: that is tried elsewhere.
+                    if ["cwd", "session_id", "sessionId"].contains(&key.as_str()) {
+                        continue;
+                    }
+                    let mut payload = line.payload.clone();
+                    payload[key] = value.clone();
+                    payload["of_a_later_version"] = value.clone();
+                    tell(&project, client, &Line { event: line.event.clone(), payload });
+                }
+            }
+        }
+        assert!(!project.json("session list").to_string().contains("of_a_later_version"));
+        assert_eq!(project.run("events verify").code, Some(0), "{client}");
+    }
+}
+
+/// Bytes that steer a terminal, quote their way out of a shell, and pretend to be lines of our own.
+const HOSTILE: &str = "\u{1b}[31m\u{1b}]0;title\u{7}'\"`touch PWNED`$(touch PWNED);touch PWNED\r\n\u{202e}\u{0}&& touch PWNED | \\";
+
+#[test]
+fn what_is_hostile_reaches_no_shell_and_no_terminal() {
+    for (client, text) in CLIENTS {
+        let project = captured();
+        let all = lines(text, &project);
+        for line in &all {
+            let mut payload = line.payload.clone();
+            for (key, value) in payload.as_object_mut().expect("an object") {
+                let is_needed =
+                    ["cwd", "session_id", "sessionId", "parent_agent_id", "parentAgentId", "timestamp"];
+                if is_needed.contains(&key.as_str()) {
+                    continue;
+                }
+                match value {
+                    Value::String(text) => *text = format!("x{HOSTILE}{text}"),
+                    Value::Object(fields) => {
+                        fields.values_mut().for_each(|field| *field = json!(format!("x{HOSTILE}")));
+                    }
+                    _ => {}
+                }
+            }
+            tell(&project, client, &Line { event: line.event.clone(), payload });
+            if is_of(line, &RESULTS) {
+                project.write("made.txt", &line.payload.to_string());
+            }
+        }
+        send(&project, HOSTILE.replace('\0', "").as_str(), HOSTILE.replace('\0', "").as_str(), b"{}");
+        let sessions = project.json("session list");
+        let shown =
+            sessions[0]["id"].as_str().map(|id| format!("session show {id} --calls")).expect("a session");
+        for verb in [
+            "log",
+            "status",
+            "session list",
+            &shown,
+            "hooks doctor",
+            "dispatch list --all",
+            "run list",
+            "run history @",
+        ] {
+            let text = project.run(&format!("{verb} --format text"));
+            let raw = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+            assert!(!text.stdout.contains(raw), "{client}: {verb}: {:?}", text.stdout);
+            assert!(!text.stderr.contains(raw), "{client}: {verb}: {:?}", text.stderr);
+        }
+        project.run("undo --yes");
+        assert!(!project.root().join("PWNED").exists(), "{client}");
+    }
+}
