@@ -108,7 +108,7 @@ fn what_clients_send_is_recorded_and_answered() {
         writeln!(out, "# {client}").expect("a line");
         for (n, line) in lines(text, &project).iter().enumerate() {
             if is_of(line, &RESULTS) {
-                project.write(&format!("made-{n}.txt"), "by a tool\n");
+                project.write(format!("made-{n}.txt"), "by a tool\n");
             }
             let answer = tell(&project, client, line);
             writeln!(out, "{} -> {answer}", line.event).expect("a line");
