@@ -23,7 +23,7 @@ CREATE TABLE calls (
 CREATE INDEX calls_of_dispatches ON calls (dispatch_id, began_seq, id);
 CREATE INDEX calls_of_sessions ON calls (session_id, call_id, began_seq, id);
 CREATE INDEX calls_that_run ON calls (began_seq, id) WHERE ended_seq IS NULL;
-CREATE INDEX calls_by_end ON calls (ended_seq);
+CREATE INDEX calls_by_end ON calls (ended_seq) WHERE ended_seq IS NOT NULL;
 
 CREATE TRIGGER calls_are_not_deleted BEFORE DELETE ON calls
 BEGIN

@@ -264,3 +264,29 @@ fn secrets_in_calls_are_masked_and_a_redaction_reaches_them() {
     project.json(&format!("events redact {seq} --reason secret"));
     assert_eq!(line(), Value::Null);
 }
+
+#[test]
+fn while_another_agent_is_in_a_call_nothing_goes_back_under_it_but_its_own_work() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    prompt(&project, "B", "B works");
+    before(&project, "A", "a1", "Write", json!({ "file_path": "a.txt" }));
+    project.write("a.txt", "a\n");
+    after(&project, "A", "a1", "Write");
+    stop(&project, "A");
+    before(&project, "B", "b1", "Bash", json!({ "command": "make" }));
+    let run = |session: &str| {
+        let prompts = project.json(&format!("session show {session}"));
+        prompts["run_id"].as_str().expect("its run").to_owned()
+    };
+    let tree = ic_testkit::tree(project.root());
+    assert_eq!(project.refused(&format!("undo --run {} --yes", run("A"))).1, "work_running");
+    assert_eq!(ic_testkit::tree(project.root()), tree);
+    // The work of the agent itself: its next call is refused.
+    project.json(&format!("undo --run {} --yes --force", run("B")));
+    let refused = say(&project, &call("B", "PreToolUse", "b2", "Bash", json!({ "command": "make" })));
+    assert_eq!(refused["hookSpecificOutput"]["permissionDecision"], "deny");
+    after(&project, "B", "b1", "Bash");
+    project.json(&format!("undo --run {} --yes", run("A")));
+    assert!(!project.root().join("a.txt").exists());
+}

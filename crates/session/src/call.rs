@@ -167,6 +167,14 @@ pub fn unfinished(
     snapshot.query_opt(&sql, &[&session.as_str(), &call_id, &title(tool)], from_row)
 }
 
+/// The calls that began at this time or later, and whose end is not known, oldest first.
+pub fn running(snapshot: &Snapshot<'_>, since: Timestamp) -> Result<Vec<Call>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM calls WHERE ended_seq IS NULL AND began_seq >= 0 AND created_at >= $1 ORDER BY began_seq, id"
+    );
+    snapshot.query_all(&sql, &[&since.millis()], from_row)
+}
+
 /// The calls of a prompt's work, oldest first.
 pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec<Call>> {
     let sql = format!("SELECT {COLUMNS} FROM calls WHERE dispatch_id = $1 ORDER BY began_seq, id");

@@ -1,4 +1,4 @@
-CREATE INDEX calls_by_end ON calls (ended_seq);
+CREATE INDEX calls_by_end ON calls (ended_seq) WHERE ended_seq IS NOT NULL;
 
 CREATE INDEX calls_of_dispatches ON calls (dispatch_id, began_seq, id);
 

@@ -93,6 +93,7 @@ pub(super) fn run(
     // What others do meanwhile stays where only the paths of one work change, and each of those is looked at again as it changes.
     if !request.force.workers && !request.beside_others {
         workspace.require_no_workers()?;
+        workspace.require_no_calls(task.target.link.run_id.as_ref())?;
     }
     let _held = workspace.lock_for(request.dry_run)?;
     // Whoever pruned while this waited for its turn took the content along: nothing is damaged then.

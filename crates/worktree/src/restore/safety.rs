@@ -1,8 +1,9 @@
 //! What stands against a restore: living workers, and what somebody else changed.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::{self, Checkpoint};
@@ -10,11 +11,15 @@ use ic_dispatch::status::DispatchStatus;
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_events::Hash;
 use ic_kernel::worker::is_living_other;
+use ic_session::{Call, call};
 use ic_store::path_bytes;
 use serde_json::json;
 
 use super::super::{Workspace, root_of};
 use super::Conflict;
+
+/// An agent whose call has no end after this time was killed, most likely: no client lets a tool run longer.
+const LONGEST_CALL: Duration = Duration::from_mins(10);
 
 impl Workspace<'_> {
     /// Errors: `work_running`, naming the dispatches of this root that are not completed and whose processes live: what was cancelled writes
@@ -51,6 +56,38 @@ impl Workspace<'_> {
         )
         .hint("end it first, or give --force")
         .detail("dispatches", working.iter().map(named).collect::<Vec<_>>()))
+    }
+
+    /// Errors: `work_running` while an agent of a session is in the middle of a tool call in this root. Those of the run that goes back are
+    /// none: their next call is refused, and that is what was asked for.
+    pub(super) fn require_no_calls(&self, run: Option<&RunId>) -> Result<()> {
+        let now = self.kernel.context.now().millis();
+        let since = Timestamp(now.saturating_sub(LONGEST_CALL.as_millis().try_into().unwrap_or(i64::MAX)));
+        let others = self.kernel.read(|snapshot| {
+            let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.id);
+            let mut others = Vec::new();
+            for call in call::running(snapshot, since)? {
+                let work = dispatch::get(snapshot, &call.dispatch_id)?;
+                let of_run = ic_phase::run::get(snapshot, &work.run_id)?;
+                let goes_back = caller.as_ref() == Some(&work.id) || run == Some(&of_run.id);
+                if !goes_back && work.rolled_back_by.is_none() && root_of(&of_run.project_dir) == self.root {
+                    others.push(call);
+                }
+            }
+            Ok(others)
+        })?;
+        let Some(first) = others.first() else { return Ok(()) };
+        let named = |call: &Call| json!({ "id": call.id.as_str(), "session_id": call.session_id.as_str(), "tool": call.tool });
+        Err(Diagnosis::new(
+            Code::WorkRunning,
+            format!(
+                "The agent of the session {} is in the middle of a tool call here ({}), and would write into what is restored.",
+                first.session_id.short(),
+                first.tool
+            ),
+        )
+        .hint("wait for its end, or give --force; undo one prompt alone: ic undo --dispatch ID --dry-run")
+        .detail("calls", others.iter().map(named).collect::<Vec<_>>()))
     }
 
     /// Paths that differ from the target because somebody else changed them.
