@@ -33,5 +33,9 @@ END;
 -- Whether the client tells of each call: outside its calls such a prompt is at no work.
 ALTER TABLE prompts ADD COLUMN tells_calls INTEGER NOT NULL DEFAULT 0;
 
+-- Whether the run in which it was given was made for its session: a session that is resumed has one for each time.
+ALTER TABLE prompts ADD COLUMN owns_run INTEGER NOT NULL DEFAULT 0;
+UPDATE prompts SET owns_run = (SELECT s.owns_run FROM sessions s WHERE s.id = prompts.session_id);
+
 -- Taken at the beginning or the end of a tool call: what `checkpoint list` leaves out, and what goes with its dispatch's other checkpoints.
 ALTER TABLE checkpoints ADD COLUMN of_call INTEGER NOT NULL DEFAULT 0;

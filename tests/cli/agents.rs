@@ -635,3 +635,23 @@ fn a_script_is_written_whole_and_one_that_is_not_ours_stays() {
     std::os::unix::fs::symlink("/tmp", project.root().join(".opencode/plugins")).expect("a link");
     assert_eq!(project.run("hooks install opencode").error(), "config_not_changed");
 }
+
+fn a_session_that_was_resumed_is_undone_prompt_by_prompt_over_its_runs_and_redone_in_turn() {
+    let project = in_git();
+    let mut trees = vec![ic_testkit::tree(project.root())];
+    for n in 1..=3 {
+        // Each time the client ends, as one that is called for a single prompt does.
+        work(&project, "claude-code", "s-1", &format!("prompt {n}"), &format!("file{n}.txt"));
+        say(&project, &Said::new("claude-code", "s-1", "SessionEnd"));
+        trees.push(ic_testkit::tree(project.root()));
+    }
+    for n in (0..3).rev() {
+        project.json("undo --yes");
+        assert_eq!(ic_testkit::tree(project.root()), trees[n], "undone to before prompt {}", n + 1);
+    }
+    assert_eq!(project.refused("undo --yes").1, "nothing_to_undo");
+    for (n, tree) in trees.iter().enumerate().skip(1) {
+        project.json("redo --yes");
+        assert_eq!(&ic_testkit::tree(project.root()), tree, "prompt {n} is back");
+    }
+}

@@ -37,10 +37,26 @@ pub fn meant(kernel: &Kernel, run: Option<&str>, point: Option<&str>) -> Result<
             return Ok(found);
         }
         match run_here(kernel, snapshot).map_err(named_by_a_flag)? {
-            Some(run) => Ok(Meant::Run(Box::new(run))),
+            Some(run) => Ok(Meant::Run(Box::new(standing(snapshot, run)?))),
             None => Ok(Meant::Tree),
         }
     })
+}
+
+/// The run itself; of a session's own in which nothing stands any more, the one before it in which a prompt of the session does: a client
+/// that ends and is resumed has a run for each time, and a person who says undo again means the one before.
+fn standing(snapshot: &Snapshot<'_>, run: Run) -> Result<Run> {
+    let Some(session) = ic_session::of_own_run(snapshot, &run.id)? else { return Ok(run) };
+    if !last(snapshot, &run).is_err_and(|error| error.code() == Code::NothingToUndo) {
+        return Ok(run);
+    }
+    for prompt in ic_session::of_session(snapshot, &session.id)?.into_iter().rev() {
+        let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+        if work.rolled_back_by.is_none() && work.run_id != run.id {
+            return run::get(snapshot, &work.run_id);
+        }
+    }
+    Ok(run)
 }
 
 /// Says how a call names a run that has no place for it among its arguments.
@@ -54,8 +70,12 @@ pub fn named_by_a_flag(error: Diagnosis) -> Diagnosis {
 /// The open run of this project, else its newest. Errors: `ambiguous_run`.
 pub fn run_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
     let project = &kernel.project;
-    if let Some(run) = kernel.current(snapshot)? {
-        return Ok(Some(run));
+    match kernel.current(snapshot) {
+        Ok(None) => {}
+        Err(error) if error.code() == Code::AmbiguousRun => {
+            return newest_of_session(kernel, snapshot)?.map_or(Err(error), |run| Ok(Some(run)));
+        }
+        found => return found,
     }
     let levels = project.directory.ancestors().take_while(|level| level.starts_with(&project.root));
     for level in levels {
@@ -65,6 +85,25 @@ pub fn run_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>>
         }
     }
     Ok(None)
+}
+
+/// The newest of the open runs of this project if all were made for one session, which an undo has opened again.
+fn newest_of_session(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
+    const MOST: usize = 100;
+    let filter = Filter {
+        open: true,
+        project: Some(&kernel.project.root),
+        limit: i64::try_from(MOST).unwrap_or(0),
+        before: None,
+    };
+    let open = run::list(snapshot, &filter)?;
+    let mut sessions = Vec::new();
+    for run in &open {
+        sessions.push(ic_session::of_own_run(snapshot, &run.id)?.map(|session| session.id));
+    }
+    sessions.dedup();
+    let is_one = open.len() < MOST && matches!(sessions.as_slice(), [Some(_)]);
+    Ok(open.into_iter().max_by_key(|run| run.seq).filter(|_| is_one))
 }
 
 /// The run that a reference names; without one that of [`run_here`]. Errors: those of a lookup of a run.

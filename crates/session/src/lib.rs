@@ -16,6 +16,6 @@ pub use prompt::{
     Prompt, begin as begin_prompt, by_prompt_id, end as end_prompt, latest, newest, of_session,
 };
 pub use table::{
-    NewSession, REFERENT, Session, begin, by_client, end, get, is_own_run, list, of_prompt, resolve, told,
-    work_in,
+    NewSession, REFERENT, Session, begin, by_client, end, get, is_own_run, list, of_own_run, of_prompt,
+    resolve, told, work_in,
 };

@@ -50,9 +50,17 @@ pub fn begin(
     head: Option<&str>,
 ) -> Result<()> {
     tx.execute_one(
-        "INSERT INTO prompts (dispatch_id, session_id, seq, prompt_id, head, created_at, tells_calls) \
-         VALUES ($1, $2, $3, $4, $5, $6, 1)",
-        &[&dispatch.id.as_str(), &session.id.as_str(), &dispatch.seq, &prompt_id, &head, &now.millis()],
+        "INSERT INTO prompts (dispatch_id, session_id, seq, prompt_id, head, created_at, owns_run, tells_calls) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 1)",
+        &[
+            &dispatch.id.as_str(),
+            &session.id.as_str(),
+            &dispatch.seq,
+            &prompt_id,
+            &head,
+            &now.millis(),
+            &i64::from(session.owns_run),
+        ],
     )
 }
 

@@ -178,8 +178,19 @@ pub fn list(snapshot: &Snapshot<'_>, limit: i64) -> Result<Vec<Session>> {
     Ok(all)
 }
 
+/// The session that a run was made for.
+pub fn of_own_run(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<Session>> {
+    // A session that is resumed works in another run: what stands in its row is the newest.
+    let sql = format!(
+        "SELECT {COLUMNS} FROM sessions WHERE id = (SELECT p.session_id FROM dispatches d \
+         JOIN prompts p ON p.dispatch_id = d.id WHERE d.run_id = $1 AND p.owns_run = 1 LIMIT 1)"
+    );
+    snapshot.query_opt(&sql, &[&run.as_str()], from_row)
+}
+
 /// Whether a run was made for a session.
 pub fn is_own_run(snapshot: &Snapshot<'_>, run: &RunId) -> Result<bool> {
-    let sql = "SELECT 1 FROM sessions WHERE run_id = $1 AND owns_run = 1 LIMIT 1";
+    let sql = "SELECT 1 FROM dispatches d JOIN prompts p ON p.dispatch_id = d.id \
+               WHERE d.run_id = $1 AND p.owns_run = 1 LIMIT 1";
     Ok(snapshot.query_opt(sql, &[&run.as_str()], |_| Ok(()))?.is_some())
 }

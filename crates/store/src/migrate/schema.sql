@@ -347,7 +347,7 @@ CREATE TABLE prompts (
     head        TEXT,
     created_at  INTEGER NOT NULL,
     ended_at    INTEGER
-, tells_calls INTEGER NOT NULL DEFAULT 0) STRICT;
+, tells_calls INTEGER NOT NULL DEFAULT 0, owns_run INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE refinery_schema_history(
              version int4 PRIMARY KEY,
