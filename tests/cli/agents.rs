@@ -636,6 +636,7 @@ fn a_script_is_written_whole_and_one_that_is_not_ours_stays() {
     assert_eq!(project.run("hooks install opencode").error(), "config_not_changed");
 }
 
+#[test]
 fn a_session_that_was_resumed_is_undone_prompt_by_prompt_over_its_runs_and_redone_in_turn() {
     let project = in_git();
     let mut trees = vec![ic_testkit::tree(project.root())];

@@ -20,8 +20,11 @@ use crate::session::Session;
 /// No payload is longer; what is, is not read to its end.
 const LONGEST_PAYLOAD: u64 = 64 * 1024 * 1024;
 
-/// How long what another process holds is waited for: an agent waits with us.
+/// How long a look at the tree waits for its turn: an agent waits with us, and what it misses the next look shows.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a ledger that others write to is waited for: what is not recorded now is lost.
+const PATIENCE_TO_WRITE: Duration = Duration::from_secs(10);
 
 /// Record what a coding agent does: what its hooks call, with the event's JSON on standard input.
 ///
@@ -91,7 +94,7 @@ impl Hook {
         let directory =
             payload.text("cwd").map(PathBuf::from).and_then(|dir| std::fs::canonicalize(dir).ok());
         let directory = directory.unwrap_or_else(|| session.directory.clone());
-        session.for_hook(directory, PATIENCE);
+        session.for_hook(directory, PATIENCE_TO_WRITE);
         if session.place().is_err() {
             return Ok(Said::default());
         }
@@ -112,7 +115,7 @@ impl Hook {
         let kernel = session.kernel()?;
         // A configuration that cannot be read is no reason to record nothing, or to let undone work go on.
         let (kept, mut warnings) = match session.kept_along_the_way(&kernel, &kernel.project.root, true) {
-            Ok(kept) => (kept, Vec::new()),
+            Ok(kept) => (kept.map(|kept| Settings { busy_timeout: PATIENCE, ..kept }), Vec::new()),
             Err(error) => (None, vec![warning(&error)]),
         };
         let mut answer = None;
