@@ -19,6 +19,7 @@ mod found_by_fuzzing;
 mod gates;
 mod guides;
 mod help;
+mod hooks_excluded;
 mod hooks_hold;
 mod late;
 mod layers;

@@ -14,7 +14,7 @@ const LONGEST_PATH: usize = 64 * 1024;
 /// lower case, as they do to some file systems.
 ///
 /// Errors: those of reading; `InvalidData` for an index of another form.
-pub(crate) fn tracks(dirs: &GitDirs, path: &[u8]) -> io::Result<bool> {
+pub fn tracks(dirs: &GitDirs, path: &[u8]) -> io::Result<bool> {
     let path = path.to_ascii_lowercase();
     let hash_length = hash_length(dirs)?;
     if scan(&dirs.git_dir.join("index"), &path, hash_length)? {

@@ -33,6 +33,7 @@ pub use foreign::{
     recover_copy, while_nobody_writes,
 };
 pub use git_dirs::{GitDirs, git_dirs};
+pub use git_index::tracks as git_tracks;
 pub use identity::{APPLICATION_ID, Identity, is_ledger, is_ledger_head};
 pub use ledger::Ledger;
 pub use locate::{FoundBy, Lookup, Place, create, initial_place, locate, project_root};

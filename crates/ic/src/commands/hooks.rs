@@ -1,6 +1,7 @@
 //! `ic hooks ...`
 
 mod doctor;
+mod exclude;
 mod script;
 mod settings;
 
@@ -16,6 +17,7 @@ use crate::json::HooksJson;
 use crate::render;
 use crate::session::Session;
 
+use exclude::Exclude;
 use settings::Settings;
 
 pub(crate) use settings::Edit;
@@ -111,11 +113,15 @@ impl Place {
             })?;
             return Ok(home.join(of_user));
         }
-        let root = match session.place() {
-            Ok(place) => place.root,
-            Err(_) => ic_store::initial_place(&session.lookup(), None)?.root,
-        };
-        Ok(root.join(of_project))
+        Ok(Self::root(session)?.join(of_project))
+    }
+
+    /// The project.
+    fn root(session: &Session) -> Result<PathBuf> {
+        match session.place() {
+            Ok(place) => Ok(place.root),
+            Err(_) => Ok(ic_store::initial_place(&session.lookup(), None)?.root),
+        }
     }
 }
 
@@ -126,6 +132,8 @@ impl Install {
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic"));
         let settings = Settings::read(&file, client)?;
         let edit = settings.with(client, &program.to_string_lossy())?;
+        let root = if self.place.user { None } else { Some(Place::root(session)?) };
+        let exclude = root.and_then(|root| Exclude::with(&root, client));
         if !self.dry_run {
             if !self.place.user && session.place().is_err() {
                 let place = ic_store::initial_place(&session.lookup(), None)?;
@@ -137,9 +145,11 @@ impl Install {
                     &Environment::context(),
                 )?;
             }
+            // First: a capture between the two would keep what an undo must not bring back.
+            exclude.as_ref().map_or(Ok(()), Exclude::write)?;
             edit.write(&settings)?;
         }
-        report(session, client, &edit, self.dry_run, true)
+        report(session, client, &edit, self.dry_run, Some(exclude.is_some()))
     }
 }
 
@@ -150,14 +160,25 @@ impl Uninstall {
         let edit = settings.without(client)?;
         if !self.dry_run {
             edit.write(&settings)?;
+            if !self.place.user && edit.left.is_empty() {
+                Exclude::without(&Place::root(session)?, client).map_or(Ok(()), |exclude| exclude.write())?;
+            }
         }
-        report(session, client, &edit, self.dry_run, false)
+        report(session, client, &edit, self.dry_run, None)
     }
 }
 
-fn report(session: &mut Session, client: Client, edit: &Edit, dry_run: bool, installs: bool) -> Result<Exit> {
+/// `excluded`: of an installation, whether git and captures leave the file out.
+fn report(
+    session: &mut Session,
+    client: Client,
+    edit: &Edit,
+    dry_run: bool,
+    excluded: Option<bool>,
+) -> Result<Exit> {
     let record = HooksJson::new(client.as_str(), &edit.file, edit.is_change(), dry_run, &edit.left);
     let record = if dry_run && edit.is_change() { record.with_content(edit.text()) } else { record };
-    session.output.record(&record, || render::hooks::edited(client, edit, dry_run, installs))?;
+    let record = record.with_excluded(excluded.unwrap_or_default());
+    session.output.record(&record, || render::hooks::edited(client, edit, dry_run, excluded))?;
     Ok(if edit.left.is_empty() { Exit::Done } else { Exit::No })
 }

@@ -24,6 +24,8 @@ pub(crate) struct HooksJson {
     content: Option<String>,
     /// The events whose entry was changed by hand: it is left.
     events_left: Vec<String>,
+    /// Whether git and captures leave the file out from now on, by `.git/info/exclude`.
+    excluded: bool,
 }
 
 impl HooksJson {
@@ -42,6 +44,7 @@ impl HooksJson {
             dry_run,
             content: None,
             events_left: left.to_vec(),
+            excluded: false,
         }
     }
 }
@@ -73,6 +76,11 @@ pub(crate) struct HookFailureJson {
 }
 
 impl HooksJson {
+    /// The same, and whether git and captures leave the file out.
+    pub(crate) fn with_excluded(self, excluded: bool) -> Self {
+        Self { excluded, ..self }
+    }
+
     /// The same with the text that the file would have.
     pub(crate) fn with_content(self, content: String) -> Self {
         Self { content: Some(content), ..self }

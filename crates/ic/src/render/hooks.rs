@@ -9,8 +9,9 @@ use crate::clients::Client;
 use crate::commands::hooks::Edit;
 use crate::json::HooksDoctorJson;
 
-/// What became of a client's settings.
-pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installs: bool) -> String {
+/// What became of a client's settings. `excluded`: of an installation, whether git and captures leave the file out.
+pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Option<bool>) -> String {
+    let installs = excluded.is_some();
     let file = path_text(&edit.file);
     let name = client.as_str();
     let mut out = match (edit.is_change(), dry_run, installs) {
@@ -23,6 +24,9 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installs: bool)
         ),
         (true, false, false) => format!("{} {file}\n", styled(style::GOOD, "removed from")),
     };
+    if excluded == Some(true) && edit.is_change() {
+        out.push_str("Git and captures leave it out, by .git/info/exclude: an undo neither removes hooks nor brings them back.\n");
+    }
     if client == Client::Codex && installs && !dry_run {
         out.push_str("Codex runs a hook only when it is trusted: type /hooks in it once.\n");
     }

@@ -187,13 +187,13 @@ fn is_lists(hooks: &Value) -> bool {
 }
 
 /// Where what was there is kept.
-fn copy_of(file: &Path) -> PathBuf {
+pub(super) fn copy_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".before-ic");
     PathBuf::from(name)
 }
 
-fn replace(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::Result<()> {
+pub(super) fn replace(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::Result<()> {
     let directory = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
     let mut name = file.as_os_str().to_owned();

@@ -1,0 +1,89 @@
+//! Settings that hooks are installed in lie in the project's tree, and are no work of an agent.
+
+use crate::agents::{Said, say};
+use crate::support::Project;
+
+const OF_A_PERSON: &str = "{ \"permissions\": {} }\n";
+const EXCLUDED: &str = "# of a person\n*.log";
+
+fn git(project: &Project, words: &[&str]) -> String {
+    ic_testkit::git_in(project.root(), words)
+}
+
+fn in_git() -> Project {
+    let project = Project::new();
+    std::fs::remove_file(project.root().join(".ic.yaml")).expect("the configuration");
+    project.write("README.md", "read me\n");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "base"]);
+    project.write(".git/info/exclude", EXCLUDED);
+    project
+}
+
+fn prompt(project: &Project, file: &str) {
+    say(project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt(file, file));
+    project.write(file, "1");
+    say(project, &Said::new("claude-code", "s-1", "Stop"));
+}
+
+fn read(project: &Project, path: &str) -> Option<String> {
+    std::fs::read_to_string(project.root().join(path)).ok()
+}
+
+#[test]
+fn an_undo_over_an_uninstall_brings_no_hook_back_and_takes_no_settings_away() {
+    for (client, settings) in [
+        ("claude-code", ".claude/settings.local.json"),
+        ("codex", ".codex/hooks.json"),
+        ("gemini", ".gemini/settings.json"),
+        ("copilot", ".github/hooks/ic.json"),
+        ("opencode", ".opencode/plugins/ic.js"),
+    ] {
+        for before in [None, Some(OF_A_PERSON)] {
+            if client == "opencode" && before.is_some() {
+                continue;
+            }
+            let project = in_git();
+            if let Some(text) = before {
+                project.write(settings, text);
+            }
+            assert_eq!(project.json(&format!("hooks install {client}"))["excluded"], true);
+            project.ok(&format!("hooks install {client}"));
+            let lines = read(&project, ".git/info/exclude").expect("the file");
+            assert_eq!(lines.matches(settings).count(), 2, "the settings and their copy, once: {lines}");
+            assert_eq!(git(&project, &["status", "--short"]), "", "git leaves them out");
+            prompt(&project, "new.txt");
+            let installed = read(&project, settings);
+            project.ok("undo --yes");
+            assert_eq!(read(&project, settings), installed, "{client}: an undo leaves the hooks");
+            project.ok("redo --yes");
+            project.ok(&format!("hooks uninstall {client}"));
+            let left = read(&project, ".git/info/exclude").expect("the file");
+            assert_eq!(left.trim_end(), EXCLUDED, "{client}: exactly our lines are gone");
+            project.ok("undo --yes");
+            assert!(read(&project, "new.txt").is_none());
+            assert_eq!(
+                read(&project, settings).as_deref(),
+                before,
+                "{client}: the settings stay as they are"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_git_tracks_is_not_excluded() {
+    let project = in_git();
+    project.write(".gemini/settings.json", OF_A_PERSON);
+    git(&project, &["add", "-A"]);
+    assert_eq!(project.json("hooks install gemini")["excluded"], false);
+    assert_eq!(read(&project, ".git/info/exclude").as_deref(), Some(EXCLUDED));
+}
+
+#[test]
+fn a_dry_run_excludes_nothing() {
+    let project = in_git();
+    assert_eq!(project.json("hooks install codex --dry-run")["excluded"], true);
+    assert_eq!(read(&project, ".git/info/exclude").as_deref(), Some(EXCLUDED));
+}
