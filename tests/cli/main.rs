@@ -21,6 +21,7 @@ mod guides;
 mod help;
 mod hooks_excluded;
 mod hooks_hold;
+mod hooks_trusted;
 mod late;
 mod layers;
 mod lists;

@@ -4,11 +4,12 @@ mod doctor;
 mod exclude;
 mod script;
 mod settings;
+mod trust;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Code, Diagnosis, Result, shell_word};
 
 use crate::clients::Client;
 use crate::environment::Environment;
@@ -40,13 +41,16 @@ pub(crate) enum Verb {
   ic hooks install codex --dry-run        # shows what would be added
   ic hooks install gemini
 
-With --user the settings below your home directory are meant: every project that has a ledger takes part. Codex runs no hook before it is trusted: type /hooks in it once.")]
+With --user the settings below your home directory are meant: every project that has a ledger takes part. Codex runs no hook before it is trusted: type /hooks in it once, or install with --trust.")]
 pub(crate) struct Install {
     /// The client: claude-code, codex, gemini, copilot or opencode
     #[arg(value_name = "CLIENT")]
     client: String,
     #[command(flatten)]
     place: Place,
+    /// Make Codex trust these hooks, and no others: instead of /hooks in it
+    #[arg(long)]
+    trust: bool,
     /// Say what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -128,6 +132,10 @@ impl Place {
 impl Install {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let client = client_named(&self.client)?;
+        if self.trust && client != Client::Codex {
+            return Err(Diagnosis::new(Code::InvalidValue, "--trust goes with codex alone.")
+                .detail("value", "--trust"));
+        }
         let file = self.place.file(session, client)?;
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic"));
         let settings = Settings::read(&file, client)?;
@@ -148,8 +156,15 @@ impl Install {
             // First: a capture between the two would keep what an undo must not bring back.
             exclude.as_ref().map_or(Ok(()), Exclude::write)?;
             edit.write(&settings)?;
+            if self.trust {
+                let program = shell_word(&program.to_string_lossy());
+                let events = client.events().into_iter();
+                let commands = events.map(|(event, _)| settings::command(client, event, &program)).collect();
+                trust::trust(&file, &Place::root(session)?, &commands)?;
+            }
         }
-        report(session, client, &edit, self.dry_run, Some(exclude.is_some()))
+        let installed = Installed { excluded: exclude.is_some(), trusted: self.trust && !self.dry_run };
+        report(session, client, &edit, self.dry_run, Some(installed))
     }
 }
 
@@ -168,17 +183,25 @@ impl Uninstall {
     }
 }
 
-/// `excluded`: of an installation, whether git and captures leave the file out.
+/// What an installation did besides.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Installed {
+    /// Whether git and captures leave the file out.
+    pub(crate) excluded: bool,
+    /// Whether the client was made to trust the hooks.
+    pub(crate) trusted: bool,
+}
+
 fn report(
     session: &mut Session,
     client: Client,
     edit: &Edit,
     dry_run: bool,
-    excluded: Option<bool>,
+    installed: Option<Installed>,
 ) -> Result<Exit> {
     let record = HooksJson::new(client.as_str(), &edit.file, edit.is_change(), dry_run, &edit.left);
     let record = if dry_run && edit.is_change() { record.with_content(edit.text()) } else { record };
-    let record = record.with_excluded(excluded.unwrap_or_default());
-    session.output.record(&record, || render::hooks::edited(client, edit, dry_run, excluded))?;
+    let record = record.with(installed.unwrap_or_default());
+    session.output.record(&record, || render::hooks::edited(client, edit, dry_run, installed))?;
     Ok(if edit.left.is_empty() { Exit::Done } else { Exit::No })
 }

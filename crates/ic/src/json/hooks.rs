@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{PathJson, exact};
+use crate::commands::hooks::Installed;
 use crate::hook_log::Line;
 
 /// What became of a client's settings (`hooks install`, `hooks uninstall`).
@@ -26,6 +27,8 @@ pub(crate) struct HooksJson {
     events_left: Vec<String>,
     /// Whether git and captures leave the file out from now on, by `.git/info/exclude`.
     excluded: bool,
+    /// Whether the client was made to trust the hooks (`--trust`).
+    trusted: bool,
 }
 
 impl HooksJson {
@@ -45,6 +48,7 @@ impl HooksJson {
             content: None,
             events_left: left.to_vec(),
             excluded: false,
+            trusted: false,
         }
     }
 }
@@ -76,9 +80,9 @@ pub(crate) struct HookFailureJson {
 }
 
 impl HooksJson {
-    /// The same, and whether git and captures leave the file out.
-    pub(crate) fn with_excluded(self, excluded: bool) -> Self {
-        Self { excluded, ..self }
+    /// The same, and what an installation did besides.
+    pub(crate) fn with(self, Installed { excluded, trusted }: Installed) -> Self {
+        Self { excluded, trusted, ..self }
     }
 
     /// The same with the text that the file would have.

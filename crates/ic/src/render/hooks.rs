@@ -6,12 +6,13 @@ use ic_session::{Call, Session};
 
 use super::{Cell, Table, counted, path_text, plain, style, styled, when};
 use crate::clients::Client;
-use crate::commands::hooks::Edit;
+use crate::commands::hooks::{Edit, Installed};
 use crate::json::HooksDoctorJson;
 
-/// What became of a client's settings. `excluded`: of an installation, whether git and captures leave the file out.
-pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Option<bool>) -> String {
-    let installs = excluded.is_some();
+/// What became of a client's settings. `installed`: of an installation, what else it did.
+pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Option<Installed>) -> String {
+    let installs = installed.is_some();
+    let Installed { excluded, trusted } = installed.unwrap_or_default();
     let file = path_text(&edit.file);
     let name = client.as_str();
     let mut out = match (edit.is_change(), dry_run, installs) {
@@ -24,11 +25,15 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Optio
         ),
         (true, false, false) => format!("{} {file}\n", styled(style::GOOD, "removed from")),
     };
-    if excluded == Some(true) && edit.is_change() {
+    if excluded && edit.is_change() {
         out.push_str("Git and captures leave it out, by .git/info/exclude: an undo neither removes hooks nor brings them back.\n");
     }
     if client == Client::Codex && installs && !dry_run {
-        out.push_str("Codex runs a hook only when it is trusted: type /hooks in it once.\n");
+        out.push_str(if trusted {
+            "Codex trusts them.\n"
+        } else {
+            "Codex runs a hook only when it is trusted: type /hooks in it once, or install with --trust.\n"
+        });
     }
     for event in &edit.left {
         out.push_str(&format!(

@@ -215,7 +215,7 @@ fn pretty(root: &Map<String, Value>) -> Result<Vec<u8>> {
 }
 
 /// The command of a hook: one line for a shell, that is never in a client's way, even if the program is gone.
-fn command(client: Client, event: &str, program: &str) -> String {
+pub(super) fn command(client: Client, event: &str, program: &str) -> String {
     format!("command -v {program} >/dev/null 2>&1 || exit 0; {program} {} || exit 0", call(client, event))
 }
 

@@ -1,0 +1,126 @@
+//! Codex runs no hook that it was not told to trust. Its own program names the hash of each hook, and writes it into its settings.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use ic_base::{Code, Diagnosis, Result};
+use serde_json::{Map, Value, json};
+
+/// It starts in less than a second; a person waits for no more.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Makes Codex trust those hooks of `file` whose commands are these, and no other one.
+///
+/// Errors: `config_not_changed` where Codex is not there, or does not know them.
+pub(super) fn trust(file: &Path, project: &Path, commands: &BTreeSet<String>) -> Result<()> {
+    let mut codex = Codex::start(project)?;
+    codex.ask(
+        "initialize",
+        &json!({ "clientInfo": { "name": "ic", "version": env!("CARGO_PKG_VERSION") },
+            "capabilities": { "experimentalApi": true } }),
+    )?;
+    codex.tell(&json!({ "method": "initialized" }))?;
+    let listed = codex.ask("hooks/list", &json!({ "cwds": [project] }))?;
+    let hashes = hashes(&listed, file, commands);
+    if hashes.len() != commands.len() {
+        return Err(refused("it does not list them: is the project one that it trusts?"));
+    }
+    let edit = json!({ "keyPath": "hooks.state", "mergeStrategy": "upsert", "value": hashes });
+    codex.ask("config/batchWrite", &json!({ "edits": [edit] }))?;
+    Ok(())
+}
+
+/// What is to be written for our hooks. A repository may bring hooks of its own: those are for the person to look at.
+fn hashes(listed: &Value, file: &Path, commands: &BTreeSet<String>) -> Map<String, Value> {
+    let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let is_ours = |hook: &&Value| {
+        let source = hook["sourcePath"].as_str().and_then(|path| std::fs::canonicalize(path).ok());
+        source.as_ref() == Some(&file)
+            && hook["command"].as_str().is_some_and(|command| commands.contains(command))
+    };
+    let entries = listed["data"].as_array().into_iter().flatten();
+    let hooks = entries.flat_map(|entry| entry["hooks"].as_array().into_iter().flatten());
+    hooks
+        .filter(is_ours)
+        .filter_map(|hook| {
+            let hash = json!({ "trusted_hash": hook["currentHash"].as_str()? });
+            Some((hook["key"].as_str()?.to_owned(), hash))
+        })
+        .collect()
+}
+
+/// Its program, asked line by line.
+struct Codex {
+    child: Child,
+    input: ChildStdin,
+    lines: Receiver<String>,
+    until: Instant,
+    asked: u64,
+}
+
+impl Codex {
+    fn start(project: &Path) -> Result<Self> {
+        let started = Command::new("codex")
+            .arg("app-server")
+            .current_dir(project)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut child = started.map_err(|e| refused(&format!("codex cannot be started: {e}")))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(refused("codex cannot be talked to"));
+        };
+        let (sender, lines) = channel();
+        // A thread: a program that says nothing must not hold us.
+        std::thread::spawn(move || {
+            let read = BufReader::new(output).lines().map_while(std::result::Result::ok);
+            for line in read {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Self { child, input, lines, until: Instant::now() + PATIENCE, asked: 0 })
+    }
+
+    fn tell(&mut self, message: &Value) -> Result<()> {
+        writeln!(self.input, "{message}").map_err(|e| refused(&format!("codex does not listen: {e}")))
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
+        self.asked += 1;
+        self.tell(&json!({ "id": self.asked, "method": method, "params": params }))?;
+        loop {
+            let left = self.until.saturating_duration_since(Instant::now());
+            let line = self.lines.recv_timeout(left);
+            let line = line.map_err(|_| refused(&format!("codex does not answer {method}")))?;
+            let Ok(answer) = serde_json::from_str::<Value>(&line) else { continue };
+            if answer["id"] == self.asked {
+                return match &answer["result"] {
+                    Value::Null => Err(refused(&format!("codex refuses {method}"))),
+                    result => Ok(result.clone()),
+                };
+            }
+        }
+    }
+}
+
+impl Drop for Codex {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn refused(why: &str) -> Diagnosis {
+    Diagnosis::new(
+        Code::ConfigNotChanged,
+        format!("The hooks are installed, and Codex does not trust them: {why}."),
+    )
+    .hint("type /hooks in Codex, and trust them there")
+}
