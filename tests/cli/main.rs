@@ -4,6 +4,7 @@
 
 mod agents;
 mod artifacts;
+mod attached;
 mod bad_input;
 mod bad_paths;
 mod blame;

@@ -137,6 +137,7 @@ const CALLS: &[&str] = &[
     "hooks uninstall claude-code",
     "session list",
     "session show {session} --calls",
+    "session attach @ --session {session}",
     "blame a.md",
     "checkpoint list --calls",
     "gate rules @",

@@ -61,6 +61,7 @@ const CALLS: &[&str] = &[
     "hooks uninstall claude-code",
     "session list",
     "!session show 00000000",
+    "!session attach @ --session 00000000",
     "first=checkpoint create --name first",
     "change ten",
     "second=checkpoint create --message m",

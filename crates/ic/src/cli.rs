@@ -44,7 +44,7 @@ const HELP: &str = "\
 
 \x1b[1m\x1b[32mCoding agents:\x1b[0m
   hooks         Let a coding agent's prompts be recorded: install, uninstall, doctor
-  session       Sessions of coding agents and their prompts: list, show
+  session       Sessions of coding agents and their prompts: list, show, attach
   hook          What a client calls
 
 \x1b[1m\x1b[32mThe program:\x1b[0m

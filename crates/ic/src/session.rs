@@ -132,6 +132,11 @@ impl Session {
         self.environment.session = None;
     }
 
+    /// The session of a coding agent in whose shell this is called: its client, and what that calls it.
+    pub(crate) fn called_by(&self) -> Option<(&str, &str)> {
+        self.environment.session.as_ref().map(|(client, id)| (*client, id.as_str()))
+    }
+
     /// The run that `IC_RUN` names.
     pub(crate) fn named_run(&self) -> Option<&str> {
         self.environment.run.as_deref().and_then(std::ffi::OsStr::to_str)

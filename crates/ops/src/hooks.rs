@@ -13,7 +13,7 @@ pub mod calls;
 
 use std::path::Path;
 
-use ic_base::{DispatchId, Result, RunId, SessionId, Timestamp, title};
+use ic_base::{Code, Diagnosis, DispatchId, Result, RunId, SessionId, Timestamp, title};
 use ic_checkpoint::git;
 use ic_checkpoint::record::Link;
 use ic_dispatch::code;
@@ -402,6 +402,36 @@ pub fn end(kernel: &Kernel, teller: Teller<'_>, why: Option<&str>, kept: Option<
         advance::advance(kernel, run.id.as_str(), &advance::Request::default(), None)?;
     }
     Ok(())
+}
+
+/// Lets the later prompts of a session belong to an open run of its project. The run that was made for the session is completed, unless a
+/// prompt is being worked on in it: then it stays open.
+///
+/// Errors: `session_not_found`, `run_not_active`, `invalid_value` for a run of another project; nothing is written.
+pub fn attach(kernel: &Kernel, id: &SessionId, run_reference: &str) -> Result<Session> {
+    let (left, attached) = kernel.write(|tx, _| {
+        let known = session::get(tx, id)?;
+        let run = kernel.run(tx, run_reference)?;
+        run.require_active()?;
+        if run.project_dir != known.project_dir {
+            let why =
+                format!("Run {} is of another project than session {}.", run.id.short(), known.id.short());
+            return Err(Diagnosis::new(Code::InvalidValue, why).hint("see: ic run list"));
+        }
+        if known.run_id == run.id {
+            return Ok((None, known));
+        }
+        let is_idle = session::latest(tx, &known.id)?.is_none_or(|prompt| prompt.ended_at.is_some());
+        let left = (known.owns_run && is_idle).then(|| known.run_id.clone());
+        Ok((left, session::work_in(tx, &known, &run.id, false)?))
+    })?;
+    if let Some(left) = left {
+        let run = kernel.read(|snapshot| run::get(snapshot, &left))?;
+        if run.require_active().is_ok() {
+            advance::advance(kernel, run.id.as_str(), &advance::Request::default(), None)?;
+        }
+    }
+    Ok(attached)
 }
 
 /// The run of the session that calls, if it is open, and the work that it is in the middle of.

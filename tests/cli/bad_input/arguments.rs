@@ -73,6 +73,8 @@ pub(super) const ARGUMENTS: &[(&str, Takes)] = &[
     ("hooks doctor {}", Word),
     ("session list --limit={}", Number),
     ("session show {}", Reference),
+    ("session attach {}", Reference),
+    ("session attach @ --session={}", Reference),
     ("undo {} --run @ --dry-run", Reference),
     ("undo --dispatch={} --dry-run", Reference),
     ("undo --run={} --dry-run", Reference),

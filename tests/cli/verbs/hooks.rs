@@ -60,3 +60,16 @@ fn show() {
         .refuses("session show 7f3a9c21", 3, "session_not_found")
         .ends();
 }
+
+#[test]
+fn attach() {
+    Page::of("ic session attach", |project| {
+        with_a_session(project);
+        project.ok("run create --goal sprint --phases a,b");
+    })
+    .does("session attach @ --session s-1")
+    .does("session attach @ --session s-1")
+    .refuses("session attach @", 3, "session_not_found")
+    .refuses("session attach 7f3a9c21 --session s-1", 3, "run_not_found")
+    .ends();
+}

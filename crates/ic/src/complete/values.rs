@@ -58,7 +58,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
         _ if !argument.get_possible_values().is_empty() => Kind::Choice,
         (["run", "list"], "before") => Kind::RunId,
         (["hook" | "hooks", ..], "client") => Kind::Client,
-        (["session", _], "id") => Kind::Session,
+        (["session", _], "id" | "session") => Kind::Session,
         (_, "run") => Kind::Run,
         (_, "dispatch") | (["dispatch", _], "id") => Kind::Dispatch,
         (["dispatch", "list"], "status") => Kind::DispatchStatus,

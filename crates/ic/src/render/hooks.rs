@@ -77,6 +77,15 @@ pub(crate) fn doctor(all: &[HooksDoctorJson]) -> String {
     out
 }
 
+/// A session that was given another run to work in.
+pub(crate) fn attached(before: &Session, after: &Session) -> String {
+    let (id, run) = (after.id.short(), after.run_id.short());
+    if before.run_id == after.run_id {
+        return format!("Session {id} works in run {run} already\n");
+    }
+    format!("{} session {id}: its next prompt belongs to run {run}\n", styled(style::GOOD, "attached"))
+}
+
 /// Sessions, one a line.
 pub(crate) fn sessions(all: &[Session], now: Timestamp) -> String {
     let mut table = Table::new(&["SESSION", "CLIENT", "RUN", "BEGAN", "PROJECT"]);

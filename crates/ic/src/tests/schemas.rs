@@ -115,6 +115,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic hooks doctor", "hooks-doctor"),
     ("ic session list", "session-list"),
     ("ic session show", "session-show"),
+    ("ic session attach", "session"),
 ];
 
 /// Verbs whose output is a file's own bytes, or a script, in every form.
@@ -137,6 +138,7 @@ pub(super) fn shapes_of_runs() -> Vec<(&'static str, Value)> {
         ("skip", schema::<SkipJson>("Skip")),
         ("cancel", schema::<CancelJson>("Cancelled run")),
         ("reopen", schema::<ReopenJson>("Reopened run")),
+        ("session", schema::<SessionJson>("Session of a coding agent")),
     ]
 }
 
