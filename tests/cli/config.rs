@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Project, assert_shape};
 
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "rollback.enabled",
     "rollback.checkpointing.auto",
     "rollback.checkpointing.include-git",
@@ -23,6 +23,7 @@ const KEYS: [&str; 21] = [
     "rollback.retention.max-size",
     "rollback.on-failure.prompt",
     "rollback.on-failure.auto-rollback",
+    "hooks.guard",
     "rewind.profile",
     "rewind.database",
     "rewind.anchor",

@@ -18,6 +18,7 @@ mod error_pages;
 mod forms;
 mod found_by_fuzzing;
 mod gates;
+mod guard;
 mod guides;
 mod help;
 mod hooks_excluded;

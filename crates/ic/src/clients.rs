@@ -151,6 +151,18 @@ impl Client {
         }
     }
 
+    /// The answer that lets the person decide about a tool call; `None`: the client asks nobody because a hook says so.
+    pub(crate) fn ask(self, reason: &str) -> Option<Value> {
+        // Codex and Gemini know only yes and no; Copilot's and OpenCode's hooks, too.
+        (self == Self::ClaudeCode).then(|| {
+            json!({ "hookSpecificOutput": {
+                "hookEventName": "PreToolUse",
+                "permissionDecision": "ask",
+                "permissionDecisionReason": reason,
+            } })
+        })
+    }
+
     /// The answer that adds text to what the model reads.
     pub(crate) fn tell(event: &str, text: &str) -> Value {
         json!({ "hookSpecificOutput": { "hookEventName": event, "additionalContext": text } })

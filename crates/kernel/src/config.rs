@@ -43,8 +43,30 @@ pub struct Config {
     pub retention: Retention,
     /// What happens when a step of a workflow fails.
     pub on_failure: OnFailure,
+    /// What becomes of an agent's command that destroys what cannot be undone, as far as the project says; it can only tighten.
+    pub guard: Option<Guard>,
     /// The application's database that can be rewound.
     pub rewind: Option<Rewinding>,
+}
+
+ic_base::words! {
+    /// What becomes of an agent's command that destroys what cannot be undone; the later ones are tighter.
+    #[derive(PartialOrd, Ord)]
+    pub enum Guard {
+        /// It goes through.
+        Allow = "allow",
+        /// The person is asked.
+        Ask = "ask",
+        /// It is refused.
+        Deny = "deny",
+    }
+}
+
+impl Guard {
+    /// What is in force: what the user says, tightened by what the project says. Nobody says anything: the person is asked.
+    pub fn in_force(own: Option<Self>, of_project: Option<Self>) -> Self {
+        own.unwrap_or(Self::Ask).max(of_project.unwrap_or(Self::Allow))
+    }
 }
 
 /// How checkpoints are taken.
@@ -123,6 +145,7 @@ impl Default for Config {
                 max_size: None,
             },
             on_failure: OnFailure { prompt: true, auto_rollback: false },
+            guard: None,
             rewind: None,
         }
     }
@@ -190,6 +213,20 @@ pub fn load(root: &Path, named: Option<&Path>) -> Result<Loaded> {
     Ok(Loaded { config, file: Some(path), set })
 }
 
+/// What the user's own file says of guards, `~/.config/ic/config.yaml`: what a project's file must not weaken.
+///
+/// Errors: `invalid_config`.
+pub fn own_guard(home: Option<&Path>) -> Result<Option<Guard>> {
+    let Some(path) = home.map(|home| home.join(".config/ic/config.yaml")) else { return Ok(None) };
+    if !fs::metadata(&path).is_ok_and(|found| found.is_file()) {
+        return Ok(None);
+    }
+    match read(&path)? {
+        Some(bytes) => file::parse_own(&bytes, &path),
+        None => Err(explain::invalid(&path, None, "it is not a file of at most 1 MB", None)),
+    }
+}
+
 /// The content; `None` if it is too long.
 fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
@@ -211,7 +248,7 @@ fn absent(path: &Path, named: bool) -> Diagnosis {
 impl Loaded {
     /// Every setting, in order.
     pub fn settings(&self) -> Vec<Setting> {
-        let Config { enabled, checkpointing: c, retention: r, on_failure: f, rewind } = &self.config;
+        let Config { enabled, checkpointing: c, retention: r, on_failure: f, guard, rewind } = &self.config;
         let all = [
             ("rollback.enabled", json!(enabled)),
             ("rollback.checkpointing.auto", json!(c.auto)),
@@ -228,12 +265,14 @@ impl Loaded {
             ("rollback.retention.max-size", json!(r.max_size)),
             ("rollback.on-failure.prompt", json!(f.prompt)),
             ("rollback.on-failure.auto-rollback", json!(f.auto_rollback)),
+            ("hooks.guard", json!(guard.unwrap_or(Guard::Ask).as_str())),
         ];
         all.into_iter()
             .chain(Rewinding::settings(rewind.as_ref()))
             .map(|(key, value)| {
                 let note = match key {
                     "rollback.checkpointing.flush" => Some(unseen(c.flush)),
+                    "hooks.guard" => Some("a project can only tighten what ~/.config/ic/config.yaml says"),
                     _ => rewind.as_ref().and_then(|rewind| rewind.note(key)),
                 };
                 Setting { key, value, from_file: self.set.contains(key), note }

@@ -10,6 +10,7 @@
 //! finds what the first one recorded.
 
 pub mod calls;
+pub mod guard;
 
 use std::path::Path;
 

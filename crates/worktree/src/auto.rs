@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq, Timestamp};
-use ic_checkpoint::capture::{Progress, root_key};
+use ic_checkpoint::capture::{Progress, join, root_key};
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::record::{self, Kind, Link};
+use ic_checkpoint::tree::{Node, Reason};
 use ic_events::hex;
 use ic_kernel::Kernel;
 use ic_phase::Run;
@@ -99,12 +100,20 @@ impl Taken {
 
     /// Looks at the tree at the beginning or the end of a tool call: at files alone, while nobody else looks at it. What is seen is a
     /// checkpoint only if it differs from the newest one ([`Taken::record_news`]).
-    pub fn look_for_call(kernel: &Kernel, settings: Option<&Settings>, root: PathBuf, link: Link) -> Self {
+    /// `with_git`: git's state too, and it is recorded whatever is seen.
+    pub fn look_for_call(
+        kernel: &Kernel,
+        settings: Option<&Settings>,
+        root: PathBuf,
+        link: Link,
+        with_git: bool,
+    ) -> Self {
         let Some(settings) = settings.filter(|settings| settings.checkpointing.auto) else {
             return Self::nothing();
         };
         let link = Link { of_call: true, ..link };
-        let purpose = Purpose { git: GitPart::FilesAlone, ..Purpose::new(Kind::Auto, link) };
+        let git = if with_git { GitPart::Kept } else { GitPart::FilesAlone };
+        let purpose = Purpose { git, ..Purpose::new(Kind::Auto, link) };
         match look(kernel, settings, root, purpose) {
             Ok((shot, held)) => {
                 let warnings = shot.as_ref().map(|shot| shot.warnings.clone()).unwrap_or_default();
@@ -121,7 +130,10 @@ impl Taken {
         let newest_seq = newest.as_ref().map_or(0, |newest| newest.seq);
         match &self.shot {
             None => Ok(Seen { seq: newest_seq, is_certain: self.is_as_newest }),
-            Some(shot) if newest.is_some_and(|newest| newest.tree == shot.captured.root) => {
+            Some(shot)
+                if shot.manifest.git.is_none()
+                    && newest.is_some_and(|newest| newest.tree == shot.captured.root) =>
+            {
                 Ok(Seen { seq: newest_seq, is_certain: true })
             }
             Some(shot) => {
@@ -129,6 +141,36 @@ impl Taken {
                 Ok(Seen { seq, is_certain: true })
             }
         }
+    }
+
+    /// What is left out of what was seen, and why.
+    pub fn left_out(
+        &self,
+        kernel: &Kernel,
+        settings: &Settings,
+        root: &Path,
+    ) -> Result<Vec<(Vec<u8>, String)>> {
+        let tree = match &self.shot {
+            Some(shot) => Some(shot.captured.root),
+            None => kernel.read(|snapshot| record::newest_look(snapshot, root))?.map(|newest| newest.tree),
+        };
+        let workspace = Workspace::open(kernel, root.to_owned(), settings)?;
+        let (mut left_out, mut waiting) = (Vec::new(), Vec::new());
+        waiting.extend(tree.map(|tree| (Vec::new(), tree)));
+        while let Some((path, hash)) = waiting.pop() {
+            for entry in workspace.objects.tree(&hash)?.entries {
+                let path = join(&path, &entry.name);
+                match entry.node {
+                    Node::Directory(below) => waiting.push((path, below)),
+                    // What belongs to a database is in the database's own copy.
+                    Node::Passed(Reason::Database) => {}
+                    Node::Passed(reason) => left_out.push((path, reason.as_str().to_owned())),
+                    _ => {}
+                }
+            }
+        }
+        left_out.sort();
+        Ok(left_out)
     }
 
     /// Records a point of a run with what was seen there; its event is the first of the transaction.
@@ -206,7 +248,7 @@ fn look(
         Err(error) if error.code() == Code::Busy && is_seen()? => return Ok((None, None)),
         held => held?,
     };
-    if is_seen()? {
+    if purpose.git == GitPart::FilesAlone && is_seen()? {
         return Ok((None, Some(held)));
     }
     let began = nanos();

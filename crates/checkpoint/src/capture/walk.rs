@@ -287,7 +287,8 @@ fn is_touched(touched: &BTreeSet<Vec<u8>>, path: &[u8]) -> bool {
         || ends.any(|end| touched.contains(&path[..end]))
 }
 
-pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+/// The path of a name in a directory; of the root, the name.
+pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
 }
 

@@ -106,6 +106,8 @@ pub(crate) struct Call {
     pub(crate) line: String,
     /// The files that it names, relative to the root.
     pub(crate) paths: Vec<String>,
+    /// The line for a shell that it runs.
+    pub(crate) command: Option<String>,
 }
 
 /// Whether calls of a tool may change files.
@@ -122,7 +124,8 @@ impl Call {
             let words: Vec<&str> = input["command"].as_array()?.iter().filter_map(Value::as_str).collect();
             Some(words.join(" "))
         };
-        let command = text(&"command").map(str::to_owned).or_else(words).unwrap_or_default();
+        let shell = text(&"command").or_else(|| text(&"cmd")).map(str::to_owned).or_else(words);
+        let command = shell.clone().unwrap_or_default();
         let mut named: Vec<&str> = FILES.iter().filter_map(text).collect();
         named.extend(patched(&command));
         let paths: Vec<String> = named.iter().filter_map(|path| below(&directory.join(path), root)).collect();
@@ -132,7 +135,7 @@ impl Call {
             (None, Some(command)) => command.trim().to_owned(),
             (None, None) => LINES.iter().find_map(text).unwrap_or_default().to_owned(),
         };
-        Self { line, paths }
+        Self { line, paths, command: shell.filter(|shell| !shell.contains(PATCH)) }
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use ic_base::{Code, Diagnosis, Result, RunId};
 use ic_kernel::Kernel;
-use ic_ops::hooks::calls::{self, Begun, Told};
+use ic_kernel::config::{self, Guard};
+use ic_ops::hooks::calls::{self, Begun, Guarded, Told};
 use ic_ops::hooks::{self, Asked, Teller};
 use ic_worktree::{Settings, Warning};
 use serde_json::Value;
@@ -148,8 +149,10 @@ impl Hook {
                 if !is_end && let Some(news) = news(&kernel, teller, client, payload)? {
                     return Ok(Said { answer: Some(client.refuse(&news)), warnings });
                 }
-                match call(&kernel, teller, payload, is_end, kept.as_ref())? {
+                let guard = guard(session, &kernel, &mut warnings);
+                match call(session, &kernel, guard, teller, payload, is_end, kept.as_ref())? {
                     Begun::Refused(why) => answer = Some(client.refuse(&why)),
+                    Begun::Doubtful(why) => answer = Some(doubt(client, guard, &why)),
                     Begun::Goes(more) => warnings.extend(more),
                 }
             }
@@ -193,7 +196,9 @@ fn news(
 
 /// Records the beginning or the end of a tool call.
 fn call(
+    session: &Session,
     kernel: &Kernel,
+    guard: Guard,
     teller: Teller<'_>,
     payload: &Payload<'_>,
     is_end: bool,
@@ -206,6 +211,8 @@ fn call(
     }
     let directory = payload.text("cwd").map_or_else(|| kernel.project.directory.clone(), PathBuf::from);
     let call = tools::Call::read(&payload.0["tool_input"], &directory, &kernel.project.root);
+    let guarded = call.command.as_deref().filter(|_| guard != Guard::Allow);
+    let guarded = guarded.map(|line| Guarded { line, directory: &directory, home: session.home() });
     let told = Told {
         prompt_id: payload.prompt_id(),
         call_id: payload.text("tool_use_id").filter(|id| is_id(id)),
@@ -214,11 +221,33 @@ fn call(
         tool,
         line: &call.line,
         paths: &call.paths,
+        guarded,
     };
     if is_end {
         return calls::end(kernel, teller, &told, kept).map(Begun::Goes);
     }
     calls::begin(kernel, teller, &told, kept)
+}
+
+/// What becomes of a call that destroys what cannot be undone. Who cannot be asked is refused, and told what decides.
+fn doubt(client: Client, guard: Guard, why: &str) -> Value {
+    let asked = (guard == Guard::Ask).then(|| client.ask(&format!("{why} Is that meant?"))).flatten();
+    asked.unwrap_or_else(|| {
+        client.refuse(&format!(
+            "{why} Ask the person first. If it is meant, they run it themselves, or let such commands go through: \
+             `hooks: {{guard: allow}}` in ~/.config/ic/config.yaml."
+        ))
+    })
+}
+
+/// The guard in force. A file that cannot be read says nothing.
+fn guard(session: &Session, kernel: &Kernel, warnings: &mut Vec<Warning>) -> Guard {
+    let own = config::own_guard(session.home()).unwrap_or_else(|error| {
+        warnings.push(warning(&error));
+        None
+    });
+    let of_project = session.config(&config::root_of(kernel, &kernel.project.root)).ok();
+    Guard::in_force(own, of_project.and_then(|loaded| loaded.config.guard))
 }
 
 fn unreadable(why: &str) -> Diagnosis {

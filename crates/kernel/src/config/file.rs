@@ -8,13 +8,14 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::explain::{explain, invalid};
-use super::units::{Flag, Given, Size, Span, When, Whole};
-use super::{Config, Rewinding};
+use super::units::{Flag, Given, Guarded, Size, Span, When, Whole};
+use super::{Config, Guard, Rewinding};
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct File {
     rollback: Option<Rollback>,
+    hooks: Option<Hooks>,
     rewind: Option<Rewinding>,
     /// A part with a configuration of its own.
     #[serde(rename = "workflow")]
@@ -54,6 +55,19 @@ struct Retention {
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct Hooks {
+    guard: Given<Guarded>,
+}
+
+/// The user's own file.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct OwnFile {
+    hooks: Option<Hooks>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct OnFailure {
     prompt: Given<Flag>,
     auto_rollback: Given<Flag>,
@@ -61,15 +75,25 @@ struct OnFailure {
 
 /// The configuration that a file asks for, and the keys that it sets.
 pub(super) fn parse(bytes: &[u8], path: &Path) -> Result<(Config, BTreeSet<&'static str>)> {
+    let file: Option<File> = read(bytes, path)?;
+    Ok(apply(file.unwrap_or_default()))
+}
+
+/// What the user's own file says of guards.
+pub(super) fn parse_own(bytes: &[u8], path: &Path) -> Result<Option<Guard>> {
+    let file: Option<OwnFile> = read(bytes, path)?;
+    let hooks = file.unwrap_or_default().hooks.unwrap_or_default();
+    Ok(hooks.guard.0.map(|Guarded(guard)| guard))
+}
+
+fn read<T: serde::de::DeserializeOwned>(bytes: &[u8], path: &Path) -> Result<T> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let before = String::from_utf8_lossy(&bytes[..e.valid_up_to()]);
         let line = before.matches('\n').count() as u64 + 1;
         let column = before.chars().rev().take_while(|c| *c != '\n').count() as u64 + 1;
         invalid(path, Some((line, column)), "it is not UTF-8", None)
     })?;
-    let file: Option<File> =
-        serde_saphyr::from_str_with_options(text, options()).map_err(|e| explain(path, &e))?;
-    Ok(apply(file.unwrap_or_default()))
+    serde_saphyr::from_str_with_options(text, options()).map_err(|e| explain(path, &e))
 }
 
 /// Limits that no configuration reaches, so that a small file of aliases does not become a large one in memory.
@@ -125,6 +149,7 @@ fn apply(file: File) -> (Config, BTreeSet<&'static str>) {
         "rollback.retention.max-size", retention.max_size => |size| r.max_size = size.map(|Size(bytes)| bytes);
         "rollback.on-failure.prompt", on_failure.prompt => |Flag(on)| f.prompt = on;
         "rollback.on-failure.auto-rollback", on_failure.auto_rollback => |Flag(on)| f.auto_rollback = on;
+        "hooks.guard", file.hooks.unwrap_or_default().guard => |Guarded(guard)| config.guard = Some(guard);
     }
     set.extend(file.rewind.iter().flat_map(|rewind| rewind.set.iter().copied()));
     config.rewind = file.rewind;

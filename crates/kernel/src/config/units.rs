@@ -5,6 +5,7 @@ use std::time::Duration;
 use ic_checkpoint::capture::Flush;
 use serde::de::{Deserialize, Deserializer};
 
+use super::Guard;
 use super::scalar::{Scalar, brief, read};
 
 /// What a key was given; `None` if the key is absent. A null is left to `T`, which mostly refuses it.
@@ -46,6 +47,21 @@ impl<'de> Deserialize<'de> for When {
                 .find(|flush| flush.as_str() == text)
                 .map(Self)
                 .ok_or_else(|| format!("{} is not one of {FORM}", brief(&text))),
+            other => Err(other.instead_of(FORM)),
+        })
+    }
+}
+
+/// `allow`, `ask` or `deny`.
+pub(super) struct Guarded(pub(super) Guard);
+
+impl<'de> Deserialize<'de> for Guarded {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const FORM: &str = "allow, ask or deny";
+        read(deserializer, |scalar| match scalar {
+            Scalar::Text(text) => {
+                Guard::parse(&text).map(Self).ok_or_else(|| format!("{} is not one of {FORM}", brief(&text)))
+            }
             other => Err(other.instead_of(FORM)),
         })
     }

@@ -1,6 +1,8 @@
 //! Tool calls that may change files: each is looked at as it begins and as it ends, so that what several agents do in one tree at the same
 //! time can be told apart.
 
+use std::path::Path;
+
 use ic_base::{CallId, Result};
 use ic_checkpoint::record::Link;
 use ic_dispatch::dispatch;
@@ -11,6 +13,7 @@ use ic_store::Snapshot;
 use ic_worktree::auto::Taken;
 use ic_worktree::{Settings, Warning, root_of};
 
+use super::guard::{self, Danger};
 use super::{Teller, refusal};
 
 /// What a client says of a tool call.
@@ -30,6 +33,19 @@ pub struct Told<'a> {
     pub line: &'a str,
     /// The paths that it names, relative to the root.
     pub paths: &'a [String],
+    /// The line for a shell that it runs, and where, if it is to be guarded.
+    pub guarded: Option<Guarded<'a>>,
+}
+
+/// A line for a shell whose call is doubtful if it destroys what cannot be undone.
+#[derive(Debug, Clone, Copy)]
+pub struct Guarded<'a> {
+    /// The line.
+    pub line: &'a str,
+    /// The directory that it runs in.
+    pub directory: &'a Path,
+    /// The home directory.
+    pub home: Option<&'a Path>,
 }
 
 /// What became of the beginning of a call.
@@ -37,6 +53,8 @@ pub struct Told<'a> {
 pub enum Begun {
     /// It is refused, and why.
     Refused(String),
+    /// It would destroy what cannot be undone: what does it, and what would be lost.
+    Doubtful(String),
     /// It may be made; what went less well.
     Goes(Vec<Warning>),
 }
@@ -53,7 +71,8 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
     };
     let (run, link) = kernel.read(|snapshot| link(snapshot, &prompt))?;
     let root = root_of(&run.project_dir);
-    let taken = Taken::look_for_call(kernel, kept, root.clone(), link);
+    let danger = told.guarded.map(|guarded| guard::read(guarded.line)).unwrap_or_default();
+    let taken = Taken::look_for_call(kernel, kept, root.clone(), link, danger.takes_git);
     let id: CallId = kernel.context.new_id();
     kernel.write_late_too(|tx, now| {
         let seen = taken.record_news(tx, now, &root, run.epoch)?;
@@ -72,7 +91,27 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
         };
         call::begin(tx, now, &new)
     })?;
+    let captures = kept.filter(|kept| kept.checkpointing.auto && !danger.is_none());
+    if let (Some(guarded), Some(kept)) = (told.guarded, captures) {
+        let left_out = taken.left_out(kernel, kept, &root)?;
+        let losses = danger.losses(guarded.directory, &root, guarded.home, &left_out);
+        if !losses.is_empty() {
+            return Ok(Begun::Doubtful(doubt(&danger, &losses)));
+        }
+    }
     Ok(Begun::Goes(taken.warnings.clone()))
+}
+
+/// `rm -r` would destroy what ic cannot bring back: .env (secret).
+fn doubt(danger: &Danger, losses: &[String]) -> String {
+    const MOST: usize = 5;
+    let more = losses.len().saturating_sub(MOST);
+    let mut named = losses.iter().take(MOST).map(|loss| ic_base::title(loss)).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        named.push_str(&format!(" and {more} more"));
+    }
+    let what: Vec<String> = danger.what.iter().map(|what| format!("`{what}`")).collect();
+    format!("{} would destroy what `ic` cannot bring back: {named}.", what.join(", "))
 }
 
 /// Records that a call has ended. One of which no beginning was told is passed over.
@@ -98,7 +137,7 @@ pub fn end(
     })?;
     let Some((call, run, link)) = open else { return Ok(Vec::new()) };
     let root = root_of(&run.project_dir);
-    let taken = Taken::look_for_call(kernel, kept, root.clone(), link);
+    let taken = Taken::look_for_call(kernel, kept, root.clone(), link, false);
     kernel.write_late_too(|tx, now| {
         let seen = taken.record_news(tx, now, &root, run.epoch)?;
         call::end(tx, now, &call.id, seen.end())

@@ -122,9 +122,9 @@ fn unknown_keys_are_refused_with_what_was_meant() {
             "`rewind`",
             "known here: enabled, checkpointing, retention, on-failure",
         ),
-        ("logging: true\n".to_owned(), (1, 1), "`logging`", "known here: rollback, rewind, workflow"),
-        ("1: 2\n".to_owned(), (1, 1), "`1`", "known here: rollback, rewind, workflow"),
-        ("\"a\\nb\": 1\n".to_owned(), (1, 1), "\"a\\nb\"", "known here: rollback, rewind, workflow"),
+        ("logging: true\n".to_owned(), (1, 1), "`logging`", "known here: rollback, hooks, rewind, workflow"),
+        ("1: 2\n".to_owned(), (1, 1), "`1`", "known here: rollback, hooks, rewind, workflow"),
+        ("\"a\\nb\": 1\n".to_owned(), (1, 1), "\"a\\nb\"", "known here: rollback, hooks, rewind, workflow"),
     ] {
         let error = refused(&text, place, &format!("unknown key {key}"));
         assert_eq!(error.get_hint(), Some(hint), "{text}");

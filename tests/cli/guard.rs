@@ -1,0 +1,105 @@
+//! Commands of agents that destroy what no checkpoint holds: the person is asked, and decides.
+
+use serde_json::{Value, json};
+
+use crate::agents::{Said, in_git, say, say_with};
+use crate::support::Project;
+
+/// A project with a secret, ignored data and what a build makes again.
+fn project(client: &str) -> Project {
+    let project = in_git();
+    project.write(".gitignore", "data/\nnode_modules/\n");
+    project.write("data/rows", "1\n");
+    project.write("node_modules/x.js", "x\n");
+    project.write(".env", "KEY=1\n");
+    project.write("src/a.rs", "a\n");
+    let event = if client == "gemini" { "BeforeAgent" } else { "UserPromptSubmit" };
+    say(&project, &Said::new(client, "s-1", event).prompt("p-1", "Clean up"));
+    project
+}
+
+fn before(project: &Project, client: &str, command: &str) -> Value {
+    let (event, tool) =
+        if client == "gemini" { ("BeforeTool", "run_shell_command") } else { ("PreToolUse", "Bash") };
+    let mut said = Said::new(client, "s-1", event).prompt("p-1", "").with("tool_name", tool);
+    said.payload["tool_input"] = json!({ "command": command });
+    say_with(project, &said, &[("HOME", project.cli.home().to_str().expect("a path"))])
+}
+
+fn decision(answer: &Value) -> (&str, &str) {
+    let own = &answer["hookSpecificOutput"];
+    match answer["decision"].as_str() {
+        Some(decision) => (decision, answer["reason"].as_str().expect("a reason")),
+        None => (
+            own["permissionDecision"].as_str().unwrap_or_default(),
+            own["permissionDecisionReason"].as_str().unwrap_or_default(),
+        ),
+    }
+}
+
+#[test]
+fn what_no_checkpoint_holds_is_asked_about_and_the_rest_goes_through() {
+    let project = project("claude-code");
+    let answer = before(&project, "claude-code", "rm -rf data .env src");
+    assert_eq!(
+        decision(&answer),
+        (
+            "ask",
+            "`rm -r` would destroy what `ic` cannot bring back: data (ignored), .env (secret). Is that meant?"
+        )
+    );
+    for command in ["rm -rf src node_modules", "git reset --hard", "ls", "rm README.md"] {
+        assert_eq!(before(&project, "claude-code", command), Value::Null, "{command}");
+    }
+    // And what goes through comes back.
+    std::fs::remove_dir_all(project.root().join("src")).expect("as the command does");
+    say(&project, &Said::new("claude-code", "s-1", "Stop"));
+    project.json("undo --yes");
+    assert!(project.root().join("src/a.rs").exists());
+}
+
+#[test]
+fn a_client_that_asks_nobody_refuses_and_names_the_setting() {
+    for client in ["codex", "gemini"] {
+        let project = project(client);
+        let answer = before(&project, client, "git push --force origin main");
+        let (decision, reason) = decision(&answer);
+        assert_eq!(decision, "deny", "{client}");
+        assert!(reason.contains("what the remote has") && reason.contains("guard: allow"), "{reason}");
+    }
+}
+
+#[test]
+fn the_user_decides_and_a_project_only_tightens() {
+    let project = project("claude-code");
+    let own = project.cli.home().join(".config/ic/config.yaml");
+    std::fs::create_dir_all(own.parent().expect("a directory")).expect("made");
+    let now = || decision(&before(&project, "claude-code", "rm -rf data")).0.to_owned();
+    project.write(".ic.yaml", "hooks: {guard: allow}\n");
+    assert_eq!(now(), "ask", "a repository cannot switch it off");
+    project.write(".ic.yaml", "hooks: {guard: deny}\n");
+    assert_eq!(now(), "deny");
+    std::fs::write(&own, "hooks: {guard: allow}\n").expect("the user's file");
+    assert_eq!(now(), "deny");
+    project.write(".ic.yaml", "");
+    assert_eq!(now(), "", "the user may");
+    std::fs::write(&own, "hooks: {guard: perhaps}\n").expect("the user's file");
+    assert_eq!(now(), "ask", "what cannot be read switches nothing off");
+    assert_eq!(project.json("config show")["hooks.guard"]["value"], "ask");
+}
+
+#[test]
+fn what_git_alone_knows_is_captured_before_it_goes() {
+    let project = project("claude-code");
+    let git = |words: &[&str]| ic_testkit::git_in(project.root(), words);
+    project.write("README.md", "stashed\n");
+    git(&["stash", "-q"]);
+    assert_eq!(before(&project, "claude-code", "git stash drop"), Value::Null);
+    git(&["stash", "drop", "-q"]);
+    let all = project.json("checkpoint list --calls");
+    let look = all.as_array().and_then(|all| all.last()).expect("the look before it")["id"].clone();
+    let shown = project.json(&format!("checkpoint show {}", look.as_str().expect("an id")));
+    assert!(!shown["git"].is_null(), "{shown}");
+    project.json(&format!("checkpoint restore {} --yes --force", look.as_str().expect("an id")));
+    assert!(git(&["stash", "list"]).contains("stash@{0}"), "the stash is back");
+}
