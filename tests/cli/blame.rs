@@ -290,3 +290,23 @@ fn while_another_agent_is_in_a_call_nothing_goes_back_under_it_but_its_own_work(
     project.json(&format!("undo --run {} --yes", run("A")));
     assert!(!project.root().join("a.txt").exists());
 }
+
+#[test]
+fn a_hook_that_fires_twice_records_a_call_once() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    for id in ["a1", ""] {
+        let (first, second) = (format!("{id}x"), json!({ "command": format!("make {id}") }));
+        let id = if id.is_empty() { "" } else { first.as_str() };
+        before(&project, "A", id, "Bash", second.clone());
+        before(&project, "A", id, "Bash", second);
+        after(&project, "A", id, "Bash");
+        after(&project, "A", id, "Bash");
+    }
+    let shown = project.json("session show A --calls");
+    assert_eq!(shown["call_count"], 2, "{shown}");
+    assert!(
+        shown["calls"].as_array().expect("calls").iter().all(|call| !call["finished_at"].is_null()),
+        "{shown}"
+    );
+}

@@ -86,6 +86,9 @@ pub struct NewCall<'a> {
 const COLUMNS: &str = "id, dispatch_id, session_id, call_id, agent_id, agent_type, tool, line, paths, began_seq, ended_seq, \
     created_at, finished_at";
 
+/// Two hooks that tell of the same call of a client without names for calls come within so many milliseconds.
+const TWICE_WITHIN: i64 = 2_000;
+
 /// No call names more paths than so many; of one that does, the rest is told by the tree alone.
 const MOST_PATHS: usize = 200;
 
@@ -108,7 +111,18 @@ fn from_row(row: &Row<'_>) -> Result<Call> {
 }
 
 /// Records that a call begins. What the same agent had begun before and nobody told the end of ends with the next look at the tree.
+///
+/// A client that has two installations of its hooks tells of each call twice: the second time nothing is recorded.
 pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<()> {
+    let told = unfinished(tx, new.session_id, new.call_id, new.tool)?;
+    let is_same = |told: &Call| {
+        let is_near = now.millis().saturating_sub(told.created_at.millis()) < TWICE_WITHIN;
+        told.agent_id.as_deref() == new.agent_id
+            && (new.call_id.is_some() || is_near && told.line == line(new))
+    };
+    if told.as_ref().is_some_and(is_same) {
+        return Ok(());
+    }
     tx.execute(
         "UPDATE calls SET ended_seq = $1 WHERE dispatch_id = $2 AND agent_id IS NOT DISTINCT FROM $3 AND ended_seq IS NULL",
         &[&new.before_seq, &new.dispatch_id.as_str(), &new.agent_id],
@@ -127,12 +141,17 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<
             &new.agent_id,
             &new.agent_type.map(title),
             &title(new.tool),
-            &title(&mask(new.line)),
+            &line(new),
             &paths,
             &new.began_seq,
             &now.millis(),
         ],
     )
+}
+
+/// What is kept of what a call was asked to do.
+fn line(new: &NewCall<'_>) -> Option<String> {
+    Some(title(&mask(new.line)))
 }
 
 /// Records the end of a call: it changed nothing after the event `seq`.
