@@ -310,3 +310,23 @@ fn a_hook_that_fires_twice_records_a_call_once() {
         "{shown}"
     );
 }
+
+#[test]
+fn what_a_subagent_does_after_the_stop_is_the_prompts_and_what_a_person_does_is_not() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    stop(&project, "A");
+    project.write("mine.txt", "by hand\n");
+    let subagent = |event: &str| {
+        let said = call("A", event, "a1", "Bash", json!({ "command": "make" }));
+        say(&project, &said.with("agent_id", "sub-1").with("agent_type", "general"))
+    };
+    subagent("PreToolUse");
+    project.write("late.txt", "of the subagent\n");
+    subagent("PostToolUse");
+    assert_eq!(blamed(&project, "late.txt"), [told("added", "A works", "Bash")]);
+    assert_eq!(blamed(&project, "mine.txt"), [told("added", "", "")]);
+    assert_eq!(project.json("blame late.txt")["changes"][0]["calls"][0]["agent_kind"], "general");
+    project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    assert!(!project.root().join("late.txt").exists() && project.root().join("mine.txt").exists());
+}

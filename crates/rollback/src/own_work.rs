@@ -1,7 +1,7 @@
 //! What one dispatch did to the tree: what differs between the looks at the tree from its start to its end, as far as it is its own
 //! ([`ic_session::attribution`]).
 
-use ic_base::{Code, Diagnosis, DispatchId, Result};
+use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
 use ic_checkpoint::diff;
 use ic_checkpoint::git::{self, Commit};
 use ic_checkpoint::manifest::Manifest;
@@ -10,6 +10,7 @@ use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_phase::run;
 use ic_session::attribution::Attribution;
+use ic_session::call;
 use ic_store::Snapshot;
 
 use ic_worktree::Workspace;
@@ -83,7 +84,9 @@ pub(super) fn of_dispatch(workspace: &Workspace<'_>, id: &DispatchId) -> Result<
         let before = ic_point::checkpoint_at(snapshot, &run, place.seq)?;
         let before = kept(before, &dispatch, "as it began")?;
         let after = kept(at_end(snapshot, &dispatch)?, &dispatch, "as it ended")?;
-        let range = (before.seq, after.seq);
+        // Its calls may have gone on after its end: a subagent was left in the background.
+        let calls = call::of_dispatch(snapshot, &dispatch.id)?;
+        let range = (before.seq, calls.iter().filter_map(|call| call.ended_seq).fold(after.seq, Seq::max));
         let attribution = Attribution::between(snapshot, &workspace.root, range, before.created_at)?;
         let recorded = code::commits_of(snapshot, &dispatch.id)?;
         let recorded: Vec<String> = recorded.into_iter().rev().map(|commit| commit.sha).collect();
@@ -95,7 +98,7 @@ pub(super) fn of_dispatch(workspace: &Workspace<'_>, id: &DispatchId) -> Result<
         diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
             let owners = window.owners(&difference.path);
             let others: Vec<&Dispatch> = owners.iter().filter(|one| one.id != dispatch.id).copied().collect();
-            match (others.len() < owners.len() || owners.is_empty(), others.as_slice()) {
+            match (others.len() < owners.len(), others.as_slice()) {
                 (true, []) => changes.add(difference),
                 (true, others) if difference.change().is_some() => {
                     changes.add_shared(difference.path, &names(others));

@@ -46,14 +46,21 @@ impl Attribution {
         since: Timestamp,
     ) -> Result<Self> {
         let looks = record::of_root_between(snapshot, root, from, to)?;
+        let calls = call::between(snapshot, from, to)?;
+        let mut found = dispatch::at_work_between(snapshot, from, to, since)?;
+        // A subagent that was left in the background goes on after the agent has stopped.
+        for call in &calls {
+            if !found.iter().any(|worker| worker.id == call.dispatch_id) {
+                found.push(dispatch::get(snapshot, &call.dispatch_id)?);
+            }
+        }
         let mut workers = Vec::new();
-        for worker in dispatch::at_work_between(snapshot, from, to, since)? {
+        for worker in found {
             if ic_store::project_root(&run::get(snapshot, &worker.run_id)?.project_dir) == root {
                 workers.push(worker);
             }
         }
         let told = call::told_by_calls(snapshot, workers.iter().map(|worker| &worker.id))?;
-        let calls = if told.is_empty() { Vec::new() } else { call::between(snapshot, from, to)? };
         Ok(Self { looks, workers, told, calls })
     }
 
@@ -80,12 +87,13 @@ impl Attribution {
     }
 
     fn window<'a>(&'a self, from: &'a Checkpoint, to: &'a Checkpoint) -> Window<'a> {
-        let at_work: Vec<&Dispatch> =
-            self.workers.iter().filter(|worker| was_at_work(worker, from, to)).collect();
         let calls: Vec<&Call> = self.calls.iter().filter(|call| call.ran_between(from.seq, to.seq)).collect();
-        let is_in_call = |worker: &&Dispatch| {
-            !self.told.contains(&worker.id) || calls.iter().any(|call| call.dispatch_id == worker.id)
+        let called = |worker: &Dispatch| calls.iter().any(|call| call.dispatch_id == worker.id);
+        let at_work: Vec<&Dispatch> = {
+            let all = self.workers.iter();
+            all.filter(|worker| called(worker) || was_at_work(worker, from, to)).collect()
         };
+        let is_in_call = |worker: &&Dispatch| !self.told.contains(&worker.id) || called(worker);
         let in_calls = at_work.iter().copied().filter(is_in_call).collect();
         Window { from, to, at_work, in_calls, calls }
     }

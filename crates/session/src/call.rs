@@ -202,11 +202,12 @@ pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec
 
 /// The calls that may have changed something between two events, oldest first.
 pub fn between(snapshot: &Snapshot<'_>, from: Seq, to: Seq) -> Result<Vec<Call>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM calls WHERE ended_seq > $1 AND began_seq < $2 \
-         UNION ALL SELECT {COLUMNS} FROM calls WHERE ended_seq IS NULL AND began_seq < $2 ORDER BY began_seq, id"
-    );
-    snapshot.query_all(&sql, &[&from, &to], from_row)
+    let ended = format!("SELECT {COLUMNS} FROM calls WHERE ended_seq > $1 AND began_seq < $2");
+    let running = format!("SELECT {COLUMNS} FROM calls WHERE ended_seq IS NULL AND began_seq < $1");
+    let mut all = snapshot.query_all(&ended, &[&from, &to], from_row)?;
+    all.extend(snapshot.query_all(&running, &[&to], from_row)?);
+    all.sort_by(|a, b| (a.began_seq, &a.id).cmp(&(b.began_seq, &b.id)));
+    Ok(all)
 }
 
 /// Those of these dispatches whose client tells of each call: outside its calls such work changes nothing.
