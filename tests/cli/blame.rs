@@ -330,3 +330,37 @@ fn what_a_subagent_does_after_the_stop_is_the_prompts_and_what_a_person_does_is_
     project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
     assert!(!project.root().join("late.txt").exists() && project.root().join("mine.txt").exists());
 }
+
+#[test]
+fn going_back_with_keep_theirs_leaves_what_another_agent_did() {
+    let project = in_git();
+    project.write("f.txt", "before\n");
+    prompt(&project, "A", "A works");
+    prompt(&project, "B", "B works");
+    for (session, file) in [("A", "a.txt"), ("B", "b.txt")] {
+        before(&project, session, session, "Bash", json!({ "command": "make" }));
+        project.write(file, session);
+        if session == "B" {
+            project.write("f.txt", "of B\n");
+        }
+        after(&project, session, session, "Bash");
+        stop(&project, session);
+    }
+    let run = project.json("session show A")["run_id"].as_str().expect("its run").to_owned();
+    let undo = format!("undo --run {run} --keep-theirs");
+    let planned = project.json(&format!("{undo} --dry-run"));
+    let hash = planned["plan_hash"].as_str().expect("a hash");
+    let done = project.json(&format!("{undo} --expect-plan {hash} --yes"));
+    assert_eq!(done["files"]["changes"], planned["files"]["changes"]);
+    assert!(!project.root().join("a.txt").exists(), "{done}");
+    assert_eq!((read(&project, "b.txt"), read(&project, "f.txt")), ("B".to_owned(), "of B\n".to_owned()));
+    let kept: Vec<&str> = done["files"]["skipped"]
+        .as_array()
+        .expect("what stays")
+        .iter()
+        .filter_map(|one| one["path"].as_str())
+        .collect();
+    assert_eq!(kept, ["b.txt", "f.txt"]);
+    project.json(&format!("redo --run {run} --yes"));
+    assert_eq!(read(&project, "a.txt"), "A");
+}

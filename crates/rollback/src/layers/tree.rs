@@ -13,7 +13,7 @@ use ic_journal::{Course, Layer as Name, Step, layer};
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_worktree::{
-    Deed, Report, RestoreRequest, Settings, Which, Workspace, files_of_database, restore_into,
+    Conflict, Deed, Report, RestoreRequest, Settings, Which, Workspace, files_of_database, restore_into,
     restore_without, restores_since, root_of,
 };
 use serde_json::{Value, json};
@@ -126,20 +126,36 @@ impl<'a> Goal<'a> {
         if let Some(work) = &self.work {
             return restore_without(workspace, target, work.clone(), &request, site.watch);
         }
+        let theirs = self.kept_for_others(site, &request)?;
         let remembered = self.covered.remembered();
         let deed = Deed {
-            keep: self.keep.clone(),
+            keep: self.keep.iter().cloned().chain(theirs.iter().map(|one| one.path.0.clone())).collect(),
             until: remembered.map_or(Seq::MAX, |remembered| remembered.seq),
             did: remembered
                 .map_or_else(|| Ok(Vec::new()), |one| around::done_by_effects(site.kernel, one))?,
         };
         let mut report = restore_into(workspace, target, deed, &request, site.watch)?;
+        report.plan.skipped.extend(theirs.into_iter().map(|one| (one.path, format!("kept: {}", one.reason))));
         let is_asked = self.covered.as_planned().is_some_and(|planned| planned.beside_runs);
         if is_asked && report.conflicts.is_empty() && !request.force.files {
             let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
             report.conflicts = beside::conflicts(site.kernel, workspace, &self.target.id, paths)?;
         }
         Ok(report)
+    }
+
+    /// What stays because another session's agent may have changed it, where the caller leaves what others changed as it is.
+    fn kept_for_others(&self, site: &Site<'_, '_>, request: &RestoreRequest<'_>) -> Result<Vec<Conflict>> {
+        let kernel = site.kernel;
+        let run = &self.covered.run.id;
+        if !request.keep_theirs || !kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, run))? {
+            return Ok(Vec::new());
+        }
+        let look = RestoreRequest { dry_run: true, expect_plan: None, ..*request };
+        let deed = Deed { keep: self.keep.clone(), until: Seq::MAX, did: Vec::new() };
+        let report = restore_into(&self.workspace, self.target.clone(), deed, &look, site.watch)?;
+        let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
+        beside::conflicts(kernel, &self.workspace, &self.target.id, paths)
     }
 
     /// Restores the tree as the caller has seen it in a plan: less may be done by now, but nothing else.
