@@ -236,10 +236,14 @@ pub fn create(
 
 /// The dispatch with this full id. Errors: `dispatch_not_found`.
 pub fn get(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Dispatch> {
-    let sql = format!("SELECT {} FROM dispatches WHERE id = $1", Dispatch::COLUMNS);
-    snapshot
-        .query_opt(&sql, &[&id.as_str()], Dispatch::from_row)?
+    find(snapshot, id)?
         .ok_or_else(|| Diagnosis::new(Code::DispatchNotFound, format!("There is no dispatch {id}.")))
+}
+
+/// The dispatch with this full id, if there is one.
+pub fn find(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Option<Dispatch>> {
+    let sql = format!("SELECT {} FROM dispatches WHERE id = $1", Dispatch::COLUMNS);
+    snapshot.query_opt(&sql, &[&id.as_str()], Dispatch::from_row)
 }
 
 /// The dispatch with this id, or with an id that ends so. Errors: `dispatch_not_found`, `ambiguous_id`, `invalid_reference`.

@@ -43,7 +43,9 @@ pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resul
 /// Whether an event is of a prompt that did nothing.
 pub fn is_of_idle(snapshot: &Snapshot<'_>, event: &Event) -> Result<bool> {
     let (Some(id), "dispatch") = (&event.subject_id, event.source.as_str()) else { return Ok(false) };
-    let work = dispatch::get(snapshot, &DispatchId::from_ledger(id.clone()))?;
+    let Some(work) = dispatch::find(snapshot, &DispatchId::from_ledger(id.clone()))? else {
+        return Ok(false);
+    };
     is_idle(snapshot, &run::get(snapshot, &work.run_id)?, &work)
 }
 

@@ -146,7 +146,8 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
 /// Whether a point lies before a prompt that did nothing.
 fn is_answer(snapshot: &Snapshot<'_>, run: &Run, point: &Listed) -> Result<bool> {
     let Some(id) = point.before.as_ref().filter(|_| point.kind == "prompt") else { return Ok(false) };
-    is_idle(snapshot, run, &dispatch::get(snapshot, &DispatchId::from_ledger(id.clone()))?)
+    let found = dispatch::find(snapshot, &DispatchId::from_ledger(id.clone()))?;
+    found.map_or(Ok(false), |prompt| is_idle(snapshot, run, &prompt))
 }
 
 /// What an id says by itself. `None` for a reference that says nothing of a run: `phase:P`, `step:NAME`, `created`.
