@@ -14,6 +14,9 @@ use ic_store::Snapshot;
 
 use crate::call::{self, Call};
 
+/// No client lets a tool run longer, in milliseconds.
+const LONGEST_CALL: i64 = 10 * 60 * 1000;
+
 /// The looks at a tree between two events, and who was at work.
 #[derive(Debug)]
 pub struct Attribution {
@@ -87,7 +90,12 @@ impl Attribution {
     }
 
     fn window<'a>(&'a self, from: &'a Checkpoint, to: &'a Checkpoint) -> Window<'a> {
-        let calls: Vec<&Call> = self.calls.iter().filter(|call| call.ran_between(from.seq, to.seq)).collect();
+        // One whose end was never told, and which is older than any tool runs, was cut off with its client.
+        let is_cut_off = |call: &&Call| {
+            call.ended_seq.is_none() && from.created_at.millis() - call.created_at.millis() > LONGEST_CALL
+        };
+        let calls = self.calls.iter().filter(|call| call.ran_between(from.seq, to.seq));
+        let calls: Vec<&Call> = calls.filter(|call| !is_cut_off(call)).collect();
         let called = |worker: &Dispatch| calls.iter().any(|call| call.dispatch_id == worker.id);
         let at_work: Vec<&Dispatch> = {
             let all = self.workers.iter();
