@@ -656,3 +656,34 @@ fn a_session_that_was_resumed_is_undone_prompt_by_prompt_over_its_runs_and_redon
         assert_eq!(&ic_testkit::tree(project.root()), tree, "prompt {n} is back");
     }
 }
+
+#[test]
+fn a_sentence_that_begins_with_the_name_of_the_program_is_a_prompt_and_a_command_is_none() {
+    let project = captured();
+    let ask = |text: &str| {
+        say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt(text, text));
+        project.json("session list").as_array().map_or(0, Vec::len)
+    };
+    for text in ["ic", "ic log", "ic undo prompt:3f9a12c4 --yes", "/ic:undo", "/ic:undo the last one"] {
+        assert_eq!(ask(text), 0, "{text}");
+    }
+    for text in ["ic is our tool: write its manual", "ic undo the login please"] {
+        assert_eq!(ask(text), 1, "{text}");
+    }
+    assert_eq!(project.json("session show s-1")["prompts"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn what_lies_in_place_of_the_log_is_neither_waited_for_nor_followed() {
+    let project = captured();
+    let log = project.cli.db().with_file_name("hooks.log");
+    let elsewhere = project.cli.home().join("elsewhere");
+    std::fs::write(&elsewhere, "mine\n").expect("a file of another kind");
+    std::os::unix::fs::symlink(&elsewhere, &log).expect("a link");
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "Add"));
+    assert_eq!(std::fs::read_to_string(&elsewhere).expect("it"), "mine\n");
+    std::fs::remove_file(&log).expect("the link");
+    let made = std::process::Command::new("mkfifo").arg(&log).status().expect("mkfifo");
+    assert!(made.success());
+    say(&project, &Said::new("claude-code", "s-1", "Stop"));
+}

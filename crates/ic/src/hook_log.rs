@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ic_base::{Timestamp, title};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 /// The file is begun anew with its newer half when it is longer.
@@ -75,7 +76,13 @@ pub(crate) fn append(store: &Path, line: &Line) {
     let Ok(mut text) = serde_json::to_vec(line) else { return };
     text.push(b'\n');
     // One write at the end of the file: lines of hooks that run at once do not mix.
-    if let Ok(mut file) = File::options().create(true).append(true).mode(0o600).open(&path) {
+    // What lies there in its place is neither waited for nor followed.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut how = File::options();
+    how.create(true).append(true).mode(0o600).custom_flags(flags.bits().cast_signed());
+    if let Ok(mut file) = how.open(&path)
+        && file.metadata().is_ok_and(|found| found.is_file())
+    {
         let _ = file.write_all(&text);
     }
 }

@@ -265,6 +265,14 @@ fn open_run(kernel: &Kernel, reference: &str) -> Result<Option<RunId>> {
     Ok((is_of_here && run.require_active().is_ok()).then_some(run.id))
 }
 
+/// Whether a text is a verb with nothing but flags and references after it: no sentence.
+fn is_verb_with_arguments(text: &str) -> bool {
+    let is_argument = |word: &str| {
+        word.starts_with('-') || word.contains([':', '@']) || word.contains(|c: char| c.is_ascii_digit())
+    };
+    text.lines().count() <= 1 && text.split_whitespace().skip(1).all(is_argument)
+}
+
 /// Whether a client may call a session so: nothing that could be taken for anything else where it is shown.
 fn is_id(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
@@ -302,7 +310,9 @@ impl<'p> Payload<'p> {
             .strip_prefix("<hook_context>")
             .and_then(|rest| rest.split_once("</hook_context>"))
             .map_or(text, |(_, typed)| typed.trim());
-        let is_command = text.starts_with("/ic:") || text == "ic" || text.starts_with("ic ");
+        let is_command = text.starts_with("/ic:")
+            || text == "ic"
+            || text.strip_prefix("ic ").is_some_and(is_verb_with_arguments);
         let is_news = text.starts_with("<task-notification>");
         let is_of_agent = self.text("agent_id").is_some();
         (!text.is_empty() && !is_command && !is_news && !is_of_agent).then_some(text)
