@@ -6,7 +6,7 @@ use crate::agents::{Said, captured, in_git, say};
 use crate::support::Project;
 
 /// What a client says of a tool call.
-fn call(session: &str, event: &str, id: &str, tool: &str, input: Value) -> Said {
+pub(crate) fn call(session: &str, event: &str, id: &str, tool: &str, input: Value) -> Said {
     let mut said = Said::new("claude-code", session, event).prompt(&format!("p-{session}"), "");
     said.payload["tool_name"] = json!(tool);
     said.payload["tool_use_id"] = json!(id);
@@ -14,7 +14,7 @@ fn call(session: &str, event: &str, id: &str, tool: &str, input: Value) -> Said 
     said
 }
 
-fn before(project: &Project, session: &str, id: &str, tool: &str, input: Value) {
+pub(crate) fn before(project: &Project, session: &str, id: &str, tool: &str, input: Value) {
     assert_eq!(
         say(project, &call(session, "PreToolUse", id, tool, input)),
         Value::Null,
@@ -22,27 +22,27 @@ fn before(project: &Project, session: &str, id: &str, tool: &str, input: Value) 
     );
 }
 
-fn after(project: &Project, session: &str, id: &str, tool: &str) {
+pub(crate) fn after(project: &Project, session: &str, id: &str, tool: &str) {
     assert_eq!(say(project, &call(session, "PostToolUse", id, tool, json!({}))), Value::Null);
 }
 
-fn prompt(project: &Project, session: &str, text: &str) {
+pub(crate) fn prompt(project: &Project, session: &str, text: &str) {
     say(
         project,
         &Said::new("claude-code", session, "UserPromptSubmit").prompt(&format!("p-{session}"), text),
     );
 }
 
-fn stop(project: &Project, session: &str) {
+pub(crate) fn stop(project: &Project, session: &str) {
     say(project, &Said::new("claude-code", session, "Stop"));
 }
 
-fn read(project: &Project, file: &str) -> String {
+pub(crate) fn read(project: &Project, file: &str) -> String {
     std::fs::read_to_string(project.root().join(file)).expect("a text")
 }
 
 /// The work of the newest prompt of a session.
-fn work_of(project: &Project, session: &str) -> String {
+pub(crate) fn work_of(project: &Project, session: &str) -> String {
     let prompts = project.json(&format!("session show {session}"))["prompts"].clone();
     prompts.as_array().and_then(|all| all.last()).expect("a prompt")["id"]
         .as_str()
@@ -51,7 +51,7 @@ fn work_of(project: &Project, session: &str) -> String {
 }
 
 /// Who made each change of a file, newest first: the titles of the work, and the tools.
-fn blamed(project: &Project, file: &str) -> Vec<(String, String, String)> {
+pub(crate) fn blamed(project: &Project, file: &str) -> Vec<(String, String, String)> {
     let names = |list: &Value, key: &str| {
         let all = list.as_array().expect("a list").iter().map(|one| one[key].as_str().expect("a text"));
         all.collect::<Vec<_>>().join("+")
@@ -67,7 +67,7 @@ fn blamed(project: &Project, file: &str) -> Vec<(String, String, String)> {
         .collect()
 }
 
-fn told(change: &str, who: &str, tools: &str) -> (String, String, String) {
+pub(crate) fn told(change: &str, who: &str, tools: &str) -> (String, String, String) {
     (change.to_owned(), who.to_owned(), tools.to_owned())
 }
 
@@ -312,7 +312,7 @@ fn a_hook_that_fires_twice_records_a_call_once() {
 }
 
 #[test]
-fn what_a_subagent_does_after_the_stop_is_the_prompts_and_what_a_person_does_is_not() {
+fn what_a_subagent_does_after_the_stop_goes_with_its_prompt_and_what_a_person_does_stays() {
     let project = in_git();
     prompt(&project, "A", "A works");
     stop(&project, "A");
@@ -324,7 +324,7 @@ fn what_a_subagent_does_after_the_stop_is_the_prompts_and_what_a_person_does_is_
     subagent("PreToolUse");
     project.write("late.txt", "of the subagent\n");
     subagent("PostToolUse");
-    assert_eq!(blamed(&project, "late.txt"), [told("added", "A works", "Bash")]);
+    assert_eq!(blamed(&project, "late.txt"), [told("added", "general: make", "Bash")]);
     assert_eq!(blamed(&project, "mine.txt"), [told("added", "", "")]);
     assert_eq!(project.json("blame late.txt")["changes"][0]["calls"][0]["agent_kind"], "general");
     project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));

@@ -14,7 +14,8 @@ mod ending;
 mod list;
 pub use ending::{Ending, finish};
 pub use list::{
-    Filter, at_work_between, count_verdicts, has_ended_since, list, may_write, newest_verdict, unfinished,
+    Filter, at_work_between, count_verdicts, descendants, has_ended_since, list, may_write, newest_verdict,
+    unfinished,
 };
 
 /// How dispatches are referred to.
@@ -86,6 +87,8 @@ pub struct Work {
     pub model: Option<String>,
     /// The file that holds the prompt.
     pub prompt_file: Option<PathBuf>,
+    /// The work that began it and takes it along when it is undone; `None`: a person or a script began it.
+    pub parent_id: Option<DispatchId>,
 }
 
 /// Tokens used so far.
@@ -114,7 +117,7 @@ impl Tokens {
 impl Dispatch {
     pub(crate) const COLUMNS: &'static str = "id, seq, run_id, phase, epoch, status, agent_type, name, model, \
         prompt_file, pid, summary, verdict, error, tokens_in, tokens_out, tokens_cache, created_at, started_at, \
-        finished_at, rolled_back_by, pid_start_time, pid_boot_id, started_seq, finished_seq";
+        finished_at, rolled_back_by, pid_start_time, pid_boot_id, started_seq, finished_seq, parent_id";
 
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
         let verdict = match row.get::<Option<String>>(12)? {
@@ -133,6 +136,7 @@ impl Dispatch {
                 name: row.get(7)?,
                 model: row.get(8)?,
                 prompt_file: row.optional_path(9)?,
+                parent_id: row.get::<Option<String>>(25)?.map(DispatchId::from_ledger),
             },
             process: Process::from_row(row)?,
             summary: row.get(11)?,
@@ -205,18 +209,22 @@ pub fn create(
     phase: &str,
     work: &Work,
 ) -> Result<Dispatch> {
+    let mut payload = json!({ "phase": phase, "name": work.name, "agent_type": work.agent_type });
+    if let Some(parent) = &work.parent_id {
+        payload["parent_id"] = json!(parent.as_str());
+    }
     let event = NewEvent {
         subject_id: Some(id.as_str()),
         to: Some(DispatchStatus::Pending.as_str()),
-        payload: Some(json!({ "phase": phase, "name": work.name, "agent_type": work.agent_type })),
+        payload: Some(payload),
         ..NewEvent::of(run_id, epoch, EventType::DispatchCreated)
     };
     let seq = ic_events::append(tx, now, &event)?;
     let prompt_file = work.prompt_file.as_deref().map(path_bytes);
     tx.execute_one(
         "INSERT INTO dispatches (id, reversed_id, seq, run_id, phase, epoch, status, agent_type, name, model, \
-         prompt_file, tokens_in, tokens_out, tokens_cache, created_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8, $9, $10, 0, 0, 0, $11)",
+         prompt_file, tokens_in, tokens_out, tokens_cache, created_at, parent_id) \
+         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8, $9, $10, 0, 0, 0, $11, $12)",
         &[
             &id.as_str(),
             &reversed_digits(id.as_str()),
@@ -229,6 +237,7 @@ pub fn create(
             &work.model,
             &prompt_file,
             &now.millis(),
+            &work.parent_id.as_ref().map(DispatchId::as_str),
         ],
     )?;
     get(tx, id)

@@ -13,15 +13,17 @@ pub struct Cut {
     pub seq: Seq,
     /// The rolled-back phases, in chain order; what is labelled with one is taken back too.
     pub phases: Vec<String>,
-    /// Only what this dispatch did, whenever that was; `None`: whatever lies after the cut.
+    /// Only what this dispatch and its descendants did, whenever that was; `None`: whatever lies after the cut.
     pub only: Option<DispatchId>,
+    /// The work that this dispatch began: it goes along. Empty without `only`.
+    pub descendants: Vec<DispatchId>,
 }
 
 impl Cut {
     /// Whether a rollback covers a row that was recorded at `seq`, is labelled with `phase` and belongs to the work of `dispatch`, if to any.
     pub fn covers(&self, seq: Seq, phase: &str, dispatch: Option<&DispatchId>) -> bool {
         match &self.only {
-            Some(only) => dispatch == Some(only),
+            Some(only) => dispatch.is_some_and(|id| id == only || self.descendants.contains(id)),
             None => seq > self.seq || self.phases.iter().any(|p| p == phase),
         }
     }

@@ -2,6 +2,7 @@
 //! 2.1.330, Codex 0.169.0, Gemini CLI 0.61.0, Copilot CLI 1.0.102, `OpenCode` 1.18.33.
 
 pub(crate) mod tools;
+pub(crate) mod transcript;
 
 use serde_json::{Value, json};
 
@@ -34,24 +35,28 @@ pub(crate) enum Occasion {
     AfterCall,
     /// The agent stopped.
     Stops,
+    /// A subagent stopped.
+    SubagentStops,
     /// The session is over.
     SessionEnds,
 }
 
 impl Client {
     /// The events that are asked for, in the order in which they come.
-    pub(crate) fn events(self) -> [(&'static str, Occasion); 6] {
+    pub(crate) fn events(self) -> &'static [(&'static str, Occasion)] {
         use Occasion as O;
         match self {
-            Self::ClaudeCode | Self::Codex | Self::Copilot => [
+            Self::ClaudeCode | Self::Codex | Self::Copilot => &[
                 ("SessionStart", O::SessionBegins),
                 ("UserPromptSubmit", O::Prompt),
                 ("PreToolUse", O::BeforeCall),
                 ("PostToolUse", O::AfterCall),
+                ("SubagentStop", O::SubagentStops),
                 ("Stop", O::Stops),
                 ("SessionEnd", O::SessionEnds),
             ],
-            Self::Gemini => [
+            // It has no event of a subagent, and no name for one.
+            Self::Gemini => &[
                 ("SessionStart", O::SessionBegins),
                 ("BeforeAgent", O::Prompt),
                 ("BeforeTool", O::BeforeCall),
@@ -59,7 +64,8 @@ impl Client {
                 ("AfterAgent", O::Stops),
                 ("SessionEnd", O::SessionEnds),
             ],
-            Self::OpenCode => [
+            // A subagent has a session of its own, whose end our script tells with the agent's name.
+            Self::OpenCode => &[
                 ("session.created", O::SessionBegins),
                 ("chat.message", O::Prompt),
                 ("tool.execute.before", O::BeforeCall),
@@ -120,10 +126,11 @@ impl Client {
             (Self::Copilot, "preToolUse") => "PreToolUse",
             (Self::Copilot, "postToolUse") => "PostToolUse",
             (Self::Copilot, "agentStop") => "Stop",
+            (Self::Copilot, "subagentStop") => "SubagentStop",
             (Self::Copilot, "sessionEnd") => "SessionEnd",
             _ => event,
         };
-        self.events().into_iter().find(|(name, _)| *name == event).map(|(_, occasion)| occasion)
+        self.events().iter().find(|(name, _)| *name == event).map(|(_, occasion)| *occasion)
     }
 
     /// The answer that refuses a tool call; its reason reaches the model.
@@ -149,6 +156,17 @@ impl Client {
             // Our script throws it.
             Self::OpenCode => json!({ "refuse": reason }),
         }
+    }
+
+    /// Whether a hook can hold its agent's stop back.
+    pub(crate) fn can_hold(self) -> bool {
+        self != Self::OpenCode
+    }
+
+    /// The answer that lets an agent continue which was about to stop; its reason reaches the model.
+    pub(crate) fn hold(self, reason: &str) -> Value {
+        let decision = if self == Self::Gemini { "deny" } else { "block" };
+        json!({ "decision": decision, "reason": reason })
     }
 
     /// The answer that lets the person decide about a tool call; `None`: the client asks nobody because a hook says so.

@@ -66,6 +66,11 @@ impl Environment {
     }
 }
 
+/// The directory that a variable of a client names, where it keeps its own records.
+pub(crate) fn directory_in(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 fn number(name: &str) -> Option<i64> {
     env::var(name).ok()?.parse().ok()
 }

@@ -57,7 +57,7 @@ use run::WarningJson;
 pub(crate) use run::{AdvanceJson, GateCheckJson, GateRuleJson, PhaseJson, RunJson, SkipJson, soft_warning};
 pub(crate) use run_status::RunStatusJson;
 pub(crate) use runtrack::{AgentJson, ArtifactJson};
-pub(crate) use session::{SessionJson, SessionShowJson};
+pub(crate) use session::{SessionJson, SessionShowJson, is_subagent};
 pub(crate) use status::StatusJson;
 pub(crate) use workflow::{WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson};
 

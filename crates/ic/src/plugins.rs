@@ -141,7 +141,7 @@ fn hooks(client: Client) -> Value {
         if client == Client::ClaudeCode {
             entry["hooks"][0]["timeout"] = json!(Client::Codex.timeout(event));
         }
-        events.insert(event.to_owned(), json!([entry]));
+        events.insert((*event).to_owned(), json!([entry]));
     }
     json!({ "hooks": events })
 }

@@ -28,6 +28,8 @@ pub(crate) struct Session {
     pub(crate) mermaid: bool,
     db: Option<PathBuf>,
     environment: Environment,
+    /// The dispatch in whose environment a client was started whose hook this is.
+    began_by: Option<std::ffi::OsString>,
     options: OpenOptions,
     verbose: bool,
     started: Instant,
@@ -51,6 +53,7 @@ impl Session {
             options: OpenOptions { busy_timeout: global.busy_timeout },
             verbose: global.verbose,
             started: Instant::now(),
+            began_by: None,
             directory,
             environment,
         })
@@ -111,12 +114,23 @@ impl Session {
     fn join_session(&self, kernel: &mut Kernel) -> Result<()> {
         let Some((client, client_id)) = &self.environment.session else { return Ok(()) };
         let teller = hooks::Teller { client, client_id };
-        let Some((run, work)) = kernel.read(|snapshot| hooks::calling(snapshot, teller))? else {
-            return Ok(());
-        };
+        let named =
+            kernel.caller.as_ref().filter(|caller| !caller.explicit).map(|caller| caller.reference.as_str());
+        let found = kernel.read(|snapshot| {
+            let Some((run, work)) = hooks::calling(snapshot, teller)? else { return Ok(None) };
+            // A prompt that a dispatch began is nearer to this call than the dispatch that its whole client was given.
+            let is_nearer = match (&work, named) {
+                (Some(work), Some(named)) => hooks::is_begun_by(snapshot, work, named)?,
+                (_, named) => named.is_none(),
+            };
+            Ok(Some((run, work.filter(|_| is_nearer))))
+        })?;
+        let Some((run, work)) = found else { return Ok(()) };
         kernel.own_run = Some(run.id);
-        if kernel.caller.is_none() {
-            kernel.caller = work.map(|id| Caller { reference: id.to_string(), explicit: false });
+        if kernel.caller.as_ref().is_none_or(|caller| !caller.explicit)
+            && let Some(work) = work
+        {
+            kernel.caller = Some(Caller { reference: work.to_string(), explicit: false });
         }
         Ok(())
     }
@@ -128,8 +142,13 @@ impl Session {
         self.options.busy_timeout = patience;
         // What a repository may set for the client says nothing of where its own work is recorded.
         self.environment.db = None;
-        self.environment.dispatch = None;
+        self.began_by = self.environment.dispatch.take();
         self.environment.session = None;
+    }
+
+    /// The dispatch in whose environment the client of a hook was started.
+    pub(crate) fn began_by(&self) -> Option<&str> {
+        self.began_by.as_deref().and_then(std::ffi::OsStr::to_str)
     }
 
     /// The session of a coding agent in whose shell this is called: its client, and what that calls it.

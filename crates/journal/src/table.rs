@@ -11,6 +11,9 @@ use crate::layer::{self, Layer};
 /// The key of a plan that names the dispatch which alone is undone.
 pub const ONLY: &str = "only";
 
+/// The key of a plan that names the work which that dispatch began.
+pub const DESCENDANTS: &str = "descendants";
+
 /// The key of a plan that names the rollbacks of one dispatch which it lifts.
 pub const REINSTATED: &str = "reinstated";
 
@@ -100,6 +103,12 @@ impl RollbackRecord {
     /// The dispatch whose work alone was undone; `None`: the run went back.
     pub fn only(&self) -> Option<DispatchId> {
         self.plan[ONLY].as_str().map(|id| DispatchId::from_ledger(id.to_owned()))
+    }
+
+    /// The work that this dispatch began, which was undone with it.
+    pub fn descendants(&self) -> Vec<DispatchId> {
+        let ids = self.plan[DESCENDANTS].as_array().into_iter().flatten();
+        ids.filter_map(|id| id.as_str()).map(|id| DispatchId::from_ledger(id.to_owned())).collect()
     }
 
     /// The rollbacks of one dispatch each that it lifted.

@@ -45,6 +45,8 @@ pub struct Config {
     pub on_failure: OnFailure,
     /// What becomes of an agent's command that destroys what cannot be undone, as far as the project says; it can only tighten.
     pub guard: Option<Guard>,
+    /// Whether the gate of a run holds the stop of an agent back that works for it.
+    pub gate: bool,
     /// The application's database that can be rewound.
     pub rewind: Option<Rewinding>,
 }
@@ -146,6 +148,7 @@ impl Default for Config {
             },
             on_failure: OnFailure { prompt: true, auto_rollback: false },
             guard: None,
+            gate: false,
             rewind: None,
         }
     }
@@ -213,13 +216,24 @@ pub fn load(root: &Path, named: Option<&Path>) -> Result<Loaded> {
     Ok(Loaded { config, file: Some(path), set })
 }
 
-/// What the user's own file says of guards, `~/.config/ic/config.yaml`: what a project's file must not weaken.
+/// What the user's own file says of hooks, `~/.config/ic/config.yaml`: what a project's file must not weaken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnHooks {
+    /// What becomes of commands that destroy what cannot be undone.
+    pub guard: Option<Guard>,
+    /// Whether gates hold stops back, in every project.
+    pub gate: bool,
+}
+
+/// The user's own settings of hooks.
 ///
 /// Errors: `invalid_config`.
-pub fn own_guard(home: Option<&Path>) -> Result<Option<Guard>> {
-    let Some(path) = home.map(|home| home.join(".config/ic/config.yaml")) else { return Ok(None) };
+pub fn own_hooks(home: Option<&Path>) -> Result<OwnHooks> {
+    let Some(path) = home.map(|home| home.join(".config/ic/config.yaml")) else {
+        return Ok(OwnHooks::default());
+    };
     if !fs::metadata(&path).is_ok_and(|found| found.is_file()) {
-        return Ok(None);
+        return Ok(OwnHooks::default());
     }
     match read(&path)? {
         Some(bytes) => file::parse_own(&bytes, &path),
@@ -248,7 +262,8 @@ fn absent(path: &Path, named: bool) -> Diagnosis {
 impl Loaded {
     /// Every setting, in order.
     pub fn settings(&self) -> Vec<Setting> {
-        let Config { enabled, checkpointing: c, retention: r, on_failure: f, guard, rewind } = &self.config;
+        let Config { enabled, checkpointing: c, retention: r, on_failure: f, guard, gate, rewind } =
+            &self.config;
         let all = [
             ("rollback.enabled", json!(enabled)),
             ("rollback.checkpointing.auto", json!(c.auto)),
@@ -266,6 +281,7 @@ impl Loaded {
             ("rollback.on-failure.prompt", json!(f.prompt)),
             ("rollback.on-failure.auto-rollback", json!(f.auto_rollback)),
             ("hooks.guard", json!(guard.unwrap_or(Guard::Ask).as_str())),
+            ("hooks.gate", json!(gate)),
         ];
         all.into_iter()
             .chain(Rewinding::settings(rewind.as_ref()))

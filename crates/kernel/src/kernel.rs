@@ -114,6 +114,13 @@ impl Kernel {
         let dispatch = dispatch::resolve(snapshot, &caller.reference)?;
         if !self.accepts_late.get() {
             dispatch.require_current()?;
+            // What began it may have been undone alone: then nothing of it counts.
+            let mut next = dispatch.work.parent_id.clone();
+            while let Some(parent) = next {
+                let parent = dispatch::get(snapshot, &parent)?;
+                parent.require_current()?;
+                next = parent.work.parent_id;
+            }
         }
         Ok(Some(dispatch))
     }

@@ -2,7 +2,7 @@
 
 mod facts;
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq, Timestamp};
+use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::record::Link;
 use ic_events::{EventType, NewEvent};
 use ic_phase::gate::{Tier, Verdict, evaluate};
@@ -162,6 +162,13 @@ pub(crate) fn verdict(snapshot: &Snapshot<'_>, run: &Run) -> Result<Outcome> {
     judge(snapshot, run, &Request::default())
 }
 
+/// What the gate to the next phase of an open run would say once this work has ended.
+pub(crate) fn verdict_after(snapshot: &Snapshot<'_>, run: &Run, ending: &DispatchId) -> Result<Verdict> {
+    let to = machine::destination(run, &skip::skipped_phases(snapshot, &run.id)?)?;
+    let asked = run.gates.at(&run.phase, &to, &run.chain);
+    Ok(evaluate(&facts::gather(snapshot, run, asked, Some(ending))?, Tier::Hard))
+}
+
 fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &Request<'_>) -> Result<Outcome> {
     run.require_settled()?;
     if let Some(expected) = request.expect {
@@ -171,7 +178,7 @@ fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &Request<'_>) -> Result<Ou
     let verdict = if request.disable_gates.is_some() {
         Verdict::unasked()
     } else {
-        let asked = facts::gather(snapshot, run, run.gates.at(&run.phase, &to, &run.chain))?;
+        let asked = facts::gather(snapshot, run, run.gates.at(&run.phase, &to, &run.chain), None)?;
         evaluate(&asked, Tier::of_priority(request.priority))
     };
     let (event_type, reason) = match machine::decide(run, &to, &verdict) {

@@ -141,7 +141,7 @@ fn changed(
         let is_owned = |call: &&&Call| of_path.iter().any(|owner| owner.id == call.dispatch_id);
         calls.extend(window.calls(&difference.path).iter().filter(is_owned).map(|call| (*call).clone()));
         for owner in of_path {
-            let session = session::of_prompt(snapshot, &owner.id)?;
+            let session = session::of_work(snapshot, owner)?;
             owners.push(Owner { dispatch: owner.clone(), session });
         }
     }

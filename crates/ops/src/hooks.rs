@@ -11,14 +11,18 @@
 
 pub mod calls;
 pub mod guard;
+mod hold;
+pub mod subagents;
+
+pub use hold::hold;
 
 use std::path::Path;
 
-use ic_base::{Code, Diagnosis, DispatchId, Result, RunId, SessionId, Timestamp, title};
+use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, SessionId, Timestamp, title};
 use ic_checkpoint::git;
 use ic_checkpoint::record::Link;
 use ic_dispatch::code;
-use ic_dispatch::dispatch::{self, Dispatch, Ending, Work};
+use ic_dispatch::dispatch::{self, Dispatch, Ending, Tokens, Work};
 use ic_dispatch::report::{self, Report};
 use ic_journal::made::Made;
 use ic_journal::table::{self, RollbackRecord};
@@ -28,10 +32,10 @@ use ic_phase::gate::Gates;
 use ic_phase::point::{Kind, NewPoint};
 use ic_phase::run::{self, NewRun};
 use ic_phase::{Chain, Run};
-use ic_session::{self as session, NewSession, Prompt, Session};
+use ic_session::{self as session, NewPrompt, NewSession, Prompt, Session};
 use ic_store::{Snapshot, Transaction};
 use ic_worktree::auto::Taken;
-use ic_worktree::{Settings, Warning};
+use ic_worktree::{Settings, Warning, retention};
 
 use crate::advance;
 
@@ -55,11 +59,18 @@ pub struct Asked<'a> {
     pub model: Option<&'a str>,
     /// The client's own record of the session.
     pub transcript: Option<&'a Path>,
+    /// How long that is, in bytes: the prompt's tokens are counted from there on.
+    pub transcript_size: Option<u64>,
+    /// The dispatch in whose environment the client was started.
+    pub parent: Option<&'a DispatchId>,
     /// An open run of this project that the session's work belongs to; `None`: one of its own.
     pub run: Option<&'a RunId>,
     /// Whether the agent reads what is answered. Where it does not, [`news`] tells it what was undone.
     pub is_heard: bool,
 }
+
+/// Counts the tokens in the client's own record from a place in it; `None` where they cannot be told.
+pub type Counted<'a> = &'a dyn Fn(Option<u64>) -> Option<Tokens>;
 
 /// A prompt that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +123,7 @@ pub fn prompt(
         if let Some(before) = session::latest(tx, &session.id)? {
             interrupt(tx, now, &before)?;
         }
+        subagents::end_left(tx, now, &session, false)?;
         let point = NewPoint {
             kind: Kind::Prompt,
             session: Some(session.id.as_str()),
@@ -125,16 +137,30 @@ pub fn prompt(
             name: Some(title(first_line(asked.text))),
             model: asked.model.map(title),
             prompt_file: None,
+            parent_id: parent_in(tx, &run, asked.parent)?,
         };
         let created = dispatch::create(tx, now, &id, &run.id, run.epoch, &run.phase, &work)?;
         let begun = dispatch::start(tx, now, &created, None)?;
-        session::begin_prompt(tx, now, &session, &begun, asked.prompt_id, head.as_deref())?;
+        let new = NewPrompt {
+            prompt_id: asked.prompt_id,
+            head: head.as_deref(),
+            transcript_start: asked.transcript_size,
+        };
+        session::begin_prompt(tx, now, &session, &begun, new)?;
         if asked.is_heard {
             session::told(tx, &session, begun.seq)?;
         }
         Ok((begun, is_first, undone))
     })?;
     Ok(Recorded { dispatch, is_first, undone, warnings: taken.warnings.clone() })
+}
+
+/// The dispatch that began a prompt's work: the one in whose environment the client runs, if it is of this run and goes on itself.
+fn parent_in(snapshot: &Snapshot<'_>, run: &Run, parent: Option<&DispatchId>) -> Result<Option<DispatchId>> {
+    let Some(parent) = parent else { return Ok(None) };
+    let found = dispatch::find(snapshot, parent)?;
+    let is_fit = |work: &Dispatch| work.run_id == run.id && is_going(work, run);
+    Ok(found.filter(is_fit).map(|work| work.id))
 }
 
 /// What is kept of a prompt: its first line that says anything.
@@ -235,30 +261,77 @@ fn interrupt(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt) -> Result<()
 }
 
 /// Why the agent of a session may do nothing more until a person types again; `None`: it may. `prompt_id`: the prompt that the call is made
-/// for, where the client says so: work of one that has stopped meanwhile may be late.
-pub fn refusal(kernel: &Kernel, teller: Teller<'_>, prompt_id: Option<&str>) -> Result<Option<String>> {
+/// for, where the client says so: work of one that has stopped meanwhile may be late. `agent_id`: the subagent that makes it.
+pub fn refusal(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    prompt_id: Option<&str>,
+    agent_id: Option<&str>,
+) -> Result<Option<String>> {
     kernel.read(|snapshot| {
-        let is_meant =
-            |prompt: &Prompt| prompt.ended_at.is_none() || prompt_id.is_some() && prompt.prompt_id.as_deref() == prompt_id;
-        let Some(prompt) = latest_of(snapshot, teller)?.filter(is_meant) else { return Ok(None) };
-        let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
-        if let Some(by) = &work.rolled_back_by {
-            let rollback = table::get(snapshot, by)?;
+        let is_meant = |prompt: &Prompt| {
+            prompt.ended_at.is_none() || prompt_id.is_some() && prompt.prompt_id.as_deref() == prompt_id
+        };
+        let own = of_subagent(snapshot, teller, prompt_id, agent_id)?;
+        let latest = latest_of(snapshot, teller)?.filter(is_meant);
+        let (work, whose) = match (own, latest) {
+            (Some(own), _) => (own, "What you did here"),
+            (None, Some(prompt)) => {
+                (dispatch::get(snapshot, &prompt.dispatch_id)?, "What you did for this prompt")
+            }
+            (None, None) => return Ok(None),
+        };
+        if let Some(by) = rolled_back_by(snapshot, &work)? {
+            let rollback = table::get(snapshot, &by)?;
             let what = told(snapshot, &rollback)?;
-            let why = rollback.reason.as_deref().map(|why| format!(" Why: {}.", title(why).trim_end_matches('.')));
+            let why =
+                rollback.reason.as_deref().map(|why| format!(" Why: {}.", title(why).trim_end_matches('.')));
             return Ok(Some(format!(
-                "What you did for this prompt was undone: {what}.{} Stop here, say so, and wait for the next prompt.",
+                "{whose} was undone: {what}.{} Stop here, say so, and wait for the next prompt.",
                 why.unwrap_or_default()
             )));
         }
         let run = run::get(snapshot, &work.run_id)?;
         if run.require_settled().is_err() {
             return Ok(Some(
-                "This work is being undone at the moment. Stop here, say so, and wait for the next prompt.".to_owned(),
+                "This work is being undone at the moment. Stop here, say so, and wait for the next prompt."
+                    .to_owned(),
             ));
         }
         Ok(None)
     })
+}
+
+/// The newest work of the subagent that makes a call, if that call is made for the prompt that began it: for a later one it begins anew.
+fn of_subagent(
+    snapshot: &Snapshot<'_>,
+    teller: Teller<'_>,
+    prompt_id: Option<&str>,
+    agent_id: Option<&str>,
+) -> Result<Option<Dispatch>> {
+    let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+        return Ok(None);
+    };
+    let Some(work) = agent_id.map_or(Ok(None), |agent| subagents::newest(snapshot, &session, agent))? else {
+        return Ok(None);
+    };
+    let named = match prompt_id {
+        Some(id) => session::by_prompt_id(snapshot, &session.id, id)?,
+        None => session::latest(snapshot, &session.id)?,
+    };
+    Ok(named.is_some_and(|prompt| Some(&prompt.dispatch_id) == work.work.parent_id.as_ref()).then_some(work))
+}
+
+/// The rollback that undid work, or the work that began it.
+fn rolled_back_by(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<RollbackId>> {
+    let mut next = Some(work.clone());
+    while let Some(one) = next {
+        if one.rolled_back_by.is_some() {
+            return Ok(one.rolled_back_by);
+        }
+        next = one.work.parent_id.map(|parent| dispatch::get(snapshot, &parent)).transpose()?;
+    }
+    Ok(None)
 }
 
 /// What was undone since the agent of a session last heard of it, said once: its next call is refused with it, where its client lets no
@@ -343,6 +416,7 @@ pub fn stop(
     kernel: &Kernel,
     teller: Teller<'_>,
     kept: Option<&Settings>,
+    count: Counted<'_>,
 ) -> Result<Option<(Dispatch, Vec<Warning>)>> {
     let open = kernel.read(|snapshot| {
         let Some(prompt) = latest_of(snapshot, teller)?.filter(|prompt| prompt.ended_at.is_none()) else {
@@ -362,18 +436,26 @@ pub fn stop(
     let kept = kept.filter(|_| is_going);
     let taken = Taken::take_if(kernel, kept, &run.project_dir, link);
     let commits = commits_since(&run.project_dir, prompt.head.as_deref());
+    let tokens = prompt.transcript_start.and_then(|start| count(Some(start)));
     let ended = kernel.write_late_too(|tx, now| {
         let work = dispatch::get(tx, &prompt.dispatch_id)?;
         let run = run::get(tx, &work.run_id)?;
         session::end_prompt(tx, now, &prompt)?;
         code::record(tx, now, &work, &commits)?;
+        subagents::record_tokens(tx, now, &work, tokens)?;
         if !self::is_going(&work, &run) {
             return Ok(work);
         }
         taken.record_after(tx, now, &run)?;
         dispatch::finish(tx, now, &work, &Ending::Completed { summary: None, verdict: None })
     })?;
-    Ok(Some((ended, taken.warnings.clone())))
+    let mut warnings = taken.warnings.clone();
+    // Its locks stand in the way of giving anything up.
+    drop(taken);
+    if let Some(settings) = kept {
+        warnings.extend(retention::tidy(kernel, settings, &run.project_dir));
+    }
+    Ok(Some((ended, warnings)))
 }
 
 /// What was committed since, as far as git says.
@@ -390,11 +472,20 @@ fn is_going(work: &Dispatch, run: &Run) -> bool {
 }
 
 /// Records that a session is over: its last prompt is ended, and the run that was made for it is completed.
-pub fn end(kernel: &Kernel, teller: Teller<'_>, why: Option<&str>, kept: Option<&Settings>) -> Result<()> {
-    stop(kernel, teller, kept)?;
+pub fn end(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    why: Option<&str>,
+    kept: Option<&Settings>,
+    count: Counted<'_>,
+) -> Result<()> {
+    stop(kernel, teller, kept, count)?;
     let session = kernel.write(|tx, now| {
         let session = session::by_client(tx, teller.client, teller.client_id)?;
-        session.as_ref().map_or(Ok(()), |session| session::end(tx, now, session, why))?;
+        if let Some(session) = &session {
+            subagents::end_left(tx, now, session, true)?;
+            session::end(tx, now, session, why)?;
+        }
         Ok(session)
     })?;
     let Some(session) = session.filter(|session| session.owns_run) else { return Ok(()) };
@@ -433,6 +524,42 @@ pub fn attach(kernel: &Kernel, id: &SessionId, run_reference: &str) -> Result<Se
         }
     }
     Ok(attached)
+}
+
+/// Whether work was begun by the dispatch that a reference names, itself or through others.
+pub fn is_begun_by(snapshot: &Snapshot<'_>, work: &DispatchId, reference: &str) -> Result<bool> {
+    let mut next = dispatch::get(snapshot, work)?.work.parent_id;
+    while let Some(parent) = next {
+        if parent.as_str() == reference || parent.as_str().ends_with(reference) {
+            return Ok(true);
+        }
+        next = dispatch::get(snapshot, &parent)?.work.parent_id;
+    }
+    Ok(false)
+}
+
+/// What an agent reads of the run that its session was given: where it is, and what its gate asks. `None`: it has a run of its own.
+pub fn situation(kernel: &Kernel, teller: Teller<'_>, named: Option<&RunId>) -> Result<Option<String>> {
+    const LONGEST: usize = 200;
+    kernel.read(|snapshot| {
+        let known = session::by_client(snapshot, teller.client, teller.client_id)?;
+        let given = known.filter(|known| !known.owns_run).map(|known| known.run_id);
+        let Some(id) = named.or(given.as_ref()) else { return Ok(None) };
+        let run = run::get(snapshot, id)?;
+        if run.require_active().is_err() {
+            return Ok(None);
+        }
+        let short = run.id.short();
+        let asks = match advance::verdict(snapshot, &run) {
+            Ok(outcome) if outcome.verdict.blocks() => {
+                format!("its gate asks: {}", outcome.verdict.complaint())
+            }
+            _ => "its gate passes".to_owned(),
+        };
+        let text = format!("It works in the run {short}, phase {}; {asks}.", title(&run.phase));
+        let text: String = text.chars().take(LONGEST).collect();
+        Ok(Some(format!("{text} See: ic run status {short}; ic gate check {short}; ic run advance {short}.")))
+    })
 }
 
 /// The run of the session that calls, if it is open, and the work that it is in the middle of.

@@ -19,6 +19,12 @@ pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resul
     {
         return Ok(false);
     }
+    let begun = dispatch::descendants(snapshot, &dispatch.id)?;
+    for one in &begun {
+        if !code::commits_of(snapshot, &one.id)?.is_empty() {
+            return Ok(false);
+        }
+    }
     let place = place_of(snapshot, run, dispatch)?;
     let Some(before) = checkpoint_at(snapshot, run, place.seq)? else { return Ok(false) };
     let after = match dispatch.finished_seq {
@@ -34,7 +40,8 @@ pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resul
         if event.seq > end {
             return Ok(ControlFlow::Break(()));
         }
-        is_quiet = !blocks(&event) || event.subject_id.as_deref() == Some(dispatch.id.as_str());
+        let is_of = |work: &Dispatch| event.subject_id.as_deref() == Some(work.id.as_str());
+        is_quiet = !blocks(&event) || is_of(dispatch) || begun.iter().any(is_of);
         Ok(if is_quiet { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     Ok(is_quiet)

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use ic_base::{CheckpointId, Result, RollbackId, Seq, Timestamp, title};
+use ic_base::{CheckpointId, DispatchId, Result, RollbackId, Seq, Timestamp, title};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_dispatch::dispatch;
 use ic_journal::table::{self, RollbackRecord};
@@ -22,6 +22,8 @@ pub struct Listed {
     pub kind: &'static str,
     /// The step's name, or the id of the dispatch, prompt or command that it stands before; `None` for all else.
     pub before: Option<String>,
+    /// The work that began what it stands before: a prompt, for a subagent's; `None`: a person or a script began it.
+    pub parent_id: Option<DispatchId>,
     /// What was recorded after this event lies after the point.
     pub seq: Seq,
     /// Where the run was.
@@ -38,6 +40,13 @@ pub struct Listed {
     pub is_undone: bool,
     /// When it was made.
     pub created_at: Timestamp,
+}
+
+impl Listed {
+    /// Whether it stands before the work of a subagent, which goes back with its prompt.
+    pub fn is_of_subagent(&self) -> bool {
+        self.kind == "dispatch" && self.parent_id.is_some()
+    }
 }
 
 /// The newest points of a run, newest first, those aside that a rollback took back unless `all`.
@@ -180,13 +189,15 @@ fn asked_for(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Vec<F
 impl Found {
     fn listed(self, snapshot: &Snapshot<'_>, run: &Run, is_reached: impl Fn(Seq) -> bool) -> Result<Listed> {
         let first = || run.chain.first().to_owned();
+        let mut parent_id = None;
         let (kind, phase, text, created_at, checkpoint) = match &self.source {
             Source::Point(point) => {
                 let checkpoint = match &point.checkpoint_id {
                     Some(id) => Some(record::get(snapshot, id)?),
                     None => None,
                 };
-                let text = text_of(snapshot, point)?;
+                let text;
+                (text, parent_id) = text_of(snapshot, point)?;
                 (point.kind.as_str(), point.phase.clone(), text, point.created_at, checkpoint)
             }
             Source::Move { from, to, at } => {
@@ -212,6 +223,7 @@ impl Found {
             reference: self.reference,
             kind,
             before,
+            parent_id,
             seq: self.seq,
             phase,
             title: title(&text),
@@ -224,14 +236,14 @@ impl Found {
     }
 }
 
-/// What a point is called, for people.
-fn text_of(snapshot: &Snapshot<'_>, point: &Point) -> Result<String> {
+/// What a point is called, for people, and the work that began what it stands before.
+fn text_of(snapshot: &Snapshot<'_>, point: &Point) -> Result<(String, Option<DispatchId>)> {
     Ok(match (point.kind, &point.title) {
         (Kind::Dispatch, _) | (Kind::Prompt, None) => {
             let work = dispatch::resolve(snapshot, &point.name)?.work;
-            work.name.or(work.agent_type).unwrap_or_default()
+            (work.name.or(work.agent_type).unwrap_or_default(), work.parent_id)
         }
-        (Kind::Step, _) => point.name.clone(),
-        (Kind::Prompt | Kind::Guard, text) => text.clone().unwrap_or_default(),
+        (Kind::Step, _) => (point.name.clone(), None),
+        (Kind::Prompt | Kind::Guard, text) => (text.clone().unwrap_or_default(), None),
     })
 }

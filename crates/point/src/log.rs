@@ -121,21 +121,26 @@ fn covering(rollbacks: &[RollbackRecord], seq: Seq, is_move: bool) -> Vec<Rollba
 
 /// Counts what changed from each point that was captured to the next one of its own branch.
 fn count_files(snapshot: &Snapshot<'_>, objects: &Objects, run: &Run, entries: &mut [Entry]) -> Result<()> {
-    // The nearest newer points of each branch, by what took the branch back: two events, because points may share one.
-    let mut newer: Vec<(Vec<RollbackId>, Checkpoint)> = Vec::new();
+    // The nearest newer points of each branch, by what took the branch back: two events, because points may share one. What a subagent did
+    // is a part of what its prompt did.
+    let mut newer: Vec<(Vec<RollbackId>, Checkpoint, bool)> = Vec::new();
     for entry in entries {
         let What::Point { point, files, .. } = &mut entry.what else { continue };
         let Some(id) = &point.checkpoint_id else { continue };
         let checkpoint = record::get(snapshot, id)?;
-        let of_branch = newer.iter().rev().filter(|(branch, _)| *branch == entry.taken_back_by);
-        let next = of_branch.map(|(_, next)| next).find(|next| next.seq > checkpoint.seq).cloned();
+        let is_part = point.is_of_subagent();
+        let is_next = |(branch, _, part): &&(Vec<RollbackId>, Checkpoint, bool)| {
+            *branch == entry.taken_back_by && (is_part || !part)
+        };
+        let of_branch = newer.iter().rev().filter(is_next);
+        let next = of_branch.map(|(_, next, _)| next).find(|next| next.seq > checkpoint.seq).cloned();
         let next = match next {
             // What the newest point began is seen by whatever was captured last.
             None if entry.taken_back_by.is_empty() => newest_of(snapshot, run, &checkpoint)?,
             next => next,
         };
         *files = next.and_then(|next| changes(objects, &checkpoint, &next));
-        newer.push((entry.taken_back_by.clone(), checkpoint));
+        newer.push((entry.taken_back_by.clone(), checkpoint, is_part));
     }
     Ok(())
 }

@@ -123,7 +123,8 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
     const WORK: [&str; 3] = ["prompt", "dispatch", "step"];
     table::require_finished(snapshot, &run.id)?;
     let found = list(snapshot, run, false, usize::MAX)?;
-    let mut standing = found.into_iter().filter(|one| WORK.contains(&one.kind) && !one.is_undone);
+    let mut standing =
+        found.into_iter().filter(|one| WORK.contains(&one.kind) && !one.is_undone && !one.is_of_subagent());
     let newest = standing.next();
     // Answered questions change nothing: whoever undoes means what was done before them. Where nothing else was done, they are meant.
     let mut meant = newest.clone();

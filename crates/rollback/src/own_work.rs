@@ -1,6 +1,8 @@
 //! What one dispatch did to the tree: what differs between the looks at the tree from its start to its end, as far as it is its own
 //! ([`ic_session::attribution`]).
 
+use std::path::Path;
+
 use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
 use ic_checkpoint::diff;
 use ic_checkpoint::git::{self, Commit};
@@ -74,22 +76,35 @@ impl OwnCommit {
     }
 }
 
-/// What a dispatch that has ended did to the tree of its run. Errors: `no_checkpoint` if the tree was not captured as it began, or as it
-/// ended, or is not kept any more.
-pub(super) fn of_dispatch(workspace: &Workspace<'_>, id: &DispatchId) -> Result<OwnWork> {
+/// What a dispatch that has ended did to the tree of its run, with the work that it began. Errors: `no_checkpoint` if the tree was not
+/// captured as it began, or as it ended, or is not kept any more.
+pub(super) fn of_dispatch(
+    workspace: &Workspace<'_>,
+    id: &DispatchId,
+    descendants: &[DispatchId],
+) -> Result<OwnWork> {
+    let is_own = |other: &DispatchId| other == id || descendants.contains(other);
     let (dispatch, attribution, recorded) = workspace.kernel.read(|snapshot| {
         let dispatch = dispatch::resolve(snapshot, id.as_str())?;
         let run = run::get(snapshot, &dispatch.run_id)?;
         let place = ic_point::place_of(snapshot, &run, &dispatch)?;
         let before = ic_point::checkpoint_at(snapshot, &run, place.seq)?;
         let before = kept(before, &dispatch, "as it began")?;
-        let after = kept(at_end(snapshot, &dispatch)?, &dispatch, "as it ended")?;
-        // Its calls may have gone on after its end: a subagent was left in the background.
-        let calls = call::of_dispatch(snapshot, &dispatch.id)?;
-        let range = (before.seq, calls.iter().filter_map(|call| call.ended_seq).fold(after.seq, Seq::max));
+        let after = kept(at_end(snapshot, &workspace.root, &dispatch)?, &dispatch, "as it ended")?;
+        let mut last = after.seq;
+        for own in std::iter::once(id).chain(descendants) {
+            // Calls may have gone on after its end: a subagent was left in the background.
+            let calls = call::of_dispatch(snapshot, own)?;
+            last = calls.iter().filter_map(|call| call.ended_seq).fold(last, Seq::max);
+        }
+        // Where an end was not looked at, the next look shows what was done until then.
+        let last = record::look_since(snapshot, &workspace.root, last)?.map_or(last, |look| look.seq);
+        let range = (before.seq, last);
         let attribution = Attribution::between(snapshot, &workspace.root, range, before.created_at)?;
-        let recorded = code::commits_of(snapshot, &dispatch.id)?;
-        let recorded: Vec<String> = recorded.into_iter().rev().map(|commit| commit.sha).collect();
+        let mut recorded = Vec::new();
+        for own in std::iter::once(id).chain(descendants) {
+            recorded.extend(code::commits_of(snapshot, own)?.into_iter().rev().map(|commit| commit.sha));
+        }
         Ok((dispatch, attribution, recorded))
     })?;
     let mut changes = Own::default();
@@ -97,7 +112,7 @@ pub(super) fn of_dispatch(workspace: &Workspace<'_>, id: &DispatchId) -> Result<
         let trees = (Some(&window.from.tree), Some(&window.to.tree));
         diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
             let owners = window.owners(&difference.path);
-            let others: Vec<&Dispatch> = owners.iter().filter(|one| one.id != dispatch.id).copied().collect();
+            let others: Vec<&Dispatch> = owners.iter().filter(|one| !is_own(&one.id)).copied().collect();
             match (others.len() < owners.len(), others.as_slice()) {
                 (true, []) => changes.add(difference),
                 (true, others) if difference.change().is_some() => {
@@ -108,7 +123,7 @@ pub(super) fn of_dispatch(workspace: &Workspace<'_>, id: &DispatchId) -> Result<
             Ok(())
         })?;
     }
-    let others = attribution.workers.iter().any(|other| other.id != dispatch.id);
+    let others = attribution.workers.iter().any(|other| !is_own(&other.id));
     let captures = attribution.looks;
     let commits = commits_of(workspace, &captures, &recorded, others)?;
     let before = captures.into_iter().next().ok_or_else(|| missing(&dispatch, "as it began"))?;
@@ -150,12 +165,17 @@ fn names(others: &[&Dispatch]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The look at the tree with which a dispatch ended: the event right before the one that ended it.
-fn at_end(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<Option<Checkpoint>> {
-    match dispatch.finished_seq {
-        Some(end) => record::of_event(snapshot, end - 1),
-        None => Ok(None),
+/// The look at the tree with which a dispatch ended: the event right before the one that ended it. Of a subagent whose end its client did not
+/// tell, the last of its calls ended with one.
+fn at_end(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) -> Result<Option<Checkpoint>> {
+    let Some(end) = dispatch.finished_seq else { return Ok(None) };
+    if let Some(look) = record::of_event(snapshot, end - 1)? {
+        return Ok(Some(look));
     }
+    let calls = call::of_dispatch(snapshot, &dispatch.id)?;
+    let last =
+        calls.iter().filter(|_| dispatch.work.parent_id.is_some()).filter_map(|call| call.ended_seq).max();
+    last.map_or(Ok(None), |last| record::look_since(snapshot, root, last))
 }
 
 fn kept(found: Option<Checkpoint>, dispatch: &Dispatch, when: &str) -> Result<Checkpoint> {

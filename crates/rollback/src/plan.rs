@@ -1,13 +1,14 @@
 //! What a rollback will do, named before it is done.
 
-use ic_base::{Code, Diagnosis, Result, RollbackId};
-use ic_dispatch::{Dispatch, DispatchStatus, cancel};
+use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId};
+use ic_dispatch::{Dispatch, DispatchStatus, cancel, dispatch};
 use ic_events::Cut;
-use ic_journal::table::{self, ONLY, REINSTATED, RollbackRecord};
+use ic_journal::table::{self, DESCENDANTS, ONLY, REINSTATED, RollbackRecord};
 use ic_phase::skip::{self, Skip};
 use ic_phase::{Run, RunStatus, machine};
 use ic_point::Place;
 use ic_runtrack::{Agent, AgentStatus, Artifact, agent, artifact};
+use ic_session::call;
 use ic_store::Snapshot;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -55,7 +56,7 @@ pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: b
         )
         .hint("run `ic events verify`")
     })?;
-    let cut = Cut { run_id: run.id.clone(), seq, phases, only: None };
+    let cut = Cut { run_id: run.id.clone(), seq, phases, only: None, descendants: Vec::new() };
     of_cut(snapshot, run, cut, (to_phase, include_target))
 }
 
@@ -64,14 +65,21 @@ pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: b
 /// Errors: those of [`make`].
 pub(super) fn make_at(snapshot: &Snapshot<'_>, run: Run, place: Place) -> Result<Plan> {
     machine::check_rollback(&run, &place.phase, true)?;
-    let cut = Cut { run_id: run.id.clone(), seq: place.seq, phases: Vec::new(), only: None };
+    let cut = Cut {
+        run_id: run.id.clone(),
+        seq: place.seq,
+        phases: Vec::new(),
+        only: None,
+        descendants: Vec::new(),
+    };
     let plan = of_cut(snapshot, run, cut, (&place.phase, false))?;
     Ok(Plan { point: Some(place.reference), ..plan })
 }
 
-/// Plans to undo what one dispatch did, and nothing else: the run stays where it is, and what others did since stays, too.
+/// Plans to undo what one dispatch and its descendants did, and nothing else: the run stays where it is, and what others did since stays, too.
 ///
-/// Errors: `point_taken_back` if it was rolled back already, `work_running` if it has not ended, `run_not_active`, `rolling_back`.
+/// Errors: `point_taken_back` if it was rolled back already, `work_running` if it has not ended or a subagent of it is in the middle of a
+/// tool call, `run_not_active`, `rolling_back`.
 pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatch) -> Result<Plan> {
     if run.status != RunStatus::Completed {
         run.require_active()?;
@@ -96,11 +104,25 @@ pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatc
         ))
         .detail("dispatch_id", dispatch.id.as_str()));
     }
+    let descendants = dispatch::descendants(snapshot, &dispatch.id)?;
+    for one in &descendants {
+        // What is between two calls is refused at its next one; in the middle of one it would write into what goes back.
+        if one.rolled_back_by.is_none() && call::is_running(snapshot, &one.id)? {
+            let named = one.work.name.as_deref().map_or_else(|| one.id.short().to_owned(), ic_base::title);
+            return Err(Diagnosis::new(
+                Code::WorkRunning,
+                format!("A subagent of the dispatch {id} is in the middle of a tool call: {named}."),
+            )
+            .hint("wait for its end, then call again")
+            .detail("dispatch_id", one.id.as_str()));
+        }
+    }
     let cut = Cut {
         run_id: run.id.clone(),
         seq: ic_point::place_of(snapshot, &run, dispatch)?.seq,
         phases: Vec::new(),
         only: Some(dispatch.id.clone()),
+        descendants: descendants.into_iter().map(|one| one.id).collect(),
     };
     let phase = run.phase.clone();
     of_cut(snapshot, run, cut, (&phase, false))
@@ -201,6 +223,10 @@ impl Plan {
         }
         if let Some(only) = &self.cut.only {
             plan[ONLY] = json!(only.as_str());
+        }
+        if !self.cut.descendants.is_empty() {
+            plan[DESCENDANTS] =
+                json!(self.cut.descendants.iter().map(DispatchId::as_str).collect::<Vec<_>>());
         }
         if !self.reinstated.is_empty() {
             plan[REINSTATED] = json!(self.reinstated.iter().map(RollbackId::as_str).collect::<Vec<_>>());

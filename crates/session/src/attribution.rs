@@ -110,9 +110,12 @@ impl Attribution {
 impl<'a> Window<'a> {
     /// Whose a change at a path may be: of one, it is; of several, nobody knows; of none, somebody else made it.
     pub fn owners(&self, path: &[u8]) -> Vec<&'a Dispatch> {
-        // Who is alone has it all, also what a process did that one of its calls left behind.
+        // Who is alone has it all, also what a process did that one of its calls left behind; a prompt and its subagents are one then.
         if self.at_work.len() < 2 || self.in_calls.is_empty() {
-            return self.at_work.clone();
+            let began = |one: &Dispatch| {
+                self.at_work.iter().any(|other| one.work.parent_id.as_ref() == Some(&other.id))
+            };
+            return self.at_work.iter().copied().filter(|one| !began(one)).collect();
         }
         if self.in_calls.len() < 2 {
             return self.in_calls.clone();

@@ -162,8 +162,8 @@ pub fn end(tx: &Transaction<'_>, now: Timestamp, id: &CallId, seq: Seq) -> Resul
     )
 }
 
-/// Ends the calls of a prompt whose end nobody told: with the next look at the tree.
-pub(crate) fn end_all(tx: &Transaction<'_>, dispatch: &DispatchId) -> Result<()> {
+/// Ends the calls of a piece of work whose end was not told: with the next look at the tree.
+pub fn end_all(tx: &Transaction<'_>, dispatch: &DispatchId) -> Result<()> {
     let (seq, _) = ic_events::head(tx)?;
     tx.execute(
         "UPDATE calls SET ended_seq = $1 WHERE dispatch_id = $2 AND ended_seq IS NULL",
@@ -194,7 +194,33 @@ pub fn running(snapshot: &Snapshot<'_>, since: Timestamp) -> Result<Vec<Call>> {
     snapshot.query_all(&sql, &[&since.millis()], from_row)
 }
 
-/// The calls of a prompt's work, oldest first.
+/// Whether a call of this work runs, as far as its client says.
+pub fn is_running(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<bool> {
+    let sql = "SELECT 1 FROM calls WHERE dispatch_id = $1 AND ended_seq IS NULL LIMIT 1";
+    Ok(snapshot.query_opt(sql, &[&dispatch.as_str()], |_| Ok(()))?.is_some())
+}
+
+/// Whether nothing was heard of this work for a minute: between two calls a model thinks.
+pub fn is_quiet(snapshot: &Snapshot<'_>, dispatch: &DispatchId, now: Timestamp) -> Result<bool> {
+    const QUIET: i64 = 60_000;
+    let sql = "SELECT max(coalesce(finished_at, created_at)) FROM calls WHERE dispatch_id = $1";
+    let last = snapshot.query_opt(sql, &[&dispatch.as_str()], |row| row.get::<Option<i64>>(0))?.flatten();
+    Ok(last.is_none_or(|last| now.millis().saturating_sub(last) >= QUIET))
+}
+
+/// The work of a subagent of a session, if a call of it is on record: the newest, if the client uses a name again.
+pub fn work_of_agent(
+    snapshot: &Snapshot<'_>,
+    session: &SessionId,
+    agent_id: &str,
+) -> Result<Option<DispatchId>> {
+    // Before subagents had work of their own, their calls were of their prompt's.
+    let sql = "SELECT c.dispatch_id FROM calls c JOIN dispatches d ON d.id = c.dispatch_id \
+               WHERE c.session_id = $1 AND c.agent_id = $2 AND d.parent_id IS NOT NULL ORDER BY c.began_seq DESC LIMIT 1";
+    snapshot.query_opt(sql, &[&session.as_str(), &agent_id], |row| row.get(0).map(DispatchId::from_ledger))
+}
+
+/// The calls of a piece of work, oldest first.
 pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec<Call>> {
     let sql = format!("SELECT {COLUMNS} FROM calls WHERE dispatch_id = $1 ORDER BY began_seq, id");
     snapshot.query_all(&sql, &[&dispatch.as_str()], from_row)
@@ -215,7 +241,9 @@ pub fn told_by_calls<'d>(
     snapshot: &Snapshot<'_>,
     dispatches: impl Iterator<Item = &'d DispatchId>,
 ) -> Result<HashSet<DispatchId>> {
-    let sql = "SELECT 1 FROM prompts WHERE dispatch_id = $1 AND tells_calls = 1";
+    // What has calls is told by them: a subagent's work begins with its first one.
+    let sql = "SELECT 1 FROM prompts WHERE dispatch_id = $1 AND tells_calls = 1 \
+               UNION ALL SELECT 1 FROM calls WHERE dispatch_id = $1 LIMIT 1";
     let mut found = HashSet::new();
     for id in dispatches {
         if snapshot.query_opt(sql, &[&id.as_str()], |_| Ok(()))?.is_some() {

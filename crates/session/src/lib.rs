@@ -13,9 +13,10 @@ mod table;
 
 pub use call::{Call, NewCall};
 pub use prompt::{
-    Prompt, begin as begin_prompt, by_prompt_id, end as end_prompt, latest, newest, of_session,
+    NewPrompt, Prompt, begin as begin_prompt, by_prompt_id, end as end_prompt, hold, latest,
+    needed_checkpoints, newest, of_session,
 };
 pub use table::{
-    NewSession, REFERENT, Session, begin, by_client, end, get, is_own_run, list, of_own_run, of_prompt,
+    NewSession, REFERENT, Session, begin, by_client, end, get, is_own_run, list, of_own_run, of_work,
     resolve, told, work_in,
 };

@@ -1,6 +1,6 @@
 //! The table `prompts`.
 
-use ic_base::{DispatchId, Result, Seq, SessionId, Timestamp};
+use ic_base::{CheckpointId, DispatchId, Result, Seq, SessionId, Timestamp};
 use ic_dispatch::Dispatch;
 use ic_store::{Row, Snapshot, Transaction};
 
@@ -24,9 +24,27 @@ pub struct Prompt {
     pub created_at: Timestamp,
     /// When the agent stopped.
     pub ended_at: Option<Timestamp>,
+    /// How often the gate of its run held the stop back.
+    pub held_count: i64,
+    /// When it did so last, and what the gate asked for then.
+    pub held: Option<(Timestamp, String)>,
+    /// How long the client's own record of the session was when it was given, in bytes.
+    pub transcript_start: Option<u64>,
 }
 
-const COLUMNS: &str = "dispatch_id, session_id, seq, prompt_id, head, created_at, ended_at";
+/// What a new prompt is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct NewPrompt<'a> {
+    /// The client's name of it, if it has one.
+    pub prompt_id: Option<&'a str>,
+    /// The commit that is checked out.
+    pub head: Option<&'a str>,
+    /// How long the client's own record of the session is, in bytes.
+    pub transcript_start: Option<u64>,
+}
+
+const COLUMNS: &str = "dispatch_id, session_id, seq, prompt_id, head, created_at, ended_at, held_count, held_at, held_for, \
+    transcript_start";
 
 fn from_row(row: &Row<'_>) -> Result<Prompt> {
     Ok(Prompt {
@@ -37,6 +55,9 @@ fn from_row(row: &Row<'_>) -> Result<Prompt> {
         head: row.get(4)?,
         created_at: Timestamp(row.get(5)?),
         ended_at: row.get::<Option<i64>>(6)?.map(Timestamp),
+        held_count: row.get(7)?,
+        held: row.get::<Option<i64>>(8)?.map(Timestamp).zip(row.get(9)?),
+        transcript_start: row.get::<Option<i64>>(10)?.and_then(|size| u64::try_from(size).ok()),
     })
 }
 
@@ -46,20 +67,21 @@ pub fn begin(
     now: Timestamp,
     session: &Session,
     dispatch: &Dispatch,
-    prompt_id: Option<&str>,
-    head: Option<&str>,
+    new: NewPrompt<'_>,
 ) -> Result<()> {
+    let transcript_start = new.transcript_start.and_then(|size| i64::try_from(size).ok());
     tx.execute_one(
-        "INSERT INTO prompts (dispatch_id, session_id, seq, prompt_id, head, created_at, owns_run, tells_calls) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, 1)",
+        "INSERT INTO prompts (dispatch_id, session_id, seq, prompt_id, head, created_at, owns_run, tells_calls, transcript_start) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8)",
         &[
             &dispatch.id.as_str(),
             &session.id.as_str(),
             &dispatch.seq,
-            &prompt_id,
-            &head,
+            &new.prompt_id,
+            &new.head,
             &now.millis(),
             &i64::from(session.owns_run),
+            &transcript_start,
         ],
     )
 }
@@ -70,6 +92,14 @@ pub fn end(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt) -> Result<()> 
     tx.execute_one(
         "UPDATE prompts SET ended_at = $1 WHERE dispatch_id = $2",
         &[&now.millis(), &prompt.dispatch_id.as_str()],
+    )
+}
+
+/// Records that the gate of the run held the agent's stop back, and what it asked for.
+pub fn hold(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt, asked: &str) -> Result<()> {
+    tx.execute_one(
+        "UPDATE prompts SET held_count = held_count + 1, held_at = $1, held_for = $2 WHERE dispatch_id = $3",
+        &[&now.millis(), &asked, &prompt.dispatch_id.as_str()],
     )
 }
 
@@ -91,6 +121,24 @@ pub fn by_prompt_id(snapshot: &Snapshot<'_>, session: &SessionId, prompt_id: &st
 pub fn newest(snapshot: &Snapshot<'_>, session: &SessionId, limit: i64) -> Result<Vec<Prompt>> {
     let sql = format!("SELECT {COLUMNS} FROM prompts WHERE session_id = $1 ORDER BY seq DESC LIMIT $2");
     snapshot.query_all(&sql, &[&session.as_str(), &limit], from_row)
+}
+
+/// The checkpoints before the newest prompts of each session that has not ended: a person may undo any of them.
+pub fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
+    /// No conversation is undone further back while it lasts.
+    const NEWEST: i64 = 100;
+    let living = snapshot
+        .query_all("SELECT id FROM sessions WHERE ended_at IS NULL", &[], |row| row.get::<String>(0))?;
+    let mut needed = Vec::new();
+    for session in living {
+        needed.extend(snapshot.query_all(
+            "SELECT p.checkpoint_id FROM prompts q JOIN points p ON p.kind = 'prompt' AND p.name = q.dispatch_id \
+             WHERE q.session_id = $1 AND p.checkpoint_id IS NOT NULL ORDER BY q.seq DESC LIMIT $2",
+            &[&session.as_str(), &NEWEST],
+            |row| row.get(0).map(CheckpointId::from_ledger),
+        )?);
+    }
+    Ok(needed)
 }
 
 /// The prompts of a session, oldest first.

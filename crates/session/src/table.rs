@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use ic_base::{Code, Diagnosis, DispatchId, Result, RunId, Seq, SessionId, Timestamp, reversed_digits};
+use ic_base::{Code, Diagnosis, Result, RunId, Seq, SessionId, Timestamp, reversed_digits};
+use ic_dispatch::{Dispatch, dispatch};
 use ic_events::{EventType, NewEvent};
 use ic_store::reference::{self, Referent};
 use ic_store::{Row, Snapshot, Transaction, path_bytes};
@@ -153,12 +154,19 @@ pub fn by_client(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Resu
     snapshot.query_opt(&sql, &[&client, &client_id], from_row)
 }
 
-/// The session whose prompt a dispatch is.
-pub fn of_prompt(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Option<Session>> {
+/// The session whose prompt a dispatch is, or began it.
+pub fn of_work(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<Option<Session>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM sessions WHERE id = (SELECT session_id FROM prompts WHERE dispatch_id = $1)"
     );
-    snapshot.query_opt(&sql, &[&dispatch.as_str()], from_row)
+    let mut next = Some(dispatch.clone());
+    while let Some(work) = next {
+        if let Some(found) = snapshot.query_opt(&sql, &[&work.id.as_str()], from_row)? {
+            return Ok(Some(found));
+        }
+        next = work.work.parent_id.map(|parent| dispatch::get(snapshot, &parent)).transpose()?;
+    }
+    Ok(None)
 }
 
 /// The session that a reference names: its id, the end of it, or what its client calls it. Errors: `session_not_found`, `ambiguous_id`, `invalid_reference`.

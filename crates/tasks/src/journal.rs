@@ -137,7 +137,13 @@ impl<'k> Journal<'k> {
     /// Undoes what was armed after `seq`, newest first. Returns why it came no further, if it did not.
     pub(super) fn undo_since(&self, seq: Seq) -> Result<Option<Diagnosis>> {
         let run = self.saga.run()?;
-        let scope = Scope::After(Cut { run_id: run.id.clone(), seq, phases: Vec::new(), only: None });
+        let scope = Scope::After(Cut {
+            run_id: run.id.clone(),
+            seq,
+            phases: Vec::new(),
+            only: None,
+            descendants: Vec::new(),
+        });
         let plan = self.saga.kernel.read(|snapshot| compensation::plan(snapshot, &run, &scope, false))?;
         if plan.undo().next().is_some() {
             let undoing = self.saga.undo(&plan, FailurePolicy::Stop, &mut Quiet)?;

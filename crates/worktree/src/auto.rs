@@ -124,6 +124,26 @@ impl Taken {
         }
     }
 
+    /// As [`Taken::look_for_call`], of a subagent that begins its work with this call: what is seen is a point of the run, with git's state
+    /// and where a state database is.
+    pub fn look_for_subagent(
+        kernel: &Kernel,
+        settings: Option<&Settings>,
+        root: PathBuf,
+        link: Link,
+    ) -> Self {
+        let marked = settings.map_or_else(Marked::nothing, Marked::look);
+        let looked = Self::look_for_call(kernel, settings, root, link, true);
+        let warnings = looked.warnings.iter().chain(&marked.warning).cloned().collect();
+        Self { marked, warnings, ..looked }
+    }
+
+    /// Which event shows the tree as it was seen, once that is recorded.
+    pub fn recorded(&self, tx: &Transaction<'_>, root: &Path) -> Result<Seen> {
+        let newest = record::newest_look(tx, root)?;
+        Ok(Seen { seq: newest.map_or(0, |newest| newest.seq), is_certain: self.shot.is_some() })
+    }
+
     /// Records what was seen if it is news, and says which event shows the tree as it is now, as far as that is known.
     pub fn record_news(&self, tx: &Transaction<'_>, now: Timestamp, root: &Path, epoch: i64) -> Result<Seen> {
         let newest = record::newest_look(tx, root)?;

@@ -138,6 +138,7 @@ fn pinned(kernel: &Kernel, snapshot: &Snapshot<'_>, points: usize) -> Result<Has
     let mut pinned: HashSet<CheckpointId> = record::of_unfinished_runs(snapshot)?.into_iter().collect();
     pinned.extend((kernel.above.needed_checkpoints)(snapshot)?);
     pinned.extend(ic_phase::point::needed_checkpoints(snapshot, points)?);
+    pinned.extend(ic_session::needed_checkpoints(snapshot)?);
     pinned.extend(kept::needed_checkpoints(snapshot)?);
     let mut of_root: BTreeMap<std::path::PathBuf, Vec<Restore>> = BTreeMap::new();
     for restore in journal::all(snapshot)? {

@@ -153,6 +153,15 @@ pub fn of_root_between(snapshot: &Snapshot<'_>, root: &Path, from: Seq, to: Seq)
     snapshot.query_all(&sql, &[&path_bytes(root), &from, &to], Checkpoint::from_row)
 }
 
+/// The first kept checkpoint of a root at an event or after it.
+pub fn look_since(snapshot: &Snapshot<'_>, root: &Path, since: Seq) -> Result<Option<Checkpoint>> {
+    let sql = format!(
+        "SELECT {} FROM checkpoints WHERE root = $1 AND seq >= $2 AND pruned_at IS NULL ORDER BY seq LIMIT 1",
+        Checkpoint::COLUMNS
+    );
+    snapshot.query_opt(&sql, &[&path_bytes(root), &since], Checkpoint::from_row)
+}
+
 /// Every checkpoint whose content is kept, of every root, oldest first.
 pub fn all_kept(snapshot: &Snapshot<'_>) -> Result<Vec<Checkpoint>> {
     let sql = format!("SELECT {} FROM checkpoints WHERE pruned_at IS NULL ORDER BY seq", Checkpoint::COLUMNS);

@@ -79,6 +79,19 @@ pub fn at_work_between(
     Ok(found)
 }
 
+/// The work that this work began, and what that began in turn, oldest first.
+pub fn descendants(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<Dispatch>> {
+    let sql = format!("SELECT {} FROM dispatches WHERE parent_id = $1 ORDER BY seq", Dispatch::COLUMNS);
+    let mut found: Vec<Dispatch> = Vec::new();
+    let mut next = snapshot.query_all(&sql, &[&id.as_str()], Dispatch::from_row)?;
+    while let Some(one) = next.pop() {
+        next.extend(snapshot.query_all(&sql, &[&one.id.as_str()], Dispatch::from_row)?);
+        found.push(one);
+    }
+    found.sort_by_key(|one| one.seq);
+    Ok(found)
+}
+
 /// The dispatches of a run (in a phase) that have not ended, oldest first; rolled-back ones do not count.
 pub fn unfinished(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<Vec<Dispatch>> {
     let sql = format!(

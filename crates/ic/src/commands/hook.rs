@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use ic_base::{Code, Diagnosis, Result, RunId};
+use ic_base::{Code, Diagnosis, DispatchId, Result, RunId};
+use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
-use ic_kernel::config::{self, Guard};
+use ic_kernel::config::{self, Guard, OwnHooks};
 use ic_ops::hooks::calls::{self, Begun, Guarded, Told};
-use ic_ops::hooks::{self, Asked, Teller};
+use ic_ops::hooks::{self, Asked, Teller, subagents};
 use ic_worktree::{Settings, Warning};
 use serde_json::Value;
 
+use crate::background;
+use crate::clients::transcript::Transcript;
 use crate::clients::{Client, Occasion, tools};
 use crate::exit::Exit;
 use crate::hook_log::{self, Line};
@@ -115,56 +118,175 @@ impl Hook {
     ) -> Result<Said> {
         let kernel = session.kernel()?;
         // A configuration that cannot be read is no reason to record nothing, or to let undone work go on.
-        let (kept, mut warnings) = match session.kept_along_the_way(&kernel, &kernel.project.root, true) {
+        let (kept, warnings) = match session.kept_along_the_way(&kernel, &kernel.project.root, true) {
             Ok(kept) => (kept.map(|kept| Settings { busy_timeout: PATIENCE, ..kept }), Vec::new()),
             Err(error) => (None, vec![warning(&error)]),
         };
-        let mut answer = None;
+        let hearing = Hearing { event: &self.event, session, kernel: &kernel, teller, client, payload, kept };
+        let mut said = Said { answer: None, warnings };
         match occasion {
             Occasion::SessionBegins => {
-                answer = client.listens_at_begin().then(|| Client::tell(&self.event, WELCOME));
-            }
-            Occasion::Prompt => {
-                let Some(text) = payload.prompt() else { return Ok(Said { answer, warnings }) };
-                let run = session.named_run().map(|run| open_run(&kernel, run)).transpose()?.flatten();
-                let id = payload.own_id();
-                let asked = Asked {
-                    prompt_id: id.as_deref(),
-                    text,
-                    model: payload.text("model"),
-                    transcript: payload.text("transcript_path").map(Path::new),
-                    run: run.as_ref(),
-                    is_heard: client.listens_at_prompts(),
-                };
-                let recorded = hooks::prompt(&kernel, teller, &asked, kept.as_ref())?;
-                warnings.extend(recorded.warnings);
-                if client.listens_at_prompts() {
-                    let welcome =
-                        (recorded.is_first && !client.listens_at_begin()).then(|| WELCOME.to_owned());
-                    answer = recorded.undone.or(welcome).map(|text| Client::tell(&self.event, &text));
+                if client.listens_at_begin() {
+                    said.answer = Some(Client::tell(&self.event, &hearing.welcome()?));
                 }
             }
-            Occasion::BeforeCall | Occasion::AfterCall => {
-                let is_end = occasion == Occasion::AfterCall;
-                if !is_end && let Some(news) = news(&kernel, teller, client, payload)? {
-                    return Ok(Said { answer: Some(client.refuse(&news)), warnings });
-                }
-                let guard = guard(session, &kernel, &mut warnings);
-                match call(session, &kernel, guard, teller, payload, is_end, kept.as_ref())? {
-                    Begun::Refused(why) => answer = Some(client.refuse(&why)),
-                    Begun::Doubtful(why) => answer = Some(doubt(client, guard, &why)),
-                    Begun::Goes(more) => warnings.extend(more),
-                }
+            Occasion::Prompt => hearing.prompt(&mut said)?,
+            Occasion::BeforeCall => hearing.before_call(&mut said)?,
+            Occasion::AfterCall => said.warnings.extend(hearing.after_call()?),
+            // Of a subagent, whatever its client calls it: the prompt's work goes on.
+            Occasion::SubagentStops | Occasion::Stops | Occasion::SessionEnds
+                if payload.agent_id().is_some() =>
+            {
+                said.warnings.extend(hearing.subagent_stops()?);
             }
-            // Of a subagent: the prompt's work goes on.
-            Occasion::Stops | Occasion::SessionEnds if payload.text("agent_id").is_some() => {}
-            Occasion::Stops => {
-                let stopped = hooks::stop(&kernel, teller, kept.as_ref())?;
-                warnings.extend(stopped.into_iter().flat_map(|(_, warnings)| warnings));
-            }
-            Occasion::SessionEnds => hooks::end(&kernel, teller, payload.text("reason"), kept.as_ref())?,
+            Occasion::SubagentStops => {}
+            Occasion::Stops => hearing.stops(&mut said)?,
+            Occasion::SessionEnds => hearing.session_ends()?,
         }
-        Ok(Said { answer, warnings })
+        Ok(said)
+    }
+}
+
+/// What is told at one event, and by whom.
+struct Hearing<'h> {
+    event: &'h str,
+    session: &'h Session,
+    kernel: &'h Kernel,
+    teller: Teller<'h>,
+    client: Client,
+    payload: &'h Payload<'h>,
+    /// How the tree is captured; `None`: it is not.
+    kept: Option<Settings>,
+}
+
+impl Hearing<'_> {
+    fn prompt(&self, said: &mut Said) -> Result<()> {
+        let Self { session, kernel, client, payload, .. } = *self;
+        let Some(text) = payload.prompt() else { return Ok(()) };
+        let run = session.named_run().map(|run| open_run(kernel, run)).transpose()?.flatten();
+        let id = payload.own_id();
+        let parent = session.began_by().and_then(|named| dispatch_named(kernel, named));
+        let asked = Asked {
+            prompt_id: id.as_deref(),
+            text,
+            model: payload.text("model"),
+            transcript: payload.text("transcript_path").map(Path::new),
+            transcript_size: self.transcript("transcript_path").and_then(|record| record.size()),
+            parent: parent.as_ref(),
+            run: run.as_ref(),
+            is_heard: client.listens_at_prompts(),
+        };
+        let recorded = hooks::prompt(kernel, self.teller, &asked, self.kept.as_ref())?;
+        said.warnings.extend(recorded.warnings);
+        if client.listens_at_prompts() {
+            let is_late = recorded.is_first && !client.listens_at_begin();
+            let welcome = if is_late { Some(self.welcome()?) } else { None };
+            said.answer = recorded.undone.or(welcome).map(|text| Client::tell(self.event, &text));
+        }
+        Ok(())
+    }
+
+    fn before_call(&self, said: &mut Said) -> Result<()> {
+        if let Some(news) = self.news()? {
+            said.answer = Some(self.client.refuse(&news));
+            return Ok(());
+        }
+        let guard = guard(self.session, self.kernel, &mut said.warnings);
+        if !tools::may_write(self.tool()) {
+            said.answer = self.refusal()?.map(|why| self.client.refuse(&why));
+            return Ok(());
+        }
+        let begun =
+            self.told(guard, |told| calls::begin(self.kernel, self.teller, told, self.kept.as_ref()))?;
+        match begun {
+            Begun::Refused(why) => said.answer = Some(self.client.refuse(&why)),
+            Begun::Doubtful(why) => said.answer = Some(doubt(self.client, guard, &why)),
+            Begun::Goes(more) => said.warnings.extend(more),
+        }
+        Ok(())
+    }
+
+    fn after_call(&self) -> Result<Vec<Warning>> {
+        if !tools::may_write(self.tool()) {
+            return Ok(Vec::new());
+        }
+        self.told(Guard::Allow, |told| calls::end(self.kernel, self.teller, told, self.kept.as_ref()))
+    }
+
+    fn tool(&self) -> &str {
+        self.payload.text("tool_name").unwrap_or("?")
+    }
+
+    /// Hands on what the payload says of a tool call.
+    fn told<T>(&self, guard: Guard, hand_on: impl FnOnce(&Told<'_>) -> Result<T>) -> Result<T> {
+        let (kernel, payload) = (self.kernel, self.payload);
+        let directory = payload.text("cwd").map_or_else(|| kernel.project.directory.clone(), PathBuf::from);
+        let call = tools::Call::read(&payload.0["tool_input"], &directory, &kernel.project.root);
+        let guarded = call.command.as_deref().filter(|_| guard != Guard::Allow);
+        let guarded = guarded.map(|line| Guarded { line, directory: &directory, home: self.session.home() });
+        hand_on(&Told {
+            prompt_id: payload.prompt_id(),
+            call_id: payload.text("tool_use_id").filter(|id| is_id(id)),
+            agent_id: payload.agent_id(),
+            agent_type: payload.text("agent_type"),
+            tool: self.tool(),
+            line: &call.line,
+            paths: &call.paths,
+            guarded,
+        })
+    }
+
+    fn subagent_stops(&self) -> Result<Vec<Warning>> {
+        let agent = self.payload.agent_id().unwrap_or_default();
+        let count = |_| self.transcript("agent_transcript_path")?.tokens_since(0);
+        subagents::stop(self.kernel, self.teller, agent, self.kept.as_ref(), &count)
+    }
+
+    fn stops(&self, said: &mut Said) -> Result<()> {
+        if self.client.can_hold()
+            && holds_stops(self.session, self.kernel, &mut said.warnings)
+            && let Some(why) = hooks::hold(self.kernel, self.teller)?
+        {
+            said.answer = Some(self.client.hold(&why));
+            return Ok(());
+        }
+        let count = |start: Option<u64>| self.transcript("transcript_path")?.tokens_since(start?);
+        let stopped = hooks::stop(self.kernel, self.teller, self.kept.as_ref(), &count)?;
+        said.warnings.extend(stopped.into_iter().flat_map(|(_, warnings)| warnings));
+        if let Some(settings) = &self.kept {
+            background::sweep(self.session, self.kernel, settings, &self.kernel.project.root);
+        }
+        Ok(())
+    }
+
+    fn session_ends(&self) -> Result<()> {
+        let count = |start: Option<u64>| self.transcript("transcript_path")?.tokens_since(start?);
+        hooks::end(self.kernel, self.teller, self.payload.text("reason"), self.kept.as_ref(), &count)
+    }
+
+    /// What an agent reads when its session begins.
+    fn welcome(&self) -> Result<String> {
+        let named = self.session.named_run().map(|run| open_run(self.kernel, run)).transpose()?.flatten();
+        let situation = hooks::situation(self.kernel, self.teller, named.as_ref())?;
+        Ok(situation.map_or_else(|| WELCOME.to_owned(), |situation| format!("{WELCOME} {situation}")))
+    }
+
+    /// A record of a session or of a subagent that the payload names.
+    fn transcript(&self, key: &str) -> Option<Transcript> {
+        Transcript::of(self.client, self.payload.text(key), self.session.home())
+    }
+
+    /// Why a call is refused because its work was undone.
+    fn refusal(&self) -> Result<Option<String>> {
+        hooks::refusal(self.kernel, self.teller, self.payload.prompt_id(), self.payload.agent_id())
+    }
+
+    /// What an agent has not heard because its model reads nothing with a prompt. What refuses its own work comes first.
+    fn news(&self) -> Result<Option<String>> {
+        if self.client.listens_at_prompts() || self.refusal()?.is_some() {
+            return Ok(None);
+        }
+        hooks::news(self.kernel, self.teller)
     }
 }
 
@@ -181,52 +303,19 @@ fn warning(error: &Diagnosis) -> Warning {
     Warning { code: error.code().as_str(), message: error.message().to_owned() }
 }
 
-/// What an agent has not heard because its model reads nothing with a prompt. What refuses its own work comes first.
-fn news(
-    kernel: &Kernel,
-    teller: Teller<'_>,
-    client: Client,
-    payload: &Payload<'_>,
-) -> Result<Option<String>> {
-    if client.listens_at_prompts() || hooks::refusal(kernel, teller, payload.prompt_id())?.is_some() {
-        return Ok(None);
-    }
-    hooks::news(kernel, teller)
+/// The dispatch that a variable of the environment names, if there is one.
+fn dispatch_named(kernel: &Kernel, reference: &str) -> Option<DispatchId> {
+    kernel.read(|snapshot| dispatch::resolve(snapshot, reference)).ok().map(|found| found.id)
 }
 
-/// Records the beginning or the end of a tool call.
-fn call(
-    session: &Session,
-    kernel: &Kernel,
-    guard: Guard,
-    teller: Teller<'_>,
-    payload: &Payload<'_>,
-    is_end: bool,
-    kept: Option<&Settings>,
-) -> Result<Begun> {
-    let tool = payload.text("tool_name").unwrap_or("?");
-    if !tools::may_write(tool) {
-        let refused = if is_end { None } else { hooks::refusal(kernel, teller, payload.prompt_id())? };
-        return Ok(refused.map_or_else(|| Begun::Goes(Vec::new()), Begun::Refused));
-    }
-    let directory = payload.text("cwd").map_or_else(|| kernel.project.directory.clone(), PathBuf::from);
-    let call = tools::Call::read(&payload.0["tool_input"], &directory, &kernel.project.root);
-    let guarded = call.command.as_deref().filter(|_| guard != Guard::Allow);
-    let guarded = guarded.map(|line| Guarded { line, directory: &directory, home: session.home() });
-    let told = Told {
-        prompt_id: payload.prompt_id(),
-        call_id: payload.text("tool_use_id").filter(|id| is_id(id)),
-        agent_id: payload.text("agent_id").filter(|id| is_id(id)),
-        agent_type: payload.text("agent_type"),
-        tool,
-        line: &call.line,
-        paths: &call.paths,
-        guarded,
-    };
-    if is_end {
-        return calls::end(kernel, teller, &told, kept).map(Begun::Goes);
-    }
-    calls::begin(kernel, teller, &told, kept)
+/// Whether the gate of a run holds an agent's stop back here.
+fn holds_stops(session: &Session, kernel: &Kernel, warnings: &mut Vec<Warning>) -> bool {
+    let own = config::own_hooks(session.home()).unwrap_or_else(|error| {
+        warnings.push(warning(&error));
+        OwnHooks::default()
+    });
+    let of_project = session.config(&config::root_of(kernel, &kernel.project.root)).ok();
+    own.gate || of_project.is_some_and(|loaded| loaded.config.gate)
 }
 
 /// What becomes of a call that destroys what cannot be undone. Who cannot be asked is refused, and told what decides.
@@ -242,12 +331,12 @@ fn doubt(client: Client, guard: Guard, why: &str) -> Value {
 
 /// The guard in force. A file that cannot be read says nothing.
 fn guard(session: &Session, kernel: &Kernel, warnings: &mut Vec<Warning>) -> Guard {
-    let own = config::own_guard(session.home()).unwrap_or_else(|error| {
+    let own = config::own_hooks(session.home()).unwrap_or_else(|error| {
         warnings.push(warning(&error));
-        None
+        OwnHooks::default()
     });
     let of_project = session.config(&config::root_of(kernel, &kernel.project.root)).ok();
-    Guard::in_force(own, of_project.and_then(|loaded| loaded.config.guard))
+    Guard::in_force(own.guard, of_project.and_then(|loaded| loaded.config.guard))
 }
 
 fn unreadable(why: &str) -> Diagnosis {
@@ -285,6 +374,11 @@ struct Payload<'p>(&'p Value);
 impl<'p> Payload<'p> {
     fn text(&self, key: &str) -> Option<&'p str> {
         self.0[key].as_str().filter(|text| !text.is_empty())
+    }
+
+    /// What the client calls the subagent that this is about.
+    fn agent_id(&self) -> Option<&'p str> {
+        self.text("agent_id").filter(|id| is_id(id))
     }
 
     /// What the client calls the prompt, if it has a name for it.

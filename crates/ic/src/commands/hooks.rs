@@ -158,7 +158,7 @@ impl Install {
             edit.write(&settings)?;
             if self.trust {
                 let program = shell_word(&program.to_string_lossy());
-                let events = client.events().into_iter();
+                let events = client.events().iter();
                 let commands = events.map(|(event, _)| settings::command(client, event, &program)).collect();
                 trust::trust(&file, &Place::root(session)?, &commands)?;
             }

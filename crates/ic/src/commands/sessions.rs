@@ -85,12 +85,16 @@ impl Show {
         let kernel = session.kernel()?;
         let (found, prompts) = kernel.read(|snapshot| {
             let found = ic_session::resolve(snapshot, &self.id)?;
-            let prompts = ic_session::of_session(snapshot, &found.id)?;
-            let prompts = prompts.iter().map(|prompt| {
+            let mut all = Vec::new();
+            for prompt in ic_session::of_session(snapshot, &found.id)? {
                 let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
-                Ok((work, call::of_dispatch(snapshot, &prompt.dispatch_id)?))
-            });
-            Ok((found, prompts.collect::<Result<Vec<_>>>()?))
+                let subagents = dispatch::descendants(snapshot, &work.id)?;
+                for work in std::iter::once(work).chain(subagents) {
+                    let calls = call::of_dispatch(snapshot, &work.id)?;
+                    all.push((work, calls));
+                }
+            }
+            Ok((found, all))
         })?;
         let record = SessionShowJson::new(&found, &prompts, self.calls);
         session.output.record(&record, || render::hooks::session(&found, &prompts, self.calls))?;

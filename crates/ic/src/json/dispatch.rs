@@ -18,6 +18,8 @@ pub(crate) struct DispatchJson {
     short_id: String,
     run_id: String,
     phase: String,
+    /// The work that began it, and takes it along when it is undone: a prompt, for what a subagent did; null: a person or a script began it.
+    parent_id: Option<String>,
     /// The run's epoch when the work was handed out.
     epoch: i64,
     /// pending, running, completed, failed, `timed_out` or cancelled.
@@ -101,6 +103,7 @@ impl From<&Dispatch> for DispatchJson {
             short_id: dispatch.id.short().to_owned(),
             run_id: dispatch.run_id.to_string(),
             phase: dispatch.phase.clone(),
+            parent_id: dispatch.work.parent_id.as_ref().map(ToString::to_string),
             epoch: dispatch.epoch,
             status: dispatch.status.as_str(),
             agent_kind: dispatch.work.agent_type.clone(),

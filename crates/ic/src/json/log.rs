@@ -40,6 +40,8 @@ pub(crate) struct PointJson {
     reference: String,
     #[cfg_attr(test, schemars(extend("enum" = ["created", "phase", "step", "dispatch", "prompt", "guard", "checkpoint"])))]
     kind: &'static str,
+    /// The work that began what it stands before: a prompt, for a subagent's; null: a person or a script began it.
+    parent_id: Option<String>,
     /// What was recorded after this event lies after the point.
     seq: i64,
     /// Where the run was.
@@ -97,6 +99,7 @@ impl From<&Listed> for PointJson {
         Self {
             reference: point.reference.clone(),
             kind: point.kind,
+            parent_id: point.parent_id.as_ref().map(ToString::to_string),
             seq: point.seq,
             phase: point.phase.clone(),
             title: point.title.clone(),

@@ -61,18 +61,31 @@ pub(crate) struct SessionShowJson {
     session: SessionJson,
     /// The work that each prompt began, oldest first; its name is the prompt's title.
     prompts: Vec<DispatchJson>,
+    /// What subagents did for them, oldest first of each prompt; `parent_id` is the prompt's.
+    subagents: Vec<DispatchJson>,
     /// How many tool calls that may change files its prompts made.
     call_count: usize,
     /// Those calls, oldest first, with `--calls`; else null.
     calls: Option<Vec<CallJson>>,
 }
 
+/// Whether this is the work of a subagent, and not of a prompt, whatever began that.
+pub(crate) fn is_subagent(work: &Dispatch, all: &[(Dispatch, Vec<Call>)]) -> bool {
+    work.work.parent_id.as_ref().is_some_and(|parent| all.iter().any(|(other, _)| other.id == *parent))
+}
+
 impl SessionShowJson {
-    pub(crate) fn new(session: &Session, prompts: &[(Dispatch, Vec<Call>)], with_calls: bool) -> Self {
-        let calls = prompts.iter().flat_map(|(_, calls)| calls);
+    /// `all`: the work of its prompts, each followed by that of its subagents, with their calls.
+    pub(crate) fn new(session: &Session, all: &[(Dispatch, Vec<Call>)], with_calls: bool) -> Self {
+        let calls = all.iter().flat_map(|(_, calls)| calls);
+        let works = |of_subagents: bool| {
+            let works = all.iter().map(|(work, _)| work);
+            works.filter(|work| is_subagent(work, all) == of_subagents).map(DispatchJson::from).collect()
+        };
         Self {
             session: session.into(),
-            prompts: prompts.iter().map(|(prompt, _)| DispatchJson::from(prompt)).collect(),
+            prompts: works(false),
+            subagents: works(true),
             call_count: calls.clone().count(),
             calls: with_calls.then(|| calls.map(CallJson::from).collect()),
         }

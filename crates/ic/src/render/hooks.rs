@@ -7,7 +7,7 @@ use ic_session::{Call, Session};
 use super::{Cell, Table, counted, path_text, plain, style, styled, when};
 use crate::clients::Client;
 use crate::commands::hooks::{Edit, Installed};
-use crate::json::HooksDoctorJson;
+use crate::json::{HooksDoctorJson, is_subagent};
 
 /// What became of a client's settings. `installed`: of an installation, what else it did.
 pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Option<Installed>) -> String {
@@ -102,19 +102,21 @@ pub(crate) fn sessions(all: &[Session], now: Timestamp) -> String {
 }
 
 /// A session with its prompts.
-pub(crate) fn session(session: &Session, prompts: &[(Dispatch, Vec<Call>)], with_calls: bool) -> String {
+pub(crate) fn session(session: &Session, all: &[(Dispatch, Vec<Call>)], with_calls: bool) -> String {
+    let prompts = all.iter().filter(|(work, _)| !is_subagent(work, all)).count();
     let mut out = format!(
         "{}  {}, run {}, {}\n",
         styled(style::STRONG, session.id.short()),
         plain(&session.client),
         session.run_id.short(),
-        counted(prompts.len(), "prompt")
+        counted(prompts, "prompt")
     );
     let mut table = Table::headless();
-    for (prompt, calls) in prompts {
+    for (prompt, calls) in all {
         let undone = if prompt.rolled_back_by.is_some() { "undone" } else { prompt.status.as_str() };
+        let kind = if is_subagent(prompt, all) { "    dispatch" } else { "  prompt" };
         table.row(vec![
-            format!("  prompt:{}", prompt.id.short()).as_str().into(),
+            format!("{kind}:{}", prompt.id.short()).as_str().into(),
             undone.into(),
             counted(calls.len(), "call").as_str().into(),
             prompt.work.name.as_deref().unwrap_or_default().into(),

@@ -89,12 +89,18 @@ fn line(entry: &Entry, name: &str, widest: usize, indent: usize, now: Timestamp)
     let age = age(now, entry.created_at);
     let start = format!("{age:<10}  {}  {name}{pad}", second(entry.created_at));
     let (title, facts) = match &entry.what {
-        What::Point { point, files, commits } => (plain(&point.title), facts(point, *files, *commits)),
+        What::Point { point, files, commits } => (title(point), facts(point, *files, *commits)),
         What::Rollback(rollback) => (went_back(rollback), String::new()),
     };
     let facts = if facts.is_empty() { facts } else { format!("  {facts}") };
     let room = WIDTH.saturating_sub(indent + start.width() + facts.width() + 2);
     format!("{start}  {}{facts}", cut_to(&title, room))
+}
+
+/// A subagent's work is a part of its prompt's, which stands below it.
+fn title(point: &Listed) -> String {
+    let mark = if point.is_of_subagent() { "↳ " } else { "" };
+    format!("{mark}{}", plain(&point.title))
 }
 
 /// `+2 ~1, 1 commit, pruned`

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::explain::{explain, invalid};
 use super::units::{Flag, Given, Guarded, Size, Span, When, Whole};
-use super::{Config, Guard, Rewinding};
+use super::{Config, OwnHooks, Rewinding};
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
@@ -57,6 +57,7 @@ struct Retention {
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct Hooks {
     guard: Given<Guarded>,
+    gate: Given<Flag>,
 }
 
 /// The user's own file.
@@ -79,11 +80,12 @@ pub(super) fn parse(bytes: &[u8], path: &Path) -> Result<(Config, BTreeSet<&'sta
     Ok(apply(file.unwrap_or_default()))
 }
 
-/// What the user's own file says of guards.
-pub(super) fn parse_own(bytes: &[u8], path: &Path) -> Result<Option<Guard>> {
+/// What the user's own file says of hooks.
+pub(super) fn parse_own(bytes: &[u8], path: &Path) -> Result<OwnHooks> {
     let file: Option<OwnFile> = read(bytes, path)?;
     let hooks = file.unwrap_or_default().hooks.unwrap_or_default();
-    Ok(hooks.guard.0.map(|Guarded(guard)| guard))
+    let gate = hooks.gate.0.is_some_and(|Flag(on)| on);
+    Ok(OwnHooks { guard: hooks.guard.0.map(|Guarded(guard)| guard), gate })
 }
 
 fn read<T: serde::de::DeserializeOwned>(bytes: &[u8], path: &Path) -> Result<T> {
@@ -124,6 +126,7 @@ fn apply(file: File) -> (Config, BTreeSet<&'static str>) {
         rollback.retention.unwrap_or_default(),
         rollback.on_failure.unwrap_or_default(),
     );
+    let hooks = file.hooks.unwrap_or_default();
     macro_rules! take {
         ($($key:literal, $given:expr => |$value:pat_param| $assign:expr;)*) => {$(
             if let Some($value) = $given.0 {
@@ -149,7 +152,8 @@ fn apply(file: File) -> (Config, BTreeSet<&'static str>) {
         "rollback.retention.max-size", retention.max_size => |size| r.max_size = size.map(|Size(bytes)| bytes);
         "rollback.on-failure.prompt", on_failure.prompt => |Flag(on)| f.prompt = on;
         "rollback.on-failure.auto-rollback", on_failure.auto_rollback => |Flag(on)| f.auto_rollback = on;
-        "hooks.guard", file.hooks.unwrap_or_default().guard => |Guarded(guard)| config.guard = Some(guard);
+        "hooks.guard", hooks.guard => |Guarded(guard)| config.guard = Some(guard);
+        "hooks.gate", hooks.gate => |Flag(on)| config.gate = on;
     }
     set.extend(file.rewind.iter().flat_map(|rewind| rewind.set.iter().copied()));
     config.rewind = file.rewind;

@@ -59,6 +59,7 @@ fn without_a_file_the_defaults_are_in_force() {
             ("rollback.on-failure.prompt", json!(true), false),
             ("rollback.on-failure.auto-rollback", json!(false), false),
             ("hooks.guard", json!("ask"), false),
+            ("hooks.gate", json!(false), false),
             ("rewind.profile", json!(null), false),
             ("rewind.database", json!(null), false),
             ("rewind.anchor", json!(null), false),

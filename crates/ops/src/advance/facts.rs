@@ -1,6 +1,6 @@
 //! Counting what the gates ask for.
 
-use ic_base::{Result, RunId, Seq};
+use ic_base::{DispatchId, Result, RunId, Seq};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_phase::Run;
 use ic_phase::gate::{Check, Facts, Requirement, Unfinished, Work};
@@ -9,16 +9,30 @@ use ic_store::Snapshot;
 
 use ic_kernel::worker::{Life, life};
 
-/// Each requirement with what is counted for it; nothing that was rolled back is counted.
+/// Each requirement with what is counted for it; nothing that was rolled back is counted. `ending`: work that is about to end is taken
+/// for ended.
 pub(super) fn gather(
     snapshot: &Snapshot<'_>,
     run: &Run,
     requirements: &[Requirement],
+    ending: Option<&DispatchId>,
 ) -> Result<Vec<(Requirement, Facts)>> {
-    requirements
-        .iter()
-        .map(|requirement| Ok((requirement.clone(), count(snapshot, run, requirement)?)))
-        .collect()
+    let mut gathered = Vec::new();
+    for requirement in requirements {
+        let mut facts = count(snapshot, run, requirement)?;
+        let is_left = |unfinished: &Unfinished| ending.is_none_or(|id| unfinished.id != id.as_str());
+        match &mut facts {
+            Facts::Work(work) => {
+                let all = work.unfinished.len();
+                work.unfinished.retain(is_left);
+                work.has_ended |= work.unfinished.len() < all;
+            }
+            Facts::Dispatches(unfinished) => unfinished.retain(is_left),
+            Facts::Artifacts(_) | Facts::NewestVerdict(_) | Facts::Verdicts { .. } => {}
+        }
+        gathered.push((requirement.clone(), facts));
+    }
+    Ok(gathered)
 }
 
 fn count(snapshot: &Snapshot<'_>, run: &Run, requirement: &Requirement) -> Result<Facts> {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ic_base::{CallId, Result};
+use ic_base::{CallId, DispatchId, Result};
 use ic_checkpoint::record::Link;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
@@ -14,7 +14,7 @@ use ic_worktree::auto::Taken;
 use ic_worktree::{Settings, Warning, root_of};
 
 use super::guard::{self, Danger};
-use super::{Teller, refusal};
+use super::{Teller, refusal, subagents};
 
 /// What a client says of a tool call.
 #[derive(Debug, Clone, Copy)]
@@ -63,22 +63,34 @@ pub enum Begun {
 ///
 /// Errors: whatever the ledger says; a look that fails is a warning.
 pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<&Settings>) -> Result<Begun> {
-    if let Some(why) = refusal(kernel, teller, told.prompt_id)? {
+    if let Some(why) = refusal(kernel, teller, told.prompt_id, told.agent_id)? {
         return Ok(Begun::Refused(why));
     }
-    let Some(prompt) = kernel.read(|snapshot| prompt_of(snapshot, teller, told.prompt_id))? else {
-        return Ok(Begun::Goes(Vec::new()));
-    };
-    let (run, link) = kernel.read(|snapshot| link(snapshot, &prompt))?;
+    let found = kernel.read(|snapshot| {
+        let Some(prompt) = prompt_of(snapshot, teller, told.prompt_id)? else { return Ok(None) };
+        Ok(Some((maker(snapshot, &prompt, told.agent_id)?, link(snapshot, &prompt)?, prompt)))
+    })?;
+    let Some((maker, (run, link), prompt)) = found else { return Ok(Begun::Goes(Vec::new())) };
     let root = root_of(&run.project_dir);
     let danger = told.guarded.map(|guarded| guard::read(guarded.line)).unwrap_or_default();
-    let taken = Taken::look_for_call(kernel, kept, root.clone(), link, danger.takes_git);
-    let id: CallId = kernel.context.new_id();
+    let is_first = maker.is_none() && may_begin(&run);
+    let taken = if is_first {
+        Taken::look_for_subagent(kernel, kept, root.clone(), link)
+    } else {
+        let link = Link { dispatch_id: maker.clone().or(link.dispatch_id.clone()), ..link };
+        Taken::look_for_call(kernel, kept, root.clone(), link, danger.takes_git)
+    };
+    let (id, own): (CallId, DispatchId) = (kernel.context.new_id(), kernel.context.new_id());
     kernel.write_late_too(|tx, now| {
-        let seen = taken.record_news(tx, now, &root, run.epoch)?;
+        let (work, seen) = if let Some(work) = maker_now(tx, &prompt, told.agent_id, is_first)? {
+            (work, taken.record_news(tx, now, &root, run.epoch)?)
+        } else {
+            let begun = subagents::begin(tx, now, (&own, &prompt), told, &taken)?;
+            (begun.id, taken.recorded(tx, &root)?)
+        };
         let new = NewCall {
             id: &id,
-            dispatch_id: &prompt.dispatch_id,
+            dispatch_id: &work,
             session_id: &prompt.session_id,
             call_id: told.call_id,
             agent_id: told.agent_id,
@@ -100,6 +112,32 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
         }
     }
     Ok(Begun::Goes(taken.warnings.clone()))
+}
+
+/// The work that a call belongs to: the prompt's, or a subagent's own; `None`: it begins the subagent's.
+fn maker(snapshot: &Snapshot<'_>, prompt: &Prompt, agent_id: Option<&str>) -> Result<Option<DispatchId>> {
+    let Some(agent) = agent_id else { return Ok(Some(prompt.dispatch_id.clone())) };
+    let session = session::get(snapshot, &prompt.session_id)?;
+    Ok(subagents::unfinished(snapshot, &session, agent)?.map(|work| work.id))
+}
+
+/// As [`maker`], in the transaction that records the call: another call of the subagent may have begun its work meanwhile, and a run that was
+/// closed takes no new work.
+fn maker_now(
+    tx: &Snapshot<'_>,
+    prompt: &Prompt,
+    agent_id: Option<&str>,
+    is_first: bool,
+) -> Result<Option<DispatchId>> {
+    let found = maker(tx, prompt, agent_id)?;
+    let run = run::get(tx, &dispatch::get(tx, &prompt.dispatch_id)?.run_id)?;
+    let is_begun = found.is_none() && is_first && may_begin(&run);
+    Ok(if is_begun { None } else { found.or_else(|| Some(prompt.dispatch_id.clone())) })
+}
+
+/// Whether a subagent's work can begin in a run: not in one that was completed meanwhile, or is being rolled back. Its calls are the prompt's then.
+fn may_begin(run: &ic_phase::Run) -> bool {
+    run.require_active().is_ok()
 }
 
 /// `rm -r` would destroy what ic cannot bring back: .env (secret).

@@ -82,7 +82,7 @@ impl<'a> Goal<'a> {
         if let Some(only) = &covered.cut.only {
             let workspace = Workspace::of_run(kernel, run, settings)?;
             let own_work::OwnWork { before: target, changes, commits } =
-                own_work::of_dispatch(&workspace, only)?;
+                own_work::of_dispatch(&workspace, only, &covered.cut.descendants)?;
             require_whole_project(covered, &target, "undo the record alone: --layer=workflow")?;
             let (strategy, keep) = (Strategy::FilesOnly, BTreeSet::new());
             let (work, own_commits) = (Some(changes), Some(commits));

@@ -52,6 +52,7 @@ impl Create {
                 Some(path) => Some(input::path("--prompt-file", path)?.to_owned()),
                 None => None,
             },
+            parent_id: None,
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
         let dispatch = dispatch::create(&kernel, &self.run, self.phase.as_deref(), &work)?;

@@ -13,7 +13,7 @@ const WRITTEN_BY: &str =
 
 /// The script that calls this program.
 pub(super) fn text(program: &Path) -> String {
-    let events: Vec<&str> = Client::OpenCode.events().into_iter().map(|(event, _)| event).collect();
+    let events: Vec<&str> = Client::OpenCode.events().iter().map(|(event, _)| *event).collect();
     let body = BODY
         .replace("@PROGRAM@", &json!(program.to_string_lossy()).to_string())
         .replace("@EVENTS@", &json!(events).to_string());

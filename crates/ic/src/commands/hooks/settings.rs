@@ -319,7 +319,7 @@ mod tests {
         fs::write(&file, "{\"model\": \"m\"}").unwrap();
         install(&file);
         let edited = fs::read_to_string(&file).unwrap().replace("\"timeout\": 30", "\"timeout\": 5");
-        fs::write(&file, edited.replacen("\"timeout\": 5", "\"timeout\": 30", 5)).unwrap();
+        fs::write(&file, edited.replacen("\"timeout\": 5", "\"timeout\": 30", 6)).unwrap();
         assert_eq!(uninstall(&file), ["SessionEnd"]);
         let left = fs::read_to_string(&file).unwrap();
         assert!(left.contains("hook claude-code SessionEnd") && !left.contains("PreToolUse"), "{left}");

@@ -1,0 +1,117 @@
+//! The gate of a run at the moment when its agent stops: where the configuration says so, it goes on until the gate passes.
+//!
+//! Held is only who can be expected to satisfy it: an agent whose session was given this run, and whose prompt changed something. A stop is
+//! held three times at most, and never twice for the same thing, so that an agent that cannot satisfy a gate comes to its end.
+
+use ic_base::{Result, Timestamp, shell_word};
+use ic_dispatch::dispatch;
+use ic_kernel::Kernel;
+use ic_phase::gate::{Check, Condition};
+use ic_phase::{Run, run};
+use ic_session::{self as session, Prompt};
+use ic_store::Snapshot;
+
+use super::{Teller, latest_of};
+use crate::advance;
+
+/// So often a prompt's stop is held back at most.
+const MOST: i64 = 3;
+
+/// Two hooks that tell of the same stop, of a client with two installations, come within so many milliseconds; no model answers so fast.
+const TWICE_WITHIN: i64 = 1_000;
+
+/// What an agent that stops is told to do first; `None`: it may stop. That it was held is recorded.
+pub fn hold(kernel: &Kernel, teller: Teller<'_>) -> Result<Option<String>> {
+    let now = kernel.context.now();
+    let Some(found) = kernel.read(|snapshot| asked(snapshot, teller, now))? else { return Ok(None) };
+    if found.is_repeated {
+        return Ok(Some(said(&found.run, &found.missing)));
+    }
+    kernel.write(|tx, now| {
+        // Asked again: hooks of one stop run at the same time.
+        let Some(found) = asked(tx, teller, now)? else { return Ok(None) };
+        if !found.is_repeated {
+            session::hold(tx, now, &found.prompt, &facts(&found.missing))?;
+        }
+        Ok(Some(said(&found.run, &found.missing)))
+    })
+}
+
+/// What the gate of a run asks of an agent that stops.
+struct Asked {
+    prompt: Prompt,
+    run: Run,
+    missing: Vec<Condition>,
+    /// Another hook of this very stop has recorded it.
+    is_repeated: bool,
+}
+
+fn asked(snapshot: &Snapshot<'_>, teller: Teller<'_>, now: Timestamp) -> Result<Option<Asked>> {
+    let Some(known) = session::by_client(snapshot, teller.client, teller.client_id)? else { return Ok(None) };
+    let is_open = |prompt: &Prompt| prompt.ended_at.is_none();
+    let Some(prompt) = latest_of(snapshot, teller)?.filter(is_open) else { return Ok(None) };
+    let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+    let run = run::get(snapshot, &work.run_id)?;
+    let is_own = known.owns_run && known.run_id == run.id;
+    if is_own || run.require_active().is_err() || work.require_current().is_err() {
+        return Ok(None);
+    }
+    if run.phase == run.chain.last() || ic_point::is_idle(snapshot, &run, &work)? {
+        return Ok(None);
+    }
+    let verdict = advance::verdict_after(snapshot, &run, &work.id)?;
+    if !verdict.blocks() {
+        return Ok(None);
+    }
+    let missing: Vec<Condition> = verdict.conditions.into_iter().filter(|one| !one.holds).collect();
+    let is_repeated = match &prompt.held {
+        Some((at, same)) if *same == facts(&missing) => {
+            if now.millis().saturating_sub(at.millis()) >= TWICE_WITHIN {
+                return Ok(None);
+            }
+            true
+        }
+        _ if prompt.held_count >= MOST => return Ok(None),
+        _ => false,
+    };
+    Ok(Some(Asked { prompt, run, missing, is_repeated }))
+}
+
+fn facts(missing: &[Condition]) -> String {
+    let all: Vec<String> =
+        missing.iter().map(|one| format!("{}: {}", one.check.as_str(), one.detail)).collect();
+    all.join("; ")
+}
+
+/// For the agent: what is missing, and the command that provides it.
+fn said(run: &Run, missing: &[Condition]) -> String {
+    let id = run.id.short();
+    let commands: Vec<String> = missing.iter().map(|one| command(id, one)).collect();
+    format!(
+        "Not done yet: the gate of the run {id} does not pass, so the run cannot leave the phase {}: {}. Do what is missing, then record it: {}. \
+         If you cannot, say so and stop.",
+        ic_base::title(&run.phase),
+        facts(missing),
+        commands.join("; ")
+    )
+}
+
+/// The command that satisfies a condition.
+fn command(run: &str, missing: &Condition) -> String {
+    let phase = missing
+        .phase
+        .as_ref()
+        .map_or_else(String::new, |phase| format!(" --phase {}", shell_word(phase.as_str())));
+    match missing.check {
+        Check::ArtifactExists => format!("ic run artifact add {run} --path FILE{phase}"),
+        Check::AgentsComplete | Check::DispatchesComplete => {
+            let first = missing.unfinished.first();
+            first.map_or_else(|| format!("ic gate check {run}"), |work| work.command.clone())
+        }
+        Check::VerdictExists | Check::VerdictClean => {
+            format!(
+                "ic dispatch create {run} --name review{phase}, then ic dispatch complete ID --verdict pass"
+            )
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Subagents: what one does is a dispatch of its own, the child of the prompt that began it.
+//!
+//! ```text
+//!   its first call that may change files ──▶ RUNNING ── it stops ──▶ (completed)
+//!                                               ├── the session ends ──▶ (cancelled)
+//!                                               └── a person types again, and it is in no call ──▶ (completed: its client told no end)
+//! ```
+//!
+//! One that only reads has no work to undo, and no row. A subagent may go on after its prompt has ended: clients run them in the background.
+
+use ic_base::{DispatchId, Result, Timestamp, title};
+use ic_checkpoint::record::Link;
+use ic_dispatch::dispatch::{self, Dispatch, Ending, Tokens, Work};
+use ic_dispatch::{DispatchStatus, code};
+use ic_kernel::Kernel;
+use ic_phase::point::NewPoint;
+use ic_phase::{Run, run};
+use ic_session::{self as session, Prompt, Session, call};
+use ic_store::{Snapshot, Transaction};
+use ic_worktree::auto::Taken;
+use ic_worktree::{Settings, Warning};
+
+use super::calls::Told;
+use super::{Counted, Teller, commits_since, is_going};
+
+/// Begins the work of a subagent with its first call that may change files: a point, with what was captured before the call.
+pub(super) fn begin(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    (id, prompt): (&DispatchId, &Prompt),
+    told: &Told<'_>,
+    taken: &Taken,
+) -> Result<Dispatch> {
+    let parent = dispatch::get(tx, &prompt.dispatch_id)?;
+    let run = run::get(tx, &parent.run_id)?;
+    let point = NewPoint { session: Some(prompt.session_id.as_str()), ..NewPoint::of_dispatch(id.as_str()) };
+    taken.record_point(tx, now, &run, &point)?;
+    let kind = told.agent_type.map_or_else(|| "subagent".to_owned(), title);
+    let line = title(&ic_base::mask::mask(told.line));
+    let work = Work {
+        name: Some(if line.is_empty() { kind.clone() } else { title(&format!("{kind}: {line}")) }),
+        agent_type: Some(kind),
+        parent_id: Some(parent.id.clone()),
+        ..Work::default()
+    };
+    let created = dispatch::create(tx, now, id, &run.id, run.epoch, &run.phase, &work)?;
+    dispatch::start(tx, now, &created, None)
+}
+
+/// The work of a subagent that has not ended; `None`: it has none, or a call of it begins another piece.
+pub(super) fn unfinished(
+    snapshot: &Snapshot<'_>,
+    session: &Session,
+    agent_id: &str,
+) -> Result<Option<Dispatch>> {
+    let found = newest(snapshot, session, agent_id)?;
+    Ok(found.filter(|work| work.status == DispatchStatus::Running && work.require_current().is_ok()))
+}
+
+/// The newest work of a subagent.
+pub(super) fn newest(snapshot: &Snapshot<'_>, session: &Session, agent_id: &str) -> Result<Option<Dispatch>> {
+    let found = call::work_of_agent(snapshot, &session.id, agent_id)?;
+    found.map(|id| dispatch::get(snapshot, &id)).transpose()
+}
+
+/// Ends what a subagent did: it stopped. Nothing happens where it did nothing that is on record.
+///
+/// Errors: whatever the ledger says; a capture that fails is a warning.
+pub fn stop(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    agent_id: &str,
+    kept: Option<&Settings>,
+    count: Counted<'_>,
+) -> Result<Vec<Warning>> {
+    let found = kernel.read(|snapshot| {
+        let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+            return Ok(None);
+        };
+        let Some(work) = newest(snapshot, &session, agent_id)?.filter(|work| work.finished_at.is_none())
+        else {
+            return Ok(None);
+        };
+        let run = run::get(snapshot, &work.run_id)?;
+        let late = left_by(snapshot, &session, &work)?;
+        Ok(Some((work, run, late)))
+    })?;
+    let Some((work, run, late)) = found else { return Ok(Vec::new()) };
+    let link = Link {
+        run_id: Some(run.id.clone()),
+        phase: Some(run.phase.clone()),
+        dispatch_id: Some(work.id.clone()),
+        ..Link::default()
+    };
+    let kept = kept.filter(|_| is_going(&work, &run));
+    let taken = Taken::take_if(kernel, kept, &run.project_dir, link);
+    // What was committed while its prompt ran is the prompt's; what comes later is nobody's but its own.
+    let commits =
+        late.map(|prompt| commits_since(&run.project_dir, prompt.head.as_deref())).unwrap_or_default();
+    let tokens = count(Some(0));
+    kernel.write_late_too(|tx, now| {
+        let work = dispatch::get(tx, &work.id)?;
+        if work.finished_at.is_some() {
+            return Ok(());
+        }
+        call::end_all(tx, &work.id)?;
+        let mut commits = commits.clone();
+        let known = code::commits_of_run(tx, &work.run_id, 0)?;
+        commits.commits.retain(|one| !known.iter().any(|known| known.sha == one.sha));
+        code::record(tx, now, &work, &commits)?;
+        record_tokens(tx, now, &work, tokens)?;
+        if !is_going(&work, &run::get(tx, &work.run_id)?) {
+            return Ok(());
+        }
+        taken.record_after(tx, now, &run)?;
+        dispatch::finish(tx, now, &work, &Ending::Completed { summary: None, verdict: None }).map(drop)
+    })?;
+    Ok(taken.warnings.clone())
+}
+
+/// The prompt that began a subagent's work, if it has ended and no other one of its session is worked on.
+fn left_by(snapshot: &Snapshot<'_>, session: &Session, work: &Dispatch) -> Result<Option<Prompt>> {
+    let is_idle = session::latest(snapshot, &session.id)?.is_some_and(|prompt| prompt.ended_at.is_some());
+    let prompts = session::newest(snapshot, &session.id, 8)?;
+    let own = prompts.into_iter().find(|prompt| Some(&prompt.dispatch_id) == work.work.parent_id.as_ref());
+    Ok(own.filter(|_| is_idle))
+}
+
+/// Records the tokens that work used, if they were counted and are news.
+pub(super) fn record_tokens(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    work: &Dispatch,
+    tokens: Option<Tokens>,
+) -> Result<()> {
+    let Some(tokens) = tokens.filter(|tokens| *tokens != Tokens::default() && *tokens != work.tokens) else {
+        return Ok(());
+    };
+    dispatch::record_tokens(tx, now, work, tokens).map(drop)
+}
+
+/// Ends the subagents of a session: all of them where the session is over, else those that are in no call.
+pub(super) fn end_left(tx: &Transaction<'_>, now: Timestamp, session: &Session, is_over: bool) -> Result<()> {
+    for work in of_session(tx, session)? {
+        if work.finished_at.is_some() || work.require_current().is_err() || !is_settled(tx, &work)? {
+            continue;
+        }
+        if is_over {
+            call::end_all(tx, &work.id)?;
+            dispatch::finish(tx, now, &work, &Ending::Cancelled { reason: Some("the session ended") })?;
+        } else if !call::is_running(tx, &work.id)? && call::is_quiet(tx, &work.id, now)? {
+            dispatch::finish(tx, now, &work, &Ending::Completed { summary: None, verdict: None })?;
+        }
+    }
+    Ok(())
+}
+
+fn is_settled(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<bool> {
+    let run: Run = run::get(snapshot, &work.run_id)?;
+    Ok(run.require_settled().is_ok())
+}
+
+/// The work of the subagents of a session's newest prompts.
+fn of_session(snapshot: &Snapshot<'_>, session: &Session) -> Result<Vec<Dispatch>> {
+    /// A subagent that is older than so many prompts was ended with one of them.
+    const RECENT: i64 = 8;
+    let mut found = Vec::new();
+    for prompt in session::newest(snapshot, &session.id, RECENT)? {
+        found.extend(dispatch::descendants(snapshot, &prompt.dispatch_id)?);
+    }
+    Ok(found)
+}

@@ -1,0 +1,17 @@
+-- Owner: crates/dispatch. The work that began this one, and takes it along when it is undone: a prompt, for what a subagent did for it.
+-- NULL: a person or a script began it.
+ALTER TABLE dispatches ADD COLUMN parent_id TEXT REFERENCES dispatches (id);
+
+CREATE INDEX dispatches_of_parents ON dispatches (parent_id, seq) WHERE parent_id IS NOT NULL;
+
+-- Owner: crates/session. Which subagent made a call.
+CREATE INDEX calls_of_agents ON calls (session_id, agent_id, began_seq) WHERE agent_id IS NOT NULL;
+
+-- How often the gate of the run held the agent's stop back, when it did so last, and what it asked for then.
+ALTER TABLE prompts ADD COLUMN held_count INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE prompts ADD COLUMN held_at INTEGER;
+ALTER TABLE prompts ADD COLUMN held_for TEXT;
+
+-- How long the client's own record of the session was, in bytes, when the prompt was given: its tokens are counted from there on.
+-- NULL: there was none that could be read.
+ALTER TABLE prompts ADD COLUMN transcript_start INTEGER;

@@ -1,0 +1,195 @@
+//! Subagents: what one does is work of its own, the child of its prompt.
+
+use serde_json::{Value, json};
+
+use crate::agents::{in_git, say};
+use crate::blame::{after, before, blamed, call, prompt, read, stop, told, work_of};
+use crate::held::created;
+use crate::support::Project;
+
+/// What a subagent of session A says of a call.
+fn by(agent: &str, event: &str, id: &str, input: &Value) -> crate::agents::Said {
+    call("A", event, id, "Bash", input.clone()).with("agent_id", agent).with("agent_type", "helper")
+}
+
+/// A call of a subagent that writes a file.
+fn writes(project: &Project, agent: &str, id: &str, file: &str, text: &str) {
+    let input = json!({ "command": format!("echo {}", text.trim()) });
+    assert_eq!(say(project, &by(agent, "PreToolUse", id, &input)), Value::Null, "{id} is let through");
+    project.write(file, text);
+    assert_eq!(say(project, &by(agent, "PostToolUse", id, &input)), Value::Null);
+}
+
+fn stops(project: &Project, agent: &str) {
+    assert_eq!(say(project, &by(agent, "SubagentStop", "", &Value::Null)), Value::Null);
+}
+
+fn subagents(project: &Project) -> Vec<Value> {
+    project.json("session show A --calls")["subagents"].as_array().expect("a list").clone()
+}
+
+/// A prompt whose two subagents and whose agent itself each write a file and a line of the same one.
+fn story() -> Project {
+    let project = in_git();
+    project.write("f.txt", "one\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\nlast\n");
+    prompt(&project, "A", "A works");
+    before(&project, "A", "a1", "Write", json!({ "file_path": "own.txt" }));
+    project.write("own.txt", "own\n");
+    after(&project, "A", "a1", "Write");
+    writes(&project, "s1", "c1", "first.txt", "of the first\n");
+    writes(&project, "s1", "c2", "f.txt", "ONE\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\nlast\n");
+    writes(&project, "s2", "c3", "second.txt", "of the second\n");
+    stops(&project, "s1");
+    writes(&project, "s2", "c4", "f.txt", "ONE\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\nLAST\n");
+    stops(&project, "s2");
+    stop(&project, "A");
+    project
+}
+
+#[test]
+fn each_subagent_is_the_child_of_its_prompt_and_what_it_did_is_its_own() {
+    let project = story();
+    let prompt = work_of(&project, "A");
+    let all = subagents(&project);
+    assert_eq!(all.len(), 2, "{all:?}");
+    for one in &all {
+        assert_eq!((&one["parent_id"], &one["status"]), (&json!(prompt), &json!("completed")), "{one}");
+        assert_eq!(one["agent_kind"], "helper");
+    }
+    let names = all.iter().map(|one| one["name"].as_str().expect("a name")).collect::<Vec<_>>();
+    assert_eq!(names, ["helper: echo of the first", "helper: echo of the second"]);
+    assert_eq!(blamed(&project, "first.txt"), [told("added", names[0], "Bash")]);
+    assert_eq!(blamed(&project, "own.txt"), [told("added", "A works", "Write")]);
+    let log = project.json("log");
+    let kinds: Vec<(&str, &Value)> = log
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| (one["kind"].as_str().expect("a kind"), &one["parent_id"]))
+        .collect();
+    let parent = json!(prompt);
+    assert_eq!(
+        kinds,
+        [("dispatch", &parent), ("dispatch", &parent), ("prompt", &Value::Null), ("created", &Value::Null)]
+    );
+    // Of the prompt the whole is told, of a subagent its part.
+    assert_eq!(log[2]["file_counts"], json!({ "created": 3, "modified": 1, "deleted": 0 }));
+    let text = project.run("log --format text").stdout;
+    assert!(text.contains("↳ helper: echo of t"), "{text}");
+}
+
+#[test]
+fn one_subagent_is_undone_alone_and_comes_back() {
+    let project = story();
+    let whole = ic_testkit::tree(project.root());
+    let first = subagents(&project)[0]["id"].as_str().expect("an id").to_owned();
+    let report = project.json(&format!("undo --dispatch {first} --yes"));
+    assert_eq!(
+        read(&project, "f.txt"),
+        "one\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\nLAST\n",
+        "the other's line stays"
+    );
+    assert!(!project.root().join("first.txt").exists());
+    assert!(project.root().join("second.txt").exists() && project.root().join("own.txt").exists());
+    let run = report["run_id"].as_str().expect("its run");
+    project.json(&format!("redo --run {run} --yes"));
+    assert_eq!(ic_testkit::tree(project.root()), whole);
+}
+
+#[test]
+fn the_undo_of_a_prompt_takes_its_subagents_along_and_they_are_refused() {
+    for how in ["", "alone"] {
+        let project = in_git();
+        let base = ic_testkit::tree(project.root());
+        prompt(&project, "A", "A works");
+        writes(&project, "s1", "c1", "first.txt", "of the first\n");
+        if how == "alone" {
+            stop(&project, "A");
+            let refused = |id: &str| {
+                let said = by("s1", "PreToolUse", id, &json!({ "command": "make" }));
+                say(&project, &said)
+            };
+            assert_eq!(refused("c2"), Value::Null);
+            let (code, error) = project.refused(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+            assert_eq!((code, error.as_str()), (1, "work_running"), "it is in the middle of a call");
+            say(&project, &by("s1", "PostToolUse", "c2", &json!({})));
+            project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+        } else {
+            project.json("undo --yes");
+        }
+        assert_eq!(ic_testkit::tree(project.root()), base, "{how}");
+        let all = subagents(&project);
+        assert!(!all[0]["rolled_back_by"].is_null() && all[0]["status"] == "cancelled", "{how}: {all:?}");
+        let answer = say(&project, &by("s1", "PreToolUse", "c9", &json!({ "command": "make" })));
+        let reason = answer["hookSpecificOutput"]["permissionDecisionReason"].as_str().expect("a reason");
+        assert!(reason.contains("was undone"), "{how}: {reason}");
+    }
+}
+
+#[test]
+fn a_subagent_that_was_undone_alone_is_refused_and_its_agent_is_not() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    writes(&project, "s1", "c1", "first.txt", "of the first\n");
+    stops(&project, "s1");
+    let first = subagents(&project)[0]["id"].as_str().expect("an id").to_owned();
+    project.json(&format!("undo --dispatch {first} --yes"));
+    let answer = say(&project, &by("s1", "PreToolUse", "c2", &json!({ "command": "make" })));
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+    before(&project, "A", "a1", "Bash", json!({ "command": "make" }));
+    after(&project, "A", "a1", "Bash");
+    writes(&project, "s2", "c3", "second.txt", "of the second\n");
+    stop(&project, "A");
+    // For the next prompt it may work again: that is other work.
+    say(&project, &crate::agents::Said::new("claude-code", "A", "UserPromptSubmit").prompt("p-2", "again"));
+    let said = by("s1", "PreToolUse", "c4", &json!({ "command": "make" })).prompt("p-2", "");
+    assert_eq!(say(&project, &said), Value::Null);
+    assert_eq!(subagents(&project).len(), 3);
+}
+
+#[test]
+fn one_that_only_reads_has_no_row_and_one_whose_end_is_not_told_ends_with_the_session() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    let reads = call("A", "PreToolUse", "r1", "Read", json!({ "file_path": "f.txt" }));
+    assert_eq!(say(&project, &reads.with("agent_id", "s1").with("agent_type", "helper")), Value::Null);
+    stops(&project, "s1");
+    assert!(subagents(&project).is_empty());
+    writes(&project, "s2", "c1", "second.txt", "of the second\n");
+    stop(&project, "A");
+    assert_eq!(subagents(&project)[0]["status"], "running");
+    say(&project, &crate::agents::Said::new("claude-code", "A", "SessionEnd"));
+    let all = subagents(&project);
+    assert_eq!(all[0]["status"], "cancelled", "{all:?}");
+    // Its calls say what it did: it is undone alone all the same.
+    let id = all[0]["id"].as_str().expect("an id");
+    project.json(&format!("undo --dispatch {id} --yes"));
+    assert!(!project.root().join("second.txt").exists());
+}
+
+#[test]
+fn undo_without_a_point_means_the_prompt_and_never_a_subagent() {
+    let project = story();
+    let plan = project.json("undo --dry-run");
+    assert_eq!(
+        plan["point"]["reference"].as_str().or(plan["point"].as_str()).expect("a point"),
+        format!("prompt:{}", &work_of(&project, "A")[28..]),
+        "{plan}"
+    );
+}
+
+#[test]
+fn a_prompt_belongs_to_the_dispatch_that_its_client_was_started_for() {
+    let project = in_git();
+    let run = created(&project, &["run", "create", "--goal", "sprint", "--phases", "a,b"]);
+    let dispatch = created(&project, &["dispatch", "create", &run, "--name", "build"]);
+    project.json(&format!("dispatch start {dispatch}"));
+    let said = crate::agents::Said::new("claude-code", "A", "UserPromptSubmit").prompt("p-A", "A works");
+    crate::agents::say_with(&project, &said, &[("IC_RUN", &run), ("IC_DISPATCH", &dispatch)]);
+    let shown = project.json("session show A");
+    assert_eq!(shown["prompts"][0]["parent_id"], json!(dispatch), "{shown}");
+    assert_eq!(shown["subagents"], json!([]), "a prompt is no subagent");
+    project.json(&format!("undo dispatch:{dispatch} --yes"));
+    let answer = say(&project, &call("A", "PreToolUse", "a1", "Bash", json!({ "command": "make" })));
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+}
