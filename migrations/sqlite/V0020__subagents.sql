@@ -7,10 +7,16 @@ CREATE INDEX dispatches_of_parents ON dispatches (parent_id, seq) WHERE parent_i
 -- Owner: crates/session. Which subagent made a call.
 CREATE INDEX calls_of_agents ON calls (session_id, agent_id, began_seq) WHERE agent_id IS NOT NULL;
 
+-- The commit that was checked out as the call began: what is checked out as it ends, and was on no branch before, it made.
+ALTER TABLE calls ADD COLUMN head TEXT;
+
 -- How often the gate of the run held the agent's stop back, when it did so last, and what it asked for then.
 ALTER TABLE prompts ADD COLUMN held_count INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE prompts ADD COLUMN held_at INTEGER;
 ALTER TABLE prompts ADD COLUMN held_for TEXT;
+
+-- The newest event when a person last typed a command of ic to the agent: what was undone before is no news to either.
+ALTER TABLE sessions ADD COLUMN spoken_seq INTEGER;
 
 -- How long the client's own record of the session was, in bytes, when the prompt was given: its tokens are counted from there on.
 -- NULL: there was none that could be read.

@@ -82,8 +82,21 @@ pub(crate) fn say_with(project: &Project, said: &Said, environment: &[(&str, &st
 
 fn work(project: &Project, client: &str, session: &str, prompt: &str, file: &str) {
     say(project, &Said::new(client, session, names(client)[0]).prompt(prompt, prompt));
-    project.write(file, prompt);
+    in_call(project, client, session, || project.write(file, prompt));
     say(project, &Said::new(client, session, names(client)[2]));
+}
+
+/// Does something within a tool call of an agent.
+pub(crate) fn in_call(project: &Project, client: &str, session: &str, what: impl FnOnce()) {
+    let [_, before, _] = names(client);
+    let after = before.replace("Pre", "Post").replace("BeforeTool", "AfterTool").replace(".before", ".after");
+    let tell = |event: &str| {
+        let said = Said::new(client, session, event).with("tool_name", "make").with("tool_use_id", "call");
+        assert_eq!(say(project, &said), Value::Null, "{event} is let through");
+    };
+    tell(before);
+    what();
+    tell(&after);
 }
 
 /// What a client calls a prompt, the moment before a tool, and a stop.
@@ -257,9 +270,11 @@ fn what_was_undone_is_told_though_the_session_had_ended_meanwhile() {
 fn commits_of_a_prompt_are_recorded() {
     let project = in_git();
     say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "Commit it"));
-    project.write("new.txt", "1");
-    git(&project, &["add", "new.txt"]);
-    git(&project, &["commit", "-q", "-m", "new"]);
+    in_call(&project, "claude-code", "s-1", || {
+        project.write("new.txt", "1");
+        git(&project, &["add", "new.txt"]);
+        git(&project, &["commit", "-q", "-m", "new"]);
+    });
     say(&project, &Said::new("claude-code", "s-1", "Stop"));
     let id = project.json("dispatch list")[0]["id"].as_str().expect("an id").to_owned();
     let head = git(&project, &["rev-parse", "HEAD"]);
@@ -426,13 +441,15 @@ fn of_two_agents_in_one_tree_one_is_undone_and_the_others_work_is_named_and_stay
     };
     let stop = |session: &str| say(&project, &Said::new("claude-code", session, "Stop"));
     prompt("s-1", "first agent");
-    project.write("early.txt", "of the first");
+    in_call(&project, "claude-code", "s-1", || project.write("early.txt", "of the first"));
     prompt("s-2", "second agent");
+    assert_eq!(project.run("undo --dry-run").error(), "ambiguous_run", "both are at work");
     project.write("between.txt", "of one of them");
     stop("s-1");
-    project.write("late.txt", "of the second");
+    in_call(&project, "claude-code", "s-2", || project.write("late.txt", "of the second"));
     stop("s-2");
-    assert_eq!(project.run("undo --dry-run").error(), "ambiguous_run");
+    let meant = project.run("undo --dry-run --force-files");
+    assert!(meant.stdout.contains("\"name\":\"second agent\""), "the newest prompt, whoever's: {meant:?}");
     let first = project.json("session list")[0]["run_id"].as_str().expect("a run").to_owned();
     let refused = project.run(&format!("undo --run {first} --yes"));
     assert_eq!((refused.code, refused.error()), (Some(1), "file_conflict".to_owned()), "{refused:?}");
@@ -459,7 +476,9 @@ fn late_work_of_a_prompt_that_was_undone_is_refused_and_a_new_prompts_is_not() {
     assert_eq!(project.json("log")[0]["title"], "first line", "no more of a prompt is kept");
     project.ok("undo --yes");
     assert_ne!(call("p-1"), Value::Null, "a background task of what was undone");
-    assert_eq!(call("p-2"), Value::Null, "a command that is no prompt, such as /ic:undo");
+    assert_ne!(call("p-2"), Value::Null, "what its client lets it do by itself");
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-2", "/ic:log"));
+    assert_eq!(call("p-2"), Value::Null, "a command that is no prompt");
     say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-3", "Again"));
     assert_eq!(call("p-3"), Value::Null);
 }

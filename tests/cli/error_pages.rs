@@ -34,6 +34,7 @@ const BY_HAND: &[&str] = &[
     "checkpoint_needed",
     "store_shared",
     "steps_overlap",
+    "branch_switched",
 ];
 
 /// How a code comes about: what happened before, and the call.

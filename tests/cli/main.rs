@@ -28,6 +28,7 @@ mod hooks_trusted;
 mod late;
 mod layers;
 mod lists;
+mod neighbours;
 mod parser;
 mod payloads;
 mod plans;

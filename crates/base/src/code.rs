@@ -176,6 +176,8 @@ codes! {
     ForeignRoot = "foreign_root", No;
     /// Commits after the checkpoint belong to another run.
     ForeignCommits = "foreign_commits", No;
+    /// The work switched branches, so what it did alone cannot be told.
+    BranchSwitched = "branch_switched", No;
     /// Others changed files that would be replaced.
     FileConflict = "file_conflict", No;
     /// Rows are not as the call needs them: another run works with the same database, or some are in the way.

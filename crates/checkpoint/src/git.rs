@@ -28,13 +28,14 @@ use crate::manifest::{PathText, hash_text};
 pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
 pub use commits::{Commit, Described, commits, commits_between, described};
 pub(crate) use error::GitError;
-pub use log::{PathCommit, commits_of_path, head, log_since};
+pub use log::{PathCommit, commits_of_path, fetched_before, head, log_since};
 pub use own_refs::forget as forget_refs;
 pub(crate) use program::Git;
 pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, is_any as has_purged, left, remember};
 pub use record::{Asked, Found, ask};
 pub use restore::{
-    GitPlan, Moved, apply_index, apply_refs, is_sparse, leaving_others, needs_purged, not_in, plan,
+    GitPlan, Moved, apply_index, apply_refs, is_sparse, leaving_newer, leaving_others, moved_since,
+    needs_purged, not_in, plan,
 };
 
 const BRANCHES: &[u8] = b"refs/heads/";

@@ -276,15 +276,31 @@ fn file_from_row(row: &Row<'_>) -> Result<RecordedFile> {
 
 /// The dispatch that recorded a commit (a full hash), and is not rolled back; the newest of several.
 pub fn maker_of(snapshot: &Snapshot<'_>, commit: &str) -> Result<Option<DispatchId>> {
+    let recorded = recorders_of(snapshot, commit)?;
+    Ok(recorded.into_iter().rev().find(|(_, is_undone)| !is_undone).map(|(id, _)| id))
+}
+
+/// Whether a dispatch recorded a commit (a full hash), whatever became of it since.
+pub fn is_recorded(snapshot: &Snapshot<'_>, commit: &str) -> Result<bool> {
+    Ok(!recorders_of(snapshot, commit)?.is_empty())
+}
+
+/// The dispatches that recorded a commit, oldest first, and whether each was rolled back.
+fn recorders_of(snapshot: &Snapshot<'_>, commit: &str) -> Result<Vec<(DispatchId, bool)>> {
     // A commit may have been recorded by its first digits alone.
     let shortest = commit.get(..7).unwrap_or(commit);
     let recorded = snapshot.query_all(
-        "SELECT c.sha, c.dispatch_id FROM dispatch_commits c JOIN dispatches d ON d.id = c.dispatch_id \
-         WHERE c.sha >= $1 AND c.sha <= $2 AND d.rolled_back_by IS NULL ORDER BY c.seq, c.ord",
+        "SELECT c.sha, c.dispatch_id, d.rolled_back_by IS NOT NULL FROM dispatch_commits c \
+         JOIN dispatches d ON d.id = c.dispatch_id WHERE c.sha >= $1 AND c.sha <= $2 ORDER BY c.seq, c.ord",
         &[&shortest, &commit],
-        |row| Ok((row.get::<String>(0)?, DispatchId::from_ledger(row.get(1)?))),
+        |row| Ok((row.get::<String>(0)?, DispatchId::from_ledger(row.get(1)?), row.get(2)?)),
     )?;
-    Ok(recorded.into_iter().rev().find(|(sha, _)| commit.starts_with(sha.as_str())).map(|(_, id)| id))
+    let is_it = |sha: &str| commit.starts_with(sha);
+    Ok(recorded
+        .into_iter()
+        .filter(|(sha, ..)| is_it(sha))
+        .map(|(_, id, is_undone)| (id, is_undone))
+        .collect())
 }
 
 #[cfg(test)]

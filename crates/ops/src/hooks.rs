@@ -10,20 +10,20 @@
 //! finds what the first one recorded.
 
 pub mod calls;
+mod commits;
 pub mod guard;
 mod hold;
 pub mod subagents;
 
 pub use hold::hold;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, SessionId, Timestamp, title};
 use ic_checkpoint::git;
 use ic_checkpoint::record::Link;
-use ic_dispatch::code;
 use ic_dispatch::dispatch::{self, Dispatch, Ending, Tokens, Work};
-use ic_dispatch::report::{self, Report};
+use ic_dispatch::report::Report;
 use ic_journal::made::Made;
 use ic_journal::table::{self, RollbackRecord};
 use ic_journal::{Layer, steps};
@@ -109,6 +109,8 @@ pub fn prompt(
     let taken = Taken::take_if(kernel, kept, &root, link.clone());
     let nothing = Taken::nothing();
     let head = git::head(&root);
+    let left = kernel.read(|snapshot| left_open(snapshot, teller))?;
+    let made = left.map(|(prompt, since)| commits::made(kernel, &root, &prompt, &since)).unwrap_or_default();
     let (dispatch, is_first, undone) = kernel.write(|tx, now| {
         // A client that calls twice calls at once.
         if let Some(known) = repeated(tx, teller, asked)? {
@@ -121,7 +123,7 @@ pub fn prompt(
         let session = session_of(kernel, tx, now, teller, asked, (&session_id, &run_id))?;
         let run = run::get(tx, &session.run_id)?;
         if let Some(before) = session::latest(tx, &session.id)? {
-            interrupt(tx, now, &before)?;
+            interrupt(tx, now, &before, &made)?;
         }
         subagents::end_left(tx, now, &session, false)?;
         let point = NewPoint {
@@ -248,16 +250,26 @@ fn short_of(client_id: &str) -> &str {
 }
 
 /// Ends what a prompt began, if it still runs: the agent was interrupted, and a person typed again.
-fn interrupt(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt) -> Result<()> {
+fn interrupt(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt, made: &Report) -> Result<()> {
     if prompt.ended_at.is_some() {
         return Ok(());
     }
     let work = dispatch::get(tx, &prompt.dispatch_id)?;
+    commits::record(tx, now, &work, made)?;
     let is_open = work.require_current().is_ok() && work.finished_at.is_none();
     if is_open && run::get(tx, &work.run_id)?.require_settled().is_ok() {
         dispatch::finish(tx, now, &work, &Ending::Cancelled { reason: Some("interrupted") })?;
     }
     session::end_prompt(tx, now, prompt)
+}
+
+/// The newest prompt of a session, if it was interrupted in a call: what that committed is not recorded yet.
+fn left_open(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<(Prompt, commits::Since)>> {
+    let Some(prompt) = latest_of(snapshot, teller)?.filter(|prompt| prompt.ended_at.is_none()) else {
+        return Ok(None);
+    };
+    let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+    Ok(commits::unrecorded(snapshot, &work, &prompt)?.map(|since| (prompt, since)))
 }
 
 /// Why the agent of a session may do nothing more until a person types again; `None`: it may. `prompt_id`: the prompt that the call is made
@@ -269,20 +281,20 @@ pub fn refusal(
     agent_id: Option<&str>,
 ) -> Result<Option<String>> {
     kernel.read(|snapshot| {
-        let is_meant = |prompt: &Prompt| {
-            prompt.ended_at.is_none() || prompt_id.is_some() && prompt.prompt_id.as_deref() == prompt_id
-        };
         let own = of_subagent(snapshot, teller, prompt_id, agent_id)?;
-        let latest = latest_of(snapshot, teller)?.filter(is_meant);
-        let (work, whose) = match (own, latest) {
+        // Whether it has stopped or not: it may go on by itself, because a task of its own ended, and a person has not typed since.
+        let (work, whose) = match (own, latest_of(snapshot, teller)?) {
             (Some(own), _) => (own, "What you did here"),
             (None, Some(prompt)) => {
                 (dispatch::get(snapshot, &prompt.dispatch_id)?, "What you did for this prompt")
             }
             (None, None) => return Ok(None),
         };
-        if let Some(by) = rolled_back_by(snapshot, &work)? {
-            let rollback = table::get(snapshot, &by)?;
+        let by = rolled_back_by(snapshot, &work)?.map(|by| table::get(snapshot, &by)).transpose()?;
+        let spoken =
+            session::by_client(snapshot, teller.client, teller.client_id)?.and_then(|known| known.spoken_seq);
+        // A person who typed a command of ic since wants it carried out.
+        if let Some(rollback) = by.filter(|by| spoken.is_none_or(|spoken| spoken < by.seq)) {
             let what = told(snapshot, &rollback)?;
             let why =
                 rollback.reason.as_deref().map(|why| format!(" Why: {}.", title(why).trim_end_matches('.')));
@@ -332,6 +344,16 @@ fn rolled_back_by(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Rol
         next = one.work.parent_id.map(|parent| dispatch::get(snapshot, &parent)).transpose()?;
     }
     Ok(None)
+}
+
+/// Records that a person typed a command of ic to an agent: it is no prompt, and what it makes the agent do is not refused for what was
+/// undone before.
+pub fn command(kernel: &Kernel, teller: Teller<'_>) -> Result<()> {
+    let known = |snapshot: &Snapshot<'_>| session::by_client(snapshot, teller.client, teller.client_id);
+    if kernel.read(known)?.is_none() {
+        return Ok(());
+    }
+    kernel.write(|tx, _| known(tx)?.map_or(Ok(()), |known| session::spoken(tx, &known)))
 }
 
 /// What was undone since the agent of a session last heard of it, said once: its next call is refused with it, where its client lets no
@@ -409,7 +431,7 @@ fn told(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String> {
     })
 }
 
-/// Ends what the newest prompt of a session began: the agent stopped. `None` where nothing was open.
+/// Ends what the newest prompt of a session began, or its continuation: the agent stopped. `None` where nothing was open.
 ///
 /// Errors: whatever the ledger says; a capture that fails is a warning.
 pub fn stop(
@@ -419,29 +441,39 @@ pub fn stop(
     count: Counted<'_>,
 ) -> Result<Option<(Dispatch, Vec<Warning>)>> {
     let open = kernel.read(|snapshot| {
-        let Some(prompt) = latest_of(snapshot, teller)?.filter(|prompt| prompt.ended_at.is_none()) else {
-            return Ok(None);
+        let Some(prompt) = latest_of(snapshot, teller)? else { return Ok(None) };
+        let work = match prompt.ended_at {
+            None => Some(dispatch::get(snapshot, &prompt.dispatch_id)?),
+            Some(_) => subagents::continuation(snapshot, &prompt)?,
         };
-        let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
-        let run = run::get(snapshot, &work.run_id)?;
-        Ok(Some((prompt, is_going(&work, &run), run)))
+        Ok(work.map(|work| (prompt, work)))
     })?;
-    let Some((prompt, is_going, run)) = open else { return Ok(None) };
+    let Some((prompt, work)) = open else { return Ok(None) };
+    if prompt.ended_at.is_some() {
+        let warnings = subagents::finish(kernel, &work, kept, None)?;
+        return Ok(Some((work, warnings)));
+    }
+    let (run, since) = kernel.read(|snapshot| {
+        let run = run::get(snapshot, &work.run_id)?;
+        Ok((run, commits::unrecorded(snapshot, &work, &prompt)?))
+    })?;
     let link = Link {
         run_id: Some(run.id.clone()),
         phase: Some(run.phase.clone()),
         dispatch_id: Some(prompt.dispatch_id.clone()),
         ..Link::default()
     };
-    let kept = kept.filter(|_| is_going);
+    let kept = kept.filter(|_| is_going(&work, &run));
     let taken = Taken::take_if(kernel, kept, &run.project_dir, link);
-    let commits = commits_since(&run.project_dir, prompt.head.as_deref());
+    let made = since.map(|since| commits::made(kernel, &run.project_dir, &prompt, &since));
     let tokens = prompt.transcript_start.and_then(|start| count(Some(start)));
     let ended = kernel.write_late_too(|tx, now| {
         let work = dispatch::get(tx, &prompt.dispatch_id)?;
         let run = run::get(tx, &work.run_id)?;
         session::end_prompt(tx, now, &prompt)?;
-        code::record(tx, now, &work, &commits)?;
+        if let Some(made) = &made {
+            commits::record(tx, now, &work, made)?;
+        }
         subagents::record_tokens(tx, now, &work, tokens)?;
         if !self::is_going(&work, &run) {
             return Ok(work);
@@ -456,15 +488,6 @@ pub fn stop(
         warnings.extend(retention::tidy(kernel, settings, &run.project_dir));
     }
     Ok(Some((ended, warnings)))
-}
-
-/// What was committed since, as far as git says.
-fn commits_since(root: &Path, head: Option<&str>) -> Report {
-    if git::head(root).as_deref() == head {
-        return Report::default();
-    }
-    let log = git::log_since(root, head).unwrap_or_default();
-    report::parse(&log).unwrap_or_default()
 }
 
 fn is_going(work: &Dispatch, run: &Run) -> bool {
@@ -560,6 +583,12 @@ pub fn situation(kernel: &Kernel, teller: Teller<'_>, named: Option<&RunId>) -> 
         let text: String = text.chars().take(LONGEST).collect();
         Ok(Some(format!("{text} See: ic run status {short}; ic gate check {short}; ic run advance {short}.")))
     })
+}
+
+/// The project that a session works in, if it is known and still there.
+pub fn project_of(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<PathBuf>> {
+    let known = session::by_client(snapshot, teller.client, teller.client_id)?;
+    Ok(known.map(|known| known.project_dir).filter(|project| project.is_dir()))
 }
 
 /// The run of the session that calls, if it is open, and the work that it is in the middle of.

@@ -27,11 +27,23 @@ pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resul
     }
     let place = place_of(snapshot, run, dispatch)?;
     let Some(before) = checkpoint_at(snapshot, run, place.seq)? else { return Ok(false) };
+    // A call that runs, or whose end was never told, may have done anything.
+    for work in std::iter::once(dispatch).chain(&begun) {
+        if call::of_dispatch(snapshot, &work.id)?.iter().any(|call| call.finished_at.is_none()) {
+            return Ok(false);
+        }
+    }
     let after = match dispatch.finished_seq {
         Some(end) => record::of_event(snapshot, end - 1)?,
         None => record::newest_look(snapshot, &before.root)?,
     };
-    if after.is_none_or(|after| after.tree != before.tree) {
+    let Some(after) = after.filter(|after| after.tree == before.tree) else { return Ok(false) };
+    // Branches and the stash are work, too: they are in the manifest. Where the tree alone was looked at, no call may have moved them.
+    let moves_no_ref = match dispatch.finished_seq {
+        Some(_) => after.manifest == before.manifest,
+        None => call::of_dispatch(snapshot, &dispatch.id)?.is_empty(),
+    };
+    if !moves_no_ref {
         return Ok(false);
     }
     let end = dispatch.finished_seq.unwrap_or(Seq::MAX);

@@ -19,7 +19,7 @@ use ic_store::Snapshot;
 
 pub use idle::{is_idle, is_of_idle};
 pub use list::{Listed, list};
-pub use meant::{Meant, last, meant, named_by_a_flag, run_here, run_or_newest};
+pub use meant::{Meant, last, meant, named_by_a_flag, only_sessions, run_here, run_or_newest};
 
 use ic_journal::table;
 use ic_kernel::config::explain::closest;
@@ -77,8 +77,14 @@ pub fn checkpoint_at(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Opt
     if let Some(id) = point::checkpoint_at(snapshot, &run.id, seq)? {
         return record::get(snapshot, &id).map(Some);
     }
-    match record::of_advance(snapshot, seq)? {
-        Some(found) => Ok(Some(found)),
+    if let Some(found) = record::of_advance(snapshot, seq)? {
+        return Ok(Some(found));
+    }
+    // A session's run is made with its first prompt, in one transaction: what was captured before the one is what was before the other.
+    let is_made_with_it = seq == run.seq && ic_session::is_own_run(snapshot, &run.id)?;
+    let first = if is_made_with_it { point::of_run(snapshot, &run.id)?.into_iter().next() } else { None };
+    match first.and_then(|first| first.checkpoint_id) {
+        Some(id) => record::get(snapshot, &id).map(Some),
         None => record::of_event(snapshot, seq),
     }
 }

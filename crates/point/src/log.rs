@@ -4,10 +4,10 @@ use ic_base::{DispatchId, Result, RollbackId, Seq, Timestamp};
 use ic_checkpoint::diff::{self, Change};
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::record::{self, Checkpoint, Link};
-use ic_dispatch::code;
+use ic_dispatch::{code, dispatch};
 use ic_journal::table::{self, RollbackRecord};
 use ic_kernel::Kernel;
-use ic_phase::Run;
+use ic_phase::{Run, run};
 use ic_store::{OpenOptions, Snapshot};
 use ic_worktree::look_into_store;
 
@@ -77,6 +77,36 @@ pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, at_most:
     Ok(log)
 }
 
+/// The newest points and rollbacks of the runs that were made for sessions of agents in this project, newest first, each with its run: what
+/// the agents here did, whichever session that was in. Where such a run was made and ended is left out. As [`log`] otherwise.
+pub fn of_sessions(
+    kernel: &Kernel,
+    options: OpenOptions,
+    all: bool,
+    at_most: usize,
+) -> Result<(Vec<(Run, Entry)>, bool)> {
+    let runs = kernel.read(|snapshot| ic_session::own_runs(snapshot, &kernel.project.root, NEWEST_RUNS))?;
+    let (mut found, mut has_more) = (Vec::new(), false);
+    for run in runs {
+        let run = kernel.read(|snapshot| run::get(snapshot, &run))?;
+        let log = log(kernel, options, &run, all, at_most)?;
+        has_more |= log.has_more;
+        let is_wanted = |entry: &Entry| match &entry.what {
+            What::Point { point, .. } => !matches!(point.kind, "created" | "phase"),
+            What::Rollback(_) => true,
+        };
+        found.extend(log.entries.into_iter().filter(is_wanted).map(|entry| (run.clone(), entry)));
+    }
+    // Stable: points of one event keep their order.
+    found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.seq));
+    has_more |= found.len() > at_most;
+    found.truncate(at_most);
+    Ok((found, has_more))
+}
+
+/// Of so many runs of sessions the newest entries are looked for: a session that is resumed has a run for each time.
+const NEWEST_RUNS: i64 = 30;
+
 fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Result<Log> {
     let rollbacks = table::of_run(snapshot, &run.id)?;
     // One more tells whether there are more.
@@ -128,6 +158,11 @@ fn count_files(snapshot: &Snapshot<'_>, objects: &Objects, run: &Run, entries: &
         let What::Point { point, files, .. } = &mut entry.what else { continue };
         let Some(id) = &point.checkpoint_id else { continue };
         let checkpoint = record::get(snapshot, id)?;
+        if let Some(end) = end_of(snapshot, point)? {
+            *files = changes(objects, &checkpoint, &end);
+            newer.push((entry.taken_back_by.clone(), checkpoint, point.is_of_subagent()));
+            continue;
+        }
         let is_part = point.is_of_subagent();
         let is_next = |(branch, _, part): &&(Vec<RollbackId>, Checkpoint, bool)| {
             *branch == entry.taken_back_by && (is_part || !part)
@@ -143,6 +178,16 @@ fn count_files(snapshot: &Snapshot<'_>, objects: &Objects, run: &Run, entries: &
         newer.push((entry.taken_back_by.clone(), checkpoint, is_part));
     }
     Ok(())
+}
+
+/// The capture with which the work before which a point stands ended: what came later is not its work.
+fn end_of(snapshot: &Snapshot<'_>, point: &Listed) -> Result<Option<Checkpoint>> {
+    let Some(id) = point.before.as_ref().filter(|_| matches!(point.kind, "prompt" | "dispatch")) else {
+        return Ok(None);
+    };
+    let work = dispatch::find(snapshot, &DispatchId::from_ledger(id.clone()))?;
+    let end = work.and_then(|work| work.finished_seq);
+    end.map_or(Ok(None), |end| record::of_event(snapshot, end - 1))
 }
 
 /// The newest checkpoint of the run, if it was taken after this one.

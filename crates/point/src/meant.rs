@@ -8,6 +8,7 @@ use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_phase::point::{self, Kind};
 use ic_phase::run::{self, Filter};
+use ic_session::call;
 use ic_store::Snapshot;
 
 use super::idle::is_idle;
@@ -37,26 +38,10 @@ pub fn meant(kernel: &Kernel, run: Option<&str>, point: Option<&str>) -> Result<
             return Ok(found);
         }
         match run_here(kernel, snapshot).map_err(named_by_a_flag)? {
-            Some(run) => Ok(Meant::Run(Box::new(standing(snapshot, run)?))),
+            Some(run) => Ok(Meant::Run(Box::new(run))),
             None => Ok(Meant::Tree),
         }
     })
-}
-
-/// The run itself; of a session's own in which nothing stands any more, the one before it in which a prompt of the session does: a client
-/// that ends and is resumed has a run for each time, and a person who says undo again means the one before.
-fn standing(snapshot: &Snapshot<'_>, run: Run) -> Result<Run> {
-    let Some(session) = ic_session::of_own_run(snapshot, &run.id)? else { return Ok(run) };
-    if !last(snapshot, &run).is_err_and(|error| error.code() == Code::NothingToUndo) {
-        return Ok(run);
-    }
-    for prompt in ic_session::of_session(snapshot, &session.id)?.into_iter().rev() {
-        let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
-        if work.rolled_back_by.is_none() && work.run_id != run.id {
-            return run::get(snapshot, &work.run_id);
-        }
-    }
-    Ok(run)
 }
 
 /// Says how a call names a run that has no place for it among its arguments.
@@ -67,15 +52,24 @@ pub fn named_by_a_flag(error: Diagnosis) -> Diagnosis {
     }
 }
 
-/// The open run of this project, else its newest. Errors: `ambiguous_run`.
+/// The open run of this project, else its newest. Runs that were made for sessions of agents come after those that a person opened: of
+/// them the one with the newest prompt that stands, whichever session that was given in and whether that has ended or not.
+///
+/// Errors: `ambiguous_run` where several are open that no session was made for, or where several agents are at work.
 pub fn run_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
     let project = &kernel.project;
     match kernel.current(snapshot) {
-        Ok(None) => {}
+        Ok(Some(run)) if kernel.own_run.is_some() || !is_of_session(snapshot, &run)? => return Ok(Some(run)),
+        Ok(_) => {}
         Err(error) if error.code() == Code::AmbiguousRun => {
-            return newest_of_session(kernel, snapshot)?.map_or(Err(error), |run| Ok(Some(run)));
+            if !only_sessions(kernel, snapshot)? || at_work(kernel, snapshot)? > 1 {
+                return Err(error);
+            }
         }
-        found => return found,
+        Err(error) => return Err(error),
+    }
+    if let Some(run) = of_newest_prompt(kernel, snapshot)? {
+        return Ok(Some(run));
     }
     let levels = project.directory.ancestors().take_while(|level| level.starts_with(&project.root));
     for level in levels {
@@ -87,23 +81,58 @@ pub fn run_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>>
     Ok(None)
 }
 
-/// The newest of the open runs of this project if all were made for one session, which an undo has opened again.
-fn newest_of_session(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
-    const MOST: usize = 100;
-    let filter = Filter {
-        open: true,
-        project: Some(&kernel.project.root),
-        limit: i64::try_from(MOST).unwrap_or(0),
-        before: None,
-    };
-    let open = run::list(snapshot, &filter)?;
-    let mut sessions = Vec::new();
-    for run in &open {
-        sessions.push(ic_session::of_own_run(snapshot, &run.id)?.map(|session| session.id));
+fn is_of_session(snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
+    ic_session::is_own_run(snapshot, &run.id)
+}
+
+/// Whether all open runs of this project were made for sessions.
+pub fn only_sessions(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<bool> {
+    for run in open_runs(kernel, snapshot)? {
+        if !is_of_session(snapshot, &run)? {
+            return Ok(false);
+        }
     }
-    sessions.dedup();
-    let is_one = open.len() < MOST && matches!(sessions.as_slice(), [Some(_)]);
-    Ok(open.into_iter().max_by_key(|run| run.seq).filter(|_| is_one))
+    Ok(true)
+}
+
+fn open_runs(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Vec<Run>> {
+    const MOST: i64 = 100;
+    let filter = Filter { open: true, project: Some(&kernel.project.root), limit: MOST, before: None };
+    run::list(snapshot, &filter)
+}
+
+/// How many sessions here have an agent that is at work: its prompt has not ended, and something was heard of it a short time ago. One
+/// whose client was killed says nothing any more.
+fn at_work(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<usize> {
+    /// So long a model thinks, or a tool runs, at most, before something is heard of it again; in milliseconds.
+    const SILENT: i64 = 10 * 60 * 1000;
+    const MOST: i64 = 50;
+    let now = kernel.context.now().millis();
+    let mut count = 0;
+    for session in ic_session::of_project(snapshot, &kernel.project.root, MOST)? {
+        let prompt = ic_session::latest(snapshot, &session.id)?.filter(|prompt| prompt.ended_at.is_none());
+        let Some(prompt) = prompt.filter(|_| session.ended_at.is_none()) else { continue };
+        let calls = call::of_dispatch(snapshot, &prompt.dispatch_id)?;
+        let heard = calls.iter().map(|call| call.finished_at.unwrap_or(call.created_at).millis());
+        let heard = heard.fold(prompt.created_at.millis(), i64::max);
+        count += usize::from(now.saturating_sub(heard) < SILENT);
+    }
+    Ok(count)
+}
+
+/// The run of the newest prompt that stands and did something, over all sessions of this project; where none did, of the newest that stands.
+fn of_newest_prompt(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
+    const MOST: i64 = 50;
+    let mut newest = None;
+    for prompt in ic_session::standing(snapshot, &kernel.project.root, MOST)? {
+        let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+        let run = run::get(snapshot, &work.run_id)?;
+        if run.require_settled().is_err() || !is_idle(snapshot, &run, &work)? {
+            return Ok(Some(run));
+        }
+        newest.get_or_insert(run);
+    }
+    Ok(newest)
 }
 
 /// The run that a reference names; without one that of [`run_here`]. Errors: those of a lookup of a run.
@@ -136,11 +165,18 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
     }
     newest.ok_or_else(|| {
         let short = run.id.short();
-        Diagnosis::new(
+        let nothing = Diagnosis::new(
             Code::NothingToUndo,
             format!("No dispatch, step or prompt of the run {short} stands that could be undone."),
-        )
-        .hint(format!("choose a point of it: ic log {short}; all of it: ic undo created --run {short} --yes"))
+        );
+        // Of a run that was made for a session nothing was there before its first prompt.
+        match is_of_session(snapshot, run) {
+            Ok(true) => nothing
+                .hint(format!("what was undone: ic log {short} --all; bring it back: ic redo --dry-run")),
+            _ => nothing.hint(format!(
+                "choose a point of it: ic log {short}; all of it: ic undo created --run {short} --yes"
+            )),
+        }
     })
 }
 

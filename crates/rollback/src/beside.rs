@@ -22,11 +22,21 @@ struct Other {
     last: Checkpoint,
 }
 
+/// Which other runs are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Others {
+    /// All of them.
+    All,
+    /// Those of agents that tell of each call: what they changed is known.
+    Told,
+}
+
 /// Those of these paths, which all differ from the target, that another run may have changed since the target was taken.
 pub(super) fn conflicts<'p>(
     kernel: &Kernel,
     workspace: &Workspace<'_>,
     target: &CheckpointId,
+    others_asked: Others,
     paths: impl Iterator<Item = &'p [u8]>,
 ) -> Result<Vec<Conflict>> {
     let (target, others, attribution) = kernel.read(|snapshot| {
@@ -47,16 +57,17 @@ pub(super) fn conflicts<'p>(
         for (id, (first, last)) in of_run {
             let status = run::get(snapshot, &id)?.status;
             let is_finished = !matches!(status, RunStatus::Active | RunStatus::RollingBack);
-            let is_still = is_finished || attribution.is_told(&id) && !attribution.runs_now(&id);
+            let is_told = attribution.is_told(&id) && attribution.workers.iter().any(|one| one.run_id == id);
+            if others_asked == Others::Told && !is_told {
+                continue;
+            }
+            let is_still = is_finished || is_told && !attribution.runs_now(&id);
             others.push(Other { run: id, is_still, first, last });
         }
         Ok((target, others, attribution))
     })?;
-    if others.is_empty() {
-        return Ok(Vec::new());
-    }
     let paths: Vec<&[u8]> = paths.collect();
-    let mut found = BTreeMap::new();
+    let mut found = undone_by_others(workspace, &target, &attribution, &paths)?;
     for other in others {
         let objects = &workspace.objects;
         let meanwhile = changed_by(workspace, &other, &attribution)?;
@@ -75,6 +86,29 @@ pub(super) fn conflicts<'p>(
     }
     let conflict = |(path, reason)| Conflict { path: ic_checkpoint::manifest::PathText(path), reason };
     Ok(found.into_iter().map(conflict).collect())
+}
+
+/// Those of the paths that an undo in another run changed since the target was taken: the target has what was undone there.
+fn undone_by_others(
+    workspace: &Workspace<'_>,
+    target: &Checkpoint,
+    attribution: &Attribution,
+    paths: &[&[u8]],
+) -> Result<BTreeMap<Vec<u8>, String>> {
+    let (mut found, paths) = (BTreeMap::new(), paths.iter().copied().collect::<BTreeSet<&[u8]>>());
+    for (from, to) in attribution.restores() {
+        let Some(run) = to.link.run_id.as_ref().filter(|run| target.link.run_id.as_ref() != Some(run)) else {
+            continue;
+        };
+        diff::diff(&workspace.objects, Some(&from.tree), Some(&to.tree), &mut |difference| {
+            if difference.change().is_some() && paths.contains(&difference.path.as_slice()) {
+                let reason = format!("restored by an undo in run {}, and would come back", run.short());
+                found.insert(difference.path, reason);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(found)
 }
 
 /// The paths that another run may have changed.

@@ -114,7 +114,10 @@ pub(super) fn of_dispatch(
             let owners = window.owners(&difference.path);
             let others: Vec<&Dispatch> = owners.iter().filter(|one| !is_own(&one.id)).copied().collect();
             match (others.len() < owners.len(), others.as_slice()) {
-                (true, []) => changes.add(difference),
+                (true, []) if window.is_in_call() => changes.add(difference),
+                (true, []) if difference.change().is_some() => {
+                    changes.add_shared(difference.path, "what ran outside of its tool calls, or a person");
+                }
                 (true, others) if difference.change().is_some() => {
                     changes.add_shared(difference.path, &names(others));
                 }
@@ -123,11 +126,39 @@ pub(super) fn of_dispatch(
             Ok(())
         })?;
     }
+    require_one_branch(workspace, &dispatch, &attribution.looks)?;
     let others = attribution.workers.iter().any(|other| !is_own(&other.id));
     let captures = attribution.looks;
     let commits = commits_of(workspace, &captures, &recorded, others)?;
     let before = captures.into_iter().next().ok_or_else(|| missing(&dispatch, "as it began"))?;
     Ok(OwnWork { before, changes, commits })
+}
+
+/// Errors: `branch_switched` where the work ended on another branch than it began on: what differs is the branches' difference, too.
+fn require_one_branch(workspace: &Workspace<'_>, dispatch: &Dispatch, looks: &[Checkpoint]) -> Result<()> {
+    let mut branches = Vec::new();
+    for look in looks.iter().filter(|look| !look.link.of_call) {
+        if let Some(git) = Manifest::read(&workspace.objects, &look.manifest)?.git {
+            branches.push(git.branch.map(|branch| String::from_utf8_lossy(&branch.0).into_owned()));
+        }
+    }
+    let (Some(first), Some(last)) = (branches.first(), branches.last()) else { return Ok(()) };
+    if first == last {
+        return Ok(());
+    }
+    let id = dispatch.id.short();
+    let name =
+        |branch: &Option<String>| branch.as_deref().map_or("a detached HEAD".to_owned(), ic_base::title);
+    Err(Diagnosis::new(
+        Code::BranchSwitched,
+        format!(
+            "The dispatch {id} began on {} and ended on {}, so what it did to the files cannot be told from that switch.",
+            name(first),
+            name(last)
+        ),
+    )
+    .hint(format!("undo it with all that came after it, and switch back: ic undo dispatch:{id} --dry-run"))
+    .detail("dispatch_id", dispatch.id.as_str()))
 }
 
 /// The commits that were recorded for a dispatch, and those made from its first look at the tree to its last.
@@ -165,17 +196,25 @@ fn names(others: &[&Dispatch]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The look at the tree with which a dispatch ended: the event right before the one that ended it. Of a subagent whose end its client did not
-/// tell, the last of its calls ended with one.
+/// The look at the tree with which a dispatch ended: the event right before the one that ended it. Of work that is told by its calls and
+/// whose end its client did not tell, the next look shows it.
 fn at_end(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) -> Result<Option<Checkpoint>> {
     let Some(end) = dispatch.finished_seq else { return Ok(None) };
     if let Some(look) = record::of_event(snapshot, end - 1)? {
         return Ok(Some(look));
     }
-    let calls = call::of_dispatch(snapshot, &dispatch.id)?;
-    let last =
-        calls.iter().filter(|_| dispatch.work.parent_id.is_some()).filter_map(|call| call.ended_seq).max();
-    last.map_or(Ok(None), |last| record::look_since(snapshot, root, last))
+    if call::told_by_calls(snapshot, std::iter::once(&dispatch.id))?.is_empty() {
+        return Ok(None);
+    }
+    match record::look_since(snapshot, root, end)? {
+        Some(look) => Ok(Some(look)),
+        // Nobody looked since: each of its calls ended with a look.
+        None => {
+            let calls = call::of_dispatch(snapshot, &dispatch.id)?;
+            let last = calls.iter().filter_map(|call| call.ended_seq).max();
+            last.map_or(Ok(None), |last| record::look_since(snapshot, root, last))
+        }
+    }
 }
 
 fn kept(found: Option<Checkpoint>, dispatch: &Dispatch, when: &str) -> Result<Checkpoint> {

@@ -138,6 +138,8 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord
         others.iter().filter(|other| !other.status.stands() || other.id == remembered.id).collect();
     let mut ended = Ended::of(&gone, seq);
     let (mut loud, mut is_inside) = (None, false);
+    // The end of a session moves the run that was made for it, and nobody works there: the client was closed.
+    let is_of_session = ic_session::is_own_run(snapshot, &remembered.run_id)?;
     ic_events::each_since(snapshot, Some(&remembered.run_id), seq, i64::MAX, |event| {
         let is_end = ended.take(&event);
         let is_of_gone = is_end || gone.iter().any(|other| is_about(&event, other.id.as_str()));
@@ -149,7 +151,8 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord
         // The run was closed meanwhile: nobody else undid effects.
         let is_its_effect = is_inside && event.source == "compensation";
         let is_loud = || -> Result<bool> {
-            Ok(type_of(&event)?.blocks_undo() && !ic_point::is_of_idle(snapshot, &event)?)
+            let is_end = event.event_type == EventType::Advance.as_str() && is_of_session;
+            Ok(type_of(&event)?.blocks_undo() && !is_end && !ic_point::is_of_idle(snapshot, &event)?)
         };
         if is_of_gone || is_its_effect || !is_loud()? {
             return Ok(ControlFlow::Continue(()));

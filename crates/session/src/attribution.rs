@@ -14,8 +14,9 @@ use ic_store::Snapshot;
 
 use crate::call::{self, Call};
 
-/// No client lets a tool run longer, in milliseconds.
-const LONGEST_CALL: i64 = 10 * 60 * 1000;
+/// A call whose end was never told may run for so long, in milliseconds: a build, or a question to a person who is at lunch. Beyond that it
+/// was cut off with its client.
+const LONGEST_CALL: i64 = 24 * 60 * 60 * 1000;
 
 /// The looks at a tree between two events, and who was at work.
 #[derive(Debug)]
@@ -89,6 +90,12 @@ impl Attribution {
         pairs.map(|pair| self.window(&pair[0], &pair[1]))
     }
 
+    /// The looks between which a restore changed the tree, oldest first.
+    pub fn restores(&self) -> impl Iterator<Item = (&Checkpoint, &Checkpoint)> {
+        let pairs = self.looks.windows(2).filter(|pair| pair[1].kind == Kind::Restored);
+        pairs.map(|pair| (&pair[0], &pair[1]))
+    }
+
     fn window<'a>(&'a self, from: &'a Checkpoint, to: &'a Checkpoint) -> Window<'a> {
         // One whose end was never told, and which is older than any tool runs, was cut off with its client.
         let is_cut_off = |call: &&Call| {
@@ -125,6 +132,11 @@ impl<'a> Window<'a> {
         };
         let own: Vec<&Dispatch> = self.in_calls.iter().filter(says_so).copied().collect();
         if own.is_empty() { self.in_calls.clone() } else { own }
+    }
+
+    /// Whether a change may be of a tool call, or of work whose client tells of none. What changed between two calls may be a person's.
+    pub fn is_in_call(&self) -> bool {
+        !self.in_calls.is_empty()
     }
 
     /// The calls that may have made a change at a path: those that name it, else all that ran.

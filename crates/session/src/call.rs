@@ -42,6 +42,8 @@ pub struct Call {
     pub created_at: Timestamp,
     /// When its end was told.
     pub finished_at: Option<Timestamp>,
+    /// The commit that was checked out as it began.
+    pub head: Option<String>,
 }
 
 impl Call {
@@ -81,10 +83,12 @@ pub struct NewCall<'a> {
     pub began_seq: Seq,
     /// What the same agent did before changed nothing after this event.
     pub before_seq: Seq,
+    /// The commit that is checked out.
+    pub head: Option<&'a str>,
 }
 
 const COLUMNS: &str = "id, dispatch_id, session_id, call_id, agent_id, agent_type, tool, line, paths, began_seq, ended_seq, \
-    created_at, finished_at";
+    created_at, finished_at, head";
 
 /// Two hooks that tell of the same call of a client without names for calls come within so many milliseconds.
 const TWICE_WITHIN: i64 = 2_000;
@@ -107,6 +111,7 @@ fn from_row(row: &Row<'_>) -> Result<Call> {
         ended_seq: row.get(10)?,
         created_at: Timestamp(row.get(11)?),
         finished_at: row.get::<Option<i64>>(12)?.map(Timestamp),
+        head: row.get(13)?,
     })
 }
 
@@ -131,8 +136,8 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<
     let paths = serde_json::to_string(paths)
         .map_err(|e| Diagnosis::new(Code::Internal, format!("Paths cannot be written down: {e}.")))?;
     tx.execute_one(
-        "INSERT INTO calls (id, dispatch_id, session_id, call_id, agent_id, agent_type, tool, line, paths, began_seq, created_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        "INSERT INTO calls (id, dispatch_id, session_id, call_id, agent_id, agent_type, tool, line, paths, began_seq, created_at, \
+         head) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         &[
             &new.id.as_str(),
             &new.dispatch_id.as_str(),
@@ -145,6 +150,7 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<
             &paths,
             &new.began_seq,
             &now.millis(),
+            &new.head,
         ],
     )
 }
@@ -206,6 +212,13 @@ pub fn is_quiet(snapshot: &Snapshot<'_>, dispatch: &DispatchId, now: Timestamp) 
     let sql = "SELECT max(coalesce(finished_at, created_at)) FROM calls WHERE dispatch_id = $1";
     let last = snapshot.query_opt(sql, &[&dispatch.as_str()], |row| row.get::<Option<i64>>(0))?.flatten();
     Ok(last.is_none_or(|last| now.millis().saturating_sub(last) >= QUIET))
+}
+
+/// What an agent goes on with after it has stopped, without a word of a person: the newest of that for a prompt.
+pub fn continuation_of(snapshot: &Snapshot<'_>, prompt: &DispatchId) -> Result<Option<DispatchId>> {
+    let sql = "SELECT c.dispatch_id FROM dispatches d JOIN calls c ON c.dispatch_id = d.id \
+               WHERE d.parent_id = $1 AND c.agent_id IS NULL ORDER BY c.began_seq DESC LIMIT 1";
+    snapshot.query_opt(sql, &[&prompt.as_str()], |row| row.get(0).map(DispatchId::from_ledger))
 }
 
 /// The work of a subagent of a session, if a call of it is on record: the newest, if the client uses a name again.

@@ -14,9 +14,9 @@ mod table;
 pub use call::{Call, NewCall};
 pub use prompt::{
     NewPrompt, Prompt, begin as begin_prompt, by_prompt_id, end as end_prompt, hold, latest,
-    needed_checkpoints, newest, of_session,
+    needed_checkpoints, newest, of_dispatch as prompt_of, of_session, own_runs, standing,
 };
 pub use table::{
-    NewSession, REFERENT, Session, begin, by_client, end, get, is_own_run, list, of_own_run, of_work,
-    resolve, told, work_in,
+    NewSession, REFERENT, Session, begin, by_client, end, get, is_own_run, list, of_own_run, of_project,
+    of_work, resolve, spoken, told, work_in,
 };

@@ -1,8 +1,10 @@
 //! The table `prompts`.
 
-use ic_base::{CheckpointId, DispatchId, Result, Seq, SessionId, Timestamp};
+use std::path::Path;
+
+use ic_base::{CheckpointId, DispatchId, Result, RunId, Seq, SessionId, Timestamp};
 use ic_dispatch::Dispatch;
-use ic_store::{Row, Snapshot, Transaction};
+use ic_store::{Row, Snapshot, Transaction, path_bytes};
 
 use crate::call;
 use crate::table::Session;
@@ -107,6 +109,32 @@ pub fn hold(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt, asked: &str) 
 pub fn latest(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Option<Prompt>> {
     let sql = format!("SELECT {COLUMNS} FROM prompts WHERE session_id = $1 ORDER BY seq DESC LIMIT 1");
     snapshot.query_opt(&sql, &[&session.as_str()], from_row)
+}
+
+/// The prompt that a dispatch is, if it is one.
+pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Option<Prompt>> {
+    let sql = format!("SELECT {COLUMNS} FROM prompts WHERE dispatch_id = $1");
+    snapshot.query_opt(&sql, &[&dispatch.as_str()], from_row)
+}
+
+/// The prompts at work in runs made for sessions in a project, and those that were, newest first; what was rolled back is left out.
+pub fn standing(snapshot: &Snapshot<'_>, project: &Path, limit: i64) -> Result<Vec<Prompt>> {
+    let columns = COLUMNS.split(", ").map(|column| format!("p.{column}")).collect::<Vec<_>>().join(", ");
+    let sql = format!(
+        "SELECT {columns} FROM prompts p JOIN sessions s ON s.id = p.session_id JOIN dispatches d ON d.id = p.dispatch_id \
+         WHERE s.project_dir = $1 AND p.owns_run = 1 AND d.rolled_back_by IS NULL ORDER BY p.seq DESC LIMIT $2"
+    );
+    snapshot.query_all(&sql, &[&path_bytes(project), &limit], from_row)
+}
+
+/// The runs that were made for sessions in a project, the one with the newest prompt first.
+pub fn own_runs(snapshot: &Snapshot<'_>, project: &Path, limit: i64) -> Result<Vec<RunId>> {
+    snapshot.query_all(
+        "SELECT d.run_id FROM prompts p JOIN sessions s ON s.id = p.session_id JOIN dispatches d ON d.id = p.dispatch_id \
+         WHERE s.project_dir = $1 AND p.owns_run = 1 GROUP BY d.run_id ORDER BY max(p.seq) DESC LIMIT $2",
+        &[&path_bytes(project), &limit],
+        |row| row.get(0).map(RunId::from_ledger),
+    )
 }
 
 /// The prompt of a session that its client calls so.

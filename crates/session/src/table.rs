@@ -38,6 +38,8 @@ pub struct Session {
     pub transcript: Option<PathBuf>,
     /// The last event of which its agent was told what it undid.
     pub told_seq: Seq,
+    /// The newest event when a person last typed a command of ic to its agent.
+    pub spoken_seq: Option<Seq>,
     /// When it began.
     pub created_at: Timestamp,
     /// When it ended, as far as the client said so.
@@ -63,8 +65,8 @@ pub struct NewSession<'a> {
     pub transcript: Option<&'a std::path::Path>,
 }
 
-const COLUMNS: &str =
-    "id, seq, client, client_id, run_id, owns_run, project_dir, transcript, told_seq, created_at, ended_at";
+const COLUMNS: &str = "id, seq, client, client_id, run_id, owns_run, project_dir, transcript, told_seq, created_at, ended_at, \
+    spoken_seq";
 
 fn from_row(row: &Row<'_>) -> Result<Session> {
     Ok(Session {
@@ -79,6 +81,7 @@ fn from_row(row: &Row<'_>) -> Result<Session> {
         told_seq: row.get(8)?,
         created_at: Timestamp(row.get(9)?),
         ended_at: row.get::<Option<i64>>(10)?.map(Timestamp),
+        spoken_seq: row.get(11)?,
     })
 }
 
@@ -139,6 +142,12 @@ pub fn told(tx: &Transaction<'_>, session: &Session, seq: Seq) -> Result<()> {
     tx.execute_one("UPDATE sessions SET told_seq = $1 WHERE id = $2", &[&seq, &session.id.as_str()])
 }
 
+/// Records that a person typed a command of ic to its agent.
+pub fn spoken(tx: &Transaction<'_>, session: &Session) -> Result<()> {
+    let (seq, _) = ic_events::head(tx)?;
+    tx.execute_one("UPDATE sessions SET spoken_seq = $1 WHERE id = $2", &[&seq, &session.id.as_str()])
+}
+
 /// The session with this id. Errors: `session_not_found`.
 pub fn get(snapshot: &Snapshot<'_>, id: &SessionId) -> Result<Session> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = $1");
@@ -175,8 +184,23 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Session> {
     if let [one] = snapshot.query_all(&sql, &[&text], from_row)?.as_slice() {
         return Ok(one.clone());
     }
-    get(snapshot, &SessionId::from_ledger(reference::resolve(snapshot, REFERENT, text)?))
+    let found = reference::resolve(snapshot, REFERENT, text);
+    // Titles show the beginning of the client's own name.
+    if let Err(error) = &found
+        && matches!(error.code(), Code::SessionNotFound | Code::InvalidReference)
+        && text.len() >= SHORT
+    {
+        let sql = format!("SELECT {COLUMNS} FROM sessions WHERE substr(client_id, 1, $2) = $1 LIMIT 2");
+        let length = i64::try_from(text.len()).unwrap_or(i64::MAX);
+        if let [one] = snapshot.query_all(&sql, &[&text, &length], from_row)?.as_slice() {
+            return Ok(one.clone());
+        }
+    }
+    get(snapshot, &SessionId::from_ledger(found?))
 }
+
+/// So many characters of a client's name of a session tell it from others where it is shown.
+const SHORT: usize = 8;
 
 /// The newest sessions, oldest first.
 pub fn list(snapshot: &Snapshot<'_>, limit: i64) -> Result<Vec<Session>> {
@@ -184,6 +208,14 @@ pub fn list(snapshot: &Snapshot<'_>, limit: i64) -> Result<Vec<Session>> {
     let mut all = snapshot.query_all(&sql, &[&limit], from_row)?;
     all.reverse();
     Ok(all)
+}
+
+/// The newest sessions of a project, newest first.
+pub fn of_project(snapshot: &Snapshot<'_>, project: &std::path::Path, limit: i64) -> Result<Vec<Session>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM sessions WHERE seq > 0 AND project_dir = $1 ORDER BY seq DESC LIMIT $2"
+    );
+    snapshot.query_all(&sql, &[&path_bytes(project), &limit], from_row)
 }
 
 /// The session that a run was made for.

@@ -114,7 +114,7 @@ impl Flow<'_> {
             report::Report::default()
         } else {
             // Commits that git cannot tell are found by the next checkpoint; a rollback asks before it touches them.
-            let log = git::log_since(&self.workspace.root, since.as_deref()).unwrap_or_default();
+            let log = git::log_since(&self.workspace.root, since.as_deref(), &[]).unwrap_or_default();
             report::parse(&log).unwrap_or_default()
         };
         let outputs = row.log.as_deref().map(|log| read_outputs(&outputs_of(log))).unwrap_or_default();

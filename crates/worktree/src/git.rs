@@ -1,11 +1,14 @@
 //! Git's state in checkpoints and restores.
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::git::{self, Asked, GitPlan, GitState};
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::objects::Writer;
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::record::{self, Checkpoint, Kind};
 use ic_dispatch::code;
+use ic_dispatch::dispatch::{self, Filter};
+use ic_session::call;
+use ic_store::Snapshot;
 
 use super::shot::Shot;
 use super::{Warning, Workspace};
@@ -53,6 +56,15 @@ fn naming(error: Diagnosis, target: &CheckpointId) -> Diagnosis {
         Some(hint) => error.hint(hint),
         None => error,
     }
+}
+
+/// Whether all work of a run that began after an event was told by its calls, and has ended.
+fn is_told_and_ended(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result<bool> {
+    let filter = Filter { run_id: Some(run), phase: None, status: None, limit: i64::MAX };
+    let mut work = dispatch::list(snapshot, &filter)?;
+    work.retain(|work| work.place() > since);
+    let told = call::told_by_calls(snapshot, work.iter().map(|work| &work.id))?;
+    Ok(!work.is_empty() && work.iter().all(|work| work.finished_at.is_some() && told.contains(&work.id)))
 }
 
 impl Workspace<'_> {
@@ -117,12 +129,59 @@ impl Workspace<'_> {
         let wanted = wanted.ok_or_else(|| nothing(&format!("Checkpoint {}", target.id.short())))?;
         let current = shot.manifest.git.clone().ok_or_else(|| nothing("The tree as it is"))?;
         let wanted = git::leaving_others(&self.root, wanted, &current)?;
+        let last = self.last_of_work(target, brought)?;
+        let wanted = match &last {
+            Some(last) => git::leaving_newer(wanted, &current, last),
+            None => wanted,
+        };
         let plan = git::plan(&self.root, &wanted, &current, &self.objects)
             .map_err(|error| naming(error, &target.id))?;
         if !force {
             self.refuse_foreign_commits(target, &plan, brought)?;
+            if let (Some(last), None) = (&last, brought) {
+                self.refuse_moved_since(target, &plan, (&current, last))?;
+            }
         }
         Ok(GitRestore { plan, target: wanted, current, kept_below: None })
+    }
+
+    /// Git's state when the work ended that goes back, as far as it is known: what came after it was made by others. Of a restore that is
+    /// undone it is what that left; of prompts, what the last one left. Work that tells of no calls may have gone on by itself.
+    fn last_of_work(&self, target: &Checkpoint, brought: Option<&CheckpointId>) -> Result<Option<GitState>> {
+        let left = match (brought, &target.link.run_id) {
+            (Some(id), _) => Some(self.kernel.read(|snapshot| record::get(snapshot, id))?),
+            (None, Some(run)) => self.kernel.read(|snapshot| {
+                if !is_told_and_ended(snapshot, run, target.seq)? {
+                    return Ok(None);
+                }
+                let mut looks = record::of_root_between(snapshot, &self.root, target.seq + 1, Seq::MAX)?;
+                looks.retain(|look| look.link.run_id.as_ref() == Some(run) && look.kind == Kind::Auto);
+                Ok(looks.into_iter().rev().find(|look| !look.link.of_call))
+            })?,
+            (None, None) => None,
+        };
+        Ok(left
+            .map(|left| Manifest::read(&self.objects, &left.manifest))
+            .transpose()?
+            .and_then(|left| left.git))
+    }
+
+    /// Errors: `foreign_commits` for a branch, or the stash, that was moved after the work had ended.
+    fn refuse_moved_since(
+        &self,
+        target: &Checkpoint,
+        plan: &GitPlan,
+        (current, last): (&GitState, &GitState),
+    ) -> Result<()> {
+        let Some(what) = git::moved_since(plan, current, last) else { return Ok(()) };
+        Err(Diagnosis::new(
+            Code::ForeignCommits,
+            format!("{what} was changed after this work had ended, by you or by others; nothing was changed."),
+        )
+        .hint(format!(
+            "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or take it back all the same: --force",
+            target.id.short()
+        )))
     }
 
     fn refuse_foreign_commits(
@@ -142,24 +201,33 @@ impl Workspace<'_> {
             let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.run_id);
             let own: Vec<RunId> = target.link.run_id.iter().cloned().chain(caller).collect();
             if own.is_empty() {
-                Ok(Vec::new())
-            } else {
-                code::commits_of_others(snapshot, &own, &new_commits)
+                return Ok(Vec::new());
             }
+            let others = code::commits_of_others(snapshot, &own, &new_commits)?;
+            let mut foreign: Vec<_> = others.into_iter().map(|(commit, run)| (commit, Some(run))).collect();
+            // Agents tell of each commit that they make: one of which none told is a person's, or another program's.
+            if foreign.is_empty() && brought.is_none() && is_told_and_ended(snapshot, &own[0], target.seq)? {
+                for commit in &new_commits {
+                    if !code::is_recorded(snapshot, commit)? {
+                        foreign.push((commit.clone(), None));
+                    }
+                }
+            }
+            Ok(foreign)
         })?;
         let Some((commit, run)) = foreign.first() else { return Ok(()) };
         let listed: Vec<_> = foreign
             .iter()
-            .map(|(commit, run)| serde_json::json!({ "commit": commit, "run_id": run.as_str() }))
+            .map(|(commit, run)| {
+                serde_json::json!({ "commit": commit, "run_id": run.as_ref().map(RunId::as_str) })
+            })
             .collect();
-        Err(Diagnosis::new(
-            Code::ForeignCommits,
-            format!(
-                "The commit {} belongs to run {}; nothing was changed.",
-                &commit[..12.min(commit.len())],
-                run.short()
-            ),
-        )
+        let short = &commit[..12.min(commit.len())];
+        let whose = match run {
+            Some(run) => format!("The commit {short} belongs to run {}", run.short()),
+            None => format!("The commit {short} is of no agent: you made it, or another program"),
+        };
+        Err(Diagnosis::new(Code::ForeignCommits, format!("{whose}; nothing was changed."))
         .hint(format!(
             "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or take it off its branch all the same: --force",
             target.id.short()

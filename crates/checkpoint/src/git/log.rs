@@ -27,14 +27,37 @@ pub fn head(root: &Path) -> Option<String> {
     })
 }
 
-/// The commits that are checked out now and were not at `since` (`None`: there was none), as `git log --name-only
-/// --format=%H%x09` prints them, newest first.
+/// The commits that are checked out now, were not at `since` (`None`: there was none), and to which none of `known` leads, as `git log
+/// --name-only --format=%H%x09` prints them, newest first. What a switch to a known branch brought is not among them.
 ///
 /// Errors: `git_failed`.
-pub fn log_since(root: &Path, since: Option<&str>) -> Result<Vec<u8>> {
-    let range = since.map_or_else(|| "HEAD".to_owned(), |since| format!("{since}..HEAD"));
-    let log = ["log", "--name-only", "--no-renames", "--format=%H%x09", &range, "--"];
-    Ok(Git::new(root).ask(&log)?.unwrap_or_default())
+pub fn log_since(root: &Path, since: Option<&str>, known: &[String]) -> Result<Vec<u8>> {
+    let revisions = format!("HEAD\n{}", excluding(since.into_iter().chain(known.iter().map(String::as_str))));
+    let log = [
+        "log",
+        "--name-only",
+        "--no-renames",
+        "--no-show-signature",
+        "--ignore-missing",
+        "--format=%H%x09",
+        "--stdin",
+    ];
+    Ok(Git::new(root).run_with(&log, revisions.as_bytes())?)
+}
+
+/// The commits that a remote has, to which none of `known` leads, and which were made before a time in seconds since 1970: what was
+/// fetched, and not what was committed and pushed.
+///
+/// Errors: `git_failed`.
+pub fn fetched_before(root: &Path, seconds: i64, known: &[String]) -> Result<Vec<String>> {
+    let before = format!("--before=@{seconds}");
+    let list = ["rev-list", "--ignore-missing", &before, "--remotes", "--stdin"];
+    let said = Git::new(root).run_with(&list, excluding(known.iter().map(String::as_str)).as_bytes())?;
+    Ok(String::from_utf8_lossy(&said).lines().map(str::to_owned).collect())
+}
+
+fn excluding<'o>(oids: impl Iterator<Item = &'o str>) -> String {
+    oids.map(|oid| format!("^{oid}\n")).collect()
 }
 
 /// A commit that changed a path.

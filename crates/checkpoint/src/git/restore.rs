@@ -121,6 +121,29 @@ pub fn leaving_others(root: &Path, target: GitState, current: &GitState) -> Resu
     Ok(GitState { refs, ..target })
 }
 
+/// The state to restore, with the branches left that came after `last`: whoever made them, it was not the work that goes back.
+pub fn leaving_newer(target: GitState, current: &GitState, last: &GitState) -> GitState {
+    let has = |state: &GitState, name: &PathText| state.refs.iter().any(|(known, _)| known == name);
+    let is_newer = |name: &PathText| name.0.starts_with(BRANCHES) && !has(last, name) && !has(&target, name);
+    let newer: Vec<_> = current.refs.iter().filter(|(name, _)| is_newer(name)).cloned().collect();
+    let mut refs = [target.refs.clone(), newer].concat();
+    refs.sort();
+    GitState { refs, ..target }
+}
+
+/// What of a plan was moved since `last`, by others than the work that goes back: the first of the branches that it moves, or the stash.
+pub fn moved_since(plan: &GitPlan, current: &GitState, last: &GitState) -> Option<String> {
+    let known = |name: &[u8]| last.refs.iter().find(|(known, _)| known.0 == name).map(|(_, oid)| oid);
+    let is_moved = |moved: &&Moved| {
+        moved.from.as_ref().is_some_and(|from| known(&moved.name).is_some_and(|known| known != from))
+    };
+    let branch = plan.refs.iter().find(is_moved).map(|moved| {
+        let name = moved.name.strip_prefix(BRANCHES).unwrap_or(&moved.name);
+        format!("The branch {}", String::from_utf8_lossy(name))
+    });
+    branch.or_else(|| (plan.stash && current.stash != last.stash).then(|| "The stash".to_owned()))
+}
+
 /// Those of `commits` that no branch, stash entry or HEAD of a state leads to, in their order. Of a tip that git has lost nothing is known.
 pub fn not_in(root: &Path, commits: &[String], state: &GitState) -> Result<Vec<String>> {
     if commits.is_empty() {

@@ -11,6 +11,7 @@ use ic_kernel::Kernel;
 use ic_kernel::config::{self, Guard, OwnHooks};
 use ic_ops::hooks::calls::{self, Begun, Guarded, Told};
 use ic_ops::hooks::{self, Asked, Teller, subagents};
+use ic_phase::resolve::Project;
 use ic_worktree::{Settings, Warning};
 use serde_json::Value;
 
@@ -116,7 +117,11 @@ impl Hook {
         occasion: Occasion,
         payload: &Payload<'_>,
     ) -> Result<Said> {
-        let kernel = session.kernel()?;
+        let mut kernel = session.kernel()?;
+        // An agent may go into another work tree of the repository: what is recorded is the tree that its session began in.
+        if let Some(known) = kernel.read(|snapshot| hooks::project_of(snapshot, teller))? {
+            kernel.project = Project { directory: known.clone(), root: known };
+        }
         // A configuration that cannot be read is no reason to record nothing, or to let undone work go on.
         let (kept, warnings) = match session.kept_along_the_way(&kernel, &kernel.project.root, true) {
             Ok(kept) => (kept.map(|kept| Settings { busy_timeout: PATIENCE, ..kept }), Vec::new()),
@@ -162,7 +167,9 @@ struct Hearing<'h> {
 impl Hearing<'_> {
     fn prompt(&self, said: &mut Said) -> Result<()> {
         let Self { session, kernel, client, payload, .. } = *self;
-        let Some(text) = payload.prompt() else { return Ok(()) };
+        let Some(text) = payload.prompt() else {
+            return if payload.is_command() { hooks::command(kernel, self.teller) } else { Ok(()) };
+        };
         let run = session.named_run().map(|run| open_run(kernel, run)).transpose()?.flatten();
         let id = payload.own_id();
         let parent = session.began_by().and_then(|named| dispatch_named(kernel, named));
@@ -354,6 +361,11 @@ fn open_run(kernel: &Kernel, reference: &str) -> Result<Option<RunId>> {
     Ok((is_of_here && run.require_active().is_ok()).then_some(run.id))
 }
 
+/// Whether a text is a command of ic itself, typed to the agent.
+fn is_command(text: &str) -> bool {
+    text.starts_with("/ic:") || text == "ic" || text.strip_prefix("ic ").is_some_and(is_verb_with_arguments)
+}
+
 /// Whether a text is a verb with nothing but flags and references after it: no sentence.
 fn is_verb_with_arguments(text: &str) -> bool {
     let is_argument = |word: &str| {
@@ -396,19 +408,24 @@ impl<'p> Payload<'p> {
         self.prompt_id().map(str::to_owned).or_else(at)
     }
 
-    /// What a person typed. Clients also send what no person did: a subagent's task, the news that one ended, a command of ic itself.
-    fn prompt(&self) -> Option<&'p str> {
+    /// Whether a person typed a command of ic.
+    fn is_command(&self) -> bool {
+        self.text("agent_id").is_none() && self.typed().is_some_and(is_command)
+    }
+
+    /// What is in the payload as the prompt, without what our own hooks told.
+    fn typed(&self) -> Option<&'p str> {
         let text = self.text("prompt")?.trim();
         // Gemini puts what its hooks told before what the person typed.
-        let text = text
-            .strip_prefix("<hook_context>")
-            .and_then(|rest| rest.split_once("</hook_context>"))
-            .map_or(text, |(_, typed)| typed.trim());
-        let is_command = text.starts_with("/ic:")
-            || text == "ic"
-            || text.strip_prefix("ic ").is_some_and(is_verb_with_arguments);
+        let told = text.strip_prefix("<hook_context>").and_then(|rest| rest.split_once("</hook_context>"));
+        Some(told.map_or(text, |(_, typed)| typed.trim()))
+    }
+
+    /// What a person typed. Clients also send what no person did: a subagent's task, the news that one ended, a command of ic itself.
+    fn prompt(&self) -> Option<&'p str> {
+        let text = self.typed()?;
         let is_news = text.starts_with("<task-notification>");
         let is_of_agent = self.text("agent_id").is_some();
-        (!text.is_empty() && !is_command && !is_news && !is_of_agent).then_some(text)
+        (!text.is_empty() && !is_command(text) && !is_news && !is_of_agent).then_some(text)
     }
 }

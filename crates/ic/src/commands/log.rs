@@ -1,7 +1,8 @@
 //! `ic log`
 
 use clap::Args;
-use ic_base::Result;
+use ic_base::{Code, Result};
+use ic_kernel::Kernel;
 use ic_point::log;
 
 use crate::exit::Exit;
@@ -20,7 +21,7 @@ use crate::session::Session;
   ic log --all                          # with what was rolled back, as branches
   ic log --json | jq -r '.[] | select(.kind != \"rollback\").reference'")]
 pub(crate) struct Log {
-    /// The run: an id, the end of one, @, or scope:NAME [default: @, else the newest here]
+    /// The run: an id, the end of one, @, or scope:NAME [default: @; where only agents work, all of their sessions]
     run: Option<String>,
     /// Also what was rolled back, and rollbacks that were undone
     #[arg(long)]
@@ -33,6 +34,9 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
+        if self.run.is_none() && self.is_of_agents(&kernel)? {
+            return self.of_agents(session, &kernel);
+        }
         let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()))?;
         let log = log::log(&kernel, session.options(), &run, self.all, self.limit as usize)?;
         let records: Vec<LogEntryJson> =
@@ -40,6 +44,29 @@ impl Log {
         let is_named = self.run.is_some();
         let now = kernel.context.now();
         session.output.list(&records, || render::log::list(&run, is_named, &log, self.all, now))?;
+        Ok(Exit::Done)
+    }
+
+    /// Whether nothing is open here but what agents do, outside of an agent's own shell.
+    fn is_of_agents(&self, kernel: &Kernel) -> Result<bool> {
+        if kernel.own_run.is_some() {
+            return Ok(false);
+        }
+        kernel.read(|snapshot| match ic_point::run_here(kernel, snapshot) {
+            Ok(Some(run)) => ic_session::is_own_run(snapshot, &run.id),
+            Ok(None) => Ok(false),
+            // Several agents are at work: what all of them did is told.
+            Err(error) if error.code() == Code::AmbiguousRun => ic_point::only_sessions(kernel, snapshot),
+            Err(error) => Err(error),
+        })
+    }
+
+    fn of_agents(&self, session: &mut Session, kernel: &Kernel) -> Result<Exit> {
+        let (entries, has_more) = log::of_sessions(kernel, session.options(), self.all, self.limit as usize)?;
+        let records: Vec<LogEntryJson> =
+            entries.iter().map(|(run, entry)| LogEntryJson::new(run, entry)).collect();
+        let now = kernel.context.now();
+        session.output.list(&records, || render::log::of_agents(&entries, has_more, now))?;
         Ok(Exit::Done)
     }
 }

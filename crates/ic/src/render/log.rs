@@ -36,6 +36,26 @@ pub(crate) fn list(run: &Run, is_named: bool, log: &Log, all: bool, now: Timesta
     out + &hint(run, is_named, log)
 }
 
+/// What agents did here, whichever session it was in, newest first.
+pub(crate) fn of_agents(entries: &[(Run, Entry)], has_more: bool, now: Timestamp) -> String {
+    if entries.is_empty() {
+        return "No prompts.\n".to_owned();
+    }
+    let names: Vec<String> = entries.iter().map(|(_, entry)| name(entry)).collect();
+    let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
+    let mut out = String::new();
+    for ((_, entry), name) in entries.iter().zip(&names) {
+        let text = short_line(entry, name, widest, now);
+        let style = if is_over(entry) { style::DIM } else { style::NONE };
+        out.push_str(&format!("{}\n", styled(style, text.trim_end())));
+    }
+    let more = if has_more { "; older ones: --limit N" } else { "" };
+    out + &styled(
+        style::DIM,
+        &format!("to go back to before one: ic undo REFERENCE; undo one alone: ic undo --dispatch ID{more}"),
+    ) + "\n"
+}
+
 /// The points that can be gone back to, by their references, and a line of each to choose from.
 pub(crate) fn offered(log: &Log, now: Timestamp) -> (Vec<String>, Vec<String>) {
     let meant = |entry: &&Entry| matches!(&entry.what, What::Point { point, .. } if !point.is_pruned);
@@ -84,10 +104,21 @@ fn name(entry: &Entry) -> String {
     }
 }
 
+/// An entry with its age, and no time: what a person typed is what tells it from others.
+fn short_line(entry: &Entry, name: &str, widest: usize, now: Timestamp) -> String {
+    let pad = " ".repeat(widest.saturating_sub(name.width()));
+    line_from(entry, &format!("{:<10}  {name}{pad}", age(now, entry.created_at)), 0)
+}
+
 fn line(entry: &Entry, name: &str, widest: usize, indent: usize, now: Timestamp) -> String {
     let pad = " ".repeat(widest.saturating_sub(name.width()));
     let age = age(now, entry.created_at);
     let start = format!("{age:<10}  {}  {name}{pad}", second(entry.created_at));
+    line_from(entry, &start, indent)
+}
+
+/// The rest of an entry's line, in the room that is left.
+fn line_from(entry: &Entry, start: &str, indent: usize) -> String {
     let (title, facts) = match &entry.what {
         What::Point { point, files, commits } => (title(point), facts(point, *files, *commits)),
         What::Rollback(rollback) => (went_back(rollback), String::new()),

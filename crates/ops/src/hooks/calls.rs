@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use ic_base::{CallId, DispatchId, Result};
+use ic_checkpoint::git;
 use ic_checkpoint::record::Link;
-use ic_dispatch::dispatch;
+use ic_dispatch::dispatch::{self, Dispatch};
 use ic_kernel::Kernel;
 use ic_phase::run;
 use ic_session::{self as session, NewCall, Prompt, call};
@@ -13,6 +14,7 @@ use ic_store::Snapshot;
 use ic_worktree::auto::Taken;
 use ic_worktree::{Settings, Warning, root_of};
 
+use super::commits::{self, Since};
 use super::guard::{self, Danger};
 use super::{Teller, refusal, subagents};
 
@@ -80,6 +82,7 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
         let link = Link { dispatch_id: maker.clone().or(link.dispatch_id.clone()), ..link };
         Taken::look_for_call(kernel, kept, root.clone(), link, danger.takes_git)
     };
+    let head = git::head(&root);
     let (id, own): (CallId, DispatchId) = (kernel.context.new_id(), kernel.context.new_id());
     kernel.write_late_too(|tx, now| {
         let (work, seen) = if let Some(work) = maker_now(tx, &prompt, told.agent_id, is_first)? {
@@ -100,6 +103,7 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
             paths: told.paths,
             began_seq: seen.seq,
             before_seq: seen.end(),
+            head: head.as_deref(),
         };
         call::begin(tx, now, &new)
     })?;
@@ -114,9 +118,15 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
     Ok(Begun::Goes(taken.warnings.clone()))
 }
 
-/// The work that a call belongs to: the prompt's, or a subagent's own; `None`: it begins the subagent's.
+/// The work that a call belongs to: the prompt's, a subagent's own, or a continuation; `None`: it begins that.
 fn maker(snapshot: &Snapshot<'_>, prompt: &Prompt, agent_id: Option<&str>) -> Result<Option<DispatchId>> {
-    let Some(agent) = agent_id else { return Ok(Some(prompt.dispatch_id.clone())) };
+    let Some(agent) = agent_id else {
+        // What an agent does after it stopped, and before a person types again, is a continuation of the prompt.
+        return match prompt.ended_at {
+            None => Ok(Some(prompt.dispatch_id.clone())),
+            Some(_) => Ok(subagents::continuation(snapshot, prompt)?.map(|work| work.id)),
+        };
+    };
     let session = session::get(snapshot, &prompt.session_id)?;
     Ok(subagents::unfinished(snapshot, &session, agent)?.map(|work| work.id))
 }
@@ -171,16 +181,30 @@ pub fn end(
         let work = dispatch::get(snapshot, &call.dispatch_id)?;
         let run = run::get(snapshot, &work.run_id)?;
         let link = link_of(&run, &call.dispatch_id);
-        Ok(Some((call, run, link)))
+        let prompt = prompt_of_work(snapshot, &work)?;
+        Ok(Some((call, run, link, prompt)))
     })?;
-    let Some((call, run, link)) = open else { return Ok(Vec::new()) };
+    let Some((call, run, link, prompt)) = open else { return Ok(Vec::new()) };
     let root = root_of(&run.project_dir);
     let taken = Taken::look_for_call(kernel, kept, root.clone(), link, false);
+    let made = prompt.map(|prompt| commits::made(kernel, &root, &prompt, &Since::call(&call)));
     kernel.write_late_too(|tx, now| {
         let seen = taken.record_news(tx, now, &root, run.epoch)?;
+        if let Some(made) = &made {
+            commits::record(tx, now, &dispatch::get(tx, &call.dispatch_id)?, made)?;
+        }
         call::end(tx, now, &call.id, seen.end())
     })?;
     Ok(taken.warnings.clone())
+}
+
+/// The prompt that work is, or that began it.
+pub(super) fn prompt_of_work(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Prompt>> {
+    if let Some(prompt) = session::prompt_of(snapshot, &work.id)? {
+        return Ok(Some(prompt));
+    }
+    let parent = work.work.parent_id.as_ref();
+    parent.map_or(Ok(None), |parent| session::prompt_of(snapshot, parent))
 }
 
 /// The prompt that a call is made for: the one that the client names, else the newest of the session.

@@ -6,12 +6,14 @@
 //!                                               └── a person types again, and it is in no call ──▶ (completed: its client told no end)
 //! ```
 //!
+//! A continuation is like that: what an agent does after it has stopped, because a task of its own ended, and before a person types again.
+//!
 //! One that only reads has no work to undo, and no row. A subagent may go on after its prompt has ended: clients run them in the background.
 
 use ic_base::{DispatchId, Result, Timestamp, title};
 use ic_checkpoint::record::Link;
+use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Dispatch, Ending, Tokens, Work};
-use ic_dispatch::{DispatchStatus, code};
 use ic_kernel::Kernel;
 use ic_phase::point::NewPoint;
 use ic_phase::{Run, run};
@@ -20,8 +22,8 @@ use ic_store::{Snapshot, Transaction};
 use ic_worktree::auto::Taken;
 use ic_worktree::{Settings, Warning};
 
-use super::calls::Told;
-use super::{Counted, Teller, commits_since, is_going};
+use super::calls::{Told, prompt_of_work};
+use super::{Counted, Teller, commits, is_going};
 
 /// Begins the work of a subagent with its first call that may change files: a point, with what was captured before the call.
 pub(super) fn begin(
@@ -35,10 +37,19 @@ pub(super) fn begin(
     let run = run::get(tx, &parent.run_id)?;
     let point = NewPoint { session: Some(prompt.session_id.as_str()), ..NewPoint::of_dispatch(id.as_str()) };
     taken.record_point(tx, now, &run, &point)?;
-    let kind = told.agent_type.map_or_else(|| "subagent".to_owned(), title);
+    let kind = match (told.agent_id, told.agent_type) {
+        (None, _) => parent.work.agent_type.clone().unwrap_or_default(),
+        (Some(_), Some(kind)) => title(kind),
+        (Some(_), None) => "subagent".to_owned(),
+    };
+    let is_continuation = told.agent_id.is_none();
     let line = title(&ic_base::mask::mask(told.line));
     let work = Work {
-        name: Some(if line.is_empty() { kind.clone() } else { title(&format!("{kind}: {line}")) }),
+        name: Some(match (is_continuation, line.as_str()) {
+            (true, _) => title(&format!("after its end: {line}")),
+            (false, "") => kind.clone(),
+            (false, line) => title(&format!("{kind}: {line}")),
+        }),
         agent_type: Some(kind),
         parent_id: Some(parent.id.clone()),
         ..Work::default()
@@ -63,6 +74,13 @@ pub(super) fn newest(snapshot: &Snapshot<'_>, session: &Session, agent_id: &str)
     found.map(|id| dispatch::get(snapshot, &id)).transpose()
 }
 
+/// The continuation of a prompt that has not ended.
+pub(super) fn continuation(snapshot: &Snapshot<'_>, prompt: &Prompt) -> Result<Option<Dispatch>> {
+    let found = call::continuation_of(snapshot, &prompt.dispatch_id)?;
+    let found = found.map(|id| dispatch::get(snapshot, &id)).transpose()?;
+    Ok(found.filter(|work| work.status == DispatchStatus::Running && work.require_current().is_ok()))
+}
+
 /// Ends what a subagent did: it stopped. Nothing happens where it did nothing that is on record.
 ///
 /// Errors: whatever the ledger says; a capture that fails is a warning.
@@ -77,37 +95,43 @@ pub fn stop(
         let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
             return Ok(None);
         };
-        let Some(work) = newest(snapshot, &session, agent_id)?.filter(|work| work.finished_at.is_none())
-        else {
-            return Ok(None);
-        };
-        let run = run::get(snapshot, &work.run_id)?;
-        let late = left_by(snapshot, &session, &work)?;
-        Ok(Some((work, run, late)))
+        Ok(newest(snapshot, &session, agent_id)?.filter(|work| work.finished_at.is_none()))
     })?;
-    let Some((work, run, late)) = found else { return Ok(Vec::new()) };
+    found.map_or_else(|| Ok(Vec::new()), |work| finish(kernel, &work, kept, count(Some(0))))
+}
+
+/// Ends a subagent's work, or a continuation, with a capture and the commits of its last call.
+pub(super) fn finish(
+    kernel: &Kernel,
+    work: &Dispatch,
+    kept: Option<&Settings>,
+    tokens: Option<Tokens>,
+) -> Result<Vec<Warning>> {
+    let (run, prompt, since) = kernel.read(|snapshot| {
+        let run = run::get(snapshot, &work.run_id)?;
+        let prompt = prompt_of_work(snapshot, work)?;
+        let since = prompt.as_ref().map_or(Ok(None), |prompt| commits::unrecorded(snapshot, work, prompt))?;
+        Ok((run, prompt, since))
+    })?;
     let link = Link {
         run_id: Some(run.id.clone()),
         phase: Some(run.phase.clone()),
         dispatch_id: Some(work.id.clone()),
         ..Link::default()
     };
-    let kept = kept.filter(|_| is_going(&work, &run));
+    let kept = kept.filter(|_| is_going(work, &run));
     let taken = Taken::take_if(kernel, kept, &run.project_dir, link);
-    // What was committed while its prompt ran is the prompt's; what comes later is nobody's but its own.
-    let commits =
-        late.map(|prompt| commits_since(&run.project_dir, prompt.head.as_deref())).unwrap_or_default();
-    let tokens = count(Some(0));
+    let made =
+        prompt.zip(since).map(|(prompt, since)| commits::made(kernel, &run.project_dir, &prompt, &since));
     kernel.write_late_too(|tx, now| {
         let work = dispatch::get(tx, &work.id)?;
         if work.finished_at.is_some() {
             return Ok(());
         }
         call::end_all(tx, &work.id)?;
-        let mut commits = commits.clone();
-        let known = code::commits_of_run(tx, &work.run_id, 0)?;
-        commits.commits.retain(|one| !known.iter().any(|known| known.sha == one.sha));
-        code::record(tx, now, &work, &commits)?;
+        if let Some(made) = &made {
+            commits::record(tx, now, &work, made)?;
+        }
         record_tokens(tx, now, &work, tokens)?;
         if !is_going(&work, &run::get(tx, &work.run_id)?) {
             return Ok(());
@@ -116,14 +140,6 @@ pub fn stop(
         dispatch::finish(tx, now, &work, &Ending::Completed { summary: None, verdict: None }).map(drop)
     })?;
     Ok(taken.warnings.clone())
-}
-
-/// The prompt that began a subagent's work, if it has ended and no other one of its session is worked on.
-fn left_by(snapshot: &Snapshot<'_>, session: &Session, work: &Dispatch) -> Result<Option<Prompt>> {
-    let is_idle = session::latest(snapshot, &session.id)?.is_some_and(|prompt| prompt.ended_at.is_some());
-    let prompts = session::newest(snapshot, &session.id, 8)?;
-    let own = prompts.into_iter().find(|prompt| Some(&prompt.dispatch_id) == work.work.parent_id.as_ref());
-    Ok(own.filter(|_| is_idle))
 }
 
 /// Records the tokens that work used, if they were counted and are news.

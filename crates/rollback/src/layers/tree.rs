@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::{Layer, Site, Work};
 use crate::approved;
-use crate::beside;
+use crate::beside::{self, Others};
 use crate::covered::{Covered, Planned};
 use crate::leaving_commits;
 use crate::own_work;
@@ -136,10 +136,15 @@ impl<'a> Goal<'a> {
         };
         let mut report = restore_into(workspace, target, deed, &request, site.watch)?;
         report.plan.skipped.extend(theirs.into_iter().map(|one| (one.path, format!("kept: {}", one.reason))));
-        let is_asked = self.covered.as_planned().is_some_and(|planned| planned.beside_runs);
-        if is_asked && report.conflicts.is_empty() && !request.force.files {
+        let others = match self.covered.as_planned() {
+            Some(planned) if planned.beside_runs => Some(Others::All),
+            // Whose calls are known did nothing else: there is no doubt.
+            Some(_) => Some(Others::Told),
+            None => None,
+        };
+        if let Some(others) = others.filter(|_| report.conflicts.is_empty() && !request.force.files) {
             let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
-            report.conflicts = beside::conflicts(site.kernel, workspace, &self.target.id, paths)?;
+            report.conflicts = beside::conflicts(site.kernel, workspace, &self.target.id, others, paths)?;
         }
         Ok(report)
     }
@@ -155,7 +160,7 @@ impl<'a> Goal<'a> {
         let deed = Deed { keep: self.keep.clone(), until: Seq::MAX, did: Vec::new() };
         let report = restore_into(&self.workspace, self.target.clone(), deed, &look, site.watch)?;
         let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
-        beside::conflicts(kernel, &self.workspace, &self.target.id, paths)
+        beside::conflicts(kernel, &self.workspace, &self.target.id, Others::All, paths)
     }
 
     /// Restores the tree as the caller has seen it in a plan: less may be done by now, but nothing else.

@@ -86,7 +86,8 @@ impl Workspace<'_> {
                 first.tool
             ),
         )
-        .hint("wait for its end, or give --force; undo one prompt alone: ic undo --dispatch ID --dry-run")
+        .hint("wait for its end; if that agent was interrupted or killed, which its client does not tell, go back beside it: --force-workers; \
+               undo one prompt alone: ic undo --dispatch ID --dry-run")
         .detail("calls", others.iter().map(named).collect::<Vec<_>>()))
     }
 

@@ -1,0 +1,87 @@
+//! The commits that a tool call made: what is checked out as it ends, and was not as it began.
+//!
+//! Each call's are recorded as it ends, so that of several agents in one repository each has its own. What a switch of branches or a pull
+//! brought was made by others: the branches are known from the checkpoint before the prompt. What was committed outside of calls, by a person
+//! or a process that was left behind, is recorded for nobody, and an undo asks before it takes that off its branch.
+
+use std::path::Path;
+
+use ic_base::{Result, Timestamp};
+use ic_checkpoint::git;
+use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::record;
+use ic_dispatch::code;
+use ic_dispatch::dispatch::Dispatch;
+use ic_dispatch::report::{self, Report};
+use ic_kernel::Kernel;
+use ic_phase::point;
+use ic_session::{Call, Prompt, call};
+use ic_store::{OpenOptions, Snapshot, Transaction};
+use ic_worktree::look_into_store;
+
+/// From where on commits are somebody's.
+pub(super) struct Since {
+    /// The commit that was checked out then; `None`: there was none.
+    pub(super) head: Option<String>,
+    /// When that was.
+    pub(super) at: Timestamp,
+}
+
+impl Since {
+    /// From the beginning of a call on.
+    pub(super) fn call(call: &Call) -> Self {
+        Self { head: call.head.clone(), at: call.created_at }
+    }
+}
+
+/// Where the commits begin that work may have made and that are not recorded yet: at the first of its calls whose end was not told. Work
+/// that was begun by an older version, which did not say where its calls began, has all since its prompt.
+pub(super) fn unrecorded(snapshot: &Snapshot<'_>, work: &Dispatch, prompt: &Prompt) -> Result<Option<Since>> {
+    let calls = call::of_dispatch(snapshot, &work.id)?;
+    if !calls.is_empty() && calls.iter().all(|call| call.head.is_none()) {
+        return Ok(Some(Since { head: prompt.head.clone(), at: prompt.created_at }));
+    }
+    Ok(calls.iter().find(|call| call.finished_at.is_none()).map(Since::call))
+}
+
+/// What was committed in a project since then, and is not from elsewhere. What git does not say is not known.
+pub(super) fn made(kernel: &Kernel, root: &Path, prompt: &Prompt, since: &Since) -> Report {
+    if git::head(root) == since.head {
+        return Report::default();
+    }
+    let known = branches_before(kernel, prompt).unwrap_or_default();
+    let log = git::log_since(root, since.head.as_deref(), &known).unwrap_or_default();
+    let mut found = report::parse(&log).unwrap_or_default();
+    if !found.commits.is_empty() {
+        let fetched = git::fetched_before(root, since.at.millis() / 1000, &known).unwrap_or_default();
+        found.commits.retain(|commit| !fetched.contains(&commit.sha));
+    }
+    found
+}
+
+/// Records commits for work, but for those that are on record as the work of others.
+pub(super) fn record(tx: &Transaction<'_>, now: Timestamp, work: &Dispatch, made: &Report) -> Result<()> {
+    let mut own = made.clone();
+    let mut others = Vec::new();
+    for commit in &own.commits {
+        if code::maker_of(tx, &commit.sha)?.is_some_and(|maker| maker != work.id) {
+            others.push(commit.sha.clone());
+        }
+    }
+    own.commits.retain(|commit| !others.contains(&commit.sha));
+    code::record(tx, now, work, &own).map(drop)
+}
+
+/// Where branches, tags and remotes were as a prompt was given.
+fn branches_before(kernel: &Kernel, prompt: &Prompt) -> Result<Vec<String>> {
+    let before = kernel.read(|snapshot| {
+        let points = point::named(snapshot, point::Kind::Prompt, prompt.dispatch_id.as_str())?;
+        let id = points.into_iter().find_map(|point| point.checkpoint_id);
+        id.map(|id| record::get(snapshot, &id)).transpose()
+    })?;
+    let (Some(before), Some(objects)) = (before, look_into_store(kernel, OpenOptions::default())?) else {
+        return Ok(Vec::new());
+    };
+    let state = Manifest::read(&objects, &before.manifest)?.git;
+    Ok(state.map(|state| state.refs.into_iter().map(|(_, oid)| oid).collect()).unwrap_or_default())
+}

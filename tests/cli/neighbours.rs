@@ -1,0 +1,252 @@
+//! What is not the work of an agent stays when its work is undone: branches, commits, the stash and files of a person and of other agents.
+
+use serde_json::{Value, json};
+
+use crate::agents::{Said, in_call, in_git, say};
+use crate::blame::{after, before, prompt, read, stop, work_of};
+use crate::support::Project;
+
+fn git(project: &Project, words: &[&str]) -> String {
+    ic_testkit::git_in(project.root(), words).trim().to_owned()
+}
+
+fn commits(project: &Project, session: &str, file: &str) {
+    in_call(project, "claude-code", session, || {
+        project.write(file, file);
+        git(project, &["add", file]);
+        git(project, &["commit", "-q", "-m", file]);
+    });
+}
+
+fn ask(project: &Project, session: &str, text: &str) {
+    say(project, &Said::new("claude-code", session, "UserPromptSubmit").prompt(text, text));
+}
+
+#[test]
+fn branches_made_after_the_work_stay_and_what_was_moved_after_it_is_asked_about() {
+    let project = in_git();
+    ask(&project, "B", "B works");
+    commits(&project, "B", "b.txt");
+    stop(&project, "B");
+    git(&project, &["branch", "mine"]);
+    let plan = project.json("undo --dry-run");
+    assert!(!plan["files"]["git"].to_string().contains("mine"), "{plan}");
+    project.json("undo --yes");
+    assert_eq!(git(&project, &["branch", "--list", "mine", "--format=%(refname:short)"]), "mine");
+    assert!(!project.root().join("b.txt").exists());
+    // And the redo leaves what came after the undo.
+    git(&project, &["branch", "later"]);
+    project.json("redo --yes");
+    assert_eq!(git(&project, &["for-each-ref", "refs/heads/later", "--format=%(refname:short)"]), "later");
+    assert!(project.root().join("b.txt").exists());
+    // A commit of a person on the branch that goes back.
+    project.write("own.txt", "mine");
+    git(&project, &["add", "own.txt"]);
+    git(&project, &["commit", "-q", "-m", "mine"]);
+    let head = git(&project, &["rev-parse", "HEAD"]);
+    assert_eq!(project.refused("undo --yes").1, "foreign_commits");
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), head);
+    assert!(project.root().join("own.txt").exists() && project.root().join("b.txt").exists());
+    // The stash.
+    git(&project, &["reset", "-q", "--hard", "HEAD~1"]);
+    project.write("b.txt", "stashed");
+    git(&project, &["stash"]);
+    assert_eq!(project.refused("undo --yes").1, "foreign_commits");
+    assert_eq!(git(&project, &["stash", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn a_commit_of_another_agent_made_meanwhile_is_its_own() {
+    let project = in_git();
+    ask(&project, "A", "A works");
+    ask(&project, "B", "B works");
+    commits(&project, "B", "b.txt");
+    commits(&project, "A", "a.txt");
+    stop(&project, "B");
+    stop(&project, "A");
+    let shown = |session: &str| {
+        let id = work_of(&project, session);
+        let commits = project.json(&format!("dispatch show {id}"))["commits"].clone();
+        commits.as_array().expect("a list").len()
+    };
+    assert_eq!((shown("A"), shown("B")), (1, 1), "each has its own");
+    let run = project.json("session show B")["run_id"].as_str().expect("a run").to_owned();
+    for more in ["", " --keep-theirs"] {
+        let refused = project.refused(&format!("undo --run {run} --yes{more}"));
+        assert!(["foreign_commits", "file_conflict"].contains(&refused.1.as_str()), "{refused:?}");
+        assert_eq!(git(&project, &["log", "--format=%s", "-1"]), "a.txt");
+    }
+}
+
+#[test]
+fn what_a_switch_or_a_pull_brought_is_no_commit_of_the_prompt() {
+    let project = in_git();
+    git(&project, &["checkout", "-q", "-b", "feature"]);
+    project.write("f1.txt", "old");
+    git(&project, &["add", "f1.txt"]);
+    git(&project, &["commit", "-q", "-m", "an old commit"]);
+    git(&project, &["checkout", "-q", "-"]);
+    ask(&project, "A", "look at the feature");
+    in_call(&project, "claude-code", "A", || drop(git(&project, &["checkout", "-q", "feature"])));
+    stop(&project, "A");
+    let id = work_of(&project, "A");
+    assert_eq!(project.json(&format!("dispatch show {id}"))["commits"], json!([]));
+    assert_eq!(project.refused(&format!("undo --dispatch {id} --yes")).1, "branch_switched");
+    assert_eq!(read(&project, "f1.txt"), "old");
+}
+
+#[test]
+fn what_a_person_does_between_two_calls_stays_when_the_prompt_is_undone_alone() {
+    let project = in_git();
+    project.write("a.txt", "one\n");
+    prompt(&project, "A", "A works");
+    before(&project, "A", "a1", "Bash", json!({ "command": "make" }));
+    project.write("made.txt", "made\n");
+    after(&project, "A", "a1", "Bash");
+    project.write("mine.txt", "by hand\n");
+    project.write("a.txt", "edited\n");
+    before(&project, "A", "a2", "Bash", json!({ "command": "make more" }));
+    project.write("more.txt", "more\n");
+    after(&project, "A", "a2", "Bash");
+    stop(&project, "A");
+    let report = project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    let is_there = ["made.txt", "more.txt", "mine.txt"].map(|file| project.root().join(file).exists());
+    assert_eq!(is_there, [false, false, true], "{report}");
+    assert_eq!(read(&project, "a.txt"), "edited\n");
+    assert!(report["files"]["skipped"].to_string().contains("mine.txt"), "it is named: {report}");
+}
+
+#[test]
+fn an_interrupted_prompt_is_the_last_one_and_is_undone_alone() {
+    let project = in_git();
+    ask(&project, "A", "good");
+    in_call(&project, "claude-code", "A", || project.write("good.txt", "good"));
+    stop(&project, "A");
+    ask(&project, "A", "bad");
+    before(&project, "A", "a2", "Bash", json!({ "command": "make" }));
+    project.write("bad.txt", "bad");
+    // Interrupted: neither the end of the call nor a stop is told.
+    let plan = project.json("undo --dry-run");
+    assert_eq!(plan["counts"]["dispatches"], 1, "{plan}");
+    project.json("undo --yes");
+    assert!(project.root().join("good.txt").exists() && !project.root().join("bad.txt").exists());
+    project.json("redo --yes");
+    ask(&project, "A", "another");
+    let prompts = project.json("session show A")["prompts"].clone();
+    let bad = prompts[1]["id"].as_str().expect("an id");
+    project.json(&format!("undo --dispatch {bad} --yes"));
+    assert!(project.root().join("good.txt").exists() && !project.root().join("bad.txt").exists());
+}
+
+#[test]
+fn what_an_agent_does_after_it_stopped_is_a_continuation_and_refused_once_undone() {
+    let project = in_git();
+    ask(&project, "A", "begin a task");
+    in_call(&project, "claude-code", "A", || project.write("first.txt", "1"));
+    stop(&project, "A");
+    // The client's own news of a task's end: nobody typed.
+    ask(&project, "A", "<task-notification>\n<task-id>1</task-id>");
+    commits(&project, "A", "second.txt");
+    stop(&project, "A");
+    let shown = project.json("session show A");
+    assert_eq!(shown["prompts"].as_array().expect("a list").len(), 1, "{shown}");
+    let after = &shown["subagents"][0];
+    assert_eq!(
+        (&after["status"], &after["agent_kind"]),
+        (&json!("completed"), &json!("claude-code")),
+        "{shown}"
+    );
+    let commits_of = project.json(&format!("dispatch show {}", after["id"].as_str().expect("an id")));
+    assert_eq!(commits_of["commits"].as_array().expect("a list").len(), 1);
+    project.json("undo --yes");
+    assert!(!project.root().join("first.txt").exists() && !project.root().join("second.txt").exists());
+    ask(&project, "A", "<task-notification>\n<task-id>2</task-id>");
+    let said = Said::new("claude-code", "A", "PreToolUse").with("tool_name", "Bash");
+    assert_ne!(say(&project, &said), Value::Null, "it goes on in nothing that was undone");
+}
+
+#[test]
+fn of_sessions_that_ended_the_newest_prompt_is_meant_and_a_redo_waits_for_nobody() {
+    let project = in_git();
+    let turn = |session: &str, file: &str| {
+        ask(&project, session, file);
+        in_call(&project, "claude-code", session, || project.write(file, file));
+        stop(&project, session);
+        say(&project, &Said::new("claude-code", session, "SessionEnd"));
+    };
+    for (session, file) in [("A", "a.txt"), ("B", "b.txt"), ("C", "c.txt")] {
+        turn(session, file);
+    }
+    let is_there = || ["a.txt", "b.txt", "c.txt", "d.txt"].map(|file| project.root().join(file).exists());
+    project.json("undo --yes");
+    assert_eq!(is_there(), [true, true, false, false]);
+    project.json("undo --yes");
+    assert_eq!(is_there(), [true, false, false, false], "said again, it is the one before");
+    turn("D", "d.txt");
+    let log = project.json("log");
+    assert_eq!(log[0]["title"], "d.txt", "{log}");
+    assert!(log.as_array().expect("a list").iter().any(|one| one["title"] == "a.txt"), "{log}");
+    project.json("undo --yes");
+    assert_eq!(is_there(), [true, false, false, false]);
+    project.json("redo --yes");
+    assert_eq!(is_there(), [true, false, false, true]);
+}
+
+#[test]
+fn a_redo_is_possible_after_the_client_was_closed() {
+    let project = in_git();
+    ask(&project, "A", "A works");
+    commits(&project, "A", "a.txt");
+    stop(&project, "A");
+    project.json("undo --yes");
+    say(&project, &Said::new("claude-code", "A", "SessionEnd"));
+    project.json("redo --yes");
+    assert!(project.root().join("a.txt").exists());
+    assert_eq!(git(&project, &["log", "--format=%s", "-1"]), "a.txt");
+}
+
+#[test]
+fn what_was_undone_alone_in_another_session_does_not_come_back_unasked() {
+    let project = in_git();
+    ask(&project, "A", "login");
+    in_call(&project, "claude-code", "A", || project.write("login.txt", "login"));
+    stop(&project, "A");
+    ask(&project, "B", "B works");
+    in_call(&project, "claude-code", "B", || project.write("b.txt", "b"));
+    project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    stop(&project, "B");
+    let run = project.json("session show B")["run_id"].as_str().expect("a run").to_owned();
+    assert_eq!(project.refused(&format!("undo --run {run} --yes")).1, "file_conflict");
+    project.json(&format!("undo --run {run} --keep-theirs --yes"));
+    assert!(!project.root().join("login.txt").exists() && !project.root().join("b.txt").exists());
+}
+
+#[test]
+fn the_run_of_a_session_goes_back_to_before_all_of_it() {
+    let project = in_git();
+    let base = ic_testkit::tree(project.root());
+    ask(&project, "A", "one");
+    in_call(&project, "claude-code", "A", || project.write("a.txt", "a"));
+    stop(&project, "A");
+    let run = project.json("session show A")["run_id"].as_str().expect("a run").to_owned();
+    project.json(&format!("undo created --run {run} --yes"));
+    assert_eq!(ic_testkit::tree(project.root()), base);
+}
+
+#[test]
+fn what_changed_after_the_end_is_not_counted_as_the_prompts() {
+    let project = in_git();
+    ask(&project, "A", "one");
+    in_call(&project, "claude-code", "A", || project.write("a.txt", "a"));
+    stop(&project, "A");
+    project.write("mine.txt", "by hand");
+    ask(&project, "A", "two");
+    stop(&project, "A");
+    let log = project.json("log");
+    let counts = |title: &str| {
+        let all = log.as_array().expect("a list");
+        all.iter().find(|one| one["title"] == title).expect("a prompt")["file_counts"].clone()
+    };
+    assert_eq!(counts("one"), json!({ "created": 1, "modified": 0, "deleted": 0 }));
+    assert_eq!(counts("two"), json!({ "created": 0, "modified": 0, "deleted": 0 }));
+}
