@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use assert_cmd::assert::Assert;
 use serde_json::Value;
@@ -44,6 +44,14 @@ impl Outcome {
     /// If it cannot be started.
     pub fn of(command: &mut Command) -> Self {
         Self::from(&command.output().expect("start the binary"))
+    }
+
+    /// What a call that was started comes to.
+    ///
+    /// # Panics
+    /// If its end is not known.
+    pub fn at_end_of(child: Child) -> Self {
+        Self::from(&child.wait_with_output().expect("its end"))
     }
 
     /// Standard output as JSON.

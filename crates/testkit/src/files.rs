@@ -32,13 +32,16 @@ fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
-/// Copies a file, or a directory with everything in it, with its times and modes.
+/// Makes a path what another one is: a copy with its times and modes, or nothing where that one is not there.
 ///
 /// # Panics
 /// If that fails.
-pub fn copy_whole(from: &Path, to: &Path) {
-    let status = Command::new("cp").arg("-a").arg(from).arg(to).status().expect("start cp");
-    assert!(status.success(), "copy {} to {}", from.display(), to.display());
+pub fn copy_over(from: &Path, to: &Path) {
+    let _ = std::fs::remove_dir_all(to).or_else(|_| std::fs::remove_file(to));
+    if from.exists() {
+        let status = Command::new("cp").arg("-a").arg(from).arg(to).status().expect("start cp");
+        assert!(status.success(), "copy {} to {}", from.display(), to.display());
+    }
 }
 
 /// A directory that tests put files into and look at.
@@ -49,6 +52,11 @@ impl Place {
     /// The directory of this path, which is made when something is put there.
     pub fn at(path: PathBuf) -> Self {
         Self(path)
+    }
+
+    /// The directory itself.
+    pub fn directory(&self) -> &Path {
+        &self.0
     }
 
     /// A path in it.

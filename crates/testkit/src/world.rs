@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::{Cli, Place, State, copy_whole, git_in, git_state, ledger, read_in, tree, write_in};
+use crate::{Cli, Place, State, copy_over, git_in, git_state, ledger, read_in, tree, write_in};
 
 /// A project whose calls know the usual programs, and what is around it.
 pub struct World {
@@ -102,13 +102,12 @@ impl World {
         format!("{}@{}", text_of(&run, "status"), text_of(&run, "phase"))
     }
 
-    /// The id of the run that was begun last; `None` if none was.
+    /// The id of the run that was begun last.
     ///
     /// # Panics
-    /// If the runs are not listed.
-    pub fn newest_run(&self) -> Option<String> {
-        let runs = self.cli.json(["run", "list", "--json"]);
-        runs.as_array().expect("a list").first().map(|run| text_of(run, "id"))
+    /// If none was.
+    pub fn newest_run(&self) -> String {
+        text_of(&self.cli.json(["run", "list", "--json"])[0], "id")
     }
 
     /// The application's database, opened by [`connect`].
@@ -148,39 +147,23 @@ impl World {
         }
     }
 
-    /// Keeps what lies around the project under one of these names, to be put back by [`World::reset`].
+    /// Keeps what lies around the project under each of these names, for [`World::reset`].
     ///
     /// # Panics
-    /// If it cannot be copied.
+    /// If there is no room for it.
     pub fn save(&self, names: &[&str]) {
-        let saved = self.saved();
-        let _ = std::fs::remove_dir_all(&saved);
-        std::fs::create_dir(&saved).expect("a directory");
+        let saved = self.cli.home().join("saved");
+        std::fs::create_dir_all(&saved).expect("a directory");
         for name in names {
-            copy_there(&self.cli.home().join(name), &saved.join(name));
+            copy_over(&self.cli.home().join(name), &saved.join(name));
         }
     }
 
-    /// Puts back what [`World::save`] kept under these names; what it did not find is removed.
-    ///
-    /// # Panics
-    /// If it cannot be copied.
+    /// Makes what lies around the project under each of these names what it was at [`World::save`].
     pub fn reset(&self, names: &[&str]) {
         for name in names {
-            let path = self.cli.home().join(name);
-            let _ = std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path));
-            copy_there(&self.saved().join(name), &path);
+            copy_over(&self.cli.home().join("saved").join(name), &self.cli.home().join(name));
         }
-    }
-
-    fn saved(&self) -> PathBuf {
-        self.cli.home().join("saved")
-    }
-}
-
-fn copy_there(from: &Path, to: &Path) {
-    if from.exists() {
-        copy_whole(from, to);
     }
 }
 
