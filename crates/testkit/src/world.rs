@@ -7,7 +7,9 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::{Cli, Place, State, copy_over, git_in, git_state, ledger, read_in, tree, write_in};
+use crate::cli::Cli;
+use crate::files::{Place, copy_over, read_in, write_in};
+use crate::state::{State, git_in, git_state, ledger, tree};
 
 /// A project whose calls know the usual programs, and what is around it.
 pub struct World {
