@@ -8,7 +8,7 @@ use ic_checkpoint::record::{self, Checkpoint};
 use ic_dispatch::code;
 
 use super::shot::Shot;
-use super::{Warning, Workspace};
+use super::workspace::{Warning, Workspace};
 
 /// What a restore does about git.
 #[derive(Debug, Clone)]
