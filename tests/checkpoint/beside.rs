@@ -5,9 +5,9 @@ use std::io::Read;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ic_testkit::{Cli, rounds, tell};
+use ic_testkit::{Cli, Ending, rounds, tell};
 
-use crate::world::{Ending, create, project};
+use crate::world::{create, project};
 
 /// Content that no compression makes smaller, in lines.
 fn noise(lines: usize, seed: u64) -> String {

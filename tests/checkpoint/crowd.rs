@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ic_testkit::{Cli, rounds, tell};
+use ic_testkit::{Cli, Ending, rounds, tell};
 
 use crate::snapshot::Snapshot;
-use crate::world::{Ending, create, list, project, restored_elsewhere, tree};
+use crate::world::{create, list, project, restored_elsewhere, tree};
 
 fn plant(cli: &Cli, text: &str) -> (String, Snapshot) {
     for i in 0..60 {

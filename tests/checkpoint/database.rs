@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ic_testkit::{Cli, Outcome, rounds};
+use ic_testkit::{Cli, Ending, Outcome, rounds};
 use rusqlite::Connection;
 
 use crate::snapshot::Snapshot;
-use crate::world::{Ending, create, into, project, told, tree};
+use crate::world::{create, into, project, told, tree};
 
 /// A database with two tables whose sums are equal after every transaction.
 fn database(path: &Path, journal: &str) -> Connection {

@@ -4,19 +4,12 @@
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, write_in};
 use rustix::fs::{FileType, Mode};
 
 use crate::world::{create, project, restore, step, told, tree};
-
-fn write(cli: &Cli, path: &str, content: &str) -> PathBuf {
-    let path = cli.root().join(path);
-    fs::create_dir_all(path.parent().expect("a directory above")).expect("its directory");
-    fs::write(&path, content).expect("a file");
-    path
-}
 
 fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| format!("({e})"))
@@ -48,11 +41,11 @@ fn oversize(path: &Path) {
 #[test]
 fn what_is_ignored_now_and_was_not_then_is_restored_and_what_is_new_survives() {
     let cli = project();
-    let old = write(&cli, "x.log", "old");
+    let old = write_in(cli.root(), "x.log", "old");
     let target = create(&cli);
-    write(&cli, ".gitignore", "*.log\n");
-    write(&cli, "x.log", "changed since");
-    let new = write(&cli, "y.log", "made since");
+    write_in(cli.root(), ".gitignore", "*.log\n");
+    write_in(cli.root(), "x.log", "changed since");
+    let new = write_in(cli.root(), "y.log", "made since");
     let before = tree(&cli);
     let report = restore(&cli, &target);
     assert_eq!((text(&old), text(&new)), ("old".into(), "made since".into()), "{report}");
@@ -66,10 +59,10 @@ fn what_is_ignored_now_and_was_not_then_is_restored_and_what_is_new_survives() {
 #[test]
 fn a_path_that_stays_ignored_is_restored_undone_and_redone() {
     let cli = project();
-    let path = write(&cli, "x.log", "old");
+    let path = write_in(cli.root(), "x.log", "old");
     let target = create(&cli);
-    write(&cli, ".gitignore", "*.log\n");
-    write(&cli, "x.log", "changed since");
+    write_in(cli.root(), ".gitignore", "*.log\n");
+    write_in(cli.root(), "x.log", "changed since");
     cli.ok(["checkpoint", "restore", &target, "--path", "x.log", "--yes"]);
     assert_eq!(text(&path), "old");
     step(&cli, "undo");
@@ -81,11 +74,11 @@ fn a_path_that_stays_ignored_is_restored_undone_and_redone() {
 #[test]
 fn what_was_ignored_then_and_is_not_now_is_left_alone_and_named() {
     let cli = project();
-    write(&cli, ".gitignore", "*.log\n");
-    let log = write(&cli, "x.log", "as it was");
+    write_in(cli.root(), ".gitignore", "*.log\n");
+    let log = write_in(cli.root(), "x.log", "as it was");
     let target = create(&cli);
-    write(&cli, ".gitignore", "");
-    write(&cli, "x.log", "changed since");
+    write_in(cli.root(), ".gitignore", "");
+    write_in(cli.root(), "x.log", "changed since");
     let report = restore(&cli, &target);
     assert_eq!(text(&log), "changed since", "{report}");
     assert_eq!(names(&skipped(&report)), ["x.log"], "{report}");
@@ -94,11 +87,11 @@ fn what_was_ignored_then_and_is_not_now_is_left_alone_and_named() {
 #[test]
 fn a_directory_that_was_ignored_then_and_is_not_now_keeps_all_that_is_in_it() {
     let cli = project();
-    write(&cli, ".gitignore", "/build/\n");
-    let deep = write(&cli, "build/deep/out.o", "compiled for hours");
+    write_in(cli.root(), ".gitignore", "/build/\n");
+    let deep = write_in(cli.root(), "build/deep/out.o", "compiled for hours");
     let target = create(&cli);
-    write(&cli, ".gitignore", "");
-    let new = write(&cli, "build/new.o", "compiled since");
+    write_in(cli.root(), ".gitignore", "");
+    let new = write_in(cli.root(), "build/new.o", "compiled since");
     let report = restore(&cli, &target);
     assert_eq!(text(&deep), "compiled for hours", "{report}");
     assert_eq!(text(&new), "compiled since", "{report}");
@@ -108,7 +101,7 @@ fn a_directory_that_was_ignored_then_and_is_not_now_keeps_all_that_is_in_it() {
 #[test]
 fn a_large_file_that_was_left_out_is_left_alone_and_one_that_grew_comes_back_small() {
     let cli = project();
-    let grew = write(&cli, "grew.bin", "small");
+    let grew = write_in(cli.root(), "grew.bin", "small");
     let shrank = cli.root().join("shrank.bin");
     oversize(&shrank);
     let target = create(&cli);
@@ -129,12 +122,12 @@ fn a_large_file_that_was_left_out_is_left_alone_and_one_that_grew_comes_back_sma
 #[test]
 fn secrets_are_never_touched() {
     let cli = project();
-    let old = write(&cli, ".env", "A=1");
+    let old = write_in(cli.root(), ".env", "A=1");
     let target = create(&cli);
-    write(&cli, ".env", "A=2");
-    let new = write(&cli, "service/.env.local", "B=1");
-    let key = write(&cli, "id_ed25519", "a key");
-    let plain = write(&cli, "service/app.yml", "made since");
+    write_in(cli.root(), ".env", "A=2");
+    let new = write_in(cli.root(), "service/.env.local", "B=1");
+    let key = write_in(cli.root(), "id_ed25519", "a key");
+    let plain = write_in(cli.root(), "service/app.yml", "made since");
     let report = restore(&cli, &target);
     assert_eq!(
         (text(&old), text(&new), text(&key)),
@@ -148,18 +141,18 @@ fn secrets_are_never_touched() {
 
 /// Makes a directory with something in it that no restore may remove, beside something that it removes.
 fn guarded(cli: &Cli, directory: &str, make: impl FnOnce(&Path)) {
-    write(cli, &format!("{directory}/deep/plain.txt"), "made since");
+    write_in(cli.root(), format!("{directory}/deep/plain.txt"), "made since");
     make(&cli.root().join(directory).join("deep"));
 }
 
 #[test]
 fn a_directory_that_must_go_keeps_what_must_not_and_is_named() {
     let cli = project();
-    write(&cli, ".gitignore", "*.o\n");
+    write_in(cli.root(), ".gitignore", "*.o\n");
     // In the place of these three stood something else, and in that of the others nothing.
-    write(&cli, "was-a-file", "a file");
+    write_in(cli.root(), "was-a-file", "a file");
     symlink("nowhere", cli.root().join("was-a-link")).expect("a link");
-    write(&cli, "was-a-file-too", "a file");
+    write_in(cli.root(), "was-a-file-too", "a file");
     let target = create(&cli);
     for name in ["was-a-file", "was-a-link", "was-a-file-too"] {
         fs::remove_file(cli.root().join(name)).expect("make room");
@@ -207,12 +200,12 @@ fn a_directory_that_must_go_keeps_what_must_not_and_is_named() {
 #[test]
 fn a_fifo_in_place_of_a_file_is_left_alone_and_named() {
     let cli = project();
-    let path = write(&cli, "pipe", "a file");
-    let other = write(&cli, "other", "old");
+    let path = write_in(cli.root(), "pipe", "a file");
+    let other = write_in(cli.root(), "other", "old");
     let target = create(&cli);
     fs::remove_file(&path).expect("make room");
     fifo(&path);
-    write(&cli, "other", "new");
+    write_in(cli.root(), "other", "new");
     let outcome = cli.run(["checkpoint", "restore", &target, "--yes", "--json"]);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let report = outcome.json();
@@ -225,16 +218,16 @@ fn a_fifo_in_place_of_a_file_is_left_alone_and_named() {
 #[test]
 fn a_nested_repository_keeps_its_git_directory_in_every_direction() {
     let cli = project();
-    write(&cli, "tool/main.c", "one");
-    write(&cli, "tool/.git/HEAD", "ref: refs/heads/main");
+    write_in(cli.root(), "tool/main.c", "one");
+    write_in(cli.root(), "tool/.git/HEAD", "ref: refs/heads/main");
     let with = create(&cli);
     fs::remove_dir_all(cli.root().join("tool/.git")).expect("no repository any more");
-    write(&cli, "tool/main.c", "two");
+    write_in(cli.root(), "tool/main.c", "two");
     let without = create(&cli);
     let report = restore(&cli, &with);
     assert!(!cli.root().join("tool/.git").exists(), "what was not kept is not made up");
     assert_eq!(not_kept(&report), ["tool"], "{report}");
-    write(&cli, "tool/.git/HEAD", "ref: refs/heads/other");
+    write_in(cli.root(), "tool/.git/HEAD", "ref: refs/heads/other");
     let report = restore(&cli, &without);
     assert_eq!(text(&cli.root().join("tool/.git/HEAD")), "ref: refs/heads/other", "{report}");
     assert_eq!(text(&cli.root().join("tool/main.c")), "two", "{report}");
@@ -244,9 +237,9 @@ fn a_nested_repository_keeps_its_git_directory_in_every_direction() {
 fn what_comes_into_being_after_the_plan_is_not_deleted_with_its_directory() {
     let cli = project();
     let target = create(&cli);
-    write(&cli, "new/a", "made since");
+    write_in(cli.root(), "new/a", "made since");
     let hash = cli.json(["checkpoint", "restore", &target, "--dry-run", "--json"])["plan_hash"].clone();
-    let late = write(&cli, "new/late", "made after the plan");
+    let late = write_in(cli.root(), "new/late", "made after the plan");
     let hash = hash.as_str().expect("a hash");
     let refused = cli.refused(["checkpoint", "restore", &target, "--yes", "--expect-plan", hash]);
     assert_eq!(refused, (Some(1), "plan_changed".to_owned()));
@@ -261,8 +254,8 @@ fn what_comes_into_being_after_the_plan_is_not_deleted_with_its_directory() {
 fn a_repository_inside_that_is_gone_comes_back_without_its_history_and_that_is_said() {
     let cli = project();
     for name in ["inner", "mod"] {
-        write(&cli, &format!("{name}/file"), "content");
-        write(&cli, &format!("{name}/.git/HEAD"), "ref: refs/heads/main");
+        write_in(cli.root(), format!("{name}/file"), "content");
+        write_in(cli.root(), format!("{name}/.git/HEAD"), "ref: refs/heads/main");
     }
     let warned = |outcome: &ic_testkit::Outcome| outcome.stderr.contains("repository of its own");
     let first = cli.run(["checkpoint", "create", "--format", "text"]);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, write_in};
 
 use crate::disk::Tmpfs;
 use crate::world::{create, project, restore, told, tree};
@@ -29,13 +29,6 @@ impl Drop for Immutable {
     }
 }
 
-fn write(cli: &Cli, path: &str, content: &str) -> PathBuf {
-    let path = cli.root().join(path);
-    fs::create_dir_all(path.parent().expect("a directory above")).expect("its directory");
-    fs::write(&path, content).expect("a file");
-    path
-}
-
 /// Restores, of which a part must fail, and returns the paths that did.
 fn restore_partly(cli: &Cli, id: &str) -> Vec<String> {
     let outcome = cli.run(["checkpoint", "restore", id, "--yes", "--json"]);
@@ -53,12 +46,12 @@ fn restore_partly(cli: &Cli, id: &str) -> Vec<String> {
 fn an_immutable_file_is_named_and_the_rest_is_restored() {
     let cli = project();
     for name in ["a/first", "a/stuck", "z/last", "stuck-directory/x"] {
-        write(&cli, name, "old");
+        write_in(cli.root(), name, "old");
     }
     let id = create(&cli);
     let wanted = tree(&cli);
     for name in ["a/first", "a/stuck", "z/last", "stuck-directory/x", "new", "stuck-directory/new"] {
-        write(&cli, name, "new content");
+        write_in(cli.root(), name, "new content");
     }
     let before = tree(&cli);
     let Some(file) = Immutable::new(&cli.root().join("a/stuck")) else { return };
@@ -85,14 +78,14 @@ fn a_read_only_place_is_named_and_the_rest_is_restored() {
     let cli = project();
     let point = cli.root().join("mounted");
     let Some(disk) = Tmpfs::mount(&point, 2) else { return };
-    write(&cli, "mounted/x", "old");
-    write(&cli, "mounted/mode", "old");
-    write(&cli, "plain", "old");
+    write_in(cli.root(), "mounted/x", "old");
+    write_in(cli.root(), "mounted/mode", "old");
+    write_in(cli.root(), "plain", "old");
     let id = create(&cli);
     let wanted = tree(&cli);
-    write(&cli, "mounted/x", "new");
-    write(&cli, "mounted/since", "new");
-    write(&cli, "plain", "new");
+    write_in(cli.root(), "mounted/x", "new");
+    write_in(cli.root(), "mounted/since", "new");
+    write_in(cli.root(), "plain", "new");
     crate::forest::set_mode(&cli.root().join("mounted/mode"), 0o755);
     disk.remount("ro");
     let failed = restore_partly(&cli, &id);
@@ -106,14 +99,14 @@ fn a_read_only_place_is_named_and_the_rest_is_restored() {
 #[test]
 fn a_directory_that_cannot_go_leaves_the_rest_restored() {
     let cli = project();
-    write(&cli, ".gitignore", "*.o\n");
-    write(&cli, "place", "a file");
-    write(&cli, "other", "old");
+    write_in(cli.root(), ".gitignore", "*.o\n");
+    write_in(cli.root(), "place", "a file");
+    write_in(cli.root(), "other", "old");
     let id = create(&cli);
     fs::remove_file(cli.root().join("place")).expect("make room");
-    write(&cli, "place/kept.o", "ignored");
-    write(&cli, "place/plain", "made since");
-    write(&cli, "other", "new");
+    write_in(cli.root(), "place/kept.o", "ignored");
+    write_in(cli.root(), "place/plain", "made since");
+    write_in(cli.root(), "other", "new");
     let outcome = cli.run(["checkpoint", "restore", &id, "--yes", "--json"]);
     // The file of the checkpoint is not in the tree.
     assert_eq!(outcome.code, Some(4), "{outcome:?}");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, write_in};
 
 use crate::world::{create, project, restore, told};
 
@@ -33,12 +33,6 @@ fn repository() -> Cli {
     cli
 }
 
-fn write(root: &Path, path: &str, content: &str) {
-    let path = root.join(path);
-    fs::create_dir_all(path.parent().expect("a directory above")).expect("its directory");
-    fs::write(path, content).expect("a file");
-}
-
 fn text(cli: &Cli, path: &str) -> Option<String> {
     fs::read_to_string(cli.root().join(path)).ok()
 }
@@ -46,10 +40,10 @@ fn text(cli: &Cli, path: &str) -> Option<String> {
 #[test]
 fn what_git_shows_comes_back_whatever_other_tools_read_in_the_rules() {
     let cli = repository();
-    write(cli.root(), ".gitignore", "*.{js,css}\n{build,dist}/\nout\t\n[[:digit:]]x\nsrc[/]gen\n");
+    write_in(cli.root(), ".gitignore", "*.{js,css}\n{build,dist}/\nout\t\n[[:digit:]]x\nsrc[/]gen\n");
     let files = ["app.js", "build/gen.py", "out/o", "yx", "src/gen"];
     for file in files {
-        write(cli.root(), file, "a day of work");
+        write_in(cli.root(), file, "a day of work");
     }
     let shown = git(&cli, &["ls-files", "-o", "--exclude-standard"]);
     assert_eq!(shown.lines().count(), files.len() + 1, "{shown}");
@@ -70,11 +64,11 @@ fn what_git_shows_comes_back_whatever_other_tools_read_in_the_rules() {
 fn what_git_hides_survives_whatever_other_tools_read_in_the_rules() {
     let cli = repository();
     let rules = ["\u{feff}cache/\n*.log\n!\n", "[[:upper:]]*\n", "[\\]z]\n", "a{b\n"].concat();
-    write(cli.root(), ".gitignore", &rules);
+    write_in(cli.root(), ".gitignore", &rules);
     let target = create(&cli);
     let files = ["cache/model.bin", "x.log", "Build/x", "z", "a{b"];
     for file in files {
-        write(cli.root(), file, "precious");
+        write_in(cli.root(), file, "precious");
     }
     assert_eq!(git(&cli, &["ls-files", "-o", "--exclude-standard"]), ".gitignore\n");
     let report = restore(&cli, &target);
@@ -141,15 +135,15 @@ fn what_git_hides_survives_however_its_rules_are_named() {
         let cli = repository();
         let (form, files) = settings(&cli).swap_remove(form);
         for (path, content) in files {
-            write(
+            write_in(
                 path.parent().expect("a directory above"),
                 path.file_name().and_then(|name| name.to_str()).expect("a name"),
                 &content,
             );
         }
-        write(cli.root(), "a", "a");
+        write_in(cli.root(), "a", "a");
         let target = create(&cli);
-        write(cli.root(), "cache/model.bin", "precious");
+        write_in(cli.root(), "cache/model.bin", "precious");
         assert!(!git(&cli, &["ls-files", "-o", "--exclude-standard"]).contains("cache"), "{form}");
         let report = restore(&cli, &target);
         assert_eq!(text(&cli, "cache/model.bin").as_deref(), Some("precious"), "{form}: {report}");
@@ -159,10 +153,10 @@ fn what_git_hides_survives_however_its_rules_are_named() {
 /// A `git` on PATH that writes down what it is asked.
 fn with_witness(cli: Cli) -> (Cli, PathBuf) {
     let (bin, log) = (cli.home().join("bin"), cli.home().join("asked"));
-    write(
+    write_in(
         &bin,
         "git",
-        &format!(
+        format!(
             "#!/bin/sh\necho \"$@\" >> '{}'\nexec /usr/bin/env PATH=/usr/local/bin:/usr/bin:/bin git \"$@\"\n",
             log.display()
         ),
@@ -182,19 +176,19 @@ fn asked(log: &Path) -> usize {
 #[test]
 fn settings_are_asked_for_again_when_a_file_that_git_read_for_them_changes() {
     let (cli, log) = with_witness(repository());
-    write(cli.root(), "a", "a");
+    write_in(cli.root(), "a", "a");
     git(&cli, &["add", "a"]);
     git(&cli, &["commit", "-qm", "one"]);
     for name in ["one", "two", "three", "four", "Five"] {
-        write(cli.root(), name, "untracked");
+        write_in(cli.root(), name, "untracked");
     }
     for name in ["one", "two", "three", "four", "five"] {
-        write(cli.home(), &format!("no-{name}"), &format!("{name}\n"));
+        write_in(cli.home(), format!("no-{name}"), format!("{name}\n"));
     }
     let includes = "[core]\n\texcludesFile = ~/no-one\n[include]\n\tpath = later\n\
         [includeIf \"onbranch:side\"]\n\tpath = ~/side\n";
-    write(cli.home(), ".gitconfig", includes);
-    write(cli.home(), "side", "[core]\n\texcludesFile = ~/no-two\n");
+    write_in(cli.home(), ".gitconfig", includes);
+    write_in(cli.home(), "side", "[core]\n\texcludesFile = ~/no-two\n");
     assert!(!agrees(&cli, "at first").contains("one"));
     // What was touched in the last two seconds is not believed.
     std::thread::sleep(Duration::from_millis(2_100));
@@ -205,11 +199,15 @@ fn settings_are_asked_for_again_when_a_file_that_git_read_for_them_changes() {
     let steps: [(&str, &dyn Fn(), &str); 6] = [
         (
             "a file that is included and was not there",
-            &|| write(cli.home(), "later", "[core]\n\tignoreCase = true\n"),
+            &|| drop(write_in(cli.home(), "later", "[core]\n\tignoreCase = true\n")),
             "two",
         ),
         ("another branch", &|| drop(git(&cli, &["checkout", "-qb", "side"])), "one"),
-        ("an included file", &|| write(cli.home(), "side", "[core]\n\texcludesFile = ~/no-five\n"), "two"),
+        (
+            "an included file",
+            &|| drop(write_in(cli.home(), "side", "[core]\n\texcludesFile = ~/no-five\n")),
+            "two",
+        ),
         ("the repository's own", &|| drop(git(&cli, &["config", "core.excludesFile", "~/no-three"])), "Five"),
         (
             "that of the work tree",
@@ -242,8 +240,8 @@ fn doubts(cli: &Cli) -> Vec<String> {
 #[test]
 fn what_git_judges_otherwise_is_named() {
     let cli = repository();
-    write(cli.home(), "rules", "cache/\n");
-    write(cli.home(), "others", "hidden\n");
+    write_in(cli.home(), "rules", "cache/\n");
+    write_in(cli.home(), "others", "hidden\n");
     git(&cli, &["config", "core.excludesFile", "~/rules"]);
     // Another git, to which the rules say something else.
     let bin = cli.home().join("bin");
@@ -252,15 +250,15 @@ fn what_git_judges_otherwise_is_named() {
         "#!/bin/sh\nPATH=/usr/local/bin:/usr/bin:/bin\ncase \"$*\" in\n*check-ignore*) exec git -c core.excludesFile='{}' \"$@\" ;;\nesac\nexec git \"$@\"\n",
         others.display()
     );
-    write(&bin, "git", &script);
+    write_in(&bin, "git", &script);
     fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).expect("its mode");
     for file in ["a", ":(top)x", "[z"] {
-        write(cli.root(), file, "of both");
+        write_in(cli.root(), file, "of both");
     }
     let cli = cli.with_env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
     assert_eq!(doubts(&cli), Vec::<String>::new(), "nothing that differs");
     for file in ["cache/x", "hidden", "deep/cache/y"] {
-        write(cli.root(), file, "of one");
+        write_in(cli.root(), file, "of one");
     }
     let said = [
         "git does not ignore, and the checkpoint lacks: cache, deep/cache",
@@ -272,7 +270,7 @@ fn what_git_judges_otherwise_is_named() {
 #[test]
 fn rules_that_cannot_be_read_are_named() {
     let cli = repository();
-    write(cli.root(), "a", "a");
+    write_in(cli.root(), "a", "a");
     let rules = cli.home().join("rules");
     git(&cli, &["config", "core.excludesFile", rules.to_str().expect("text")]);
     assert_eq!(doubts(&cli), Vec::<String>::new(), "a file that is not there holds no rules");
@@ -282,7 +280,7 @@ fn rules_that_cannot_be_read_are_named() {
     fs::remove_file(&rules).expect("removed");
     symlink("/dev/null", &rules).expect("a link");
     assert_eq!(doubts(&cli), Vec::<String>::new(), "a device holds no rules");
-    write(cli.root(), ".git/config", "[core]\n\trepositoryformatversion = 0\n[oh\n");
+    write_in(cli.root(), ".git/config", "[core]\n\trepositoryformatversion = 0\n[oh\n");
     let said = doubts(&cli);
     assert!(said.iter().any(|said| said.contains("cannot read its settings")), "{said:?}");
 }
@@ -290,10 +288,10 @@ fn rules_that_cannot_be_read_are_named() {
 #[test]
 fn without_git_the_rules_serve_and_what_only_git_knows_is_named() {
     let cli = repository();
-    write(cli.root(), ".gitignore", "*.log\n");
-    write(cli.home(), ".config/git/ignore", "cache/\n");
+    write_in(cli.root(), ".gitignore", "*.log\n");
+    write_in(cli.home(), ".config/git/ignore", "cache/\n");
     for file in ["x.log", "cache/x", "kept"] {
-        write(cli.root(), file, "x");
+        write_in(cli.root(), file, "x");
     }
     let nowhere = cli.home().join("nowhere");
     let cli = cli.with_env("PATH", &nowhere);
@@ -304,7 +302,7 @@ fn without_git_the_rules_serve_and_what_only_git_knows_is_named() {
     let files: Vec<_> =
         files.iter().filter(|(_, kind)| kind == "file").map(|(path, _)| path.as_str()).collect();
     assert_eq!(files, [".gitignore", "kept"]);
-    write(cli.home(), ".gitconfig", "[core]\n\texcludesFile = ~/rules\n");
+    write_in(cli.home(), ".gitconfig", "[core]\n\texcludesFile = ~/rules\n");
     let said = doubts(&cli);
     assert!(said.len() == 1 && said[0].contains("no git on PATH"), "{said:?}");
 }
@@ -312,8 +310,8 @@ fn without_git_the_rules_serve_and_what_only_git_knows_is_named() {
 #[test]
 fn without_git_what_it_tracks_although_a_rule_ignores_it_is_named_and_is_captured_when_git_is_there_again() {
     let cli = repository();
-    write(cli.root(), ".gitignore", "out/\n");
-    write(cli.root(), "out/kept", "tracked");
+    write_in(cli.root(), ".gitignore", "out/\n");
+    write_in(cli.root(), "out/kept", "tracked");
     git(&cli, &["add", "-f", ".gitignore", "out/kept"]);
     let path = std::env::var_os("PATH").expect("a PATH");
     let nowhere = cli.home().join("nowhere");
@@ -330,14 +328,14 @@ fn without_git_what_it_tracks_although_a_rule_ignores_it_is_named_and_is_capture
 #[test]
 fn rules_that_a_sparse_checkout_leaves_out_are_named() {
     let cli = repository();
-    write(cli.root(), "sub/.gitignore", "*.log\n");
+    write_in(cli.root(), "sub/.gitignore", "*.log\n");
     git(&cli, &["add", "sub/.gitignore"]);
     git(&cli, &["commit", "-qm", "one"]);
     assert_eq!(doubts(&cli), Vec::<String>::new());
     git(&cli, &["update-index", "--skip-worktree", "sub/.gitignore"]);
     assert_eq!(doubts(&cli), Vec::<String>::new(), "it is there");
     fs::remove_file(cli.root().join("sub/.gitignore")).expect("removed");
-    write(cli.root(), "sub/x.log", "x");
+    write_in(cli.root(), "sub/x.log", "x");
     assert!(
         !git(&cli, &["ls-files", "-o", "--exclude-standard"]).contains("x.log"),
         "git reads it from the index"

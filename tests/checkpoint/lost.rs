@@ -12,13 +12,13 @@ use crate::snapshot::Snapshot;
 use crate::world::{create, list, project, restore, tree};
 
 /// Three checkpoints, of which each has content of its own.
-struct World {
+struct Three {
     cli: Cli,
     run: String,
     kept: Vec<(String, Snapshot)>,
 }
 
-fn world() -> World {
+fn world() -> Three {
     let cli = project();
     fs::create_dir(cli.root().join("below")).expect("a directory");
     fs::write(cli.root().join("below/same"), "in all of them").expect("a file");
@@ -33,7 +33,7 @@ fn world() -> World {
         let _ = fs::remove_dir_all(cli.root().join(format!("dir{n}")));
     }
     fs::write(cli.root().join("own"), "now").expect("a file");
-    World { cli, run, kept }
+    Three { cli, run, kept }
 }
 
 fn objects(cli: &Cli) -> PathBuf {
@@ -64,8 +64,8 @@ fn repair(cli: &Cli, how: &str) -> Value {
 }
 
 /// Everything works again.
-fn assert_well(world: &World, how: &str) {
-    let World { cli, run, .. } = world;
+fn assert_well(world: &Three, how: &str) {
+    let Three { cli, run, .. } = world;
     for arguments in [
         &["health"][..],
         &["checkpoint", "verify", "--read-data"],

@@ -13,11 +13,11 @@ use ic_checkpoint::objects::Objects;
 use ic_checkpoint::restore::plan::{self, Action, Plan, Step};
 use ic_checkpoint::tree::{Entry, Node, Tree};
 use ic_store::OpenOptions;
-use ic_testkit::{Cli, rounds};
+use ic_testkit::{Cli, Ending, rounds};
 use rusqlite::Connection;
 
 use crate::snapshot::Snapshot;
-use crate::world::{Ending, create, project, restore, step, told, tree};
+use crate::world::{create, project, restore, step, told, tree};
 
 /// A directory beside the project, with the same names in it as the project's own.
 fn outside(cli: &Cli) -> PathBuf {

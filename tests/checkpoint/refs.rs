@@ -1,30 +1,20 @@
 //! Refs of ours in a repository go when nothing that can be undone needs them.
 
-use std::process::Command;
-
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::{Cli, git_in};
 
 use crate::world::{create, restore};
 
-fn git(cli: &Cli, arguments: &[&str]) -> String {
-    let mut git = Command::new("git");
-    git.args(["-c", "user.name=n", "-c", "user.email=e@x", "-c", "init.defaultBranch=main"]).args(arguments);
-    let outcome = Outcome::of(git.current_dir(cli.root()));
-    assert_eq!(outcome.code, Some(0), "git {arguments:?}: {outcome:?}");
-    outcome.stdout.trim_end().to_owned()
-}
-
 fn commit(cli: &Cli, text: &str) {
     std::fs::write(cli.root().join("a"), text).expect("a file");
-    git(cli, &["add", "a"]);
-    git(cli, &["commit", "-qm", text]);
+    git_in(cli.root(), &["add", "a"]);
+    git_in(cli.root(), &["commit", "-qm", text]);
 }
 
 #[test]
 fn refs_of_restores_go_when_they_cannot_be_undone_any_more() {
     let path = std::env::var_os("PATH").expect("a PATH");
     let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path);
-    git(&cli, &["init", "-q"]);
+    git_in(cli.root(), &["init", "-q"]);
     commit(&cli, "one");
     cli.ok(["init"]);
     let first = create(&cli);
@@ -35,30 +25,30 @@ fn refs_of_restores_go_when_they_cannot_be_undone_any_more() {
         kept.push(report["git"]["kept_below"].as_str().expect("where it is kept").to_owned());
     }
     // Whatever is not of this ledger is not ours to judge.
-    git(&cli, &["update-ref", "refs/ic/rolled-back/other/heads/main", "HEAD"]);
-    let refs = |below: &str| git(&cli, &["for-each-ref", "--format=%(refname)", below]);
+    git_in(cli.root(), &["update-ref", "refs/ic/rolled-back/other/heads/main", "HEAD"]);
+    let refs = |below: &str| git_in(cli.root(), &["for-each-ref", "--format=%(refname)", below]);
     assert!(kept.iter().all(|below| !refs(below).is_empty()), "{kept:?}");
     cli.ok(["checkpoint", "prune", "--older-than", "0s", "--keep-last", "0", "--grace", "0s"]);
     assert_eq!([refs(&kept[0]), refs(&kept[1])], ["", ""]);
     assert_ne!(refs(&kept[2]), "", "it can be undone");
     assert_ne!(refs("refs/ic/rolled-back/other"), "");
     cli.ok(["checkpoint", "undo", "--yes"]);
-    assert_eq!(git(&cli, &["log", "-1", "--format=%s"]), "four");
+    assert_eq!(git_in(cli.root(), &["log", "-1", "--format=%s"]), "four");
 }
 
 #[test]
 fn a_branch_that_another_work_tree_uses_stays_and_is_named() {
     let path = std::env::var_os("PATH").expect("a PATH");
     let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path);
-    git(&cli, &["init", "-q"]);
+    git_in(cli.root(), &["init", "-q"]);
     commit(&cli, "one");
     cli.ok(["init"]);
     let side = cli.home().join("side");
     let side = side.to_str().expect("text");
-    git(&cli, &["worktree", "add", "-q", "-b", "w2", side]);
+    git_in(cli.root(), &["worktree", "add", "-q", "-b", "w2", side]);
     let first = create(&cli);
-    git(&cli, &["-C", side, "commit", "-q", "--allow-empty", "-m", "theirs"]);
-    let theirs = git(&cli, &["rev-parse", "w2"]);
+    git_in(cli.root(), &["-C", side, "commit", "-q", "--allow-empty", "-m", "theirs"]);
+    let theirs = git_in(cli.root(), &["rev-parse", "w2"]);
     let named = |report: &serde_json::Value| {
         let differs = report["differs"].as_array().expect("a list");
         assert_eq!(differs.len(), 1, "{report}");
@@ -76,12 +66,12 @@ fn a_branch_that_another_work_tree_uses_stays_and_is_named() {
     let restored = restore(&cli, &first);
     assert_eq!(restored["status"], "restored");
     named(&restored);
-    assert_eq!(git(&cli, &["log", "-1", "--format=%s"]), "one");
-    assert_eq!(git(&cli, &["rev-parse", "w2"]), theirs);
+    assert_eq!(git_in(cli.root(), &["log", "-1", "--format=%s"]), "one");
+    assert_eq!(git_in(cli.root(), &["rev-parse", "w2"]), theirs);
     // And what comes there later is not taken along by an undo.
-    git(&cli, &["-C", side, "commit", "-q", "--allow-empty", "-m", "theirs, later"]);
-    let theirs = git(&cli, &["rev-parse", "w2"]);
+    git_in(cli.root(), &["-C", side, "commit", "-q", "--allow-empty", "-m", "theirs, later"]);
+    let theirs = git_in(cli.root(), &["rev-parse", "w2"]);
     cli.ok(["checkpoint", "undo", "--yes"]);
-    assert_eq!(git(&cli, &["log", "-1", "--format=%s"]), "two");
-    assert_eq!(git(&cli, &["rev-parse", "w2"]), theirs);
+    assert_eq!(git_in(cli.root(), &["log", "-1", "--format=%s"]), "two");
+    assert_eq!(git_in(cli.root(), &["rev-parse", "w2"]), theirs);
 }

@@ -2,26 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, Ending, git_in, write_in};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::world::{Ending, create, project, restore, step, told, tree};
-
-fn git(cli: &Cli, arguments: &[&str]) {
-    let identity = ["-c", "user.name=a", "-c", "user.email=a@x"];
-    let done =
-        Command::new("git").current_dir(cli.root()).args(identity).args(arguments).output().expect("run git");
-    assert!(done.status.success(), "{arguments:?}: {done:?}");
-}
-
-fn write(cli: &Cli, path: &str, content: &str) {
-    let path = cli.root().join(path);
-    fs::create_dir_all(path.parent().expect("a directory above")).expect("its directory");
-    fs::write(path, content).expect("a file");
-}
+use crate::world::{create, project, restore, step, told, tree};
 
 fn fifo(cli: &Cli, path: &str) {
     let mode = Mode::from_raw_mode(0o600);
@@ -31,15 +17,15 @@ fn fifo(cli: &Cli, path: &str) {
 /// A tree whose files git tracked when the checkpoint was taken, and that a rule or their names hide now.
 fn hidden_by_now() -> (Cli, String) {
     let cli = project();
-    git(&cli, &["init", "-q"]);
-    write(&cli, "certs/server.pem", "a key");
-    write(&cli, "gen/out", "made");
-    write(&cli, "gen/deep/out", "made");
-    git(&cli, &["add", "."]);
-    git(&cli, &["commit", "-qm", "one"]);
-    write(&cli, ".git/info/exclude", "gen/\n");
+    git_in(cli.root(), &["init", "-q"]);
+    write_in(cli.root(), "certs/server.pem", "a key");
+    write_in(cli.root(), "gen/out", "made");
+    write_in(cli.root(), "gen/deep/out", "made");
+    git_in(cli.root(), &["add", "."]);
+    git_in(cli.root(), &["commit", "-qm", "one"]);
+    write_in(cli.root(), ".git/info/exclude", "gen/\n");
     let id = create(&cli);
-    git(&cli, &["rm", "-qr", "--cached", "certs", "gen"]);
+    git_in(cli.root(), &["rm", "-qr", "--cached", "certs", "gen"]);
     fs::remove_dir_all(cli.root().join("certs")).expect("remove it");
     fs::remove_dir_all(cli.root().join("gen")).expect("remove it");
     (cli, id)
@@ -63,8 +49,8 @@ fn an_undo_takes_away_what_its_restore_brought_though_rules_hide_it_now() {
 fn an_undo_saves_what_was_changed_since_and_leaves_and_names_what_it_did_not_bring() {
     let (cli, id) = hidden_by_now();
     cli.ok(["checkpoint", "restore", &id, "--strategy", "files-only", "--yes"]);
-    write(&cli, "certs/server.pem", "another key");
-    write(&cli, "gen/mine", "not the restore's");
+    write_in(cli.root(), "certs/server.pem", "another key");
+    write_in(cli.root(), "gen/mine", "not the restore's");
     let report = cli.run(["checkpoint", "undo", "--yes", "--json"]).json();
     assert_eq!(
         fs::read_to_string(cli.root().join("gen/mine")).expect("it stays"),
@@ -81,7 +67,7 @@ fn an_undo_saves_what_was_changed_since_and_leaves_and_names_what_it_did_not_bri
 #[test]
 fn a_tree_that_differs_only_where_nothing_is_touched_is_not_called_restored() {
     let cli = project();
-    write(&cli, "a", "important");
+    write_in(cli.root(), "a", "important");
     let id = create(&cli);
     fs::remove_file(cli.root().join("a")).expect("make room");
     fifo(&cli, "a");
@@ -98,12 +84,12 @@ fn a_tree_that_differs_only_where_nothing_is_touched_is_not_called_restored() {
 #[test]
 fn nothing_to_do_names_what_was_not_compared() {
     let cli = project();
-    write(&cli, "a", "a");
-    write(&cli, ".env", "A=1");
-    write(&cli, "gone.pem", "a key");
+    write_in(cli.root(), "a", "a");
+    write_in(cli.root(), ".env", "A=1");
+    write_in(cli.root(), "gone.pem", "a key");
     let id = create(&cli);
-    write(&cli, ".env", "A=2");
-    write(&cli, "new.pem", "a key");
+    write_in(cli.root(), ".env", "A=2");
+    write_in(cli.root(), "new.pem", "a key");
     fs::remove_file(cli.root().join("gone.pem")).expect("remove it");
     let report = restore(&cli, &id);
     assert_eq!(report["status"], "up_to_date", "{report}");
@@ -118,12 +104,12 @@ fn nothing_to_do_names_what_was_not_compared() {
 #[test]
 fn nothing_to_do_is_said_of_no_more_than_was_compared() {
     let cli = project();
-    write(&cli, "a", "a");
-    write(&cli, "b", "b");
+    write_in(cli.root(), "a", "a");
+    write_in(cli.root(), "b", "b");
     let id = create(&cli);
     let whole = cli.ok(["checkpoint", "restore", &id, "--yes", "--format", "text"]);
     assert!(whole.starts_with("The tree is as checkpoint"), "{whole}");
-    write(&cli, "b", "changed");
+    write_in(cli.root(), "b", "changed");
     let part = cli.ok(["checkpoint", "restore", &id, "--path", "a", "--yes", "--format", "text"]);
     assert!(part.contains("nothing to do") && !part.contains("The tree is as"), "{part}");
 }
@@ -184,12 +170,12 @@ fn a_file_that_never_stands_still_is_named_when_it_is_captured_and_when_it_is_re
 #[test]
 fn a_path_that_was_named_is_compared_or_named_or_refused() {
     let cli = project();
-    write(&cli, ".gitignore", "build/\n");
-    write(&cli, "src/a", "one");
-    write(&cli, "build/out", "one");
-    write(&cli, "my.pem", "a key");
+    write_in(cli.root(), ".gitignore", "build/\n");
+    write_in(cli.root(), "src/a", "one");
+    write_in(cli.root(), "build/out", "one");
+    write_in(cli.root(), "my.pem", "a key");
     let id = create(&cli);
-    write(&cli, "src/a", "two");
+    write_in(cli.root(), "src/a", "two");
     let before = tree(&cli);
     for flag in ["--dry-run", "--yes"] {
         let restoring = |path| vec!["checkpoint", "restore", id.as_str(), "--path", path, flag];
@@ -251,32 +237,32 @@ fn apply_back(cli: &Cli, patch: &[u8]) {
 fn a_patch_takes_files_that_became_directories_and_modes_back_and_what_it_cannot_hold_is_named() {
     use crate::forest::set_mode;
     let cli = project();
-    write(&cli, "to_directory", "a file\n");
-    write(&cli, "to_empty", "a file\n");
-    write(&cli, "to_file/inner/a", "inside\n");
-    write(&cli, "to_file/b", "beside\n");
+    write_in(cli.root(), "to_directory", "a file\n");
+    write_in(cli.root(), "to_empty", "a file\n");
+    write_in(cli.root(), "to_file/inner/a", "inside\n");
+    write_in(cli.root(), "to_file/b", "beside\n");
     std::os::unix::fs::symlink("run.sh", cli.root().join("link")).expect("a link");
-    write(&cli, "run.sh", "#!/bin/sh\n");
-    write(&cli, "plain.sh", "#!/bin/sh\n");
-    write(&cli, "secretive", "one\n");
+    write_in(cli.root(), "run.sh", "#!/bin/sh\n");
+    write_in(cli.root(), "plain.sh", "#!/bin/sh\n");
+    write_in(cli.root(), "secretive", "one\n");
     set_mode(&cli.root().join("secretive"), 0o600);
-    write(&cli, "narrowed", "the same\n");
+    write_in(cli.root(), "narrowed", "the same\n");
     fs::create_dir(cli.root().join("goes")).expect("a directory");
-    write(&cli, "stays/f", "f\n");
+    write_in(cli.root(), "stays/f", "f\n");
     set_mode(&cli.root().join("run.sh"), 0o755);
     let id = create(&cli);
     let remove = |name: &str| fs::remove_file(cli.root().join(name)).expect("remove it");
     remove("to_directory");
-    write(&cli, "to_directory/deep/x", "x\n");
+    write_in(cli.root(), "to_directory/deep/x", "x\n");
     remove("to_empty");
     fs::create_dir(cli.root().join("to_empty")).expect("a directory");
     fs::remove_dir_all(cli.root().join("to_file")).expect("make room");
-    write(&cli, "to_file", "now a file\n");
+    write_in(cli.root(), "to_file", "now a file\n");
     remove("link");
-    write(&cli, "link/y", "y\n");
+    write_in(cli.root(), "link/y", "y\n");
     set_mode(&cli.root().join("run.sh"), 0o644);
     set_mode(&cli.root().join("plain.sh"), 0o755);
-    write(&cli, "secretive", "two\n");
+    write_in(cli.root(), "secretive", "two\n");
     set_mode(&cli.root().join("narrowed"), 0o600);
     fs::remove_dir(cli.root().join("goes")).expect("remove it");
     set_mode(&cli.root().join("stays"), 0o700);
@@ -321,8 +307,8 @@ fn told_paths(report: &serde_json::Value) -> Vec<&str> {
 #[test]
 fn a_statistic_says_what_changed_where_no_line_did() {
     let cli = project();
-    write(&cli, "run.sh", "#!/bin/sh\n");
-    write(&cli, "becomes", "a file\n");
+    write_in(cli.root(), "run.sh", "#!/bin/sh\n");
+    write_in(cli.root(), "becomes", "a file\n");
     fs::create_dir(cli.root().join("goes")).expect("a directory");
     let id = create(&cli);
     crate::forest::set_mode(&cli.root().join("run.sh"), 0o755);

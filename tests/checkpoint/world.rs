@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use ic_testkit::{Cli, Outcome};
 use serde_json::Value;
@@ -67,13 +66,4 @@ pub(crate) fn told(report: &Value, list: &str, key: &str) -> Vec<(String, String
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let records = report[list].as_array().expect("a list");
     records.iter().map(|record| (text(&record["path"]), text(&record[key]))).collect()
-}
-
-/// Tells another thread to end when it is dropped, so that it ends even when an assertion fails.
-pub(crate) struct Ending<'e>(pub(crate) &'e AtomicBool);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }

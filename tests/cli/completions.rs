@@ -7,7 +7,9 @@ mod shells;
 use std::ffi::OsStr;
 use std::process::Command;
 
-use crate::support::{BINARY, Project, finish};
+use ic_testkit::Outcome;
+
+use crate::support::{BINARY, Project};
 
 /// A call that asks as the scripts do, with the words before the cursor.
 fn asking<S: AsRef<OsStr>>(project: &Project, words: impl IntoIterator<Item = S>) -> Command {
@@ -18,7 +20,7 @@ fn asking<S: AsRef<OsStr>>(project: &Project, words: impl IntoIterator<Item = S>
 
 /// What is offered after these words, with what it is; the last word is the one that is being typed.
 fn offered(project: &Project, words: &[&str]) -> Vec<(String, String)> {
-    let outcome = finish(&mut asking(project, words));
+    let outcome = Outcome::of(&mut asking(project, words));
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{words:?}");
     let lines = outcome.stdout.lines().map(|line| line.split_once('\t').unwrap_or((line, "")));
     lines.map(|(value, about)| (value.to_owned(), about.to_owned())).collect()

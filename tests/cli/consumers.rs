@@ -3,9 +3,9 @@
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ic_testkit::Random;
+use ic_testkit::{Random, wait_for};
 use serde_json::{Value, json};
 
 use crate::support::{Project, chain};
@@ -30,14 +30,6 @@ fn at(project: &Project, name: &str) -> i64 {
     let cursors = project.json("events cursor list");
     let found = cursors.as_array().expect("cursors").iter().find(|cursor| cursor["name"] == name);
     found.map_or(0, |cursor| cursor["seq"].as_i64().expect("a seq"))
-}
-
-fn until(what: &str, holds: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < Duration::from_secs(20), "within 20 s: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// A consumer in the background, in a process group of its own as at a terminal.
@@ -173,9 +165,9 @@ fn a_follower_tries_a_failed_event_again_and_then_goes_past_it() {
     let each =
         "echo $IC_EVENT_SEQ >> seen; test $IC_EVENT_SEQ != 2 || test -e tried || { : > tried; exit 5; }";
     let child = consumer(&project, each, &["--follow", "--format", "text"]);
-    until("the events that are there are handled", || at(&project, "c") == 4);
+    wait_for("the events that are there are handled", || at(&project, "c") == 4);
     project.ok("run advance @");
-    until("so is one that comes", || at(&project, "c") == 5);
+    wait_for("so is one that comes", || at(&project, "c") == 5);
     assert_eq!(lines(&project, "seen"), ["1", "2", "2", "3", "4", "5"]);
     signal_group(&child, rustix::process::Signal::TERM);
     let output = child.wait_with_output().expect("its end");
@@ -190,7 +182,7 @@ fn interrupted_the_running_command_ends_and_its_event_is_left() {
         let project = project();
         let each = "echo $IC_EVENT_SEQ >> begun; while ! test -e go; do sleep 0.02; done; echo $IC_EVENT_SEQ >> ended";
         let child = consumer(&project, each, &[]);
-        until("the command runs", || lines(&project, "begun").len() == 1);
+        wait_for("the command runs", || lines(&project, "begun").len() == 1);
         // To the whole group, as a terminal sends it.
         signal_group(&child, signal);
         std::fs::write(project.root().join("go"), "").expect("let it end");
@@ -209,7 +201,7 @@ fn a_cursor_has_one_consumer_at_a_time() {
     let project = project();
     let each = "echo $IC_EVENT_SEQ >> begun; while ! test -e go; do sleep 0.02; done";
     let child = consumer(&project, each, &[]);
-    until("the first runs", || lines(&project, "begun").len() == 1);
+    wait_for("the first runs", || lines(&project, "begun").len() == 1);
     for second in [
         vec!["events", "tail", "--cursor", "c", "--each", "true"],
         vec!["events", "tail", "--cursor", "c"],
@@ -353,7 +345,7 @@ fn the_first_ctrl_c_says_what_a_second_does_and_the_second_does_it() {
     let Some(mut terminal) = ic_testkit::Terminal::open(&project.command(words), project.root()) else {
         return;
     };
-    until("the command runs", || project.root().join("begun").exists());
+    wait_for("the command runs", || project.root().join("begun").exists());
     terminal.types("\u{3}");
     terminal.sees("Ctrl-C again ends ic at once and leaves that as it is");
     terminal.types("\u{3}");
@@ -361,5 +353,5 @@ fn the_first_ctrl_c_says_what_a_second_does_and_the_second_does_it() {
     assert_eq!(code, Some(130), "{shown}");
     assert_eq!((at(&project, "c"), project.root().join("ended").exists()), (0, false), "{shown}");
     std::fs::write(project.root().join("go"), "").expect("let it end");
-    until("what was left ends by itself", || project.root().join("ended").exists());
+    wait_for("what was left ends by itself", || project.root().join("ended").exists());
 }

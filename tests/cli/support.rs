@@ -6,6 +6,6 @@ mod schema;
 mod story;
 
 pub(crate) use page::{Page, snapshot};
-pub(crate) use project::{BINARY, Project, args, finish};
+pub(crate) use project::{BINARY, Project, args};
 pub(crate) use schema::{assert_shape, docs, verbs};
 pub(crate) use story::{Story, chain, story};

@@ -3,33 +3,17 @@
 use std::path::Path;
 use std::process::Command;
 
+use ic_testkit::git_in;
 use serde_json::Value;
 
 use crate::support::Project;
 
-/// Runs git in `directory`, with no configuration but its own.
-fn git(project: &Project, directory: &Path, arguments: &[&str]) {
-    let output = Command::new("git")
-        .args(["-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "init.defaultBranch=main"])
-        .args(["-c", "commit.gpgSign=false"])
-        .args(arguments)
-        .current_dir(directory)
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", project.cli.home())
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()
-        .expect("git runs");
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
 fn repository() -> Project {
     let project = Project::without_ledger();
-    git(&project, project.root(), &["init", "-q"]);
+    git_in(project.root(), &["init", "-q"]);
     project.write("readme.md", "hello\n");
-    git(&project, project.root(), &["add", "."]);
-    git(&project, project.root(), &["commit", "-q", "-m", "one"]);
+    git_in(project.root(), &["add", "."]);
+    git_in(project.root(), &["commit", "-q", "-m", "one"]);
     project
 }
 
@@ -46,7 +30,7 @@ fn the_ledger_lies_in_the_git_directory_out_of_reach() {
     assert_eq!(made["db"].as_str(), db.to_str());
     assert_eq!(made["project_dir"].as_str(), project.root().to_str());
     assert!(!project.root().join(".ic").exists() && !project.root().join("src/.ic").exists());
-    git(&project, project.root(), &["clean", "-fdxq"]);
+    git_in(project.root(), &["clean", "-fdxq"]);
     assert!(db.exists());
     let run = project.run("run create --goal g --json").json();
     assert_eq!(run["project_dir"].as_str(), project.root().to_str());
@@ -56,7 +40,7 @@ fn the_ledger_lies_in_the_git_directory_out_of_reach() {
 fn worktrees_share_one_ledger_and_have_their_own_runs() {
     let project = repository();
     let tree = project.cli.home().canonicalize().expect("a path").join("tree one");
-    git(&project, project.root(), &["worktree", "add", "-q", "-b", "side", &tree.to_string_lossy()]);
+    git_in(project.root(), &["worktree", "add", "-q", "-b", "side", &tree.to_string_lossy()]);
     project.run("init");
     let (here, there) = (found(&project, project.root()), found(&project, &tree));
     assert_eq!(here["db"], there["db"]);
@@ -77,7 +61,7 @@ fn worktrees_share_one_ledger_and_have_their_own_runs() {
 fn init_in_a_worktree_makes_the_ledger_of_the_repository() {
     let project = repository();
     let tree = project.cli.home().canonicalize().expect("a path").join("tree");
-    git(&project, project.root(), &["worktree", "add", "-q", &tree.to_string_lossy()]);
+    git_in(project.root(), &["worktree", "add", "-q", &tree.to_string_lossy()]);
     let made = project.run_words(["-C", &tree.to_string_lossy(), "init", "--json"]).json();
     assert_eq!(made["db"].as_str(), project.root().join(".git/ic/ic.db").to_str());
     assert_eq!(found(&project, project.root())["db"], made["db"]);
@@ -89,8 +73,8 @@ fn commits_of_a_real_repository_are_recorded_from_git_log() {
     project.run("init");
     project.write("a b.md", "x");
     project.write("計劃.md", "y");
-    git(&project, project.root(), &["add", "."]);
-    git(&project, project.root(), &["commit", "-q", "-m", "two"]);
+    git_in(project.root(), &["add", "."]);
+    git_in(project.root(), &["commit", "-q", "-m", "two"]);
     project.run("run create --goal g --phases a,b");
     let dispatch = project.run("dispatch create @").stdout.trim().to_owned();
     let log = Command::new("git")

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use ic_testkit::tree;
+use ic_testkit::{World, text_of, tree};
 use serde_json::Value;
 
 use crate::fixture::fixtures;
-use crate::world::{World, text};
+use crate::world::{ask, call};
 
 /// What checkpoints leave out of the tree of a life.
 const LEFT_OUT: [&str; 2] = ["ignored", ".env"];
@@ -21,7 +21,7 @@ fn captured(root: &Path) -> BTreeMap<PathBuf, String> {
 }
 
 fn checkpoints(world: &World) -> Vec<Value> {
-    world.ask(&["checkpoint", "list"]).as_array().expect("a list").clone()
+    ask(world, &["checkpoint", "list"]).as_array().expect("a list").clone()
 }
 
 #[test]
@@ -30,13 +30,13 @@ fn every_checkpoint_restores_the_tree_that_it_was_made_of() {
         let world = fixture.world("life");
         let left_alone = std::fs::read(world.cli.root().join(".env")).expect("a secret");
         let remembered = fixture.names("life/trees");
-        let kept: Vec<String> = checkpoints(&world).iter().map(|one| text(one, "id")).collect();
+        let kept: Vec<String> = checkpoints(&world).iter().map(|one| text_of(one, "id")).collect();
         let mut restored = 0;
         for id in remembered.iter().filter(|id| kept.contains(id)) {
             let when = format!("{}, checkpoint {id}", fixture.name);
             let words = ["checkpoint", "restore", id, "--strategy", "files-only", "--force", "--yes"];
             // What was purged is named, and nothing else is missing.
-            let report = world.call(&words, &[0, 4], &when).json();
+            let report = call(&world, &words, &[0, 4], &when).json();
             let failed = report["failed"].as_array().expect("what failed");
             assert!(failed.iter().all(|one| one["path"] == "secret.txt"), "{when}: {report}");
             let wanted = captured(&fixture.path(&format!("life/trees/{id}")));
@@ -48,8 +48,8 @@ fn every_checkpoint_restores_the_tree_that_it_was_made_of() {
         }
         assert!(restored >= 4, "{}: only {restored} of {remembered:?} are kept", fixture.name);
         assert_eq!(std::fs::read(world.cli.root().join(".env")).expect("a secret"), left_alone);
-        world.assert_sound(&fixture.name);
-        world.call(&["checkpoint", "verify", "--read-data"], &[0], &fixture.name);
+        world.cli.assert_sound(&fixture.name);
+        call(&world, &["checkpoint", "verify", "--read-data"], &[0], &fixture.name);
     }
 }
 
@@ -62,7 +62,7 @@ fn every_content_is_the_one_that_was_recorded() {
             if !checkpoints(&world).iter().any(|one| one["id"] == id.as_str()) {
                 continue;
             }
-            let content = world.call(&["checkpoint", "cat", &id, "docs/idea.md"], &[0], &fixture.name);
+            let content = call(&world, &["checkpoint", "cat", &id, "docs/idea.md"], &[0], &fixture.name);
             let wanted = std::fs::read_to_string(fixture.path(&format!("life/trees/{id}/docs/idea.md")));
             assert_eq!(content.stdout, wanted.expect("a file"), "{}: {id}", fixture.name);
             read += 1;
@@ -88,16 +88,16 @@ fn set_modified(path: &Path, time: SystemTime) {
 fn the_first_capture_beside_an_old_stat_cache_sees_what_changed() {
     for fixture in fixtures("life") {
         let world = fixture.world("life");
-        let cache = world.db().with_file_name("objects.cache");
+        let cache = world.cli.db().with_file_name("objects.cache");
         assert!(cache.exists(), "{}: its stat cache is part of a fixture", fixture.name);
         change_unseen(&world.cli.root().join("docs/idea.md"));
         let create = ["checkpoint", "create", "--name", "first", "--format", "text"];
         let id = world.cli.ok(create);
-        let seen = world.call(&["checkpoint", "cat", &id, "docs/idea.md"], &[0], &fixture.name);
+        let seen = call(&world, &["checkpoint", "cat", &id, "docs/idea.md"], &[0], &fixture.name);
         let wanted = std::fs::read_to_string(world.cli.root().join("docs/idea.md")).expect("a file");
         assert_eq!(seen.stdout, wanted, "{}", fixture.name);
-        let differs = world.call(&["checkpoint", "diff", &id, "--json"], &[0, 1], &fixture.name);
+        let differs = call(&world, &["checkpoint", "diff", &id, "--json"], &[0, 1], &fixture.name);
         assert_eq!(differs.json()["changes"], Value::Array(Vec::new()), "{}", fixture.name);
-        world.assert_sound(&fixture.name);
+        world.cli.assert_sound(&fixture.name);
     }
 }

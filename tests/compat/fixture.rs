@@ -4,14 +4,12 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::{Cli, Outcome, World};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::types::{Value as Sql, ValueRef};
 use serde_json::Value;
 use tempfile::TempDir;
-
-use crate::world::World;
 
 /// The widest window that an archive is packed with: worlds differ by a few pages, so each is found again in the one before it.
 const WINDOW: u32 = 27;
@@ -90,9 +88,7 @@ impl Fixture {
         let place = std::fs::canonicalize(home.path()).expect("its path");
         let store = place.join("project/.git/ic");
         relocate(&store.join("ic.db"), &self.made_in, place.to_str().expect("a plain path"));
-        let path = std::env::var_os("PATH").expect("a PATH");
-        let cli = Cli::around(env!("CARGO_BIN_EXE_ic"), home).with_env("PATH", path).with_env("HOME", &place);
-        World { cli }
+        World::around(Cli::around(env!("CARGO_BIN_EXE_ic"), home).with_env("HOME", &place))
     }
 
     /// The operation whose worlds lie in a directory.

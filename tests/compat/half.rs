@@ -1,9 +1,9 @@
 //! What an older version left when it was killed in the midst of an operation, at each moment that its ledger committed.
 
-use ic_testkit::{Random, State, long, tell};
+use ic_testkit::{Random, State, World, long, tell};
 
 use crate::fixture::{Fixture, fixtures};
-use crate::world::World;
+use crate::world::{call, stands, state};
 
 /// How many of the moments of an operation are tried when it is not at length: the first, the last, and some between.
 const FEW: usize = 5;
@@ -29,7 +29,7 @@ pub(crate) struct Reference {
 
 impl Reference {
     fn of(world: &World) -> Self {
-        Self { state: world.state(), stands: world.stands(), undone: world.outside("undone") }
+        Self { state: state(world), stands: stands(world), undone: world.outside.text("undone") }
     }
 }
 
@@ -48,9 +48,9 @@ pub(crate) fn every_half(operation: &str, end: impl Fn(&Half)) {
                 before: before.clone(),
                 after: after.clone(),
             };
-            half.world.call(&["events", "verify"], &[0], &half.when);
+            call(&half.world, &["events", "verify"], &[0], &half.when);
             end(&half);
-            half.world.assert_sound(&half.when);
+            half.world.cli.assert_sound(&half.when);
         }
     }
 }
@@ -74,7 +74,7 @@ pub(crate) fn every_finished(operation: &str, undo: impl Fn(&World, &Reference, 
         let world = fixture.world(&format!("{operation}/after"));
         let when = format!("{}, {operation}/after", fixture.name);
         undo(&world, &before, &when);
-        world.assert_sound(&when);
+        world.cli.assert_sound(&when);
     }
 }
 
@@ -82,41 +82,41 @@ impl Half {
     /// Makes the call that was killed once more, which must end with one of these exit codes.
     pub(crate) fn again(&self, exits: &[i32]) {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        self.world.call(&words, exits, &self.when);
+        call(&self.world, &words, exits, &self.when);
     }
 
     /// Asserts that everything is as after an operation that nothing interrupted.
     pub(crate) fn assert_is_after(&self) {
         self.assert_outside_is_after();
-        self.world.state().assert_is(&self.after.state, &self.when);
+        state(&self.world).assert_is(&self.after.state, &self.when);
     }
 
     /// As [`Half::assert_is_after`], but for what the ledger says of the interruption.
     pub(crate) fn assert_outside_is_after(&self) {
         self.assert_outside_but_effects_is_after();
-        assert_eq!(self.world.outside("undone"), self.after.undone, "{}: effects", self.when);
+        assert_eq!(self.world.outside.text("undone"), self.after.undone, "{}: effects", self.when);
     }
 
     /// As [`Half::assert_outside_is_after`], where effects that had not been made yet are not undone either: those that were come
     /// last, in the order in which they are undone.
     pub(crate) fn assert_outside_is_after_what_was_made(&self) {
         self.assert_outside_but_effects_is_after();
-        let undone = self.world.outside("undone");
-        let made = self.world.outside("did");
+        let undone = self.world.outside.text("undone");
+        let made = self.world.outside.text("did");
         assert!(self.after.undone.ends_with(&undone), "{}: undone: {undone:?}", self.when);
         let is_undone = |effect: &str| undone.lines().any(|line| line == effect);
         assert!(made.lines().all(is_undone), "{}: made: {made:?}, undone: {undone:?}", self.when);
     }
 
     fn assert_outside_but_effects_is_after(&self) {
-        self.world.state().assert_outside_is(&self.after.state, &self.when);
-        assert_eq!(self.world.stands(), self.after.stands, "{}", self.when);
+        state(&self.world).assert_outside_is(&self.after.state, &self.when);
+        assert_eq!(stands(&self.world), self.after.stands, "{}", self.when);
     }
 
     /// Asserts that tree, git and rows are as before the operation, and the run is where it was.
     pub(crate) fn assert_outside_is_before(&self) {
-        self.world.state().assert_outside_is(&self.before.state, &self.when);
-        assert_eq!(self.world.stands(), self.before.stands, "{}", self.when);
+        state(&self.world).assert_outside_is(&self.before.state, &self.when);
+        assert_eq!(stands(&self.world), self.before.stands, "{}", self.when);
     }
 
     /// Asserts that the tree and git are as before the operation.
@@ -127,6 +127,6 @@ impl Half {
 
 /// Asserts that the tree and git are as in a world that nothing interrupted.
 pub(crate) fn assert_tree_is(world: &World, wanted: &Reference, when: &str) {
-    let state = State { rows: wanted.state.rows.clone(), ..world.state() };
+    let state = State { rows: wanted.state.rows.clone(), ..state(world) };
     state.assert_outside_is(&wanted.state, when);
 }

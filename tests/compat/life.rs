@@ -3,12 +3,13 @@
 
 use std::path::Path;
 
+use ic_testkit::World;
 use rusqlite::Connection;
 use serde_json::{Deserializer, Value};
 
 use crate::fixture::{Fixture, fixtures};
 use crate::names::{as_now, is_turned};
-use crate::world::World;
+use crate::world::call;
 
 /// What the contract changed since: a verb and the path of keys to a value that is not compared, without positions in lists.
 const CHANGED: [(&str, &str); 6] = [
@@ -119,7 +120,7 @@ fn reading_verbs_answer_as_the_older_version_did() {
             differences(&verb, "", &then, &now, &mut found);
         }
         assert!(found.is_empty(), "{}: {} differences:\n{}", fixture.name, found.len(), found.join("\n"));
-        world.assert_sound(&fixture.name);
+        world.cli.assert_sound(&fixture.name);
     }
 }
 
@@ -139,17 +140,17 @@ fn events(ledger: &Path, up_to: i64) -> Vec<String> {
 fn events_are_read_and_never_rewritten() {
     for fixture in fixtures("life") {
         let world = fixture.world("life");
-        let before = events(&world.db(), i64::MAX);
+        let before = events(&world.cli.db(), i64::MAX);
         let count = i64::try_from(before.len()).expect("a number");
         assert!(count > 100, "{}: only {count} events", fixture.name);
-        world.assert_sound(&fixture.name);
+        world.cli.assert_sound(&fixture.name);
         write_everything(&world, &fixture.name);
-        world.assert_sound(&fixture.name);
-        assert_eq!(events(&world.db(), count), before, "{}", fixture.name);
-        let now = events(&world.db(), i64::MAX).len();
+        world.cli.assert_sound(&fixture.name);
+        assert_eq!(events(&world.cli.db(), count), before, "{}", fixture.name);
+        let now = events(&world.cli.db(), i64::MAX).len();
         assert!(now > before.len() + 15, "{}: what was written is recorded", fixture.name);
-        world.call(&["events", "redact", "1", "--reason", "tried"], &[0], &fixture.name);
-        world.assert_sound(&fixture.name);
+        call(&world, &["events", "redact", "1", "--reason", "tried"], &[0], &fixture.name);
+        world.cli.assert_sound(&fixture.name);
     }
 }
 
@@ -160,7 +161,7 @@ fn write_everything(world: &World, when: &str) {
     std::fs::write(world.cli.root().join("new.md"), "new\n").expect("a file");
     for run in [old, run.as_str()] {
         let call = |words: &[&str]| {
-            world.call(words, &[0], when);
+            call(world, words, &[0], when);
         };
         let id = |words: &[&str]| world.cli.ok(words.iter().chain(&["--format", "text"]));
         call(&["run", "set", run, "--metadata-merge", r#"{"since": 2}"#]);
@@ -177,14 +178,14 @@ fn write_everything(world: &World, when: &str) {
         call(&["checkpoint", "create", "--run", run]);
         call(&["gate", "override", run, "--reason", "looked at"]);
     }
-    world.call(&["run", "advance", &run], &[0], when);
-    world.call(&["run", "rollback", &run, "--to-phase", "a", "--reason", "tried"], &[0], when);
-    world.call(&["run", "cancel", &run, "--reason", "tried"], &[0], when);
-    world.call(&["checkpoint", "restore", "--name", "with-a-stash", "--force", "--yes"], &[0], when);
-    world.call(&["checkpoint", "undo", "--yes"], &[0], when);
-    world.call(&["checkpoint", "redo", "--yes"], &[0], when);
-    world.call(&["checkpoint", "purge", "new.md", "--yes"], &[0], when);
-    world.call(&["checkpoint", "prune", "--grace", "0s"], &[0], when);
-    world.call(&["events", "tail", "--cursor", "reader", "--limit", "1"], &[0], when);
-    world.call(&["events", "cursor", "reset", "other"], &[0], when);
+    call(world, &["run", "advance", &run], &[0], when);
+    call(world, &["run", "rollback", &run, "--to-phase", "a", "--reason", "tried"], &[0], when);
+    call(world, &["run", "cancel", &run, "--reason", "tried"], &[0], when);
+    call(world, &["checkpoint", "restore", "--name", "with-a-stash", "--force", "--yes"], &[0], when);
+    call(world, &["checkpoint", "undo", "--yes"], &[0], when);
+    call(world, &["checkpoint", "redo", "--yes"], &[0], when);
+    call(world, &["checkpoint", "purge", "new.md", "--yes"], &[0], when);
+    call(world, &["checkpoint", "prune", "--grace", "0s"], &[0], when);
+    call(world, &["events", "tail", "--cursor", "reader", "--limit", "1"], &[0], when);
+    call(world, &["events", "cursor", "reset", "other"], &[0], when);
 }

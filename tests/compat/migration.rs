@@ -2,20 +2,19 @@
 
 use std::process::Stdio;
 
-use ic_testkit::{Random, dump, long, tell};
+use ic_testkit::{Random, World, dump, long, tell};
 use rusqlite::Connection;
 
 use crate::fixture::{Fixture, fixtures, newest_schema};
-use crate::world::World;
 
 fn version(world: &World) -> i64 {
-    let connection = Connection::open(world.db()).expect("open the ledger");
+    let connection = Connection::open(world.cli.db()).expect("open the ledger");
     connection.query_row("PRAGMA user_version", [], |row| row.get(0)).expect("the version of the schema")
 }
 
 /// The copies that were laid beside the ledger before it was migrated.
 fn backups(world: &World) -> usize {
-    let store = world.db().with_file_name("");
+    let store = world.cli.db().with_file_name("");
     let names = std::fs::read_dir(store).expect("the store").map(|entry| entry.expect("an entry").path());
     names.filter(|path| path.extension().is_some_and(|end| end == "backup")).count()
 }
@@ -23,16 +22,16 @@ fn backups(world: &World) -> usize {
 /// The rows that an older version recorded: events and what they are about, under their own columns.
 fn recorded(world: &World) -> Vec<String> {
     let tables = ["events|", "event_head|", "event_cursors|", "dispatch_files|", "run_skips|"];
-    let dump = dump(&world.db());
+    let dump = dump(&world.cli.db());
     dump.lines().filter(|row| tables.iter().any(|table| row.starts_with(table))).map(str::to_owned).collect()
 }
 
 /// Asserts that the ledger is migrated, once, and nothing of what was recorded is lost.
 fn assert_migrated(fixture: &Fixture, world: &World, wanted: &[String], when: &str) {
-    world.assert_sound(when);
+    world.cli.assert_sound(when);
     assert_eq!(version(world), newest_schema(world), "{when}");
     assert_eq!(recorded(world), wanted, "{when}");
-    let history: Vec<i64> = Connection::open(world.db())
+    let history: Vec<i64> = Connection::open(world.cli.db())
         .and_then(|ledger| {
             let mut statement =
                 ledger.prepare("SELECT version FROM refinery_schema_history ORDER BY version")?;

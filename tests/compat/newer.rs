@@ -1,9 +1,9 @@
 //! A ledger of a newer schema is named and left alone, by this program and by older ones.
 
+use ic_testkit::World;
 use rusqlite::Connection;
 
 use crate::fixture::{fixtures, newest_schema};
-use crate::world::World;
 
 /// Calls that only read, and calls that write, each in its own way.
 const CALLS: [&[&str]; 14] = [
@@ -25,7 +25,9 @@ const CALLS: [&[&str]; 14] = [
 
 /// The bytes of the store: the ledger and its content.
 fn bytes(world: &World) -> Vec<Vec<u8>> {
-    ["ic.db", "objects.db"].map(|name| std::fs::read(world.db().with_file_name(name)).expect("a file")).into()
+    ["ic.db", "objects.db"]
+        .map(|name| std::fs::read(world.cli.db().with_file_name(name)).expect("a file"))
+        .into()
 }
 
 /// Asserts that every call says `newer_schema`, and that nothing changed.
@@ -45,7 +47,7 @@ fn a_newer_schema_is_named_and_not_touched() {
         let world = fixture.world("life");
         world.cli.ok(["run", "list"]);
         let newer = newest_schema(&world) + 1;
-        let ledger = Connection::open(world.db()).expect("open the ledger");
+        let ledger = Connection::open(world.cli.db()).expect("open the ledger");
         ledger.pragma_update(None, "user_version", newer).expect("a newer schema");
         drop(ledger);
         assert_refused(&world, &fixture.name);
@@ -64,6 +66,6 @@ fn the_older_program_says_newer_schema() {
     let world = fixture.world("life");
     world.cli.ok(["run", "list"]);
     assert!(newest_schema(&world) > fixture.schema, "this program has the schema of the older one");
-    let world = World { cli: world.cli.with_binary(old.to_str().expect("a plain path")) };
+    let world = World::around(world.cli.with_binary(old.to_str().expect("a plain path")));
     assert_refused(&world, &fixture.name);
 }

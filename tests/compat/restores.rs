@@ -1,27 +1,29 @@
 //! Restores of checkpoints and rewinds of an application's database, and their undos.
 
+use ic_testkit::{World, text_of};
+
 use crate::half::{assert_tree_is, every_finished, every_half};
-use crate::world::{World, text};
+use crate::world::{ask, call, state};
 
 /// The id and the status of the newest rewind.
 fn newest_rewind(world: &World) -> Option<(String, String)> {
-    let list = world.ask(&["rewind", "list"]);
+    let list = ask(world, &["rewind", "list"]);
     let newest = list.as_array().expect("a list").first()?;
-    Some((text(newest, "id"), text(newest, "status")))
+    Some((text_of(newest, "id"), text_of(newest, "status")))
 }
 
 /// Undoes a rewind: rows, and by the command that it names, the tree.
 fn undo_rewind(world: &World, id: &str, when: &str) {
-    let undone = world.ask(&["rewind", "undo", id, "--yes"]);
+    let undone = ask(world, &["rewind", "undo", id, "--yes"]);
     if let Some(command) = undone["git"]["restore"].as_str() {
         let words: Vec<&str> = command.split(' ').skip(1).collect();
-        world.call(&words, &[0], when);
+        call(world, &words, &[0], when);
     }
 }
 
 /// Whether a restore stands in the journal.
 fn has_begun(world: &World) -> bool {
-    let restores = ic_testkit::dump(&world.db());
+    let restores = ic_testkit::dump(&world.cli.db());
     restores.lines().any(|row| row.starts_with("restores|"))
 }
 
@@ -37,7 +39,7 @@ fn a_restore_is_resumed() {
 fn a_restore_is_aborted() {
     every_half("restore", |half| {
         if has_begun(&half.world) {
-            half.world.call(&["checkpoint", "undo", "--yes"], &[0], &half.when);
+            call(&half.world, &["checkpoint", "undo", "--yes"], &[0], &half.when);
         }
         half.assert_outside_is_before();
     });
@@ -56,7 +58,7 @@ fn an_undo_of_a_restore_is_resumed() {
 fn an_undo_of_a_restore_is_aborted() {
     every_half("restore-undo", |half| {
         // One that had not begun leaves nothing to redo.
-        half.world.call(&["checkpoint", "redo", "--yes"], &[0, 1], &half.when);
+        call(&half.world, &["checkpoint", "redo", "--yes"], &[0, 1], &half.when);
         half.assert_outside_is_before();
     });
 }
@@ -64,8 +66,8 @@ fn an_undo_of_a_restore_is_aborted() {
 #[test]
 fn a_finished_restore_is_undone() {
     every_finished("restore", |world, before, when| {
-        world.call(&["checkpoint", "undo", "--yes"], &[0], when);
-        world.state().assert_outside_is(&before.state, when);
+        call(world, &["checkpoint", "undo", "--yes"], &[0], when);
+        state(world).assert_outside_is(&before.state, when);
     });
 }
 
@@ -75,7 +77,7 @@ fn a_rewind_is_resumed() {
         match newest_rewind(&half.world) {
             None => half.again(&[0]),
             Some((id, _)) => {
-                half.world.call(&["rewind", "resume", &id, "--yes"], &[0], &half.when);
+                call(&half.world, &["rewind", "resume", &id, "--yes"], &[0], &half.when);
             }
         }
         half.assert_outside_is_after();
@@ -97,7 +99,7 @@ fn an_undo_of_a_rewind_is_resumed() {
     every_half("rewind-undo", |half| {
         let (id, status) = newest_rewind(&half.world).expect("a rewind");
         if status != "undone" {
-            half.world.call(&["rewind", "undo", &id, "--yes"], &[0], &half.when);
+            call(&half.world, &["rewind", "undo", &id, "--yes"], &[0], &half.when);
         }
         half.assert_outside_is_after();
     });
@@ -109,6 +111,6 @@ fn a_finished_rewind_is_undone() {
         let (id, _) = newest_rewind(world).expect("a rewind");
         undo_rewind(world, &id, when);
         assert_tree_is(world, before, when);
-        assert_eq!(world.state().rows, before.state.rows, "{when}");
+        assert_eq!(state(world).rows, before.state.rows, "{when}");
     });
 }

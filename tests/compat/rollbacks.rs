@@ -1,17 +1,19 @@
 //! Rollbacks over every layer, and their undos.
 
+use ic_testkit::{World, text_of};
+
 use crate::half::{Half, every_finished, every_half};
-use crate::world::{World, text};
+use crate::world::{self, call, stands, state};
 
 const LIST: [&str; 2] = ["rollback", "list"];
 
 /// The id and the status of the newest rollback.
 fn newest(world: &World) -> Option<(String, String)> {
-    world.newest(&LIST).map(|rollback| (text(&rollback, "id"), text(&rollback, "status")))
+    world::newest(world, &LIST).map(|rollback| (text_of(&rollback, "id"), text_of(&rollback, "status")))
 }
 
 fn undo(world: &World, id: &str, when: &str) {
-    world.call(&["rollback", "undo", id, "--without-effects", "--yes"], &[0], when);
+    call(world, &["rollback", "undo", id, "--without-effects", "--yes"], &[0], when);
 }
 
 #[test]
@@ -21,7 +23,7 @@ fn a_rollback_is_resumed() {
             None => half.again(&[0]),
             Some((_, status)) if status == "done" => {}
             Some((id, _)) => {
-                half.world.call(&["rollback", "resume", &id, "--yes"], &[0], &half.when);
+                call(&half.world, &["rollback", "resume", &id, "--yes"], &[0], &half.when);
             }
         }
         half.assert_is_after();
@@ -35,7 +37,7 @@ fn a_rollback_is_aborted() {
             None => {}
             Some((id, status)) if status == "done" => undo(&half.world, &id, &half.when),
             Some((id, _)) => {
-                half.world.call(&["rollback", "abort", &id, "--yes"], &[0], &half.when);
+                call(&half.world, &["rollback", "abort", &id, "--yes"], &[0], &half.when);
             }
         }
         half.assert_outside_is_before();
@@ -60,7 +62,7 @@ fn abort_the_undo(half: &Half) {
         "done" => half.assert_outside_is_before(),
         "undone" => half.assert_is_after(),
         _ => {
-            half.world.call(&["rollback", "abort", &id, "--yes"], &[0], &half.when);
+            call(&half.world, &["rollback", "abort", &id, "--yes"], &[0], &half.when);
             half.assert_outside_is_before();
         }
     }
@@ -76,17 +78,17 @@ fn a_finished_rollback_is_undone() {
     every_finished("rollback", |world, before, when| {
         let (id, _) = newest(world).expect("a rollback");
         undo(world, &id, when);
-        world.state().assert_outside_is(&before.state, when);
-        assert_eq!(world.stands(), before.stands, "{when}");
+        state(world).assert_outside_is(&before.state, when);
+        assert_eq!(stands(world), before.stands, "{when}");
     });
 }
 
 #[test]
 fn after_a_finished_undo_the_run_is_rolled_back_again() {
     every_finished("rollback-undo", |world, before, when| {
-        let run = world.run().expect("a run");
-        world.call(&["run", "rollback", &run, "--to-phase", "a", "--layer=all", "--yes"], &[0], when);
-        world.state().assert_outside_is(&before.state, when);
-        assert_eq!(world.stands(), before.stands, "{when}");
+        let run = world.newest_run();
+        call(world, &["run", "rollback", &run, "--to-phase", "a", "--layer=all", "--yes"], &[0], when);
+        state(world).assert_outside_is(&before.state, when);
+        assert_eq!(stands(world), before.stands, "{when}");
     });
 }

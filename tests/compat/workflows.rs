@@ -1,12 +1,14 @@
 //! Workflows, and their rollbacks.
 
+use ic_testkit::{World, text_of};
+
 use crate::half::{Half, assert_tree_is, every_finished, every_half};
-use crate::world::{World, text};
+use crate::world::{ask, call, run, stands};
 
 /// The run of the workflow that began last, and its state; `None` where none had begun.
 fn newest(world: &World) -> Option<(String, String)> {
-    let run = world.run()?;
-    Some((run.clone(), text(&world.ask(&["workflow", "show", &run]), "status")))
+    let run = run(world)?;
+    Some((run.clone(), text_of(&ask(world, &["workflow", "show", &run]), "status")))
 }
 
 /// Makes the call again if the workflow had not begun; else gives its run and its state.
@@ -24,7 +26,7 @@ fn a_workflow_is_resumed() {
         if let Some((run, state)) = begun(half, 0)
             && state != "completed"
         {
-            half.world.call(&["workflow", "resume", &run], &[0], &half.when);
+            call(&half.world, &["workflow", "resume", &run], &[0], &half.when);
         }
         half.assert_outside_is_after();
     });
@@ -34,11 +36,11 @@ fn a_workflow_is_resumed() {
 fn a_workflow_is_aborted() {
     every_half("workflow", |half| {
         if let Some((run, _)) = newest(&half.world) {
-            let shown = half.world.ask(&["workflow", "show", &run]);
+            let shown = ask(&half.world, &["workflow", "show", &run]);
             let steps = shown["steps"].as_array().expect("steps");
             // Where no step had begun there is nothing to roll back, and it says so.
             let exit = i32::from(steps.iter().all(|step| step["status"] == "pending"));
-            half.world.call(&["workflow", "rollback", &run, "--yes"], &[exit], &half.when);
+            call(&half.world, &["workflow", "rollback", &run, "--yes"], &[exit], &half.when);
         }
         half.assert_tree_is_before();
     });
@@ -52,7 +54,7 @@ fn a_rollback_of_a_workflow_is_resumed() {
             "completed" => half.again(&[0]),
             "rolled_back" => {}
             _ => {
-                half.world.call(&["workflow", "resume", &run, "--yes"], &[0, 1], &half.when);
+                call(&half.world, &["workflow", "resume", &run, "--yes"], &[0, 1], &half.when);
             }
         }
         half.assert_outside_is_after();
@@ -64,10 +66,10 @@ fn after_a_rollback_that_was_resumed_the_workflow_runs_again() {
     every_half("workflow-rollback", |half| {
         let (run, state) = newest(&half.world).expect("a workflow");
         if state == "rolling_back" {
-            half.world.call(&["workflow", "resume", &run, "--yes"], &[0, 1], &half.when);
+            call(&half.world, &["workflow", "resume", &run, "--yes"], &[0, 1], &half.when);
         }
         if state != "completed" {
-            half.world.call(&["workflow", "resume", &run], &[0], &half.when);
+            call(&half.world, &["workflow", "resume", &run], &[0], &half.when);
         }
         half.assert_tree_is_before();
     });
@@ -80,7 +82,7 @@ fn a_workflow_that_failed_is_rolled_back() {
             && state != "rolled_back"
         {
             let words = ["workflow", "resume", &run, "--on-failure", "rollback", "--yes"];
-            half.world.call(&words, &[1], &half.when);
+            call(&half.world, &words, &[1], &half.when);
         }
         // It takes back what had begun, and begins nothing more.
         half.assert_outside_is_after_what_was_made();
@@ -93,10 +95,10 @@ fn a_workflow_that_failed_is_repaired_and_completes() {
         std::fs::remove_file(half.world.cli.home().join("outside/fail")).expect("repair it");
         if let Some((run, _)) = begun(half, 0) {
             // The run is closed first, then the workflow says so: in between only the run tells.
-            if half.world.stands().is_some_and(|(status, _)| status == "rolling_back") {
-                half.world.call(&["workflow", "resume", &run, "--yes"], &[1], &half.when);
+            if stands(&half.world).is_some_and(|(status, _)| status == "rolling_back") {
+                call(&half.world, &["workflow", "resume", &run, "--yes"], &[1], &half.when);
             }
-            half.world.call(&["workflow", "resume", &run], &[0], &half.when);
+            call(&half.world, &["workflow", "resume", &run], &[0], &half.when);
         }
         let three = std::fs::read_to_string(half.world.cli.root().join("three.txt"));
         assert_eq!(three.expect("what the last step writes"), "three\n", "{}", half.when);
@@ -108,8 +110,8 @@ fn a_workflow_that_failed_is_repaired_and_completes() {
 fn a_finished_workflow_is_rolled_back() {
     every_finished("workflow", |world, before, when| {
         let (run, _) = newest(world).expect("a workflow");
-        world.call(&["workflow", "rollback", &run, "--yes"], &[0], when);
+        call(world, &["workflow", "rollback", &run, "--yes"], &[0], when);
         assert_tree_is(world, before, when);
-        assert_eq!(world.outside("undone"), "three\ntwo\none\n", "{when}");
+        assert_eq!(world.outside.text("undone"), "three\ntwo\none\n", "{when}");
     });
 }

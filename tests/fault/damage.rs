@@ -3,12 +3,13 @@
 use ic_testkit::{Random, rounds, tell};
 use rusqlite::Connection;
 
-use crate::world::{World, assert_graceful};
+use crate::filled::Filled;
+use crate::verbs::assert_graceful;
 
 #[test]
 fn flipped_bytes_end_in_an_answer_or_an_error_never_in_a_panic() {
-    let world = World::new();
-    let whole = std::fs::read(world.cli.db()).expect("the ledger");
+    let filled = Filled::new();
+    let whole = std::fs::read(filled.cli.db()).expect("the ledger");
     let mut random = Random::seeded();
     let mut broken = 0;
     for round in rounds(25) {
@@ -17,9 +18,9 @@ fn flipped_bytes_end_in_an_answer_or_an_error_never_in_a_panic() {
             let at = random.place_in(damaged.len());
             damaged[at] ^= 1 << random.below(8);
         }
-        std::fs::write(world.cli.db(), &damaged).expect("the damaged ledger");
-        for verb in world.reads() {
-            let outcome = world.cli.run(&verb);
+        std::fs::write(filled.cli.db(), &damaged).expect("the damaged ledger");
+        for verb in filled.reads() {
+            let outcome = filled.cli.run(&verb);
             assert_graceful(&verb, &outcome);
             broken += usize::from(outcome.code != Some(0));
         }
@@ -30,30 +31,30 @@ fn flipped_bytes_end_in_an_answer_or_an_error_never_in_a_panic() {
 
 #[test]
 fn a_changed_event_is_named() {
-    let world = World::new();
-    Connection::open(world.cli.db())
+    let filled = Filled::new();
+    Connection::open(filled.cli.db())
         .and_then(|c| {
             c.execute_batch(
                 "DROP TRIGGER events_are_not_changed; UPDATE events SET to_state = 'z' WHERE seq = 2;",
             )
         })
         .expect("tamper");
-    let outcome = world.cli.run(["events", "verify"]);
+    let outcome = filled.cli.run(["events", "verify"]);
     assert_eq!((outcome.code, outcome.error()), (Some(2), "chain_broken".to_owned()));
     assert_eq!(outcome.json()["first_bad"]["seq"], 2);
 }
 
 #[test]
 fn an_unknown_status_is_named_with_its_table_and_row() {
-    let world = World::new();
-    Connection::open(world.cli.db())
+    let filled = Filled::new();
+    Connection::open(filled.cli.db())
         .and_then(|c| {
             c.execute_batch("PRAGMA ignore_check_constraints=ON; UPDATE runs SET status = 'sleeping';")
         })
         .expect("tamper");
-    let outcome = world.cli.run(["run", "status", &world.run]);
+    let outcome = filled.cli.run(["run", "status", &filled.run]);
     assert_eq!((outcome.code, outcome.error()), (Some(2), "corrupt".to_owned()));
-    for word in ["runs", "status", "sleeping", &world.run] {
+    for word in ["runs", "status", "sleeping", &filled.run] {
         assert!(outcome.stderr.contains(word), "{word}: {}", outcome.stderr);
     }
 }

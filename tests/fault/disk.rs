@@ -5,7 +5,8 @@ use std::process::Command;
 
 use ic_testkit::{Cli, dump};
 
-use crate::world::{World, assert_graceful};
+use crate::filled::Filled;
+use crate::verbs::assert_graceful;
 
 /// A small file system in memory, as long as it lives.
 struct Tmpfs<'p>(&'p Path);
@@ -57,20 +58,20 @@ fn a_full_disk_changes_nothing_and_the_retry_succeeds() {
     let db = point.join("ic.db");
     let cli = cli.with_env("IC_DB", &db);
     cli.ok(["init"]);
-    let world = World::fill(cli);
+    let filled = Filled::around(cli);
     let before = dump(&db);
     let ballast = fill(disk.0);
-    for verb in world.writes() {
-        let outcome = world.cli.run(&verb);
+    for verb in filled.writes() {
+        let outcome = filled.cli.run(&verb);
         assert_eq!(outcome.code, Some(2), "{verb:?}: {outcome:?}");
         let code = outcome.error();
         assert!(["disk_full", "io_error"].contains(&code.as_str()), "{verb:?}: {outcome:?}");
     }
     std::fs::remove_file(&ballast).expect("free the space");
     assert_eq!(dump(&db), before, "nothing half done");
-    assert_eq!(world.cli.ok(["run", "phase", &world.run]), "b");
-    world.cli.ok(["run", "advance", &world.run]);
-    world.cli.ok(["events", "verify"]);
+    assert_eq!(filled.cli.ok(["run", "phase", &filled.run]), "b");
+    filled.cli.ok(["run", "advance", &filled.run]);
+    filled.cli.ok(["events", "verify"]);
 }
 
 #[test]
@@ -81,16 +82,16 @@ fn a_ledger_on_a_read_only_disk_is_not_written() {
     let db = point.join("ic.db");
     let cli = cli.with_env("IC_DB", &db);
     cli.ok(["init"]);
-    let world = World::fill(cli);
+    let filled = Filled::around(cli);
     let before = std::fs::read(&db).expect("the ledger");
     disk.remount("ro");
-    for verb in world.writes() {
-        let outcome = world.cli.run(&verb);
+    for verb in filled.writes() {
+        let outcome = filled.cli.run(&verb);
         assert_eq!(outcome.code, Some(2), "{verb:?}: {outcome:?}");
         assert_eq!(outcome.error(), "permission_denied", "{verb:?}: {outcome:?}");
     }
-    for verb in world.reads() {
-        assert_graceful(&verb, &world.cli.run(&verb));
+    for verb in filled.reads() {
+        assert_graceful(&verb, &filled.cli.run(&verb));
     }
     let refused = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_env("IC_DB", point.join("new.db"));
     assert_eq!(refused.refused(["init"]), (Some(2), "permission_denied".to_owned()));

@@ -3,8 +3,9 @@
 
 mod damage;
 mod disk;
+mod filled;
 mod foreign;
 mod locks;
 mod output;
 mod triggers;
-mod world;
+mod verbs;

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::Read;
 use std::process::Stdio;
 
-use crate::world::World;
+use crate::filled::Filled;
 
 #[test]
 fn a_full_output_is_not_success() {
-    let world = World::new();
-    for verb in world.reads() {
+    let filled = Filled::new();
+    for verb in filled.reads() {
         let full = File::options().write(true).open("/dev/full").expect("/dev/full");
-        let output = world.cli.command(&verb).stdout(full).output().expect("start ic");
+        let output = filled.cli.command(&verb).stdout(full).output().expect("start ic");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{verb:?}: {stderr}");
         assert!(stderr.contains("\"code\":\"disk_full\""), "{verb:?}: {stderr}");
@@ -20,17 +20,17 @@ fn a_full_output_is_not_success() {
 
 #[test]
 fn a_reader_that_leaves_is_no_failure() {
-    let world = World::new();
+    let filled = Filled::new();
     for i in 0..400 {
-        world.cli.ok(["run", "artifact", "add", &world.run, "--path", &format!("{i:0200}")]);
+        filled.cli.ok(["run", "artifact", "add", &filled.run, "--path", &format!("{i:0200}")]);
     }
     for verb in [
-        &["run", "events", &world.run, "--format", "jsonl"][..],
-        &["run", "artifact", "list", &world.run],
+        &["run", "events", &filled.run, "--format", "jsonl"][..],
+        &["run", "artifact", "list", &filled.run],
         &["events", "tail", "--since", "0"],
     ] {
         let mut child =
-            world.cli.command(verb).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic");
+            filled.cli.command(verb).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic");
         drop(child.stdout.take());
         let mut stderr = String::new();
         child.stderr.take().expect("stderr").read_to_string(&mut stderr).expect("read stderr");
@@ -41,8 +41,8 @@ fn a_reader_that_leaves_is_no_failure() {
 
 #[test]
 fn a_cursor_stays_where_its_reader_left() {
-    let world = World::new();
-    let mut child = world
+    let filled = Filled::new();
+    let mut child = filled
         .cli
         .command(["events", "tail", "--cursor", "leaver"])
         .stdout(Stdio::piped())
@@ -52,30 +52,30 @@ fn a_cursor_stays_where_its_reader_left() {
     child.wait().expect("wait");
     let full = File::options().write(true).open("/dev/full").expect("/dev/full");
     let status =
-        world.cli.command(["events", "tail", "--cursor", "full"]).stdout(full).status().expect("start ic");
+        filled.cli.command(["events", "tail", "--cursor", "full"]).stdout(full).status().expect("start ic");
     assert_eq!(status.code(), Some(2));
-    let cursors = world.cli.json(["events", "cursor", "list"]);
+    let cursors = filled.cli.json(["events", "cursor", "list"]);
     let moved: Vec<_> = cursors.as_array().expect("a list").iter().filter(|c| c["name"] == "full").collect();
     assert!(moved.is_empty(), "{cursors}");
-    let read = world.cli.json(["events", "tail", "--cursor", "full"]);
+    let read = filled.cli.json(["events", "tail", "--cursor", "full"]);
     assert_eq!(read[0]["seq"], 1, "nothing was lost");
 }
 
 #[test]
 fn closed_streams_are_survived() {
-    let world = World::new();
+    let filled = Filled::new();
     let binary = env!("CARGO_BIN_EXE_ic");
     for closed in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
         let script = format!("exec \"$0\" run status \"$1\" {closed}");
         let status = std::process::Command::new("sh")
-            .args(["-c", &script, binary, &world.run])
-            .current_dir(world.cli.root())
+            .args(["-c", &script, binary, &filled.run])
+            .current_dir(filled.cli.root())
             .env_clear()
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()
             .expect("start sh");
         assert_eq!(status.code(), Some(0), "{closed}");
-        world.cli.ok(["events", "verify"]);
+        filled.cli.ok(["events", "verify"]);
     }
 }

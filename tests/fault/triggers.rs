@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::world::World;
+use crate::filled::Filled;
 
 const TABLES: [&str; 10] = [
     "events",
@@ -19,22 +19,22 @@ const TABLES: [&str; 10] = [
 
 #[test]
 fn a_failing_statement_takes_the_whole_verb_back() {
-    let world = World::new();
-    let saved = std::fs::read(world.cli.db()).expect("a ledger that nobody has open is one file");
+    let filled = Filled::new();
+    let saved = std::fs::read(filled.cli.db()).expect("a ledger that nobody has open is one file");
     let mut met = std::collections::BTreeMap::new();
     for table in TABLES {
         for action in ["INSERT", "UPDATE"] {
-            for verb in world.writes() {
-                std::fs::write(world.cli.db(), &saved).expect("the ledger as it was");
-                Connection::open(world.cli.db())
+            for verb in filled.writes() {
+                std::fs::write(filled.cli.db(), &saved).expect("the ledger as it was");
+                Connection::open(filled.cli.db())
                     .and_then(|ledger| {
                         ledger.execute_batch(&format!(
                             "CREATE TRIGGER broken AFTER {action} ON {table} BEGIN SELECT RAISE(ABORT, 'broken'); END"
                         ))
                     })
                     .expect("break a table");
-                let before = world.cli.dump();
-                let outcome = world.cli.run(&verb);
+                let before = filled.cli.dump();
+                let outcome = filled.cli.run(&verb);
                 if outcome.code == Some(0) {
                     continue;
                 }
@@ -42,14 +42,14 @@ fn a_failing_statement_takes_the_whole_verb_back() {
                 assert_eq!((outcome.code, outcome.error()), (Some(2), "internal".to_owned()), "{verb:?}");
                 assert!(outcome.stderr.contains("broken"), "{outcome:?}");
                 assert_eq!(
-                    world.cli.dump(),
+                    filled.cli.dump(),
                     before,
                     "{verb:?} left something behind a broken {action} of {table}"
                 );
             }
         }
     }
-    for verb in world.writes() {
+    for verb in filled.writes() {
         let times = met.get(&verb[..2].join(" ")).copied().unwrap_or(0);
         assert!(times > 0, "{verb:?} was never broken");
     }

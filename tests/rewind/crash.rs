@@ -2,13 +2,13 @@
 //! moments. Status then names the stage, resume converges, and what was there before can be had back.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Random, long, rounds, tell};
+use ic_testkit::{Random, World, long, rounds, tell};
 use serde_json::{Value, json};
 
-use crate::world::{World, git};
+use crate::world::{audits, configure_vectors, devs_in_git, status};
 
 const TO: [&str; 4] = ["rewind", "to", "T1", "--yes"];
 
@@ -22,31 +22,22 @@ struct Ground {
 
 impl Ground {
     fn new() -> Self {
-        let (world, commits) = World::devs_in_git();
-        world.with_vectors("echo $IC_TASK > pruned");
+        let (world, commits) = devs_in_git();
+        configure_vectors(&world, "echo $IC_TASK > pruned");
         // The configuration is not the tree's business here.
-        git(world.root(), &["update-index", "--assume-unchanged", ".ic.yaml"]);
+        world.git(&["update-index", "--assume-unchanged", ".ic.yaml"]);
         world.write("untracked.txt", "of nobody");
         let before = world.rows();
         let ground = Self { world, commits, before, after: String::new() };
-        ground.copy("project", "saved");
+        ground.world.save(&["project"]);
         let done = ground.world.cli.json(TO);
         assert_eq!(done["status"], "done");
         let after = ground.world.rows();
         Self { after, ..ground }
     }
 
-    fn copy(&self, from: &str, to: &str) {
-        let home = self.world.cli.home();
-        if home.join(to).exists() {
-            std::fs::remove_dir_all(home.join(to)).expect("remove a directory");
-        }
-        let status = Command::new("cp").arg("-a").arg(home.join(from)).arg(home.join(to)).status();
-        assert!(status.expect("run cp").success());
-    }
-
     fn reset(&self) {
-        self.copy("saved", "project");
+        self.world.reset(&["project"]);
     }
 
     /// What must be so after a crash; returns whether the rewind had been done to its end.
@@ -73,19 +64,19 @@ impl Ground {
         let resumed = world.cli.json(["rewind", "resume", id, "--yes"]);
         assert_eq!((&resumed["status"], &resumed["stages_left"]), (&json!("done"), &json!([])), "{when}");
         assert_eq!((world.rows(), world.head()), (self.after.clone(), self.commits[0].clone()), "{when}");
-        assert_eq!(world.audits(), ["ROLLBACK_COMPLETED"], "{when}: it was done once");
+        assert_eq!(audits(world), ["ROLLBACK_COMPLETED"], "{when}: it was done once");
         assert_eq!(
-            (world.read("pruned"), world.read("a.txt")),
+            (world.text("pruned"), world.text("a.txt")),
             ("T1\n".to_owned(), "T1".to_owned()),
             "{when}"
         );
         let kept = resumed["git"]["kept_ref"].as_str().unwrap_or_else(|| panic!("{when}: {resumed}"));
-        assert_eq!(git(world.root(), &["rev-parse", kept]), self.commits[2], "{when}");
+        assert_eq!(world.git(&["rev-parse", kept]), self.commits[2], "{when}");
         let undone = world.cli.json(["rewind", "undo", id, "--yes"]);
         assert_eq!(world.rows(), self.before, "{when}");
         let command = undone["git"]["restore"].as_str().expect("a command").to_owned();
         world.cli.ok(command.split(' ').skip(1));
-        assert_eq!((world.head(), world.read("a.txt")), (self.commits[2].clone(), "T3".to_owned()), "{when}");
+        assert_eq!((world.head(), world.text("a.txt")), (self.commits[2].clone(), "T3".to_owned()), "{when}");
         world.cli.ok(["events", "verify"]);
     }
 
@@ -109,7 +100,7 @@ impl Ground {
             assert_eq!(self.world.rows(), self.after, "{when}: {stage}");
         }
         if stage == "vector_done" {
-            assert_eq!(self.world.read("pruned"), "T1\n", "{when}");
+            assert_eq!(self.world.text("pruned"), "T1\n", "{when}");
         }
     }
 }
@@ -156,15 +147,15 @@ fn an_abort_in_an_undo_is_finished_by_the_next() {
             let output = world.cli.command(call).env(variable, n.to_string()).output().expect("start ic");
             let rows = world.rows();
             assert!(rows == ground.before || rows == ground.after, "{variable}={n}: {rows}");
-            if output.status.code().is_some() || world.status()["status"] == "undone" {
+            if output.status.code().is_some() || status(world)["status"] == "undone" {
                 break;
             }
         }
-        if world.status()["status"] != "undone" {
+        if status(world)["status"] != "undone" {
             world.cli.json(call);
         }
-        assert_eq!((world.rows(), &world.status()["status"]), (ground.before.clone(), &json!("undone")));
-        assert_eq!(world.audits(), ["ROLLBACK_COMPLETED", "ROLLBACK_UNDONE"]);
+        assert_eq!((world.rows(), &status(world)["status"]), (ground.before.clone(), &json!("undone")));
+        assert_eq!(audits(world), ["ROLLBACK_COMPLETED", "ROLLBACK_UNDONE"]);
     }
 }
 

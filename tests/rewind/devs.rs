@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::{audits, configure_vectors, devs, status};
 
 #[test]
 fn a_rewind_and_its_undo() {
-    let world = World::devs();
+    let world = devs();
     let before = world.rows();
     let preview = world.cli.json(["rewind", "to", "T1", "--dry-run"]);
     let counts = json!({"agent_logs": 3, "langgraph_checkpoints": 1, "requirements": 2, "tasks": 2});
@@ -14,12 +14,12 @@ fn a_rewind_and_its_undo() {
     assert_eq!((&preview["snapshot_created_at"], &preview["git"]), (&json!(100), &json!(null)));
     assert!(preview["note"].as_str().expect("a note").contains("does not restore rows that were updated"));
     assert_eq!(world.rows(), before, "a preview changes nothing");
-    assert!(world.audits().is_empty());
+    assert!(audits(&world).is_empty());
 
     let done = world.cli.json(["rewind", "to", "T1", "--yes"]);
     assert_eq!((&done["status"], &done["stage"]), (&json!("done"), &json!("vector_done")));
     assert_eq!(done["deleted_row_counts"], counts);
-    assert_eq!(world.audits(), ["ROLLBACK_COMPLETED"]);
+    assert_eq!(audits(&world), ["ROLLBACK_COMPLETED"]);
     let left: Vec<String> =
         world.rows().lines().map(|l| l.split('|').take(2).collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(left, ["agent_logs 1", "langgraph_checkpoints \"L1\"", "requirements \"R1\"", "tasks \"T1\""]);
@@ -28,24 +28,24 @@ fn a_rewind_and_its_undo() {
     let undone = world.cli.json(["rewind", "undo", id, "--yes"]);
     assert_eq!((&undone["status"], &undone["restored_row_counts"]), (&json!("undone"), &counts));
     assert_eq!(world.rows(), before);
-    assert_eq!(world.audits(), ["ROLLBACK_COMPLETED", "ROLLBACK_UNDONE"]);
+    assert_eq!(audits(&world), ["ROLLBACK_COMPLETED", "ROLLBACK_UNDONE"]);
     world.cli.ok(["events", "verify"]);
 }
 
 #[test]
 fn what_is_at_its_target_is_verified_and_left_alone() {
-    let world = World::devs();
+    let world = devs();
     world.cli.json(["rewind", "to", "T2", "--yes"]);
-    let (rows, audits) = (world.rows(), world.audits());
+    let before = (world.rows(), audits(&world));
     let again = world.cli.json(["rewind", "to", "T2", "--yes"]);
     assert_eq!((&again["status"], &again["id"]), (&json!("nothing_to_do"), &json!(null)));
-    assert_eq!((world.rows(), world.audits()), (rows, audits));
+    assert_eq!((world.rows(), audits(&world)), before);
     assert_eq!(world.cli.json(["rewind", "list"]).as_array().map(Vec::len), Some(1));
 }
 
 #[test]
 fn an_unknown_task_begins_nothing() {
-    let world = World::devs();
+    let world = devs();
     let (ledger, rows) = (world.cli.dump(), world.rows());
     for task in ["T9", "t1", "", "T1 ", "' OR 1=1 --"] {
         for flag in ["--yes", "--dry-run"] {
@@ -59,14 +59,14 @@ fn an_unknown_task_begins_nothing() {
 
 #[test]
 fn a_refused_transaction_is_the_error_itself_and_holds_nobody_up() {
-    let world = World::devs();
+    let world = devs();
     let rows = world.rows();
     let application = world.connect();
     application.execute_batch("BEGIN IMMEDIATE").expect("the application writes");
     let outcome = world.cli.run(["rewind", "to", "T1", "--yes", "--busy-timeout", "50ms"]);
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "busy"), "{outcome:?}");
     assert_eq!(world.rows(), rows);
-    let status = world.status();
+    let status = status(&world);
     assert_eq!((&status["status"], &status["stage"]), (&json!("stopped"), &json!("planned")));
     assert_eq!(status["failure"]["code"], "busy");
     application.execute_batch("ROLLBACK").expect("the application is done");
@@ -78,7 +78,7 @@ fn a_refused_transaction_is_the_error_itself_and_holds_nobody_up() {
 
 #[test]
 fn a_row_that_would_lose_its_parent_stands_against_it_before_anything_is_begun() {
-    let world = World::devs();
+    let world = devs();
     world.sql("INSERT INTO requirements VALUES ('R9', 'T3', 'early', 50)");
     let rows = world.rows();
     for flag in ["--dry-run", "--yes"] {
@@ -92,7 +92,7 @@ fn a_row_that_would_lose_its_parent_stands_against_it_before_anything_is_begun()
 
 #[test]
 fn rewinds_are_undone_one_by_one() {
-    let world = World::devs();
+    let world = devs();
     let before = world.rows();
     let ids = ["T2", "T1"].map(|task| {
         world.cli.json(["rewind", "to", task, "--yes"])["id"].as_str().expect("an id").to_owned()
@@ -108,7 +108,7 @@ fn rewinds_are_undone_one_by_one() {
 
 #[test]
 fn a_conflict_stops_an_undo_and_names_the_row() {
-    let world = World::devs();
+    let world = devs();
     let id = world.cli.json(["rewind", "to", "T1", "--yes"])["id"].as_str().expect("an id").to_owned();
     world.sql("INSERT INTO tasks VALUES ('T2', 'anew', 'open', NULL, 400)");
     let rows = world.rows();
@@ -116,18 +116,18 @@ fn a_conflict_stops_an_undo_and_names_the_row() {
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "row_conflict"), "{outcome:?}");
     assert!(outcome.stderr.contains("T2"), "{outcome:?}");
     assert_eq!(world.rows(), rows);
-    assert_eq!(world.status()["status"], "done");
+    assert_eq!(status(&world)["status"], "done");
     world.sql("DELETE FROM tasks WHERE title = 'anew'");
     assert_eq!(world.cli.json(["rewind", "undo", &id, "--yes"])["status"], "undone");
 }
 
 #[test]
 fn the_preview_of_an_undo_is_the_undo() {
-    let world = World::devs();
+    let world = devs();
     let [first, last] = ["T2", "T1"].map(|task| {
         world.cli.json(["rewind", "to", task, "--yes"])["id"].as_str().expect("an id").to_owned()
     });
-    let (rows, ledger) = (world.rows(), world.ledger());
+    let (rows, ledger) = (world.rows(), world.cli.dump());
     // What stands in the way of the deed stands in the way of its preview.
     let outcomes = ["--dry-run", "--yes"].map(|how| world.cli.run(["rewind", "undo", &first, how]));
     for outcome in &outcomes {
@@ -136,7 +136,7 @@ fn the_preview_of_an_undo_is_the_undo() {
     assert_eq!(outcomes[0].stderr, outcomes[1].stderr);
     let preview = world.cli.json(["rewind", "undo", &last, "--dry-run"]);
     assert_eq!((&preview["dry_run"], &preview["status"]), (&json!(true), &json!("done")));
-    assert_eq!((world.rows(), world.ledger()), (rows, ledger));
+    assert_eq!((world.rows(), world.cli.dump()), (rows, ledger));
     let undone = world.cli.json(["rewind", "undo", &last, "--yes"]);
     assert_eq!(undone["restored_row_counts"], preview["restored_row_counts"]);
     assert!(preview["restored_row_counts"]["tasks"].as_u64().is_some_and(|rows| rows > 0), "{preview}");
@@ -147,19 +147,20 @@ fn the_preview_of_an_undo_is_the_undo() {
 
 #[test]
 fn vectors_are_pruned_last_by_a_command_that_knows_the_rewind() {
-    let world = World::devs();
-    world.with_vectors(
+    let world = devs();
+    configure_vectors(
+        &world,
         "echo $IC_REWIND $IC_TASK $IC_SNAPSHOT_CREATED_AT > pruned; sqlite3 --version > /dev/null; true",
     );
     let done = world.cli.json(["rewind", "to", "T1", "--yes"]);
     let id = done["id"].as_str().expect("an id");
-    assert_eq!(world.read("pruned"), format!("{id} T1 100\n"));
+    assert_eq!(world.text("pruned"), format!("{id} T1 100\n"));
 }
 
 #[test]
 fn a_failed_command_leaves_the_rest_done_and_says_how_to_go_on() {
-    let world = World::devs();
-    world.with_vectors("echo no such index; exit 7");
+    let world = devs();
+    configure_vectors(&world, "echo no such index; exit 7");
     let outcome = world.cli.run(["rewind", "to", "T1", "--yes"]);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let stopped = outcome.json();
@@ -172,7 +173,7 @@ fn a_failed_command_leaves_the_rest_done_and_says_how_to_go_on() {
     let (exit, code) = world.cli.refused(["rewind", "to", "T2", "--yes"]);
     assert_eq!((exit, code.as_str()), (Some(1), "not_finished"), "an unfinished one is finished first");
     // What the configuration says now is of no account to a rewind that began before.
-    let config = world.read(".ic.yaml").replace("exit 7", "exit 0");
+    let config = world.text(".ic.yaml").replace("exit 7", "exit 0");
     world.write(".ic.yaml", &config);
     assert_eq!(world.cli.run(["rewind", "resume", id, "--yes"]).code, Some(4));
     let undone = world.cli.json(["rewind", "undo", id, "--yes"]);
@@ -182,9 +183,9 @@ fn a_failed_command_leaves_the_rest_done_and_says_how_to_go_on() {
 
 #[test]
 fn what_a_command_said_can_be_redacted() {
-    let world = World::devs();
+    let world = devs();
     world.write("key", "s3cret");
-    world.with_vectors("cat key; false");
+    configure_vectors(&world, "cat key; false");
     assert_eq!(world.cli.run(["rewind", "to", "T1", "--yes"]).code, Some(4));
     let events = world.cli.json(["events", "tail"]);
     let stopped = events.as_array().expect("events").iter().find(|event| event["kind"] == "rewind_stopped");
@@ -192,7 +193,7 @@ fn what_a_command_said_can_be_redacted() {
     assert!(world.cli.dump().contains("s3cret"));
     world.cli.ok(["events", "redact", &seq, "--reason", "a key"]);
     assert!(!world.cli.dump().contains("s3cret"));
-    assert_eq!(world.status()["error"], json!(null));
+    assert_eq!(status(&world)["error"], json!(null));
     world.cli.ok(["events", "verify"]);
 }
 
@@ -231,7 +232,7 @@ fn the_configuration_is_added_to_and_never_overwritten() {
 fn tables_of_other_layouts_are_not_taken_for_the_profiles() {
     let cli = ic_testkit::Cli::new(crate::world::BINARY);
     let path = cli.root().join("app.db");
-    let db = crate::world::connect(&path);
+    let db = ic_testkit::connect(&path);
     db.execute_batch("CREATE TABLE tasks (id INTEGER PRIMARY KEY, done INTEGER)").expect("a table");
     let before = std::fs::read_to_string(cli.root().join(".ic.yaml")).expect("a configuration");
     for (profile, exit, code) in [("devs", 1, "table_conflict"), ("langgraph", 3, "invalid_config")] {
@@ -250,7 +251,7 @@ fn tables_of_other_layouts_are_not_taken_for_the_profiles() {
 
 #[test]
 fn beyond_a_size_the_real_call_alone_looks_at_every_row() {
-    let world = World::devs();
+    let world = devs();
     world.sql("INSERT INTO requirements VALUES ('R9', 'T3', 'early', 50)");
     world.sql("CREATE TABLE large (bytes); INSERT INTO large VALUES (zeroblob(17 * 1024 * 1024))");
     let rows = world.rows();

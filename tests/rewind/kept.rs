@@ -1,8 +1,9 @@
 //! How long what a rewind needs is kept: archives, and the configuration that it began with.
 
+use ic_testkit::World;
 use serde_json::{Value, json};
 
-use crate::world::{World, git};
+use crate::world::{devs, devs_in_git};
 
 /// Archives are given up at once, but for the last one of a database.
 const SHORT: &str = "rollback:\n  checkpointing: {auto: false}\n  retention: {max-age: 0s, keep-last: 1}\nrewind:\n  profile: devs\n";
@@ -29,7 +30,7 @@ fn kept(world: &World) -> Vec<bool> {
 
 #[test]
 fn archives_are_given_up_with_their_age_and_the_last_ones_are_kept() {
-    let world = World::devs();
+    let world = devs();
     let old = to(&world, "T2");
     assert_eq!(kept(&world), [true]);
     world.write(".ic.yaml", SHORT);
@@ -52,7 +53,7 @@ fn archives_are_given_up_with_their_age_and_the_last_ones_are_kept() {
 
 #[test]
 fn a_database_that_was_moved_is_asked_back_to_where_it_was_rewound() {
-    let world = World::devs();
+    let world = devs();
     let before = world.rows();
     let id = to(&world, "T1");
     let moved = world.root().join("moved.db");
@@ -68,7 +69,7 @@ fn a_database_that_was_moved_is_asked_back_to_where_it_was_rewound() {
 
 #[test]
 fn an_unfinished_rewind_keeps_its_archive_and_an_undone_one_does_not() {
-    let world = World::devs();
+    let world = devs();
     let undone = to(&world, "T2");
     world.cli.json(["rewind", "undo", &undone, "--yes"]);
     world.write(".ic.yaml", &format!("{SHORT}  vectors: {{exec: [sh, -c, 'test -e store']}}\n"));
@@ -87,7 +88,7 @@ fn an_unfinished_rewind_keeps_its_archive_and_an_undone_one_does_not() {
 
 #[test]
 fn the_last_ones_are_those_of_a_database() {
-    let world = World::devs();
+    let world = devs();
     world.write(".ic.yaml", SHORT);
     to(&world, "T2");
     to(&world, "T1");
@@ -95,7 +96,7 @@ fn the_last_ones_are_those_of_a_database() {
     // What is kept of one database says nothing of another.
     let other = world.root().join("other.db");
     std::fs::copy(&world.database, &other).expect("another database");
-    let db = crate::world::connect(&other);
+    let db = ic_testkit::connect(&other);
     db.execute_batch("INSERT INTO tasks VALUES ('T2', 'again', 'done', NULL, 200)").expect("a task");
     world.write(".ic.yaml", &format!("{SHORT}  database: other.db\n"));
     to(&world, "T1");
@@ -104,19 +105,19 @@ fn the_last_ones_are_those_of_a_database() {
 
 /// A world in git whose first commit has no configuration.
 fn configured_late() -> (World, [String; 3]) {
-    let (world, commits) = World::devs_in_git();
-    let config = world.read(".ic.yaml");
+    let (world, commits) = devs_in_git();
+    let config = world.text(".ic.yaml");
     let mut new: Vec<String> = Vec::new();
-    git(world.root(), &["checkout", "-q", "--orphan", "late"]);
-    git(world.root(), &["rm", "-rfq", "--cached", "."]);
+    world.git(&["checkout", "-q", "--orphan", "late"]);
+    world.git(&["rm", "-rfq", "--cached", "."]);
     std::fs::remove_file(world.root().join(".ic.yaml")).expect("no configuration");
     for task in ["T1", "T2", "T3"] {
         world.write("a.txt", task);
         if task == "T3" {
             world.write(".ic.yaml", &config);
         }
-        git(world.root(), &["add", "."]);
-        git(world.root(), &["commit", "-q", "-m", task]);
+        world.git(&["add", "."]);
+        world.git(&["commit", "-q", "-m", task]);
         new.push(world.head());
     }
     let db = world.connect();
@@ -149,20 +150,20 @@ fn a_tree_without_configuration_can_be_taken_further_back_and_forth() {
     world.cli.json(["rewind", "undo", &last, "--yes"]);
 
     // Where it was not a rewind that brought the tree here, nobody knows what was meant.
-    git(world.root(), &["checkout", "-q", "-b", "other"]);
-    git(world.root(), &["commit", "-q", "--allow-empty", "-m", "on"]);
+    world.git(&["checkout", "-q", "-b", "other"]);
+    world.git(&["commit", "-q", "--allow-empty", "-m", "on"]);
     assert_eq!(world.cli.refused(["rewind", "to", "T1", "--yes"]), (Some(3), "invalid_config".to_owned()));
 }
 
 #[test]
 fn the_configuration_of_an_old_tree_stands_in_nobodys_way() {
     let (world, commits) = configured_late();
-    git(world.root(), &["checkout", "-q", "--detach", &commits[1]]);
+    world.git(&["checkout", "-q", "--detach", &commits[1]]);
     world.write(".ic.yaml", "rewind: [of another age\n");
-    git(world.root(), &["add", "."]);
-    git(world.root(), &["commit", "-q", "-m", "a configuration that cannot be read"]);
+    world.git(&["add", "."]);
+    world.git(&["commit", "-q", "-m", "a configuration that cannot be read"]);
     let (odd, rows) = (world.head(), world.rows());
-    git(world.root(), &["checkout", "-q", "late"]);
+    world.git(&["checkout", "-q", "late"]);
     world
         .connect()
         .execute("UPDATE tasks SET git_commit_hash = ?1 WHERE task_id = 'T2'", [&odd])
@@ -182,7 +183,7 @@ fn the_configuration_of_an_old_tree_stands_in_nobodys_way() {
 
 #[test]
 fn a_project_that_was_moved_took_its_archives_along() {
-    let world = World::devs();
+    let world = devs();
     let before = world.rows();
     let id = to(&world, "T1");
     let moved = world.cli.home().join("elsewhere");
@@ -200,7 +201,7 @@ fn a_project_that_was_moved_took_its_archives_along() {
 
 #[test]
 fn the_archive_of_another_rewind_is_not_put_back() {
-    let world = World::devs();
+    let world = devs();
     let first = world.cli.json(["rewind", "to", "T1", "--yes"]);
     world.cli.json(["rewind", "undo", first["id"].as_str().expect("an id"), "--yes"]);
     let second = world.cli.json(["rewind", "to", "T2", "--yes"]);

@@ -116,7 +116,7 @@ impl App {
 
     /// Copies the database, with what is still in its log.
     fn copy_to(&self, path: &Path) {
-        crate::world::connect(&self.database)
+        ic_testkit::connect(&self.database)
             .execute("VACUUM INTO ?1", [path.to_str().expect("a name")])
             .expect("copy it");
     }

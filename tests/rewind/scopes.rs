@@ -1,9 +1,9 @@
 //! What goes on side by side in one database: projects whose tasks take turns, each taken back alone.
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, connect};
 use serde_json::{Value, json};
 
-use crate::world::{BINARY, connect};
+use crate::world::BINARY;
 
 const CONFIG: &str = "\
 rollback: {checkpointing: {auto: false}}

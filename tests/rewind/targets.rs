@@ -1,9 +1,9 @@
 //! The tasks that a rewind can go to.
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, connect};
 use serde_json::{Value, json};
 
-use crate::world::{BINARY, World, connect};
+use crate::world::{BINARY, configure_vectors, devs, devs_in_git};
 
 fn ids(targets: &Value) -> Vec<&str> {
     let tasks = targets.as_array().expect("a list").iter();
@@ -12,7 +12,7 @@ fn ids(targets: &Value) -> Vec<&str> {
 
 #[test]
 fn each_target_can_be_rewound_to() {
-    let (world, commits) = World::devs_in_git();
+    let (world, commits) = devs_in_git();
     let targets = world.cli.json(["rewind", "targets"]);
     assert_eq!(ids(&targets), ["T3", "T2", "T1"], "newest first");
     assert_eq!(
@@ -31,17 +31,17 @@ fn each_target_can_be_rewound_to() {
 
 #[test]
 fn looking_changes_nothing_and_needs_no_finished_rewind() {
-    let world = World::devs();
-    world.with_vectors("exit 7");
+    let world = devs();
+    configure_vectors(&world, "exit 7");
     assert_eq!(world.cli.run(["rewind", "to", "T2", "--yes"]).code, Some(4));
     assert_eq!(world.cli.refused(["rewind", "to", "T1", "--dry-run"]).1, "not_finished");
-    let before = (std::fs::read(&world.database).expect("the database"), world.ledger());
+    let before = (std::fs::read(&world.database).expect("the database"), world.cli.dump());
     // The application writes at the same time: a reader of its database does not wait for it.
     let writer = world.connect();
     writer.execute_batch("BEGIN IMMEDIATE").expect("a transaction");
     assert_eq!(ids(&world.cli.json(["rewind", "targets"])), ["T2", "T1"]);
     writer.execute_batch("ROLLBACK").expect("its end");
-    let after = (std::fs::read(&world.database).expect("the database"), world.ledger());
+    let after = (std::fs::read(&world.database).expect("the database"), world.cli.dump());
     assert!(before == after, "a look wrote something");
 }
 
@@ -76,7 +76,7 @@ fn a_configured_table_lists_its_scopes_and_leaves_out_what_has_no_order() {
 
 #[test]
 fn what_cannot_be_listed_is_refused_as_a_rewind_is() {
-    let world = World::devs();
+    let world = devs();
     assert_eq!(world.cli.refused(["rewind", "targets", "--scope-id", "x"]).1, "invalid_value");
     for limit in ["0", "-1", "x", "100001"] {
         let refused = world.cli.refused(["rewind", "targets", &format!("--limit={limit}")]);

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::{configure_vectors, devs, status};
 
 #[test]
 fn an_application_that_writes_meanwhile_loses_nothing() {
-    let world = World::devs();
+    let world = devs();
     world.sql("PRAGMA journal_mode=WAL");
     let stop = AtomicBool::new(false);
     let written: Vec<String> = thread::scope(|scope| {
@@ -56,8 +56,8 @@ fn an_application_that_writes_meanwhile_loses_nothing() {
 
 #[test]
 fn two_rewinds_do_not_run_at_once() {
-    let world = World::devs();
-    world.with_vectors("touch begun; while ! test -e go; do sleep 0.01; done");
+    let world = devs();
+    configure_vectors(&world, "touch begun; while ! test -e go; do sleep 0.01; done");
     let mut first = world
         .cli
         .command(["rewind", "to", "T2", "--yes"])
@@ -70,21 +70,21 @@ fn two_rewinds_do_not_run_at_once() {
         assert!(started.elapsed() < Duration::from_secs(20), "the command for vectors never began");
         thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(world.status()["status"], "in_progress");
-    let id = world.status()["id"].as_str().expect("an id").to_owned();
+    assert_eq!(status(&world)["status"], "in_progress");
+    let id = status(&world)["id"].as_str().expect("an id").to_owned();
     for call in [vec!["rewind", "to", "T1"], vec!["rewind", "resume", &id], vec!["rewind", "undo", &id]] {
         let call = call.into_iter().chain(["--yes", "--busy-timeout", "100ms"]);
         assert_eq!(world.cli.refused(call), (Some(2), "busy".to_owned()));
     }
     world.write("go", "");
     assert!(first.wait().expect("its end").success());
-    assert_eq!(world.status()["status"], "done");
+    assert_eq!(status(&world)["status"], "done");
     assert_eq!(world.cli.json(["rewind", "to", "T1", "--yes"])["deleted_row_counts"]["tasks"], json!(1));
 }
 
 #[test]
 fn a_writer_that_holds_the_database_makes_it_busy_and_nothing_is_changed() {
-    let world = World::devs();
+    let world = devs();
     let rows = world.rows();
     let db = world.connect();
     db.execute_batch("BEGIN IMMEDIATE").expect("hold the database");

@@ -1,8 +1,8 @@
 //! A database that was never seen: what `inspect` writes works.
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, connect};
 
-use crate::world::{BINARY, connect};
+use crate::world::BINARY;
 
 #[test]
 fn what_inspect_writes_works() {

@@ -1,10 +1,10 @@
 //! Tables of vectors (`vec0`) of an application go with the rows that they belong to, and are searched again after an undo.
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, connect};
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::world::{BINARY, connect};
+use crate::world::BINARY;
 
 fn application(cli: &Cli) -> Connection {
     let db = connect(&cli.root().join("memory.db"));

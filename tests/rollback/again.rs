@@ -1,8 +1,8 @@
 //! `ic undo` and `ic redo`: what a person types who does not want to think.
 
-use ic_testkit::Terminal;
+use ic_testkit::{Terminal, World};
 
-use crate::world::World;
+use crate::world::{Work as _, in_git};
 
 /// A dispatch that changes a file, and ends.
 fn work(world: &World, name: &str) -> String {
@@ -20,7 +20,7 @@ fn code(world: &World, words: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn each_undo_takes_one_piece_of_work_back_and_each_redo_brings_one_back() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("file", "zero\n");
     let mut states = vec![world.state()];
     for name in ["one", "two", "three"] {
@@ -48,7 +48,7 @@ fn each_undo_takes_one_piece_of_work_back_and_each_redo_brings_one_back() {
 
 #[test]
 fn a_preview_is_the_plan_and_nothing_is_done_without_a_yes() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let first = work(&world, "one");
     work(&world, "two");
     let before = world.state();
@@ -66,7 +66,7 @@ fn a_preview_is_the_plan_and_nothing_is_done_without_a_yes() {
 
 #[test]
 fn an_id_says_its_run_by_itself_and_a_run_that_ended_is_undone_too() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let id = work(&world, "one");
     let other = world.cli.ok(["run", "create", "--goal", "beside", "--phases", "a,b"]);
     for verb in ["undo", "redo"] {
@@ -98,7 +98,7 @@ fn an_id_says_its_run_by_itself_and_a_run_that_ended_is_undone_too() {
 
 #[test]
 fn where_there_is_no_run_the_tree_goes_back_and_comes_back() {
-    let world = World::new();
+    let world = in_git();
     assert_eq!(code(&world, &["undo", "--yes"]), (Some(1), "no_checkpoint".to_owned()));
     world.write("file", "one\n");
     let first = world.ic(&["checkpoint", "create"]);
@@ -117,7 +117,7 @@ fn where_there_is_no_run_the_tree_goes_back_and_comes_back() {
 
 #[test]
 fn a_restore_after_a_rollback_is_brought_back_first() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("file", "zero\n");
     let kept = world.ic(&["checkpoint", "create"]);
     work(&world, "one");
@@ -136,7 +136,7 @@ fn a_restore_after_a_rollback_is_brought_back_first() {
 
 #[test]
 fn a_rollback_that_is_not_finished_is_resumed_first() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let id = world.ic(&["dispatch", "create", &world.run]);
     world.ic(&["dispatch", "start", &id]);
     world.ic(&["compensation", "add", &world.run, "--step", "bill", "--exec", "--", "false"]);
@@ -151,7 +151,7 @@ fn a_rollback_that_is_not_finished_is_resumed_first() {
 
 #[test]
 fn on_a_terminal_a_point_is_picked_from_a_list_and_then_asked_about() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     work(&world, "one");
     work(&world, "two");
     let call = world.cli.command(["undo", "--format", "text"]);

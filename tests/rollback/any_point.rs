@@ -6,9 +6,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 
-use ic_testkit::{Random, State, long, rounds, tell};
+use ic_testkit::{Random, State, World, long, rounds, tell};
 
-use crate::world::World;
+use crate::rows::Rows as _;
+use crate::world::{Work as _, in_git};
 
 const PHASES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const FILES: [&str; 6] = ["one", "two", "dir/three", "dir/four", "dir/deep/five", "six"];
@@ -43,7 +44,7 @@ enum Beside {
 
 impl History {
     fn new(beside: Beside) -> Self {
-        let world = World::new();
+        let world = in_git();
         let world = if beside == Beside::Rows { world.with_rows().begun() } else { world.begun() };
         let other = (beside == Beside::AnotherRun)
             .then(|| world.ic(&["run", "create", "--goal", "beside", "--phases", "x,y,z"]));

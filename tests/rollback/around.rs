@@ -1,14 +1,15 @@
 //! The tree around the effects: what undoing them does to it is kept, and taken back with the rest.
 
-use ic_testkit::wait_for;
+use ic_testkit::{World, wait_for};
 use serde_json::{Value, json};
 
 use crate::interrupted::start;
-use crate::world::{World, asked};
+use crate::rows::Rows as _;
+use crate::world::{Work as _, asked, in_git};
 
 /// A run at `c` that left `a` and `b`, in whose tree there is an unsaved file.
 fn moved() -> World {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("settings", "as it was\n");
     world.write("other", "as it was\n");
     world.advance();
@@ -123,7 +124,7 @@ fn what_somebody_wrote_since_is_not_taken_for_an_effects_work() {
 
 #[test]
 fn a_state_database_in_the_tree_goes_back_by_its_rows_alone() {
-    let world = World::new();
+    let world = in_git();
     world.write(".gitignore", ".ic/\n");
     let world = world.with_rows().begun();
     world.task("before");
@@ -132,7 +133,7 @@ fn a_state_database_in_the_tree_goes_back_by_its_rows_alone() {
     world.write("a.rs", "one\n");
     let before = world.rows();
     // An application that keeps its connection open all the while.
-    let application = world.database();
+    let application = world.connect();
     let preview: Value = serde_json::from_str(&world.ic(&world.all("a", &["--dry-run"]))).expect("JSON");
     let report = world.roll_back("a", &[]);
     assert_eq!(report["data"]["affected_row_counts"], preview["data"]["affected_row_counts"]);
@@ -146,7 +147,7 @@ fn a_state_database_in_the_tree_goes_back_by_its_rows_alone() {
 
 #[test]
 fn a_copy_of_a_project_leaves_the_original_alone() {
-    let world = World::new().with_rows().begun();
+    let world = in_git().with_rows().begun();
     world.task("before");
     world.advance();
     world.task("since");
@@ -313,7 +314,7 @@ fn a_hidden_file_that_an_effect_made_stands_in_nobodys_way() {
 
 #[test]
 fn the_preview_knows_directories_that_the_restores_bring_back() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("od/o", "o\n");
     world.advance();
     world.remove("od/o");

@@ -1,10 +1,12 @@
 //! Other runs beside the one that is rolled back: in the same tree, and in another work tree of the same repository.
 
-use ic_testkit::{Cli, git_in, git_state, ledger, tree, wait_for};
+use ic_testkit::{Cli, World, git_in, git_state, ledger, tree, wait_for};
 use serde_json::{Value, json};
 
 use crate::interrupted::start;
-use crate::world::World;
+use crate::rows::Rows as _;
+use crate::story::{story, story_with_rows};
+use crate::world::{Work as _, in_git};
 
 fn rows_of(cli: &Cli, run: &str) -> Vec<String> {
     let dump = cli.dump();
@@ -15,7 +17,7 @@ fn rows_of(cli: &Cli, run: &str) -> Vec<String> {
 
 /// A second run in the tree of a story, with work of its own in it.
 fn with_another() -> (World, String, String) {
-    let world = World::story();
+    let world = story();
     let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y,z"]);
     world.ic(&["run", "advance", &other]);
     world.write("other/file", "theirs\n");
@@ -88,7 +90,7 @@ fn commits_of_another_run_are_not_taken_off_the_branch() {
 
 #[test]
 fn another_work_tree_of_the_repository_stays() {
-    let world = World::new();
+    let world = in_git();
     let side = world.cli.home().join("side");
     let side_text = side.to_str().expect("text").to_owned();
     world.git(&["worktree", "add", "-q", "-b", "side", &side_text]);
@@ -133,7 +135,7 @@ fn another_work_tree_of_the_repository_stays() {
 
 #[test]
 fn of_two_that_go_on_with_it_at_once_one_acts() {
-    let world = World::story();
+    let world = story();
     let home = world.cli.home().display().to_string();
     world.effect("last", &[&format!("test -e {home}/repaired || exit 3"), "sleep 0.3"]);
     let mut words = world.all("a", &[]);
@@ -183,7 +185,7 @@ fn more_than_seen(report: &Value, ord: usize) -> &str {
 
 #[test]
 fn what_somebody_does_meanwhile_is_not_taken_back_under_a_plan_that_does_not_name_it() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let report = disturbed(&world, || {
         world.write("notes/precious", "hours of work\n");
         world.commit("meanwhile");
@@ -199,7 +201,7 @@ fn what_somebody_does_meanwhile_is_not_taken_back_under_a_plan_that_does_not_nam
 
 #[test]
 fn while_a_process_is_at_work_on_it_nobody_is_told_to_go_on() {
-    let world = World::story();
+    let world = story();
     let report = disturbed(&world, || {
         let id = world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
         assert!(world.cli.json(["rollback", "show", &id, "--json"])["resume"].is_null());
@@ -214,7 +216,7 @@ fn while_a_process_is_at_work_on_it_nobody_is_told_to_go_on() {
 
 #[test]
 fn rows_of_meanwhile_are_not_taken_under_a_plan_that_does_not_name_them() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let report = disturbed(&world, || world.task("meanwhile"));
     let more = more_than_seen(&report, 2);
     assert!(more.starts_with("6 rows of requirements instead of 4; "), "{more}");
@@ -225,10 +227,10 @@ fn rows_of_meanwhile_are_not_taken_under_a_plan_that_does_not_name_them() {
 
 #[test]
 fn less_than_the_plan_may_be_done_and_the_report_names_the_commits_that_left() {
-    let world = World::story();
+    let world = story();
     let report = disturbed(&world, || world.remove("notes/todo"));
     assert_eq!(report["status"], "rolled_back", "{report}");
-    let world = World::story();
+    let world = story();
     let home = world.cli.home().display().to_string();
     world.effect(
         "commits",
@@ -243,7 +245,7 @@ fn less_than_the_plan_may_be_done_and_the_report_names_the_commits_that_left() {
 
 #[test]
 fn other_runs_that_write_to_the_same_database_are_counted() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     for more in ["", ", and 1 more"] {
         let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
         let refused = world.cli.run(world.all("a", &["--dry-run"]));
@@ -256,7 +258,7 @@ fn other_runs_that_write_to_the_same_database_are_counted() {
 
 #[test]
 fn a_commit_that_another_run_made_since_on_a_branch_beside_stands_against_an_undo() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("mine", "mine\n");
     world.commit("mine");
     world.git(&["branch", "side"]);

@@ -4,9 +4,11 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use ic_testkit::World;
 use serde_json::{Value, json};
 
-use crate::world::{World, asked};
+use crate::story::story_with_rows;
+use crate::world::{Work as _, asked, in_git};
 
 /// What an advance of the closed run is told: the hint's command, which must be the `resume` of the details.
 fn way_out(world: &World) -> String {
@@ -35,7 +37,7 @@ fn reasons(world: &World, event_type: &str) -> Vec<String> {
 
 /// A run with three effects, the second of which can never be undone.
 fn hopeless() -> World {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.advance();
     world.effect("first", &[]);
     world.ic(&["compensation", "add", &world.run, "--step", "hope less", "--shell", "exit 3"]);
@@ -99,7 +101,7 @@ fn a_rollback_goes_on_past_an_effect_that_can_never_be_undone() {
 
 #[test]
 fn only_effects_of_the_rollback_are_left_and_only_as_long_as_it_stands() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.effect("old", &[]);
     world.advance();
     world.effect("bad", &["exit 3"]);
@@ -134,7 +136,7 @@ fn only_effects_of_the_rollback_are_left_and_only_as_long_as_it_stands() {
 #[test]
 fn an_undo_whose_process_died_is_ended_and_named() {
     for way in ["abort", "skip"] {
-        let world = World::new().begun();
+        let world = in_git().begun();
         let home = world.cli.home().to_owned();
         world.advance();
         let line = format!("touch {0}/begun; sleep 1; touch {0}/ended", home.display());
@@ -186,7 +188,7 @@ fn what_is_passed_over_or_given_up_has_its_reason_on_record() {
 
 #[test]
 fn a_rollback_of_a_workflow_is_resumed_like_any_other() {
-    let world = World::new();
+    let world = in_git();
     world.write(
         "flow.yaml",
         "name: w\nsteps:\n  - {id: one, phase: a, run: 'true', compensate: {shell: 'exit 3'}}\n  - {id: two, phase: b, run: 'exit 1', compensate: skip}\n",
@@ -195,7 +197,7 @@ fn a_rollback_of_a_workflow_is_resumed_like_any_other() {
     let outcome = world.cli.run(["workflow", "run", "flow.yaml", "--on-failure", "rollback", "--json"]);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let run = outcome.json()["run_id"].as_str().expect("an id").to_owned();
-    let world = World { run, ..world };
+    let world = world.with_run(run);
     let command = way_out(&world);
     let id = &outcome.json()["rollback"]["rollback_id"].as_str().expect("an id")[28..].to_owned();
     assert_eq!(command, format!("ic rollback resume {id} --yes"));
@@ -215,7 +217,7 @@ fn a_rollback_of_a_workflow_is_resumed_like_any_other() {
 
 #[test]
 fn while_an_undo_is_under_way_nobody_moves_the_run() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let report = world.roll_back("a", &[]);
     let id = report["rollback_id"].as_str().expect("an id").to_owned();
     let (sure, told) = std::thread::scope(|scope| {

@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ic_testkit::World;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::world::{World, asked};
+use crate::rows::Rows as _;
+use crate::story::story_with_rows;
+use crate::world::{Work as _, asked};
 
 const TYPED: [&str; 9] = [
     "rolling_back",
@@ -137,7 +140,7 @@ fn assert_no_row_lost(world: &World, told: &[Told], id: &str) {
 
 #[test]
 fn sixteen_processes_beside_a_rollback_are_fenced_out() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     world.effect("slow", &["sleep 0.4"]);
     let ended = AtomicBool::new(false);
     let (told, report) = std::thread::scope(|scope| {

@@ -2,10 +2,13 @@
 
 use std::os::unix::process::ExitStatusExt;
 
+use ic_testkit::World;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::rows::Rows as _;
+use crate::story::{story, story_with_rows};
+use crate::world::{WHOLE, Work as _, in_git};
 
 /// A call that must be refused with this code, changing nothing; returns the error line.
 fn refused(world: &World, words: &[&str], code: &str) -> String {
@@ -24,7 +27,7 @@ fn refused_all(world: &World, more: &[&str], code: &str) -> String {
 /// The key of the task whose key begins so.
 pub(crate) fn task_named(world: &World, task: &str) -> String {
     let sql = "SELECT task_id FROM tasks WHERE task_id LIKE ?1 || ' %'";
-    world.database().query_row(sql, [task], |row| row.get(0)).expect("a task")
+    world.connect().query_row(sql, [task], |row| row.get(0)).expect("a task")
 }
 
 /// A run at `b` with rows from before and after the cut.
@@ -49,7 +52,7 @@ fn roll_back(world: &World, more: &[&str]) -> Value {
 
 #[test]
 fn every_advance_records_where_the_rows_are_also_without_a_checkpoint() {
-    let world = moved(World::new().with_rows());
+    let world = moved(in_git().with_rows());
     let before = world.rows();
     let report = roll_back(&world, &[]);
     assert_eq!(report["data"]["affected_row_counts"], json!({ "requirements": 2, "tasks": 1, "logs": 1 }));
@@ -61,7 +64,7 @@ fn every_advance_records_where_the_rows_are_also_without_a_checkpoint() {
     assert_eq!(world.rows(), before);
 
     // And where the configuration wants no checkpoints at all.
-    let world = World::new().with_rows();
+    let world = in_git().with_rows();
     let config = world.read(".ic.yaml").expect("the configuration");
     world.write(".ic.yaml", &format!("rollback: {{enabled: false}}\n{config}"));
     let world = moved(world);
@@ -71,7 +74,7 @@ fn every_advance_records_where_the_rows_are_also_without_a_checkpoint() {
 
 #[test]
 fn a_run_that_began_without_rows_goes_back_to_none() {
-    let world = World::new().with_rows().begun();
+    let world = in_git().with_rows().begun();
     world.task("first");
     roll_back(&world, &["--include-target"]);
     assert_eq!(world.rows(), "");
@@ -79,7 +82,7 @@ fn a_run_that_began_without_rows_goes_back_to_none() {
 
 #[test]
 fn rows_that_another_run_may_have_written_are_refused_or_forced() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
     let line = refused_all(&world, &[], "row_conflict");
     assert!(line.contains(&other[other.len() - 8..]) && line.contains("--force-files"), "{line}");
@@ -90,7 +93,7 @@ fn rows_that_another_run_may_have_written_are_refused_or_forced() {
     assert!(!world.rows().contains("built"), "{}", world.rows());
 
     // One that was over before the cut wrote nothing.
-    let world = World::new().with_rows();
+    let world = in_git().with_rows();
     let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
     world.ic(&["run", "cancel", &other]);
     let world = world.begun();
@@ -102,7 +105,7 @@ fn rows_that_another_run_may_have_written_are_refused_or_forced() {
 
 #[test]
 fn the_database_of_the_cut_or_none() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let config = world.read(".ic.yaml").expect("the configuration");
     std::fs::copy(world.cli.root().join("data/app.db"), world.cli.root().join("data/new.db"))
         .expect("a copy");
@@ -110,14 +113,14 @@ fn the_database_of_the_cut_or_none() {
     let line = refused_all(&world, &["--force"], "no_checkpoint");
     assert!(line.contains("data/app.db, not") && line.contains("data/new.db"), "{line}");
 
-    let world = World::story();
-    let world = World { run: world.run.clone(), ..world }.with_rows();
+    let world = story();
+    let world = world.with_rows();
     let line = refused_all(&world, &["--force"], "no_checkpoint");
     assert!(line.contains("No advance recorded"), "{line}");
     assert!(line.contains("(--layer=workflow,effects,files,git)"), "{line}");
 
     // Where nothing says any more that there is one, its rows stay, which is said.
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     world.remove(".ic.yaml");
     let plan = world.cli.json(world.all("a", &["--dry-run"]));
     assert_eq!(plan["warnings"][0]["code"], "rows_stay", "{plan}");
@@ -127,7 +130,7 @@ fn the_database_of_the_cut_or_none() {
 
 #[test]
 fn while_a_rewind_of_the_database_is_unfinished_it_is_refused() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let config = world.read(".ic.yaml").expect("the configuration");
     world.write(".ic.yaml", &format!("{config}  vectors: {{exec: [sh, -c, exit 3]}}\n"));
     let task = task_named(&world, "planned");
@@ -141,7 +144,7 @@ fn while_a_rewind_of_the_database_is_unfinished_it_is_refused() {
 /// Going back, the tree takes the configuration with it.
 #[test]
 fn the_configuration_of_the_beginning_serves_to_the_end() {
-    let world = World::new().with_rows().begun();
+    let world = in_git().with_rows().begun();
     world.task("before");
     world.advance();
     world.task("since");
@@ -162,17 +165,17 @@ fn roll_back_all(world: &World) -> String {
 
 #[test]
 fn a_row_that_was_written_since_stands_against_an_undo_and_nothing_is_changed() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let key = task_named(&world, "built");
     let id = roll_back_all(&world);
     let row = (&key, 1_800_000_000_000_i64);
-    world.database().execute("INSERT INTO tasks VALUES (?1, 'mine', ?2)", row).expect("a row");
+    world.connect().execute("INSERT INTO tasks VALUES (?1, 'mine', ?2)", row).expect("a row");
     let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
     let line = refused(&world, &undo, "row_conflict");
     assert!(line.contains(&key), "{line}");
     assert_eq!(world.status(), "active@a");
     world.ic(&["rollback", "show", &id]);
-    world.database().execute("DELETE FROM tasks WHERE title = 'mine'", []).expect("it goes");
+    world.connect().execute("DELETE FROM tasks WHERE title = 'mine'", []).expect("it goes");
     world.ic(&undo);
     assert_eq!(world.status(), "active@d");
     assert_eq!(task_named(&world, "built"), key);
@@ -181,10 +184,10 @@ fn a_row_that_was_written_since_stands_against_an_undo_and_nothing_is_changed() 
 #[test]
 fn rows_come_back_though_the_application_cleared_its_log() {
     for clear in ["DELETE FROM logs", "DELETE FROM logs WHERE event_type LIKE 'ROLLBACK_%'"] {
-        let world = World::story_with_rows();
+        let world = story_with_rows();
         let key = task_named(&world, "built");
         let id = roll_back_all(&world);
-        world.database().execute(clear, []).expect("it goes");
+        world.connect().execute(clear, []).expect("it goes");
         let undone = world.cli.json(["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
         assert_eq!(undone["data"]["restored_row_counts"]["tasks"], 2, "{undone}");
         assert_eq!(task_named(&world, "built"), key);
@@ -193,7 +196,7 @@ fn rows_come_back_though_the_application_cleared_its_log() {
 
 #[test]
 fn rows_that_an_undo_passed_over_are_named_and_kept_and_come_back_later() {
-    let world = moved(World::new().with_rows());
+    let world = moved(in_git().with_rows());
     let config = world.read(".ic.yaml").expect("the configuration");
     world.write(".ic.yaml", &format!("rollback: {{retention: {{max-age: 0s, keep-last: 1}}}}\n{config}"));
     let (before, key) = (world.rows(), task_named(&world, "since"));
@@ -203,7 +206,7 @@ fn rows_that_an_undo_passed_over_are_named_and_kept_and_come_back_later() {
     let killed = killed.env("IC_TEST_REWIND_ABORT_BEFORE", "20").output().expect("start ic");
     assert!(killed.status.signal().is_some(), "{killed:?}");
     let row = (&key, 1_800_000_000_000_i64);
-    world.database().execute("INSERT INTO tasks VALUES (?1, 'mine', ?2)", row).expect("a row");
+    world.connect().execute("INSERT INTO tasks VALUES (?1, 'mine', ?2)", row).expect("a row");
     let resume = ["rollback", "resume", &id, "--yes", "--json"];
     assert_eq!(world.cli.run(resume).code, Some(4));
     let skip = ["rollback", "resume", &id, "--skip-step", "--reason", "later", "--yes", "--format", "text"];
@@ -211,7 +214,7 @@ fn rows_that_an_undo_passed_over_are_named_and_kept_and_come_back_later() {
     assert!(text.contains("not restored: rows") && text.contains("ic rollback undo"), "{text}");
     assert_eq!(world.status(), "active@b");
 
-    world.database().execute("DELETE FROM tasks WHERE title = 'mine'", []).expect("it goes");
+    world.connect().execute("DELETE FROM tasks WHERE title = 'mine'", []).expect("it goes");
     // Whatever is not needed is given up with the next rewind.
     let task = task_named(&world, "before");
     world.task("newer");
@@ -231,26 +234,26 @@ fn rows_that_an_undo_passed_over_are_named_and_kept_and_come_back_later() {
 
 #[test]
 fn rows_that_would_stay_without_their_parents_are_refused_before_anything() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let key = task_named(&world, "built");
     world
-        .database()
+        .connect()
         .execute_batch("CREATE TABLE bills (task_id TEXT REFERENCES tasks (task_id))")
         .expect("a table");
-    world.database().execute("INSERT INTO bills VALUES (?1)", [&key]).expect("a bill");
+    world.connect().execute("INSERT INTO bills VALUES (?1)", [&key]).expect("a bill");
     let line = refused_all(&world, &[], "row_conflict");
     assert!(line.contains("bills"), "{line}");
     refused_all(&world, &["--force"], "row_conflict");
-    world.database().execute("DELETE FROM bills", []).expect("it goes");
+    world.connect().execute("DELETE FROM bills", []).expect("it goes");
     world.roll_back("a", &[]);
 }
 
 #[test]
 fn rows_that_cannot_go_stop_it_and_the_named_command_goes_on() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     // Only the transaction itself sees that the audit's table will not have the row.
     let refuse = "ALTER TABLE logs ADD COLUMN n CHECK (event_type IS NOT 'ROLLBACK_COMPLETED')";
-    world.database().execute(refuse, []).expect("a constraint");
+    world.connect().execute(refuse, []).expect("a constraint");
     let words = world.all("a", &["--yes"]);
     let outcome = world.cli.run(&words);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
@@ -259,7 +262,7 @@ fn rows_that_cannot_go_stop_it_and_the_named_command_goes_on() {
     assert!(report["steps"][2]["error"].as_str().expect("why").starts_with("row_conflict: "), "{report}");
     let command = report["resume"].as_str().expect("a command").to_owned();
     assert!(!command.contains("--force"), "it decides nothing here: {command}");
-    world.database().execute("ALTER TABLE logs DROP COLUMN n", []).expect("it goes");
+    world.connect().execute("ALTER TABLE logs DROP COLUMN n", []).expect("it goes");
     let done = world.cli.json(command.split(' ').skip(1).chain(["--json"]));
     assert_eq!(done["status"], "done");
     assert!(!world.rows().contains("built"), "{}", world.rows());
@@ -267,7 +270,7 @@ fn rows_that_cannot_go_stop_it_and_the_named_command_goes_on() {
 
 /// A project whose rows are told apart by two columns: each pair of values is cut by itself.
 fn divided(audit: bool) -> World {
-    let world = World::new();
+    let world = in_git();
     std::fs::create_dir(world.cli.root().join("data")).expect("a directory");
     let audited = if audit { "  audit: {table: audits}\n" } else { "" };
     let config = format!(
@@ -277,22 +280,22 @@ fn divided(audit: bool) -> World {
     world.write(".ic.yaml", &config);
     let tables = "CREATE TABLE steps (id TEXT PRIMARY KEY, thread TEXT, space TEXT, at INTEGER NOT NULL);
         CREATE TABLE audits (event_type TEXT, payload TEXT)";
-    world.database().execute_batch(tables).expect("tables");
+    world.connect().execute_batch(tables).expect("tables");
     world.commit("a database");
     let run = world.ic(&["run", "create", "--goal", "g", "--phases", "a,b,c", "--scope-id", "mine"]);
-    let world = World { run, ..world };
+    let world = world.with_run(run);
     let put = |database: &Connection, id: &str, thread: &str, space: &str, at: i64| {
         let row = (id, thread, space, at);
         database.execute("INSERT INTO steps VALUES (?1, ?2, ?3, ?4)", row).expect("a step");
     };
-    put(&world.database(), "m1", "mine", "main", 1);
-    put(&world.database(), "t1", "theirs", "main", 1);
+    put(&world.connect(), "m1", "mine", "main", 1);
+    put(&world.connect(), "t1", "theirs", "main", 1);
     world.advance();
     // A space that is new since loses all of its rows, and is not found any more then.
-    put(&world.database(), "m2", "mine", "early", 2);
-    put(&world.database(), "m3", "mine", "main", 3);
-    put(&world.database(), "m4", "mine", "zones", 4);
-    put(&world.database(), "t2", "theirs", "main", 5);
+    put(&world.connect(), "m2", "mine", "early", 2);
+    put(&world.connect(), "m3", "mine", "main", 3);
+    put(&world.connect(), "m4", "mine", "zones", 4);
+    put(&world.connect(), "t2", "theirs", "main", 5);
     world
 }
 
@@ -324,12 +327,12 @@ fn killed_between_scopes_it_ends_as_if_undisturbed() {
     for audit in [true, false] {
         let world = divided(audit);
         let before = world.rows();
-        world.save();
+        world.save(&WHOLE);
         world.roll_back("a", &[]);
         let wanted = world.rows();
         let mut n = 1;
         loop {
-            world.reset();
+            world.reset(&WHOLE);
             let words = world.all("a", &["--yes"]);
             let mut command = world.cli.command(words);
             let output =
@@ -377,7 +380,7 @@ fn sorted(rows: &str) -> Vec<&str> {
 
 #[test]
 fn the_configuration_is_that_of_the_project_of_the_run() {
-    let world = World::new().with_rows();
+    let world = in_git().with_rows();
     let side = world.cli.home().join("side");
     let side_text = side.to_str().expect("text").to_owned();
     world.git(&["worktree", "add", "-q", "-b", "side", &side_text]);

@@ -1,13 +1,14 @@
 //! Each refusal has a flag of its own, a preview names all of them, and a decision about one is none about another.
 
-use ic_testkit::{end_living_processes, living_process};
+use ic_testkit::{World, end_living_processes, living_process};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::story::story;
+use crate::world::Work as _;
 
 /// A story in which everything refuses the rollback: a file, a commit and a worker of others, and an effect that cannot be undone.
 fn against_all() -> World {
-    let world = World::story();
+    let world = story();
     let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
     let dispatch = world.cli.ok(["dispatch", "create", &other]);
     let sha = world.git(&["rev-parse", "HEAD"]);
@@ -69,7 +70,7 @@ fn a_preview_names_every_refusal_with_the_flag_that_decides_it() {
 
 #[test]
 fn commits_that_leave_are_named_with_who_made_them_and_pushed_ones_need_a_decision() {
-    let world = World::story();
+    let world = story();
     let remote = world.cli.home().join("remote.git").display().to_string();
     world.git(&["init", "-q", "--bare", &remote]);
     world.git(&["remote", "add", "origin", &remote]);

@@ -5,10 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use ic_testkit::World;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::world::World;
+use crate::story::story;
+use crate::world::{Work as _, in_git, without_git};
 
 /// The words of a rollback of the run's files to `a`.
 fn files_to_a(world: &World) -> Vec<&str> {
@@ -21,7 +23,7 @@ fn id_of(report: &Value) -> String {
 
 #[test]
 fn the_undo_takes_away_what_the_rollback_brought_though_rules_hide_it_now() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("certs/server.pem", "a key");
     world.write("gen/out", "made");
     world.commit("both are tracked");
@@ -45,7 +47,7 @@ fn the_undo_takes_away_what_the_rollback_brought_though_rules_hide_it_now() {
 
 #[test]
 fn what_the_undo_leaves_is_named() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("gen/out", "made");
     world.commit("it is tracked");
     world.advance();
@@ -70,7 +72,7 @@ fn offered(text: &str) -> Vec<String> {
 
 #[test]
 fn the_way_back_that_a_rollback_offers_works_where_it_brought_commits_of_another_run() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "a,b,c"]);
     let theirs = world.cli.ok(["dispatch", "create", &other, "--name", "theirs"]);
     world.write("b", "b");
@@ -93,7 +95,7 @@ fn the_way_back_that_a_rollback_offers_works_where_it_brought_commits_of_another
 
 #[test]
 fn commits_that_another_run_made_since_still_refuse_the_undo() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("own", "own");
     world.commit("own work");
     world.advance();
@@ -112,7 +114,7 @@ fn commits_that_another_run_made_since_still_refuse_the_undo() {
 
 #[test]
 fn the_way_back_that_a_rollback_offers_works_where_it_undid_effects() {
-    let world = World::story();
+    let world = story();
     let words = ["run", "rollback", &world.run, "--to-phase", "a", "--layer=all", "--yes", "--format=text"];
     let mut undo = offered(&world.cli.ok(words));
     undo.push("--yes".to_owned());
@@ -121,7 +123,7 @@ fn the_way_back_that_a_rollback_offers_works_where_it_undid_effects() {
 
 /// A database of 300 rows at the cut, then what a killed program left of it: more rows, and a log.
 fn with_killed_program() -> World {
-    let world = World::without_git().begun();
+    let world = without_git().begun();
     let path = world.cli.root().join("app.db");
     let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
                 INSERT INTO t (v) SELECT hex(randomblob(60)) FROM n;";

@@ -2,11 +2,12 @@
 
 use std::process::Command;
 
-use ic_testkit::Outcome;
+use ic_testkit::{Outcome, World};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::world::{World, asked};
+use crate::story::{story, story_with_rows};
+use crate::world::{Work as _, asked, in_git};
 
 /// A rollback that stops at a step; returns its report.
 fn stopped(world: &World, to: &str, more: &[&str]) -> Value {
@@ -38,7 +39,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[test]
 fn an_effect_that_fails_stops_there_and_the_named_command_goes_on() {
-    let world = World::story();
+    let world = story();
     let home = world.cli.home().display().to_string();
     world.effect("last", &[&format!("test -e {home}/repaired || exit 3")]);
     let before = world.state();
@@ -68,7 +69,7 @@ fn an_effect_that_fails_stops_there_and_the_named_command_goes_on() {
 
 #[test]
 fn the_text_of_a_rollback_that_stopped_says_so_first_and_names_each_effect_once() {
-    let world = World::story();
+    let world = story();
     world.effect("last", &["exit 3"]);
     let words =
         ["run", "rollback", &world.run, "--to-phase", "a", "--layer=all", "--yes", "--format", "text"];
@@ -86,7 +87,7 @@ fn the_text_of_a_rollback_that_stopped_says_so_first_and_names_each_effect_once(
 
 #[test]
 fn a_step_that_fails_can_be_passed_over_and_only_that() {
-    let world = World::story();
+    let world = story();
     world.effect("last", &["exit 3"]);
     let report = stopped(&world, "a", &[]);
     let skip = ["rollback", "resume", &world.run, "--skip-step", "--yes", "--json"];
@@ -107,7 +108,7 @@ fn a_step_that_fails_can_be_passed_over_and_only_that() {
 
 #[test]
 fn a_stopped_rollback_is_given_up_and_says_what_stays_undone() {
-    let world = World::story();
+    let world = story();
     let before = world.state();
     world.effect("first", &[]);
     let fails = ["compensation", "add", &world.run, "--step", "fails", "--shell", "exit 3"];
@@ -130,7 +131,7 @@ fn a_stopped_rollback_is_given_up_and_says_what_stays_undone() {
 
 /// Another run records a file while the effects of this one are undone.
 fn conflicting() -> (World, Value) {
-    let world = World::story();
+    let world = story();
     let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
     let dispatch = world.cli.ok(["dispatch", "create", &other]);
     let binary = env!("CARGO_BIN_EXE_ic");
@@ -183,7 +184,7 @@ fn a_conflict_that_appears_after_the_fence_can_be_passed_over_or_given_up() {
 
 #[test]
 fn rows_that_another_run_may_have_written_meanwhile_are_decided_by_force() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let (binary, root) = (env!("CARGO_BIN_EXE_ic"), world.cli.root().display().to_string());
     let begins = format!("env -u IC_DB {binary} -C {root} run create --goal other --phases x,y");
     world
@@ -200,7 +201,7 @@ fn rows_that_another_run_may_have_written_meanwhile_are_decided_by_force() {
 
 /// A run whose tree has a database that somebody has open: a restore does not replace it.
 fn with_database() -> (World, Connection) {
-    let world = World::new();
+    let world = in_git();
     let database = Connection::open(world.cli.root().join("app.db")).expect("a database");
     database
         .execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n); INSERT INTO t VALUES (1);")
@@ -257,7 +258,7 @@ fn what_was_restored_in_two_goes_is_undone_in_two() {
 
 #[test]
 fn an_undo_that_cannot_put_a_path_back_says_so_and_is_made_again() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("stuck", "old\n");
     world.write("other", "old\n");
     world.advance();
@@ -287,7 +288,7 @@ fn an_undo_that_cannot_put_a_path_back_says_so_and_is_made_again() {
 
 #[test]
 fn a_reason_that_is_a_sentence_ends_once() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let open = || Connection::open(world.cli.root().join("w.db")).expect("a database");
     open()
         .execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (n); INSERT INTO t VALUES (1)")
@@ -305,7 +306,7 @@ fn a_reason_that_is_a_sentence_ends_once() {
 
 #[test]
 fn the_rollback_of_a_workflow_is_undone_with_its_files_and_made_again() {
-    let world = World::new();
+    let world = in_git();
     world.write("flow.yaml", "name: w\nsteps:\n  - {id: one, phase: p, run: 'echo x > made', compensate: skip}\n  - {id: two, phase: q, run: 'exit 1', compensate: skip}\n");
     world.commit("flow");
     let outcome = world.cli.run(["workflow", "run", "flow.yaml", "--on-failure", "rollback", "--json"]);

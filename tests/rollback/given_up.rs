@@ -1,11 +1,12 @@
 //! Giving up what is not finished: what the preview says is what is done.
 
-use ic_testkit::{Terminal, wait_for};
+use ic_testkit::{Terminal, World, wait_for};
 use serde_json::{Value, json};
 
 use crate::interrupted::{is_interrupted, start, stopped_between, undo_stopped_between};
 use crate::statements::{dead_before, dead_before_the_end};
-use crate::world::{World, asked};
+use crate::story::{story, story_with_rows};
+use crate::world::{Work as _, asked};
 
 /// Looks at what giving it up would do, which changes nothing, then gives it up; returns preview and deed, which must agree.
 fn previewed_and_given_up(world: &World, course: &str) -> (Value, Value) {
@@ -48,7 +49,7 @@ fn the_preview_of_giving_a_rollback_up_is_giving_it_up() {
 
 #[test]
 fn the_preview_of_giving_an_undo_up_is_the_rollback_again() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     undo_stopped_between(&world, is_interrupted);
     let text = world.ic(&["rollback", "abort", &world.run, "--dry-run", "--format=text"]);
     assert!(text.contains("would stand") && text.contains("would be at a."), "{text}");
@@ -71,7 +72,7 @@ fn what_was_put_back_before_it_was_interrupted_is_not_previewed_again() {
 #[test]
 fn of_one_layer_alone_the_preview_names_no_other() {
     for (layer, step, ends_after_it) in [("files", "tree", 3), ("data", "data", 2)] {
-        let world = World::story_with_rows();
+        let world = story_with_rows();
         let layers = format!("--layer=workflow,{layer}");
         let roll_back = ["run", "rollback", &world.run, "--to-phase", "a", &layers, "--yes", "--json"];
         let dies_in_that_step = |words: &[&str], from_the_last: usize| {
@@ -105,7 +106,7 @@ fn what_stands_against_giving_it_up_is_said_by_the_preview() {
 
 #[test]
 fn an_effect_whose_undo_was_cut_off_is_named_before_anybody_recorded_it() {
-    let world = World::story();
+    let world = story();
     let begun = world.cli.home().join("begun");
     world.effect("last", &[&format!("touch {}; sleep 20", begun.display())]);
     let words = world.all("a", &["--yes"]);

@@ -2,12 +2,12 @@
 
 use std::process::{Command, Stdio};
 
-use ic_testkit::{end_living_processes, living_process, wait_for};
+use ic_testkit::{World, end_living_processes, living_process, wait_for};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::statements::{dead_before, dead_before_the_end};
-use crate::world::World;
+use crate::world::{Work as _, in_git};
 
 fn status(world: &World) -> Value {
     world.cli.json(["status", "--json"])
@@ -43,7 +43,7 @@ fn left(world: &World, kind: &str) -> String {
 
 #[test]
 fn a_run_at_work_is_seen_at_a_glance() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     assert_eq!(status(&world)["last_point"]["reference"], "created");
     let id = world.ic(&["dispatch", "create", &world.run, "--name", "form"]);
     world.ic(&["dispatch", "start", &id, "--pid", &living_process().to_string()]);
@@ -71,7 +71,7 @@ fn a_run_at_work_is_seen_at_a_glance() {
 
 #[test]
 fn what_was_undone_is_no_last_point() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let work = |name: &str| {
         let id = world.ic(&["dispatch", "create", &world.run, "--name", name]);
         world.ic(&["dispatch", "start", &id]);
@@ -98,7 +98,7 @@ fn a_killed_rollback_is_named_with_what_resumes_it() {
 
 #[test]
 fn a_killed_undo_of_a_rollback_is_named_as_such() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.advance();
     world.write("x", "x\n");
     world.roll_back("a", &[]);
@@ -114,7 +114,7 @@ fn a_killed_undo_of_a_rollback_is_named_as_such() {
 
 #[test]
 fn effects_that_could_not_be_undone_are_named_with_what_undoes_them() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let home = world.cli.home().display().to_string();
     world.effect("bill", &[&format!("test -e {home}/repaired || exit 3")]);
     let stopped = world.cli.run(["compensation", "run", &world.run, "--yes"]);
@@ -128,7 +128,7 @@ fn effects_that_could_not_be_undone_are_named_with_what_undoes_them() {
 
 #[test]
 fn an_interrupted_restore_is_finished_by_the_command_and_nothing_else_is_restored() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("src/a b.txt", "one\n");
     world.write("other.txt", "one\n");
     let kept = world.ic(&["checkpoint", "create"]);
@@ -145,7 +145,7 @@ fn an_interrupted_restore_is_finished_by_the_command_and_nothing_else_is_restore
 
 #[test]
 fn an_interrupted_restore_of_git_is_finished_by_the_command() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let kept = world.ic(&["checkpoint", "create"]);
     let before = world.git(&["rev-parse", "HEAD"]);
     world.write("more.txt", "more\n");
@@ -160,7 +160,7 @@ fn an_interrupted_restore_of_git_is_finished_by_the_command() {
 
 #[test]
 fn a_workflow_that_stopped_or_whose_executor_was_killed_is_resumed_by_the_command() {
-    let world = World::new();
+    let world = in_git();
     let home = world.cli.home().display().to_string();
     let flow = format!(
         "name: flow\nsteps:\n  - {{id: one, phase: planned, run: 'true'}}\n  - {{id: two, run: 'touch {home}/begun; test -e {home}/repaired || sleep 30'}}\n"
@@ -187,7 +187,7 @@ fn a_workflow_that_stopped_or_whose_executor_was_killed_is_resumed_by_the_comman
 
 #[test]
 fn no_text_of_a_status_steers_a_terminal_or_widens_a_line() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let hostile = "\u{202e}evil 計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃";
     let id = world.ic(&["dispatch", "create", &world.run, "--name", hostile]);
     world.ic(&["dispatch", "start", &id]);

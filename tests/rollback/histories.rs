@@ -1,10 +1,11 @@
 //! Histories of all layers, made by chance: the dry run is the real run, what was there at the cut is what there is then, and done,
 //! undone and done again is done once.
 
-use ic_testkit::{Random, rounds};
+use ic_testkit::{Random, World, rounds};
 use serde_json::Value;
 
-use crate::world::World;
+use crate::rows::Rows as _;
+use crate::world::{Work as _, in_git};
 
 const PHASES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
@@ -17,7 +18,7 @@ struct Crossing {
 
 /// A run with a history of `length` steps in its layers, and its advances.
 fn history(random: &mut Random, length: usize) -> (World, Vec<Crossing>) {
-    let world = World::new().with_rows();
+    let world = in_git().with_rows();
     if random.below(2) == 0 {
         world.task("before the run");
     }

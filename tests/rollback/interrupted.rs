@@ -3,12 +3,14 @@
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Outcome, wait_for};
+use ic_testkit::{Outcome, World, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::rows::Rows as _;
 use crate::statements::dead_before;
-use crate::world::{World, asked};
+use crate::story::{story, story_with_rows};
+use crate::world::{WHOLE, Work as _, asked, in_git};
 
 pub(crate) fn start(world: &World, words: &[&str]) -> Child {
     let mut command = world.cli.command(words);
@@ -23,19 +25,14 @@ fn interrupt(child: Child, signal: Signal) -> Value {
 }
 
 fn finish(child: Child) -> Value {
-    let output = child.wait_with_output().expect("its end");
-    let outcome = Outcome {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    };
+    let outcome = Outcome::at_end_of(child);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     outcome.json()
 }
 
 #[test]
 fn an_interrupted_rollback_ends_what_it_had_begun_and_names_the_command_that_goes_on() {
-    let world = World::story();
+    let world = story();
     let home = world.cli.home().display().to_string();
     // It is undone at once when somebody says so, and says itself when it was let run.
     let hangs =
@@ -77,7 +74,7 @@ const INTERRUPTS: &str = "kill -INT $PPID";
 /// A rollback that is interrupted by the first effect that it undoes, which succeeds; its report.
 fn interrupted_by_an_effect(world: &World, is_undone: impl Fn(&Value) -> bool) -> Value {
     world.ic(&["compensation", "add", &world.run, "--step", "last", "--shell", INTERRUPTS]);
-    world.save();
+    world.save(&WHOLE);
     for _ in 0..30 {
         let outcome = world.cli.run(world.all("a", &["--yes"]));
         assert_eq!(outcome.code, Some(4), "{outcome:?}");
@@ -86,14 +83,14 @@ fn interrupted_by_an_effect(world: &World, is_undone: impl Fn(&Value) -> bool) -
         if is_undone(&report) {
             return report;
         }
-        world.reset();
+        world.reset(&WHOLE);
     }
     panic!("it was ended before it ended thirty times");
 }
 
 #[test]
 fn a_rollback_that_is_interrupted_before_it_began_changes_nothing() {
-    let world = World::story();
+    let world = story();
     let (before, status) = (world.state(), world.status());
     let bin = world.cli.home().join("bin");
     std::fs::create_dir(&bin).expect("a directory");
@@ -115,7 +112,7 @@ fn a_rollback_that_is_interrupted_before_it_began_changes_nothing() {
 
 #[test]
 fn an_interrupted_rollback_begins_no_further_step() {
-    let world = World::new().with_rows().begun();
+    let world = in_git().with_rows().begun();
     world.advance();
     world.write("made", "since\n");
     let report = interrupted_by_an_effect(&world, |report| report["steps"][0]["status"] == "done");
@@ -137,7 +134,7 @@ fn an_interrupted_rollback_begins_no_further_step() {
 
 #[test]
 fn an_interrupted_rollback_undoes_no_further_effect() {
-    let world = World::story();
+    let world = story();
     let report = interrupted_by_an_effect(&world, |report| {
         report["steps"][0]["error"].as_str().is_some_and(|error| error.contains("3 effects are not undone"))
     });
@@ -148,8 +145,8 @@ fn an_interrupted_rollback_undoes_no_further_effect() {
 
 #[test]
 fn what_is_interrupted_before_its_end_alone_is_ended() {
-    let world = World::story_with_rows();
-    let application = world.database();
+    let world = story_with_rows();
+    let application = world.connect();
     application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
     let child = start(&world, &world.all("a", &["--yes", "--busy-timeout", "30s"]));
     let waits = "SELECT count(*) FROM rollback_steps WHERE state = 'running' AND layer = 'data'";
@@ -164,7 +161,7 @@ fn what_is_interrupted_before_its_end_alone_is_ended() {
 /// A call that stops when its step with rows is made, because of what happens while they wait for the application; returns its
 /// report.
 pub(crate) fn stopped_between(world: &World, words: &[&str], happens: impl FnOnce(&Child)) -> Value {
-    let application = world.database();
+    let application = world.connect();
     application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
     let child = start(world, &[words, &["--yes", "--json", "--busy-timeout", "30s"]].concat());
     let waits = "SELECT count(*) FROM rollback_steps WHERE state = 'running' AND layer = 'data'";
@@ -201,12 +198,12 @@ pub(crate) fn is_interrupted(child: &Child) {
 
 #[test]
 fn an_interrupted_undo_finishes_the_step_that_it_makes_and_begins_no_other() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let before = world.state();
-    world.save();
+    world.save(&WHOLE);
     world.roll_back("a", &[]);
     let back = world.state();
-    world.reset();
+    world.reset(&WHOLE);
     let (_, report) = undo_stopped_between(&world, is_interrupted);
     let states: Vec<&Value> =
         report["steps"].as_array().expect("steps").iter().map(|step| &step["status"]).collect();
@@ -221,7 +218,7 @@ fn an_interrupted_undo_finishes_the_step_that_it_makes_and_begins_no_other() {
 
 #[test]
 fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_says_so() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let before = world.state();
     let mut dispatch = String::new();
     let (id, _) = undo_stopped_between(&world, |_| dispatch = other_at_work(&world));
@@ -230,7 +227,7 @@ fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_sa
     assert_eq!(given_up.code, Some(4), "{given_up:?}");
     let preview = world.cli.run(["rollback", "abort", &id, "--dry-run", "--json"]);
     assert_eq!(preview.error(), "work_running", "the tree is left: {preview:?}");
-    let application = world.database();
+    let application = world.connect();
     application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
     let passed_over = world.cli.run([
         "rollback",
@@ -263,7 +260,7 @@ fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_sa
 
 #[test]
 fn what_somebody_does_while_an_undo_is_under_way_is_decided_by_force_and_kept() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     world.effect("script", &["echo by a script > kept/plan.md"]);
     let before = world.state();
     let (_, stopped) = undo_stopped_between(&world, |_| {
@@ -288,7 +285,7 @@ fn what_somebody_does_while_an_undo_is_under_way_is_decided_by_force_and_kept() 
 
 #[test]
 fn the_preview_of_an_abort_takes_an_interrupted_restore_to_be_finished() {
-    let world = World::story();
+    let world = story();
     let before = world.state();
     dead_before(&world, &world.all("a", &["--yes"]), 5);
     let dump = world.cli.dump();

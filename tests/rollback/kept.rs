@@ -2,15 +2,18 @@
 
 use std::os::unix::process::ExitStatusExt;
 
+use ic_testkit::World;
 use serde_json::json;
 
 use crate::data::task_named;
+use crate::rows::Rows as _;
 use crate::statements::dead_before;
-use crate::world::{World, asked};
+use crate::story::{story, story_with_rows};
+use crate::world::{WHOLE, Work as _, asked, in_git};
 
 #[test]
 fn the_archive_of_a_rollback_is_kept_until_its_rows_are_back() {
-    let world = World::new().with_rows();
+    let world = in_git().with_rows();
     let config = world.read(".ic.yaml").expect("the configuration");
     world.write(".ic.yaml", &format!("rollback: {{retention: {{max-age: 0s, keep-last: 1}}}}\n{config}"));
     let world = world.begun();
@@ -24,7 +27,7 @@ fn the_archive_of_a_rollback_is_kept_until_its_rows_are_back() {
     // Whatever is not needed is given up with a rewind.
     let rewind = || {
         let sql = "SELECT task_id FROM tasks WHERE task_id LIKE 'before %'";
-        let task: String = world.database().query_row(sql, [], |row| row.get(0)).expect("a task");
+        let task: String = world.connect().query_row(sql, [], |row| row.get(0)).expect("a task");
         world.task("newer");
         world.ic(&["rewind", "to", &task, "--no-git", "--yes"]);
     };
@@ -39,7 +42,7 @@ fn the_archive_of_a_rollback_is_kept_until_its_rows_are_back() {
 
 #[test]
 fn without_its_archive_a_rollback_is_not_undone() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let report = world.roll_back("a", &[]);
     let id = report["rollback_id"].as_str().expect("an id");
     let archive = world.cli.db().with_file_name("rewinds").join(format!("{id}-0.db"));
@@ -60,7 +63,7 @@ fn without_its_archive_a_rollback_is_not_undone() {
 
 #[test]
 fn rows_that_are_back_already_are_told_of_though_the_application_cleared_its_log() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let before = world.rows();
     let words =
         ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,data", "--yes", "--json"];
@@ -69,7 +72,7 @@ fn rows_that_are_back_already_are_told_of_though_the_application_cleared_its_log
     // It dies when the rows are back, and nothing says so but they themselves.
     dead_before(&world, &undo, 2);
     assert_eq!(world.rows(), before);
-    world.database().execute("DELETE FROM logs WHERE event_type LIKE 'ROLLBACK_%'", []).expect("it goes");
+    world.connect().execute("DELETE FROM logs WHERE event_type LIKE 'ROLLBACK_%'", []).expect("it goes");
     let undone = world.cli.json(undo);
     assert_eq!(undone["data"]["restored_row_counts"]["tasks"], 2, "{undone}");
     assert_eq!((world.rows(), world.status()), (before, "active@d".to_owned()));
@@ -77,7 +80,7 @@ fn rows_that_are_back_already_are_told_of_though_the_application_cleared_its_log
 
 #[test]
 fn rows_that_giving_up_passed_over_come_back_later_and_the_run_stays_where_it_is() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let (key, before) = (task_named(&world, "built"), world.rows());
     dead_before(&world, &world.all("a", &["--yes"]), 1);
     let mut killed = world.cli.command(["rollback", "abort", &world.run, "--yes"]);
@@ -85,15 +88,15 @@ fn rows_that_giving_up_passed_over_come_back_later_and_the_run_stays_where_it_is
     assert!(killed.status.signal().is_some(), "{killed:?}");
     // Somebody else's row stands in the way of them.
     let row = (&key, 1_800_000_000_000_i64);
-    world.database().execute("INSERT INTO tasks VALUES (?1, 'mine', ?2)", row).expect("a row");
+    world.connect().execute("INSERT INTO tasks VALUES (?1, 'mine', ?2)", row).expect("a row");
     let resume = ["rollback", "resume", &world.run, "--yes", "--json"];
     assert_eq!(world.cli.run(resume).code, Some(4));
     world.ic(&["rollback", "resume", &world.run, "--skip-step", "--reason", "later", "--yes"]);
     assert_eq!(world.status(), "active@d");
-    world.database().execute("DELETE FROM tasks WHERE title = 'mine'", []).expect("it goes");
+    world.connect().execute("DELETE FROM tasks WHERE title = 'mine'", []).expect("it goes");
     assert_ne!(world.rows(), before);
 
-    world.save();
+    world.save(&WHOLE);
     let id = world.cli.json(["rollback", "list", &world.run, "--json"])[0]["id"].clone();
     let undo = ["rollback", "undo", id.as_str().expect("an id"), "--format"];
     let text = |last: &str| world.ic(&[&undo[..], &["text", last]].concat());
@@ -105,7 +108,7 @@ fn rows_that_giving_up_passed_over_come_back_later_and_the_run_stays_where_it_is
         (world.rows().lines().count(), world.status()),
         (before.lines().count(), "active@d".to_owned())
     );
-    world.reset();
+    world.reset(&WHOLE);
     let told = world.cli.json(undo.iter().chain(&["json", "--yes"]));
     assert_eq!((&told["status"], &told["course"]), (&json!("aborted"), &json!("undo")));
 }
@@ -120,7 +123,7 @@ fn prune(world: &World, needed: &serde_json::Value) {
 #[test]
 fn the_checkpoints_of_a_way_back_are_kept_as_long_as_it_is_open() {
     for is_stopped in [true, false] {
-        let world = World::story();
+        let world = story();
         let before = world.state();
         if is_stopped {
             world.effect("fails", &["exit 3"]);

@@ -4,9 +4,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Outcome, Random, long, rounds, tell};
+use ic_testkit::{Outcome, Random, State, World, long, rounds, tell};
 
-use crate::world::{State, World, asked};
+use crate::story::story_with_rows;
+use crate::world::{WHOLE, Work as _, asked};
 
 /// A story to be rolled back again and again, and how that ends when nothing disturbs it.
 struct Campaign {
@@ -18,8 +19,8 @@ struct Campaign {
 
 impl Campaign {
     fn new() -> Self {
-        let world = World::story_with_rows();
-        world.save();
+        let world = story_with_rows();
+        world.save(&WHOLE);
         let started = Instant::now();
         world.roll_back("a", &[]);
         let usual = started.elapsed();
@@ -71,7 +72,7 @@ fn statements(world: &World) -> Vec<String> {
 #[test]
 fn killed_at_every_step_of_the_journal_it_ends_as_if_undisturbed() {
     let campaign = Campaign::new();
-    campaign.world.reset();
+    campaign.world.reset(&WHOLE);
     let all = statements(&campaign.world);
     let is_commit = |n: &usize| all[n - 1] == "COMMIT" || (*n > 1 && all[n - 2] == "COMMIT");
     let points: Vec<usize> = (1..=all.len()).filter(|n| long() || is_commit(n)).collect();
@@ -79,7 +80,7 @@ fn killed_at_every_step_of_the_journal_it_ends_as_if_undisturbed() {
     let stride = if long() { 1 } else { points.len().div_ceil(16) };
     let mut resumed = 0;
     for n in points.iter().step_by(stride) {
-        campaign.world.reset();
+        campaign.world.reset(&WHOLE);
         let words = campaign.world.all("a", &["--yes"]);
         let mut command = campaign.world.cli.command(words);
         let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
@@ -98,7 +99,7 @@ fn killed_at_any_moment_it_ends_as_if_undisturbed() {
     let micros = u64::try_from(campaign.usual.as_micros()).expect("microseconds");
     let mut resumed = 0;
     for round in rounds(15) {
-        campaign.world.reset();
+        campaign.world.reset(&WHOLE);
         let words = campaign.world.all("a", &["--yes"]);
         let mut command = campaign.world.cli.command(words);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start ic");
@@ -131,14 +132,14 @@ fn killed_at_any_moment_it_ends_as_if_undisturbed() {
 #[test]
 fn a_killed_rollback_can_be_given_up() {
     let campaign = Campaign::new();
-    campaign.world.reset();
+    campaign.world.reset(&WHOLE);
     let before = campaign.world.state();
     let all = statements(&campaign.world);
     let commits: Vec<usize> = (2..=all.len()).filter(|n| all[n - 2] == "COMMIT").collect();
     let stride = if long() { 1 } else { commits.len().div_ceil(9) };
     let mut given_up = 0;
     for n in commits.iter().step_by(stride) {
-        campaign.world.reset();
+        campaign.world.reset(&WHOLE);
         let words = campaign.world.all("a", &["--yes"]);
         let mut command = campaign.world.cli.command(words);
         let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");

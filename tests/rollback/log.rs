@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use ic_testkit::{Random, rounds};
+use ic_testkit::{Random, World, rounds};
 use serde_json::Value;
 
 use crate::statements::dead_before_the_end;
-use crate::world::World;
+use crate::world::{Work as _, in_git};
 
 fn work(world: &World, name: &str) -> String {
     let id = world.ic(&["dispatch", "create", &world.run, "--name", name]);
@@ -75,7 +75,7 @@ fn assert_honest(world: &World, when: &str) {
 
 #[test]
 fn what_was_rolled_back_stands_aside_as_a_branch_and_comes_back() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let first = work(&world, "first");
     world.advance();
     let second = work(&world, "second");
@@ -128,7 +128,7 @@ fn what_was_rolled_back_stands_aside_as_a_branch_and_comes_back() {
 
 #[test]
 fn nested_branches_stand_within_each_other() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let first = work(&world, "first");
     let second = work(&world, "second");
     work(&world, "third");
@@ -149,7 +149,7 @@ fn nested_branches_stand_within_each_other() {
 
 #[test]
 fn files_and_commits_of_a_point_are_those_up_to_the_next_one() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let id = world.ic(&["dispatch", "create", &world.run, "--name", "first"]);
     world.ic(&["dispatch", "start", &id]);
     world.write("new.txt", "new\n");
@@ -182,7 +182,7 @@ fn files_and_commits_of_a_point_are_those_up_to_the_next_one() {
 
 #[test]
 fn what_a_run_without_work_and_one_that_ended_can_go_back_to() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     assert_eq!(names(&log(&world, &[])), ["created"]);
     assert_honest(&world, "nothing was done");
     for _ in 0..5 {
@@ -201,7 +201,7 @@ fn what_a_run_without_work_and_one_that_ended_can_go_back_to() {
 
 #[test]
 fn however_much_was_rolled_back_what_stands_is_found() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let first = work(&world, "first");
     world.advance();
     for _ in 0..6 {
@@ -216,7 +216,7 @@ fn however_much_was_rolled_back_what_stands_is_found() {
 
 #[test]
 fn no_title_steers_a_terminal_or_widens_a_line() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let hostile =
         "\u{202e}evil \u{2066}計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃";
     for name in [hostile, "token=ghp_0123456789abcdefghijABCDEFGHIJ012345"] {
@@ -262,7 +262,7 @@ fn a_rollback_that_was_killed_is_told_as_unfinished_and_then_as_done() {
 fn after_any_history_the_log_is_honest() {
     let mut random = Random::seeded();
     for round in rounds(3) {
-        let world = World::new().begun();
+        let world = in_git().begun();
         for step in 0..9 {
             match random.below(6) {
                 0 | 1 => drop(work(&world, &format!("w{step}"))),

@@ -28,6 +28,7 @@ mod redacted;
 mod rows;
 mod said;
 mod statements;
+mod story;
 mod told;
 mod undone;
 mod without;

@@ -1,6 +1,9 @@
 //! Rows of runs beside this one.
 
-use crate::world::World;
+use ic_testkit::World;
+
+use crate::rows::Rows as _;
+use crate::world::{Work as _, in_git};
 
 /// A rollback over every layer must be refused; returns the error line.
 fn refused(world: &World) -> String {
@@ -13,7 +16,7 @@ fn refused(world: &World) -> String {
 
 #[test]
 fn rows_of_a_run_that_is_at_work_are_not_taken() {
-    let world = World::new().with_rows().begun();
+    let world = in_git().with_rows().begun();
     let other = world.cli.ok(["run", "create", "--goal", "beside", "--phases", "a,b,c"]);
     world.ic(&["run", "advance", &other]);
     world.ic(&["run", "advance", &world.run]);

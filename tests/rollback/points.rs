@@ -1,8 +1,9 @@
 //! Points beside phases: what a rollback to one brings back, and what no point is.
 
-use ic_testkit::State;
+use ic_testkit::{State, World};
 
-use crate::world::World;
+use crate::rows::Rows as _;
+use crate::world::{Work as _, in_git};
 
 /// A dispatch that writes a file and commits it; returns its id.
 fn work(world: &World, name: &str) -> String {
@@ -46,7 +47,7 @@ fn refused(world: &World, point: &str, code: &str) -> String {
 
 #[test]
 fn a_dispatch_goes_back_with_all_that_came_after_it_and_comes_back() {
-    let world = World::new().with_rows().begun();
+    let world = in_git().with_rows().begun();
     world.task("planned");
     work(&world, "first");
     world.advance();
@@ -85,7 +86,7 @@ fn a_dispatch_goes_back_with_all_that_came_after_it_and_comes_back() {
 
 #[test]
 fn what_lies_before_a_point_stays_whatever_phase_it_is_labelled_with() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("early.md", "early\n");
     let early = world.ic(&["run", "artifact", "add", &world.run, "--path", "early.md", "--phase", "b"]);
     let id = work(&world, "first");
@@ -108,7 +109,7 @@ fn what_lies_before_a_point_stays_whatever_phase_it_is_labelled_with() {
 
 #[test]
 fn a_dispatch_belongs_to_where_it_was_begun() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let id = world.ic(&["dispatch", "create", &world.run, "--name", "waits"]);
     world.advance();
     world.ic(&["dispatch", "start", &id]);
@@ -125,7 +126,7 @@ fn a_dispatch_belongs_to_where_it_was_begun() {
 
 #[test]
 fn a_checkpoint_of_the_run_is_a_point_and_a_phase_is_the_same_by_both_names() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("a.txt", "one\n");
     let kept = world.ic(&["checkpoint", "create", "--run", &world.run, "--name", "good"]);
     world.advance();
@@ -149,7 +150,7 @@ fn a_checkpoint_of_the_run_is_a_point_and_a_phase_is_the_same_by_both_names() {
 
 #[test]
 fn what_is_no_point_is_refused_by_name_and_changes_nothing() {
-    let world = World::new();
+    let world = in_git();
     let early = world.ic(&["checkpoint", "create"]);
     let world = world.begun();
     let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "a,b,c"]);
@@ -175,7 +176,7 @@ fn what_is_no_point_is_refused_by_name_and_changes_nothing() {
 
 #[test]
 fn a_point_whose_checkpoint_is_gone_is_refused_and_the_newest_ones_are_kept() {
-    let world = World::new();
+    let world = in_git();
     world.write(".ic.yaml", "rollback: {retention: {points: 1}}\n");
     let world = world.begun();
     let ids: Vec<String> = ["first", "second", "third"].map(|name| work(&world, name)).into();
@@ -191,7 +192,7 @@ fn a_point_whose_checkpoint_is_gone_is_refused_and_the_newest_ones_are_kept() {
 
 #[test]
 fn a_dispatch_captures_unless_it_is_told_not_to() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let count =
         |world: &World| world.cli.json(["checkpoint", "list", "--json"]).as_array().map_or(0, Vec::len);
     let before = count(&world);
@@ -221,7 +222,7 @@ fn a_dispatch_captures_unless_it_is_told_not_to() {
 
 #[test]
 fn a_checkpoint_that_was_asked_for_is_a_point_for_rows_too() {
-    let world = World::new().with_rows().begun();
+    let world = in_git().with_rows().begun();
     world.task("early");
     world.write("a.txt", "early\n");
     world.ic(&["checkpoint", "create", "--run", &world.run, "--name", "here"]);

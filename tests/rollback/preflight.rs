@@ -2,10 +2,11 @@
 
 use std::process::Stdio;
 
-use ic_testkit::Outcome;
+use ic_testkit::{Outcome, World};
 use serde_json::Value;
 
-use crate::world::World;
+use crate::story::story;
+use crate::world::{Work as _, in_git, without_git};
 
 /// A rollback of everything that must be refused before anything is changed.
 fn refused(world: &World, words: &[&str], code: &str) -> String {
@@ -32,7 +33,7 @@ fn refused_all(world: &World, to: &str, more: &[&str], code: &str) -> String {
 
 #[test]
 fn without_a_checkpoint_at_the_cut_nothing_is_taken_back() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.ic(&["run", "advance", &world.run, "--no-checkpoint"]);
     world.ic(&["checkpoint", "create"]);
     world.write("x", "x\n");
@@ -42,7 +43,7 @@ fn without_a_checkpoint_at_the_cut_nothing_is_taken_back() {
 
 #[test]
 fn a_checkpoint_that_was_given_up_is_not_replaced_by_another() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("kept", "kept\n");
     for _ in 0..5 {
         world.advance();
@@ -58,7 +59,7 @@ fn a_checkpoint_that_was_given_up_is_not_replaced_by_another() {
 #[test]
 fn conflicts_are_refused_forced_or_kept() {
     let conflict = || {
-        let world = World::story();
+        let world = story();
         let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
         let dispatch = world.cli.ok(["dispatch", "create", &other]);
         world.ic(&["dispatch", "record", &dispatch, "--file", "src/a.rs"]);
@@ -96,7 +97,7 @@ fn conflicts_are_refused_forced_or_kept() {
 
 #[test]
 fn with_mine_only_what_the_run_recorded_is_put_back() {
-    let world = World::story();
+    let world = story();
     let report = world.cli.json([
         "run",
         "rollback",
@@ -116,7 +117,7 @@ fn with_mine_only_what_the_run_recorded_is_put_back() {
 #[test]
 fn with_mine_the_files_of_the_run_are_meant_also_from_inside_a_dispatch() {
     let story = || {
-        let world = World::new().begun();
+        let world = in_git().begun();
         world.advance();
         let dispatch = |name: &str| {
             let id = world.cli.ok(["dispatch", "create", &world.run, "--name", name]);
@@ -148,7 +149,7 @@ fn with_mine_the_files_of_the_run_are_meant_also_from_inside_a_dispatch() {
 
 #[test]
 fn what_cannot_be_undone_holds_what_came_before_it() {
-    let world = World::story();
+    let world = story();
     world.ic(&["compensation", "add", &world.run, "--step", "publish", "--pivot"]);
     let words = world.all("a", &["--yes"]);
     let line = refused(&world, &words, "pivot");
@@ -159,7 +160,7 @@ fn what_cannot_be_undone_holds_what_came_before_it() {
 
 #[test]
 fn a_project_that_is_gone_is_refused() {
-    let world = World::without_git();
+    let world = without_git();
     let elsewhere = world.cli.home().join("elsewhere");
     std::fs::create_dir(&elsewhere).expect("a directory");
     let run = world.cli.ok([
@@ -172,7 +173,7 @@ fn a_project_that_is_gone_is_refused() {
         "--project",
         elsewhere.to_str().expect("text"),
     ]);
-    let world = World { run, ..world };
+    let world = world.with_run(run);
     std::fs::write(elsewhere.join("x"), "x").expect("a file");
     world.advance();
     std::fs::write(elsewhere.join("x"), "since").expect("a file");
@@ -201,11 +202,11 @@ fn a_project_that_is_gone_is_refused() {
 
 #[test]
 fn a_project_whose_root_has_changed_is_refused() {
-    let world = World::without_git();
+    let world = without_git();
     std::fs::create_dir(world.cli.root().join("sub")).expect("a directory");
     let sub = world.cli.root().join("sub").display().to_string();
     let run = world.cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c", "--project", &sub]);
-    let world = World { run, ..world };
+    let world = world.with_run(run);
     world.write("sub/x", "x\n");
     world.advance();
     world.write("sub/y", "y\n");
@@ -219,7 +220,7 @@ fn a_project_whose_root_has_changed_is_refused() {
 
 #[test]
 fn it_works_from_another_directory_and_without_git() {
-    let world = World::without_git();
+    let world = without_git();
     let elsewhere = world.cli.home().join("elsewhere");
     std::fs::create_dir(&elsewhere).expect("a directory");
     let run = world.cli.ok([
@@ -232,7 +233,7 @@ fn it_works_from_another_directory_and_without_git() {
         "--project",
         elsewhere.to_str().expect("text"),
     ]);
-    let world = World { run, ..world };
+    let world = world.with_run(run);
     world.write("here", "here\n");
     std::fs::write(elsewhere.join("x"), "x").expect("a file");
     world.advance();
@@ -247,7 +248,7 @@ fn it_works_from_another_directory_and_without_git() {
 
 #[test]
 fn the_first_phase_with_its_own_work_goes_back_to_how_the_run_began() {
-    let world = World::story();
+    let world = story();
     world.roll_back("a", &["--include-target"]);
     assert_eq!((world.read("kept/plan.md"), world.read("README").as_deref()), (None, Some("base\n")));
     assert_eq!(world.effects(), ["mail", "pay", "book", "reserve"]);
@@ -256,7 +257,7 @@ fn the_first_phase_with_its_own_work_goes_back_to_how_the_run_began() {
 
 #[test]
 fn a_dispatch_can_roll_back_the_run_that_it_belongs_to() {
-    let world = World::story();
+    let world = story();
     let own = world.cli.ok(["dispatch", "create", &world.run, "--name", "own"]);
     world.ic(&["dispatch", "start", &own, "--pid", &std::process::id().to_string()]);
     let mut words = world.all("a", &[]);
@@ -267,7 +268,7 @@ fn a_dispatch_can_roll_back_the_run_that_it_belongs_to() {
 
     // Where it stops, the commands that are named are for the same caller.
     for verb in ["resume", "abort"] {
-        let world = World::story();
+        let world = story();
         let home = world.cli.home().display().to_string();
         world.effect("last", &[&format!("test -e {home}/repaired || exit 3")]);
         let own = world.cli.ok(["dispatch", "create", &world.run, "--name", "own"]);
@@ -285,7 +286,7 @@ fn a_dispatch_can_roll_back_the_run_that_it_belongs_to() {
 
 #[test]
 fn while_work_is_running_in_the_tree_it_is_refused() {
-    let world = World::story();
+    let world = story();
     let own = world.cli.ok(["dispatch", "create", &world.run, "--name", "own"]);
     world.ic(&["dispatch", "start", &own, "--pid", &ic_testkit::living_process().to_string()]);
     refused_all(&world, "a", &[], "work_running");
@@ -294,7 +295,7 @@ fn while_work_is_running_in_the_tree_it_is_refused() {
 
 #[test]
 fn while_its_executor_lives_a_workflow_is_not_rolled_back() {
-    let world = World::new();
+    let world = in_git();
     let home = world.cli.home().display().to_string();
     world.write(
         "flow.yaml",
@@ -312,7 +313,7 @@ fn while_its_executor_lives_a_workflow_is_not_rolled_back() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let run = world.cli.ok(["run", "current"]);
-    let world = World { run, ..world };
+    let world = world.with_run(run);
     let mut words = world.all("p", &["--force"]);
     words.push("--yes");
     assert_eq!(world.cli.refused(words), (Some(1), "work_running".to_owned()));
@@ -331,7 +332,7 @@ fn while_its_executor_lives_a_workflow_is_not_rolled_back() {
 
 #[test]
 fn a_merge_or_a_git_under_way_is_refused_and_the_hint_leaves_git_out() {
-    let world = World::story();
+    let world = story();
     let head = world.git(&["rev-parse", "HEAD"]);
     std::fs::write(world.cli.root().join(".git/MERGE_HEAD"), head + "\n").expect("a merge");
     let rest = "leave git as it is: --layer=workflow,effects,files";
@@ -359,7 +360,7 @@ fn a_merge_or_a_git_under_way_is_refused_and_the_hint_leaves_git_out() {
 
 #[test]
 fn a_plan_that_the_caller_did_not_see_is_not_carried_out() {
-    let world = World::story();
+    let world = story();
     let dry = world.cli.json(world.all("a", &["--dry-run"]));
     let hash = dry["plan_hash"].as_str().expect("a hash");
     world.write("notes/more", "since\n");
@@ -372,7 +373,7 @@ fn a_plan_that_the_caller_did_not_see_is_not_carried_out() {
 
 #[test]
 fn a_redacted_reason_is_nowhere() {
-    let world = World::story();
+    let world = story();
     world.effect("last", &["echo the secret word >&2; exit 3"]);
     let mut words = world.all("a", &["--reason", "the secret word"]);
     words.push("--yes");

@@ -7,12 +7,12 @@ mod others;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 
+use ic_testkit::{World, copy_over};
 use serde_json::Value;
 
-use crate::world::World;
+use crate::world::{WHOLE, without_git};
 
 /// One call in one world.
 pub(crate) struct Row {
@@ -55,27 +55,20 @@ struct Scene<'w> {
 
 impl<'w> Scene<'w> {
     fn of(world: &'w World) -> Self {
-        copy(world, "project", "scene");
-        for outside in ["keys", "effects", "calls"] {
-            copy(world, outside, &format!("scene-{outside}"));
+        for name in WHOLE {
+            copy_over(&world.cli.home().join(name), &Self::place(world, name));
         }
         Self { world }
     }
 
     fn begin(&self) {
-        copy(self.world, "scene", "project");
-        for outside in ["keys", "effects", "calls"] {
-            copy(self.world, &format!("scene-{outside}"), outside);
+        for name in WHOLE {
+            copy_over(&Self::place(self.world, name), &self.world.cli.home().join(name));
         }
     }
-}
 
-fn copy(world: &World, from: &str, to: &str) {
-    let (from, to) = (world.cli.home().join(from), world.cli.home().join(to));
-    let _ = std::fs::remove_dir_all(&to).or_else(|_| std::fs::remove_file(&to));
-    if from.exists() {
-        let copied = Command::new("cp").arg("-a").arg(&from).arg(&to).status().expect("start cp");
-        assert!(copied.success(), "copy {}", from.display());
+    fn place(world: &World, name: &str) -> PathBuf {
+        world.cli.home().join(format!("scene-{name}"))
     }
 }
 
@@ -100,12 +93,12 @@ fn disagreement(world: &World, row: &Row) -> Option<String> {
         let _held = (row.held)(world);
         world.cli.run(words.iter().map(String::as_str).chain(flags).filter(|word| !word.is_empty()))
     };
-    world.save();
+    world.save(&WHOLE);
     let before = world.state();
     let dry = call(["--dry-run", "--json"]);
     let shown = call(["--dry-run", "--format=text"]);
     let is_unchanged = world.state() == before;
-    world.reset();
+    world.reset(&WHOLE);
     let real = call([if asks(row.call) { "--yes" } else { "" }, "--json"]);
     let dry_code = code_of(&dry.stdout).or_else(|| code_of(&dry.stderr)).unwrap_or_default();
     let real_code = code_of(&real.stderr).unwrap_or_default();
@@ -180,7 +173,7 @@ fn verbs_with_dry_run(world: &World) -> BTreeSet<String> {
 
 #[test]
 fn every_verb_with_a_dry_run_has_rows_and_one_of_them_is_refused() {
-    let world = World::without_git();
+    let world = without_git();
     let verbs = verbs_with_dry_run(&world);
     assert!(verbs.len() >= 12, "{verbs:?}");
     let rows: Vec<Row> = [layers::rows(), checkpoints::rows(), others::rows(), others::workflow_rows()]

@@ -1,10 +1,12 @@
 //! What stands on record of a way back: that it began and why, each step, what stopped it, and its end.
 
+use ic_testkit::World;
 use serde_json::{Value, json};
 
 use crate::interrupted::{is_interrupted, undo_stopped_between};
 use crate::statements::dead_before_the_end;
-use crate::world::{World, asked};
+use crate::story::{story, story_with_rows};
+use crate::world::{Work as _, asked, in_git, without_git};
 
 /// What was recorded about rollbacks after event `since`: type, from and to, reason, the payload's step and course, epoch.
 fn record(world: &World, since: i64) -> Vec<Value> {
@@ -43,7 +45,7 @@ fn code_of(event: &Value) -> &str {
 
 #[test]
 fn a_rollback_is_on_record_step_by_step() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let since = newest(&world);
     world.roll_back("a", &["--reason", "wrong"]);
     let expected = [
@@ -73,7 +75,7 @@ fn a_rollback_is_on_record_step_by_step() {
 
 #[test]
 fn an_agent_goes_with_the_work_that_it_does_though_it_was_there_before() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let dispatch = world.ic(&["dispatch", "create", &world.run, "--phase", "b"]);
     world.ic(&["run", "agent", "add", &world.run, "--type", "codex", "--dispatch", &dispatch]);
     world.advance();
@@ -84,7 +86,7 @@ fn an_agent_goes_with_the_work_that_it_does_though_it_was_there_before() {
 
 #[test]
 fn what_stopped_a_rollback_is_on_record_and_what_it_was_forced_to_is_remembered() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let home = world.cli.home().display().to_string();
     world.ic(&["compensation", "add", &world.run, "--step", "publish", "--pivot"]);
     world.effect("last", &[&format!("test -e {home}/repaired || exit 3")]);
@@ -106,7 +108,7 @@ fn what_stopped_a_rollback_is_on_record_and_what_it_was_forced_to_is_remembered(
 
 #[test]
 fn an_undo_is_on_record_with_its_reason() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let report = world.roll_back("a", &[]);
     let since = newest(&world);
     let id = report["rollback_id"].as_str().expect("an id");
@@ -122,7 +124,7 @@ fn an_undo_is_on_record_with_its_reason() {
 
 #[test]
 fn an_undo_that_was_interrupted_and_given_up_is_on_record() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     undo_stopped_between(&world, is_interrupted);
     let since = newest(&world);
     let stopped = record(&world, 0).pop().expect("an event");
@@ -138,7 +140,7 @@ fn an_undo_that_was_interrupted_and_given_up_is_on_record() {
 
 #[test]
 fn what_stopped_an_undo_and_what_was_put_back_later_are_on_record() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let mut dispatch = String::new();
     let (id, _) = undo_stopped_between(&world, |_| {
         let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
@@ -159,7 +161,7 @@ fn what_stopped_an_undo_and_what_was_put_back_later_are_on_record() {
 #[test]
 fn a_way_back_that_could_not_begin_is_on_record_and_as_if_not_begun() {
     // Of a rollback that is done, and of one that is not.
-    let done = World::story_with_rows();
+    let done = story_with_rows();
     done.roll_back("a", &[]);
     let cases = [
         (done, "undo", &["--without-effects"][..], ["rollback_undo_begun", "rollback_undo_abandoned"]),
@@ -175,7 +177,7 @@ fn a_way_back_that_could_not_begin_is_on_record_and_as_if_not_begun() {
             json!([shown["status"], shown["course"], states.collect::<Vec<_>>()])
         };
         let as_before = stands();
-        let application = world.database();
+        let application = world.connect();
         application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
         let words = ["rollback", verb, &id, "--yes", "--busy-timeout", "50ms", "--json"];
         let outcome = world.cli.run(words.iter().chain(more));
@@ -192,7 +194,7 @@ fn a_way_back_that_could_not_begin_is_on_record_and_as_if_not_begun() {
 
 #[test]
 fn what_somebody_restored_after_a_rollback_is_not_the_rollbacks_to_take_back() {
-    let world = World::story();
+    let world = story();
     let before = world.state();
     let report = world.roll_back("a", &[]);
     let id = report["rollback_id"].as_str().expect("an id");
@@ -206,7 +208,7 @@ fn what_somebody_restored_after_a_rollback_is_not_the_rollbacks_to_take_back() {
 
 #[test]
 fn a_run_that_is_set_or_called_off_says_when() {
-    let world = World::without_git().begun();
+    let world = without_git().begun();
     for words in [&["run", "set", &world.run, "--complexity", "2"][..], &["run", "cancel", &world.run]] {
         let said = world.cli.json(words)["updated_at"].clone();
         let status = world.cli.json(["run", "status", &world.run]);
@@ -217,7 +219,7 @@ fn a_run_that_is_set_or_called_off_says_when() {
 
 #[test]
 fn giving_up_is_on_record_with_the_steps_that_had_something_to_put_back() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     world.effect("fails", &["exit 3"]);
     world.effect("last", &[]);
     let stopped = world.cli.run(world.all("a", &["--yes"]));

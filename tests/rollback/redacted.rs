@@ -3,10 +3,12 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use ic_testkit::World;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::world::{World, asked};
+use crate::story::{story, story_with_rows};
+use crate::world::{Work as _, asked, in_git};
 
 /// Takes the text out of every event of a type.
 fn redact(world: &World, event_type: &str) {
@@ -26,7 +28,7 @@ fn newest(world: &World) -> Value {
 
 /// A run whose rollback is done, and whose only effect may be undone: the process that undid it was killed.
 fn with_an_effect_that_nobody_knows() -> World {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let home = world.cli.home().to_owned();
     world.advance();
     let line = format!("touch {}/begun; sleep 5", home.display());
@@ -68,7 +70,7 @@ fn a_redaction_does_not_change_what_an_undo_does() {
 
 /// A rollback that waits at the restore, because another run recorded a file since.
 fn stopped_at_the_tree() -> World {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("README", "ours\n");
     world.commit("ours");
     world.advance();
@@ -132,7 +134,7 @@ fn an_unknown_word_in_a_journal_stops_the_rollback() {
 
 #[test]
 fn a_database_of_the_journal_that_cannot_be_read_is_not_that_of_the_configuration() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     world.ic(&["compensation", "add", &world.run, "--step", "stubborn", "--shell", "exit 3"]);
     assert_eq!(world.cli.run(world.all("a", &["--yes"])).code, Some(4));
     let damage = "UPDATE rollbacks SET plan = json_set(plan, '$.choices.state', json('{\"database\": 5}'))";
@@ -152,7 +154,7 @@ fn a_run_whose_status_before_is_not_known_is_not_made_active_by_an_undo() {
         "UPDATE rollbacks SET plan = json_set(plan, '$.run_status', 'asleep')",
         "UPDATE rollbacks SET plan = json_remove(plan, '$.run_status')",
     ];
-    let world = World::story();
+    let world = story();
     let id = world.roll_back("a", &[])["rollback_id"].as_str().expect("an id").to_owned();
     let connection = Connection::open(world.cli.db()).expect("open the ledger");
     let sound = connection.query_row("SELECT plan FROM rollbacks", [], |row| row.get::<_, String>(0));

@@ -1,8 +1,10 @@
 //! What a rollback says of what it does, leaves and opens, and whose a commit is.
 
+use ic_testkit::World;
 use serde_json::json;
 
-use crate::world::World;
+use crate::story::story;
+use crate::world::{WHOLE, Work as _, in_git};
 
 fn text<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let words = words.iter().copied().filter(|word| *word != "--json");
@@ -12,7 +14,7 @@ fn text<'a>(words: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn a_rollback_from_the_end_of_the_chain_says_that_the_run_is_active_again() {
     for layers in ["--layer=workflow", "--layer=workflow,files"] {
-        let world = World::new().begun();
+        let world = in_git().begun();
         (0..5).for_each(|_| world.advance());
         assert_eq!(world.status(), "completed@f");
         let words = ["run", "rollback", &world.run, "--to-phase", "a", layers, "--json"];
@@ -28,7 +30,7 @@ fn a_rollback_from_the_end_of_the_chain_says_that_the_run_is_active_again() {
         assert_eq!(world.status(), "active@a");
     }
     // Of a run that is not at its end, only the phase moves.
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.advance();
     let words = ["run", "rollback", &world.run, "--to-phase", "a", "--dry-run", "--json"];
     assert_eq!(world.cli.json(words)["reopens"], false);
@@ -38,7 +40,7 @@ fn a_rollback_from_the_end_of_the_chain_says_that_the_run_is_active_again() {
 
 #[test]
 fn a_rollback_that_undoes_effects_does_not_say_that_only_the_phase_moves() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.advance();
     world.effect("book", &[]);
     let said = world.ic(&text(&world.all("a", &["--dry-run"])));
@@ -47,7 +49,7 @@ fn a_rollback_that_undoes_effects_does_not_say_that_only_the_phase_moves() {
 
 #[test]
 fn a_rollback_of_the_record_alone_says_that_files_and_commits_stay() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.advance();
     world.write("README", "ruined\n");
     let sha = world.commit("ruin");
@@ -83,7 +85,7 @@ fn recommit(world: &World, run: &str) -> (String, String) {
 
 #[test]
 fn a_commit_of_work_that_is_rolled_back_refuses_nobody() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let base = world.git(&["rev-parse", "HEAD"]);
     world.advance();
     let (first, dispatch) = recommit(&world, &world.run);
@@ -101,7 +103,7 @@ fn a_commit_of_work_that_is_rolled_back_refuses_nobody() {
     assert_eq!(dry["commits"][0]["dispatch_name"], "maker", "{dry}");
     assert_eq!(dry["commits"][0]["other_run_id"], json!(null), "{dry}");
     // An undo of the first rollback gives it back to the first run: then it is both's, and both are named.
-    world.save();
+    world.save(&WHOLE);
     world.ic(&["rollback", "undo", &undo, "--yes"]);
     let refused = world.cli.run([&words[..], &["--yes"]].concat());
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "foreign_commits"), "{refused:?}");
@@ -111,7 +113,7 @@ fn a_commit_of_work_that_is_rolled_back_refuses_nobody() {
     let said = world.ic(&text(&[&words[..], &["--force", "--dry-run"]].concat()));
     let named = format!("maker, and recorded by the run {} too", &world.run[world.run.len() - 8..]);
     assert!(said.contains(&named), "{said}");
-    world.reset();
+    world.reset(&WHOLE);
     let done = world.cli.json([&words[..], &["--yes"]].concat());
     assert_eq!(done["status"], "rolled_back", "{done}");
     assert_eq!(world.git(&["rev-parse", "HEAD"]), base);
@@ -125,7 +127,7 @@ fn paths(list: &serde_json::Value) -> Vec<(&str, &str)> {
 
 #[test]
 fn what_a_rollback_cannot_restore_is_named_in_all_it_says() {
-    let world = World::new();
+    let world = in_git();
     let large = |byte: u8| vec![byte; 12_000_000];
     std::fs::write(world.cli.root().join("big.bin"), large(1)).expect("a large file");
     world.commit("a large file");
@@ -164,7 +166,7 @@ fn what_a_rollback_cannot_restore_is_named_in_all_it_says() {
 
 #[test]
 fn what_was_hidden_by_a_rule_that_is_restored_too_is_said() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.advance();
     world.write(".gitignore", ".ic/\ndata/\nbuild/\n");
     world.write("build/out", "made\n");
@@ -176,13 +178,13 @@ fn what_was_hidden_by_a_rule_that_is_restored_too_is_said() {
     assert_eq!(world.read("build/out").as_deref(), Some("made\n"), "what no checkpoint holds stays");
     assert_eq!(world.git(&["status", "--porcelain"]), "?? build/");
     // Where all is as it was, nothing is said to differ.
-    let world = World::story();
+    let world = story();
     assert_eq!(world.roll_back("a", &[])["files"]["differs"], json!([]));
 }
 
 #[test]
 fn a_branch_that_is_left_to_another_work_tree_is_said() {
-    let world = World::new();
+    let world = in_git();
     let side = world.cli.home().join("side");
     world.git(&["branch", "side"]);
     let world = world.begun();
@@ -199,7 +201,7 @@ fn a_branch_that_is_left_to_another_work_tree_is_said() {
 
 #[test]
 fn what_is_left_out_of_a_checkpoint_is_said_once() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let left_out = |report: &serde_json::Value| -> Vec<String> {
         let all = report["warnings"].as_array().cloned().unwrap_or_default();
         let all = all.iter().filter(|one| one["code"] == "left_out");

@@ -5,9 +5,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Outcome, Random, long, rounds, tell};
+use ic_testkit::{Outcome, Random, State, World, long, rounds, tell};
 
-use crate::world::{State, World, asked};
+use crate::story::story_with_rows;
+use crate::world::{WHOLE, Work as _, asked};
 
 /// Where faults are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +39,7 @@ struct Campaign {
 impl Campaign {
     /// Saves the world as it is and makes the call once.
     fn of(world: World, words: &[&str]) -> Self {
-        world.save();
+        world.save(&WHOLE);
         let started = Instant::now();
         let outcome = world.cli.run(words);
         let usual = started.elapsed();
@@ -55,7 +56,7 @@ impl Campaign {
 
     /// Aborts the call before its `n`-th statement of a fresh world; whether it had so many.
     fn abort(&self, counted: Counted, n: usize) -> bool {
-        self.world.reset();
+        self.world.reset(&WHOLE);
         let mut command = self.world.cli.command(&self.words);
         let outcome = command.env(counted.variable(), n.to_string()).output().expect("start ic");
         let ended = outcome.status.code() == Some(0) || outcome.status.signal().is_some();
@@ -113,7 +114,7 @@ fn id_of_last(world: &World) -> String {
 
 /// A rollback that stopped at its first effect, which is repaired since: everything is still to be done.
 fn stopped_at_the_beginning() -> World {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let home = world.cli.home().display().to_string();
     world.effect("last", &[&format!("test -e {home}/keys/repaired || exit 3")]);
     let mut words = world.all("a", &[]);
@@ -125,7 +126,7 @@ fn stopped_at_the_beginning() -> World {
 
 /// A rollback that died just before its end: everything outside of the ledger is done.
 pub(crate) fn dead_before_the_end() -> World {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     dead_before(&world, &world.all("a", &["--yes"]), 1);
     assert_eq!(stands(&world), ("in_progress".to_owned(), "forward".to_owned()));
     world
@@ -133,7 +134,7 @@ pub(crate) fn dead_before_the_end() -> World {
 
 /// Lets a call die before one of its transactions is ended, counted from the last.
 pub(crate) fn dead_before(world: &World, words: &[&str], from_the_last: usize) {
-    world.save();
+    world.save(&WHOLE);
     let log = world.cli.home().join("log");
     let outcome = Outcome::of(world.cli.command(words).env("IC_TEST_SQL_LOG", &log));
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
@@ -142,7 +143,7 @@ pub(crate) fn dead_before(world: &World, words: &[&str], from_the_last: usize) {
     let ends: Vec<usize> =
         statements.lines().enumerate().filter(|(_, line)| *line == "COMMIT").map(|(at, _)| at).collect();
     let at = ends[ends.len() - from_the_last];
-    world.reset();
+    world.reset(&WHOLE);
     let mut command = world.cli.command(words);
     let output = command.env("IC_TEST_ABORT_BEFORE", (at + 1).to_string()).output().expect("start ic");
     assert!(output.status.signal().is_some(), "{output:?}");
@@ -163,7 +164,7 @@ fn an_aborted_resume_is_resumed() {
 
 #[test]
 fn a_rollback_aborted_in_the_state_database_is_resumed() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let run = world.run.clone();
     let words: Vec<String> = world.all("a", &["--yes"]).iter().map(|word| (*word).to_owned()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -201,7 +202,7 @@ fn an_aborted_abandonment_is_finished_by_itself_or_by_resume() {
 
 /// A rollback that is done.
 fn done() -> (World, String) {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     world.roll_back("a", &[]);
     let id = id_of_last(&world);
     (world, id)
@@ -284,7 +285,7 @@ fn an_undo_killed_at_any_moment_is_finished() {
     let mut random = Random::seeded();
     let micros = u64::try_from(campaign.usual.as_micros()).expect("microseconds");
     for round in rounds(8) {
-        campaign.world.reset();
+        campaign.world.reset(&WHOLE);
         let mut command = campaign.world.cli.command(undo);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start ic");
         let wait = Duration::from_micros(micros / 4 + random.below(micros));

@@ -1,8 +1,9 @@
 //! What a rollback tells: of files, why work was called off, how much it took; and of what fails inside it, each thing once.
 
+use ic_testkit::World;
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::{Work as _, in_git};
 
 fn events(world: &World, kind: &str) -> Vec<Value> {
     let lines = world.ic(&["events", "tail", "--all", "--format", "jsonl"]);
@@ -12,7 +13,7 @@ fn events(world: &World, kind: &str) -> Vec<Value> {
 
 /// A run at `b` with an unfinished dispatch that recorded a file, and an artifact.
 fn at_work() -> World {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.advance();
     world.write("src/auth.js", "1");
     let dispatch = world.ic(&["dispatch", "create", &world.run, "--name", "code"]).trim().to_owned();

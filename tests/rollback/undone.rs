@@ -1,8 +1,10 @@
 //! Taking rollbacks back: what counts again, what is named, and what stands against it.
 
+use ic_testkit::World;
 use serde_json::json;
 
-use crate::world::{World, asked};
+use crate::story::{story, story_with_rows};
+use crate::world::{Work as _, asked, in_git};
 
 /// Calls that must be refused with this code, changing nothing, and their previews likewise; returns the error line.
 fn refused(world: &World, words: &[&str], code: &str) -> String {
@@ -33,7 +35,7 @@ fn id_of(report: &serde_json::Value) -> String {
 
 #[test]
 fn the_preview_of_an_undo_is_the_undo() {
-    let world = World::story_with_rows();
+    let world = story_with_rows();
     let id = id_of(&world.roll_back("a", &[]));
     let undo = ["rollback", "undo", &id, "--without-effects"];
     let (dump, before) = (world.cli.dump(), world.state());
@@ -59,7 +61,7 @@ fn the_preview_of_an_undo_is_the_undo() {
 
 #[test]
 fn undone_the_run_counts_again_and_what_stays_undone_is_named() {
-    let world = World::story();
+    let world = story();
     let before = world.state();
     let id = id_of(&world.roll_back("a", &["--reason", "wrong"]));
     let line = refused(&world, &["rollback", "undo", &id, "--yes", "--json"], "effects_undone");
@@ -81,7 +83,7 @@ fn undone_the_run_counts_again_and_what_stays_undone_is_named() {
 
 #[test]
 fn what_was_changed_since_is_named_and_the_hint_leads_on() {
-    let world = World::story();
+    let world = story();
     let before = world.state();
     let id = id_of(&world.roll_back("a", &[]));
     world.write("kept/plan.md", "untouched by the rollback\n");
@@ -103,7 +105,7 @@ fn what_was_changed_since_is_named_and_the_hint_leads_on() {
 
 #[test]
 fn a_commit_since_stands_against_it() {
-    let world = World::story();
+    let world = story();
     let id = id_of(&world.roll_back("a", &[]));
     let sha = world.commit("mine");
     let line =
@@ -120,7 +122,7 @@ fn whatever_the_run_did_since_stands_against_it() {
         vec!["dispatch", "create"],
         vec!["run", "rollback", "--to-phase", "a", "--include-target"],
     ] {
-        let world = World::story();
+        let world = story();
         let id = id_of(&world.cli.json(["run", "rollback", &world.run, "--to-phase", "b", "--json"]));
         let call: Vec<&str> = words[..2]
             .iter()
@@ -137,7 +139,7 @@ fn whatever_the_run_did_since_stands_against_it() {
 #[test]
 fn what_another_run_recorded_since_is_named_and_the_hint_leads_on() {
     for is_changed in [false, true] {
-        let world = World::story();
+        let world = story();
         let before = world.state();
         let id = id_of(&world.roll_back("a", &[]));
         let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
@@ -161,7 +163,7 @@ fn what_another_run_recorded_since_is_named_and_the_hint_leads_on() {
 
 #[test]
 fn rollbacks_are_undone_newest_first() {
-    let world = World::story();
+    let world = story();
     let start = world.state();
     let first = id_of(&world.roll_back("c", &[]));
     let between = world.state();
@@ -180,7 +182,7 @@ fn rollbacks_are_undone_newest_first() {
 
 #[test]
 fn what_a_later_rollback_did_counts_as_nothing_once_it_is_undone_and_what_was_done_since_counts() {
-    let world = World::story();
+    let world = story();
     let repaired = world.cli.home().join("repaired").display().to_string();
     // The later one stops at an effect and is resumed: others are undone before and after that.
     world.effect("stays", &[]);
@@ -202,7 +204,7 @@ fn what_a_later_rollback_did_counts_as_nothing_once_it_is_undone_and_what_was_do
 
 #[test]
 fn what_is_not_done_cannot_be_undone_and_the_hint_leads_on() {
-    let world = World::story();
+    let world = story();
     world.effect("fails", &["exit 3"]);
     let stopped = world.cli.run(world.all("a", &["--yes"]));
     assert_eq!(stopped.code, Some(4), "{stopped:?}");
@@ -218,7 +220,7 @@ fn what_is_not_done_cannot_be_undone_and_the_hint_leads_on() {
 
 #[test]
 fn where_the_run_went_on_the_hint_names_what_still_can_be_done() {
-    let world = World::story();
+    let world = story();
     let undo = |id: &str| {
         let words = ["rollback", "undo", id, "--without-effects", "--yes", "--json"];
         refused(&world, &words, "run_changed")
@@ -238,7 +240,7 @@ fn where_the_run_went_on_the_hint_names_what_still_can_be_done() {
 
 #[test]
 fn late_reports_do_not_stand_against_it() {
-    let world = World::story();
+    let world = story();
     let pending = world.cli.json(["dispatch", "list", &world.run, "--status", "pending", "--json"])[0]["id"]
         .as_str()
         .expect("an id")
@@ -253,7 +255,7 @@ fn late_reports_do_not_stand_against_it() {
 
 #[test]
 fn a_rollback_of_the_ledger_alone_leaves_the_tree_alone() {
-    let world = World::story();
+    let world = story();
     let before = world.state();
     let id = id_of(&world.cli.json(["run", "rollback", &world.run, "--to-phase", "a", "--json"]));
     world.write("README", "mine\n");
@@ -267,7 +269,7 @@ fn a_rollback_of_the_ledger_alone_leaves_the_tree_alone() {
 
 #[test]
 fn a_completed_run_is_completed_again() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.advance();
     world.write("x", "x\n");
     for _ in 0..4 {
@@ -283,7 +285,7 @@ fn a_completed_run_is_completed_again() {
 
 #[test]
 fn effects_that_were_undone_by_hand_before_are_not_the_rollbacks() {
-    let world = World::story();
+    let world = story();
     world.ic(&["compensation", "run", &world.run, "--step", "reserve", "--yes"]);
     world.ic(&["compensation", "run", &world.run, "--to-phase", "a", "--yes"]);
     let id = id_of(&world.roll_back("a", &[]));
@@ -296,7 +298,7 @@ fn effects_that_were_undone_by_hand_before_are_not_the_rollbacks() {
 
 #[test]
 fn undoing_twice_at_once_happens_once() {
-    let world = World::story();
+    let world = story();
     let id = id_of(&world.roll_back("a", &[]));
     let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
     let outcomes: Vec<_> = std::thread::scope(|scope| {
@@ -313,7 +315,7 @@ fn undoing_twice_at_once_happens_once() {
 
 #[test]
 fn a_second_rollback_is_undone_by_what_it_restored_itself_and_nothing_else_is_touched() {
-    let world = World::story();
+    let world = story();
     let first = id_of(&world.roll_back("a", &[]));
     world.ic(&["rollback", "undo", &first, "--without-effects", "--yes"]);
     world.write("src/a.rs", "newer\n");
@@ -333,7 +335,7 @@ fn a_second_rollback_is_undone_by_what_it_restored_itself_and_nothing_else_is_to
 
 #[test]
 fn what_is_at_work_in_the_tree_stands_against_it_and_the_hint_can_be_followed() {
-    let world = World::story();
+    let world = story();
     let id = id_of(&world.roll_back("a", &[]));
     let dispatch = crate::interrupted::other_at_work(&world);
     let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
@@ -351,7 +353,7 @@ fn what_is_at_work_in_the_tree_stands_against_it_and_the_hint_can_be_followed() 
 
 #[test]
 fn every_verb_that_takes_a_rollback_takes_its_run() {
-    let world = World::story();
+    let world = story();
     let id = id_of(&world.roll_back("a", &[]));
     let shown = world.cli.json(["rollback", "show", "@", "--json"]);
     assert_eq!(shown["id"], id.as_str());
@@ -364,7 +366,7 @@ fn every_verb_that_takes_a_rollback_takes_its_run() {
 
 #[test]
 fn an_undo_of_the_tree_alone_says_that_the_rollback_stands() {
-    let world = World::story();
+    let world = story();
     let id = id_of(&world.roll_back("a", &[]));
     let warned = |report: &serde_json::Value| {
         let all = report["warnings"].as_array().expect("warnings");
@@ -380,7 +382,7 @@ fn an_undo_of_the_tree_alone_says_that_the_rollback_stands() {
 
 #[test]
 fn a_redo_of_the_tree_alone_says_that_the_rollback_was_undone() {
-    let world = World::story();
+    let world = story();
     let id = id_of(&world.roll_back("a", &[]));
     world.ic(&["rollback", "undo", &id, "--without-effects", "--yes"]);
     let before = world.status();

@@ -6,9 +6,10 @@ mod kinds;
 
 use std::os::unix::fs::PermissionsExt;
 
+use ic_testkit::World;
 use serde_json::{Value, json};
 
-use crate::world::{World, asked};
+use crate::world::{Work as _, asked, in_git};
 
 const SEVEN: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n";
 
@@ -102,7 +103,7 @@ fn mode(world: &World, path: &str) -> u32 {
 
 /// A run at work on a commit of `a.txt`, with seven lines, and one other file.
 fn with_base(name: &str, content: &str) -> World {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("a.txt", SEVEN);
     world.write(name, content);
     world.commit("base");
@@ -185,7 +186,7 @@ fn what_one_did_goes_what_others_did_stays_and_it_comes_back() {
 
 #[test]
 fn the_same_lines_are_a_conflict_that_a_person_decides() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("a.txt", SEVEN);
     world.write("b.txt", "b\n");
     world.commit("base");
@@ -261,7 +262,7 @@ fn a_redo_keeps_what_others_changed_in_the_same_files_since() {
 
 #[test]
 fn what_changed_while_two_worked_is_named_and_not_touched() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("alone.txt", "1\n");
     world.write("both.txt", "1\n");
     world.write("after.txt", "1\n");
@@ -290,7 +291,7 @@ fn what_changed_while_two_worked_is_named_and_not_touched() {
 
 #[test]
 fn names_modes_links_and_bytes_go_back_where_they_are_as_it_left_them() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let path = |name: &str| world.cli.root().join(name);
     world.write("old name.txt", "moved\n");
     world.write("other name.txt", "moved as well\n");
@@ -328,7 +329,7 @@ fn names_modes_links_and_bytes_go_back_where_they_are_as_it_left_them() {
 
 #[test]
 fn what_cannot_be_undone_alone_says_why_and_changes_nothing() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let first = did(&world, "first", || world.write("a.txt", "first\n"));
     refused(&world, &undo("99999999", &[]), "dispatch_not_found");
     refused(&world, &undo(&first, &["--layer=workflow,git"]), "usage");
@@ -358,7 +359,7 @@ fn what_cannot_be_undone_alone_says_why_and_changes_nothing() {
 
 #[test]
 fn going_back_to_where_the_work_stood_lifts_its_undo() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let first = did(&world, "first", || world.write("a.txt", "first\n"));
     let between = world.state();
     let second = did(&world, "second", || world.write("b.txt", "second\n"));
@@ -384,7 +385,7 @@ fn going_back_to_where_the_work_stood_lifts_its_undo() {
 
 #[test]
 fn a_rollback_of_the_run_since_is_undone_first() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let first = did(&world, "first", || world.write("a.txt", "first\n"));
     let alone = undone(&world, &first, &[])["rollback_id"].as_str().expect("an id").to_owned();
     did(&world, "second", || world.write("b.txt", "second\n"));

@@ -3,11 +3,12 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 
-use ic_testkit::{State, Terminal, long, tell, wait_for};
+use ic_testkit::{State, Terminal, World, long, tell, wait_for};
 use serde_json::{Value, json};
 
 use crate::interrupted::start;
-use crate::world::World;
+use crate::rows::Rows as _;
+use crate::world::{WHOLE, in_git};
 
 /// Two steps that change files, commit and have an effect outside; the second waits for `../go`, and fails if there is `../bad`.
 const FLOW: &str = "name: flow
@@ -48,12 +49,12 @@ fn project(world: World, go: bool) -> World {
 
 fn run_of(world: World) -> World {
     let run = world.cli.json(["run", "list", "--json"])[0]["id"].as_str().expect("a run").to_owned();
-    World { run, ..world }
+    world.with_run(run)
 }
 
 /// The workflow, run to its end.
 fn ran() -> World {
-    let world = project(World::new(), true);
+    let world = project(in_git(), true);
     world.ic(&["workflow", "run", "flow.yaml"]);
     run_of(world)
 }
@@ -137,7 +138,7 @@ fn killed_before(world: &World, words: &[&str], n: usize) -> bool {
 #[test]
 fn killed_before_any_statement_it_is_shown_aborted_and_made_again() {
     let world = ran();
-    world.save();
+    world.save(&WHOLE);
     let (after, stride) = (world.state(), if long() { 1 } else { 23 });
     let words = ["workflow", "rollback", &world.run, "--yes"];
     let mut ended: Option<State> = None;
@@ -171,7 +172,7 @@ fn killed_before_any_statement_it_is_shown_aborted_and_made_again() {
             return;
         }
         let _ = std::fs::remove_file(outside(&world, "undone"));
-        world.reset();
+        world.reset(&WHOLE);
     }
     panic!("it never ended");
 }
@@ -185,7 +186,7 @@ fn held(world: World) -> (World, Child) {
 
 #[test]
 fn rows_that_its_steps_wrote_go_too() {
-    let world = project(World::new().with_rows(), false);
+    let world = project(in_git().with_rows(), false);
     world.task("from before");
     let before = world.rows();
     let (world, child) = held(world);
@@ -248,7 +249,7 @@ fn it_is_refused_by_the_same_rules_and_each_has_its_flag() {
 
 #[test]
 fn partial_is_refused_where_later_steps_began() {
-    let world = World::new();
+    let world = in_git();
     world.write("flow.yaml", "name: flow\nsteps:\n  - {id: bad, phase: p, run: 'echo 1 > bad.txt; exit 1'}\n  - {id: free, run: 'echo 2 > free.txt'}\n");
     world.commit("base");
     assert_eq!(world.cli.run(["workflow", "run", "flow.yaml", "--on-failure", "continue"]).code, Some(1));

@@ -4,9 +4,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ic_testkit::{Cli, Outcome, older_ledger};
+use ic_testkit::{Cli, Outcome, git_in, older_ledger, write_in};
 
-use crate::world::{bare, below, ends, git, give_away, is_root, pipe, project, write};
+use crate::world::{bare, below, ends, give_away, is_root, pipe, project};
 
 /// Runs a call under an umask that takes nothing away.
 fn freely(cli: &Cli, arguments: &[&str]) -> Outcome {
@@ -38,18 +38,18 @@ fn everything_in_the_store_is_private() {
         outcome.stdout.trim().to_owned()
     };
     ok(&["init"]);
-    git(cli.root(), &["init", "-q"]);
-    write(
+    git_in(cli.root(), &["init", "-q"]);
+    write_in(
         cli.root(),
         "w.yaml",
         "name: w\nsteps:\n  - id: a\n    phase: p\n    run: 'echo x=1 >> $IC_OUTPUTS; echo said; exit 1'\n    compensate: {shell: 'echo undone'}\n",
     );
     let run = ok(&["run", "create", "--goal", "g", "--phases", "a,b,c"]);
-    let artifact = write(cli.root(), "plan.md", "plan");
+    let artifact = write_in(cli.root(), "plan.md", "plan");
     ok(&["run", "artifact", "add", &run, "--path", &artifact.to_string_lossy()]);
     ok(&["run", "advance", &run]);
     ok(&["checkpoint", "create", "--name", "n"]);
-    write(cli.root(), "plan.md", "another");
+    write_in(cli.root(), "plan.md", "another");
     ok(&["checkpoint", "restore", "--name", "n", "--yes"]);
     assert_eq!(freely(&cli, &["workflow", "run", "w.yaml", "--on-failure", "rollback"]).code, Some(1));
     ok(&["checkpoint", "prune", "--older-than", "0s"]);
@@ -78,8 +78,8 @@ fn the_copy_before_a_migration_is_private() {
 #[test]
 fn nothing_is_written_through_a_link_that_was_planted() {
     let cli = bare();
-    let victim = write(cli.home(), "victim", "precious\n");
-    git(cli.root(), &["init", "-q"]);
+    let victim = write_in(cli.home(), "victim", "precious\n");
+    git_in(cli.root(), &["init", "-q"]);
     // The temporary name of the pointer to a store has the number of the process.
     let script = "ln -s \"$1\" \".git/ic.$$.new\" && exec \"$0\" init --store \"$2\"";
     let call = cli.command(["version"]);
@@ -97,7 +97,7 @@ fn pipes_and_devices_in_the_place_of_files_hold_nobody_up() {
         for kind in ["pipe", "/dev/zero"] {
             let cli = bare();
             if place.starts_with(".git/") {
-                git(cli.root(), &["init", "-q"]);
+                git_in(cli.root(), &["init", "-q"]);
             } else if let Some((directory, _)) = place.split_once('/') {
                 std::fs::create_dir(cli.root().join(directory)).expect("a directory");
             }
@@ -120,7 +120,7 @@ fn pipes_and_devices_in_the_place_of_files_hold_nobody_up() {
 #[test]
 fn a_capture_waits_for_no_pipe_and_follows_no_link() {
     let cli = project();
-    let secret = write(cli.home(), "secret", "of somebody else");
+    let secret = write_in(cli.home(), "secret", "of somebody else");
     for name in ["journaled.db", "logged.db"] {
         let database = rusqlite::Connection::open(cli.root().join(name)).expect("a database");
         let mode = if name == "logged.db" { "wal" } else { "delete" };
@@ -146,7 +146,7 @@ fn a_capture_waits_for_no_pipe_and_follows_no_link() {
 #[test]
 fn a_journal_that_was_prepared_removes_nothing() {
     let cli = project();
-    let victim = write(cli.home(), "victim", "precious\n");
+    let victim = write_in(cli.home(), "victim", "precious\n");
     let (made, tree) = (cli.home().join("made.db"), cli.root().join("app.db"));
     let database = rusqlite::Connection::open(&made).expect("a database");
     database.pragma_update(None, "cache_size", 1).expect("a small cache");
@@ -177,7 +177,7 @@ fn a_restore_lends_nobody_the_rights_of_who_restores() {
     let cli = project();
     let mode_of = |path: &Path| std::fs::metadata(path).expect("its state").permissions().mode() & 0o7777;
     for directory in ["mine", "theirs"] {
-        let file = write(cli.root(), &format!("{directory}/program"), "one");
+        let file = write_in(cli.root(), format!("{directory}/program"), "one");
         std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o6755)).expect("its mode");
     }
     for path in ["theirs", "theirs/program"] {
@@ -186,8 +186,8 @@ fn a_restore_lends_nobody_the_rights_of_who_restores() {
     std::fs::set_permissions(cli.root().join("theirs/program"), std::fs::Permissions::from_mode(0o6755))
         .expect("its mode");
     let made = cli.ok(["checkpoint", "create"]);
-    write(cli.root(), "mine/program", "two");
-    write(cli.root(), "theirs/program", "two");
+    write_in(cli.root(), "mine/program", "two");
+    write_in(cli.root(), "theirs/program", "two");
     let outcome = cli.run(["checkpoint", "restore", &made, "--yes", "--json"]);
     assert!(outcome.code.is_some(), "{outcome:?}");
     for directory in ["mine", "theirs"] {

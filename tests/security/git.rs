@@ -2,18 +2,20 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::world::{bare, git, write};
+use ic_testkit::{git_in, write_in};
+
+use crate::world::bare;
 
 /// A repository whose own configuration names a command wherever it can; each leaves a file in the given directory.
 fn prepared() -> (ic_testkit::Cli, std::path::PathBuf) {
     let cli = bare();
     let ran = cli.home().join("ran");
     std::fs::create_dir(&ran).expect("a directory");
-    git(cli.root(), &["init", "-q"]);
-    write(cli.root(), "a", "one\n");
-    write(cli.root(), "b", "one\n");
-    git(cli.root(), &["add", "."]);
-    git(cli.root(), &["commit", "-qm", "one"]);
+    git_in(cli.root(), &["init", "-q"]);
+    write_in(cli.root(), "a", "one\n");
+    write_in(cli.root(), "b", "one\n");
+    git_in(cli.root(), &["add", "."]);
+    git_in(cli.root(), &["commit", "-qm", "one"]);
     cli.ok(["init"]);
     let command = |name: &str| format!("touch {}/{name}; cat", ran.display());
     let config = cli.root().join(".git/config");
@@ -42,13 +44,14 @@ fn prepared() -> (ic_testkit::Cli, std::path::PathBuf) {
             "pre-auto-gc",
             "fsmonitor-watchman",
         ] {
-            let path = write(&directory, hook, format!("#!/bin/sh\ntouch {}/hook-{hook}\n", ran.display()));
+            let path =
+                write_in(&directory, hook, format!("#!/bin/sh\ntouch {}/hook-{hook}\n", ran.display()));
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("its mode");
         }
     }
-    write(cli.root(), ".gitattributes", "a filter=by.clean=x diff=d\nb filter=process diff=d\n");
-    write(cli.root(), "a", "two\n");
-    write(cli.root(), "b", "two\n");
+    write_in(cli.root(), ".gitattributes", "a filter=by.clean=x diff=d\nb filter=process diff=d\n");
+    write_in(cli.root(), "a", "two\n");
+    write_in(cli.root(), "b", "two\n");
     (cli, ran)
 }
 
@@ -63,7 +66,7 @@ fn a_checkpoint_runs_nothing_of_the_repository() {
     let made = cli.json(["checkpoint", "create", "--json"]);
     assert_eq!(made["git"]["dirty"], true, "{made}");
     let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c"]);
-    write(cli.root(), "a", "three\n");
+    write_in(cli.root(), "a", "three\n");
     let moved = cli.json(["run", "advance", &run, "--json"]);
     assert!(moved["checkpoint_id"].is_string(), "{moved}");
     cli.ok(["checkpoint", "diff", made["id"].as_str().expect("an id")]);
@@ -79,8 +82,8 @@ fn a_checkpoint_runs_nothing_of_the_repository() {
 fn no_hook_is_run_by_a_restore() {
     let (cli, ran_in) = prepared();
     let made = cli.ok(["checkpoint", "create"]);
-    git(cli.root(), &["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=", "branch", "other"]);
-    write(cli.root(), "a", "four\n");
+    git_in(cli.root(), &["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=", "branch", "other"]);
+    write_in(cli.root(), "a", "four\n");
     cli.ok(["checkpoint", "restore", &made, "--yes"]);
     assert_eq!(ran(&ran_in), Vec::<String>::new());
 }
@@ -90,14 +93,14 @@ fn no_hook_is_run_by_a_restore() {
 fn what_a_partial_clone_lacks_is_not_fetched() {
     let cli = bare();
     let ran_in = cli.home().join("ran");
-    git(cli.root(), &["init", "-q"]);
-    write(cli.root(), ".gitignore", "*.log\n");
-    write(cli.root(), "a", "one\n");
-    write(cli.root(), "x.log", "one\n");
-    git(cli.root(), &["add", "-f", "."]);
-    git(cli.root(), &["commit", "-qm", "one"]);
+    git_in(cli.root(), &["init", "-q"]);
+    write_in(cli.root(), ".gitignore", "*.log\n");
+    write_in(cli.root(), "a", "one\n");
+    write_in(cli.root(), "x.log", "one\n");
+    git_in(cli.root(), &["add", "-f", "."]);
+    git_in(cli.root(), &["commit", "-qm", "one"]);
     cli.ok(["init"]);
-    let blob = git(cli.root(), &["rev-parse", ":.gitignore"]);
+    let blob = git_in(cli.root(), &["rev-parse", ":.gitignore"]);
     let upload = format!("touch {}; git-upload-pack", ran_in.display());
     for (key, value) in [
         ("core.repositoryFormatVersion", "1"),
@@ -106,9 +109,9 @@ fn what_a_partial_clone_lacks_is_not_fetched() {
         ("remote.origin.promisor", "true"),
         ("remote.origin.uploadpack", &upload),
     ] {
-        git(cli.root(), &["config", key, value]);
+        git_in(cli.root(), &["config", key, value]);
     }
-    git(cli.root(), &["update-index", "--skip-worktree", ".gitignore"]);
+    git_in(cli.root(), &["update-index", "--skip-worktree", ".gitignore"]);
     std::fs::remove_file(cli.root().join(".gitignore")).expect("remove a file");
     let object = cli.root().join(".git/objects").join(&blob[..2]).join(&blob[2..]);
     std::fs::remove_file(object).expect("remove an object");
@@ -117,11 +120,11 @@ fn what_a_partial_clone_lacks_is_not_fetched() {
     let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c"]);
     cli.ok(["checkpoint", "diff", &made]);
     let entry = format!("100644,{blob},b");
-    git(cli.root(), &["-c", "core.fsmonitor=", "update-index", "--add", "--cacheinfo", &entry]);
+    git_in(cli.root(), &["-c", "core.fsmonitor=", "update-index", "--add", "--cacheinfo", &entry]);
     cli.ok(["run", "advance", &run]);
     assert!(!ran_in.exists());
     // Git itself would indeed have asked.
-    git(cli.root(), &["ls-files", "-c", "-i", "--exclude-standard"]);
+    git_in(cli.root(), &["ls-files", "-c", "-i", "--exclude-standard"]);
     assert!(ran_in.exists());
 }
 
@@ -130,10 +133,10 @@ fn the_work_tree_is_the_one_that_was_meant() {
     let (cli, _) = prepared();
     let elsewhere = cli.home().join("elsewhere");
     std::fs::create_dir(&elsewhere).expect("a directory");
-    write(&elsewhere, "a", "precious\n");
+    write_in(&elsewhere, "a", "precious\n");
     let made = cli.ok(["checkpoint", "create"]);
-    git(cli.root(), &["config", "core.worktree", &elsewhere.to_string_lossy()]);
-    write(cli.root(), "a", "five\n");
+    git_in(cli.root(), &["config", "core.worktree", &elsewhere.to_string_lossy()]);
+    write_in(cli.root(), "a", "five\n");
     cli.ok(["checkpoint", "create"]);
     cli.ok(["checkpoint", "restore", &made, "--yes"]);
     assert_eq!(std::fs::read_to_string(cli.root().join("a")).expect("a file"), "two\n");
@@ -143,34 +146,34 @@ fn the_work_tree_is_the_one_that_was_meant() {
 #[test]
 fn names_that_look_like_options_are_names() {
     let cli = bare();
-    git(cli.root(), &["init", "-q"]);
+    git_in(cli.root(), &["init", "-q"]);
     for name in ["-rf", "--help", "--upload-pack=x", ":(exclude)*", "*", "a\nb", "-"] {
-        write(cli.root(), name, name);
+        write_in(cli.root(), name, name);
     }
-    git(cli.root(), &["add", "-A", "."]);
-    git(cli.root(), &["commit", "-qm", "one"]);
-    git(cli.root(), &["update-ref", "refs/heads/-x", "HEAD"]);
+    git_in(cli.root(), &["add", "-A", "."]);
+    git_in(cli.root(), &["commit", "-qm", "one"]);
+    git_in(cli.root(), &["update-ref", "refs/heads/-x", "HEAD"]);
     cli.ok(["init"]);
-    write(cli.root(), "--later", "");
-    git(cli.root(), &["add", "-N", "--", "--later"]);
+    write_in(cli.root(), "--later", "");
+    git_in(cli.root(), &["add", "-N", "--", "--later"]);
     let made = cli.ok(["checkpoint", "create"]);
     for name in ["-rf", "--help", ":(exclude)*", "*"] {
-        write(cli.root(), name, "changed");
+        write_in(cli.root(), name, "changed");
     }
-    git(cli.root(), &["add", "-A", "."]);
+    git_in(cli.root(), &["add", "-A", "."]);
     cli.ok(["checkpoint", "restore", &made, "--yes"]);
     for name in ["-rf", "--help", ":(exclude)*", "*"] {
         assert_eq!(std::fs::read_to_string(cli.root().join(name)).expect("a file"), name);
     }
-    assert_eq!(git(cli.root(), &["status", "--porcelain"]), " A --later");
+    assert_eq!(git_in(cli.root(), &["status", "--porcelain"]), " A --later");
 }
 
 #[test]
 fn a_git_in_the_tree_is_not_taken_for_the_program() {
     let cli = bare();
-    git(cli.root(), &["init", "-q"]);
+    git_in(cli.root(), &["init", "-q"]);
     let ran_in = cli.home().join("ran");
-    let program = write(cli.root(), "git", format!("#!/bin/sh\ntouch {}\n", ran_in.display()));
+    let program = write_in(cli.root(), "git", format!("#!/bin/sh\ntouch {}\n", ran_in.display()));
     std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).expect("its mode");
     cli.ok(["init"]);
     let first = cli.ok(["checkpoint", "create"]);
@@ -198,7 +201,7 @@ fn variables_of_git_lead_it_nowhere_else() {
     let (cli, ran_in) = prepared();
     let other = cli.home().join("other");
     std::fs::create_dir(&other).expect("a directory");
-    git(&other, &["init", "-q"]);
+    git_in(&other, &["init", "-q"]);
     let program = format!("touch {}/external", ran_in.display());
     let mut call = cli.command(["checkpoint", "create", "--json"]);
     call.env("GIT_DIR", other.join(".git"))
@@ -207,7 +210,7 @@ fn variables_of_git_lead_it_nowhere_else() {
     call.env("GIT_EXTERNAL_DIFF", &program).env("GIT_CONFIG_COUNT", "1");
     call.env("GIT_CONFIG_KEY_0", "core.fsmonitor").env("GIT_CONFIG_VALUE_0", &program);
     let made = ic_testkit::Outcome::of(&mut call).json();
-    assert_eq!(made["git"]["head"], git(cli.root(), &["rev-parse", "HEAD"]));
+    assert_eq!(made["git"]["head"], git_in(cli.root(), &["rev-parse", "HEAD"]));
     assert_eq!(ran(&ran_in), Vec::<String>::new());
 }
 

@@ -2,7 +2,9 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use crate::world::{bare, git, give_away, is_root, project, write};
+use ic_testkit::{git_in, write_in};
+
+use crate::world::{bare, give_away, is_root, project};
 
 #[test]
 fn a_ledger_that_came_with_a_clone_is_refused() {
@@ -16,16 +18,16 @@ fn a_ledger_that_came_with_a_clone_is_refused() {
         theirs.ok(["--db", &format!("{store}/ic.db"), "init"]);
         theirs.ok(["--db", &format!("{store}/ic.db"), "run", "create", "--goal", "theirs"]);
         match place {
-            "pointed" => drop(write(theirs.root(), ".ic", "data\n")),
+            "pointed" => drop(write_in(theirs.root(), ".ic", "data\n")),
             "linked" => symlink("data", theirs.root().join(".ic")).expect("a link"),
             _ => {}
         }
-        git(theirs.root(), &["init", "-q"]);
-        git(theirs.root(), &["add", "-f", "."]);
-        git(theirs.root(), &["commit", "-qm", "all"]);
+        git_in(theirs.root(), &["init", "-q"]);
+        git_in(theirs.root(), &["add", "-f", "."]);
+        git_in(theirs.root(), &["commit", "-qm", "all"]);
         let mine = bare();
         let clone = mine.home().join("clone");
-        git(mine.home(), &["clone", "-q", &theirs.root().to_string_lossy(), &clone.to_string_lossy()]);
+        git_in(mine.home(), &["clone", "-q", &theirs.root().to_string_lossy(), &clone.to_string_lossy()]);
         let directory = if place == "sub/.ic" { clone.join("sub") } else { clone.clone() };
         let at = directory.to_string_lossy().into_owned();
         let refused = mine.run(["-C", &at, "run", "list"]);
@@ -41,9 +43,9 @@ fn a_ledger_that_came_with_a_clone_is_refused() {
 fn a_ledger_of_ones_own_stays_when_a_repository_is_made_around_it() {
     let cli = project();
     cli.ok(["run", "create", "--goal", "mine"]);
-    git(cli.root(), &["init", "-q"]);
-    git(cli.root(), &["add", "."]);
-    git(cli.root(), &["commit", "-qm", "all", "--allow-empty"]);
+    git_in(cli.root(), &["init", "-q"]);
+    git_in(cli.root(), &["add", "."]);
+    git_in(cli.root(), &["commit", "-qm", "all", "--allow-empty"]);
     assert!(cli.ok(["run", "list"]).contains("mine"));
 }
 
@@ -85,7 +87,7 @@ fn a_configuration_that_somebody_else_left_where_everybody_may_write_is_refused(
         return;
     }
     let cli = project();
-    let config = write(cli.root(), ".ic.yaml", "rollback: {enabled: false}\n");
+    let config = write_in(cli.root(), ".ic.yaml", "rollback: {enabled: false}\n");
     give_away(&config);
     assert_eq!(
         cli.run(["config", "show"]).code,

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::process::Stdio;
 
-use crate::world::{ends, ends_with_input, project, write};
+use ic_testkit::write_in;
+
+use crate::world::{ends, ends_with_input, project};
 
 #[test]
 fn endless_input_is_refused() {
@@ -39,7 +41,7 @@ fn long_values_are_refused() {
     for call in calls {
         assert_eq!(cli.refused(call), (Some(3), "invalid_value".to_owned()), "{:?}", &call[..2]);
     }
-    let huge = write(cli.home(), "huge.yaml", vec![b'#'; 10 << 20]).to_string_lossy().into_owned();
+    let huge = write_in(cli.home(), "huge.yaml", vec![b'#'; 10 << 20]).to_string_lossy().into_owned();
     assert_eq!(cli.refused(["workflow", "validate", &huge]).1, "invalid_workflow");
     assert_eq!(
         cli.refused(["run", "create", "--goal", "g", "--gates", &format!("@{huge}")]).1,
@@ -55,7 +57,7 @@ fn deep_and_multiplying_documents_are_refused_at_once() {
     let deep_json = format!("{{\"a\":{}", "[".repeat(100_000));
     let refused = ends(&cli, &["run", "create", "--goal", "g", "--metadata", &deep_json]);
     assert_eq!(refused.error(), "invalid_value");
-    let gates = write(cli.home(), "gates.json", &deep_json).to_string_lossy().into_owned();
+    let gates = write_in(cli.home(), "gates.json", &deep_json).to_string_lossy().into_owned();
     assert_eq!(
         ends(&cli, &["run", "create", "--goal", "g", "--gates", &format!("@{gates}")]).error(),
         "invalid_value"
@@ -74,9 +76,9 @@ fn deep_and_multiplying_documents_are_refused_at_once() {
         bomb.clone(),
     ];
     for document in documents {
-        write(cli.root(), ".ic.yaml", &document);
+        write_in(cli.root(), ".ic.yaml", &document);
         assert_eq!(ends(&cli, &["config", "show"]).error(), "invalid_config", "{}", &document[..40]);
-        let file = write(cli.home(), "w.yaml", &document).to_string_lossy().into_owned();
+        let file = write_in(cli.home(), "w.yaml", &document).to_string_lossy().into_owned();
         assert_eq!(
             ends(&cli, &["workflow", "validate", &file]).error(),
             "invalid_workflow",

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use ic_checkpoint::objects::Objects;
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::{Cli, git_in, write_in};
 
-use crate::world::{bare, below, git, write};
+use crate::world::{bare, below};
 
 mod again;
 mod back;
@@ -22,18 +22,18 @@ const SECRET: &str = "hunter2-9f3Kq7Zx-very-secret-w8Lm2Vt5-0Rb6Yc4N";
 /// A repository of two commits, of which the second is in a checkpoint of its own.
 fn repository() -> Cli {
     let cli = bare();
-    git(cli.root(), &["init", "-q"]);
-    write(cli.root(), "a", "one\n");
-    git(cli.root(), &["add", "."]);
-    git(cli.root(), &["commit", "-qm", "one"]);
+    git_in(cli.root(), &["init", "-q"]);
+    write_in(cli.root(), "a", "one\n");
+    git_in(cli.root(), &["add", "."]);
+    git_in(cli.root(), &["commit", "-qm", "one"]);
     cli.ok(["init"]);
     cli.ok(["checkpoint", "create"]);
     cli
 }
 
 fn forget(cli: &Cli) {
-    git(cli.root(), &["reflog", "expire", "--expire=now", "--all"]);
-    git(cli.root(), &["gc", "-q", "--prune=now"]);
+    git_in(cli.root(), &["reflog", "expire", "--expire=now", "--all"]);
+    git_in(cli.root(), &["gc", "-q", "--prune=now"]);
 }
 
 /// Where the secret still is below a directory: in a file as it lies there, in a pack of the store, or in a pack of git's
@@ -74,7 +74,7 @@ fn holders(cli: &Cli) -> Vec<String> {
 /// All that a pack of git's has, one after the other.
 fn unpacked(cli: &Cli, pack: &[u8]) -> Vec<u8> {
     let place = tempfile::tempdir_in(cli.home()).expect("a directory");
-    git(place.path(), &["init", "-q", "--bare"]);
+    git_in(place.path(), &["init", "-q", "--bare"]);
     piped(place.path(), &["index-pack", "--stdin"], pack);
     piped(place.path(), &["cat-file", "--batch", "--batch-all-objects"], b"")
 }
@@ -135,17 +135,17 @@ fn stays_away(cli: &Cli, had_it: &str) {
 #[test]
 fn what_was_committed_is_gone_and_does_not_come_back() {
     let cli = repository();
-    write(cli.root(), "config/token", format!("{SECRET}\n"));
-    git(cli.root(), &["add", "."]);
-    git(cli.root(), &["commit", "-qm", "token"]);
+    write_in(cli.root(), "config/token", format!("{SECRET}\n"));
+    git_in(cli.root(), &["add", "."]);
+    git_in(cli.root(), &["commit", "-qm", "token"]);
     let leaked = cli.ok(["checkpoint", "create"]);
-    git(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
+    git_in(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
     forget(&cli);
     // The checkpoint can indeed bring it back, and what it moves away lies below our own refs.
     cli.ok(["checkpoint", "restore", &leaked, "--strategy", "git-only", "--yes"]);
-    assert_eq!(git(cli.root(), &["show", "HEAD:config/token"]), SECRET);
+    assert_eq!(git_in(cli.root(), &["show", "HEAD:config/token"]), SECRET);
     cli.ok(["checkpoint", "undo", "--yes"]);
-    assert_ne!(git(cli.root(), &["for-each-ref", "refs/ic/"]), "");
+    assert_ne!(git_in(cli.root(), &["for-each-ref", "refs/ic/"]), "");
     assert_ne!(holders(&cli), Vec::<String>::new());
     let purged = purge(&cli, "config/token");
     assert_ne!(purged["git_packs"], 0, "{purged}");
@@ -164,11 +164,11 @@ fn what_was_committed_is_gone_and_does_not_come_back() {
 #[test]
 fn a_commit_that_git_still_has_is_not_brought_back_either() {
     let cli = repository();
-    write(cli.root(), "config/token", format!("{SECRET}\n"));
-    git(cli.root(), &["add", "."]);
-    git(cli.root(), &["commit", "-qm", "token"]);
+    write_in(cli.root(), "config/token", format!("{SECRET}\n"));
+    git_in(cli.root(), &["add", "."]);
+    git_in(cli.root(), &["commit", "-qm", "token"]);
     let leaked = cli.ok(["checkpoint", "create"]);
-    git(cli.root(), &["remote", "add", "upstream", "/nowhere"]);
+    git_in(cli.root(), &["remote", "add", "upstream", "/nowhere"]);
     let purged = purge(&cli, "config/token");
     assert_eq!(places(&purged), ["work_tree", "index", "refs", "objects", "remote"], "{purged}");
     for left in purged["left"].as_array().expect("what is left") {
@@ -177,27 +177,27 @@ fn a_commit_that_git_still_has_is_not_brought_back_either() {
             Command::new("sh").args(["-c", command]).current_dir(cli.root()).output().expect("run it");
         assert!(shown.status.success(), "{command}: {shown:?}");
     }
-    git(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
+    git_in(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
     let again = purge(&cli, "config/token");
     assert_eq!(places(&again), ["reflog", "objects", "remote"], "{again}");
     stays_away(&cli, &leaked);
-    assert_eq!(git(cli.root(), &["ls-files", "config"]), "");
+    assert_eq!(git_in(cli.root(), &["ls-files", "config"]), "");
 }
 
 #[test]
 fn what_was_stashed_or_staged_is_gone_too() {
     for is_staged in [false, true] {
         let cli = repository();
-        write(cli.root(), "config/token", format!("{SECRET}\n"));
+        write_in(cli.root(), "config/token", format!("{SECRET}\n"));
         let leaked = if is_staged {
-            git(cli.root(), &["add", "."]);
+            git_in(cli.root(), &["add", "."]);
             let leaked = cli.ok(["checkpoint", "create"]);
-            git(cli.root(), &["rm", "-q", "-f", "config/token"]);
+            git_in(cli.root(), &["rm", "-q", "-f", "config/token"]);
             leaked
         } else {
-            git(cli.root(), &["stash", "-u", "-q"]);
+            git_in(cli.root(), &["stash", "-u", "-q"]);
             let leaked = cli.ok(["checkpoint", "create"]);
-            git(cli.root(), &["stash", "drop", "-q"]);
+            git_in(cli.root(), &["stash", "drop", "-q"]);
             leaked
         };
         forget(&cli);
@@ -213,25 +213,25 @@ fn what_was_stashed_or_staged_is_gone_too() {
 fn refs_of_ours_go_though_a_branch_reaches_the_content_too() {
     let cli = repository();
     let first = cli.ok(["checkpoint", "create"]);
-    write(cli.root(), "config/token", format!("{SECRET}\n"));
-    git(cli.root(), &["add", "."]);
-    git(cli.root(), &["commit", "-qm", "token"]);
-    write(cli.root(), "a", "two\n");
-    git(cli.root(), &["commit", "-qam", "on top"]);
-    let tip = git(cli.root(), &["rev-parse", "HEAD"]);
+    write_in(cli.root(), "config/token", format!("{SECRET}\n"));
+    git_in(cli.root(), &["add", "."]);
+    git_in(cli.root(), &["commit", "-qm", "token"]);
+    write_in(cli.root(), "a", "two\n");
+    git_in(cli.root(), &["commit", "-qam", "on top"]);
+    let tip = git_in(cli.root(), &["rev-parse", "HEAD"]);
     // What the restore moves away lies below our refs, and a branch of the user's reaches it, too.
     cli.ok(["checkpoint", "restore", &first, "--yes", "--force"]);
-    git(cli.root(), &["branch", "leaky", &format!("{tip}~1")]);
-    git(cli.root(), &["update-ref", "refs/ic/rolled-back/another/kept", "HEAD"]);
-    let ours = git(cli.root(), &["for-each-ref", "--format=%(refname)", "refs/ic/"]);
+    git_in(cli.root(), &["branch", "leaky", &format!("{tip}~1")]);
+    git_in(cli.root(), &["update-ref", "refs/ic/rolled-back/another/kept", "HEAD"]);
+    let ours = git_in(cli.root(), &["for-each-ref", "--format=%(refname)", "refs/ic/"]);
     let leads: Vec<&str> = ours.lines().filter(|name| !name.ends_with("another/kept")).collect();
     assert!(!leads.is_empty(), "{ours}");
     let purged = purge(&cli, "config/token");
     assert_eq!(purged["removed_refs"], serde_json::json!(leads), "{purged}");
-    let rest = git(cli.root(), &["for-each-ref", "--format=%(refname)", "refs/ic/"]);
+    let rest = git_in(cli.root(), &["for-each-ref", "--format=%(refname)", "refs/ic/"]);
     assert_eq!(rest, "refs/ic/rolled-back/another/kept", "what does not lead to it stays");
     // Once the branch is cleaned, nothing of ours holds it.
-    git(cli.root(), &["branch", "-D", "leaky"]);
+    git_in(cli.root(), &["branch", "-D", "leaky"]);
     forget(&cli);
     let all = piped(cli.root(), &["cat-file", "--batch", "--batch-all-objects"], b"");
     assert!(!String::from_utf8_lossy(&all).contains(SECRET), "git still has it");
@@ -240,7 +240,7 @@ fn refs_of_ours_go_though_a_branch_reaches_the_content_too() {
 #[test]
 fn a_second_purge_says_that_nothing_was_left_and_a_directory_is_refused() {
     let cli = repository();
-    write(cli.root(), "config/token", format!("{SECRET}\n"));
+    write_in(cli.root(), "config/token", format!("{SECRET}\n"));
     cli.ok(["checkpoint", "create"]);
     let refused = cli.refused(["checkpoint", "purge", "config", "--yes"]);
     assert_eq!(refused, (Some(3), "path_not_found".to_owned()));
@@ -255,9 +255,9 @@ fn a_second_purge_says_that_nothing_was_left_and_a_directory_is_refused() {
 #[test]
 fn what_only_a_checkpoint_had_that_was_given_up_is_cleared() {
     let cli = repository();
-    write(cli.root(), "config/token", format!("{SECRET}\n"));
+    write_in(cli.root(), "config/token", format!("{SECRET}\n"));
     // Enough beside it that a sweep only takes its name out of the pack.
-    write(cli.root(), "other", "0123456789abcdef".repeat(4000));
+    write_in(cli.root(), "other", "0123456789abcdef".repeat(4000));
     let leaked = cli.ok(["checkpoint", "create"]);
     std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
     cli.ok(["checkpoint", "create"]);
@@ -269,11 +269,11 @@ fn what_only_a_checkpoint_had_that_was_given_up_is_cleared() {
 #[test]
 fn a_purge_is_recorded_whatever_it_meets() {
     let cli = repository();
-    write(cli.root(), "config/token", format!("{SECRET}\n"));
+    write_in(cli.root(), "config/token", format!("{SECRET}\n"));
     cli.ok(["checkpoint", "create"]);
     std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
     let copies = cli.root().join(".git/ic/objects.cache/.tmpABCDEF");
-    write(&copies, "copy.db", "a copy");
+    write_in(&copies, "copy.db", "a copy");
     let aside = cli.root().join(".git/ic/objects.damaged");
     std::fs::write(aside, SECRET).expect("a store that was set aside");
     let purged = purge(&cli, "config/token");
@@ -287,9 +287,9 @@ fn a_purge_is_recorded_whatever_it_meets() {
 fn a_store_with_a_checkpoint_that_cannot_be_read_is_repaired_first_and_then_purged() {
     for part in ["manifest", "tree"] {
         let cli = repository();
-        write(cli.root(), "config/token", format!("{SECRET}\n"));
+        write_in(cli.root(), "config/token", format!("{SECRET}\n"));
         let hurt = cli.ok(["checkpoint", "create"]);
-        write(cli.root(), "a", "two\n");
+        write_in(cli.root(), "a", "two\n");
         let kept = cli.ok(["checkpoint", "create"]);
         std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
         let ledger = rusqlite::Connection::open(cli.root().join(".git/ic/ic.db")).expect("the ledger");

@@ -1,8 +1,9 @@
 //! Tokens of well-known shapes do not reach the ledger, the logs, or what is shown. What is run stays exact.
 
+use ic_testkit::write_in;
 use serde_json::Value;
 
-use crate::world::{below, holding, project, write};
+use crate::world::{below, holding, project};
 
 /// The secret part of a token; it is put together so that nobody who scans this file takes it for a real one.
 fn body() -> String {
@@ -65,7 +66,7 @@ fn leaking(undo: &str) -> String {
 #[test]
 fn logs_and_errors_of_steps_are_masked() {
     let cli = project();
-    write(cli.root(), "w.yaml", leaking(&format!("echo undo {}; exit 1", token())));
+    write_in(cli.root(), "w.yaml", leaking(&format!("echo undo {}; exit 1", token())));
     let outcome = cli.run(["workflow", "run", "w.yaml", "--on-failure", "rollback", "--json"]);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let report: Value = outcome.json();
@@ -110,8 +111,8 @@ fn redacting_an_error_takes_it_out_of_what_repeats_it() {
         "name: w\nsteps:\n  - id: a\n    phase: p\n    run: \"cat {0}/secret; exit 3\"\n    compensate: {{shell: \"cat {0}/secret; exit 1\"}}\n",
         cli.home().display()
     );
-    write(cli.home(), "secret", format!("{SECRET}\n"));
-    write(cli.root(), "w.yaml", workflow);
+    write_in(cli.home(), "secret", format!("{SECRET}\n"));
+    write_in(cli.root(), "w.yaml", workflow);
     assert_eq!(cli.run(["workflow", "run", "w.yaml", "--on-failure", "rollback"]).code, Some(4));
     assert!(cli.dump().contains(SECRET));
     let events = cli.json(["events", "tail", "--all", "--since", "0", "--json"]);

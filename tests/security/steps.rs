@@ -1,6 +1,8 @@
 //! What steps and undos are given, and what they can pass on.
 
-use crate::world::{ends, pipe, project, write};
+use ic_testkit::write_in;
+
+use crate::world::{ends, pipe, project};
 
 #[test]
 fn outputs_of_a_step_do_not_steer_its_undo() {
@@ -29,14 +31,14 @@ fn outputs_of_a_step_do_not_steer_its_undo() {
         "XDG_CONFIG_HOME",
     ];
     let steering: String = names.iter().map(|name| format!("{name}=/steered\n")).collect();
-    let said = write(cli.home(), "said", format!("{steering}ID=42\nurl=https://example.org/?a=b\n"));
+    let said = write_in(cli.home(), "said", format!("{steering}ID=42\nurl=https://example.org/?a=b\n"));
     let seen = cli.home().join("seen");
     let workflow = format!(
         "name: w\nsteps:\n  - id: a\n    phase: p\n    run: 'cat {} >> $IC_OUTPUTS; exit 1'\n    compensate: {{shell: 'env > {}'}}\n",
         said.display(),
         seen.display()
     );
-    write(cli.root(), "w.yaml", workflow);
+    write_in(cli.root(), "w.yaml", workflow);
     assert_eq!(cli.run(["workflow", "run", "w.yaml", "--on-failure", "rollback"]).code, Some(1));
     let seen = std::fs::read_to_string(seen).expect("what the undo saw");
     assert!(!seen.contains("/steered"), "{seen}");
@@ -46,14 +48,14 @@ fn outputs_of_a_step_do_not_steer_its_undo() {
 #[test]
 fn what_a_step_puts_in_the_place_of_its_outputs_is_not_waited_for_or_followed() {
     let cli = project();
-    let secret = write(cli.home(), "secret", "KEY=of-somebody-else\n");
+    let secret = write_in(cli.home(), "secret", "KEY=of-somebody-else\n");
     for put in ["mkfifo $IC_OUTPUTS".to_owned(), format!("ln -s {} $IC_OUTPUTS", secret.display())] {
         let seen = cli.home().join("seen");
         let workflow = format!(
             "name: w\nsteps:\n  - id: a\n    phase: p\n    run: 'rm $IC_OUTPUTS; {put}; exit 1'\n    compensate: {{shell: 'env > {}'}}\n",
             seen.display()
         );
-        write(cli.root(), "w.yaml", workflow);
+        write_in(cli.root(), "w.yaml", workflow);
         assert_eq!(
             ends(&cli, &["workflow", "run", "w.yaml", "--on-failure", "rollback"]).code,
             Some(1),
@@ -68,7 +70,7 @@ fn what_a_step_puts_in_the_place_of_its_outputs_is_not_waited_for_or_followed() 
 fn nothing_of_a_configuration_is_run_by_moving_on() {
     let cli = project();
     let ran = cli.home().join("ran");
-    write(
+    write_in(
         cli.root(),
         ".ic.yaml",
         format!(
@@ -108,7 +110,7 @@ fn no_path_of_a_workflow_leads_out_of_the_project() {
         let workflow = format!(
             "name: w\nsteps:\n  - id: a\n    phase: p\n    run: 'true'\n    {step}\n    compensate: {{{undo}}}\n"
         );
-        write(cli.root(), "w.yaml", workflow);
+        write_in(cli.root(), "w.yaml", workflow);
         assert_eq!(cli.refused(["workflow", "validate", "w.yaml"]).1, "invalid_workflow", "{key} {path}");
     }
     let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b"]);

@@ -3,7 +3,9 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::world::{project, write};
+use ic_testkit::write_in;
+
+use crate::world::project;
 
 /// Begins a colour, ends a title, deletes, begins a command in one byte, turns the direction of writing.
 const HOSTILE: &str = "a\u{1b}[31mb\u{7}c\u{7f}d\u{9b}2Je\u{202e}f";
@@ -17,10 +19,10 @@ fn assert_tame(what: &str, said: &str) {
 fn names_from_the_tree_are_escaped_in_every_form() {
     let cli = project();
     let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c"]);
-    write(cli.root(), HOSTILE, "one");
+    write_in(cli.root(), HOSTILE, "one");
     cli.ok(["run", "artifact", "add", &run, "--path", HOSTILE]);
     let made = cli.ok(["checkpoint", "create"]);
-    write(cli.root(), HOSTILE, "two");
+    write_in(cli.root(), HOSTILE, "two");
     let dispatch = cli.ok(["dispatch", "create", &run]);
     cli.ok(["dispatch", "record", &dispatch, "--file", HOSTILE]);
     let calls: [&[&str]; 9] = [
@@ -54,8 +56,8 @@ fn names_from_the_tree_are_escaped_in_every_form() {
 #[test]
 fn what_a_step_says_is_escaped_where_it_is_repeated() {
     let cli = project();
-    let said = write(cli.home(), "said", HOSTILE);
-    write(
+    let said = write_in(cli.home(), "said", HOSTILE);
+    write_in(
         cli.root(),
         "w.yaml",
         format!("name: w\nsteps:\n  - id: a\n    phase: p\n    run: 'cat {}; exit 1'\n", said.display()),

@@ -4,9 +4,8 @@ mod traps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ic_testkit::Outcome;
+use ic_testkit::{Outcome, git_in, write_in};
 
-use crate::world::{git, write};
 use traps::Trapped;
 
 /// What is called, in this order: `NAME=` keeps the id that it prints, `{NAME}` stands for it; `!` before a call that is refused.
@@ -184,13 +183,13 @@ impl Trapped {
     /// Three letters take the place of three: where a file's size tells that it differs, git asks no filter.
     fn change(&self, text: &str) {
         for name in ["a", "b", "c", "d", "mod/a"] {
-            write(self.root(), name, format!("{text}\n"));
+            write_in(self.root(), name, format!("{text}\n"));
         }
         self.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{},new", self.blob(text))]);
     }
 
     fn blob(&self, text: &str) -> String {
-        let file = write(self.cli.home(), "blob", text);
+        let file = write_in(self.cli.home(), "blob", text);
         self.git(&["hash-object", "-w", "--no-filters", &file.to_string_lossy()])
     }
 
@@ -198,7 +197,7 @@ impl Trapped {
     fn git(&self, arguments: &[&str]) -> String {
         let quiet =
             ["-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "-c", "hook.trap.enabled=false"];
-        git(self.root(), &[&quiet[..], arguments].concat())
+        git_in(self.root(), &[&quiet[..], arguments].concat())
     }
 
     /// Git with everything that the repository asks for.
@@ -241,7 +240,7 @@ fn nothing_of_a_repository_is_run_by_looking_recording_and_moving_on() {
     assert_eq!(called(), BTreeSet::new(), "verbs that are not called here");
     for is_partial in [false, true] {
         let world = Trapped::new(is_partial);
-        write(
+        write_in(
             world.root(),
             "w.yaml",
             "name: w\nsteps:\n  - id: s\n    phase: p\n    run: \"true\"\n    compensate: skip\n",

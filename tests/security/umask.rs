@@ -4,9 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::{Cli, Outcome, write_in};
 
-use crate::world::{bare, below, give_away, is_root, write};
+use crate::world::{bare, below, give_away, is_root};
 
 const UMASKS: [&str; 7] = ["0000", "0022", "0077", "0177", "0277", "0377", "0777"];
 
@@ -90,9 +90,9 @@ fn under_shell(cli: &Cli, as_other: bool, script: &str) -> Outcome {
 
 fn planted() -> Cli {
     let cli = bare();
-    write(cli.root(), "plan.md", "plan");
-    write(cli.root(), "below/deep/file", "deep");
-    write(
+    write_in(cli.root(), "plan.md", "plan");
+    write_in(cli.root(), "below/deep/file", "deep");
+    write_in(
         cli.root(),
         "w.yaml",
         "name: w\nsteps:\n  - id: a\n    phase: p\n    run: 'echo x=1 >> $IC_OUTPUTS; echo said; exit 1'\n    compensate: {shell: 'echo undone'}\n",

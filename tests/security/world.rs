@@ -23,17 +23,6 @@ pub(crate) fn bare() -> Cli {
     Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path)
 }
 
-/// Runs git, without the user's settings.
-pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
-    let mut git = Command::new("git");
-    git.args(["-c", "user.name=n", "-c", "user.email=e@x", "-c", "init.defaultBranch=main"]);
-    git.args(arguments).current_dir(directory);
-    git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
-    let outcome = Outcome::of(&mut git);
-    assert_eq!(outcome.code, Some(0), "git {arguments:?}: {outcome:?}");
-    outcome.stdout.trim_end().to_owned()
-}
-
 /// Runs a call that must end by itself.
 pub(crate) fn ends(cli: &Cli, arguments: &[&str]) -> Outcome {
     ends_with_input(cli, arguments, Stdio::null())
@@ -52,19 +41,7 @@ pub(crate) fn ends_with_input(cli: &Cli, arguments: &[&str], input: Stdio) -> Ou
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    let output = child.wait_with_output().expect("its output");
-    Outcome {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
-}
-
-pub(crate) fn write(directory: &Path, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-    let path = directory.join(name);
-    std::fs::create_dir_all(path.parent().expect("a parent")).expect("its directory");
-    std::fs::write(&path, content).expect("the file");
-    path
+    Outcome::from(&child.wait_with_output().expect("its output"))
 }
 
 pub(crate) fn pipe(path: &Path) {

@@ -1,18 +1,23 @@
 //! What stands after a rollback was undone or aborted: what a person changes then is asked for, what is doubtful is run again, and what is
 //! printed as the next command leads on.
 
-use crate::world::World;
+use ic_testkit::World;
+
+use crate::calls::{Calls as _, status};
+use crate::effects::Effects as _;
+use crate::flow::Flow as _;
+use crate::world::with_checkpoints;
 
 /// Two steps in files alone.
 fn plain() -> (World, String) {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     world.write("f", "base\n");
     world.steps(&[
         "{id: a, phase: one, compensate: skip, run: 'echo a > f'}",
         "{id: s, compensate: skip, run: 'echo s > s'}",
     ]);
     world.report("workflow run flow.yaml", 0);
-    let run = world.run();
+    let run = world.newest_run();
     (world, run)
 }
 
@@ -23,15 +28,15 @@ fn what_a_person_changes_after_a_redo_is_asked_for_as_before_it() {
         let refused = |world: &World| world.refused(&format!("workflow rollback {run} --yes"));
         world.write("f", "by hand\n");
         assert_eq!(refused(&world), "file_conflict", "round {round}");
-        assert_eq!(world.content("f"), "by hand\n");
+        assert_eq!(world.text("f"), "by hand\n");
         world.write("f", "a\n");
         world.report(&format!("workflow rollback {run} --yes"), 0);
-        assert_eq!(world.content("f"), "base\n");
+        assert_eq!(world.text("f"), "base\n");
         world.report(&format!("redo --run {run} --yes"), 0);
     }
     // No step ran again by that, so the newest goes alone.
     world.report(&format!("workflow rollback {run} --latest --yes"), 0);
-    assert_eq!((world.content("f"), world.content("s")), ("a\n".to_owned(), String::new()));
+    assert_eq!((world.text("f"), world.text("s")), ("a\n".to_owned(), String::new()));
 }
 
 #[test]
@@ -44,30 +49,30 @@ fn after_a_rollback_the_next_command_runs_the_workflow_again() {
     let next = status["next"].as_str().expect("a command").to_owned();
     assert_eq!(status["unfinished"][0]["kind"], "workflow", "{status}");
     world.report(next.strip_prefix("ic ").expect("a command"), 0);
-    assert_eq!(world.content("s"), "s\n");
+    assert_eq!(world.text("s"), "s\n");
     assert_eq!(world.report(&format!("status {run}"), 0)["unfinished"], serde_json::json!([]));
 }
 
 /// Whether its effect still stands when the process of an undo died, nobody knows: the step makes it again, under a new key.
 #[test]
 fn a_step_whose_undo_was_cut_off_is_run_again() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     world.flow(&[("a", &[]), ("b", &["a"])]);
-    world.put("spoil-do-b", "");
+    world.outside.put("spoil-do-b", "");
     world.report("workflow run flow.yaml --on-failure stop", 1);
-    let run = world.run();
+    let run = world.newest_run();
     world.kill_at(&format!("workflow rollback {run} --yes"), "undo-a-after");
-    world.remove("held-undo-a-after");
+    world.outside.remove("held-undo-a-after");
     world.call(&format!("rollback abort {run} --yes"));
-    assert_eq!(world.status(), "active");
+    assert_eq!(status(&world), "active");
     let status = world.report(&format!("status {run}"), 0);
     let message = status["unfinished"][0]["message"].as_str().expect("a message");
     assert!(message.contains("the undo of the effect of a was cut off"), "{status}");
     assert!(status["next"].as_str().is_some_and(|next| next.contains(" --step a ")), "{status}");
-    world.remove("spoil-do-b");
+    world.outside.remove("spoil-do-b");
     assert_eq!(world.report(&format!("workflow resume {run}"), 0)["status"], "completed");
     world.assert_each_stands_once(&[("a", &[]), ("b", &["a"])], "run again");
-    assert_eq!(world.effects()["a"].0.len(), 2, "a redone step has a new key: {}", world.read("log"));
+    assert_eq!(world.effects()["a"].0.len(), 2, "a redone step has a new key: {}", world.outside.text("log"));
     assert_eq!(world.report(&format!("status {run}"), 0)["unfinished"], serde_json::json!([]));
     world.report(&format!("workflow rollback {run} --yes"), 0);
     world.assert_nothing_stands(&[("a", &[]), ("b", &["a"])], "rolled back");

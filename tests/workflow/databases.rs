@@ -3,9 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use ic_testkit::World;
 use rusqlite::Connection;
 
-use crate::world::World;
+use crate::calls::Calls as _;
+use crate::flow::Flow as _;
+use crate::world::{plain, with_checkpoints};
 
 const MORE: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
                     INSERT INTO t (v) SELECT hex(randomblob(60)) FROM n;";
@@ -17,7 +20,7 @@ fn database(world: &World) {
     connection.execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT);").expect("a table");
     connection.execute_batch(MORE).expect("rows");
     connection.close().expect("close it");
-    let place = world.outside("left");
+    let place = world.outside.path("left");
     fs::create_dir(&place).expect("a directory");
     fs::copy(&path, place.join("work.db")).expect("a copy");
     let connection = Connection::open(place.join("work.db")).expect("the copy");
@@ -50,7 +53,7 @@ fn rows(root: &Path) -> i64 {
 
 #[test]
 fn the_rollback_of_a_workflow_takes_a_database_back_with_its_log() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     database(&world);
     world.steps(&["{id: a, run: 'cp OUT/left/app.db OUT/left/app.db-wal .; exit 1'}"]);
     let report = world.report("workflow run flow.yaml --on-failure rollback", 1);
@@ -61,7 +64,7 @@ fn the_rollback_of_a_workflow_takes_a_database_back_with_its_log() {
 
 #[test]
 fn a_file_that_an_undo_restores_alone_does_not_come_beside_a_log_of_another_state() {
-    let world = World::new();
+    let world = plain();
     database(&world);
     world.steps(&[
         "{id: a, run: 'cp OUT/left/app.db OUT/left/app.db-wal .; exit 1', compensate: {restore-file: app.db}}",
@@ -72,7 +75,7 @@ fn a_file_that_an_undo_restores_alone_does_not_come_beside_a_log_of_another_stat
     assert_eq!(rows(world.cli.root()), 600, "{outcome:?}");
     // What the error says can be done.
     fs::remove_file(world.cli.root().join("app.db-wal")).expect("move it away");
-    let report = world.report(&format!("workflow rollback {} --yes", world.run()), 0);
+    let report = world.report(&format!("workflow rollback {} --yes", world.newest_run()), 0);
     assert_eq!(report["status"], "rolled_back", "{report}");
     assert_eq!(rows(world.cli.root()), 300, "{report}");
 }

@@ -2,7 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::world::World;
+use ic_testkit::World;
+
+use crate::calls::Calls as _;
+use crate::flow::Flow as _;
+use crate::world::{plain, with_checkpoints};
 
 const PRUNE: [&str; 8] = ["checkpoint", "prune", "--older-than", "0s", "--keep-last", "0", "--grace", "0s"];
 
@@ -20,7 +24,7 @@ fn changed(world: &World) {
 
 fn assert_restored(world: &World) {
     let root = world.cli.root();
-    assert_eq!(world.content("settings"), "port = 80\n");
+    assert_eq!(world.text("settings"), "port = 80\n");
     let mode = std::fs::metadata(root.join("settings")).expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o640);
     assert_eq!(std::fs::read_link(root.join("link")).expect("a link"), std::path::Path::new("settings"));
@@ -29,7 +33,7 @@ fn assert_restored(world: &World) {
 
 #[test]
 fn a_file_that_was_there_is_restored_and_one_that_was_not_is_removed() {
-    let world = World::new();
+    let world = plain();
     changed(&world);
     let report = world.report("workflow run flow.yaml --on-failure rollback", 1);
     assert_eq!(report["status"], "rolled_back", "{report}");
@@ -39,7 +43,7 @@ fn a_file_that_was_there_is_restored_and_one_that_was_not_is_removed() {
 #[test]
 fn what_a_stopped_workflow_must_restore_is_not_pruned() {
     for checkpoints in [false, true] {
-        let world = if checkpoints { World::with_checkpoints() } else { World::new() };
+        let world = if checkpoints { with_checkpoints() } else { plain() };
         changed(&world);
         world.report("workflow run flow.yaml --on-failure stop", 1);
         for _ in 0..2 {
@@ -48,7 +52,8 @@ fn what_a_stopped_workflow_must_restore_is_not_pruned() {
         }
         assert_eq!(world.cli.json(["checkpoint", "verify", "--read-data"])["ok"], true);
         // The tree that the rollback restores is kept as well.
-        let report = world.report(&format!("workflow resume {} --on-failure rollback --yes", world.run()), 1);
+        let report =
+            world.report(&format!("workflow resume {} --on-failure rollback --yes", world.newest_run()), 1);
         assert_eq!(report["status"], "rolled_back", "{report}");
         assert_restored(&world);
     }
@@ -56,24 +61,24 @@ fn what_a_stopped_workflow_must_restore_is_not_pruned() {
 
 #[test]
 fn the_second_attempt_of_a_step_remembers_what_was_before_the_first() {
-    let world = World::new();
+    let world = plain();
     world.write("settings", "port = 80\n");
     world.steps(&[
         "{id: a, run: 'echo new > settings; ACT do', retries: {max: 1}, compensate: {restore-file: settings}}",
         "{id: b, needs: [a], run: 'exit 1'}",
     ]);
     world.kill_at("workflow run flow.yaml", "do-a-before");
-    assert_eq!(world.content("settings"), "new\n");
-    world.report(&format!("workflow resume {} --on-failure rollback --yes", world.run()), 1);
-    assert_eq!(world.content("settings"), "port = 80\n");
-    let world = World::new();
+    assert_eq!(world.text("settings"), "new\n");
+    world.report(&format!("workflow resume {} --on-failure rollback --yes", world.newest_run()), 1);
+    assert_eq!(world.text("settings"), "port = 80\n");
+    let world = plain();
     world.write("settings", "port = 80\n");
     world.steps(&[
         "{id: a, run: 'echo new > settings; ACT do', compensate: {restore-file: settings}}",
         "{id: b, needs: [a], run: 'exit 1'}",
     ]);
     world.kill_at("workflow run flow.yaml", "do-a-before");
-    world.report(&format!("workflow resume {} --on-failure stop", world.run()), 1);
-    world.report(&format!("workflow rollback {} --yes", world.run()), 0);
-    assert_eq!(world.content("settings"), "port = 80\n");
+    world.report(&format!("workflow resume {} --on-failure stop", world.newest_run()), 1);
+    world.report(&format!("workflow rollback {} --yes", world.newest_run()), 0);
+    assert_eq!(world.text("settings"), "port = 80\n");
 }

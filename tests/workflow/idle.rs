@@ -1,6 +1,10 @@
 //! `@` means the run that is worked on, not the workflows that came to their end beside it.
 
-use crate::world::{World, kill};
+use ic_testkit::{World, wait_for};
+
+use crate::calls::Calls as _;
+use crate::flow::{Flow as _, kill};
+use crate::world::plain;
 
 fn code(world: &World, arguments: &str) -> String {
     world.refused(arguments)
@@ -10,12 +14,12 @@ fn code(world: &World, arguments: &str) -> String {
 fn failed(world: &World, name: &str) -> String {
     world.workflow(name, &["{id: a, run: 'false'}"]);
     world.report(&format!("workflow run {name}.yaml"), 1);
-    world.run()
+    world.newest_run()
 }
 
 #[test]
 fn runs_of_workflows_that_ended_do_not_make_it_ambiguous() {
-    let world = World::new();
+    let world = plain();
     let first = failed(&world, "first");
     assert_eq!(world.report("run status @", 0)["id"], first.as_str(), "nothing else is open");
     let second = failed(&world, "second");
@@ -37,13 +41,11 @@ fn runs_of_workflows_that_ended_do_not_make_it_ambiguous() {
 
 #[test]
 fn a_living_executor_is_work_and_a_dead_one_is_none() {
-    let world = World::new();
+    let world = plain();
     world.workflow("long", &["{id: a, run: 'touch begun; exec sleep 1000'}"]);
     let mut child = world.start("workflow run long.yaml");
-    world.until("the step runs", || {
-        !world.content("begun").is_empty() || world.cli.root().join("begun").exists()
-    });
-    let long = world.run();
+    wait_for("the step runs", || !world.text("begun").is_empty() || world.cli.root().join("begun").exists());
+    let long = world.newest_run();
     let by_hand = world.cli.ok(["run", "create", "--goal", "by hand", "--phases", "a,b,c"]);
     assert_eq!(code(&world, "run status @"), "ambiguous_run");
     kill(&mut child);

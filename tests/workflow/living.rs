@@ -3,9 +3,13 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use ic_testkit::{Outcome, World, wait_for};
 use rustix::process::{Pid, test_kill_process};
 
-use crate::world::{World, finish, kill};
+use crate::calls::Calls as _;
+use crate::effects::Effects as _;
+use crate::flow::{Flow as _, kill};
+use crate::world::{plain, with_checkpoints};
 
 /// Whether a process runs: a zombie does not.
 pub(crate) fn is_alive(pid: u32) -> bool {
@@ -18,12 +22,12 @@ pub(crate) fn is_alive(pid: u32) -> bool {
 }
 
 fn pid_in(world: &World, name: &str) -> u32 {
-    world.read(name).trim().parse().expect("a number")
+    world.outside.text(name).trim().parse().expect("a number")
 }
 
 /// A step that hangs the first time, at its point `do-a-before`.
 fn hanging() -> (World, u32) {
-    let world = World::new();
+    let world = plain();
     world.flow(&[("a", &[])]);
     world.kill_at("workflow run flow.yaml", "do-a-before");
     let pid = pid_in(&world, "at-do-a-before");
@@ -34,7 +38,7 @@ fn hanging() -> (World, u32) {
 #[test]
 fn resume_ends_the_living_copy_first() {
     let (world, pid) = hanging();
-    world.report(&format!("workflow resume {}", world.run()), 0);
+    world.report(&format!("workflow resume {}", world.newest_run()), 0);
     assert!(!is_alive(pid));
     world.assert_no_complaints();
     world.assert_each_stands_once(&[("a", &[])], "resume");
@@ -43,7 +47,7 @@ fn resume_ends_the_living_copy_first() {
 #[test]
 fn rollback_ends_the_living_copy_first() {
     let (world, pid) = hanging();
-    world.report(&format!("workflow rollback {} --yes", world.run()), 0);
+    world.report(&format!("workflow rollback {} --yes", world.newest_run()), 0);
     assert!(!is_alive(pid));
     world.assert_no_complaints();
     assert_eq!(world.undone(), ["a"]);
@@ -52,23 +56,23 @@ fn rollback_ends_the_living_copy_first() {
 #[test]
 fn compensations_end_the_living_copy_first() {
     let (world, pid) = hanging();
-    world.report(&format!("compensation run {} --yes", world.run()), 0);
+    world.report(&format!("compensation run {} --yes", world.newest_run()), 0);
     assert!(!is_alive(pid), "a step acts while it is undone");
     world.assert_no_complaints();
-    world.report(&format!("workflow resume {}", world.run()), 0);
+    world.report(&format!("workflow resume {}", world.newest_run()), 0);
     world.assert_each_stands_once(&[("a", &[])], "after the compensation");
 }
 
 #[test]
 fn a_rollback_of_the_run_ends_the_living_copy_first() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     world.steps(&[
         "{id: plan, phase: planned, run: 'true', compensate: skip}",
         "{id: a, phase: built, run: 'ACT do', compensate: {shell: 'ACT undo'}}",
     ]);
     world.kill_at("workflow run flow.yaml", "do-a-before");
     let pid = pid_in(&world, "at-do-a-before");
-    let run = world.run();
+    let run = world.newest_run();
     world.report(&format!("run rollback {run} --to-phase planned --layer=workflow,effects --yes"), 0);
     assert!(!is_alive(pid), "a step acts while it is undone");
     world.assert_no_complaints();
@@ -78,24 +82,24 @@ fn a_rollback_of_the_run_ends_the_living_copy_first() {
 
 #[test]
 fn a_step_that_ignores_sigterm_is_killed_before_it_runs_again() {
-    let world = World::new();
+    let world = plain();
     world.steps(&[
         "{id: a, run: 'trap \"\" TERM; exec 9>>OUT/lock; flock -n 9 || echo twice >> OUT/complaints; echo $$ > OUT/pid; \
          if mv OUT/hold OUT/held; then while :; do sleep 0.1; done; fi'}",
     ]);
-    world.put("hold", "");
+    world.outside.put("hold", "");
     let mut child = world.start("workflow run flow.yaml");
-    world.until("it hangs", || world.has("held"));
+    wait_for("it hangs", || world.outside.has("held"));
     kill(&mut child);
     let pid = pid_in(&world, "pid");
-    world.report(&format!("workflow resume {}", world.run()), 0);
+    world.report(&format!("workflow resume {}", world.newest_run()), 0);
     assert!(!is_alive(pid));
     world.assert_no_complaints();
 }
 
 #[test]
 fn commits_of_an_attempt_that_was_killed_are_known() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     let git = |arguments: &str| {
         let status = Command::new("git")
             .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
@@ -112,7 +116,7 @@ fn commits_of_an_attempt_that_was_killed_are_known() {
          ACT do', compensate: {shell: 'ACT undo'}}",
     ]);
     world.kill_at("workflow run flow.yaml", "do-a-before");
-    let run = world.run();
+    let run = world.newest_run();
     world.report(&format!("workflow resume {run}"), 0);
     let code = world.cli.json(["run", "rollback", &run, "--layer=code"]);
     let commits = code["revert_order"].as_array().map(Vec::len);
@@ -137,7 +141,7 @@ impl Drop for Bystander {
 
 #[test]
 fn a_process_that_was_given_the_number_of_another_is_not_ended() {
-    let world = World::new();
+    let world = plain();
     let other = Bystander::start();
     let pid = other.0.id();
     // The file is older than the process that has the number now.
@@ -152,7 +156,7 @@ fn a_process_that_was_given_the_number_of_another_is_not_ended() {
 
 #[test]
 fn a_server_that_ran_before_the_step_is_not_ended() {
-    let world = World::new();
+    let world = plain();
     let other = Bystander::start();
     let pid = other.0.id();
     std::thread::sleep(Duration::from_millis(20));
@@ -166,7 +170,7 @@ fn a_server_that_ran_before_the_step_is_not_ended() {
 
 #[test]
 fn a_server_that_the_step_started_is_ended_with_what_it_started() {
-    let world = World::new();
+    let world = plain();
     world.steps(&[
         "{id: serve, run: 'setsid sh -c \"echo \\$\\$ > server.pid; sleep 300 & echo \\$! > OUT/worker; wait\" >/dev/null 2>&1 & \
          while ! test -s OUT/worker; do sleep 0.01; done', compensate: {kill-process: server.pid}}",
@@ -180,17 +184,17 @@ fn a_server_that_the_step_started_is_ended_with_what_it_started() {
 #[test]
 fn an_interrupted_executor_ends_its_steps_and_can_be_resumed() {
     use rustix::process::{Signal, kill_process};
-    let world = World::new();
+    let world = plain();
     world.flow(&[("a", &[]), ("b", &["a"])]);
-    world.put("hold-do-b-after", "");
+    world.outside.put("hold-do-b-after", "");
     let child = world.start("workflow run flow.yaml");
     world.await_held("do-b-after");
     let executor = Pid::from_raw(i32::try_from(child.id()).expect("a pid")).expect("a pid");
     kill_process(executor, Signal::TERM).expect("a signal");
-    let outcome = finish(child);
+    let outcome = Outcome::at_end_of(child);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
     assert_eq!(outcome.json()["status"], "stopped");
     assert!(!is_alive(pid_in(&world, "at-do-b-after")));
-    world.report(&format!("workflow resume {}", world.run()), 0);
+    world.report(&format!("workflow resume {}", world.newest_run()), 0);
     world.assert_each_stands_once(&[("a", &[]), ("b", &["a"])], "interrupted");
 }

@@ -2,10 +2,13 @@
 //! undone once, in reverse, and what is not undone is said.
 
 mod after;
+mod calls;
 mod cancelled;
 mod crowd;
 mod databases;
+mod effects;
 mod files;
+mod flow;
 mod idle;
 mod living;
 mod matrix;

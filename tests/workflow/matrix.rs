@@ -1,17 +1,20 @@
 //! kill -9 at every point of every action and of every undo, over a -> {b, c} -> d.
 
-use ic_testkit::long;
+use ic_testkit::{World, long};
 
-use crate::world::{DIAMOND, World};
+use crate::calls::{Calls as _, status};
+use crate::effects::Effects as _;
+use crate::flow::{DIAMOND, Flow as _};
+use crate::world::{plain, with_checkpoints};
 
 const RUN: &str = "workflow run flow.yaml --jobs 2 --on-failure stop";
 
 /// A diamond that is killed while a script is held at a point.
 fn killed(call: &str, point: &str, checkpoints: bool) -> World {
-    let world = if checkpoints { World::with_checkpoints() } else { World::new() };
+    let world = if checkpoints { with_checkpoints() } else { plain() };
     world.flow(&DIAMOND);
     world.kill_at(call, point);
-    world.assert_sound();
+    world.cli.assert_sound("afterwards");
     world
 }
 
@@ -26,9 +29,9 @@ fn actions(rollback: bool, checkpoints: bool, lets_it_end: bool) {
         let world = killed(RUN, &point, checkpoints);
         if lets_it_end {
             // The copy that outlived its executor goes on at any moment from now.
-            world.remove(&format!("held-{point}"));
+            world.outside.remove(&format!("held-{point}"));
         }
-        let run = world.run();
+        let run = world.newest_run();
         let context = format!("{point}, rollback {rollback}");
         if rollback {
             let resume = format!("workflow resume {run} --on-failure rollback --yes");
@@ -42,11 +45,15 @@ fn actions(rollback: bool, checkpoints: bool, lets_it_end: bool) {
             let report = world.report(&format!("workflow resume {run}"), 0);
             assert_eq!(report["status"], "completed", "{context}: {report}");
             let effects = world.effects();
-            assert!(effects.values().all(|(done, _)| done.len() == 1), "{context}: {}", world.read("log"));
+            assert!(
+                effects.values().all(|(done, _)| done.len() == 1),
+                "{context}: {}",
+                world.outside.text("log")
+            );
             world.assert_each_stands_once(&DIAMOND, &context);
         }
         world.assert_no_complaints();
-        world.assert_sound();
+        world.cli.assert_sound("afterwards");
     }
 }
 
@@ -75,12 +82,12 @@ fn a_killed_action_that_goes_on_meanwhile() {
 
 /// A diamond whose last step fails after its effect, and that is then taken back until a point of an undo.
 fn taken_back_until(point: &str, checkpoints: bool) -> World {
-    let world = if checkpoints { World::with_checkpoints() } else { World::new() };
+    let world = if checkpoints { with_checkpoints() } else { plain() };
     world.flow(&DIAMOND);
-    world.put("spoil-do-d", "");
+    world.outside.put("spoil-do-d", "");
     world.kill_at("workflow run flow.yaml --jobs 2 --on-failure rollback", point);
-    world.assert_sound();
-    assert_eq!(world.status(), "rolling_back", "{point}");
+    world.cli.assert_sound("afterwards");
+    assert_eq!(status(&world), "rolling_back", "{point}");
     world
 }
 
@@ -89,9 +96,9 @@ fn undos(checkpoints: bool, lets_it_end: bool) {
     for point in points("undo") {
         let world = taken_back_until(&point, checkpoints);
         if lets_it_end {
-            world.remove(&format!("held-{point}"));
+            world.outside.remove(&format!("held-{point}"));
         }
-        let run = world.run();
+        let run = world.newest_run();
         assert_eq!(world.refused(&format!("run advance {run}")), "rolling_back", "{point}");
         let undone = world.undone();
         let report = world.report(&format!("workflow resume {run} --yes"), 1);
@@ -104,8 +111,8 @@ fn undos(checkpoints: bool, lets_it_end: bool) {
             let times = world.log().iter().filter(|act| act.what == "undone" && act.step == **other).count();
             assert_eq!(times, 1, "{point}: {other}");
         }
-        world.assert_sound();
-        world.remove("spoil-do-d");
+        world.cli.assert_sound("afterwards");
+        world.outside.remove("spoil-do-d");
         assert_eq!(world.report(&format!("workflow resume {run}"), 0)["status"], "completed", "{point}");
         world.assert_each_stands_once(&DIAMOND, &point);
     }
@@ -127,20 +134,20 @@ fn a_killed_undo_that_goes_on_meanwhile() {
 
 #[test]
 fn a_workflow_that_is_killed_again_and_again() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     world.flow(&DIAMOND);
     world.kill_at("workflow run flow.yaml --on-failure stop", "do-a-after");
-    let resume = format!("workflow resume {} --on-failure stop", world.run());
+    let resume = format!("workflow resume {} --on-failure stop", world.newest_run());
     for point in ["do-b-before", "do-c-before", "do-d-before", "do-d-after"] {
         world.kill_at(&resume, point);
     }
-    let rollback = format!("workflow rollback {} --yes", world.run());
+    let rollback = format!("workflow rollback {} --yes", world.newest_run());
     for point in ["undo-d-before", "undo-c-after", "undo-b-after", "undo-a-before", "undo-a-after"] {
         world.kill_at(&rollback, point);
     }
     world.report(&rollback, 0);
     world.assert_nothing_stands(&DIAMOND, "again and again");
-    assert!(world.effects().values().all(|(done, undone)| done == undone), "{}", world.read("log"));
+    assert!(world.effects().values().all(|(done, undone)| done == undone), "{}", world.outside.text("log"));
     world.assert_no_complaints();
-    world.assert_sound();
+    world.cli.assert_sound("afterwards");
 }

@@ -1,8 +1,12 @@
 //! The cases that have names: which step fails, what is undone then and in which order, and what a failing undo leads to.
 
+use ic_testkit::{Outcome, wait_for};
 use serde_json::json;
 
-use crate::world::{DIAMOND, World, pairs, states};
+use crate::calls::{Calls as _, pairs, states, status};
+use crate::effects::Effects as _;
+use crate::flow::{DIAMOND, Flow as _};
+use crate::world::{plain, with_checkpoints};
 
 /// A chain of three.
 const CHAIN: [(&str, &[&str]); 3] = [("a", &[]), ("b", &["a"]), ("c", &["b"])];
@@ -11,31 +15,31 @@ const ROLLBACK: &str = "workflow run flow.yaml --on-failure rollback";
 
 #[test]
 fn b_fails_while_c_is_done_and_c_is_undone_before_a() {
-    let world = World::new();
+    let world = plain();
     world.flow(&[("a", &[]), ("b", &["a"]), ("c", &["a"])]);
-    world.put("hold-do-b-before", "");
-    world.put("spoil-do-b", "");
+    world.outside.put("hold-do-b-before", "");
+    world.outside.put("spoil-do-b", "");
     let child = world.start(&format!("{ROLLBACK} --jobs 2"));
     world.await_held("do-b-before");
-    world.until("c is done", || world.log().iter().any(|act| act.what == "done" && act.step == "c"));
-    let shown = || states(&world.report(&format!("workflow show {}", world.run()), 0));
-    world.until("c is recorded", || shown().contains(&("c".to_owned(), "succeeded".to_owned())));
-    world.remove("held-do-b-before");
-    let outcome = crate::world::finish(child);
+    wait_for("c is done", || world.log().iter().any(|act| act.what == "done" && act.step == "c"));
+    let shown = || states(&world.report(&format!("workflow show {}", world.newest_run()), 0));
+    wait_for("c is recorded", || shown().contains(&("c".to_owned(), "succeeded".to_owned())));
+    world.outside.remove("held-do-b-before");
+    let outcome = Outcome::at_end_of(child);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
     let report = outcome.json();
     assert_eq!((&report["status"], &report["failed_step"]), (&json!("rolled_back"), &json!("b")));
     let undone = world.undone();
     assert_eq!(undone.len(), 3, "{undone:?}");
     assert_eq!(undone[2], "a", "{undone:?}");
-    assert_eq!(world.status(), "active");
+    assert_eq!(status(&world), "active");
 }
 
 #[test]
 fn a_failure_at_the_last_step_undoes_all_in_reverse() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     world.flow(&DIAMOND);
-    world.put("spoil-do-d", "");
+    world.outside.put("spoil-do-d", "");
     let report = world.report(ROLLBACK, 1);
     assert_eq!(report["status"], "rolled_back");
     assert_eq!(world.undone(), ["d", "c", "b", "a"]);
@@ -44,9 +48,9 @@ fn a_failure_at_the_last_step_undoes_all_in_reverse() {
 
 #[test]
 fn a_failure_at_the_first_step_undoes_nothing_else() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     world.flow(&DIAMOND);
-    world.put("fail-do-a", "");
+    world.outside.put("fail-do-a", "");
     let report = world.report(ROLLBACK, 1);
     assert_eq!(report["status"], "rolled_back");
     // Its own undo runs: nobody knows how far it came.
@@ -56,7 +60,7 @@ fn a_failure_at_the_first_step_undoes_nothing_else() {
 
 #[test]
 fn an_undo_is_tried_again_under_the_same_key() {
-    let world = World::new();
+    let world = plain();
     world.steps(&[
         "{id: a, run: 'ACT do', compensate: {shell: 'ACT undo; test -e OUT/second || { touch OUT/second; exit 1; }', \
          retries: {max: 2, backoff: 10ms}}}",
@@ -73,16 +77,16 @@ fn an_undo_is_tried_again_under_the_same_key() {
 
 #[test]
 fn a_failing_undo_is_visible_and_the_next_call_finishes_what_is_left() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     world.flow(&DIAMOND);
-    world.put("spoil-do-d", "");
-    world.put("fail-undo-b", "");
+    world.outside.put("spoil-do-d", "");
+    world.outside.put("fail-undo-b", "");
     let report = world.report(ROLLBACK, 4);
-    let run = world.run();
+    let run = world.newest_run();
     assert_eq!(report["status"], "rolling_back");
     assert_eq!(report["rollback"]["compensations_left"].as_array().map(Vec::len), Some(2), "{report}");
     assert!(report["resume"].as_str().is_some_and(|call| call.contains("workflow resume")), "{report}");
-    assert_eq!(world.status(), "rolling_back");
+    assert_eq!(status(&world), "rolling_back");
     // d and c were undone; b failed; a waits because b depends on it, and the policy stops.
     assert_eq!(
         world.compensations(),
@@ -95,22 +99,22 @@ fn a_failing_undo_is_visible_and_the_next_call_finishes_what_is_left() {
     }
     let again = world.report(&format!("workflow resume {run} --yes"), 4);
     assert_eq!(again["rollback"]["compensations"][0]["attempts"], 2, "{again}");
-    world.remove("fail-undo-b");
+    world.outside.remove("fail-undo-b");
     let last = world.report(&format!("workflow resume {run} --yes"), 1);
     assert_eq!(last["status"], "rolled_back");
     let order: Vec<_> =
         world.log().into_iter().filter(|act| act.what == "undone").map(|act| act.step).collect();
     assert_eq!(order, ["d", "c", "b", "a"], "nothing is undone twice");
-    assert_eq!(world.status(), "active");
+    assert_eq!(status(&world), "active");
 }
 
 #[test]
 fn with_the_policy_continue_only_what_the_failed_undo_depends_on_stays() {
-    let world = World::new();
+    let world = plain();
     world.flow(&DIAMOND);
     world.report("workflow run flow.yaml", 0);
-    let run = world.run();
-    world.put("fail-undo-b", "");
+    let run = world.newest_run();
+    world.outside.put("fail-undo-b", "");
     let report = world.report(&format!("compensation run {run} --policy continue --yes"), 4);
     assert_eq!(report["status"], "failed");
     assert_eq!(world.undone(), ["d", "c"]);
@@ -118,24 +122,24 @@ fn with_the_policy_continue_only_what_the_failed_undo_depends_on_stays() {
         world.compensations(),
         pairs(&[("a", "armed"), ("b", "failed"), ("c", "done"), ("d", "done")])
     );
-    assert_eq!(world.status(), "rolling_back");
-    world.remove("fail-undo-b");
+    assert_eq!(status(&world), "rolling_back");
+    world.outside.remove("fail-undo-b");
     world.report(&format!("compensation run {run} --yes"), 0);
     assert_eq!(world.undone(), ["d", "c", "b", "a"]);
-    assert_eq!(world.status(), "completed", "as it was before");
+    assert_eq!(status(&world), "completed", "as it was before");
 }
 
 #[test]
 fn partial_takes_the_failed_step_back_alone_and_it_is_redone_under_a_new_key() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     world.flow(&DIAMOND);
-    world.put("spoil-do-c", "");
+    world.outside.put("spoil-do-c", "");
     let report = world.report(&format!("{ROLLBACK} --strategy partial"), 1);
     assert_eq!(report["status"], "rolled_back", "{report}");
     assert_eq!(world.undone(), ["c"]);
-    assert_eq!(world.status(), "active");
-    world.remove("spoil-do-c");
-    let run = world.run();
+    assert_eq!(status(&world), "active");
+    world.outside.remove("spoil-do-c");
+    let run = world.newest_run();
     assert_eq!(world.report(&format!("workflow resume {run}"), 0)["status"], "completed");
     assert_eq!(world.effects()["c"].0.len(), 2, "a redone step has a new key");
     world.assert_each_stands_once(&DIAMOND, "partial");
@@ -145,49 +149,49 @@ fn partial_takes_the_failed_step_back_alone_and_it_is_redone_under_a_new_key() {
 
 #[test]
 fn a_failed_step_that_is_resumed_keeps_its_key_also_without_an_undo() {
-    let world = World::new();
+    let world = plain();
     world.steps(&["{id: a, run: 'ACT do'}"]);
-    world.put("spoil-do-a", "");
+    world.outside.put("spoil-do-a", "");
     world.report("workflow run flow.yaml --on-failure stop", 1);
-    world.remove("spoil-do-a");
-    world.report(&format!("workflow resume {}", world.run()), 0);
-    assert_eq!(world.effects()["a"].0.len(), 1, "{}", world.read("log"));
-    world.report(&format!("workflow rollback {} --yes", world.run()), 0);
-    world.report(&format!("workflow resume {}", world.run()), 0);
-    assert_eq!(world.effects()["a"].0.len(), 2, "a redone step has a new key: {}", world.read("log"));
+    world.outside.remove("spoil-do-a");
+    world.report(&format!("workflow resume {}", world.newest_run()), 0);
+    assert_eq!(world.effects()["a"].0.len(), 1, "{}", world.outside.text("log"));
+    world.report(&format!("workflow rollback {} --yes", world.newest_run()), 0);
+    world.report(&format!("workflow resume {}", world.newest_run()), 0);
+    assert_eq!(world.effects()["a"].0.len(), 2, "a redone step has a new key: {}", world.outside.text("log"));
 }
 
 #[test]
 fn a_step_whose_effect_was_undone_is_not_finished_any_more() {
-    let world = World::new();
+    let world = plain();
     world.flow(&CHAIN);
-    world.put("fail-do-c", "");
+    world.outside.put("fail-do-c", "");
     world.report("workflow run flow.yaml --on-failure stop", 1);
-    let run = world.run();
+    let run = world.newest_run();
     world.report(&format!("compensation run {run} --yes"), 0);
     world.assert_nothing_stands(&CHAIN, "undone");
-    world.remove("fail-do-c");
+    world.outside.remove("fail-do-c");
     assert_eq!(world.report(&format!("workflow resume {run}"), 0)["status"], "completed");
     world.assert_each_stands_once(&CHAIN, "redone");
 }
 
 #[test]
 fn a_resumed_step_has_all_its_retries_again() {
-    let world = World::new();
+    let world = plain();
     world.steps(&["{id: a, run: 'echo . >> OUT/tries; test $(wc -l < OUT/tries) -ge 5', retries: {max: 2}}"]);
     let report = world.report("workflow run flow.yaml --on-failure stop", 1);
     assert_eq!(report["steps"][0]["attempts"], 3);
-    let report = world.report(&format!("workflow resume {}", world.run()), 0);
+    let report = world.report(&format!("workflow resume {}", world.newest_run()), 0);
     assert_eq!(report["steps"][0]["attempts"], 5, "{report}");
 }
 
 #[test]
 fn the_undo_knows_what_an_attempt_said_that_was_followed_by_another() {
-    let world = World::new();
+    let world = plain();
     world.steps(&[
         "{id: a, run: 'test -e OUT/made && exit 1; touch OUT/made; echo ID=17 >> $IC_OUTPUTS; exit 1', \
          retries: {max: 1}, compensate: {shell: 'echo deleted $ID > OUT/deleted'}}",
     ]);
     world.report(ROLLBACK, 1);
-    assert_eq!(world.read("deleted"), "deleted 17\n");
+    assert_eq!(world.outside.text("deleted"), "deleted 17\n");
 }

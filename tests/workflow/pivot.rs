@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{World, kill, pairs};
+use crate::calls::{Calls as _, pairs, status};
+use crate::effects::Effects as _;
+use crate::flow::{Flow as _, kill};
+use crate::world::{plain, with_checkpoints};
 
 const SEND: &str = "{id: send, run: 'ACT do', compensate: {pivot: mail is sent}}";
 const FIRST: &str = "{id: first, run: 'ACT do', compensate: {shell: 'ACT undo'}}";
@@ -10,11 +13,11 @@ const FAILS: &str = "{id: last, run: 'test -e OUT/fixed', compensate: {shell: 'A
 
 #[test]
 fn beyond_a_pivot_nothing_is_undone_unless_by_force() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     world.steps(&[FIRST, SEND, FAILS]);
     let report = world.report("workflow run flow.yaml --on-failure rollback", 1);
     assert_eq!(report["status"], "stopped", "it can only go on: {report}");
-    let run = world.run();
+    let run = world.newest_run();
     assert_eq!(world.undone(), [""; 0]);
     let resume = format!("workflow resume {run} --on-failure rollback --yes");
     assert_eq!(world.report(&resume, 1)["status"], "stopped");
@@ -22,17 +25,17 @@ fn beyond_a_pivot_nothing_is_undone_unless_by_force() {
     let report = world.report(&format!("compensation run {run} --yes"), 4);
     assert_eq!(report["compensations_left"].as_array().map(Vec::len), Some(2), "{report}");
     assert_eq!(world.undone(), ["last"], "what came after it is undone");
-    assert_eq!(world.status(), "active");
+    assert_eq!(status(&world), "active");
     world.report(&format!("workflow rollback {run} --yes --force"), 0);
     assert_eq!(world.undone(), ["last", "first"]);
 }
 
 #[test]
 fn a_pivot_that_was_killed_in_its_middle_may_have_succeeded() {
-    let world = World::new();
+    let world = plain();
     world.steps(&[FIRST, SEND]);
     world.kill_at("workflow run flow.yaml", "do-send-after");
-    let run = world.run();
+    let run = world.newest_run();
     let report = world.report(&format!("workflow resume {run} --on-failure rollback --yes"), 1);
     assert_eq!(report["status"], "stopped", "{report}");
     assert_eq!(world.undone(), [""; 0]);
@@ -42,9 +45,9 @@ fn a_pivot_that_was_killed_in_its_middle_may_have_succeeded() {
 
 #[test]
 fn a_pivot_that_failed_by_itself_holds_nothing() {
-    let world = World::new();
+    let world = plain();
     world.steps(&[FIRST, SEND]);
-    world.put("fail-do-send", "");
+    world.outside.put("fail-do-send", "");
     let report = world.report("workflow run flow.yaml --on-failure rollback", 1);
     assert_eq!(report["status"], "rolled_back", "{report}");
     assert_eq!(world.undone(), ["first"]);
@@ -52,29 +55,29 @@ fn a_pivot_that_failed_by_itself_holds_nothing() {
 
 #[test]
 fn a_pivot_of_an_attempt_that_was_taken_back_holds_nothing_of_the_next() {
-    let world = World::new();
+    let world = plain();
     world.steps(&[
         FIRST,
         "{id: middle, needs: [first], run: 'ACT do', compensate: {shell: 'ACT undo'}}",
         "{id: send, needs: [middle], run: 'ACT do', compensate: {pivot: mail is sent}}",
     ]);
     world.report("workflow run flow.yaml", 0);
-    let run = world.run();
+    let run = world.newest_run();
     world.report(&format!("workflow rollback {run} --yes --force"), 0);
     assert_eq!(world.undone(), ["middle", "first"]);
-    world.put("spoil-do-middle", "");
+    world.outside.put("spoil-do-middle", "");
     let report = world.report(&format!("workflow resume {run} --on-failure rollback"), 1);
     assert_eq!(report["status"], "rolled_back", "{report}");
     let stands = world.effects().into_iter().any(|(step, (done, undone))| step != "send" && done != undone);
-    assert!(!stands, "{}", world.read("log"));
+    assert!(!stands, "{}", world.outside.text("log"));
 }
 
 #[test]
 fn a_forced_rollback_that_was_killed_is_finished_by_resume() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     world.steps(&[FIRST, SEND]);
     world.report("workflow run flow.yaml", 0);
-    let run = world.run();
+    let run = world.newest_run();
     world.kill_at(&format!("workflow rollback {run} --yes --force"), "undo-first-before");
     let shown = world.report(&format!("workflow show {run}"), 0);
     assert_eq!(shown["status"], "rolling_back");
@@ -85,7 +88,7 @@ fn a_forced_rollback_that_was_killed_is_finished_by_resume() {
 
 #[test]
 fn what_was_left_is_never_called_rolled_back() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     world.steps(&[
         "{id: look, run: 'true', compensate: {skip: it only looks}}",
         "{id: advise, run: 'true', compensate: retry}",
@@ -93,7 +96,7 @@ fn what_was_left_is_never_called_rolled_back() {
         SEND,
     ]);
     world.report("workflow run flow.yaml", 0);
-    let run = world.run();
+    let run = world.newest_run();
     let text = world.call(&format!("workflow rollback {run} --yes --force --format text"));
     assert_eq!(text.code, Some(0), "{text:?}");
     for line in text.stdout.lines().filter(|line| ["look", "advise", "send"].iter().any(|s| line.contains(s)))
@@ -126,19 +129,19 @@ fn what_was_left_is_never_called_rolled_back() {
 
 #[test]
 fn an_undo_that_is_not_for_the_failed_step_itself() {
-    let world = World::new();
+    let world = plain();
     world.steps(&[FIRST, "{id: last, run: 'ACT do', compensate: {shell: 'ACT undo', on-failure: false}}"]);
-    world.put("fail-do-last", "");
+    world.outside.put("fail-do-last", "");
     world.report("workflow run flow.yaml --on-failure rollback", 1);
     assert_eq!(world.undone(), ["first"]);
     assert_eq!(world.compensations(), pairs(&[("first", "done"), ("last", "skipped")]));
     // It was killed in its middle: nobody knows that it failed.
-    let world = World::new();
+    let world = plain();
     world.steps(&[FIRST, "{id: last, run: 'ACT do', compensate: {shell: 'ACT undo', on-failure: false}}"]);
-    world.put("hold-do-last-after", "");
+    world.outside.put("hold-do-last-after", "");
     let mut child = world.start("workflow run flow.yaml");
     world.await_held("do-last-after");
     kill(&mut child);
-    world.report(&format!("workflow resume {} --on-failure rollback --yes", world.run()), 1);
+    world.report(&format!("workflow resume {} --on-failure rollback --yes", world.newest_run()), 1);
     assert_eq!(world.undone(), ["last", "first"]);
 }

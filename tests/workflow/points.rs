@@ -1,20 +1,12 @@
 //! `workflow rollback --id` and `--latest`: what began after a checkpoint is undone, what began before stands; and the list of
 //! those checkpoints.
 
-use std::process::Command;
-
-use ic_testkit::Terminal;
+use ic_testkit::{Terminal, World};
 use serde_json::Value;
 
-use crate::world::World;
-
-fn git(world: &World, arguments: &[&str]) -> String {
-    let mut command = Command::new("git");
-    command.current_dir(world.cli.root()).args(["-c", "user.name=a", "-c", "user.email=a@example.com"]);
-    let output = command.args(arguments).output().expect("run git");
-    assert!(output.status.success(), "git {arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).expect("text")
-}
+use crate::calls::Calls as _;
+use crate::flow::Flow as _;
+use crate::world::with_checkpoints;
 
 /// A step that commits a file, and has an effect outside.
 fn step(id: &str, rest: &str) -> String {
@@ -26,11 +18,11 @@ fn step(id: &str, rest: &str) -> String {
 
 /// A repository whose workflow a -> b -> c -> d came to its end; b and c are of one phase.
 fn finished() -> World {
-    let world = World::with_checkpoints();
-    git(&world, &["init", "-q", "-b", "main"]);
+    let world = with_checkpoints();
+    world.git(&["init", "-q", "-b", "main"]);
     world.write(".gitignore", "flow.yaml\n.ic.yaml\n.ic/\n");
-    git(&world, &["add", "."]);
-    git(&world, &["commit", "-qm", "init"]);
+    world.git(&["add", "."]);
+    world.git(&["commit", "-qm", "init"]);
     let steps = [
         step("a", "phase: one"),
         step("b", "phase: two"),
@@ -51,16 +43,16 @@ fn before(world: &World, run: &str, step: &str) -> String {
 }
 
 fn subjects(world: &World) -> Vec<String> {
-    git(world, &["log", "--reverse", "--format=%s"]).lines().map(str::to_owned).collect()
+    world.git(&["log", "--reverse", "--format=%s"]).lines().map(str::to_owned).collect()
 }
 
 fn files(world: &World) -> Vec<&'static str> {
-    ["a.txt", "b.txt", "c.txt", "d.txt"].into_iter().filter(|name| !world.content(name).is_empty()).collect()
+    ["a.txt", "b.txt", "c.txt", "d.txt"].into_iter().filter(|name| !world.text(name).is_empty()).collect()
 }
 
 /// What was done and undone outside, in order.
 fn outside(world: &World) -> Vec<String> {
-    let log = world.read("log");
+    let log = world.outside.text("log");
     let words = log.lines().filter(|line| !line.starts_with("undoing"));
     words.map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect()
 }
@@ -75,7 +67,7 @@ const DONE: [&str; 4] = ["done a", "done b", "done c", "done d"];
 #[test]
 fn a_point_inside_a_phase_keeps_what_came_before() {
     let world = finished();
-    let run = world.run();
+    let run = world.newest_run();
     let id = before(&world, &run, "c");
     let plan = world.report(&format!("workflow rollback {run} --id {id} --dry-run"), 0);
     assert_eq!(plan["before_steps"], serde_json::json!(["c"]), "{plan}");
@@ -115,7 +107,7 @@ fn a_point_inside_a_phase_keeps_what_came_before() {
 #[test]
 fn after_a_rollback_to_a_point_the_whole_can_be_rolled_back() {
     let world = finished();
-    let run = world.run();
+    let run = world.newest_run();
     let id = before(&world, &run, "b");
     world.report(&format!("workflow rollback {run} --id {id} --yes"), 0);
     assert_eq!((files(&world), subjects(&world)), (vec!["a.txt"], vec!["init".to_owned(), "a".to_owned()]));
@@ -131,7 +123,7 @@ fn after_a_rollback_to_a_point_the_whole_can_be_rolled_back() {
 #[test]
 fn the_first_point_is_the_whole_and_the_latest_is_the_last_step() {
     let world = finished();
-    let run = world.run();
+    let run = world.newest_run();
     world.report(&format!("workflow rollback {run} --latest --yes"), 0);
     assert_eq!(outside(&world)[4..], ["undone d"]);
     assert_eq!(files(&world), ["a.txt", "b.txt", "c.txt"]);
@@ -146,7 +138,7 @@ fn the_first_point_is_the_whole_and_the_latest_is_the_last_step() {
 #[test]
 fn a_checkpoint_of_no_step_is_refused() {
     let world = finished();
-    let run = world.run();
+    let run = world.newest_run();
     let mine = world.call("checkpoint create --name mine").stdout.trim().to_owned();
     let list = world.report(&format!("workflow checkpoints {run}"), 0);
     let of_run = list.as_array().expect("a list").iter().find(|one| one["step"].is_null());
@@ -167,7 +159,7 @@ fn a_checkpoint_of_no_step_is_refused() {
 #[test]
 fn after_a_whole_rollback_there_is_no_point_and_the_hint_runs_the_workflow_again() {
     let world = finished();
-    let run = world.run();
+    let run = world.newest_run();
     let id = before(&world, &run, "b");
     world.report(&format!("workflow rollback {run} --yes"), 0);
     for flag in ["", "--latest", &format!("--id {id}"), "--latest --dry-run", &format!("--id {id} --dry-run")]
@@ -194,7 +186,7 @@ fn hinted(stderr: &str, before: &str) -> String {
 #[test]
 fn a_checkpoint_of_no_step_is_answered_with_one_that_can_be_named() {
     let world = finished();
-    let run = world.run();
+    let run = world.newest_run();
     let mine = world.call("checkpoint create --name mine").stdout.trim().to_owned();
     let refused = world.call(&format!("workflow rollback {run} --id {mine} --yes"));
     assert_eq!((refused.code, refused.error().as_str()), (Some(3), "invalid_value"), "{refused:?}");
@@ -208,11 +200,11 @@ fn a_checkpoint_of_no_step_is_answered_with_one_that_can_be_named() {
 #[test]
 fn an_undo_that_fails_is_resumed_to_the_same_point() {
     let world = finished();
-    let run = world.run();
+    let run = world.newest_run();
     let (b, c) = (before(&world, &run, "b"), before(&world, &run, "c"));
-    world.put("fail-undo-c", "");
+    world.outside.put("fail-undo-c", "");
     world.report(&format!("workflow rollback {run} --id {c} --yes"), 4);
-    world.remove("fail-undo-c");
+    world.outside.remove("fail-undo-c");
     let refused = world.call(&format!("workflow rollback {run} --id {b} --yes"));
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "not_finished"), "{refused:?}");
     let report = world.report(&format!("workflow resume {run} --yes"), 1);
@@ -223,14 +215,14 @@ fn an_undo_that_fails_is_resumed_to_the_same_point() {
 
 #[test]
 fn a_step_that_ran_again_after_the_point_is_not_kept() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     world.steps(&[
         "{id: a, compensate: {shell: 'ACT undo'}, run: 'test -e OUT/mended; ACT do; echo a > a.txt'}",
         "{id: b, compensate: {shell: 'ACT undo'}, run: 'ACT do; echo b > b.txt'}",
     ]);
     world.report("workflow run flow.yaml --on-failure continue", 1);
-    world.put("mended", "");
-    let run = world.run();
+    world.outside.put("mended", "");
+    let run = world.newest_run();
     world.report(&format!("workflow resume {run}"), 0);
     assert_eq!(outside(&world), ["done b", "done a"]);
     let id = before(&world, &run, "b");
@@ -243,7 +235,7 @@ fn a_step_that_ran_again_after_the_point_is_not_kept() {
 #[test]
 fn the_checkpoints_of_a_workflow_are_those_that_checkpoint_list_has() {
     let world = finished();
-    let run = world.run();
+    let run = world.newest_run();
     let list = world.report(&format!("workflow checkpoints {run}"), 0);
     assert_eq!(list, world.report(&format!("checkpoint list --run {run}"), 0));
     assert_eq!(list, world.report("workflow checkpoints", 0), "the workflow that was started last");
@@ -265,7 +257,7 @@ fn the_checkpoints_of_a_workflow_are_those_that_checkpoint_list_has() {
 #[test]
 fn at_a_terminal_one_is_chosen() {
     let world = finished();
-    let run = world.run();
+    let run = world.newest_run();
     for (keys, code, left) in [("\n", 1, 4), ("9\n", 1, 4), ("2\n", 0, 2)] {
         let call = world.command(&format!("workflow rollback {run}"));
         let Some(mut terminal) = Terminal::open(&call, world.cli.root()) else { return };
@@ -286,7 +278,7 @@ fn at_a_terminal_one_is_chosen() {
 #[test]
 fn steps_are_shown_as_they_are_after_every_way_back() {
     let world = finished();
-    let run = world.run();
+    let run = world.newest_run();
     let shown = |world: &World| world.report(&format!("workflow show {run}"), 0);
     let back = world.report(&format!("workflow rollback {run} --latest --yes"), 0);
     let one = ["succeeded", "succeeded", "succeeded", "rolled_back"];
@@ -308,7 +300,7 @@ fn steps_are_shown_as_they_are_after_every_way_back() {
 #[test]
 fn a_rollback_over_layers_leaves_steps_to_do_and_the_workflow_says_so() {
     let world = finished();
-    let run = world.run();
+    let run = world.newest_run();
     world.report(&format!("run rollback {run} --to-phase one --layer=all --force --yes"), 0);
     let shown = world.report(&format!("workflow show {run}"), 0);
     assert_eq!(shown["status"], "rolled_back", "{shown}");
@@ -327,7 +319,7 @@ fn a_rollback_over_layers_leaves_steps_to_do_and_the_workflow_says_so() {
 #[test]
 fn a_rollback_of_a_workflow_is_the_expected_plan_or_none() {
     let world = finished();
-    let run = world.run();
+    let run = world.newest_run();
     let hash = |what: &str| {
         let plan = world.report(&format!("workflow rollback {run} {what} --dry-run"), 0);
         plan["plan_hash"].as_str().expect("a hash").to_owned()
@@ -353,7 +345,7 @@ fn a_rollback_of_a_workflow_is_the_expected_plan_or_none() {
 #[test]
 fn a_step_is_a_point_of_its_run() {
     let world = finished();
-    let run = world.run();
+    let run = world.newest_run();
     let words = format!("run rollback {run} --to step:c --layer=all --yes");
     let report = world.report(&words, 0);
     assert_eq!((&report["status"], &report["point"]), (&"rolled_back".into(), &"step:c".into()), "{report}");
@@ -373,7 +365,7 @@ fn a_step_is_a_point_of_its_run() {
 
 #[test]
 fn a_later_attempt_is_a_point_of_its_own_and_steps_that_began_together_go_back_together() {
-    let world = World::with_checkpoints();
+    let world = with_checkpoints();
     world.write("flow.yaml", "");
     world.steps(&[
         "{id: a, run: 'echo a > a.txt; test -e go'}",
@@ -381,7 +373,7 @@ fn a_later_attempt_is_a_point_of_its_own_and_steps_that_began_together_go_back_t
         "{id: c, needs: [a], run: 'echo c > c.txt'}",
     ]);
     world.report("workflow run flow.yaml --jobs 2", 1);
-    let run = world.run();
+    let run = world.newest_run();
     world.write("go", "");
     world.report(&format!("workflow resume {run} --jobs 2"), 0);
     let back =

@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
-use crate::world::World;
+use crate::calls::Calls as _;
+use crate::world::plain;
 
 /// How a step of these lines ends: its state, and whether the line after the failing one ran.
 fn ends(lines: &str) -> (String, bool) {
-    let world = World::new();
+    let world = plain();
     world.write(
         "flow.yaml",
         &format!("name: n\nsteps:\n  - id: a\n    phase: p\n    compensate: skip\n{lines}"),
@@ -50,7 +51,7 @@ fn a_shell_of_its_own_says_itself_when_it_fails() {
 
 #[test]
 fn a_shell_that_is_none_is_refused_with_its_place() {
-    let world = World::new();
+    let world = plain();
     for (line, says) in [
         ("shell: zsh, run: x", "`zsh` is no shell"),
         ("shell: [], run: x", "empty"),
@@ -71,7 +72,7 @@ fn a_shell_that_is_none_is_refused_with_its_place() {
 
 #[test]
 fn a_workflow_that_began_when_shells_went_past_failing_lines_is_resumed_as_it_began() {
-    let world = World::new();
+    let world = plain();
     world.write(
         "flow.yaml",
         "name: n\nsteps:\n  - {id: a, phase: p, run: exit 1, compensate: skip}\n  - id: b\n    compensate: skip\n    \
@@ -91,6 +92,6 @@ fn a_workflow_that_began_when_shells_went_past_failing_lines_is_resumed_as_it_be
         [options.to_string(), definition.replace("exit 1", "exit 0")],
     )
     .expect("write it");
-    world.report(&format!("workflow resume {}", world.run()), 0);
+    world.report(&format!("workflow resume {}", world.newest_run()), 0);
     assert!(world.cli.root().join("after").exists());
 }

@@ -2,9 +2,12 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use ic_testkit::{Random, long, tell};
+use ic_testkit::{Random, World, long, tell};
 
-use crate::world::{World, pairs};
+use crate::calls::{Calls as _, pairs, status};
+use crate::effects::Effects as _;
+use crate::flow::Flow as _;
+use crate::world::{plain, with_checkpoints};
 
 /// More statements than any of these verbs has: a loop that gets there never ended.
 const TOO_MANY: usize = 2_000;
@@ -13,10 +16,10 @@ const STEPS: [(&str, &[&str]); 2] = [("a", &[]), ("b", &["a"])];
 
 /// Two steps; where it says so, the second fails after its effect.
 fn world(spoilt: bool, checkpoints: bool) -> World {
-    let world = if checkpoints { World::with_checkpoints() } else { World::new() };
+    let world = if checkpoints { with_checkpoints() } else { plain() };
     world.flow(&STEPS);
     if spoilt {
-        world.put("spoil-do-b", "");
+        world.outside.put("spoil-do-b", "");
     }
     world
 }
@@ -47,11 +50,11 @@ fn every(stride: u64, mut once: impl FnMut(usize) -> bool) {
 
 /// Takes up what was aborted, to its end. `None`: nothing was begun.
 fn go_on(world: &World, rest: &str, codes: &[i32]) -> Option<serde_json::Value> {
-    world.assert_sound();
+    world.cli.assert_sound("afterwards");
     if world.cli.json(["run", "list"]).as_array().is_none_or(Vec::is_empty) {
         return None;
     }
-    let outcome = world.call(&format!("workflow resume {} {rest}", world.run()));
+    let outcome = world.call(&format!("workflow resume {} {rest}", world.newest_run()));
     assert!(outcome.code.is_some_and(|code| codes.contains(&code)), "{outcome:?}");
     Some(outcome.json())
 }
@@ -75,7 +78,7 @@ fn runs(checkpoints: bool, stride: u64) {
         assert!(
             world.effects().values().all(|(done, _)| done.len() == 1),
             "before {n}: {}",
-            world.read("log")
+            world.outside.text("log")
         );
         world.assert_each_stands_once(&STEPS, &format!("before statement {n}"));
         world.assert_no_complaints();
@@ -106,7 +109,7 @@ fn taken_back(checkpoints: bool, stride: u64) {
         );
         world.assert_nothing_stands(&STEPS, &format!("before statement {n}"));
         world.assert_no_complaints();
-        assert_eq!(world.status(), "active", "before statement {n}");
+        assert_eq!(status(&world), "active", "before statement {n}");
         true
     });
 }
@@ -126,20 +129,20 @@ fn an_aborted_resume_is_resumed() {
     every(4, |n| {
         let world = world(true, false);
         world.report("workflow run flow.yaml --on-failure stop", 1);
-        world.remove("spoil-do-b");
-        let run = world.run();
+        world.outside.remove("spoil-do-b");
+        let run = world.newest_run();
         if !aborted(&world, &format!("workflow resume {run}"), n, 0) {
             return false;
         }
-        world.assert_sound();
-        if world.status() != "completed" {
+        world.cli.assert_sound("afterwards");
+        if status(&world) != "completed" {
             world.report(&format!("workflow resume {run}"), 0);
         }
         world.assert_each_stands_once(&STEPS, &format!("before statement {n}"));
         assert!(
             world.effects().values().all(|(done, _)| done.len() == 1),
             "before {n}: {}",
-            world.read("log")
+            world.outside.text("log")
         );
         true
     });
@@ -151,18 +154,18 @@ fn an_aborted_rollback_of_a_completed_workflow_is_finished() {
         let world = world(false, n % 2 == 0);
         world.write("made-before", "");
         world.report("workflow run flow.yaml", 0);
-        let run = world.run();
+        let run = world.newest_run();
         if !aborted(&world, &format!("workflow rollback {run} --yes"), n, 0) {
             return false;
         }
-        world.assert_sound();
+        world.cli.assert_sound("afterwards");
         let again = world.call(&format!("workflow rollback {run} --yes"));
         // It had ended, but for saying so.
         let had_ended = again.code == Some(1) && again.error() == "nothing_to_roll_back";
         assert!(again.code == Some(0) || had_ended, "before statement {n}: {again:?}");
         world.assert_nothing_stands(&STEPS, &format!("before statement {n}"));
         assert_eq!(world.compensations(), pairs(&[("a", "done"), ("b", "done")]), "before statement {n}");
-        assert_eq!(world.status(), "active", "before statement {n}");
+        assert_eq!(status(&world), "active", "before statement {n}");
         true
     });
 }
@@ -172,16 +175,16 @@ fn an_aborted_compensation_run_is_finished() {
     every(4, |n| {
         let world = world(false, false);
         world.report("workflow run flow.yaml", 0);
-        let run = world.run();
+        let run = world.newest_run();
         let call = format!("compensation run {run} --yes");
         if !aborted(&world, &call, n, 0) {
             return false;
         }
-        world.assert_sound();
+        world.cli.assert_sound("afterwards");
         world.report(&call, 0);
         world.assert_nothing_stands(&STEPS, &format!("before statement {n}"));
         assert_eq!(world.compensations(), pairs(&[("a", "done"), ("b", "done")]), "before statement {n}");
-        assert_eq!(world.status(), "completed", "before statement {n}");
+        assert_eq!(status(&world), "completed", "before statement {n}");
         true
     });
 }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
-use ic_testkit::{Random, rounds};
+use ic_testkit::{Random, World, rounds};
 
-use crate::world::World;
+use crate::calls::Calls as _;
+use crate::flow::Flow as _;
+use crate::world::with_checkpoints;
 
 /// Rolls back by itself when a step fails.
 const AUTO: &str = "rollback:\n  on-failure: {prompt: false, auto-rollback: true}\n";
@@ -17,14 +18,6 @@ const AUTO: &str = "rollback:\n  on-failure: {prompt: false, auto-rollback: true
 struct State {
     files: BTreeMap<String, String>,
     git: String,
-}
-
-fn git(world: &World, arguments: &[&str]) -> String {
-    let mut command = Command::new("git");
-    command.current_dir(world.cli.root()).args(["-c", "user.name=a", "-c", "user.email=a@example.com"]);
-    let output = command.args(arguments).output().expect("run git");
-    assert!(output.status.success(), "git {arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).expect("text")
 }
 
 fn files(directory: &Path, below: &str, found: &mut BTreeMap<String, String>) {
@@ -46,22 +39,22 @@ fn state(world: &World) -> State {
     let mut found = BTreeMap::new();
     files(world.cli.root(), "", &mut found);
     let git = [
-        git(world, &["symbolic-ref", "HEAD"]),
-        git(world, &["for-each-ref", "refs/heads"]),
-        git(world, &["ls-files", "-s"]),
-        git(world, &["status", "--porcelain", "--", "."]),
+        world.git(&["symbolic-ref", "HEAD"]),
+        world.git(&["for-each-ref", "refs/heads"]),
+        world.git(&["ls-files", "-s"]),
+        world.git(&["status", "--porcelain", "--", "."]),
     ];
     State { files: found, git: git.concat() }
 }
 
 /// A repository with a commit, a change that is not committed, and a ledger.
 fn repository() -> World {
-    let world = World::with_checkpoints();
-    git(&world, &["init", "-q", "-b", "main"]);
+    let world = with_checkpoints();
+    world.git(&["init", "-q", "-b", "main"]);
     world.write(".gitignore", "flow.yaml\n.ic.yaml\n.ic/\n");
     world.write("app", "one\n");
-    git(&world, &["add", "."]);
-    git(&world, &["commit", "-qm", "one"]);
+    world.git(&["add", "."]);
+    world.git(&["commit", "-qm", "one"]);
     world.write("app", "one, and a change of mine\n");
     world
 }
@@ -88,7 +81,7 @@ fn stopped_resumed_failed_again_and_rolled_back_by_the_same_process() {
     world.steps(&[&commits("a", ""), &commits("b", "a"), &format!("{{id: c, needs: [b], {FAILS}")]);
     world.report("workflow run flow.yaml --on-failure stop", 1);
     world.write(".ic.yaml", AUTO);
-    let report = world.report(&format!("workflow resume {}", world.run()), 1);
+    let report = world.report(&format!("workflow resume {}", world.newest_run()), 1);
     is_back(&world, &before, &report);
 }
 
@@ -104,8 +97,8 @@ fn stopped_mended_resumed_and_failed_at_a_later_step() {
             "{id: d, needs: [c], compensate: skip, run: 'test -e OUT/never'}",
         ]);
         world.report("workflow run flow.yaml --on-failure stop", 1);
-        world.put("mended", "");
-        let run = world.run();
+        world.outside.put("mended", "");
+        let run = world.newest_run();
         world.report(&format!("workflow resume {run} --on-failure stop"), 1);
         let (call, code) = (ends.replace("RUN", &run), i32::from(ends.contains("resume")));
         is_back(&world, &before, &world.report(&call, code));
@@ -123,8 +116,8 @@ fn killed_in_a_step_resumed_and_rolled_back_by_the_same_process() {
         "{id: c, needs: [b], compensate: skip, run: 'exit 1'}",
     ]);
     world.kill_at("workflow run flow.yaml", "do-b-before");
-    world.remove("held-do-b-before");
-    let report = world.report(&format!("workflow resume {} --yes", world.run()), 1);
+    world.outside.remove("held-do-b-before");
+    let report = world.report(&format!("workflow resume {} --yes", world.newest_run()), 1);
     is_back(&world, &before, &report);
     // Killed before the first step was done at all.
     let world = repository();
@@ -136,8 +129,8 @@ fn killed_in_a_step_resumed_and_rolled_back_by_the_same_process() {
         "{id: c, needs: [b], compensate: skip, run: 'exit 1'}",
     ]);
     world.kill_at("workflow run flow.yaml", "do-a-before");
-    world.remove("held-do-a-before");
-    let report = world.report(&format!("workflow resume {} --yes", world.run()), 1);
+    world.outside.remove("held-do-a-before");
+    let report = world.report(&format!("workflow resume {} --yes", world.newest_run()), 1);
     is_back(&world, &before, &report);
 }
 
@@ -153,7 +146,7 @@ fn steps_that_are_not_listed_in_the_order_of_their_execution() {
         ]);
         let report = world.report(call, 1);
         let report = match report["status"].as_str() {
-            Some("stopped") => world.report(&format!("workflow rollback {} --yes", world.run()), 0),
+            Some("stopped") => world.report(&format!("workflow rollback {} --yes", world.newest_run()), 0),
             _ => report,
         };
         is_back(&world, &before, &report);
@@ -183,10 +176,10 @@ fn of_the_failed_step_alone() {
         &commits("a", ""),
     ]);
     world.report("workflow run flow.yaml --on-failure stop", 1);
-    assert_eq!(world.content("c.txt"), "x\n");
-    world.report(&format!("workflow rollback {} --strategy partial --yes", world.run()), 0);
-    assert_eq!((world.content("c.txt"), world.content("b.txt")), (String::new(), "b\n".to_owned()));
-    assert_eq!(git(&world, &["log", "--format=%s"]), "b\na\none\n");
+    assert_eq!(world.text("c.txt"), "x\n");
+    world.report(&format!("workflow rollback {} --strategy partial --yes", world.newest_run()), 0);
+    assert_eq!((world.text("c.txt"), world.text("b.txt")), (String::new(), "b\n".to_owned()));
+    assert_eq!(world.git(&["log", "--format=%s"]), "b\na\none");
 }
 
 /// A chain of commits whose steps stand in the file as chance has it; which step fails, how often it is stopped and resumed, and
@@ -217,16 +210,16 @@ fn whatever_order_and_however_often_it_is_resumed() {
             // Each of them stops it once, or lets it pass at once.
             if random.below(2) == 0 {
                 world.report(&call, 1);
-                call = format!("workflow resume {} --on-failure stop", world.run());
+                call = format!("workflow resume {} --on-failure stop", world.newest_run());
             }
-            world.put(&format!("open-{at}"), "");
+            world.outside.put(&format!("open-{at}"), "");
         }
         let report = if random.below(2) == 0 {
             let asks_nobody = if call.starts_with("workflow resume") { " --yes" } else { "" };
             world.report(&(call.replace("stop", "rollback") + asks_nobody), 1)
         } else {
             world.report(&call, 1);
-            world.report(&format!("workflow rollback {} --yes", world.run()), 0)
+            world.report(&format!("workflow rollback {} --yes", world.newest_run()), 0)
         };
         is_back(&world, &before, &report);
     }
@@ -243,12 +236,12 @@ fn what_a_rollback_leaves_as_it_is_is_said_beside_that_it_rolled_back() {
     assert_eq!(restored["skipped"][0]["path"], ".env", "{report}");
     assert_eq!(restored["skipped"][0]["reason"], "secret", "{report}");
     assert_eq!(restored["differs"][0]["path"], "made", "{report}");
-    assert_eq!(world.content("made"), "1\n");
+    assert_eq!(world.text("made"), "1\n");
     let world = repository();
     world.steps(&["{id: a, compensate: skip, run: 'echo A > .env; echo b > b; exit 1'}"]);
     let said = world.call("workflow run flow.yaml --on-failure rollback --format text").stdout;
     assert!(said.contains("not compared: .env: secret"), "{said}");
-    assert_eq!(world.content("b"), "");
+    assert_eq!(world.text("b"), "");
     let world = repository();
     world.steps(&["{id: a, compensate: skip, run: 'echo made >> .gitignore; echo 1 > made; exit 1'}"]);
     let said = world.call("workflow run flow.yaml --on-failure rollback --format text").stdout;
@@ -281,7 +274,7 @@ fn a_rollback_that_is_refused_names_the_way_out() {
     let world = repository();
     world.steps(&[SAME_COMMIT]);
     world.report("workflow run flow.yaml --on-failure stop", 1);
-    git(&world, &["reset", "-q", "--soft", "HEAD~1"]);
+    world.git(&["reset", "-q", "--soft", "HEAD~1"]);
     let outcome = world.call("workflow run flow.yaml --on-failure rollback --format text");
     assert!(outcome.stdout.contains("stopped: The commit"), "{outcome:?}");
     assert!(outcome.stdout.contains("hint: to leave git as it is: ic workflow rollback"), "{outcome:?}");

@@ -6,8 +6,8 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use crate::code::{Code, Kind};
 use crate::text::shortened;
-use crate::{Code, Kind};
 
 /// The result of everything that can fail.
 pub type Result<T> = std::result::Result<T, Diagnosis>;

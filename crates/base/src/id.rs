@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use uuid::Uuid;
 
-use crate::Timestamp;
+use crate::clock::Timestamp;
 
 /// Where new ids come from.
 pub trait IdSource: Send + Sync {
@@ -118,7 +118,7 @@ ids! {
 #[cfg(test)]
 mod tests {
     use super::{IdSource, RandomIds, RunId, SeededIds, reversed_digits};
-    use crate::Timestamp;
+    use crate::clock::Timestamp;
 
     #[test]
     fn ids_carry_the_clock_and_differ() {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use crate::code::Code;
+use crate::diagnosis::{Diagnosis, Result};
 use crate::mask::mask;
-use crate::{Code, Diagnosis, Result};
 
 /// Checks free text: not blank, at most `max_bytes`, no control characters but newline and tab.
 ///

@@ -11,19 +11,20 @@ mod file;
 mod found;
 mod look;
 mod mapped;
+mod options;
 mod pool;
 mod rules;
 mod sources;
 mod text;
 mod tracked;
+mod visit;
 mod walk;
 
-use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
 use ic_events::Hash;
@@ -38,57 +39,15 @@ pub use rules::RuleOptions;
 
 use self::cache::{Cache, Header, Update};
 use self::cache_file::CacheFile;
-pub(crate) use self::cache_file::cache_directory;
 use self::found::Found;
 use self::look::own_files;
 use self::sources::Sources;
-pub(crate) use self::walk::TEMPORARY;
-pub use self::walk::join;
 use crate::attributes::Owner;
+pub use crate::caches::root_key;
 use crate::objects::{Objects, Stored, Writer};
+pub use crate::tree::join;
 use crate::tree::{Groups, Reason, Tree};
-
-/// What limits a capture.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// What is passed over, and what is not.
-    pub rules: RuleOptions,
-    /// Larger files are passed over, in bytes.
-    pub max_file_size: u64,
-    /// More files are refused.
-    pub max_files: u64,
-    /// How stores through memory maps are noticed.
-    pub flush: Flush,
-    /// Only these paths, what is below them and what they lie in can have changed since the last capture of this root, as
-    /// its caller knows; `None`: anything.
-    pub touched: Option<BTreeSet<Vec<u8>>>,
-    /// The store's directory and the ledger's file: they are never part of a tree.
-    pub store: PathBuf,
-    /// See `store`.
-    pub ledger: PathBuf,
-}
-
-/// How far a capture is, for whoever watches it from another thread.
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// Files that were looked at.
-    pub seen: AtomicU64,
-    /// Bytes that were read.
-    pub read: AtomicU64,
-}
-
-/// How much a tree holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Regular files.
-    pub files: u64,
-    /// Directories, the root included.
-    pub directories: u64,
-    /// Symbolic links.
-    pub symlinks: u64,
-    /// Bytes in the files.
-    pub bytes: u64,
-}
+pub use options::{Counts, Options, Progress};
 
 /// A tree that was captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,7 +164,7 @@ pub fn capture_with(
     // What is written anew is all that is left then.
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
     let maps = mapped::Maps::new(&directory, options.flush).while_doing(|| reading(root))?;
-    let walk = walk::Walk {
+    let walk = visit::Walk {
         root,
         writer,
         objects,
@@ -299,14 +258,6 @@ fn index_state(git: &GitDirs) -> u64 {
         meta.ctime_nsec().cast_unsigned(),
     ];
     text::number_of(&numbers.map(u64::to_le_bytes).concat())
-}
-
-/// How long [`root_key`] is.
-const ROOT_KEY: usize = 32;
-
-/// The name under which the store keeps what belongs to a root.
-pub fn root_key(root: &Path) -> String {
-    ic_events::hex(&crate::objects::hash_of(ic_store::path_bytes(root)))[..ROOT_KEY].to_owned()
 }
 
 /// Refuses roots that are no projects. Errors: `unsafe_root`.

@@ -205,7 +205,7 @@ impl Differ<'_> {
         if before == after && self.retied.is_empty() {
             return Ok(());
         }
-        let path = crate::capture::join(directory, name);
+        let path = crate::tree::join(directory, name);
         if before == after && !self.is_retied(&path, before) {
             return Ok(());
         }

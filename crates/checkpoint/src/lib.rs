@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod attributes;
+mod caches;
 pub mod capture;
 pub mod diff;
 pub mod git;

@@ -36,7 +36,7 @@ use ic_store::lock::{FileLock, Held, Rank, open, wait};
 
 pub use ic_store::lock::{FileLock as Lock, Mode};
 
-use crate::capture::root_key;
+use crate::caches::{cache_directory, root_key};
 
 /// For how long a sweep keeps others from the store while it waits for it, at first; twice as long each time.
 const FIRST_TURN: Duration = Duration::from_millis(50);
@@ -47,7 +47,7 @@ const LONGEST_TURN: Duration = Duration::from_secs(1);
 /// The lock of a root, beside the object store `objects`. Errors: `busy` past the timeout.
 pub fn root(objects: &Path, root: &Path, mode: Mode, timeout: Duration) -> Result<Lock> {
     let name = format!("{}.lock", root_key(root));
-    let directory = crate::capture::cache_directory(objects)?;
+    let directory = cache_directory(objects)?;
     take(&directory.join(name), Rank::Root, mode, timeout, timeout, || {
         format!("Another process restores or captures {}", root.display())
     })

@@ -5,7 +5,7 @@ use ic_events::{Hash, hex, parse_hex};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::diff::Change;
-use crate::git::GitState;
+use crate::git::state::GitState;
 
 use crate::objects::{Objects, Writer};
 

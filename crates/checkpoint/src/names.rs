@@ -1,9 +1,12 @@
-//! Names that some file system takes for `.git`.
+//! Names that are nobody's files: a restore's own, and those that some file system takes for `.git`.
 //!
 //! A tree is captured on one file system and may be restored on another, or be shared with one: where letters have no case, or
 //! where characters that nobody sees are dropped, each of these names is git's own directory, whose configuration names
 //! programs. The forms are those that git itself refuses in a tree (`core.protectHFS`, `core.protectNTFS`). Capture and
 //! restore ask here, so that nothing is captured that could not be restored.
+
+/// The beginning of the names of a restore's temporary files.
+pub(crate) const TEMPORARY: &[u8] = b".ic-restore-";
 
 /// Whether a file system may take this name for `.git`; `.git` itself is one of them.
 pub(crate) fn is_like_git(name: &[u8]) -> bool {

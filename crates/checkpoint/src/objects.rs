@@ -13,148 +13,16 @@ mod owner;
 mod pack;
 mod read;
 mod room;
+mod store;
 mod sweep;
 mod unfinished;
 mod write;
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-use ic_base::Result;
-use ic_events::Hash;
-use ic_store::{OpenOptions, Side, SideSchema};
-use sha2::{Digest, Sha256};
-
 pub use room::{free_bytes, require_room};
+pub(crate) use store::PIECE;
+pub use store::{Objects, hash_of};
 pub use sweep::{Swept, TakenOut};
 pub use write::{Stored, Writer};
-
-use self::read::{Place, Recent};
-
-/// The longest content that is one object, in bytes; also the size of a piece.
-pub(crate) const PIECE: usize = 1 << 20;
-
-/// `store`: the ledger whose content this is; no row: no ledger has claimed it yet. `writing`: packs whose objects are not in the
-/// index yet, because their writer is not done, or died.
-macro_rules! second_version {
-    () => {
-        "
-CREATE TABLE store (
-    one    INTEGER PRIMARY KEY CHECK (one = 1),
-    ledger TEXT NOT NULL
-) STRICT;
-CREATE TABLE writing (
-    pack INTEGER PRIMARY KEY
-) STRICT;
-"
-    };
-}
-
-const SCHEMA: SideSchema = SideSchema {
-    application_id: 0x6963_4f62,
-    version: 2,
-    page_size: 4096,
-    upgrades: &[second_version!()],
-    sql: concat!(
-        "
-CREATE TABLE packs (
-    id         INTEGER PRIMARY KEY,
-    size       INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    data       BLOB NOT NULL
-) STRICT;
-CREATE TABLE objects (
-    hash  BLOB PRIMARY KEY,
-    form  INTEGER NOT NULL CHECK (form IN (0, 1, 2)),
-    pack  INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    size  INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-",
-        second_version!()
-    ),
-};
-
-/// How an object is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// Its content lies in the pack.
-    Whole,
-    /// The pack holds the hashes of its pieces, in order.
-    Pieces,
-    /// Its content was purged; only its name is left.
-    Purged,
-}
-
-impl Form {
-    pub(crate) fn number(self) -> i64 {
-        match self {
-            Self::Whole => 0,
-            Self::Pieces => 1,
-            Self::Purged => 2,
-        }
-    }
-
-    pub(crate) fn of_number(number: i64) -> Option<Self> {
-        [Self::Whole, Self::Pieces, Self::Purged].into_iter().find(|form| form.number() == number)
-    }
-}
-
-/// An open object store.
-pub struct Objects {
-    side: Mutex<Side>,
-    recent: Mutex<Recent>,
-    /// Directories that a writer has added and not finished: it reads them, and nobody else does.
-    unfinished: Mutex<HashMap<Hash, Place>>,
-    /// Directories that a look found and the store lacks. Nobody else sees them.
-    looked_at: Mutex<HashMap<Hash, Arc<[u8]>>>,
-    path: PathBuf,
-    patience: Duration,
-}
-
-impl Objects {
-    /// Opens the store in the file `path`, and makes it if there is none.
-    pub fn open(path: &Path, options: OpenOptions) -> Result<Self> {
-        let objects = Self::open_as_it_is(path, options)?;
-        objects.side().upgrade()?;
-        Ok(objects)
-    }
-
-    /// Opens the store in the file `path`, and makes it if there is none; one of an older version stays what it is.
-    pub fn open_as_it_is(path: &Path, options: OpenOptions) -> Result<Self> {
-        let side = Side::open(path, &SCHEMA, options)?;
-        Ok(Self {
-            side: Mutex::new(side),
-            recent: Mutex::default(),
-            path: path.to_owned(),
-            patience: options.busy_timeout,
-            unfinished: Mutex::default(),
-            looked_at: Mutex::default(),
-        })
-    }
-
-    /// The store's file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// How long locks are waited for.
-    pub(crate) fn patience(&self) -> Duration {
-        self.patience
-    }
-
-    pub(crate) fn side(&self) -> MutexGuard<'_, Side> {
-        // A thread that panicked held no invariant: every change is one transaction.
-        self.side.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The SHA-256 of some bytes.
-pub fn hash_of(bytes: &[u8]) -> Hash {
-    Sha256::digest(bytes).into()
-}
 
 #[cfg(test)]
 mod tests;

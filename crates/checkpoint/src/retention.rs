@@ -74,8 +74,10 @@ pub fn given_up<'c>(
 pub fn mark(objects: &Objects, checkpoints: &[Checkpoint], live: &mut HashSet<Hash>) -> Result<()> {
     for checkpoint in checkpoints {
         mark_one(objects, &checkpoint.manifest, live)?;
-        for hash in
-            Manifest::read(objects, &checkpoint.manifest)?.git.iter().flat_map(crate::git::GitState::objects)
+        for hash in Manifest::read(objects, &checkpoint.manifest)?
+            .git
+            .iter()
+            .flat_map(crate::git::state::GitState::objects)
         {
             mark_one(objects, &hash, live)?;
         }
@@ -97,7 +99,7 @@ pub fn mark_readable(
     for checkpoint in checkpoints {
         readable(mark_one(objects, &checkpoint.manifest, live))?;
         let manifest = readable(Manifest::read(objects, &checkpoint.manifest))?;
-        for hash in manifest.iter().flat_map(|m| &m.git).flat_map(crate::git::GitState::objects) {
+        for hash in manifest.iter().flat_map(|m| &m.git).flat_map(crate::git::state::GitState::objects) {
             readable(mark_one(objects, &hash, live))?;
         }
         let mut waiting = vec![checkpoint.tree];

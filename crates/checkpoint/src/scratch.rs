@@ -15,7 +15,7 @@ use ic_base::{Diagnose, Result};
 use ic_store::lock::wait;
 use tempfile::TempDir;
 
-use crate::capture::cache_directory;
+use crate::caches::cache_directory;
 use crate::lock::{self, Mode};
 
 /// The end of the names of these directories.

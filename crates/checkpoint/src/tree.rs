@@ -145,6 +145,11 @@ impl Tree {
     }
 }
 
+/// The path of a name in a directory; of the root, the name.
+pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
+}
+
 fn damaged() -> Diagnosis {
     Diagnosis::new(Code::Corrupt, "A directory of the checkpoint is not in a form that this program writes.")
         .hint("see which: ic checkpoint verify --read-data")

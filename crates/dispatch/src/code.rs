@@ -8,7 +8,7 @@ use ic_events::{EventType, NewEvent};
 use ic_store::{Row, Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
-use crate::Dispatch;
+use crate::dispatch::Dispatch;
 use crate::report::Report;
 
 /// What recording a report did.

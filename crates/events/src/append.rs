@@ -6,7 +6,8 @@ use ic_store::Transaction;
 use serde_json::Value;
 
 use crate::chain::hash_of;
-use crate::{Event, EventType, list};
+use crate::event::{Event, EventType};
+use crate::list;
 
 /// An event to be recorded. The source follows from the type.
 #[derive(Debug, Clone)]

@@ -57,7 +57,7 @@ pub fn commit(
     if !exists(tx, name, run_id)? {
         return Err(not_found(name));
     }
-    let (head, _) = crate::head(tx)?;
+    let (head, _) = crate::list::head(tx)?;
     let at = position(tx, name, run_id)?;
     if seq > head {
         // A cursor beyond the head would pass over events that are yet to happen.

@@ -3,7 +3,7 @@
 use ic_base::{Result, RunId, Seq, Timestamp};
 use ic_store::Row;
 
-use crate::Hash;
+use crate::chain::Hash;
 
 ic_base::words! {
     /// What kind of thing an event is about.

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_store::Snapshot;
 
-use crate::{Event, Hash};
+use crate::chain::Hash;
+use crate::event::Event;
 
 /// The last seq and its hash; 0 and zeros in a new ledger. Errors: `corrupt` if the head row is missing.
 pub fn head(snapshot: &Snapshot<'_>) -> Result<(Seq, Hash)> {

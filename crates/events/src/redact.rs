@@ -3,8 +3,10 @@
 use ic_base::{Code, Diagnosis, Result, Seq, Timestamp};
 use ic_store::Transaction;
 
+use crate::append::NewEvent;
 use crate::chain::hash_of_text;
-use crate::{EventType, NewEvent, append, list};
+use crate::event::EventType;
+use crate::{append, list};
 
 /// Takes reason and payload out of event `seq`, leaves their hashes in the chain, and records that it was done.
 ///

@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use ic_base::{Code, Result, Seq};
 use ic_store::Snapshot;
 
-use crate::chain::hash_of;
-use crate::{Event, Hash, hex, list};
+use crate::chain::{Hash, hash_of, hex};
+use crate::event::Event;
+use crate::list;
 
 /// A head that was kept elsewhere: what `seq` must hash to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

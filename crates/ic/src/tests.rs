@@ -2,6 +2,7 @@
 //!
 //! `IC_UPDATE=1 cargo test -p ic --lib` writes the generated ones.
 
+mod circles;
 mod errors;
 mod files;
 mod hints;

@@ -7,7 +7,7 @@ use ic_rewind::Target;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Force;
+use crate::force::Force;
 use crate::table::RollbackRecord;
 
 /// The key of the plan that holds the choices.

@@ -21,7 +21,7 @@ use ic_base::{Code, Diagnosis, Result, RollbackId, Timestamp};
 use ic_store::{Row, Snapshot, Transaction};
 use serde_json::Value;
 
-use crate::Force;
+use crate::force::Force;
 use crate::table::RollbackRecord;
 
 pub use state::Happening;

@@ -8,7 +8,8 @@ use ic_store::Snapshot;
 use ic_journal::steps::{self, Course};
 use ic_journal::table;
 
-use crate::{Kernel, WorkflowState};
+use crate::above::WorkflowState;
+use crate::kernel::Kernel;
 
 /// A refusal because of a closed run, with the command that finishes what closed it, unless a living process does; any other
 /// error as it is.

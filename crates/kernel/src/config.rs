@@ -17,7 +17,7 @@ use ic_checkpoint::capture::Flush;
 use ic_checkpoint::retention::Policy;
 use serde_json::{Value, json};
 
-use crate::Kernel;
+use crate::kernel::Kernel;
 
 pub use rewind::{DEVS_DATABASE, Rewinding};
 

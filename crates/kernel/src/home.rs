@@ -7,7 +7,7 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_phase::Run;
 use ic_store::{Lookup, locate};
 
-use crate::Kernel;
+use crate::kernel::Kernel;
 
 /// Errors: `foreign_root` when the run's project has a ledger of its own and this one is that of another project: what is done there
 /// belongs into the other one.

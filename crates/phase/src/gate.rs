@@ -1,73 +1,12 @@
 //! Gates: what must hold before a run may leave a phase. Pure: facts in, verdict out.
 
+mod check;
 mod rules;
 mod weigh;
 
-use ic_base::Label;
-
+pub use check::{Check, Tier};
 pub use rules::{Gates, Requirement};
-pub use weigh::{Facts, Unfinished, Work};
-
-ic_base::words! {
-    /// A question that a gate asks of the run.
-    pub enum Check {
-        /// The phase has an artifact.
-        ArtifactExists = "artifact_exists",
-        /// No agent is active, and no dispatch is unfinished.
-        AgentsComplete = "agents_complete",
-        /// No dispatch is unfinished.
-        DispatchesComplete = "dispatches_complete",
-        /// The newest verdict is pass.
-        VerdictExists = "verdict_exists",
-        /// A dispatch has a verdict, and none is fail.
-        VerdictClean = "verdict_clean",
-    }
-}
-
-ic_base::words! {
-    /// How much a failed check weighs. Ordered: a weaker tier is smaller.
-    #[derive(PartialOrd, Ord)]
-    pub enum Tier {
-        /// It is not asked.
-        None = "none",
-        /// It warns, and the run advances.
-        Soft = "soft",
-        /// It blocks.
-        Hard = "hard",
-    }
-}
-
-impl Tier {
-    /// The strongest tier that a priority allows: 0 and 1 hard, 2 and 3 soft, 4 and above none.
-    pub fn of_priority(priority: u32) -> Self {
-        match priority {
-            0 | 1 => Self::Hard,
-            2 | 3 => Self::Soft,
-            _ => Self::None,
-        }
-    }
-}
-
-/// One requirement, weighed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition {
-    /// What was asked.
-    pub check: Check,
-    /// Of which phase; `None`: of the whole run.
-    pub phase: Option<Label>,
-    /// How much it weighs.
-    pub tier: Tier,
-    /// Whether it holds.
-    pub holds: bool,
-    /// What was counted.
-    pub count: i64,
-    /// The same as a sentence.
-    pub detail: String,
-    /// The work that it waits for.
-    pub unfinished: Vec<Unfinished>,
-    /// Whether it holds only because nothing was ever done.
-    pub is_idle: bool,
-}
+pub use weigh::{Condition, Facts, Unfinished, Work};
 
 ic_base::words! {
     /// What a gate says as a whole.

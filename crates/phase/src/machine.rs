@@ -2,8 +2,9 @@
 
 use ic_base::{Code, Diagnosis, Result};
 
+use crate::chain::Chain;
 use crate::gate::Verdict;
-use crate::{Chain, Run, RunStatus};
+use crate::run::{Run, RunStatus};
 
 /// What an advance does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

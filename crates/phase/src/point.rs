@@ -8,7 +8,7 @@ use ic_events::{EventType, NewEvent};
 use ic_store::{Row, Snapshot, Transaction};
 use serde_json::json;
 
-use crate::Run;
+use crate::run::Run;
 
 ic_base::words! {
     /// What a point stands before.

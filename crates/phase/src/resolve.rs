@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnosis, Result, RunId};
 use ic_store::{Snapshot, reference};
 
-use crate::Run;
-use crate::run::{self, Filter};
+use crate::run::{self, Filter, Run};
 
 /// Where the caller stands: what `@` is looked for in.
 #[derive(Debug, Clone, PartialEq, Eq)]

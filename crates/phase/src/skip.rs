@@ -5,7 +5,8 @@ use ic_base::{Result, RollbackId, RunId, Seq, Timestamp};
 use ic_events::{Cut, EventType, NewEvent};
 use ic_store::{Row, Snapshot, Transaction};
 
-use crate::{Run, machine};
+use crate::machine;
+use crate::run::Run;
 
 /// A phase marked to be passed over.
 #[derive(Debug, Clone, PartialEq, Eq)]

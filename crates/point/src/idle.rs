@@ -10,7 +10,7 @@ use ic_phase::{Run, run};
 use ic_session::call;
 use ic_store::Snapshot;
 
-use super::{checkpoint_at, place_of};
+use super::place::{checkpoint_at, place_of};
 
 /// Whether a dispatch is a prompt that changed no file, recorded no commit, and beside which nothing happened in its run.
 pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Result<bool> {

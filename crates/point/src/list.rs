@@ -11,7 +11,7 @@ use ic_phase::Run;
 use ic_phase::point::{self, Kind, Point};
 use ic_store::Snapshot;
 
-use super::{checkpoint_at, reference};
+use super::place::{checkpoint_at, reference};
 
 /// A point, as a person chooses it.
 #[derive(Debug, Clone, PartialEq, Eq)]

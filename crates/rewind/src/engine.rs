@@ -1,103 +1,32 @@
 //! The engine: what would go, what goes, and what comes back.
 
-use std::time::Duration;
-
-use ic_base::{Code, Diagnosis, Result, Timestamp};
-use serde::Serialize;
+use ic_base::{Diagnosis, Result};
 
 use crate::archive::{self, Archive, ArchiveState, Manifest, SCHEMA};
 use crate::config::Target;
-use crate::error::UnknownTaskError;
 use crate::order;
 use crate::plan::{Bound, Line, Plan};
 use crate::references;
 use crate::schema::Catalog;
-use crate::session::{Session, quote};
-use crate::value::{RowCounts, Scalar};
+use crate::session::Session;
+use crate::value::RowCounts;
 
 mod audit;
 mod cut;
 mod mark;
+mod moment;
 mod tasks;
 mod undo;
 
 pub use mark::{Mark, ScopeMark};
+use moment::Moment;
+pub use moment::{Options, RelationalRollbackEngine, Rewind, RollbackResult, RollbackSnapshot};
 pub use tasks::{Task, TaskRef};
 pub use undo::{UndoReport, UndoResult};
 
 /// A preview counts: it looks for rows that would lose their parents in databases of at most so many bytes, because that takes a
 /// look at every row.
 const LOOKED_THROUGH: i64 = 16 * 1024 * 1024;
-
-/// How the application's database is used.
-#[derive(Debug, Clone, Copy)]
-pub struct Options {
-    /// How long to wait for the application before giving up with `busy`.
-    pub busy_timeout: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { busy_timeout: Duration::from_secs(5) }
-    }
-}
-
-/// What names a rewind and says when it is.
-#[derive(Debug, Clone, Copy)]
-pub struct Rewind<'a> {
-    /// Its id.
-    pub id: &'a str,
-    /// The time now.
-    pub now: Timestamp,
-}
-
-/// What a rewind would take away. It removes rows; it does not restore rows that were updated since.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RollbackSnapshot {
-    /// The task; `None` for a mark that was made before there was one.
-    pub task_id: Option<String>,
-    /// The task's order, as it is stored; NULL when everything goes.
-    pub snapshot_created_at: Scalar,
-    /// The rows that would go, in the order in which the tables are cut.
-    pub affected_row_counts: RowCounts,
-}
-
-/// What a rewind took away.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RollbackResult {
-    /// The rewind.
-    pub rewind_id: String,
-    /// The task; `None` for a mark that was made before there was one.
-    pub task_id: Option<String>,
-    /// The task's order, as it is stored; NULL when everything went.
-    pub snapshot_created_at: Scalar,
-    /// The rows that went, in the order in which the tables were cut.
-    pub deleted_row_counts: RowCounts,
-}
-
-/// Takes an application's SQLite tables back to a task (seed 002).
-///
-/// The configuration is checked against the database when it is opened, and again in every operation.
-pub struct RelationalRollbackEngine {
-    session: Session,
-    target: Target,
-    options: Options,
-}
-
-/// A place in time, found in the database.
-struct Moment {
-    task_id: Option<String>,
-    line: Line,
-}
-
-impl Moment {
-    fn order(&self) -> Scalar {
-        match &self.line.bound {
-            Bound::After(order) => order.clone(),
-            Bound::Everything => Scalar::Null,
-        }
-    }
-}
 
 impl RelationalRollbackEngine {
     /// Opens the state database. Nothing is written to it.
@@ -135,7 +64,7 @@ impl RelationalRollbackEngine {
         })
     }
 
-    /// The task with this id. Errors: [`UnknownTaskError`] as `unknown_task`; `ambiguous_id` when several scopes have it.
+    /// The task with this id. Errors: [`UnknownTaskError`](crate::error::UnknownTaskError) as `unknown_task`; `ambiguous_id` when several scopes have it.
     pub fn task(&self, task: impl Into<TaskRef>) -> Result<Task> {
         let task = task.into();
         self.session.reading(|| {
@@ -248,30 +177,4 @@ impl RelationalRollbackEngine {
             })
         })
     }
-}
-
-/// How many rows a table has.
-fn count_rows(session: &Session, table: &str) -> Result<u64> {
-    let sql = format!("SELECT count(*) FROM main.{}", quote(table));
-    session.query_one(&sql, &[], |row| row.get::<_, i64>(0)).map(order::unsigned)
-}
-
-/// Something happened to rows that nobody asked for.
-fn unexpected(table: &str, what: &str) -> Diagnosis {
-    Diagnosis::new(Code::RowConflict, format!("{what} in {table}; nothing was changed."))
-        .hint(
-            "do triggers of the table, or an index that is damaged, change rows? see: PRAGMA integrity_check",
-        )
-        .detail("table", table)
-}
-
-fn unknown_task(task: &TaskRef, table: &str) -> Diagnosis {
-    UnknownTaskError { task_id: task.id.clone(), table: table.to_owned() }.into()
-}
-
-/// A value that comes from a column named so.
-type Named = (String, Scalar);
-
-fn is_empty(named: &[Named]) -> bool {
-    named.is_empty()
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_store::{Snapshot, Transaction, path_bytes};
 
-use crate::Mark;
+use crate::engine::Mark;
 
 /// Records where a database was when the event `seq` moved a run.
 pub fn insert(tx: &Transaction<'_>, seq: Seq, run: &RunId, database: &Path, mark: &Mark) -> Result<()> {

@@ -2,16 +2,17 @@
 
 use ic_base::Result;
 
-use crate::config::{Anchor, Audit, Target, Triggers};
+use crate::config::{Anchor, Audit, Target};
 use crate::error::misfit;
-use crate::schema::{Catalog, Column, ForeignKey, Rowid, TableInfo, TableKind};
-use crate::session::quote;
+use crate::schema::{Catalog, ForeignKey, Rowid, TableKind};
 use crate::value::Scalar;
 
+mod column;
 mod condition;
 mod sort;
 mod table;
 
+pub(crate) use column::{AuditPlan, column, refuse_triggers, table};
 pub(crate) use condition::Condition;
 pub(crate) use table::{CutOrder, CutTable};
 
@@ -32,16 +33,6 @@ pub(crate) enum Bound {
 pub(crate) struct Line {
     pub(crate) bound: Bound,
     pub(crate) scope: Vec<Scalar>,
-}
-
-/// The audit's table and columns, as they are declared.
-pub(crate) struct AuditPlan {
-    pub(crate) table: TableInfo,
-    pub(crate) event: String,
-    pub(crate) payload: String,
-    pub(crate) order: Option<String>,
-    pub(crate) task: Option<String>,
-    pub(crate) id: Option<String>,
 }
 
 /// A target that fits its database.
@@ -77,28 +68,6 @@ impl Plan {
     pub(crate) fn cut(&self, table: &str) -> Option<&CutTable> {
         self.cuts.iter().find(|cut| cut.info.name == table)
     }
-}
-
-/// A column in SQL; `rowid` stays the rowid.
-pub(crate) fn column_or_rowid(name: &str) -> String {
-    if name == "rowid" { name.to_owned() } else { quote(name) }
-}
-
-/// The column of `table` with this name, as it is declared. Errors: `invalid_config`.
-pub(crate) fn column<'a>(table: &'a TableInfo, name: &str) -> Result<&'a Column> {
-    table.column(name).ok_or_else(|| {
-        let names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
-        misfit(format!("The table {} has no column {name}; it has {}.", table.name, names.join(", ")))
-            .detail("table", table.name.as_str())
-            .detail("column", name)
-    })
-}
-
-/// The table with this name. Errors: `invalid_config`.
-pub(crate) fn table<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a TableInfo> {
-    catalog
-        .table(name)
-        .ok_or_else(|| misfit(format!("The state database has no table {name}.")).detail("table", name))
 }
 
 fn check_anchor(anchor: &Anchor, catalog: &Catalog) -> Result<Anchor> {
@@ -143,19 +112,4 @@ fn check_audit(audit: &Audit, catalog: &Catalog) -> Result<AuditPlan> {
         id: optional(&audit.id)?.filter(|name| info.rowid != Rowid::Column(name.clone())),
         table: info.clone(),
     })
-}
-
-/// Errors: `invalid_config` when the table has triggers and they are not declared to fire.
-pub(crate) fn refuse_triggers(info: &TableInfo, declared: Triggers) -> Result<()> {
-    if info.triggers.is_empty() || declared == Triggers::Fire {
-        return Ok(());
-    }
-    let names: Vec<&str> = info.triggers.iter().map(|t| t.name.as_str()).collect();
-    Err(misfit(format!(
-        "The table {} has triggers, which would run with a rewind: {}.",
-        info.name,
-        names.join(", ")
-    ))
-    .hint("if they may, give the table `triggers: fire`")
-    .detail("triggers", names))
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::session::{Session, quote};
 
 pub(crate) mod module;
+pub(crate) mod parent;
 
 /// What kind of table it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -11,7 +11,7 @@ use ic_rewind::{Profile, RelationalRollbackEngine, Target, create_devs};
 use ic_worktree::Settings;
 use serde_json::Value;
 
-use super::options;
+use super::remembered::options;
 
 /// What was set up.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,24 +11,26 @@ mod configure;
 mod git;
 pub mod lock;
 mod plan;
+mod remembered;
 mod retention;
 mod stages;
 mod undo;
 mod vectors;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result, RewindId};
 use ic_rewind::journal::{self, Entry, NewRewind, Setup, Stage, Status};
-use ic_rewind::{Options, RelationalRollbackEngine, RollbackSnapshot, Target, Task, TaskRef};
+use ic_rewind::{RelationalRollbackEngine, RollbackSnapshot, Target, Task, TaskRef};
 
 pub use configure::{Configured, add_to_configuration, configuration_text, init};
 pub use git::{GitPlan, restore_command};
+pub use remembered::{list, open_remembered};
 pub use retention::give_up_archives;
 pub use undo::{Undone, preview_undo, undo};
+pub use vectors::Watch;
+
+use remembered::{here, options};
 
 use ic_kernel::Kernel;
 use ic_kernel::config::Config;
@@ -52,13 +54,6 @@ impl Request<'_> {
         let task = TaskRef::new(self.task);
         self.scope.iter().fold(task, |task, (column, value)| task.in_scope(column, value.as_str()))
     }
-}
-
-/// What ends a rewind early, and may be looked at from another thread.
-#[derive(Debug, Clone, Default)]
-pub struct Watch {
-    /// Set when somebody interrupts: the command for vectors is then ended.
-    pub interrupted: Arc<AtomicBool>,
 }
 
 /// What a rewind would do.
@@ -244,25 +239,6 @@ pub fn show(kernel: &Kernel, reference: Option<&str>) -> Result<Entry> {
     Ok(here(kernel, entry))
 }
 
-/// An entry with the paths that it has now: a project that was moved took its database and its archives along.
-fn here(kernel: &Kernel, mut entry: Entry) -> Entry {
-    let root = &kernel.project.root;
-    if let Some(name) = entry.archive.file_name().filter(|_| !entry.archive.exists()) {
-        let moved = kernel.store().join("rewinds").join(name);
-        if moved.exists() {
-            entry.archive = moved;
-        }
-    }
-    if !entry.root.exists() {
-        if let Ok(below) = entry.database.strip_prefix(&entry.root) {
-            entry.database = root.join(below);
-            entry.setup.target.database.clone_from(&entry.database);
-        }
-        entry.root.clone_from(root);
-    }
-    entry
-}
-
 /// Gives up the archives that retention does not keep, after a rewind is done; what goes wrong is a warning.
 pub fn tidy(kernel: &Kernel, settings: &Settings) -> Option<Warning> {
     let error = give_up_archives(kernel, &settings.retention.policy(), false).err()?;
@@ -270,11 +246,6 @@ pub fn tidy(kernel: &Kernel, settings: &Settings) -> Option<Warning> {
         code: "retention_failed",
         message: format!("old archives of rewinds were not removed: {}", error.message()),
     })
-}
-
-/// Every rewind, newest first.
-pub fn list(kernel: &Kernel) -> Result<Vec<Entry>> {
-    Ok(kernel.read(journal::list)?.into_iter().map(|entry| here(kernel, entry)).collect())
 }
 
 /// Errors: `not_finished` while a rewind of the database has begun to change something and is not finished.
@@ -298,20 +269,6 @@ pub fn refuse_unfinished(kernel: &Kernel, target: &Target) -> Result<()> {
 /// Where the rows of a rewind will be; its directory is made.
 fn archive_path(kernel: &Kernel, id: &RewindId) -> Result<PathBuf> {
     Ok(lock::directory(kernel.store())?.join(format!("{id}.db")))
-}
-
-/// Opens the database that a journal names: the configuration is not asked, so that naming another one there leads nowhere.
-pub fn open_remembered(target: &Target, options: Options) -> Result<RelationalRollbackEngine> {
-    RelationalRollbackEngine::open(target, options).map_err(|error| {
-        if error.code() != Code::InvalidConfig || !error.details().contains_key("database") {
-            return error;
-        }
-        error.hint(format!("it is the one that was rewound: move it back to {}", target.database.display()))
-    })
-}
-
-fn options(settings: &Settings) -> Options {
-    Options { busy_timeout: settings.busy_timeout.max(Duration::from_millis(1)) }
 }
 
 /// What every preview says.

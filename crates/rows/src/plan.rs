@@ -6,7 +6,8 @@ use ic_rewind::journal::Setup;
 use ic_rewind::{RelationalRollbackEngine, Task};
 use ic_worktree::{Settings, Workspace};
 
-use super::{Preview, Request, git, options};
+use super::remembered::options;
+use super::{Preview, Request, git};
 
 /// A rewind that nothing stands against.
 pub(super) struct Planned {

@@ -14,7 +14,8 @@ use ic_kernel::Kernel;
 use ic_rewind::Archive;
 use ic_rewind::journal::{Entry, Status};
 
-use super::{list, lock};
+use super::lock;
+use super::remembered::list;
 
 /// Gives up the archives that `policy` does not keep; returns their rewinds, oldest first. `keep_last` counts the rewinds of one
 /// database that can be undone; those that were undone are kept for their age alone.

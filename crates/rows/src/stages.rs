@@ -6,7 +6,9 @@ use ic_rewind::journal::{self, Deleted, Entry, Failure, Stage};
 use ic_rewind::{Archive, ArchiveState, Rewind};
 use ic_worktree::Settings;
 
-use super::{Watch, git, here, open_remembered, options, vectors};
+use super::git;
+use super::remembered::{here, open_remembered, options};
+use super::vectors::{self, Watch};
 
 /// Does what is left of a rewind, until it is done or a stage fails; returns the entry as it then is.
 ///

@@ -7,7 +7,8 @@ use ic_kernel::Kernel;
 use ic_rewind::journal::{self, Entry, Stage, Status};
 use ic_rewind::{Archive, Options, RelationalRollbackEngine, UndoError, UndoReport, UndoResult};
 
-use super::{here, lock, open_remembered, vectors};
+use super::remembered::{here, open_remembered};
+use super::{lock, vectors};
 
 /// A rewind that was taken back.
 #[derive(Debug)]

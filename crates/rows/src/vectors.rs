@@ -1,6 +1,7 @@
 //! The last stage: an outside store of vectors, by a command. `vec0` tables of the database itself went with its other tables.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_kernel::Kernel;
@@ -10,7 +11,12 @@ use ic_saga::process::{ProcessIdentity, end_group};
 use ic_saga::tail::with_tail;
 use ic_saga::undo::{GRACE, describe};
 
-use super::Watch;
+/// What ends a rewind early, and may be looked at from another thread.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    /// Set when somebody interrupts: the command for vectors is then ended.
+    pub interrupted: Arc<AtomicBool>,
+}
 
 /// The longest log of the command, in bytes.
 const LONGEST_LOG: u64 = 8 << 20;

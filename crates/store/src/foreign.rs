@@ -9,8 +9,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::diagnose;
+use crate::private;
 use crate::regular::open_regular_itself;
-use crate::{path_bytes, path_from_bytes, private};
+use crate::values::{path_bytes, path_from_bytes};
 
 /// What the side files of a database are called, after its name: <https://sqlite.org/tempfiles.html>.
 pub const DATABASE_SIDE_SUFFIXES: [&[u8]; 3] = [b"-wal", b"-shm", b"-journal"];

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::path_from_bytes;
 use crate::regular::read_line;
+use crate::values::path_from_bytes;
 
 /// The directories of a git work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use std::path::Path;
 use ic_base::Result;
 
 use crate::error::diagnose;
-use crate::{Ledger, filesystem, migrate, sqlite_version};
+use crate::ledger::Ledger;
+use crate::{filesystem, migrate, sqlite_version};
 
 /// Less free space than this is not healthy: a migration copies the ledger.
 const MIN_FREE_BYTES: u64 = 64 * 1024 * 1024;

@@ -209,7 +209,7 @@ mod tests {
     fn a_look_changes_nothing() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ic.db");
-        let options = crate::OpenOptions::default();
+        let options = crate::connection::OpenOptions::default();
         assert!(Ledger::open_to_look(&path, options).is_err());
         assert!(!path.exists());
         crate::migrate::create(&path, options, &ic_base::Context::system()).unwrap();
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(version, 1);
     }
 
-    fn count(snapshot: &crate::Snapshot<'_>) -> ic_base::Result<Option<i64>> {
+    fn count(snapshot: &crate::transaction::Snapshot<'_>) -> ic_base::Result<Option<i64>> {
         snapshot.query_opt("SELECT count(*) FROM event_cursors", &[], |row| row.get(0))
     }
 

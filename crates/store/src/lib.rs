@@ -14,6 +14,7 @@ mod git_dirs;
 mod git_index;
 pub mod health;
 mod identity;
+mod known;
 mod ledger;
 mod locate;
 pub mod lock;
@@ -34,7 +35,8 @@ pub use foreign::{
 };
 pub use git_dirs::{GitDirs, git_dirs};
 pub use git_index::tracks as git_tracks;
-pub use identity::{APPLICATION_ID, Identity, is_ledger, is_ledger_head};
+pub use identity::{APPLICATION_ID, is_ledger, is_ledger_head};
+pub use known::Identity;
 pub use ledger::Ledger;
 pub use locate::{FoundBy, Lookup, Place, create, initial_place, locate, project_root};
 pub use migrate::LATEST;

@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Context, Diagnose, Diagnosis, Result, shell_word};
 
+use crate::connection::OpenOptions;
 use crate::git_dirs::{dirs_of, git_dirs, trim};
+use crate::ledger::Ledger;
 use crate::regular::read_line;
-use crate::trust;
-use crate::{Ledger, OpenOptions, faults, filesystem, migrate, path_bytes, path_from_bytes, private};
+use crate::values::{path_bytes, path_from_bytes};
+use crate::{faults, filesystem, migrate, private, trust};
 
 const FILE_NAME: &str = "ic.db";
 

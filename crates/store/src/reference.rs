@@ -2,7 +2,7 @@
 
 use ic_base::{Code, Diagnosis, Result, reversed_digits};
 
-use crate::Snapshot;
+use crate::transaction::Snapshot;
 
 /// The fewest digits that name something.
 const MIN_DIGITS: usize = 6;

@@ -9,7 +9,8 @@ use std::path::Path;
 use ic_base::{Code, Diagnosis, Result};
 
 use crate::git_dirs::{GitDirs, git_dirs};
-use crate::{git_index, path_bytes};
+use crate::git_index;
+use crate::values::path_bytes;
 
 /// Whether a file may be believed that was found in `directory`: one that only its owner and people whom they chose may write
 /// in, or the file is the user's own.

@@ -12,11 +12,11 @@ use ic_saga::Action;
 
 use super::executor::{Executed, WorkflowExecutor};
 use super::journal::Journal;
-use super::report::story;
-use super::{
+use super::registry::{
     Coverage, RollbackOutcome, RollbackReport, TaskContext, TaskId, TaskResult, TaskRollback,
     ToolCompensation,
 };
+use super::report::story;
 
 impl WorkflowExecutor<'_> {
     /// The tasks, each after those that it needs.

@@ -9,11 +9,12 @@ use ic_kernel::Kernel;
 use ic_rollback::compensation::Declared;
 use ic_worktree::Settings;
 
+use super::WorkflowTask;
 use super::journal::Journal;
-use super::{
-    CompensationReport, Coverage, RollbackReport, TaskContext, TaskId, TaskOutcome, TaskReport, TaskResult,
-    ToolCompensation, WorkflowReport, WorkflowTask,
+use super::registry::{
+    CompensationReport, Coverage, RollbackReport, TaskContext, TaskId, TaskResult, ToolCompensation,
 };
+use super::report::{TaskOutcome, TaskReport, WorkflowReport};
 use crate::report::Status;
 
 /// Runs tasks, each after those that it needs, and undoes what was done when one fails.

@@ -19,7 +19,7 @@ use ic_saga::order::FailurePolicy;
 use ic_saga::process::ProcessIdentity;
 use ic_worktree::{Settings, Workspace, paths_in_root};
 
-use super::{TaskContext, TaskError, TaskId, TaskResult};
+use super::registry::{TaskContext, TaskError, TaskId, TaskResult};
 
 /// All tasks are executed in one phase; the end of the chain is that all of them ended well.
 const PHASES: &str = "executing,done";

@@ -2,7 +2,7 @@
 
 use ic_base::{DispatchId, RollbackId, RunId};
 
-use super::{
+use super::registry::{
     CompensationReport, RollbackOutcome, RollbackReport, TaskError, TaskId, TaskResult, TaskRollback,
 };
 

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use assert_cmd::assert::Assert;
 use serde_json::Value;
@@ -44,6 +44,14 @@ impl Outcome {
     /// If it cannot be started.
     pub fn of(command: &mut Command) -> Self {
         Self::from(&command.output().expect("start the binary"))
+    }
+
+    /// What a call that was started comes to.
+    ///
+    /// # Panics
+    /// If its end is not known.
+    pub fn at_end_of(child: Child) -> Self {
+        Self::from(&child.wait_with_output().expect("its end"))
     }
 
     /// Standard output as JSON.
@@ -143,10 +151,13 @@ impl Cli {
         self.with_env("IC_DB", path.as_ref())
     }
 
-    /// The ledger's file.
+    /// The ledger's file: what `IC_DB` says, else `.ic/ic.db`, or git's `.git/ic/ic.db` where that one is there.
     pub fn db(&self) -> PathBuf {
-        let named = self.env.iter().rev().find(|(name, _)| name == "IC_DB");
-        named.map_or_else(|| self.root.join(".ic/ic.db"), |(_, path)| PathBuf::from(path))
+        if let Some((_, path)) = self.env.iter().rev().find(|(name, _)| name == "IC_DB") {
+            return PathBuf::from(path);
+        }
+        let (own, of_git) = (self.root.join(".ic/ic.db"), self.root.join(".git/ic/ic.db"));
+        if of_git.exists() && !own.exists() { of_git } else { own }
     }
 
     /// A call that has not been started.
@@ -211,6 +222,17 @@ impl Cli {
     pub fn refused<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> (Option<i32>, String) {
         let outcome = Outcome::from(self.assert(arguments).failure().get_output());
         (outcome.code, outcome.error())
+    }
+
+    /// Asserts that the ledger is sound and its events are chained. It is to be the first that opens a ledger after a crash:
+    /// whoever opens it first recovers its log.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub fn assert_sound(&self, when: &str) {
+        assert_eq!(self.json(["health", "--json"])["ok"], true, "{when}");
+        let verified = self.run(["events", "verify"]);
+        assert_eq!(verified.code, Some(0), "{when}: {verified:?}");
     }
 
     /// The content of the ledger as text.

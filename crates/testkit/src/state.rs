@@ -9,7 +9,7 @@ use std::process::Command;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-use crate::Outcome;
+use crate::cli::Outcome;
 
 /// Runs git in a directory, with nothing of the user's settings, and returns what it says.
 ///

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 ///
 /// # Panics
 /// If it is not so within half a minute.
-pub fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(30), "waited in vain: {what}");

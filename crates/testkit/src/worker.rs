@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Ends what a test started when its thread ends.
 struct Workers(Vec<Child>);
@@ -36,4 +37,13 @@ pub fn living_process() -> u32 {
 /// Ends every process that [`living_process`] started for this test.
 pub fn end_living_processes() {
     WORKERS.with_borrow_mut(|workers| drop(std::mem::replace(workers, Workers(Vec::new()))));
+}
+
+/// Tells another thread to end when it is dropped, so that it ends even when an assertion fails.
+pub struct Ending<'e>(pub &'e AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

@@ -19,7 +19,7 @@ use ic_phase::run::NewRun;
 use ic_store::Transaction;
 
 use super::shot::{self, GitPart, Held, Purpose, Shot};
-use super::{Settings, Warning, Workspace, root_of};
+use super::workspace::{Settings, Warning, Workspace, root_of};
 use crate::mark::Marked;
 
 /// A tree that was captured for what is about to be recorded. Nothing is swept while it lives.

@@ -10,8 +10,9 @@ use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_store::Snapshot;
 
+use super::retention;
 use super::shot::Purpose;
-use super::{Settings, Warning, Workspace, retention, root_of};
+use super::workspace::{Settings, Warning, Workspace, root_of};
 use crate::mark::Marked;
 
 /// What is to be taken.

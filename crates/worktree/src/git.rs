@@ -11,7 +11,7 @@ use ic_session::call;
 use ic_store::Snapshot;
 
 use super::shot::Shot;
-use super::{Warning, Workspace};
+use super::workspace::{Warning, Workspace};
 
 /// What a restore does about git.
 #[derive(Debug, Clone)]

@@ -7,7 +7,8 @@ use ic_checkpoint::scratch;
 use ic_kernel::Kernel;
 use ic_store::health::Check;
 
-use super::{objects_path, place, repair};
+use super::place::objects_path;
+use super::{place, repair};
 
 /// Looks for what killed captures and restores left, for stores that were set aside and for interrupted restores; nothing is changed.
 pub fn examine(kernel: &Kernel) -> Result<Vec<Check>> {

@@ -6,7 +6,7 @@ use ic_base::{Result, RunId, Seq};
 use ic_rewind::{Mark, Options, RelationalRollbackEngine, Target, marks};
 use ic_store::Transaction;
 
-use crate::{Settings, Warning};
+use crate::workspace::{Settings, Warning};
 
 /// Where a state database is now, to be recorded with a move.
 pub struct Marked {

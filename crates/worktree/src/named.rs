@@ -5,7 +5,7 @@ use ic_checkpoint::diff::{Finder, State};
 use ic_events::Hash;
 use ic_store::path_from_bytes;
 
-use super::Workspace;
+use super::workspace::Workspace;
 
 /// Named paths of which neither tree has content, and why: both of them passed over what is there.
 ///

@@ -7,7 +7,7 @@ use ic_checkpoint::capture::Captured;
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::record;
 
-use super::{Warning, Workspace};
+use super::workspace::{Warning, Workspace};
 
 /// More paths than these are counted only.
 const NAMED: usize = 10;

@@ -16,7 +16,8 @@ use ic_store::{path_bytes, path_from_bytes};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Workspace, repair};
+use super::repair;
+use super::workspace::Workspace;
 
 /// What a purge took out.
 #[derive(Debug)]

@@ -14,7 +14,8 @@ use ic_checkpoint::restore::plan::is_at_or_below;
 use ic_checkpoint::retention;
 use ic_events::Hash;
 
-use super::{Which, Workspace, find, named, require_kept};
+use super::named;
+use super::workspace::{Which, Workspace, find, require_kept};
 
 /// A checkpoint with what its row does not hold.
 #[derive(Debug)]
@@ -230,7 +231,7 @@ pub fn is_among(path: &[u8], paths: &[Vec<u8>]) -> bool {
 
 /// A path as checkpoints have it, from the root; the caller's is from its directory.
 pub fn path_in_root(workspace: &Workspace<'_>, path: &Path) -> Result<Vec<u8>> {
-    let clean = crate::recorded_path(path, &workspace.kernel.project.directory, &workspace.root);
+    let clean = crate::path::recorded_path(path, &workspace.kernel.project.directory, &workspace.root);
     if clean.is_relative() {
         return Ok(ic_store::path_bytes(&clean).to_vec());
     }

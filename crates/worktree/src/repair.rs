@@ -21,7 +21,8 @@ use ic_store::{OpenOptions, Side, is_ledger};
 use serde_json::{Value, json};
 
 use super::retention::{Verified, verify};
-use super::{Settings, Workspace, needs, place};
+use super::workspace::{Settings, Workspace};
+use super::{needs, place};
 
 /// What a repair found and did.
 #[derive(Debug)]
@@ -140,7 +141,7 @@ impl Findings {
 
 /// Makes sure that the store can be opened and read as a file; returns where a damaged one lies now.
 fn make_readable(kernel: &Kernel, options: OpenOptions) -> Result<Option<PathBuf>> {
-    let path = super::objects_path(kernel.ledger.path());
+    let path = super::place::objects_path(kernel.ledger.path());
     if !Side::exists(&path) {
         return Ok(None);
     }
@@ -308,7 +309,7 @@ pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> 
         Ok(Some(objects)) => objects,
         Ok(None) if kept.is_empty() => return Ok((true, "no content yet".to_owned())),
         Ok(None) => {
-            let path = super::objects_path(kernel.ledger.path());
+            let path = super::place::objects_path(kernel.ledger.path());
             let text =
                 format!("{} is missing, and {} checkpoints need it; {WAY_OUT}", path.display(), kept.len());
             // One that an earlier version, or another name of the ledger, left is taken along by the next capture.

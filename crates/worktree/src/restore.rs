@@ -9,145 +9,38 @@ mod look;
 mod other;
 mod planned;
 mod refusal;
+mod request;
 mod run;
 mod safety;
+mod settled;
 mod ties;
 mod without;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
-use ic_checkpoint::capture::Progress;
 use ic_checkpoint::lock::Mode;
-use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::{self, Checkpoint};
-use ic_checkpoint::restore::Strategy;
-use ic_checkpoint::restore::apply::Progress as ApplyProgress;
 use ic_checkpoint::restore::journal::{self, Kind, Restore};
-use ic_checkpoint::restore::plan::{Limits, Plan};
+use ic_checkpoint::restore::plan::Limits;
 use ic_checkpoint::restore::reverse::Own;
-use ic_journal::Force;
 use ic_journal::kept;
 use ic_kernel::Kernel;
 
-use super::git::GitRestore;
-use super::{Settings, Warning, Which, Workspace, find, read, require_kept};
+use super::read;
+use super::workspace::{Settings, Warning, Workspace, find, require_kept};
 use limits::Whose;
+use settled::also_settled;
 
 pub use other::newest_other;
 pub use refusal::refused;
+pub use settled::settle_note;
 
 pub use back::{
     NotYet, TreeChanges, changed_since, changes_between, merge_restores_back, path_option, restores_since,
     settle, take_changes_back, take_restore_back,
 };
-
-/// How far a restore is, for whoever watches it from another thread.
-#[derive(Debug, Default)]
-pub struct Watch {
-    /// Looking at the tree.
-    pub capture: Progress,
-    /// Changing it.
-    pub apply: ApplyProgress,
-    /// Set from elsewhere. What is restored is restored wholly; a rollback over several layers begins no further step.
-    pub interrupted: Arc<AtomicBool>,
-}
-
-/// What is to be restored, and how.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Request<'a> {
-    /// Which checkpoint.
-    pub which: Which<'a>,
-    /// Which parts; `None`: files and git where git was recorded, else files.
-    pub strategy: Option<Strategy>,
-    /// Only these paths, from the working directory; empty: everything.
-    pub paths: &'a [PathBuf],
-    /// Only what the checkpoint's run, or the calling dispatch, recorded.
-    pub mine: bool,
-    /// Say what would be done and change nothing.
-    pub dry_run: bool,
-    /// Conflicts get the checkpoint's state, commits of others leave, and living workers are no hindrance: as far as decided.
-    pub force: Force,
-    /// Conflicts stay as they are.
-    pub keep_theirs: bool,
-    /// A checkpoint of another root is restored into this one.
-    pub into: bool,
-    /// The whole tree is compared with the checkpoint after the restore, and not only what it changed.
-    pub compares_all: bool,
-    /// Others may work in the tree meanwhile: only paths of one piece of work change.
-    pub beside_others: bool,
-    /// The plan must be this one.
-    pub expect_plan: Option<&'a str>,
-}
-
-ic_base::words! {
-    /// What became of a restore.
-    pub enum Status {
-        /// The tree is as the checkpoint has it.
-        Restored = "restored",
-        /// Some paths could not be restored.
-        Partial = "partial",
-        /// It was a dry run.
-        Planned = "planned",
-        /// There was nothing to do.
-        UpToDate = "up_to_date",
-    }
-}
-
-/// A path that somebody else changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
-    /// From the root.
-    pub path: PathText,
-    /// Who, or when.
-    pub reason: String,
-}
-
-/// What a restore did, or would do.
-#[derive(Debug)]
-pub struct Report {
-    /// The checkpoint that was restored.
-    pub target: Checkpoint,
-    /// The restore that is undone, or made again, as the journal has it; `None` where neither is.
-    pub of_restore: Option<Restore>,
-    /// What was about to change; `None` where nothing was written.
-    pub safety_id: Option<CheckpointId>,
-    /// What the restore left.
-    pub restored_id: Option<CheckpointId>,
-    /// Whether nothing was to be changed.
-    pub dry_run: bool,
-    /// Which parts.
-    pub strategy: Strategy,
-    /// What became of it.
-    pub status: Status,
-    /// Every change of files, and what was left alone.
-    pub plan: Plan,
-    /// What is done about git; `None` if its state is not restored.
-    pub git: Option<GitRestore>,
-    /// Names the plan: the same for the same changes.
-    pub plan_hash: String,
-    /// What somebody else changed.
-    pub conflicts: Vec<Conflict>,
-    /// What the real call would answer instead of restoring, with the same flags; only of a dry run.
-    pub refusal: Option<Diagnosis>,
-    /// Paths that could not be changed, and why.
-    pub failed: Vec<(PathText, String)>,
-    /// Paths that nobody can compare with the checkpoint, because it or the tree as it was looked at has no content of them; and why.
-    pub not_compared: Vec<(PathText, String)>,
-    /// What is not as the checkpoint has it, after the restore, though nothing above says so; and why. Git's state is named `.git`.
-    pub differs: Vec<(PathText, String)>,
-    /// The checkpoint holds a path that stays as it is: `plan.skipped` names it.
-    pub lacks_any: bool,
-    /// Nothing was left out by paths, by owner or by what an earlier restore changed.
-    pub is_whole: bool,
-    /// Only what one piece of work did is undone, which began at the target; the tree need not become as the target has it.
-    pub is_without: bool,
-    /// What went less well.
-    pub warnings: Vec<Warning>,
-}
+pub use request::{Conflict, Report, Request, Status, Watch};
 
 /// Restores a checkpoint into its root.
 ///
@@ -241,19 +134,6 @@ fn step(
     also_settled(settled, || step_settled(&workspace, kind, request, watch))
 }
 
-/// Does what follows after a restore that was `settled` first, and says so: a refusal that wrote nothing leaves another tree all the same.
-fn also_settled(settled: Option<Warning>, then: impl FnOnce() -> Result<Report>) -> Result<Report> {
-    let done = then();
-    let Some(settled) = settled else { return done };
-    match done {
-        Ok(mut report) => {
-            report.warnings.push(settled);
-            Ok(report)
-        }
-        Err(error) => Err(error.but(&settled.message).detail("settled", settled.message)),
-    }
-}
-
 /// As [`step`], where no restore is unfinished, but for a dry run.
 fn step_settled(
     workspace: &Workspace<'_>,
@@ -326,19 +206,6 @@ fn nothing_to(kind: Kind) -> Diagnosis {
     let what = kind.as_str();
     Diagnosis::new(Code::NothingToUndo, format!("There is no restore to {what} here."))
         .hint("see what there is: ic checkpoint tree")
-}
-
-/// A warning for reads, when a restore of this root was interrupted.
-pub fn settle_note(workspace: &Workspace<'_>) -> Result<Option<Warning>> {
-    let unfinished = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
-    Ok(unfinished.map(|restore| Warning {
-        code: "restore_interrupted",
-        message: format!(
-            "a restore of checkpoint {} was begun on {} and is not finished; the next restore, undo or redo finishes it",
-            restore.target_id.short(),
-            restore.created_at
-        ),
-    }))
 }
 
 impl Workspace<'_> {

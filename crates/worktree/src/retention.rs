@@ -17,7 +17,8 @@ use ic_kernel::Kernel;
 use ic_kernel::config::Config;
 use ic_store::Snapshot;
 
-use super::{Warning, Which, Workspace, find, needs, place};
+use super::workspace::{Warning, Which, Workspace, find};
+use super::{needs, place};
 
 mod automatic;
 
@@ -104,7 +105,7 @@ pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: D
         let pinned = pinned(workspace.kernel, snapshot, Config::default().retention.policy().points)?;
         Ok((checkpoint, record::all_kept(snapshot)?, pinned))
     })?;
-    super::require_kept(&checkpoint)?;
+    super::workspace::require_kept(&checkpoint)?;
     if pinned.contains(&checkpoint.id) && !force {
         return Err(Diagnosis::new(
             Code::CheckpointNeeded,

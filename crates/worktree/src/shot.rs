@@ -18,7 +18,7 @@ use ic_phase::point::{self, NewPoint};
 use ic_store::Transaction;
 
 use super::auto::Occasion;
-use super::{Warning, Workspace};
+use super::workspace::{Warning, Workspace};
 use crate::mark::Marked;
 
 /// A picture whose content is durable, to be recorded in a transaction.

@@ -9,7 +9,7 @@ use ic_phase::point::NewPoint;
 use ic_store::Transaction;
 
 use super::shot::{self, Held, Purpose, Shot};
-use super::{Warning, Workspace};
+use super::workspace::{Warning, Workspace};
 use crate::mark::Marked;
 
 /// A tree that was captured around a step, to be recorded in a transaction. Nothing is swept while it lives.

@@ -25,15 +25,6 @@ fn hanging(project: &Project) -> (Child, Vec<u32>) {
     (child, pids)
 }
 
-fn finish(child: Child) -> Outcome {
-    let output = child.wait_with_output().expect("its end");
-    Outcome {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
-}
-
 fn has_ended(pids: &[u32]) -> bool {
     pids.iter().all(|pid| !is_alive(*pid))
 }
@@ -53,7 +44,7 @@ fn one_process_undoes_at_a_time() {
     for pid in pids.into_iter().rev() {
         let _ = kill_process(Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid"), Signal::KILL);
     }
-    assert_eq!(finish(child).code, Some(4));
+    assert_eq!(Outcome::at_end_of(child).code, Some(4));
 }
 
 #[test]
@@ -91,7 +82,7 @@ fn an_interruption_ends_the_undo_and_leaves_the_rest() {
     let (child, pids) = hanging(&project);
     let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid")).expect("a pid");
     kill_process(pid, Signal::INT).expect("Ctrl-C");
-    let outcome = finish(child);
+    let outcome = Outcome::at_end_of(child);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let report: Value = outcome.json();
     assert_eq!((&report["status"], results(&report)), (&json!("stopped"), pairs(&[("second", "failed")])));

@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ic_testkit::older_ledger;
+use ic_testkit::{Outcome, older_ledger};
 
 use super::{asking, values};
 use crate::statements::{GROWING, plan};
-use crate::support::{Project, finish, story};
+use crate::support::{Project, story};
 use crate::verbs::rewind::with_tasks;
 
 /// A line for each kind of value.
@@ -133,7 +133,7 @@ fn a_directory_that_cannot_be_written_is_no_hindrance() {
     story(&project);
     let store = project.root().join(".ic");
     std::fs::set_permissions(&store, std::fs::Permissions::from_mode(0o500)).expect("read-only");
-    let outcome = finish(&mut asking(&project, ["run", "status", ""]));
+    let outcome = Outcome::of(&mut asking(&project, ["run", "status", ""]));
     std::fs::set_permissions(&store, std::fs::Permissions::from_mode(0o700)).expect("as it was");
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
 }
@@ -185,7 +185,7 @@ fn statements_only_read_and_find_their_rows_by_an_index() {
     let mut explained = 0;
     for line in &LINES[1..] {
         std::fs::write(&log, "").expect("an empty log");
-        let outcome = finish(asking(&project, line.split(' ')).env("IC_TEST_SQL_LOG", &log));
+        let outcome = Outcome::of(asking(&project, line.split(' ')).env("IC_TEST_SQL_LOG", &log));
         assert_eq!(outcome.code, Some(0));
         for sql in std::fs::read_to_string(&log).expect("the log").lines() {
             if sql.starts_with("BEGIN DEFERRED") {

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::{Cli, Outcome, write_in};
 use serde_json::Value;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_ic");
@@ -73,12 +73,12 @@ impl Project {
     }
 
     pub(crate) fn run_words<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Outcome {
-        finish(&mut self.command(arguments))
+        Outcome::of(&mut self.command(arguments))
     }
 
     /// Runs a call with one more variable in its environment.
     pub(crate) fn run_with(&self, name: &str, value: impl AsRef<OsStr>, line: &str) -> Outcome {
-        finish(self.command(args(line)).env(name, value))
+        Outcome::of(self.command(args(line)).env(name, value))
     }
 
     /// Runs a call with this standard input.
@@ -86,7 +86,7 @@ impl Project {
         let path = self.cli.home().join("input");
         std::fs::write(&path, input).expect("the input");
         let file = std::fs::File::open(path).expect("the input");
-        finish(self.command(args(line)).stdin(Stdio::from(file)))
+        Outcome::of(self.command(args(line)).stdin(Stdio::from(file)))
     }
 
     /// Runs a call that must succeed and returns its output without the newline at its end.
@@ -134,9 +134,7 @@ impl Project {
 
     /// A file of the project.
     pub(crate) fn write(&self, path: impl AsRef<Path>, content: &str) {
-        let path = self.root().join(path);
-        std::fs::create_dir_all(path.parent().expect("a directory")).expect("make the directory");
-        std::fs::write(path, content).expect("write the file");
+        write_in(self.root(), path, content);
     }
 
     /// Text without what differs from machine to machine.
@@ -144,14 +142,5 @@ impl Project {
         text.replace(&self.root().to_string_lossy().into_owned(), "/home/ann/shop")
             .replace(&self.cli.home().to_string_lossy().into_owned(), "/home/ann")
             .replace(env!("CARGO_BIN_EXE_ic"), "/usr/local/bin/ic")
-    }
-}
-
-pub(crate) fn finish(command: &mut Command) -> Outcome {
-    let output = command.output().expect("start the binary");
-    Outcome {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
 }

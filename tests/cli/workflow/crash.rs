@@ -32,15 +32,6 @@ fn start(project: &Project, line: &str) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic")
 }
 
-fn finish(child: Child) -> Outcome {
-    let output = child.wait_with_output().expect("its end");
-    Outcome {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
-}
-
 /// Starts the workflow, and waits until its second step hangs; returns the executor and the step's process.
 fn hanging(project: &Project) -> (Child, u32) {
     let child = start(project, "workflow run flow.yaml");
@@ -76,7 +67,7 @@ fn after_a_crash_the_interrupted_step_runs_again_and_no_finished_one() {
     wait_for("the step runs again", || lines(&project, "ran").len() == 3);
     assert!(!is_alive(pid), "what was left running was ended first");
     touch(&project, "go");
-    let outcome = finish(second);
+    let outcome = Outcome::at_end_of(second);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{outcome:?}");
     let ran = lines(&project, "ran");
     assert_eq!(
@@ -118,7 +109,7 @@ fn one_process_executes_a_workflow_at_a_time() {
     assert!(is_alive(pid));
     assert_eq!(call(&project, "workflow show @", 0)["status"], "running", "looking is free");
     touch(&project, "go");
-    assert_eq!(finish(child).code, Some(0));
+    assert_eq!(Outcome::at_end_of(child).code, Some(0));
 }
 
 #[test]
@@ -127,7 +118,7 @@ fn a_signal_ends_the_step_and_stops_the_workflow() {
         let project = project(HANGS);
         let (child, pid) = hanging(&project);
         signal(&child, which);
-        let outcome = finish(child);
+        let outcome = Outcome::at_end_of(child);
         assert_eq!(outcome.code, Some(1), "{outcome:?}");
         let report = outcome.json();
         assert_eq!(report["status"], "stopped");
@@ -145,7 +136,7 @@ fn an_interruption_is_no_failure_that_the_rest_goes_on_after() {
     let child = start(&project, "workflow run flow.yaml --on-failure continue");
     wait_for("the step hangs", || lines(&project, "pid").len() == 1);
     signal(&child, Signal::INT);
-    let report = finish(child).json();
+    let report = Outcome::at_end_of(child).json();
     assert_eq!(
         (&report["status"], states(&report)),
         (&json!("stopped"), vec!["succeeded", "interrupted", "pending"])
@@ -164,7 +155,7 @@ steps:
     wait_for("it failed once", || lines(&project, "ran").len() == 1);
     wait_for("it waits", || call(&project, "workflow show @", 0)["steps"][0]["exit_code"] == json!(1));
     signal(&child, Signal::INT);
-    let report = finish(child).json();
+    let report = Outcome::at_end_of(child).json();
     assert_eq!((&report["status"], states(&report)), (&json!("stopped"), vec!["interrupted"]));
     assert_eq!(report["error"], "it ended with exit code 1");
     touch(&project, "go");

@@ -1,10 +1,12 @@
 //! Restores, their undo and redo, and retention.
 
+use ic_testkit::World;
+
 use super::layers::{
     bad_configuration, foreign_commits, foreign_file, index_locked, interrupted, living_worker, merging,
 };
 use super::{FINE, Row, compare, row};
-use crate::world::World;
+use crate::story::story;
 
 pub(super) fn rows() -> Vec<Row> {
     [restore(), undo_and_redo(), prune()].into_iter().flatten().collect()
@@ -86,5 +88,5 @@ fn undone(world: &World) {
 
 #[test]
 fn a_preview_of_a_restore_ends_as_the_restore() {
-    compare(&World::story(), &rows());
+    compare(&story(), &rows());
 }

@@ -2,8 +2,11 @@
 
 use std::fs::File;
 
+use ic_testkit::World;
+
 use super::{FINE, Row, compare, held, locked, row};
-use crate::world::World;
+use crate::story::story;
+use crate::world::Work as _;
 
 pub(super) fn rows() -> Vec<Row> {
     [workflow_layer(), all_layers(), undo(), abandon(), typed(), alone()].into_iter().flatten().collect()
@@ -246,10 +249,10 @@ pub(super) fn bad_configuration(world: &World) {
 
 #[test]
 fn a_preview_of_a_rollback_ends_as_the_rollback() {
-    compare(&World::story(), &[workflow_layer(), all_layers()].into_iter().flatten().collect::<Vec<_>>());
+    compare(&story(), &[workflow_layer(), all_layers()].into_iter().flatten().collect::<Vec<_>>());
 }
 
 #[test]
 fn a_preview_of_the_way_back_ends_as_the_way_back() {
-    compare(&World::story(), &[undo(), abandon()].into_iter().flatten().collect::<Vec<_>>());
+    compare(&story(), &[undo(), abandon()].into_iter().flatten().collect::<Vec<_>>());
 }

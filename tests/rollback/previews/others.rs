@@ -2,9 +2,12 @@
 
 use std::fs::File;
 
+use ic_testkit::World;
+
 use super::layers::{bad_configuration, index_locked, living_worker, merging, owned, stopped};
 use super::{FINE, Row, compare, held, locked, row};
-use crate::world::World;
+use crate::story::story;
+use crate::world::in_git;
 
 pub(super) fn rows() -> Vec<Row> {
     [rewinds(), compensations(), hooks()].into_iter().flatten().collect()
@@ -111,7 +114,7 @@ fn tasks(world: &World) {
     std::fs::create_dir_all(world.cli.root().join("data")).expect("a directory");
     let tables = "CREATE TABLE tasks (id TEXT PRIMARY KEY, at INTEGER NOT NULL); \
          INSERT INTO tasks VALUES ('T1', 1), ('T2', 2), ('T3', 3)";
-    world.database().execute_batch(tables).expect("make the tables");
+    world.connect().execute_batch(tables).expect("make the tables");
 }
 
 fn without_database(world: &World) {
@@ -148,7 +151,7 @@ fn unfinished(world: &World) {
 /// A row was written since that has the key of one that would come back.
 fn in_the_way(world: &World) {
     rewound(world);
-    world.database().execute_batch("INSERT INTO tasks VALUES ('T2', 9)").expect("a row");
+    world.connect().execute_batch("INSERT INTO tasks VALUES ('T2', 9)").expect("a row");
 }
 
 /// Another process is rewinding the database.
@@ -176,7 +179,7 @@ fn written_by_others(world: &World) {
 
 /// A workflow that was run to its end.
 fn ran() -> World {
-    let mut world = World::new();
+    let mut world = in_git();
     let step = "steps:\n  - {id: make, phase: p, run: 'echo made > made', compensate: {shell: 'true'}}\n";
     world.write("flow.yaml", &format!("name: flow\n{step}  - {{id: last, phase: q, run: 'echo last > last && git add last && git -c user.name=n -c user.email=e@x commit -qm last', compensate: {{shell: 'true'}}, needs: [make]}}\n"));
     world.write("next.yaml", &format!("name: next\n{step}"));
@@ -193,7 +196,7 @@ fn ran() -> World {
 
 #[test]
 fn a_preview_of_a_rewind_and_of_an_undo_of_effects_ends_as_the_deed() {
-    compare(&World::story(), &rows());
+    compare(&story(), &rows());
 }
 
 #[test]

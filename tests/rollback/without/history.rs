@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 
-use ic_testkit::{Random, rounds, tell};
+use ic_testkit::{Random, World, rounds, tell};
 use serde_json::{Value, json};
 
 use super::{begin, end};
-use crate::world::World;
+use crate::world::{Work as _, in_git};
 
 /// A file: its lines, each met once, and whether it may be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,7 +204,7 @@ fn without_any_one_of_three_it_is_as_the_other_two_make_it() {
     let mut random = Random::seeded();
     let mut ends = Ends::default();
     for round in rounds(14) {
-        let world = World::new().begun();
+        let world = in_git().begun();
         let mut tree = three_files(&world);
         let first = tree.clone();
         let (mut made, mut ids) = (Vec::new(), Vec::new());
@@ -264,7 +264,7 @@ fn without_any_one_of_three_agents_that_work_at_the_same_time_it_is_as_the_other
     let mut random = Random::seeded();
     let mut ends = Ends::default();
     for round in rounds(10) {
-        let world = World::new();
+        let world = in_git();
         let mut tree = three_files(&world);
         let first = tree.clone();
         for session in 0..3 {

@@ -2,11 +2,11 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use ic_testkit::{long, tell};
+use ic_testkit::{State, World, long, tell};
 use serde_json::Value;
 
 use super::{SEVEN, did, did_outside, with_base};
-use crate::world::{State, World};
+use crate::world::WHOLE;
 
 /// Two dispatches in one file, the first with an effect.
 fn story() -> (World, String) {
@@ -35,14 +35,14 @@ fn assert_ended(world: &World, wanted: &State, when: &str) {
 fn killed_before_any_statement_it_is_resumed_or_aborted() {
     let (world, first) = story();
     let words = ["undo", "--dispatch", &first, "--yes", "--json"];
-    world.save();
+    world.save(&WHOLE);
     let before = world.state();
     world.cli.ok(words);
     let wanted = world.state();
     assert_eq!(world.read("a.txt").as_deref(), Some(SEVEN.replace("six", "SIX").as_str()));
     let (mut n, mut resumed, mut aborted) = (1, 0, 0);
     loop {
-        world.reset();
+        world.reset(&WHOLE);
         let mut command = world.cli.command(words);
         let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
         if output.status.signal().is_none() {

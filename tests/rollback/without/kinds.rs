@@ -2,10 +2,11 @@
 
 use std::os::unix::fs::MetadataExt;
 
+use ic_testkit::World;
 use rusqlite::Connection;
 
 use super::{did, refused, stays, undo, undone};
-use crate::world::World;
+use crate::world::{Work as _, in_git};
 
 /// Writes rows into the database in the project; with `log`, the writer dies before they leave the log.
 fn rows(world: &World, name: &str, log: bool) {
@@ -42,7 +43,7 @@ fn found(world: &World) -> Vec<String> {
 
 #[test]
 fn a_database_that_others_wrote_into_since_is_a_conflict_though_its_file_did_not_change() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     rows(&world, "base", false);
     let first = did(&world, "first", || rows(&world, "first", false));
     did(&world, "second", || rows(&world, "second", true));
@@ -59,7 +60,7 @@ fn a_database_that_others_wrote_into_since_is_a_conflict_though_its_file_did_not
 
 #[test]
 fn a_database_that_it_made_and_others_wrote_into_is_no_work_of_its_own() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     let first = did(&world, "first", || rows(&world, "first", false));
     did(&world, "second", || rows(&world, "second", true));
     refused(&world, &undo(&first, &[]), "file_conflict");
@@ -68,7 +69,7 @@ fn a_database_that_it_made_and_others_wrote_into_is_no_work_of_its_own() {
 
 #[test]
 fn rows_that_it_left_in_a_log_go_with_the_log() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     rows(&world, "base", false);
     let first = did(&world, "first", || rows(&world, "first", true));
     assert_eq!(found(&world), ["base", "first"]);
@@ -80,7 +81,7 @@ fn rows_that_it_left_in_a_log_go_with_the_log() {
 
 #[test]
 fn names_of_one_file_stay_so_and_what_no_checkpoint_holds_is_named() {
-    let world = World::new().begun();
+    let world = in_git().begun();
     world.write("one", "1\n");
     std::fs::hard_link(world.cli.root().join("one"), world.cli.root().join("two")).expect("a link");
     world.write(".env", "KEY=1\n");

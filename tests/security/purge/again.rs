@@ -1,14 +1,13 @@
 //! Content that was purged and comes into git afterwards is kept by no checkpoint: not staged, not committed, not in the stash.
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, git_in, write_in};
 
 use super::{SECRET, forget, holders, purge, repository};
-use crate::world::{git, write};
 
 /// A repository whose file had a secret that was purged, and stands there still.
 fn purged() -> Cli {
     let cli = repository();
-    write(cli.root(), "tok", format!("{SECRET}\n"));
+    write_in(cli.root(), "tok", format!("{SECRET}\n"));
     cli.ok(["checkpoint", "create"]);
     purge(&cli, "tok");
     assert_eq!(holders(&cli), Vec::<String>::new());
@@ -28,7 +27,7 @@ fn captured(cli: &Cli, after: &str) -> String {
 fn brings_no_secret(cli: &Cli, checkpoint: &str, after: &str) {
     let call = ["checkpoint", "restore", checkpoint, "--strategy", "full", "--yes"];
     assert_eq!(cli.refused(call), (Some(1), "git_unsupported".to_owned()), "{after}");
-    write(cli.root(), "a", "changed\n");
+    write_in(cli.root(), "a", "changed\n");
     let files = cli.run(["checkpoint", "restore", checkpoint, "--strategy", "files-only", "--yes"]);
     assert!(matches!(files.code, Some(0 | 4)), "{after}: {files:?}");
     assert_eq!(std::fs::read_to_string(cli.root().join("a")).expect("a file"), "one\n", "{after}");
@@ -45,14 +44,14 @@ fn what_is_staged_committed_or_stashed_after_a_purge_is_not_kept() {
     for (after, deed) in deeds {
         let cli = purged();
         for words in deed {
-            git(cli.root(), words);
+            git_in(cli.root(), words);
         }
         let checkpoint = captured(&cli, after);
         // What git forgets is nowhere then.
-        git(cli.root(), &["stash", "clear"]);
-        git(cli.root(), &["reset", "-q", "--hard", "HEAD"]);
+        git_in(cli.root(), &["stash", "clear"]);
+        git_in(cli.root(), &["reset", "-q", "--hard", "HEAD"]);
         if after == "committed" {
-            git(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
+            git_in(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
         }
         forget(&cli);
         brings_no_secret(&cli, &checkpoint, after);
@@ -62,20 +61,23 @@ fn what_is_staged_committed_or_stashed_after_a_purge_is_not_kept() {
 #[test]
 fn the_commits_beside_it_are_kept_and_come_back() {
     let cli = purged();
-    git(cli.root(), &["add", "tok"]);
-    git(cli.root(), &["commit", "-qm", "oops"]);
+    git_in(cli.root(), &["add", "tok"]);
+    git_in(cli.root(), &["commit", "-qm", "oops"]);
     captured(&cli, "committed");
-    git(cli.root(), &["rm", "-q", "--cached", "tok"]);
-    git(cli.root(), &["commit", "-q", "--amend", "--allow-empty", "-m", "clean"]);
+    git_in(cli.root(), &["rm", "-q", "--cached", "tok"]);
+    git_in(cli.root(), &["commit", "-q", "--amend", "--allow-empty", "-m", "clean"]);
     std::fs::remove_file(cli.root().join("tok")).expect("remove it");
-    write(cli.root(), "b", "kept\n");
-    git(cli.root(), &["add", "b"]);
-    git(cli.root(), &["commit", "-qm", "b"]);
+    write_in(cli.root(), "b", "kept\n");
+    git_in(cli.root(), &["add", "b"]);
+    git_in(cli.root(), &["commit", "-qm", "b"]);
     let clean = cli.json(["checkpoint", "create", "--json"]);
     let id = clean["id"].as_str().expect("an id");
-    git(cli.root(), &["reset", "-q", "--hard", "HEAD~2"]);
+    git_in(cli.root(), &["reset", "-q", "--hard", "HEAD~2"]);
     forget(&cli);
     cli.ok(["checkpoint", "restore", id, "--yes"]);
-    assert_eq!(git(cli.root(), &["log", "--format=%s"]).lines().collect::<Vec<_>>(), ["b", "clean", "one"]);
+    assert_eq!(
+        git_in(cli.root(), &["log", "--format=%s"]).lines().collect::<Vec<_>>(),
+        ["b", "clean", "one"]
+    );
     assert_eq!(holders(&cli), Vec::<String>::new());
 }

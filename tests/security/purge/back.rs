@@ -1,19 +1,18 @@
 //! After a purge, what is said of the way back and of what is gone is so.
 
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::{Cli, Outcome, git_in, write_in};
 
 use super::{SECRET, holders, purge, repository};
-use crate::world::{git, write};
 
 /// A repository with a checkpoint, and a secret that was purged after it and stands in git's index again.
 fn staged_again() -> (Cli, String) {
     let cli = repository();
     let id = cli.ok(["checkpoint", "create"]);
-    write(cli.root(), "tok", format!("{SECRET}\n"));
+    write_in(cli.root(), "tok", format!("{SECRET}\n"));
     cli.ok(["checkpoint", "create"]);
     purge(&cli, "tok");
-    write(cli.root(), "a", "changed\n");
-    git(cli.root(), &["add", "tok"]);
+    write_in(cli.root(), "a", "changed\n");
+    git_in(cli.root(), &["add", "tok"]);
     (cli, id)
 }
 
@@ -55,7 +54,7 @@ fn an_undo_that_is_refused_names_the_checkpoint_that_has_the_files() {
 #[test]
 fn what_a_pruned_checkpoint_left_in_the_store_is_told_when_a_purge_takes_it_out() {
     let cli = repository();
-    write(cli.root(), "tok", format!("{SECRET}\n"));
+    write_in(cli.root(), "tok", format!("{SECRET}\n"));
     let leaked = cli.ok(["checkpoint", "create"]);
     // The grace of the sweep leaves its content; so does the cache, which names the tree that was looked at last.
     cli.ok(["checkpoint", "delete", &leaked, "--force"]);
@@ -72,7 +71,7 @@ fn a_sweep_without_grace_leaves_nothing_to_a_cache() {
     for verb in ["delete", "prune"] {
         let cli = repository();
         let before = objects(&cli);
-        write(cli.root(), "tok", format!("{SECRET}\n"));
+        write_in(cli.root(), "tok", format!("{SECRET}\n"));
         let leaked = cli.ok(["checkpoint", "create", "--auto"]);
         assert_ne!(objects(&cli), before);
         let words: &[&str] = match verb {
@@ -105,7 +104,7 @@ fn objects(cli: &Cli) -> Vec<String> {
 fn a_repair_after_the_loss_of_the_store_says_which_purges_to_make_again() {
     for loss in ["removed", "overwritten"] {
         let cli = repository();
-        write(cli.root(), "tok", format!("{SECRET}\n"));
+        write_in(cli.root(), "tok", format!("{SECRET}\n"));
         cli.ok(["checkpoint", "create"]);
         let whole = cli.json(["checkpoint", "verify", "--repair", "--json"]);
         assert_eq!(whole["repaired"]["purge_again"], serde_json::json!([]), "nothing was purged");

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::symlink;
 
+use ic_testkit::write_in;
+
 use super::*;
 
 #[test]
@@ -33,7 +35,7 @@ fn of_objects(cli: &Cli) -> Vec<String> {
 #[test]
 fn a_path_that_was_a_file_and_a_link_is_purged_as_a_file_and_the_link_is_named() {
     let cli = repository();
-    write(cli.root(), "l", SECRET);
+    write_in(cli.root(), "l", SECRET);
     let with_file = cli.ok(["checkpoint", "create", "--format", "text"]);
     std::fs::remove_file(cli.root().join("l")).expect("no file");
     symlink("elsewhere", cli.root().join("l")).expect("a link");

@@ -1,10 +1,9 @@
 //! Who only looks at the tree stores none of it, and what was purged comes back with no look, no checkpoint and no restore, though the
 //! file still stands in the tree.
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, write_in};
 
 use super::{SECRET, holders, places, purge, repository};
-use crate::world::write;
 
 /// Every call that looks at the tree and changes nothing.
 fn look(cli: &Cli, checkpoint: &str) {
@@ -26,9 +25,9 @@ fn look(cli: &Cli, checkpoint: &str) {
 fn a_look_stores_nothing_and_the_next_checkpoint_holds_all() {
     let cli = repository();
     let first = cli.ok(["checkpoint", "create"]);
-    write(cli.root(), "a", "two\n");
+    write_in(cli.root(), "a", "two\n");
     cli.ok(["checkpoint", "restore", &first, "--yes"]);
-    write(cli.root(), "deep/tok", format!("{SECRET}\n"));
+    write_in(cli.root(), "deep/tok", format!("{SECRET}\n"));
     // Old enough that the stat cache would trust what it knows of it.
     std::thread::sleep(std::time::Duration::from_millis(2100));
     look(&cli, &first);
@@ -47,12 +46,12 @@ fn a_look_stores_nothing_and_the_next_checkpoint_holds_all() {
 #[test]
 fn what_was_purged_stays_purged_though_the_file_stands() {
     let cli = repository();
-    write(cli.root(), "config/token", format!("{SECRET}\n"));
+    write_in(cli.root(), "config/token", format!("{SECRET}\n"));
     let leaked = cli.ok(["checkpoint", "create"]);
     let purged = purge(&cli, "config/token");
     assert_eq!(places(&purged), ["work_tree"], "{purged}");
     look(&cli, &leaked);
-    write(cli.root(), "copy", format!("{SECRET}\n"));
+    write_in(cli.root(), "copy", format!("{SECRET}\n"));
     let made = cli.json(["checkpoint", "create", "--json"]);
     assert_eq!(holders(&cli), Vec::<String>::new());
     let later = made["id"].as_str().expect("its id").to_owned();
@@ -66,7 +65,7 @@ fn what_was_purged_stays_purged_though_the_file_stands() {
         assert_eq!(refused, (Some(3), "path_not_found".to_owned()));
     }
     // A restore, which saves the tree first, leaves alone what it cannot save.
-    write(cli.root(), "a", "two\n");
+    write_in(cli.root(), "a", "two\n");
     let restored = cli.run(["checkpoint", "restore", &leaked, "--yes"]);
     assert!(matches!(restored.code, Some(0 | 4)), "{restored:?}");
     assert_eq!(std::fs::read_to_string(cli.root().join("a")).expect("a"), "one\n");
@@ -75,7 +74,7 @@ fn what_was_purged_stays_purged_though_the_file_stands() {
     cli.ok(["checkpoint", "undo", "--yes"]);
     assert_eq!(std::fs::read_to_string(cli.root().join("a")).expect("a"), "two\n");
     // Another content of the same file is one like any other.
-    write(cli.root(), "config/token", "rotated\n");
+    write_in(cli.root(), "config/token", "rotated\n");
     let rotated = cli.ok(["checkpoint", "create"]);
     assert_eq!(cli.ok(["checkpoint", "cat", &rotated, "config/token"]), "rotated");
     std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
@@ -89,13 +88,13 @@ fn what_was_purged_stays_purged_though_the_file_stands() {
 fn a_large_file_that_was_cleaned_is_kept_again_with_the_parts_that_went() {
     let cli = repository();
     let start: String = (0..200_000).map(|n| format!("{n:x}\n")).collect();
-    write(cli.root(), "dump", format!("{start}{SECRET}\n"));
+    write_in(cli.root(), "dump", format!("{start}{SECRET}\n"));
     let leaked = cli.ok(["checkpoint", "create"]);
     purge(&cli, "dump");
     let made = cli.json(["checkpoint", "create", "--json"]);
     assert_eq!(made["skipped"], serde_json::json!([{ "path": "dump", "reason": "purged" }]), "{made}");
     assert_eq!(holders(&cli), Vec::<String>::new());
-    write(cli.root(), "dump", &start);
+    write_in(cli.root(), "dump", &start);
     let clean = cli.ok(["checkpoint", "create"]);
     std::fs::remove_file(cli.root().join("dump")).expect("remove it");
     cli.ok(["checkpoint", "restore", &clean, "--yes"]);

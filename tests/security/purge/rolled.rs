@@ -1,18 +1,17 @@
 //! What is said of the way back of a rollback is so after a purge took what it needs.
 
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::{Cli, Outcome, git_in, write_in};
 
 use super::{SECRET, holders, purge, repository};
-use crate::world::{git, write};
 
 /// A run in its second phase, whose tree has a secret in git's index and a change.
 fn with_secret_staged() -> (Cli, String) {
     let cli = repository();
     let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c"]);
     cli.ok(["run", "advance", &run]);
-    write(cli.root(), "tok", format!("{SECRET}\n"));
-    git(cli.root(), &["add", "tok"]);
-    write(cli.root(), "a", "changed\n");
+    write_in(cli.root(), "tok", format!("{SECRET}\n"));
+    git_in(cli.root(), &["add", "tok"]);
+    write_in(cli.root(), "a", "changed\n");
     cli.ok(["checkpoint", "create"]);
     (cli, run)
 }
@@ -74,7 +73,7 @@ fn the_way_back_that_a_rollback_offers_is_one_that_works() {
     // The purged content stands in git's index again when the run is rolled back.
     let (cli, run) = with_secret_staged();
     purge(&cli, "tok");
-    git(cli.root(), &["add", "tok"]);
+    git_in(cli.root(), &["add", "tok"]);
     let text = roll_back(&cli, &run);
     assert_offer_works(&cli, &text);
 }

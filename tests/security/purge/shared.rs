@@ -1,15 +1,17 @@
 //! A secret is one wherever it lies: in other paths, in other roots, in a part of another file.
 
+use ic_testkit::{Outcome, git_in, write_in};
+
 use super::*;
 
 #[test]
 fn content_that_another_path_has_is_gone_there_too() {
     let cli = repository();
     for path in ["config/token", "kept/token"] {
-        write(cli.root(), path, format!("{SECRET}\n"));
+        write_in(cli.root(), path, format!("{SECRET}\n"));
     }
-    git(cli.root(), &["add", "."]);
-    git(cli.root(), &["commit", "-qm", "token"]);
+    git_in(cli.root(), &["add", "."]);
+    git_in(cli.root(), &["commit", "-qm", "token"]);
     let made = cli.ok(["checkpoint", "create"]);
     let purged = purge(&cli, "config/token");
     assert_eq!(purged["shared"][0]["path"], "kept/token", "{purged}");
@@ -20,7 +22,7 @@ fn content_that_another_path_has_is_gone_there_too() {
     {
         assert!(named.contains(&place), "{place}: {purged}");
     }
-    git(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
+    git_in(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
     forget(&cli);
     assert_eq!(holders(&cli), Vec::<String>::new());
     for strategy in ["git-only", "full"] {
@@ -62,12 +64,12 @@ fn content_that_another_path_has_is_gone_there_too() {
 fn empty_content_is_no_secret() {
     let cli = repository();
     for path in ["config/token", "package/__init__.py"] {
-        write(cli.root(), path, "");
+        write_in(cli.root(), path, "");
     }
-    git(cli.root(), &["add", "."]);
-    git(cli.root(), &["commit", "-qm", "empty"]);
+    git_in(cli.root(), &["add", "."]);
+    git_in(cli.root(), &["commit", "-qm", "empty"]);
     let made = cli.ok(["checkpoint", "create"]);
-    write(cli.root(), "config/token", SECRET);
+    write_in(cli.root(), "config/token", SECRET);
     cli.ok(["checkpoint", "create"]);
     std::fs::remove_dir_all(cli.root().join("config")).expect("remove it");
     let purged = purge(&cli, "config/token");
@@ -86,8 +88,8 @@ fn empty_content_is_no_secret() {
 fn a_part_that_another_large_file_has_stays_readable_and_is_named() {
     let cli = repository();
     let common = "0123456789abcdef".repeat(2 << 16);
-    write(cli.root(), "config/token", format!("{common}{SECRET}\n"));
-    write(cli.root(), "other", format!("{common}another end\n"));
+    write_in(cli.root(), "config/token", format!("{common}{SECRET}\n"));
+    write_in(cli.root(), "other", format!("{common}another end\n"));
     let made = cli.ok(["checkpoint", "create"]);
     std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
     let purged = purge(&cli, "config/token");
@@ -114,24 +116,24 @@ fn another_root_of_the_ledger_keeps_neither_the_content_nor_refs_to_it() {
         assert_eq!(outcome.code, Some(0), "{arguments:?}: {outcome:?}");
         outcome.stdout.trim().to_owned()
     };
-    git(&other, &["init", "-q"]);
-    write(&other, "b", "one\n");
-    git(&other, &["add", "."]);
-    git(&other, &["commit", "-qm", "one"]);
+    git_in(&other, &["init", "-q"]);
+    write_in(&other, "b", "one\n");
+    git_in(&other, &["add", "."]);
+    git_in(&other, &["commit", "-qm", "one"]);
     let first = there(&["checkpoint", "create", "--format", "text"]);
-    write(&other, "copied", format!("{SECRET}\n"));
-    git(&other, &["add", "."]);
-    git(&other, &["commit", "-qm", "token"]);
+    write_in(&other, "copied", format!("{SECRET}\n"));
+    git_in(&other, &["add", "."]);
+    git_in(&other, &["commit", "-qm", "token"]);
     there(&["checkpoint", "restore", &first, "--yes", "--force"]);
-    assert_ne!(git(&other, &["for-each-ref", "refs/ic/"]), "");
-    write(cli.root(), "config/token", format!("{SECRET}\n"));
+    assert_ne!(git_in(&other, &["for-each-ref", "refs/ic/"]), "");
+    write_in(cli.root(), "config/token", format!("{SECRET}\n"));
     cli.ok(["checkpoint", "create"]);
     std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
     let purged = purge(&cli, "config/token");
     let copied = other.join("copied");
     assert_eq!(purged["shared"], serde_json::json!([{ "path": copied.to_string_lossy() }]), "{purged}");
     assert_ne!(purged["removed_refs"], serde_json::json!([]), "{purged}");
-    assert_eq!(git(&other, &["for-each-ref", "refs/ic/"]), "");
+    assert_eq!(git_in(&other, &["for-each-ref", "refs/ic/"]), "");
     assert_eq!(holders(&cli), Vec::<String>::new());
 }
 
@@ -140,16 +142,16 @@ fn another_root_of_the_ledger_keeps_neither_the_content_nor_refs_to_it() {
 fn a_root_that_is_gone_is_named_and_its_content_goes_once_this_tree_has_it() {
     let cli = repository();
     let other = cli.home().join("other");
-    git(cli.root(), &["worktree", "add", "-q", &other.to_string_lossy()]);
-    write(&other, "token", format!("{SECRET}\n"));
+    git_in(cli.root(), &["worktree", "add", "-q", &other.to_string_lossy()]);
+    write_in(&other, "token", format!("{SECRET}\n"));
     let made = Outcome::of(cli.command(["checkpoint", "create", "--format", "text"]).current_dir(&other));
     assert_eq!(made.code, Some(0), "{made:?}");
-    git(cli.root(), &["worktree", "remove", "--force", &other.to_string_lossy()]);
+    git_in(cli.root(), &["worktree", "remove", "--force", &other.to_string_lossy()]);
     let said = cli.ok(["checkpoint", "purge", "token", "--yes", "--format", "text"]);
     assert!(said.starts_with("No checkpoint of this tree holds token."), "{said}");
     assert!(said.contains(&format!("checkpoints of {}, which is gone", other.display())), "{said}");
     assert!(!holders(&cli).is_empty(), "it may be another file: it is named, not taken");
-    write(cli.root(), "token", format!("{SECRET}\n"));
+    write_in(cli.root(), "token", format!("{SECRET}\n"));
     cli.ok(["checkpoint", "create"]);
     let purged = purge(&cli, "token");
     assert!(!places(&purged).contains(&"gone_root"), "{purged}");

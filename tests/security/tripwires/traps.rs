@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, git_in, write_in};
 
-use crate::world::{bare, git, write};
+use crate::world::bare;
 
 /// The last word of a setting that names a program ends in one of these. The settings are those that `git help --config`
 /// lists: so whatever a newer git adds under such a name is among the traps.
@@ -196,7 +196,7 @@ impl Trapped {
         // A filter gives back what it gets; whoever speaks a protocol must not wait for an answer.
         let then = if file.contains("filter") { "cat" } else { "exit 1" };
         let script = format!("#!/bin/sh\n: >'{}/{name}'\n{then}\n", self.ran.display());
-        let path = write(directory, file, script);
+        let path = write_in(directory, file, script);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("its mode");
         path
     }
@@ -207,41 +207,41 @@ impl Trapped {
         let inner = root.join("mod");
         std::fs::create_dir(&inner).expect("a directory");
         for directory in [&inner, root] {
-            git(directory, &["init", "-q"]);
+            git_in(directory, &["init", "-q"]);
             for name in ["a", "b", "c", "d"] {
-                write(directory, name, "one\n");
+                write_in(directory, name, "one\n");
             }
-            git(directory, &["add", "a", "b", "c", "d"]);
-            git(directory, &["commit", "-qm", "one"]);
+            git_in(directory, &["add", "a", "b", "c", "d"]);
+            git_in(directory, &["commit", "-qm", "one"]);
         }
-        write(root, ".gitignore", "*.log\n/.ic.yaml\n");
-        write(root, "x.log", "ignored\n");
-        write(root, "y.log", "tracked\n");
-        write(
+        write_in(root, ".gitignore", "*.log\n/.ic.yaml\n");
+        write_in(root, "x.log", "ignored\n");
+        write_in(root, "y.log", "tracked\n");
+        write_in(
             root,
             ".gitattributes",
             "a filter=trap\nb filter=trapped\nc filter=users\n* diff=trap merge=trap\n",
         );
-        write(root, ".gitmodules", "[submodule \"mod\"]\n\tpath = mod\n\turl = ext::trap\n");
-        git(root, &["-c", "advice.addEmbeddedRepo=false", "add", "."]);
-        git(root, &["add", "-f", "y.log"]);
-        git(root, &["commit", "-qm", "two"]);
-        let signed = git(root, &["cat-file", "commit", "HEAD"]).replacen(
+        write_in(root, ".gitmodules", "[submodule \"mod\"]\n\tpath = mod\n\turl = ext::trap\n");
+        git_in(root, &["-c", "advice.addEmbeddedRepo=false", "add", "."]);
+        git_in(root, &["add", "-f", "y.log"]);
+        git_in(root, &["commit", "-qm", "two"]);
+        let signed = git_in(root, &["cat-file", "commit", "HEAD"]).replacen(
             "\n\n",
             "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n -----END PGP SIGNATURE-----\n\n",
             1,
         );
-        let commit = write(self.cli.home(), "signed", signed + "\n");
-        let id = git(root, &["hash-object", "-t", "commit", "-w", &commit.to_string_lossy()]);
-        git(root, &["reset", "-q", "--soft", &id]);
+        let commit = write_in(self.cli.home(), "signed", signed + "\n");
+        let id = git_in(root, &["hash-object", "-t", "commit", "-w", &commit.to_string_lossy()]);
+        git_in(root, &["reset", "-q", "--soft", &id]);
     }
 
     fn lay(&self, is_partial: bool) {
         let root = self.root();
         if is_partial {
             // Before any trap could be sprung by what lays the others.
-            let blob = git(root, &["rev-parse", ":.gitignore"]);
-            git(root, &["update-index", "--skip-worktree", ".gitignore"]);
+            let blob = git_in(root, &["rev-parse", ":.gitignore"]);
+            git_in(root, &["update-index", "--skip-worktree", ".gitignore"]);
             std::fs::remove_file(root.join(".gitignore")).expect("remove a file");
             let object = root.join(".git/objects").join(&blob[..2]).join(&blob[2..]);
             std::fs::remove_file(object).expect("remove an object");
@@ -272,10 +272,10 @@ impl Trapped {
             text.push_str("[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\tpartialClone = origin\n");
         }
         // An included file speaks for the repository.
-        let included = write(&root.join(".git"), "included", text);
+        let included = write_in(&root.join(".git"), "included", text);
         let alternate = root.join("mod/.git/objects");
-        write(&root.join(".git/objects/info"), "alternates", format!("{}\n", alternate.display()));
-        write(&root.join(".git/info"), "attributes", "a diff=trap\nb merge=trap\n");
+        write_in(&root.join(".git/objects/info"), "alternates", format!("{}\n", alternate.display()));
+        write_in(&root.join(".git/info"), "attributes", "a diff=trap\nb merge=trap\n");
         for repository in [root.join("mod/.git"), root.join(".git")] {
             let config = repository.join("config");
             let mut text = std::fs::read_to_string(&config).expect("the configuration");
@@ -292,12 +292,12 @@ impl Trapped {
             "[user]\n\tname = n\n\temail = e@x\n[filter \"users\"]\n\tclean = {0}\n\tsmudge = {0}\n",
             users.display()
         );
-        write(&self.cli.home().join("user"), ".gitconfig", user);
+        write_in(&self.cli.home().join("user"), ".gitconfig", user);
     }
 
     /// Every setting that names a program, each with one of its own.
     fn settings(&self) -> String {
-        let listed = git(self.root(), &["help", "--config"]);
+        let listed = git_in(self.root(), &["help", "--config"]);
         let is_program = |name: &&str| {
             // Switches, whatever they are called.
             let is_switch =

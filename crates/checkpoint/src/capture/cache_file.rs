@@ -18,7 +18,8 @@ use ic_store::path_from_bytes;
 use ic_store::private;
 
 use super::cache::{Cache, Key, Update};
-use super::{Flush, ROOT_KEY, root_key};
+use super::mapped::Flush;
+use crate::caches::{ROOT_KEY, cache_directory, root_key};
 use crate::objects::Objects;
 use crate::scratch::Scratch;
 
@@ -144,11 +145,4 @@ fn caches(objects: &Objects) -> impl Iterator<Item = PathBuf> {
         let name = path.file_name().map(OsStrExt::as_bytes).unwrap_or_default();
         name.len() == ROOT_KEY && name.iter().all(u8::is_ascii_hexdigit)
     })
-}
-
-/// The directory beside the object store for what belongs to roots: stat caches and locks.
-pub(crate) fn cache_directory(objects: &Path) -> Result<PathBuf> {
-    let directory = objects.with_extension("cache");
-    private::directory(&directory).while_doing(|| format!("making {}", directory.display()))?;
-    Ok(directory)
 }

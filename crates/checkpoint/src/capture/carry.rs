@@ -16,8 +16,9 @@ use super::cache::{Key, Seen};
 use super::file::{self, Outcome, Subject, Way};
 use super::look::is_ours;
 use super::rules::Level;
-use super::walk::{Place, Todo, Visited, Walk, join};
+use super::visit::{Place, Todo, Visited, Walk};
 use crate::tree::Reason;
+use crate::tree::join;
 
 /// Below this many, files are read one after the other.
 const WORTH_SHARING: usize = 8;

@@ -2,9 +2,9 @@
 
 use ic_events::Hash;
 
-use super::Counts;
 use super::cache::{Cache, Maker, Record, Seen};
-use super::walk::join;
+use super::options::Counts;
+use crate::tree::join;
 use crate::tree::{Groups, Reason};
 
 /// What a walk found so far.

@@ -12,14 +12,16 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat, statat};
 use rustix::io::Errno;
 
-use super::Options;
 use super::cache::{Key, Line, Seen};
+use super::options::Options;
 use super::rules::{Level, Verdict, looks_secret};
 use super::text::rules_in;
-use super::walk::{Place, TEMPORARY, Todo, Walk, join};
+use super::visit::{Place, Todo, Walk};
+use crate::names::TEMPORARY;
 use crate::names::is_like_git;
 use crate::objects::Objects;
 use crate::tree::Reason;
+use crate::tree::join;
 
 /// What the names of a ledger's files end with, after its own: of its object store, of their locks, and of its caches and reserve.
 const OF_LEDGER: [&[u8]; 7] = [

@@ -4,7 +4,8 @@ use std::path::Path;
 use ic_base::Timestamp;
 use ic_store::OpenOptions;
 
-use super::{Captured, Flush, Options, Progress, RuleOptions, capture};
+use super::options::{Options, Progress};
+use super::{Captured, Flush, RuleOptions, capture};
 use crate::objects::Objects;
 
 struct Project {

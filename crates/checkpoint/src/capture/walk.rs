@@ -1,11 +1,10 @@
 //! Walking a tree, directory by directory, on every core.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{MutexGuard, PoisonError};
 
 use ic_base::{Diagnose, Result};
 use ic_events::Hash;
@@ -14,81 +13,15 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, Stat, fstat, statat};
 use rustix::io::Errno;
 
-use super::cache::{Cache, Key, Line, Maker, Old, Record, Seen};
+use super::cache::{Key, Line, Maker, Old, Record, Seen};
 use super::carry::HELD;
 use super::file;
 use super::found::{Found, leave};
 use super::look::{IGNORE_FILE, Looker, ignore_file, is_ours};
-use super::mapped::Maps;
-use super::rules::{Level, Rules};
-use super::{Options, Progress, pool};
-use crate::attributes::{Attributes, Owner};
-use crate::objects::{Objects, Writer};
-
-/// The beginning of the names of a restore's temporary files.
-pub(crate) const TEMPORARY: &[u8] = b".ic-restore-";
-
-/// What a walk needs to know.
-pub(crate) struct Walk<'w> {
-    pub(crate) root: &'w Path,
-    pub(crate) writer: &'w Writer<'w>,
-    pub(crate) objects: &'w Objects,
-    pub(crate) options: &'w Options,
-    pub(crate) rules: &'w Rules<'w>,
-    pub(crate) progress: &'w Progress,
-    pub(crate) cache: Option<&'w Cache>,
-    /// The cache, where the new one goes on after it.
-    pub(super) base: Option<&'w Cache>,
-    /// When the capture began, by the file system's clock, in nanoseconds.
-    pub(crate) now: i64,
-    pub(crate) index_is_same: bool,
-    /// Who the root belongs to.
-    pub(super) owner: Owner,
-    /// A directory for copies of databases.
-    pub(crate) space: &'w Path,
-    /// What processes have mapped.
-    pub(crate) maps: &'w Maps,
-    /// Files of the ledger and its store, by device and number: they are never captured.
-    pub(crate) own: HashSet<(u64, u64)>,
-    pub(super) found: Mutex<Found>,
-    pub(super) is_changed: AtomicBool,
-}
-
-/// A directory that was walked.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Visited {
-    pub(crate) hash: Hash,
-    /// Where its record lies in the new cache.
-    pub(crate) at: u64,
-}
-
-/// A directory to be walked.
-pub(crate) struct Place {
-    pub(crate) fd: OwnedFd,
-    pub(crate) path: Vec<u8>,
-    /// How many directories it lies in.
-    pub(super) depth: usize,
-    pub(super) above: Arc<Level>,
-    pub(super) is_ignored: bool,
-    pub(super) old: Option<u64>,
-}
-
-/// What is to be done about a name.
-pub(crate) enum Todo<'c> {
-    Nothing(Seen<'c>, bool),
-    Target(Key, Vec<u8>),
-    Read(Key),
-    /// A database with a log or journal beside it.
-    Database(Key),
-    /// A database as its file is, whatever lies beside it.
-    Raw(Key),
-    Enter {
-        old: Option<u64>,
-        is_ignored: bool,
-    },
-    /// It is gone.
-    Drop,
-}
+use super::pool;
+use super::visit::{Place, Todo, Visited, Walk};
+use crate::attributes::Attributes;
+use crate::tree::join;
 
 impl Walk<'_> {
     /// Walks everything; `old` is where the root's record lies in the last cache.
@@ -285,11 +218,6 @@ fn is_touched(touched: &BTreeSet<Vec<u8>>, path: &[u8]) -> bool {
     touched.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below))
         || touched.contains(path)
         || ends.any(|end| touched.contains(&path[..end]))
-}
-
-/// The path of a name in a directory; of the root, the name.
-pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
 }
 
 /// The names in a directory, in byte order.

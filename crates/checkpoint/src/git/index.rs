@@ -6,8 +6,8 @@ use std::time::Duration;
 use ic_base::Result;
 use ic_events::Hash;
 
-use super::Index;
 use super::program::Git;
+use super::state::Index;
 use crate::objects::{Objects, Writer};
 use crate::tree::{Encoded, rarity};
 

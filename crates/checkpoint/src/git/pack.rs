@@ -9,7 +9,8 @@ use ic_store::{path_bytes, private};
 
 use super::error::GitError;
 use super::program::Git;
-use super::{GitState, Pack, purge};
+use super::purged;
+use super::state::{GitState, Pack};
 use crate::objects::{Objects, Writer};
 use crate::scratch::Scratch;
 
@@ -161,13 +162,13 @@ fn pack(
 /// The objects of a range but those that were purged; `None` if none of them was.
 fn without_purged(git: &Git<'_>, range: &str, writer: &Writer<'_>) -> Result<Option<Vec<String>>> {
     let objects = writer.objects();
-    if !purge::is_any(objects)? {
+    if !purged::is_any(objects)? {
         return Ok(None);
     }
     let listed = git.run_with(&["rev-list", "--objects", "--stdin"], range.as_bytes())?;
     let (mut rest, mut is_any) = (Vec::new(), false);
     for oid in String::from_utf8_lossy(&listed).lines().filter_map(|line| line.split(' ').next()) {
-        if purge::is_purged(objects, oid)? {
+        if purged::is_purged(objects, oid)? {
             is_any = true;
         } else {
             rest.push(oid.to_owned());

@@ -17,8 +17,10 @@ pub use left::{Left, drop_refs, left};
 
 use self::room::Room;
 use super::program::Git;
-use super::{GitState, Pack, index, pack};
-use crate::objects::{Objects, Writer, hash_of};
+use super::purged::{is_any, is_purged};
+use super::state::{GitState, Pack};
+use super::{index, pack};
+use crate::objects::{Objects, Writer};
 
 /// What is to be taken out.
 pub struct Wanted<'a> {
@@ -117,38 +119,18 @@ fn in_index(text: &[u8], path: &[u8]) -> BTreeSet<String> {
     at.filter_map(|line| line.meta.split(' ').nth(1)).map(str::to_owned).collect()
 }
 
-/// The paths of an index that have one of these objects.
-fn paths_in_index(text: &[u8], blobs: &BTreeSet<String>) -> BTreeSet<Vec<u8>> {
-    let (lines, _) = index::parse(text);
-    let has = |line: &&index::Line<'_>| line.meta.split(' ').nth(1).is_some_and(|oid| blobs.contains(oid));
-    lines.iter().filter(has).map(|line| line.path.to_vec()).collect()
-}
-
-/// The name under which the store remembers that an object of git's was purged.
-fn mark(oid: &str) -> Hash {
-    hash_of(format!("an object of git's: {oid}").as_bytes())
-}
-
-/// The mark that there are others: who restores looks for it first.
-const ANY: &str = "any";
-
-/// Remembers objects of git's: no restore is to make them reachable again.
-pub fn remember(objects: &Objects, blobs: &BTreeSet<String>) -> Result<()> {
-    if blobs.is_empty() {
-        return Ok(());
+impl GitState {
+    /// The same with packs in the place of those that were written anew.
+    #[must_use]
+    pub fn without(mut self, gone: &Gone) -> Self {
+        let replaced = |pack: Pack| match gone.packs.get(&pack.0) {
+            Some(new) => *new,
+            None => Some(pack),
+        };
+        self.purged |= self.packs.iter().any(|pack| gone.packs.contains_key(&pack.0));
+        self.packs = std::mem::take(&mut self.packs).into_iter().filter_map(replaced).collect();
+        self
     }
-    let marks: Vec<Hash> = blobs.iter().map(String::as_str).chain([ANY]).map(mark).collect();
-    objects.remember_purged(&marks)
-}
-
-/// Whether any object of git's was ever purged.
-pub fn is_any(objects: &Objects) -> Result<bool> {
-    objects.is_purged(&mark(ANY))
-}
-
-/// Whether an object of git's was purged.
-pub(super) fn is_purged(objects: &Objects, oid: &str) -> Result<bool> {
-    objects.is_purged(&mark(oid))
 }
 
 /// An object that was purged, among what restoring a state would make reachable again; `None` if there is none.

@@ -9,7 +9,8 @@ use ic_events::Hash;
 use ic_store::path_from_bytes;
 
 use super::program::Git;
-use super::{BRANCHES, GitState, Index, Stash, index, own_refs, pack};
+use super::state::{BRANCHES, GitState, Index, Stash};
+use super::{index, own_refs, pack};
 use crate::manifest::PathText;
 use crate::objects::Writer;
 

@@ -4,6 +4,7 @@
 //! moved or removed stays reachable below `refs/ic/rolled-back/<id>/`. Whatever can be refused is refused before the first
 //! move. Planning anew and applying again, or applying the same again, completes what was interrupted.
 
+mod change;
 mod index;
 mod move_refs;
 mod refuse;
@@ -12,54 +13,23 @@ mod stash;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Diagnosis, Result};
 use ic_store::GitDirs;
-use serde::Serialize;
 
+use super::pack;
 use super::program::Git;
-use super::{BRANCHES, GitState, pack};
+use super::state::{BRANCHES, GitState};
 use crate::manifest::PathText;
 use crate::objects::Objects;
 
+use change::dirs;
+pub use change::{GitPlan, Moved};
 #[cfg(test)]
 pub(super) use index::LOCK_MARK;
 pub use index::apply_index;
 pub use refuse::{is_sparse, needs_purged};
 
 const REFLOG: &str = "ic: restore checkpoint";
-
-/// A ref that is made, moved or removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Moved {
-    /// Its name.
-    pub name: Vec<u8>,
-    /// Where it is; `None`: it is made.
-    pub from: Option<String>,
-    /// Where it goes; `None`: it is removed.
-    pub to: Option<String>,
-}
-
-/// What restoring a state would do.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct GitPlan {
-    /// Branches.
-    pub refs: Vec<Moved>,
-    /// Whether HEAD goes to another branch, or is detached elsewhere.
-    pub head: bool,
-    /// Whether the index changes.
-    pub index: bool,
-    /// Whether the stash changes.
-    pub stash: bool,
-    /// Commits that are on no branch of the state to be restored, newest first.
-    pub new_commits: Vec<String>,
-}
-
-impl GitPlan {
-    /// Whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.refs.is_empty() && !self.head && !self.index && !self.stash
-    }
-}
 
 /// What restoring `target` over `current` would do in the work tree whose top is `root`.
 ///
@@ -197,18 +167,6 @@ pub fn apply_refs(
 
 fn half_done(error: Diagnosis, done: &[&str]) -> Diagnosis {
     error.hint("git's state is restored in part; restoring the same again completes it").detail("done", done)
-}
-
-fn dirs(root: &Path) -> Result<GitDirs> {
-    ic_store::git_dirs(root).ok_or_else(|| {
-        Diagnosis::new(Code::GitFailed, format!("{} is not a git work tree any more.", root.display()))
-            .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
-    })
-}
-
-fn busy(what: &str) -> Diagnosis {
-    Diagnosis::new(Code::GitBusy, format!("Git's state was not restored: {what}."))
-        .hint("try again; or restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
 }
 
 /// Commits that were reachable and will not be.

@@ -4,7 +4,8 @@ use std::process::Command;
 use ic_base::{Code, Timestamp};
 use ic_store::OpenOptions;
 
-use super::{Asked, GitPlan, GitState, apply_index, apply_refs, ask, plan};
+use super::state::GitState;
+use super::{Asked, GitPlan, apply_index, apply_refs, ask, plan};
 use crate::objects::Objects;
 
 mod campaign;

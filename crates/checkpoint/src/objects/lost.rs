@@ -6,7 +6,7 @@ use ic_base::Result;
 use ic_events::Hash;
 use ic_store::Durability;
 
-use super::{Form, Objects};
+use super::store::{Form, Objects};
 use crate::retention::readable;
 
 impl Objects {

@@ -8,8 +8,8 @@ use ic_events::Hash;
 use ic_store::{Durability, OpenOptions, Side};
 
 use super::read::NEVER_AGAIN;
+use super::store::{Form, Objects};
 use super::write::keep;
-use super::{Form, Objects};
 
 /// A copy is written in transactions of so many packs: 4 MB of content, as a writer's.
 const AT_ONCE: usize = 16;
@@ -75,7 +75,7 @@ impl Objects {
     ) -> Result<()> {
         Self::forget_copy(to)?;
         let partial = partial(to);
-        super::require_room(&partial, self.file_size(), "A store of its own for this ledger")?;
+        super::room::require_room(&partial, self.file_size(), "A store of its own for this ledger")?;
         let copy = Self::open(&partial, options)?;
         let copied = self.copy_into(&copy, live).and_then(|()| copy.claim(ledger));
         match copied.and_then(|_| copy.rename(to)) {

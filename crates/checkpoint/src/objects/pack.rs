@@ -4,7 +4,7 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_events::Hash;
 use zstd::bulk::Compressor;
 
-use super::Form;
+use super::store::Form;
 
 /// A pack is closed when it holds this many bytes.
 const FULL: usize = 256 << 10;

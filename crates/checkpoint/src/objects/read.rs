@@ -1,6 +1,6 @@
 //! Reading objects, each verified against its name.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::{Arc, PoisonError};
 
@@ -9,17 +9,9 @@ use ic_events::{Hash, hex};
 use ic_store::Snapshot;
 use sha2::{Digest, Sha256};
 
-use super::{Form, Objects, hash_of, pack};
+use super::pack;
+use super::store::{Form, Objects, Place, Recent, hash_of};
 use crate::tree::Tree;
-
-/// What was used last: a restore reads neighbours, and who captures compares what was just captured.
-#[derive(Default)]
-pub(crate) struct Recent {
-    packs: VecDeque<(i64, Arc<Vec<u8>>)>,
-    /// Directories, verified.
-    trees: HashMap<Hash, Arc<[u8]>>,
-    tree_bytes: usize,
-}
 
 const RECENT_PACKS: usize = 8;
 
@@ -41,15 +33,6 @@ pub(super) enum Presence {
     Lost,
     /// It was purged, and never comes back.
     Purged,
-}
-
-/// Where the index says that an object lies.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
-    pub(super) form: Form,
-    pub(super) pack: i64,
-    pub(super) start: i64,
-    pub(super) size: i64,
 }
 
 /// A pack as it was found.

@@ -11,8 +11,8 @@ use ic_store::{Durability, Transaction};
 
 use super::pack::{self, Builder, Pack};
 use super::read::NEVER_AGAIN;
+use super::store::{Form, Objects};
 use super::write::keep;
-use super::{Form, Objects};
 
 /// What a sweep gave back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

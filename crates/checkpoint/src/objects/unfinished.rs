@@ -6,7 +6,7 @@
 use ic_base::Result;
 use ic_store::Durability;
 
-use super::Objects;
+use super::store::Objects;
 
 impl Objects {
     /// Whether there are packs of writers that are not done: that work now, or died.

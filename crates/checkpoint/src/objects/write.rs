@@ -17,9 +17,10 @@ use ic_store::{Durability, Transaction};
 
 use self::put::Heeds;
 use super::pack::{Builder, Pack, Placed};
-use super::read::{Place, Presence};
+use super::read::Presence;
 use super::room::{self, MARGIN};
-use super::{Form, Objects, PIECE, hash_of};
+use super::store::Place;
+use super::store::{Form, Objects, PIECE, hash_of};
 use crate::tree::Encoded;
 
 /// A directory whose byte form is no longer than this is one object.

@@ -42,7 +42,7 @@ pub struct Progress {
 
 /// The beginning of the names of a restore's temporary files.
 fn temporary_prefix(id: &RestoreId) -> Vec<u8> {
-    [crate::capture::TEMPORARY, id.as_str().as_bytes(), b"-"].concat()
+    [crate::names::TEMPORARY, id.as_str().as_bytes(), b"-"].concat()
 }
 
 /// Makes every change of the plan that was not made yet.

@@ -9,8 +9,8 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 
 use super::access::OpenedUp;
-use super::found::found;
-use super::{At, Found, LIST, MAKE, RootDir, Still, at, check_path, require};
+use super::found::{Found, found};
+use super::{At, LIST, MAKE, RootDir, Still, at, check_path, require};
 
 impl RootDir {
     /// Removes a file or link. Errors: `file_conflict` if `still` says no.

@@ -6,7 +6,7 @@ use ic_events::EventType;
 use ic_store::Transaction;
 use serde_json::json;
 
-use super::{Dispatch, append_change, get};
+use super::row::{Dispatch, append_change, get};
 use crate::status::{DispatchStatus, Verdict};
 
 /// How a dispatch ends.

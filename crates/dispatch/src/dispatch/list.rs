@@ -3,7 +3,7 @@
 use ic_base::{DispatchId, Result, RunId, Seq, Timestamp};
 use ic_store::Snapshot;
 
-use super::Dispatch;
+use super::row::Dispatch;
 use crate::status::{DispatchStatus, Verdict};
 
 /// Which dispatches are wanted.

@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::explain::{explain, invalid};
+use super::rewind::Rewinding;
 use super::units::{Flag, Given, Guarded, Size, Span, When, Whole};
-use super::{Config, OwnHooks, Rewinding};
+use super::{Config, OwnHooks};
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]

@@ -3,8 +3,8 @@
 use ic_base::{Code, Diagnosis, Label, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{Check, Tier};
-use crate::Chain;
+use super::check::{Check, Tier};
+use crate::chain::Chain;
 
 /// One thing that must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,7 +195,7 @@ mod tests {
     use ic_base::Code;
 
     use super::{Check, Gates};
-    use crate::Chain;
+    use crate::chain::Chain;
 
     #[test]
     fn defaults_are_of_the_default_chain_and_survive_the_ledger() {

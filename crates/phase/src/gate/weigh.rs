@@ -1,6 +1,30 @@
 //! What was counted for a requirement, and whether that is enough.
 
-use super::{Check, Condition, Requirement, Tier};
+use ic_base::Label;
+
+use super::check::{Check, Tier};
+use super::rules::Requirement;
+
+/// One requirement, weighed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// What was asked.
+    pub check: Check,
+    /// Of which phase; `None`: of the whole run.
+    pub phase: Option<Label>,
+    /// How much it weighs.
+    pub tier: Tier,
+    /// Whether it holds.
+    pub holds: bool,
+    /// What was counted.
+    pub count: i64,
+    /// The same as a sentence.
+    pub detail: String,
+    /// The work that it waits for.
+    pub unfinished: Vec<Unfinished>,
+    /// Whether it holds only because nothing was ever done.
+    pub is_idle: bool,
+}
 
 /// A piece of work that a gate waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]

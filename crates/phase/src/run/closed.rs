@@ -4,7 +4,7 @@ use ic_base::{Code, Diagnosis, Result, RunId, Timestamp};
 use ic_events::{EventType, NewEvent};
 use ic_store::Transaction;
 
-use super::{Run, RunStatus};
+use super::row::{Run, RunStatus};
 
 /// Closes a run for a rollback over several layers, one epoch later: nobody advances it or completes its work until
 /// [`settle_rollback`] or [`reopen`].

@@ -5,7 +5,7 @@ use std::path::Path;
 use ic_base::{Result, RunId, Seq};
 use ic_store::{Snapshot, path_bytes};
 
-use super::{Run, get};
+use super::row::{Run, get};
 
 /// Which runs are wanted.
 #[derive(Debug, Clone, Copy)]

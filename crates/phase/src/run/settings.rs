@@ -5,7 +5,7 @@ use ic_events::{EventType, NewEvent};
 use ic_store::Transaction;
 use serde_json::json;
 
-use super::{Run, get};
+use super::row::{Run, get};
 
 /// The most bytes of JSON that a run's metadata may have, however many merges made them.
 pub const MAX_METADATA: usize = 1024 * 1024;

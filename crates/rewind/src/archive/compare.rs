@@ -2,8 +2,8 @@
 
 use ic_base::{Code, Diagnosis, Result};
 
+use super::file::{ArchiveState, ArchivedTable, Manifest, rows_table};
 use super::write::archived_column;
-use super::{ArchiveState, ArchivedTable, Manifest, rows_table};
 use crate::order::unsigned;
 use crate::plan::{COMPLETED, Plan, UNDONE};
 use crate::schema::{Catalog, Rowid, TableInfo};

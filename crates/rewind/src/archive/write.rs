@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 
-use super::{APPLICATION_ID, Archive, ArchivedTable, Manifest, SCHEMA, VERSION, fingerprint, rows_table};
+use super::file::{
+    APPLICATION_ID, Archive, ArchivedTable, Manifest, SCHEMA, VERSION, fingerprint, rows_table,
+};
 use crate::faults;
 use crate::plan::{CutTable, Line, Plan};
-use crate::references::{has_parent, is_reference};
+use crate::schema::parent::{has_parent, is_reference};
 use crate::schema::{Column, Rowid};
 use crate::session::{Session, quote};
 use crate::value::Scalar;

@@ -2,7 +2,8 @@
 
 use ic_base::{Code, Diagnosis, Result};
 
-use super::{Moment, RelationalRollbackEngine, Rewind, RollbackResult, audit, count_rows, unexpected};
+use super::audit;
+use super::moment::{Moment, RelationalRollbackEngine, Rewind, RollbackResult, count_rows, unexpected};
 use crate::archive::{self, Archive, ArchiveState, Manifest};
 use crate::order;
 use crate::plan::{COMPLETED, Condition, CutTable, Line, Plan};

@@ -5,7 +5,7 @@
 use ic_base::{Code, Diagnosis, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{Moment, Named, RelationalRollbackEngine, Rewind, RollbackResult, RollbackSnapshot};
+use super::moment::{Moment, Named, RelationalRollbackEngine, Rewind, RollbackResult, RollbackSnapshot};
 use crate::archive::Archive;
 use crate::order::{self, Format};
 use crate::plan::{Bound, CutOrder, CutTable, Line, Plan};

@@ -4,8 +4,9 @@ use ic_base::{Code, Diagnosis, Result};
 use rusqlite::Row;
 use serde::Serialize;
 
-use super::{Named, is_empty, unknown_task};
+use super::moment::{Named, is_empty};
 use crate::config::Anchor;
+use crate::error::UnknownTaskError;
 use crate::session::{Session, quote};
 use crate::value::Scalar;
 
@@ -177,4 +178,8 @@ fn ambiguous(anchor: &Anchor, task: &TaskRef) -> Diagnosis {
         return diagnosis.hint("name a column under rewind: anchor: key whose values are unique");
     }
     diagnosis.hint(format!("give the scope too: {}", anchor.scope.join(", ")))
+}
+
+fn unknown_task(task: &TaskRef, table: &str) -> Diagnosis {
+    UnknownTaskError { task_id: task.id.clone(), table: table.to_owned() }.into()
 }

@@ -3,7 +3,8 @@
 use ic_base::{Code, Diagnosis, Result, Timestamp};
 use serde::Serialize;
 
-use super::{RelationalRollbackEngine, audit, unexpected};
+use super::audit;
+use super::moment::{RelationalRollbackEngine, unexpected};
 use crate::archive::{
     Archive, ArchiveState, ArchivedTable, Manifest, SCHEMA, archived_column, fingerprint, is_applied,
     missing_from, rows_table,
@@ -12,7 +13,8 @@ use crate::config::Triggers;
 use crate::error::{RowNames, UndoError, row_name};
 use crate::order::{shown_key, unsigned};
 use crate::plan::{Plan, UNDONE, refuse_triggers};
-use crate::references::{has_parent, is_reference, points_into_archive};
+use crate::references::points_into_archive;
+use crate::schema::parent::{has_parent, is_reference};
 use crate::schema::{Catalog, Rowid, TableInfo, module};
 use crate::session::{Session, quote};
 use crate::value::{RowCounts, Scalar};

@@ -2,7 +2,7 @@
 
 use ic_base::{Code, Diagnosis, Result};
 
-use super::{Stage, Status};
+use super::entry::{Stage, Status};
 
 /// What happens to a rewind once it is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use ic_store::{Transaction, path_bytes};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::entry::{Deleted, Entry, Failure, Left, Setup, Stage, Status};
 use super::state::{Happening, next};
-use super::{Deleted, Entry, Failure, Left, Setup, Stage, Status};
-use crate::Task;
+use crate::engine::Task;
 
 /// What a new rewind is made of.
 #[derive(Debug, Clone, Copy)]

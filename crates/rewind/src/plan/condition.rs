@@ -1,7 +1,8 @@
 //! SQL for the rows of a table that go.
 
-use super::table::LastParent;
-use super::{Bound, COMPLETED, CutOrder, CutTable, Line, Plan, UNDONE, column_or_rowid};
+use super::column::column_or_rowid;
+use super::table::{CutOrder, CutTable, LastParent};
+use super::{Bound, COMPLETED, Line, Plan, UNDONE};
 use crate::config::Boundary;
 use crate::session::quote;
 use crate::value::Scalar;

@@ -2,7 +2,7 @@
 
 use ic_base::Result;
 
-use super::{AuditPlan, column, refuse_triggers, table};
+use super::column::{AuditPlan, column, refuse_triggers, table};
 use crate::config::{Anchor, Boundary, Follow, Order, Table};
 use crate::error::misfit;
 use crate::schema::{Catalog, ForeignKey, Rowid, TableInfo, TableKind, module};

@@ -8,8 +8,8 @@ use ic_saga::{Compensation, State};
 use ic_store::Snapshot;
 use serde_json::{Value, json};
 
+use super::layer::{Layer, Site, Work};
 use super::tree::around;
-use super::{Layer, Site, Work};
 use crate::compensation::{self, Saga, Scope, UndoPlan};
 use crate::covered::Covered;
 use crate::outcome::Effects;

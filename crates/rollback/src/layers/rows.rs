@@ -16,7 +16,7 @@ use ic_store::Snapshot;
 use ic_worktree::{Warning, open_database};
 use serde_json::Value;
 
-use super::{Layer, Site, Work};
+use super::layer::{Layer, Site, Work};
 use crate::approved;
 
 /// The layer.

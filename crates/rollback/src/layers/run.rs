@@ -13,7 +13,7 @@ use ic_saga::compensation as effects;
 use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
-use super::{Layer, Site, Work};
+use super::layer::{Layer, Site, Work};
 use crate::compensation::Saga;
 use crate::covered::cut_of;
 use crate::events::event;

@@ -18,7 +18,7 @@ use ic_worktree::{
 };
 use serde_json::{Value, json};
 
-use super::{Layer, Site, Work};
+use super::layer::{Layer, Site, Work};
 use crate::approved;
 use crate::beside::{self, Others};
 use crate::covered::{Covered, Planned};

@@ -5,7 +5,8 @@ use ic_events::{Cut, EventType, NewEvent};
 use ic_store::{Snapshot, Transaction};
 use serde_json::json;
 
-use super::{Compensation, Happening, State, list, next};
+use super::state::State;
+use super::{Compensation, Happening, list, next};
 
 /// Marks the effects that are undone as part of a rollback. What was left as it is, is not rolled back.
 pub fn mark_rolled_back(tx: &Transaction<'_>, run: &RunId, rollback: &RollbackId) -> Result<()> {

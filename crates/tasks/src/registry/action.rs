@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::task::{TaskContext, TaskError, TaskResult};
 use super::tool::{ToolCompensation, Undo, UndoFunction};
-use super::{TaskContext, TaskError, TaskResult};
 
 /// What is done about a task when its workflow is rolled back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

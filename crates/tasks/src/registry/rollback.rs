@@ -7,7 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ic_base::{Code, Diagnosis};
 use serde::Serialize;
 
-use super::{CompensationRegistry, TaskContext, TaskError, TaskId, TaskResult, ToolCompensation};
+use super::CompensationRegistry;
+use super::task::{TaskContext, TaskError, TaskId, TaskResult};
+use super::tool::ToolCompensation;
 use ic_saga::order::FailurePolicy;
 
 /// What came of one task in a rollback.

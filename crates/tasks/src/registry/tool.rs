@@ -9,7 +9,7 @@ use std::time::Duration;
 use ic_base::Diagnosis;
 
 use super::file::FileBefore;
-use super::{TaskContext, TaskError, TaskResult};
+use super::task::{TaskContext, TaskError, TaskResult};
 use ic_saga::coverage::Coverage;
 use ic_saga::process::{self, ProcessIdentity};
 

@@ -8,7 +8,7 @@ use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal::{self, Restore};
 use ic_events::Hash;
 
-use super::super::Workspace;
+use super::super::workspace::Workspace;
 use super::planned;
 
 /// What a dry run knows of a tree that others will have changed by then.

@@ -16,9 +16,10 @@ use ic_events::Hash;
 use ic_store::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
 
 use super::super::shot::{GitPart, Purpose};
-use super::super::{Workspace, require_kept};
+use super::super::workspace::{Workspace, require_kept};
 use super::as_if::{AsIf, differences, paths_of};
-use super::{Report, Request, Watch, planned, run};
+use super::request::{Report, Request, Watch};
+use super::{planned, run};
 
 /// Takes restores of a workspace back that undid one piece of work: what they changed is merged into the tree as it is now, whatever
 /// others did since. Oldest first; a path that is back already stays as it is.

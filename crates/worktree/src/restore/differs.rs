@@ -9,10 +9,10 @@ use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::Checkpoint;
 use ic_checkpoint::restore::plan::{Limits, Node, is_at_or_below};
 
-use super::super::Workspace;
 use super::super::git::GitRestore;
 use super::super::shot::Shot;
-use super::Report;
+use super::super::workspace::Workspace;
+use super::request::Report;
 
 const BRANCHES: &[u8] = b"refs/heads/";
 

@@ -8,8 +8,8 @@ use ic_checkpoint::diff::Finder;
 use ic_checkpoint::restore::apply;
 use ic_checkpoint::restore::plan::{Node, Plan};
 
-use super::super::Workspace;
 use super::super::shot::Shot;
+use super::super::workspace::Workspace;
 
 impl Workspace<'_> {
     /// Paths that the plan wrote and that the picture passed over.

@@ -11,7 +11,7 @@ use ic_dispatch::code;
 use ic_runtrack::artifact;
 use ic_store::path_bytes;
 
-use super::super::Workspace;
+use super::super::workspace::Workspace;
 
 /// Whose files are meant by `--mine`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use ic_checkpoint::tree::Reason;
 use ic_events::Hash;
 
 use super::super::shot::{GitPart, Purpose, Shot};
-use super::super::{Warning, Workspace};
-use super::Watch;
+use super::super::workspace::{Warning, Workspace};
+use super::request::Watch;
 
 /// Why a path stays whose content no store has any more.
 const PURGED: &str = "its content was purged, or lost";

@@ -6,8 +6,9 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_checkpoint::record::{self, Filter, Kind};
 use ic_kernel::Kernel;
 
-use super::super::{Settings, Which, Workspace, no_checkpoint};
-use super::{Request, Watch, restore};
+use super::super::workspace::{Settings, Which, Workspace, no_checkpoint};
+use super::request::{Request, Watch};
+use super::restore;
 
 /// So many are compared with the tree; each takes a look at it.
 const COMPARED: usize = 20;

@@ -9,7 +9,7 @@ use ic_checkpoint::restore::plan::Plan;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::super::Workspace;
+use super::super::workspace::Workspace;
 
 /// The paths that a plan changes; `None` if what else is captured depends on them.
 pub(super) fn touched(plan: &Plan) -> Option<BTreeSet<Vec<u8>>> {

@@ -3,7 +3,7 @@
 use ic_base::{Code, Diagnosis};
 use serde_json::{Value, json};
 
-use super::Report;
+use super::request::Report;
 
 /// Errors: always `file_conflict`, naming what others changed.
 pub fn refused(report: &Report) -> Diagnosis {

@@ -15,15 +15,17 @@ use ic_checkpoint::restore::reverse::Own;
 use ic_checkpoint::rootfs::RootDir;
 
 use super::super::git::GitRestore;
+use super::super::named;
 use super::super::shot::{GitPart, Purpose, Shot};
-use super::super::{Workspace, named, require_kept};
+use super::super::workspace::{Workspace, require_kept};
 use super::as_if::AsIf;
 use super::limits::Whose;
 use super::look::{Compared, Meant};
 use super::planned::{hash_of, touched};
 use super::refusal::{plan_changed, refused};
+use super::request::{Report, Request, Status, Watch};
 use super::ties::Attained;
-use super::{Report, Request, Status, Watch, without};
+use super::without;
 
 /// What is restored and why.
 pub(super) struct Task {
@@ -101,13 +103,13 @@ pub(super) fn run(
     if request.dry_run {
         // The real call finishes first what was interrupted: the plan is of the tree that it will find then.
         task.as_if = task.as_if.or_settled(workspace, &task.target)?;
-        let note = super::settle_note(workspace)?;
+        let note = super::settled::settle_note(workspace)?;
         let mut report = carry(workspace, task, request, watch)?;
         report.warnings.extend(note);
         return Ok(report);
     }
     let settled = workspace.settle(watch)?;
-    super::also_settled(settled, || carry(workspace, task, request, watch))
+    super::settled::also_settled(settled, || carry(workspace, task, request, watch))
 }
 
 /// As [`run`], where no other restore is unfinished.

@@ -15,8 +15,8 @@ use ic_session::{Call, call};
 use ic_store::path_bytes;
 use serde_json::json;
 
-use super::super::{Workspace, root_of};
-use super::Conflict;
+use super::super::workspace::{Workspace, root_of};
+use super::request::Conflict;
 
 /// An agent whose call has no end after this time was killed, most likely: no client lets a tool run longer.
 const LONGEST_CALL: Duration = Duration::from_mins(10);

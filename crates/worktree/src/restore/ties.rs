@@ -14,8 +14,8 @@ use ic_checkpoint::restore::plan::{Limits, Node, Plan};
 use ic_checkpoint::tree::Groups;
 use ic_events::Hash;
 
-use super::super::Workspace;
 use super::super::shot::Shot;
+use super::super::workspace::Workspace;
 
 /// What of a target can come back.
 #[derive(Default)]

@@ -8,10 +8,10 @@ use ic_checkpoint::restore::reverse::{Now, Own, reverse};
 use ic_checkpoint::rootfs::RootDir;
 use ic_events::Hash;
 
-use super::super::Workspace;
 use super::super::shot::Shot;
+use super::super::workspace::Workspace;
 use super::as_if::AsIf;
-use super::{Conflict, Request};
+use super::request::{Conflict, Request};
 
 /// What hinders the undo of a piece of work, and what it needs.
 pub(super) struct Back {

@@ -18,7 +18,7 @@ use ic_kernel::config::Retention;
 use ic_store::private;
 
 use super::{GRACE, Pruned, Request, pinned, prune};
-use crate::{Settings, Warning, Workspace, root_of};
+use crate::workspace::{Settings, Warning, Workspace, root_of};
 
 /// Sweeps happen at most this often, and looks at rows no more often than they must.
 const EVERY: Duration = Duration::from_hours(1);

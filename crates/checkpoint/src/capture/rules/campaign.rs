@@ -148,7 +148,7 @@ fn pick<'a, T: ?Sized>(random: &mut Random, from: &[&'a T]) -> &'a T {
 }
 
 fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    super::super::join(directory, name)
+    crate::tree::join(directory, name)
 }
 
 impl Tree {

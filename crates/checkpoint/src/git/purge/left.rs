@@ -7,6 +7,7 @@ use std::path::Path;
 
 use ic_base::Result;
 
+use super::super::index;
 use super::super::program::Git;
 
 /// Content that is still somewhere.
@@ -102,10 +103,10 @@ pub fn left(root: &Path, path: &[u8], blobs: &BTreeSet<String>) -> Result<Vec<Le
     }
     let git = Git::new(root);
     let oids: Vec<&str> = blobs.iter().map(String::as_str).collect();
-    let there = super::pack::existing(&git, &oids)?;
+    let there = super::super::pack::existing(&git, &oids)?;
     let Some(first) = there.first() else { return Ok(left) };
-    let indexed = git.run(&super::index::LIST)?;
-    let staged = super::paths_in_index(&indexed, blobs);
+    let indexed = git.run(&index::LIST)?;
+    let staged = paths_in_index(&indexed, blobs);
     if !staged.is_empty() {
         let words: Vec<String> =
             staged.iter().map(|path| ic_base::shell_word(&String::from_utf8_lossy(path))).collect();
@@ -134,4 +135,11 @@ pub fn left(root: &Path, path: &[u8], blobs: &BTreeSet<String>) -> Result<Vec<Le
         add("remote", format!("{remote} may have it: what was pushed is not asked for here"), shows(&which));
     }
     Ok(left)
+}
+
+/// The paths of an index that have one of these objects.
+fn paths_in_index(text: &[u8], blobs: &BTreeSet<String>) -> BTreeSet<Vec<u8>> {
+    let (lines, _) = index::parse(text);
+    let has = |line: &&index::Line<'_>| line.meta.split(' ').nth(1).is_some_and(|oid| blobs.contains(oid));
+    lines.iter().filter(has).map(|line| line.path.to_vec()).collect()
 }

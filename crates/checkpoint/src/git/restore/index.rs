@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_store::path_from_bytes;
 
-use super::super::GitState;
 use super::super::index::{self, Line};
 use super::super::program::Git;
 use super::super::quiet::Filters;
-use super::{busy, dirs};
+use super::super::state::GitState;
+use super::change::{busy, dirs};
 use crate::objects::Objects;
 
 /// What an index.lock of ours holds, so that one that a killed restore left is known. The lock of the root, which every

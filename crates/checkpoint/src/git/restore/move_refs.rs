@@ -6,9 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use ic_base::Result;
 
-use super::super::GitState;
 use super::super::program::Git;
-use super::{GitPlan, Moved, REFLOG, busy};
+use super::super::state::GitState;
+use super::REFLOG;
+use super::change::{GitPlan, Moved, busy};
 
 /// The moves that are still to be made. Errors: `git_busy` if a branch is where it neither was nor goes.
 pub(super) fn pending<'p>(git: &Git<'_>, plan: &'p GitPlan) -> Result<Vec<&'p Moved>> {

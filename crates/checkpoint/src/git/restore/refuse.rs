@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnosis, Result};
 use ic_store::{GitDirs, path_from_bytes};
 
-use super::super::GitState;
 use super::super::index::{self, Line};
 use super::super::program::Git;
 use super::super::record::operation;
+use super::super::state::GitState;
 use super::super::{pack, purge};
+use super::change::{GitPlan, busy};
 use super::index::is_left_behind;
-use super::{GitPlan, busy};
 use crate::objects::Objects;
 
 fn unsupported(what: &str) -> Diagnosis {

@@ -5,10 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use ic_base::Result;
 
-use super::super::Stash;
 use super::super::program::Git;
 use super::super::record;
-use super::busy;
+use super::super::state::Stash;
+use super::change::busy;
 
 /// What is left to do about the stash: the entries that both have at its old end stay, with their times.
 pub(super) struct Pending<'s> {

@@ -13,7 +13,7 @@ use ic_events::Hash;
 use sha2::{Digest, Sha256};
 
 use super::super::read::Presence;
-use super::super::{Form, PIECE, hash_of};
+use super::super::store::{Form, PIECE, hash_of};
 use super::{Writer, locked};
 use crate::restore::sparse::is_zero;
 

@@ -17,7 +17,7 @@ use ic_worktree::{TreeChanges, Workspace, changes_between};
 use serde_json::{Value, json};
 
 use crate::compensation::{Saga, UndoPlan};
-use crate::layers::has_tree;
+use crate::layers::layer::has_tree;
 
 /// Captures the tree before effects are undone, whose scripts may change any of it, and records that with the step; returns what is known
 /// of the tree around them. Nothing is captured where no effect is left, or the rollback means nothing of the tree.

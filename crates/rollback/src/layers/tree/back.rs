@@ -13,7 +13,7 @@ use ic_worktree::{NotYet, Report, RestoreRequest, Settings, TreeChanges, Watch, 
 
 use super::{around, require_project};
 use crate::covered::Covered;
-use crate::layers::{Site, Work, has_tree, until};
+use crate::layers::layer::{Site, Work, has_tree, until};
 
 /// The restores of a rollback, in the tree that they changed.
 struct TreeBack<'k> {

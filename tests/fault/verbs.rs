@@ -1,31 +1,10 @@
-//! A ledger with something in it, and the verbs that write it.
+//! The verbs that are tried on a ledger with something in it, and what is asked of a call that fails.
 
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::Outcome;
 
-/// A run with a dispatch, an agent, an artifact and a skip, at its second phase.
-pub(crate) struct World {
-    pub(crate) cli: Cli,
-    pub(crate) run: String,
-    pub(crate) dispatch: String,
-    pub(crate) agent: String,
-}
+use crate::filled::Filled;
 
-impl World {
-    pub(crate) fn new() -> Self {
-        Self::fill(Cli::new(env!("CARGO_BIN_EXE_ic")))
-    }
-
-    /// Fills the ledger that `cli` already has.
-    pub(crate) fn fill(cli: Cli) -> Self {
-        let run = cli.ok(["run", "create", "--goal", "faults", "--phases", "a,b,c,d,e"]);
-        cli.ok(["run", "advance", &run]);
-        cli.ok(["run", "skip", &run, "d", "--reason", "no"]);
-        cli.ok(["run", "artifact", "add", &run, "--path", "x"]);
-        let dispatch = cli.ok(["dispatch", "create", &run]);
-        let agent = cli.ok(["run", "agent", "add", &run, "--type", "codex"]);
-        Self { cli, run, dispatch, agent }
-    }
-
+impl Filled {
     /// Every kind of write.
     pub(crate) fn writes(&self) -> Vec<Vec<&str>> {
         let (run, dispatch) = (self.run.as_str(), self.dispatch.as_str());

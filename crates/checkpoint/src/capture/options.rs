@@ -1,0 +1,50 @@
+//! What limits a capture, and how far it is.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+
+use super::mapped::Flush;
+use super::rules::RuleOptions;
+
+/// What limits a capture.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What is passed over, and what is not.
+    pub rules: RuleOptions,
+    /// Larger files are passed over, in bytes.
+    pub max_file_size: u64,
+    /// More files are refused.
+    pub max_files: u64,
+    /// How stores through memory maps are noticed.
+    pub flush: Flush,
+    /// Only these paths, what is below them and what they lie in can have changed since the last capture of this root, as
+    /// its caller knows; `None`: anything.
+    pub touched: Option<BTreeSet<Vec<u8>>>,
+    /// The store's directory and the ledger's file: they are never part of a tree.
+    pub store: PathBuf,
+    /// See `store`.
+    pub ledger: PathBuf,
+}
+
+/// How far a capture is, for whoever watches it from another thread.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Files that were looked at.
+    pub seen: AtomicU64,
+    /// Bytes that were read.
+    pub read: AtomicU64,
+}
+
+/// How much a tree holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Regular files.
+    pub files: u64,
+    /// Directories, the root included.
+    pub directories: u64,
+    /// Symbolic links.
+    pub symlinks: u64,
+    /// Bytes in the files.
+    pub bytes: u64,
+}

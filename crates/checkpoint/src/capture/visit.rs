@@ -1,0 +1,79 @@
+//! What a walk knows, and the directories and names that it comes to.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use ic_events::Hash;
+use rustix::fd::OwnedFd;
+
+use super::cache::{Cache, Key, Seen};
+use super::found::Found;
+use super::mapped::Maps;
+use super::options::{Options, Progress};
+use super::rules::{Level, Rules};
+use crate::attributes::Owner;
+use crate::objects::{Objects, Writer};
+
+/// What a walk needs to know.
+pub(crate) struct Walk<'w> {
+    pub(crate) root: &'w Path,
+    pub(crate) writer: &'w Writer<'w>,
+    pub(crate) objects: &'w Objects,
+    pub(crate) options: &'w Options,
+    pub(crate) rules: &'w Rules<'w>,
+    pub(crate) progress: &'w Progress,
+    pub(crate) cache: Option<&'w Cache>,
+    /// The cache, where the new one goes on after it.
+    pub(super) base: Option<&'w Cache>,
+    /// When the capture began, by the file system's clock, in nanoseconds.
+    pub(crate) now: i64,
+    pub(crate) index_is_same: bool,
+    /// Who the root belongs to.
+    pub(super) owner: Owner,
+    /// A directory for copies of databases.
+    pub(crate) space: &'w Path,
+    /// What processes have mapped.
+    pub(crate) maps: &'w Maps,
+    /// Files of the ledger and its store, by device and number: they are never captured.
+    pub(crate) own: HashSet<(u64, u64)>,
+    pub(super) found: Mutex<Found>,
+    pub(super) is_changed: AtomicBool,
+}
+
+/// A directory that was walked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Visited {
+    pub(crate) hash: Hash,
+    /// Where its record lies in the new cache.
+    pub(crate) at: u64,
+}
+
+/// A directory to be walked.
+pub(crate) struct Place {
+    pub(crate) fd: OwnedFd,
+    pub(crate) path: Vec<u8>,
+    /// How many directories it lies in.
+    pub(super) depth: usize,
+    pub(super) above: Arc<Level>,
+    pub(super) is_ignored: bool,
+    pub(super) old: Option<u64>,
+}
+
+/// What is to be done about a name.
+pub(crate) enum Todo<'c> {
+    Nothing(Seen<'c>, bool),
+    Target(Key, Vec<u8>),
+    Read(Key),
+    /// A database with a log or journal beside it.
+    Database(Key),
+    /// A database as its file is, whatever lies beside it.
+    Raw(Key),
+    Enter {
+        old: Option<u64>,
+        is_ignored: bool,
+    },
+    /// It is gone.
+    Drop,
+}

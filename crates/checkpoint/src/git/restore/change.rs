@@ -1,0 +1,51 @@
+//! What a restore of git's state changes, and what refuses it.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_store::GitDirs;
+use serde::Serialize;
+use std::path::Path;
+
+/// A ref that is made, moved or removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Moved {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// Where it is; `None`: it is made.
+    pub from: Option<String>,
+    /// Where it goes; `None`: it is removed.
+    pub to: Option<String>,
+}
+
+/// What restoring a state would do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct GitPlan {
+    /// Branches.
+    pub refs: Vec<Moved>,
+    /// Whether HEAD goes to another branch, or is detached elsewhere.
+    pub head: bool,
+    /// Whether the index changes.
+    pub index: bool,
+    /// Whether the stash changes.
+    pub stash: bool,
+    /// Commits that are on no branch of the state to be restored, newest first.
+    pub new_commits: Vec<String>,
+}
+
+impl GitPlan {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.refs.is_empty() && !self.head && !self.index && !self.stash
+    }
+}
+
+pub(super) fn dirs(root: &Path) -> Result<GitDirs> {
+    ic_store::git_dirs(root).ok_or_else(|| {
+        Diagnosis::new(Code::GitFailed, format!("{} is not a git work tree any more.", root.display()))
+            .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
+    })
+}
+
+pub(super) fn busy(what: &str) -> Diagnosis {
+    Diagnosis::new(Code::GitBusy, format!("Git's state was not restored: {what}."))
+        .hint("try again; or restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
+}

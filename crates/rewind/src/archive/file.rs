@@ -1,0 +1,182 @@
+//! The file of an archive, and what it says of itself.
+
+use crate::error::diagnose;
+use crate::faults;
+use crate::value::Scalar;
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+use rusqlite::{Connection, OpenFlags};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub(super) const APPLICATION_ID: i32 = 0x6963_5277;
+
+pub(super) const VERSION: i32 = 1;
+
+/// The name under which an archive is attached.
+pub(crate) const SCHEMA: &str = "ic_archive";
+
+/// The place of an archive, which may not be there yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archive {
+    path: PathBuf,
+}
+
+/// Whether the rows of an archive are gone from the application's database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArchiveState {
+    /// They are there, as far as the application left them: the rewind did not commit, or was undone where no audit row says so.
+    Unused,
+    /// They are gone: the rewind committed.
+    Applied,
+    /// They were put back.
+    Undone,
+}
+
+/// What an archive says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The rewind that made it.
+    pub rewind_id: String,
+    /// The task that was gone back to.
+    pub task_id: Option<String>,
+    /// Rows with more than this were taken; NULL: all rows.
+    pub order: Scalar,
+    /// The values of the anchor's scope columns.
+    pub scope: Vec<(String, Scalar)>,
+    /// When it was made, in Unix milliseconds.
+    pub created_at: i64,
+    /// The tables, in the order in which they were cut.
+    pub tables: Vec<ArchivedTable>,
+}
+
+/// The rows of one table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArchivedTable {
+    /// Its name.
+    pub name: String,
+    /// The columns that were copied.
+    pub columns: Vec<String>,
+    /// Whether the rowids were copied beside them.
+    pub rowid: bool,
+    /// How many rows.
+    pub rows: u64,
+    /// The SHA-256 of the text that made the table, and of its triggers', in hex.
+    pub schema: String,
+    /// For each of the table's foreign keys, how many of the rows had no parent already then.
+    pub orphans: Vec<u64>,
+}
+
+impl Archive {
+    /// The archive at `path`. Nothing is looked at.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether there is a complete archive.
+    pub fn exists(&self) -> Result<bool> {
+        self.path.try_exists().while_doing(|| format!("looking for {}", self.path.display()))
+    }
+
+    /// What the archive says of itself.
+    ///
+    /// Errors: `path_not_found` when there is none, `foreign_database`, `newer_schema`, `corrupt`.
+    pub fn manifest(&self) -> Result<Manifest> {
+        if !self.exists()? {
+            return Err(Diagnosis::new(
+                Code::PathNotFound,
+                format!("There is no archive at {}.", self.path.display()),
+            )
+            .hint("without it a rewind cannot be undone"));
+        }
+        let doing = || format!("reading the archive {}", self.path.display());
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let read = || -> rusqlite::Result<(i32, i32, Option<String>)> {
+            let connection = Connection::open_with_flags(&self.path, flags)?;
+            connection.busy_timeout(Duration::from_secs(1))?;
+            let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0));
+            let (id, version) = (pragma("application_id")?, pragma("user_version")?);
+            if (id, version) != (APPLICATION_ID, VERSION) {
+                return Ok((id, version, None));
+            }
+            let json = connection.query_row("SELECT max(json) FROM manifest", [], |row| row.get(0))?;
+            // Nothing in its place is no JSON either.
+            Ok((id, version, Some(json)))
+        };
+        let damaged = |why: String| Diagnosis::new(Code::Corrupt, format!("{}: {why}.", doing()));
+        match read().map_err(|e| diagnose(e, &doing()))? {
+            (_, _, Some(json)) => {
+                serde_json::from_str(&json).map_err(|e| damaged(e.to_string()).caused_by(e))
+            }
+            (APPLICATION_ID, version, None) => Err(Diagnosis::new(
+                Code::NewerSchema,
+                format!(
+                    "{} was written by a newer version of this program (format {version}).",
+                    self.path.display()
+                ),
+            )
+            .hint("use that version")),
+            _ => Err(Diagnosis::new(
+                Code::ForeignDatabase,
+                format!("{} is no archive of a rewind.", self.path.display()),
+            )),
+        }
+    }
+
+    /// Takes the archive away, so that its rewind cannot be undone any more. Not to be there is no error.
+    pub fn remove(&self) -> Result<()> {
+        faults::statement("-- removing the archive")?;
+        match std::fs::remove_file(&self.path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                Err(e).while_doing(|| format!("removing {}", self.path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The `n`-th place, from 1, where an archive is kept that had to make way for another one.
+    pub fn aside(&self, n: usize) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(format!(".{n}"));
+        PathBuf::from(name)
+    }
+
+    /// Makes way for another archive and keeps what it holds.
+    pub(crate) fn set_aside(&self) -> Result<()> {
+        let doing = || format!("keeping {}", self.path.display());
+        let mut n = 1;
+        while self.aside(n).try_exists().while_doing(doing)? {
+            n += 1;
+        }
+        std::fs::rename(&self.path, self.aside(n)).while_doing(doing)
+    }
+
+    /// The name under which it is built.
+    pub(super) fn partial(&self) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(".partial");
+        PathBuf::from(name)
+    }
+}
+
+/// The table of an archive that has the rows of the `n`-th table.
+pub(crate) fn rows_table(n: usize) -> String {
+    format!("{SCHEMA}.rows_{n}")
+}
+
+/// SHA-256 in hex of what makes a table what it is.
+pub(crate) fn fingerprint(info: &crate::schema::TableInfo) -> String {
+    use sha2::Digest;
+    let mut hash = sha2::Sha256::new();
+    hash.update(&info.sql);
+    for trigger in &info.triggers {
+        hash.update([0]);
+        hash.update(&trigger.sql);
+    }
+    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+}

@@ -1,0 +1,47 @@
+//! Rewinds as the journal has them, where they lie now.
+
+use std::time::Duration;
+
+use ic_base::{Code, Result};
+use ic_kernel::Kernel;
+use ic_rewind::journal::{self, Entry};
+use ic_rewind::{Options, RelationalRollbackEngine, Target};
+use ic_worktree::Settings;
+
+/// An entry with the paths that it has now: a project that was moved took its database and its archives along.
+pub(crate) fn here(kernel: &Kernel, mut entry: Entry) -> Entry {
+    let root = &kernel.project.root;
+    if let Some(name) = entry.archive.file_name().filter(|_| !entry.archive.exists()) {
+        let moved = kernel.store().join("rewinds").join(name);
+        if moved.exists() {
+            entry.archive = moved;
+        }
+    }
+    if !entry.root.exists() {
+        if let Ok(below) = entry.database.strip_prefix(&entry.root) {
+            entry.database = root.join(below);
+            entry.setup.target.database.clone_from(&entry.database);
+        }
+        entry.root.clone_from(root);
+    }
+    entry
+}
+
+/// Every rewind, newest first.
+pub fn list(kernel: &Kernel) -> Result<Vec<Entry>> {
+    Ok(kernel.read(journal::list)?.into_iter().map(|entry| here(kernel, entry)).collect())
+}
+
+/// Opens the database that a journal names: the configuration is not asked, so that naming another one there leads nowhere.
+pub fn open_remembered(target: &Target, options: Options) -> Result<RelationalRollbackEngine> {
+    RelationalRollbackEngine::open(target, options).map_err(|error| {
+        if error.code() != Code::InvalidConfig || !error.details().contains_key("database") {
+            return error;
+        }
+        error.hint(format!("it is the one that was rewound: move it back to {}", target.database.display()))
+    })
+}
+
+pub(crate) fn options(settings: &Settings) -> Options {
+    Options { busy_timeout: settings.busy_timeout.max(Duration::from_millis(1)) }
+}

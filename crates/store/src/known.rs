@@ -1,0 +1,72 @@
+//! Which ledger an open one is, and whether an object store knows it.
+
+use ic_base::{Code, Diagnosis, LedgerId, Result};
+
+use crate::ledger::Ledger;
+use crate::transaction::Snapshot;
+
+/// A ledger's id, and whether a store knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The same in every copy of the ledger.
+    pub id: LedgerId,
+    /// Whether a store was found that knows the id; from then on it never changes.
+    pub has_store: bool,
+}
+
+impl Ledger {
+    /// Which ledger this is. Errors: `corrupt` if it has lost its id.
+    pub fn identity(&self) -> Result<Identity> {
+        self.read(identity)
+    }
+
+    /// Records that a store was found that knows this ledger as `id`.
+    ///
+    /// An id other than its own is taken only by a ledger that has no store yet: one that was restored from a backup of before it
+    /// had an id. Nothing is changed where a store is known already.
+    pub fn found_store(&self, id: &LedgerId) -> Result<()> {
+        self.write(|tx| {
+            tx.execute("UPDATE ledger SET id = $1, has_store = 1 WHERE has_store = 0", &[&id.as_str()])
+                .map(|_| ())
+        })
+    }
+}
+
+fn identity(snapshot: &Snapshot<'_>) -> Result<Identity> {
+    let found = snapshot.query_opt("SELECT id, has_store FROM ledger", &[], |row| {
+        Ok(Identity { id: LedgerId::from_ledger(row.get(0)?), has_store: row.get(1)? })
+    })?;
+    found.ok_or_else(|| Diagnosis::new(Code::Corrupt, "The ledger has no id."))
+}
+
+#[cfg(test)]
+mod tests {
+    use ic_base::{Context, LedgerId};
+
+    use crate::connection::OpenOptions;
+    use crate::ledger::Ledger;
+    use crate::migrate;
+
+    #[test]
+    fn an_id_is_given_once_and_is_fixed_once_a_store_knows_it() {
+        let place = tempfile::tempdir().unwrap();
+        let (one, two) = (place.path().join("one.db"), place.path().join("two.db"));
+        let (options, context) = (OpenOptions::default(), Context::system());
+        let open = |path| {
+            migrate::create(path, options, &context).unwrap();
+            Ledger::open(path, options, &context).unwrap()
+        };
+        let (first, second) = (open(&one), open(&two));
+        let id = first.identity().unwrap();
+        assert!(!id.has_store);
+        assert_ne!(id.id, second.identity().unwrap().id);
+        assert_eq!(open(&one).identity().unwrap(), id, "another opening changes nothing");
+        let theirs = LedgerId::from_ledger("theirs".to_owned());
+        second.found_store(&theirs).unwrap();
+        assert_eq!(second.identity().unwrap().id, theirs);
+        second.found_store(&id.id).unwrap();
+        assert_eq!(second.identity().unwrap().id, theirs, "it keeps the first");
+        let update = second.write(|tx| tx.execute("UPDATE ledger SET id = 'x'", &[]));
+        assert!(update.is_err());
+    }
+}

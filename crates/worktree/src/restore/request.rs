@@ -1,0 +1,120 @@
+//! What is asked of a restore, and what became of it.
+
+use super::super::git::GitRestore;
+use super::super::workspace::{Warning, Which};
+use ic_base::{CheckpointId, Diagnosis};
+use ic_checkpoint::capture::Progress;
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::restore::Strategy;
+use ic_checkpoint::restore::apply::Progress as ApplyProgress;
+use ic_checkpoint::restore::journal::Restore;
+use ic_checkpoint::restore::plan::Plan;
+use ic_journal::Force;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+ic_base::words! {
+    /// What became of a restore.
+    pub enum Status {
+        /// The tree is as the checkpoint has it.
+        Restored = "restored",
+        /// Some paths could not be restored.
+        Partial = "partial",
+        /// It was a dry run.
+        Planned = "planned",
+        /// There was nothing to do.
+        UpToDate = "up_to_date",
+    }
+}
+
+/// How far a restore is, for whoever watches it from another thread.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// Looking at the tree.
+    pub capture: Progress,
+    /// Changing it.
+    pub apply: ApplyProgress,
+    /// Set from elsewhere. What is restored is restored wholly; a rollback over several layers begins no further step.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// What is to be restored, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Request<'a> {
+    /// Which checkpoint.
+    pub which: Which<'a>,
+    /// Which parts; `None`: files and git where git was recorded, else files.
+    pub strategy: Option<Strategy>,
+    /// Only these paths, from the working directory; empty: everything.
+    pub paths: &'a [PathBuf],
+    /// Only what the checkpoint's run, or the calling dispatch, recorded.
+    pub mine: bool,
+    /// Say what would be done and change nothing.
+    pub dry_run: bool,
+    /// Conflicts get the checkpoint's state, commits of others leave, and living workers are no hindrance: as far as decided.
+    pub force: Force,
+    /// Conflicts stay as they are.
+    pub keep_theirs: bool,
+    /// A checkpoint of another root is restored into this one.
+    pub into: bool,
+    /// The whole tree is compared with the checkpoint after the restore, and not only what it changed.
+    pub compares_all: bool,
+    /// Others may work in the tree meanwhile: only paths of one piece of work change.
+    pub beside_others: bool,
+    /// The plan must be this one.
+    pub expect_plan: Option<&'a str>,
+}
+
+/// A path that somebody else changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// From the root.
+    pub path: PathText,
+    /// Who, or when.
+    pub reason: String,
+}
+
+/// What a restore did, or would do.
+#[derive(Debug)]
+pub struct Report {
+    /// The checkpoint that was restored.
+    pub target: Checkpoint,
+    /// The restore that is undone, or made again, as the journal has it; `None` where neither is.
+    pub of_restore: Option<Restore>,
+    /// What was about to change; `None` where nothing was written.
+    pub safety_id: Option<CheckpointId>,
+    /// What the restore left.
+    pub restored_id: Option<CheckpointId>,
+    /// Whether nothing was to be changed.
+    pub dry_run: bool,
+    /// Which parts.
+    pub strategy: Strategy,
+    /// What became of it.
+    pub status: Status,
+    /// Every change of files, and what was left alone.
+    pub plan: Plan,
+    /// What is done about git; `None` if its state is not restored.
+    pub git: Option<GitRestore>,
+    /// Names the plan: the same for the same changes.
+    pub plan_hash: String,
+    /// What somebody else changed.
+    pub conflicts: Vec<Conflict>,
+    /// What the real call would answer instead of restoring, with the same flags; only of a dry run.
+    pub refusal: Option<Diagnosis>,
+    /// Paths that could not be changed, and why.
+    pub failed: Vec<(PathText, String)>,
+    /// Paths that nobody can compare with the checkpoint, because it or the tree as it was looked at has no content of them; and why.
+    pub not_compared: Vec<(PathText, String)>,
+    /// What is not as the checkpoint has it, after the restore, though nothing above says so; and why. Git's state is named `.git`.
+    pub differs: Vec<(PathText, String)>,
+    /// The checkpoint holds a path that stays as it is: `plan.skipped` names it.
+    pub lacks_any: bool,
+    /// Nothing was left out by paths, by owner or by what an earlier restore changed.
+    pub is_whole: bool,
+    /// Only what one piece of work did is undone, which began at the target; the tree need not become as the target has it.
+    pub is_without: bool,
+    /// What went less well.
+    pub warnings: Vec<Warning>,
+}

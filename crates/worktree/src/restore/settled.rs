@@ -1,0 +1,36 @@
+//! What is said of a restore that was interrupted, and of one that was finished before another call's own.
+
+use ic_base::Result;
+use ic_checkpoint::restore::journal;
+
+use super::super::workspace::{Warning, Workspace};
+use super::request::Report;
+
+/// Does what follows after a restore that was `settled` first, and says so: a refusal that wrote nothing leaves another tree all the same.
+pub(super) fn also_settled(
+    settled: Option<Warning>,
+    then: impl FnOnce() -> Result<Report>,
+) -> Result<Report> {
+    let done = then();
+    let Some(settled) = settled else { return done };
+    match done {
+        Ok(mut report) => {
+            report.warnings.push(settled);
+            Ok(report)
+        }
+        Err(error) => Err(error.but(&settled.message).detail("settled", settled.message)),
+    }
+}
+
+/// A warning for reads, when a restore of this root was interrupted.
+pub fn settle_note(workspace: &Workspace<'_>) -> Result<Option<Warning>> {
+    let unfinished = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
+    Ok(unfinished.map(|restore| Warning {
+        code: "restore_interrupted",
+        message: format!(
+            "a restore of checkpoint {} was begun on {} and is not finished; the next restore, undo or redo finishes it",
+            restore.target_id.short(),
+            restore.created_at
+        ),
+    }))
+}

@@ -1,0 +1,166 @@
+//! The working tree that is worked in: its root, how it is captured, and which of its checkpoints is meant.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::capture::{self, RuleOptions};
+use ic_checkpoint::objects::Objects;
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_kernel::config::{Checkpointing, Retention};
+use ic_kernel::{Kernel, require_own_project};
+use ic_phase::Run;
+use ic_store::{OpenOptions, Snapshot};
+
+use crate::place;
+
+/// How checkpoints are taken here: the configuration, and what the caller allows.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What is captured.
+    pub checkpointing: Checkpointing,
+    /// How long it is kept.
+    pub retention: Retention,
+    /// The application's own database, whose place is marked whenever a run moves.
+    pub state: Option<ic_rewind::Target>,
+    /// The home directory, which is no project.
+    pub home: Option<PathBuf>,
+    /// Whether `/` and the home directory are captured all the same.
+    pub allow_unsafe_root: bool,
+    /// How long locks are waited for.
+    pub busy_timeout: Duration,
+}
+
+impl Settings {
+    /// The same, with the tree captured along the way only if that is `wanted`, too.
+    #[must_use]
+    pub fn capturing(mut self, wanted: bool) -> Self {
+        self.checkpointing.auto &= wanted;
+        self
+    }
+}
+
+/// Something that went less well than it should have, and did not stop the rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// Stable, for scripts.
+    pub code: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+/// A root with its content, opened.
+pub struct Workspace<'k> {
+    /// The project.
+    pub kernel: &'k Kernel,
+    /// How checkpoints are taken in it.
+    pub settings: &'k Settings,
+    /// The root of the working tree.
+    pub root: PathBuf,
+    /// The content of checkpoints.
+    pub objects: Objects,
+}
+
+impl<'k> Workspace<'k> {
+    /// Opens the content beside the ledger for the working tree of `root`.
+    pub fn open(kernel: &'k Kernel, root: PathBuf, settings: &'k Settings) -> Result<Self> {
+        let options = OpenOptions { busy_timeout: settings.busy_timeout };
+        let objects = place::open(kernel, options)?;
+        Ok(Self { kernel, settings, root, objects })
+    }
+
+    /// The working tree in which the caller stands.
+    pub fn here(kernel: &'k Kernel, settings: &'k Settings) -> Result<Self> {
+        Self::open(kernel, kernel.project.root.clone(), settings)
+    }
+
+    /// The working tree of a run: the top of the git work tree that holds its project, else the project itself.
+    ///
+    /// Errors: `foreign_root` when this is a copy of that project's ledger.
+    pub fn of_run(kernel: &'k Kernel, run: &Run, settings: &'k Settings) -> Result<Self> {
+        require_own_project(kernel, run)?;
+        Self::open(kernel, root_of(&run.project_dir), settings)
+    }
+
+    /// How its tree is captured.
+    pub fn options(&self) -> capture::Options {
+        // Where it lies in truth: what is ours is left out by it, though the ledger was named through a link.
+        let ledger = place::real(self.kernel.ledger.path());
+        capture::Options {
+            rules: RuleOptions {
+                include_ignored: self.settings.checkpointing.include_ignored.clone(),
+                include_secrets: self.settings.checkpointing.include_secrets.clone(),
+                force: std::collections::BTreeSet::new(),
+                compare: false,
+            },
+            max_file_size: self.settings.checkpointing.max_file_size,
+            max_files: self.settings.checkpointing.max_files,
+            flush: self.settings.checkpointing.flush,
+            touched: None,
+            store: ledger.parent().unwrap_or(Path::new("/")).to_owned(),
+            ledger,
+        }
+    }
+
+    /// Whether git's state is part of checkpoints here.
+    pub fn has_git(&self) -> bool {
+        self.settings.checkpointing.include_git && ic_store::git_dirs(&self.root).is_some()
+    }
+
+    /// Errors: those of [`capture::check_root`], unless the settings allow such a root.
+    pub fn check_root(&self) -> Result<()> {
+        if self.settings.allow_unsafe_root {
+            return Ok(());
+        }
+        capture::check_root(&self.root, self.settings.home.as_deref())
+    }
+}
+
+/// The root of the working tree that holds a project's directory.
+pub fn root_of(project_dir: &Path) -> PathBuf {
+    ic_store::project_root(project_dir)
+}
+
+/// Which checkpoint is meant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Which<'a> {
+    /// The one with this id, or with an id that ends so.
+    Id(&'a str),
+    /// The newest of this name in the root.
+    Named(&'a str),
+    /// The newest of the root that a restore did not make.
+    #[default]
+    Latest,
+}
+
+/// Finds a checkpoint. Errors: `checkpoint_not_found`, `no_checkpoint`, `ambiguous_id`, `invalid_reference`.
+pub fn find(snapshot: &Snapshot<'_>, root: &Path, which: Which<'_>) -> Result<Checkpoint> {
+    match which {
+        Which::Id(text) => record::resolve(snapshot, text),
+        Which::Named(name) => record::named(snapshot, root, name)?.ok_or_else(|| {
+            Diagnosis::new(Code::CheckpointNotFound, format!("There is no checkpoint named {name:?} here."))
+                .hint("see: ic checkpoint list")
+                .detail("name", name)
+        }),
+        Which::Latest => record::newest_of_work(snapshot, root)?.ok_or_else(|| no_checkpoint(root)),
+    }
+}
+
+/// The refusal where a working tree has no checkpoint.
+pub fn no_checkpoint(root: &Path) -> Diagnosis {
+    Diagnosis::new(Code::NoCheckpoint, format!("{} has no checkpoint yet.", root.display()))
+        .hint("take one: ic checkpoint create")
+}
+
+/// Errors: `checkpoint_not_found` if its content may be gone.
+pub fn require_kept(checkpoint: &Checkpoint) -> Result<()> {
+    match checkpoint.pruned_at {
+        None => Ok(()),
+        Some(at) => Err(Diagnosis::new(
+            Code::CheckpointNotFound,
+            format!("Checkpoint {} was pruned on {at}: its content is gone.", checkpoint.id.short()),
+        )
+        .hint("see what is left: ic checkpoint list")
+        .detail("checkpoint_id", checkpoint.id.as_str())),
+    }
+}
