@@ -5,6 +5,8 @@ use clap::Command;
 use clap_mangen::Man;
 use roff::{Inline, Roff, bold, italic, roman};
 
+use crate::help;
+
 /// The day that pages carry: of the commit that a release was built from, else of the last change to this manual.
 const DATE: &str = match option_env!("IC_BUILD_DATE") {
     Some(date) => date,
@@ -104,7 +106,7 @@ fn page(path: &[&Command], command: &Command) -> String {
 /// What clap does not know: examples as they are typed, and what is the same on every page.
 fn rest(path: &[&Command], command: &Command) -> Roff {
     let mut page = Roff::new();
-    let (examples, notes) = examples(command);
+    let (examples, notes) = help::parts(command);
     if path.len() > 1 {
         page.text([
             roman("Options that are accepted before and after every verb are in "),
@@ -165,20 +167,6 @@ fn related(path: &[&Command]) -> Vec<Inline> {
 /// **ic-run-rollback**(1).
 fn reference(path: &[&Command]) -> Vec<Inline> {
     vec![bold(title(path)), roman("(1)")]
-}
-
-/// The lines of the examples, and what is said after them.
-fn examples(command: &Command) -> (Vec<String>, String) {
-    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let mut lines = after.lines().skip(1).peekable();
-    let mut examples = Vec::new();
-    while let Some(line) = lines.next_if(|line| line.is_empty() || line.starts_with("  ")) {
-        examples.push(line.strip_prefix("  ").unwrap_or(line).to_owned());
-    }
-    while examples.last().is_some_and(String::is_empty) {
-        examples.pop();
-    }
-    (examples, lines.collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]

@@ -80,19 +80,19 @@ impl Layer {
 #[derive(Debug, Clone, Copy, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Forced {
-    /// All of the following
+    /// The four flags that follow, together
     #[arg(long)]
     force: bool,
-    /// Replace files that others changed, and take rows that another run may have written
+    /// Replace files and rows that others may have changed
     #[arg(long)]
     force_files: bool,
-    /// Take commits off their branches that other runs recorded, or that a remote has
+    /// Take pushed commits, and others', off their branches
     #[arg(long)]
     force_commits: bool,
-    /// Do it beside workers that live, and may write into what goes back
+    /// Go ahead while workers still run
     #[arg(long)]
     force_workers: bool,
-    /// Undo effects before one that cannot be undone
+    /// Undo effects before one that has no undo (a pivot)
     #[arg(long)]
     past_pivot: bool,
 }
