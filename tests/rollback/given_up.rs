@@ -143,19 +143,19 @@ fn at_a_terminal_the_question_shows_what_giving_up_would_do() {
     let (dump, before) = (world.cli.dump(), world.state());
     let abandon = ["rollback", "abort", &world.run];
     for answer in ["n\n", "\n"] {
-        let Some((code, shown)) = answered(&world, &abandon, ("Give it up? [y/N]", answer)) else { return };
+        let Some((code, shown)) = answered(&world, &abandon, ("Abort it? [y/N]", answer)) else { return };
         assert_eq!(code, Some(1), "{shown}");
         assert!(shown.contains("would abort") && shown.contains("Rows that would come back"), "{shown}");
         assert_eq!(world.cli.dump(), dump);
         world.state().assert_is(&before, "answered by no");
     }
-    let Some((code, shown)) = answered(&world, &abandon, ("Give it up? [y/N]", "y\n")) else { return };
+    let Some((code, shown)) = answered(&world, &abandon, ("Abort it? [y/N]", "y\n")) else { return };
     assert_eq!((code, world.status().as_str()), (Some(0), "active@d"), "{shown}");
     // And of the rollback that is undone.
     world.roll_back("a", &[]);
     let id = world.cli.json(["rollback", "list", &world.run, "--json"])[1]["short_id"].clone();
     let undo = ["rollback", "undo", id.as_str().expect("an id"), "--without-effects"];
-    let asked = answered(&world, &undo, ("Take this rollback back? [y/N]", "y\n"));
+    let asked = answered(&world, &undo, ("Undo this rollback? [y/N]", "y\n"));
     let Some((code, shown)) = asked else { return };
     assert!(shown.contains("would undo"), "{shown}");
     assert_eq!((code, world.status().as_str()), (Some(0), "active@d"), "{shown}");
@@ -166,9 +166,9 @@ fn at_a_terminal_the_question_names_what_is_in_the_way() {
     let world = dead_before_the_end();
     world.write("README", "mine\n");
     let abandon = ["rollback", "abort", &world.run];
-    let Some((code, shown)) = answered(&world, &abandon, ("Give it up? [y/N]", "y\n")) else { return };
-    let (before, after) = shown.split_once("Give it up?").expect("the question");
-    assert!(before.contains("in the way: What the rollback restored was changed since: README"), "{shown}");
+    let Some((code, shown)) = answered(&world, &abandon, ("Abort it? [y/N]", "y\n")) else { return };
+    let (before, after) = shown.split_once("Abort it?").expect("the question");
+    assert!(before.contains("in the way: What the rollback restored changed since: README"), "{shown}");
     assert!(before.contains("STEP") && after.contains("error: What the rollback restored"), "{shown}");
     assert_eq!((code, world.status().as_str()), (Some(1), "rolling_back@d"));
 }

@@ -197,7 +197,7 @@ fn what_a_later_rollback_did_counts_as_nothing_once_it_is_undone_and_what_was_do
     world.ic(&["rollback", "undo", &first, "--dry-run"]);
     world.effect("declared since", &[]);
     let line = refused(&world, &undo, "run_changed");
-    assert!(line.contains("went on since the rollback: compensation_registered"), "{line}");
+    assert!(line.contains("changed since the rollback: compensation_registered"), "{line}");
 }
 
 #[test]

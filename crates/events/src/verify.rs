@@ -42,8 +42,7 @@ pub fn verify(snapshot: &Snapshot<'_>, expected: Option<ExpectedHead>) -> Result
         if event.reason_hash.is_some() || event.payload_hash.is_some() {
             let evidence = redaction_of(snapshot, event.seq)?;
             if evidence.is_none() {
-                walk.first_bad =
-                    Some((event.seq, "a text was taken out without a redaction event".to_owned()));
+                walk.first_bad = Some((event.seq, "a text was removed without a redaction event".to_owned()));
                 return Ok(ControlFlow::Break(()));
             }
         }

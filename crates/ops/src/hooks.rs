@@ -351,7 +351,9 @@ pub fn news(kernel: &Kernel, teller: Teller<'_>) -> Result<Option<String>> {
         let Some((known, text)) = pending(tx)? else { return Ok(None) };
         let newest = untold(tx, &known)?.last().map_or(known.told_seq, |rollback| rollback.seq);
         session::told(tx, &known, newest)?;
-        Ok(Some(format!("{text} This call was refused once to say so: read the files again, then go on.")))
+        Ok(Some(format!(
+            "{text} This call was refused once to tell you: read the files again, then continue."
+        )))
     })
 }
 

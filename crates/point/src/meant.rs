@@ -138,7 +138,7 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
         let short = run.id.short();
         Diagnosis::new(
             Code::NothingToUndo,
-            format!("No dispatch, step or prompt of the run {short} stands that could be undone."),
+            format!("The run {short} has no dispatch, step or prompt to undo."),
         )
         .hint(format!("choose a point of it: ic log {short}; all of it: ic undo created --run {short} --yes"))
     })

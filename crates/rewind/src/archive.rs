@@ -135,7 +135,7 @@ impl Archive {
             .hint("use that version")),
             _ => Err(Diagnosis::new(
                 Code::ForeignDatabase,
-                format!("{} is no archive of a rewind.", self.path.display()),
+                format!("{} is not an archive of a rewind.", self.path.display()),
             )),
         }
     }

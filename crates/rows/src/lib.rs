@@ -110,7 +110,7 @@ pub fn setup(kernel: &Kernel, config: &Config) -> Result<Found> {
     }
     if let Some(entry) = rewind_that_moved(kernel, root)? {
         let message = format!(
-            "the tree has no part `rewind` in its configuration; taken from the rewind {}, which brought the tree here",
+            "the tree has no section `rewind` in its configuration; taken from the rewind {}, which brought the tree here",
             entry.id.short()
         );
         return Ok(Found {
@@ -120,7 +120,7 @@ pub fn setup(kernel: &Kernel, config: &Config) -> Result<Found> {
     }
     Err(Diagnosis::new(
         Code::InvalidConfig,
-        "The configuration has no part `rewind`: what can be rewound is not said.",
+        "The configuration has no section `rewind`: nothing can be rewound.",
     )
     .hint("ic rewind init --profile devs; or, for a database that is there: ic rewind inspect DB --write"))
 }
@@ -285,7 +285,7 @@ pub fn refuse_unfinished(kernel: &Kernel, target: &Target) -> Result<()> {
     Err(Diagnosis::new(
         Code::NotFinished,
         format!(
-            "The rewind {id} of this database to {} is not finished: it came to {}.",
+            "The rewind {id} of this database to {} is not finished: it reached {}.",
             entry.task_id,
             entry.stage.as_str()
         ),

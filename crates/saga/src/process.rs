@@ -256,9 +256,6 @@ fn sent(result: rustix::io::Result<()>, what: &str) -> Result<bool> {
 }
 
 fn outlived(what: &str) -> Diagnosis {
-    Diagnosis::new(
-        Code::Io,
-        format!("{what} still runs {} s after it was killed.", KILL_LIMIT.as_secs()),
-    )
-    .hint("it is held in the kernel, mostly by a disk or a network file system; look with: ps -o stat,wchan")
+    Diagnosis::new(Code::Io, format!("{what} still runs {} s after it was killed.", KILL_LIMIT.as_secs()))
+        .hint("it hangs in the kernel, often on a disk or a network file system; see: ps -o stat,wchan")
 }

@@ -45,8 +45,8 @@ pub enum Durability {
 const LONG_LOG: u64 = 128 << 10;
 
 /// Why a rebuild that fails is made again: what it was made for is committed before it.
-const STILL_THERE: &str = "what was taken out is in no checkpoint any more, but may still stand in the file's free space: free as much room as \
-     the file takes, then make the same call again";
+const STILL_THERE: &str = "the removed content is in no checkpoint any more, but may still be in the file's free space: \
+     free as much disk space as the file takes, then repeat the call";
 
 /// An open side database.
 pub struct Side {

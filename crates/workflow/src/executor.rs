@@ -176,7 +176,7 @@ impl Flow<'_> {
             Ok(Event::Ended(at, outcome)) => {
                 let outcome = outcome?;
                 if let Some(error) = &outcome.log_error {
-                    let message = format!("the log is not whole: {}", error.message());
+                    let message = format!("the log is not complete: {}", error.message());
                     ui.warn(&Warning { code: "log_incomplete", message });
                 }
                 let retries = self.definition.steps[at].retries;

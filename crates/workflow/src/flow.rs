@@ -121,7 +121,7 @@ impl<'k> Flow<'k> {
         Err(Diagnosis::new(
             Code::StalePhase,
             format!(
-                "The run {short} was rolled back while its workflow was executed: nothing further is begun."
+                "The run {short} was rolled back while its workflow was executed: no further step is started."
             ),
         )
         .hint(format!("to go on from {}: ic workflow resume {short}", run.phase))

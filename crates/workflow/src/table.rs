@@ -233,7 +233,7 @@ pub(crate) fn insert(
 pub(crate) fn get(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Workflow> {
     find(snapshot, run)?.ok_or_else(|| {
         Diagnosis::new(Code::NoWorkflow, format!("The run {} was not started by a workflow.", run.short()))
-            .hint("begin one: ic workflow run FILE")
+            .hint("start one: ic workflow run FILE")
             .detail("run_id", run.as_str())
     })
 }

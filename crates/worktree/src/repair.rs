@@ -249,7 +249,7 @@ impl Workspace<'_> {
             None => Ok(damaged),
             Some(damage) => {
                 Err(Diagnosis::new(Code::Io, format!("{} Nothing was marked as lost.", damage.problem))
-                    .hint("look after the disk first, then run it again"))
+                    .hint("check the disk first, then run it again"))
             }
         }
     }

@@ -177,7 +177,7 @@ fn a_whole_workflow_is_taken_back_after_a_yes() {
     for (answer, code) in [("n\n", 1), ("\n", 1), ("y\n", 0)] {
         assert!(content(&project, "one.txt").is_some(), "{answer:?}");
         let Some(mut terminal) = open(&project, "workflow rollback") else { return };
-        terminal.sees("Roll back to before which? [number]");
+        terminal.sees("Roll back to before which checkpoint? [number]");
         terminal.types("2\n");
         terminal.sees("Roll it back? [y/N]");
         terminal.types(answer);

@@ -56,7 +56,7 @@ pub fn ask(root: &Path) -> Result<Asked> {
             return Ok(Asked::State(Box::new(Found { state, index })));
         }
     }
-    Err(Diagnosis::new(Code::GitFailed, "Git's state did not hold still while it was recorded.")
+    Err(Diagnosis::new(Code::GitFailed, "Git's state changed while it was recorded.")
         .hint("try again when the other git command has ended"))
 }
 

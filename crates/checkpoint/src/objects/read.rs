@@ -315,7 +315,7 @@ fn damaged(hash: &Hash) -> Diagnosis {
 
 /// Its content was taken out on purpose: nothing is damaged, and looking for damage would find none.
 fn purged(hash: &Hash) -> Diagnosis {
-    unreadable(hash, "is gone: it was purged, or lost").hint("it does not come back; everything else does")
+    unreadable(hash, "is gone: it was purged, or lost").hint("it cannot be restored; everything else can")
 }
 
 fn about(hash: &Hash, what: &str) -> Diagnosis {

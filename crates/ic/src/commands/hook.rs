@@ -77,10 +77,7 @@ impl Hook {
     /// Errors: `invalid_value` for what is unknown, or no JSON.
     fn read(&self) -> Result<Event> {
         let unknown = |what: &str, name: &str| {
-            Diagnosis::new(
-                Code::InvalidValue,
-                format!("The {what} {name:?} is not known; it was let through."),
-            )
+            Diagnosis::new(Code::InvalidValue, format!("The {what} {name:?} is not known; it was ignored."))
         };
         let mut text = String::new();
         let read = std::io::stdin().take(LONGEST_PAYLOAD).read_to_string(&mut text);
@@ -320,10 +317,10 @@ fn holds_stops(session: &Session, kernel: &Kernel, warnings: &mut Vec<Warning>) 
 
 /// What becomes of a call that destroys what cannot be undone. Who cannot be asked is refused, and told what decides.
 fn doubt(client: Client, guard: Guard, why: &str) -> Value {
-    let asked = (guard == Guard::Ask).then(|| client.ask(&format!("{why} Is that meant?"))).flatten();
+    let asked = (guard == Guard::Ask).then(|| client.ask(&format!("{why} Is this intended?"))).flatten();
     asked.unwrap_or_else(|| {
         client.refuse(&format!(
-            "{why} Ask the person first. If it is meant, they run it themselves, or let such commands go through: \
+            "{why} Ask the person first. If it is intended, they run it themselves, or allow such commands: \
              `hooks: {{guard: allow}}` in ~/.config/ic/config.yaml."
         ))
     })

@@ -101,7 +101,7 @@ fn client_named(text: &str) -> Result<Client> {
     Client::parse(text).ok_or_else(|| {
         Diagnosis::new(
             Code::InvalidValue,
-            format!("{text:?} is no client whose hooks are known: {}.", Client::WORDS.join(", ")),
+            format!("{text:?} is not a known client: {}.", Client::WORDS.join(", ")),
         )
         .detail("value", "CLIENT")
     })
@@ -113,7 +113,7 @@ impl Place {
         let [of_project, of_user] = client.settings();
         if self.user {
             let home = session.home().ok_or_else(|| {
-                Diagnosis::new(Code::InvalidValue, "HOME is not set, so there are no settings of yours.")
+                Diagnosis::new(Code::InvalidValue, "HOME is not set, so your settings cannot be found.")
             })?;
             return Ok(home.join(of_user));
         }
@@ -133,8 +133,9 @@ impl Install {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let client = client_named(&self.client)?;
         if self.trust && client != Client::Codex {
-            return Err(Diagnosis::new(Code::InvalidValue, "--trust goes with codex alone.")
-                .detail("value", "--trust"));
+            return Err(
+                Diagnosis::new(Code::InvalidValue, "Only codex has --trust.").detail("value", "--trust")
+            );
         }
         let file = self.place.file(session, client)?;
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic"));

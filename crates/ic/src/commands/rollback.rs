@@ -234,7 +234,7 @@ impl Abort {
             Ok(preview) => Ok(render::rollback::undone(&preview, None)),
             Err(error) => Ok(shown(session, &self.id)? + "\n" + &render::rollback::in_the_way(&error)),
         };
-        if !confirm(session, self.yes, "Give it up?", &look, text)? {
+        if !confirm(session, self.yes, "Abort it?", &look, text)? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
@@ -259,7 +259,7 @@ impl Undo {
         }
         let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
         let text = || preview().map(|preview| render::rollback::undone(&preview, None));
-        if !confirm(session, self.yes, "Take this rollback back?", &look, text)? {
+        if !confirm(session, self.yes, "Undo this rollback?", &look, text)? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
@@ -305,7 +305,7 @@ fn confirm(
     // What cannot be done at all is refused for its own reason: a yes would not help.
     let text = text()? + "\n";
     session
-        .require_somebody("This works outside of the ledger,", &format!("look first: {look}; then: --yes"))?;
+        .require_somebody("This changes more than the ledger", &format!("look first: {look}; then: --yes"))?;
     Session::ask(&text, question)
 }
 

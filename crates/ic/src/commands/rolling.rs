@@ -46,7 +46,7 @@ impl Layer {
         if chosen.iter().any(|layer| matches!(layer, L::Git | L::Data)) {
             return Err(Diagnosis::new(
                 Code::Usage,
-                "Only the record, effects and files of one dispatch can be undone: it moves no branch, and no rows.",
+                "Of one dispatch, only the record, effects and files can be undone, not branches and rows.",
             )
             .hint("leave --layer out; with branches and rows, but with all that came after it: ic undo dispatch:ID --yes"));
         }
@@ -68,8 +68,8 @@ impl Layer {
             Self::Git => Ok(L::Git),
             Self::Data => Ok(L::Data),
             Self::Code | Self::All => {
-                Err(Diagnosis::new(Code::Usage, "code is a question, and no layer that goes back.")
-                    .hint("ask: ic run rollback RUN --layer=code"))
+                Err(Diagnosis::new(Code::Usage, "The layer code only reads: it cannot be rolled back.")
+                    .hint("to read it: ic run rollback RUN --layer=code"))
             }
         };
         Ok((typed.iter().map(one).collect::<Result<_>>()?, false))
@@ -138,7 +138,7 @@ impl Rolling<'_> {
                 return self.finish(session, kernel, settings, &preview);
             }
             session.require_somebody(
-                "This rollback works outside of the ledger,",
+                "This rollback changes more than the ledger",
                 "look first: --dry-run; then: --yes",
             )?;
             if !Session::ask(&render::rollback::plan(&preview), "Roll back?")? {

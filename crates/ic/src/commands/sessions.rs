@@ -118,6 +118,6 @@ impl Attach {
 }
 
 fn no_caller() -> Diagnosis {
-    Diagnosis::new(Code::SessionNotFound, "This is called by no session of a coding agent that is on record.")
+    Diagnosis::new(Code::SessionNotFound, "No recorded session of a coding agent makes this call.")
         .hint("name one with --session; see: ic session list")
 }

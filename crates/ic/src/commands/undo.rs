@@ -139,7 +139,7 @@ impl Undo {
         let log = ic_point::log::log(kernel, session.options(), run, false, OFFERED)?;
         let (references, lines) = render::log::offered(&log, kernel.context.now());
         let begin = last.ok().and_then(|last| references.iter().position(|one| *one == last.reference));
-        let picked = Session::pick("Undo to before which?", &lines, begin.unwrap_or(0))?;
+        let picked = Session::pick("Go back to before which point?", &lines, begin.unwrap_or(0))?;
         Ok(picked.and_then(|at| references.get(at).cloned()))
     }
 

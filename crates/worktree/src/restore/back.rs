@@ -195,7 +195,7 @@ impl TreeChanges {
         let path = path_from_bytes(&path.0).display().to_string();
         let hint = self.after_id.as_ref().map_or_else(String::new, |after| {
             format!(
-                "this puts it as the effect left it (and keeps yours in a checkpoint): ic checkpoint restore {}{} --yes",
+                "this restores it as the effect left it (and keeps yours in a checkpoint): ic checkpoint restore {}{} --yes",
                 after.short(),
                 path_option(&path)
             )

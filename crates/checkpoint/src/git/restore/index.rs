@@ -98,7 +98,7 @@ fn replace(
     if !is_listed(&copy.run(&index::LIST)?, &wanted) {
         return Err(Diagnosis::new(
             Code::GitFailed,
-            "Git does not take the index as it was; it is as before.",
+            "Git refuses the recorded index; the index is unchanged.",
         )
         .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes"));
     }

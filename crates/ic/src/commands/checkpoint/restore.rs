@@ -256,11 +256,8 @@ impl Common {
 fn choose(session: &mut Session) -> Result<Option<String>> {
     const OFFERED: usize = 20;
     if !session.can_ask() {
-        return Err(Diagnosis::new(
-            Code::Usage,
-            "Which checkpoint is not said: give its id, --latest or --name.",
-        )
-        .hint("see: ic checkpoint list"));
+        return Err(Diagnosis::new(Code::Usage, "No checkpoint was named: give its id, --latest or --name.")
+            .hint("see: ic checkpoint list"));
     }
     let kernel = session.kernel()?;
     let settings = session.checkpoint_settings(&kernel)?;
@@ -272,7 +269,7 @@ fn choose(session: &mut Session) -> Result<Option<String>> {
     })?;
     all.reverse();
     all.truncate(OFFERED);
-    let number = Session::choose(&render::checkpoint::choice(&all), "Restore which? [number]")?;
+    let number = Session::choose(&render::checkpoint::choice(&all), "Restore which checkpoint? [number]")?;
     Ok(number.and_then(|n| all.get(n.checked_sub(1)?)).map(|shown| shown.checkpoint.id.to_string()))
 }
 

@@ -170,7 +170,7 @@ impl Purge {
         let settings = session.checkpoint_settings(&kernel)?;
         if !self.yes {
             let text = format!(
-                "The content of {} goes from every checkpoint, for good, and with it that of other paths with the same content.\n",
+                "This removes the content of {} from every checkpoint, for good, also where other paths have the same content.\n",
                 self.path.display()
             );
             // What cannot be done at all is refused for its own reason: a yes would not help.

@@ -186,7 +186,7 @@ fn milliseconds(duration: Duration) -> u64 {
 
 fn timeout(text: &str) -> std::result::Result<Duration, String> {
     match duration(text)? {
-        none if none < Duration::from_millis(1) => Err("a timeout must be more than no time".to_owned()),
+        none if none < Duration::from_millis(1) => Err("a timeout must be longer than 0".to_owned()),
         some => Ok(some),
     }
 }

@@ -110,7 +110,7 @@ impl Undo {
                 return self.finish(session, &preview);
             }
             session.require_somebody(
-                "Undoing the effects of a run works outside of the ledger,",
+                "Undoing the effects of a run changes more than the ledger",
                 "look first: --dry-run; then: --yes",
             )?;
             let text = render::compensation::report(&preview, None);

@@ -184,7 +184,7 @@ impl Tail {
         let delivery = Delivery { command, limit: self.limit, follow, interrupted };
         let end = consume::deliver(kernel, &held, &delivery, encode, |failure, delay| {
             let delay = humantime::format_duration(delay);
-            session.output.warn(&format!("{} It is tried again in {delay}.", failure.message()));
+            session.output.warn(&format!("{} Retrying in {delay}.", failure.message()));
         })?;
         Ok(match end {
             End::Done => Exit::Done,

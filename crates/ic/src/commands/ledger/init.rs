@@ -35,7 +35,7 @@ impl Init {
             ic_store::create(&place, store.is_some(), &directory, options, &Environment::context())?;
         let record = InitJson { place: WhereJson::new(&place, session.named_config().as_deref()), created };
         session.output.record(&record, || {
-            let what = if created { "Made the ledger" } else { "The ledger is already there:" };
+            let what = if created { "Created the ledger" } else { "The ledger is already there:" };
             format!("{what} {}\n", path_text(&place.db))
         })?;
         Ok(Exit::Done)

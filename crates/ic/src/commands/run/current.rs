@@ -36,7 +36,7 @@ impl Current {
         let run = found.ok_or_else(|| {
             let directory = project.as_ref().unwrap_or(&kernel.project.root);
             Diagnosis::new(Code::NoActiveRun, format!("{} has no active run.", directory.display()))
-                .hint("begin one: ic run create --goal TEXT")
+                .hint("create one: ic run create --goal TEXT")
         })?;
         session.output.scalar(run.id.as_str(), &RunJson::from(&run))?;
         Ok(Exit::Done)

@@ -83,7 +83,7 @@ impl Rollback {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         if self.forced.is_any() && self.layer.is_empty() {
             return Err(usage(
-                "the record alone meets nothing that would have to be forced; --layer says what goes back.",
+                "The --force flags have no effect on the record alone; choose layers with --layer.",
             ));
         }
         if self.asks_for_code()? {
@@ -111,7 +111,7 @@ impl Rollback {
         match self.layer.iter().filter(|layer| **layer == Layer::Code).count() {
             0 => Ok(false),
             asked if asked == self.layer.len() => Ok(true),
-            _ => Err(usage("code is a question and cannot be combined with another layer.")),
+            _ => Err(usage("The layer code only reads, and cannot be combined with another layer.")),
         }
     }
 
@@ -119,7 +119,7 @@ impl Rollback {
         let to = match (self.to_phase.as_deref(), self.to.as_deref()) {
             (Some(name), _) => To::Phase { name, include_target: self.include_target },
             (None, Some(point)) => To::Point(point),
-            (None, None) => return Err(usage("--to or --to-phase is missing: where to go back to.")),
+            (None, None) => return Err(usage("--to or --to-phase is missing: the point to go back to.")),
         };
         Ok(Request {
             run: &self.run,
@@ -141,7 +141,7 @@ impl Rollback {
     fn code(&self, session: &mut Session) -> Result<Exit> {
         if self.reason.is_some() || self.dry_run || self.expect_plan.is_some() || self.to.is_some() {
             return Err(usage(
-                "--layer=code only reads; --to, --reason, --dry-run and --expect-plan do not go with it.",
+                "--layer=code only reads: it cannot be combined with --to, --reason, --dry-run or --expect-plan.",
             ));
         }
         let scope = match (self.phase.as_deref(), self.to_phase.as_deref()) {

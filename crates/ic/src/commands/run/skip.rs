@@ -35,7 +35,7 @@ impl Skip {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let skipped = run::skip(&kernel, &self.run, &self.phase, reason)?;
         session.output.record(&SkipJson::from(&skipped), || {
-            let what = if skipped.2 { "will be passed over" } else { "was to be passed over already" };
+            let what = if skipped.2 { "will be skipped" } else { "is marked to be skipped already" };
             format!("{} {what}.\n", plain(&skipped.1.phase))
         })?;
         Ok(Exit::Done)

@@ -171,9 +171,9 @@ impl Resume {
         let kernel = session.kernel()?;
         let report = ic_workflow::show(&kernel, &self.run)?;
         let question = if ic_workflow::is_rolling_back(&kernel, &self.run)? {
-            Some("Go on rolling back?")
+            Some("Resume the rollback?")
         } else if matches!(self.choices.on_failure, Some(OnFailureFlag::Rollback)) && has_failed(&report) {
-            Some("Roll back instead of trying again?")
+            Some("Roll back instead of retrying?")
         } else {
             None
         };
@@ -205,7 +205,7 @@ pub(super) fn is_confirmed(
     // What cannot be done at all is refused for its own reason: a yes would not help.
     let text = text()?;
     session.require_somebody(
-        "A rollback runs undo commands and writes into the working tree,",
+        "A rollback runs undo commands and writes into the working tree",
         &format!("look first: {look}; then: --yes"),
     )?;
     Session::ask(&text, question)

@@ -143,7 +143,7 @@ impl Rollback {
         if points.len() < 2 {
             return Ok(Aim::LayeredRollback);
         }
-        let question = "Roll back to before which? [number]";
+        let question = "Roll back to before which checkpoint? [number]";
         let number = Session::choose(&render::workflow::points(&points), question)?;
         let chosen = number.and_then(|n| points.get(n.checked_sub(1)?));
         Ok(chosen.map_or(Aim::Nowhere, |point| Aim::To(point.checkpoint.id.clone())))

@@ -144,7 +144,7 @@ fn bad_values_of_a_step_are_refused() {
             "\"99999999999999999999d\" is not a duration; write 10m, 90s or 1h 30m",
         ),
         ("timeout: 366d", 14, "\"366d\" is too long; the most is 365d"),
-        ("timeout: 0s", 14, "a timeout must be more than no time"),
+        ("timeout: 0s", 14, "a timeout must be longer than 0"),
         ("retries: -1", 14, "-1 is too small; the least is 0"),
         ("retries: 1001", 14, "1001 is too large; the most is 1000"),
         ("retries: two", 14, "the text \"two\" where a whole number, or {max: 2, backoff: 5s}, is expected"),
@@ -169,7 +169,7 @@ fn bad_values_of_a_step_are_refused() {
         ("env: {A: [b]}", 14, "a single text is expected"),
         ("env: {A: b, A: c}", 17, "the key `A` stands twice"),
         ("env: {A: \"\\0\"}", 14, "a NUL byte, which no program can be given"),
-        ("env: {IC_RUN: a}", 11, "the variable IC_RUN is set for every step, and not here"),
+        ("env: {IC_RUN: a}", 11, "the variable IC_RUN is set by ic for every step, and cannot be set here"),
         ("needs: b", 12, "a list is expected, as in [a, b]"),
         ("needs: [[b]]", 13, "a single text is expected"),
     ] {
@@ -334,10 +334,7 @@ fn small_files_that_unfold_to_large_ones_are_refused() {
     let too_much = |text: String| {
         let error = parse(&text).expect_err(&text[..60]);
         assert_eq!(error.code(), Code::InvalidWorkflow);
-        assert!(
-            error.message().contains("too much is nested, or repeated by aliases, for a workflow"),
-            "{error}"
-        );
+        assert!(error.message().contains("too much nesting, or too many aliases, for a workflow"), "{error}");
     };
     let mut laughs = "- {id: &a x, phase: p, run: &aa [x,x,x,x,x,x,x,x,x,x]}\n".to_owned();
     for (of, name) in "abcdefghi".chars().zip("bcdefghij".chars()) {
