@@ -69,6 +69,7 @@ impl<'a> NewEvent<'a> {
 
 /// Records an event and returns its seq: one more than the last, in the caller's transaction.
 pub fn append(tx: &Transaction<'_>, now: Timestamp, new: &NewEvent<'_>) -> Result<Seq> {
+    // From the head row, not from the newest event: if the newest is removed, the gap shows.
     let (last, before) = list::head(tx)?;
     let mut event = Event {
         seq: last + 1,
@@ -89,6 +90,7 @@ pub fn append(tx: &Transaction<'_>, now: Timestamp, new: &NewEvent<'_>) -> Resul
         reason_hash: None,
         payload_hash: None,
     };
+    // After the masking: the chain must hold over the text that is stored.
     event.hash = hash_of(&event, &before);
     insert(tx, &event)?;
     tx.execute_one("UPDATE event_head SET seq = $1, hash = $2 WHERE one = 1", &[&event.seq, &event.hash])?;

@@ -55,6 +55,8 @@ pub fn verify(snapshot: &Snapshot<'_>, expected: Option<ExpectedHead>) -> Result
         }
         other => other?,
     }
+    // The end comes after the walk: an event that is wrong in the middle is the first problem, whatever the
+    // head says.
     let last = walk.next - 1;
     let first_bad = walk.first_bad.or_else(|| tail_problem(last, walk.before, head, expected));
     Ok(Report { events: last, head, first_bad })

@@ -1,4 +1,18 @@
-//! The table `rollbacks`.
+//! The table `rollbacks`: one row for each rollback, with its plan and how far it is.
+//!
+//! ```text
+//!   in_progress ── settles ──▶ done ── undo begins ──▶ in_progress ── settles ──▶ undone
+//!     │   ▲                     ▲                          │
+//!     │   │ resumed             └── undo is aborted ───────┘
+//!     ▼   │
+//!   stopped (a step failed, or an interruption)       in_progress, stopped ── is aborted ──▶ aborted
+//! ```
+//!
+//! A rollback of the record alone is one transaction, and `done` with it. Every other row is there before anything outside of the ledger
+//! changes, so whoever comes after a death finds what to resume; how far each step is, and the direction, is in [`crate::steps`].
+//!
+//! Compatibility: an older binary refuses a ledger of a newer schema (`newer_schema`), so it reads no row of this version. Rows of older
+//! versions are read as they are: the ledger calls an aborted rollback `abandoned`, and still does. An unknown word in a row is `corrupt`.
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
 use ic_store::reference::{self, Referent};

@@ -22,7 +22,9 @@ mod write;
 pub(crate) use compare::{is_applied, missing, missing_from};
 pub(crate) use write::{archived_column, write};
 
+// `icRw`: tells an archive from every other database.
 const APPLICATION_ID: i32 = 0x6963_5277;
+// Raised when an older program could not read an archive any more: it then refuses it (`newer_schema`).
 const VERSION: i32 = 1;
 
 /// The name under which an archive is attached.

@@ -153,6 +153,7 @@ pub(super) fn take_unfinished<'k>(
     let remembered = kernel.read(|snapshot| unfinished(kernel, snapshot, reference))?;
     kernel.accept_late_of(&remembered.id)?;
     let saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
+    // Before the journal is read: what a dead process left running could still change effects.
     saga.end_attempts()?;
     let (remembered, steps) = kernel.read(|snapshot| {
         let remembered = unfinished(kernel, snapshot, remembered.id.as_str())?;
@@ -180,6 +181,7 @@ fn fence(
 ) -> Result<LayeredRollback> {
     let LayeredRollback { rollback: before, layers, mut parts, status, steps, .. } = planned;
     let (rollback, effects) = saga.write(|tx, now| {
+        // Planned again under the write lock: the run may have recorded more while the tree was looked at.
         let again = super::apply::planned(saga.kernel, tx, &Request { expect_plan: None, ..request.base })?;
         let effects = match parts.effects {
             Some(_) => {

@@ -170,6 +170,7 @@ pub fn rewind(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Outcome> {
+    // The lock before the look: another rewind may have ended, or died, while this one waited.
     let _lock = lock::database(kernel.store(), &setup.target.database, settings.busy_timeout)?;
     refuse_unfinished(kernel, &setup.target)?;
     let planned = plan::plan(kernel, settings, setup, request, false)?;
@@ -179,6 +180,7 @@ pub fn rewind(
     let id: RewindId = kernel.context.new_id();
     let archive = archive_path(kernel, &id)?;
     let git_commit = planned.preview.git.as_ref().map(|git| git.commit.as_str());
+    // On record before anything changes: after a death `ic rewind status` and `resume` find it.
     let entry = kernel.write(|tx, now| {
         let new = NewRewind {
             id: &id,
@@ -201,6 +203,7 @@ pub fn rewind(
 pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Entry> {
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     let _lock = lock::database(kernel.store(), &found.database, settings.busy_timeout)?;
+    // Read again under the lock: the process that had it may have finished the rewind.
     let entry = here(kernel, kernel.read(|snapshot| journal::get(snapshot, &found.id))?);
     match entry.status {
         Status::Done => return Ok(entry),

@@ -245,6 +245,7 @@ fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) 
 /// Makes the directories above a path that are gone, whose permissions are not known, and removes what an attempt that died
 /// left under the temporary name: it is this compensation's own.
 fn clear_the_way(root: &RootDir, path: &[u8], temporary: &[u8]) -> Result<()> {
+    // What directories have under the usual umask.
     const USUAL_MODE: u32 = 0o755;
     for end in path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at) {
         let parent = &path[..end];

@@ -33,6 +33,7 @@ impl Ledger {
         require_file(path)?;
         let mut opened = connect(path, options)?;
         if migrate::version_of(&opened.connection, path)? != migrate::LATEST {
+            // A migration writes, and a ledger on a full disk can only be read.
             if opened.is_alone {
                 return Err(no_room(path));
             }
@@ -90,6 +91,7 @@ impl Ledger {
     /// Errors: `busy` when other writers held the ledger past the timeout; `disk_full`.
     pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
         self.require_room()?;
+        // The last rank: every process needs the ledger, so nothing else is waited for under its lock.
         let _held = Held::new(Rank::Ledger);
         self.statement("BEGIN IMMEDIATE", "waiting for the ledger")?;
         match write(&Transaction::new(&self.connection)) {

@@ -153,6 +153,7 @@ pub fn create(
     }
     let created = migrate::create(&place.db, options, context)?;
     if pointed && !same_file(&default, &place.store) && !default.exists() {
+        // After the ledger was made: a pointer that leads to no ledger would make every later call fail.
         faults::statement("-- pointing to the store");
         let mut line = path_bytes(&place.store).to_vec();
         line.push(b'\n');

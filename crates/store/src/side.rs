@@ -131,6 +131,8 @@ impl Side {
         let from = self.path.clone();
         drop(self);
         faults::statement("-- renaming the object store");
+        // First the content is made durable, then the name: after a loss of power the name leads to a whole
+        // file.
         let doing = || format!("moving {} to {}", from.display(), to.display());
         std::fs::File::open(&from).and_then(|file| file.sync_all()).while_doing(doing)?;
         std::fs::rename(&from, to).while_doing(doing)?;
@@ -165,6 +167,7 @@ impl Side {
         write: impl FnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         self.require_room()?;
+        // Set before BEGIN: within a transaction SQLite refuses to change it.
         let synchronous = match durability {
             Durability::Buffered => "NORMAL",
             Durability::Synced => "FULL",

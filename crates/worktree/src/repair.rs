@@ -54,6 +54,7 @@ pub fn repair(kernel: &Kernel, settings: &Settings) -> Result<Repaired> {
     if !before.is_empty() {
         keep_again(&workspace, &before)?;
     }
+    // Alone: a capture in between could store again what is about to be marked as lost.
     let lock = lock::store(workspace.objects.path(), Mode::Exclusive, settings.busy_timeout)?;
     let after = workspace.lost_for_certain()?;
     let mut found = Findings::of(&workspace, &after)?;

@@ -363,6 +363,7 @@ impl Workspace<'_> {
     }
 
     fn lock_for(&self, dry_run: bool) -> Result<super::shot::Held> {
+        // A dry run writes nothing, so it may run beside captures and other dry runs.
         self.lock(if dry_run { Mode::Shared } else { Mode::Exclusive })
     }
 }

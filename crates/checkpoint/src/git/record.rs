@@ -34,6 +34,7 @@ pub struct Found {
 
 /// Asks for the state of git in the work tree whose top is `root`. Nothing is written. Errors: `git_failed`.
 pub fn ask(root: &Path) -> Result<Asked> {
+    // A git command that is still busy after so many is reported instead of waited for.
     const ATTEMPTS: usize = 3;
     let Some(dirs) = ic_store::git_dirs(root) else { return Ok(Asked::NotARepository) };
     let git = Git::new(root);

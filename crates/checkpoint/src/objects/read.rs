@@ -21,6 +21,7 @@ pub(crate) struct Recent {
     tree_bytes: usize,
 }
 
+// Each is held unpacked: more would cost memory, and neighbours lie in few packs.
 const RECENT_PACKS: usize = 8;
 
 /// Where an object lies that was purged: nowhere, and it is not kept again. What was lost, what is a piece of a purged content, and what

@@ -79,6 +79,7 @@ pub fn settle(workspace: &Workspace<'_>, watch: &Watch) -> Result<()> {
     if workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?.is_none() {
         return Ok(());
     }
+    // Looked at without the lock first, since most trees have none; `settle` looks again under it.
     let _held = workspace.lock(Mode::Exclusive)?;
     workspace.settle(watch).map(|_| ())
 }

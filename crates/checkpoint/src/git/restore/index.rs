@@ -115,6 +115,7 @@ impl IndexLock {
     /// Errors: `git_busy`.
     fn take(git_dir: &Path) -> Result<Self> {
         let path = git_dir.join("index.lock");
+        // As git itself takes this lock: of two that create the file, one succeeds.
         match File::options().write(true).create_new(true).open(&path) {
             Ok(mut file) => {
                 let lock = Self(path);
