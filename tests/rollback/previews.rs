@@ -115,7 +115,7 @@ fn disagreement(world: &World, row: &Row) -> Option<String> {
     let is_one = dry.code == Some(exit) && real_end == Some(exit) && dry_code == code && real_code == code;
     // A plan that is shown says itself whether it can be done.
     let is_refused_plan = !dry.stdout.is_empty() && exit != 0;
-    let is_said = shown.stdout.contains(&format!("the real call is refused ({code}, exit {exit})"));
+    let is_said = shown.stdout.contains(&format!("the real call would be refused ({code}, exit {exit})"));
     let is_said_so = shown.code == dry.code && is_said == is_refused_plan;
     (!is_one || !is_said_so || !is_unchanged).then(|| {
         let call = words.join(" ");

@@ -13,7 +13,7 @@ use crate::{Event, EventType, list};
 pub struct NewEvent<'a> {
     /// The run it belongs to.
     pub run_id: Option<&'a RunId>,
-    /// What happened.
+    /// What happened; it also decides the source of the event.
     pub event_type: EventType,
     /// The id of the thing it is about, where that is not the run.
     pub subject_id: Option<&'a str>,

@@ -27,9 +27,9 @@ const EXITS: &[(&str, &str)] = &[
 
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("IC_DB", "The ledger's file, unless `--db` names another."),
-    ("IC_FORMAT", "The form of the output, unless a flag says otherwise: auto, json, jsonl, text."),
+    ("IC_FORMAT", "The output format, unless a flag sets it: auto, json, jsonl, text."),
     ("IC_CONFIG", "The configuration file, in place of .ic.yaml in the project's root."),
-    ("IC_DISPATCH", "The dispatch on whose behalf writes are made, unless `--dispatch` names another."),
+    ("IC_DISPATCH", "The calling dispatch, unless `--dispatch` names another."),
     ("NO_COLOR", "If it is set and not empty, text has no colours."),
 ];
 
@@ -37,9 +37,9 @@ const FILES: &[(&str, &str)] = &[
     (".git/ic/ic.db", "The ledger of a git repository; its linked work trees share it."),
     (".ic/ic.db", "The ledger of a directory that is in no git repository."),
     ("objects.db", "The content of checkpoints, beside the ledger."),
-    ("ic.db.reserve", "Room for a prune on a full disk, beside the ledger; it holds nothing."),
-    ("rewinds/", "The rows that rewinds and rollbacks took away, beside the ledger."),
-    ("logs/", "What undo commands and steps of workflows printed, beside the ledger."),
+    ("ic.db.reserve", "Reserved space for a prune on a full disk, beside the ledger; it holds no data."),
+    ("rewinds/", "The rows that rewinds and rollbacks removed, beside the ledger."),
+    ("logs/", "The output of undo commands and workflow steps, beside the ledger."),
     (".ic.yaml", "The project's configuration, in its root."),
 ];
 

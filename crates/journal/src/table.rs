@@ -78,7 +78,7 @@ impl RollbackStatus {
 pub struct RollbackRecord {
     /// Its id.
     pub id: RollbackId,
-    /// Its event.
+    /// The event that recorded it: its place in the order of everything.
     pub seq: Seq,
     /// How far it is.
     pub status: RollbackStatus,
@@ -86,7 +86,7 @@ pub struct RollbackRecord {
     pub to_phase: String,
     /// Whether what was done in that phase was taken back too.
     pub include_target: bool,
-    /// The cut.
+    /// The cut: what was recorded after this event is rolled back.
     pub cut_seq: Seq,
     /// Its run.
     pub run_id: RunId,
@@ -100,7 +100,7 @@ pub struct RollbackRecord {
     pub reason: Option<String>,
     /// The hash of its plan.
     pub plan_hash: String,
-    /// Its plan.
+    /// Its plan, as it was approved, with what was decided (`choices`).
     pub plan: Value,
     /// When it was begun.
     pub created_at: Timestamp,
@@ -250,7 +250,7 @@ fn from_row(row: &Row<'_>) -> Result<RollbackRecord> {
 pub struct NewRollback<'a> {
     /// Its id.
     pub id: &'a RollbackId,
-    /// Its event.
+    /// The event that recorded it: its place in the order of everything.
     pub seq: Seq,
     /// Done as soon as its transaction is, or begun.
     pub status: RollbackStatus,
@@ -264,7 +264,7 @@ pub struct NewRollback<'a> {
     pub to_phase: &'a str,
     /// Whether what was done in that phase is covered too.
     pub include_target: bool,
-    /// The cut.
+    /// The cut: what was recorded after this event is rolled back.
     pub cut_seq: Seq,
     /// The run's epoch since.
     pub epoch: i64,

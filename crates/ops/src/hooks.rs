@@ -275,9 +275,9 @@ pub fn refusal(
         let own = of_subagent(snapshot, teller, prompt_id, agent_id)?;
         let latest = latest_of(snapshot, teller)?.filter(is_meant);
         let (work, whose) = match (own, latest) {
-            (Some(own), _) => (own, "What you did here"),
+            (Some(own), _) => (own, "Your work here"),
             (None, Some(prompt)) => {
-                (dispatch::get(snapshot, &prompt.dispatch_id)?, "What you did for this prompt")
+                (dispatch::get(snapshot, &prompt.dispatch_id)?, "Your work for this prompt")
             }
             (None, None) => return Ok(None),
         };

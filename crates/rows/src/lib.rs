@@ -212,7 +212,7 @@ pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Wat
                 Code::NothingToResume,
                 format!("The rewind {} was undone; there is nothing to resume.", entry.id.short()),
             )
-            .hint(format!("rewind anew: ic rewind to {} --yes", entry.task_id))
+            .hint(format!("rewind again: ic rewind to {} --yes", entry.task_id))
             .detail("rewind_id", entry.id.as_str()));
         }
         Status::InProgress | Status::Stopped => {}

@@ -78,7 +78,7 @@ pub fn attempt(compensation: &Compensation, ground: &Ground<'_>, watch: &mut Wat
             Ok(known.map_or(Undone::Done, |identity| end(&identity)))
         }
         Action::Skip { reason } => Ok(because("declared to need no undo", reason)),
-        Action::Retry { reason } => Ok(because("to be tried again instead", reason)),
+        Action::Retry { reason } => Ok(because("to be retried instead", reason)),
         Action::Pivot { reason } => Ok(because("it cannot be undone", reason)),
     }
 }

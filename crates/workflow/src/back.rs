@@ -276,7 +276,7 @@ fn with_a_way(error: Diagnosis, run: &RunId, aim: &Aim) -> Diagnosis {
         ),
         Code::FileConflict => forced("to overwrite it", "--force-files"),
         Code::Pivot => {
-            let go_on = format!("to go on: ic workflow resume {run}; ");
+            let go_on = format!("to resume: ic workflow resume {run}; ");
             let go_on = if aim.can_go_on { &go_on } else { "" };
             format!("{go_on}{}", forced("to undo the rest anyway", "--past-pivot"))
         }

@@ -56,7 +56,7 @@ fn no_leaves_everything_as_it_is() {
         let (code, shown) = terminal.ends();
         assert_eq!(code, Some(1), "{shown}");
         assert!(
-            shown.contains("Stopped. two failed") && shown.contains("to go on: ic workflow resume "),
+            shown.contains("Stopped. two failed") && shown.contains("to resume: ic workflow resume "),
             "{shown}"
         );
         assert!(content(&project, "one.txt").is_some() && lines(&project, "undone").is_empty());

@@ -19,9 +19,9 @@ use crate::signals;
 pub(crate) enum Layer {
     /// Phase pointer, skips, artifacts, dispatches, agents
     Workflow,
-    /// Ask which commits and files came from where
+    /// Only list commits and files, by dispatch: rolls nothing back
     Code,
-    /// Outside side effects
+    /// Outside effects
     Effects,
     /// The working tree
     Files,

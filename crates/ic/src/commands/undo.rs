@@ -49,7 +49,7 @@ pub(crate) struct Undo {
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// The layers to roll back [default: all]
+    /// The layers to roll back, workflow among them [default: all]
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     layer: Vec<Layer>,
     /// Show the plan and change nothing

@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::{Layer, Site, Work};
 use crate::approved;
 
-/// The layer.
+/// Rows of the application's tables: archived and deleted forward, restored from the archive on the way back.
 pub(super) struct Rows;
 
 impl Layer for Rows {

@@ -27,7 +27,7 @@ use crate::own_work;
 
 pub(crate) use back::require_own;
 
-/// The layer.
+/// Git's state and files: one restore forward, after a safety checkpoint; the undo of that restore on the way back.
 pub(super) struct Tree;
 
 impl Layer for Tree {

@@ -58,7 +58,7 @@ pub(crate) struct Rollback {
     /// Refuse any plan but this `plan_hash` of a dry run
     #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
-    /// The layers to roll back [default: workflow]; code only reads
+    /// The layers to roll back, workflow among them; code only reads [default: workflow]
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     layer: Vec<Layer>,
     /// With --layer=code: only work of this phase
