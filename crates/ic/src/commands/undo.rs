@@ -24,7 +24,7 @@ use crate::session::Session;
 /// checkpoint of the tree is taken first: `ic redo` restores it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic undo                              # choose from a list, see the plan, confirm
+  ic undo                              # choose from a list, then confirm
   ic undo --dry-run                    # the plan for the last dispatch or step
   ic undo --yes
   ic undo dispatch:3f9a12c4 --yes      # that dispatch, and all after it
