@@ -23,6 +23,6 @@ fn rows_of_a_run_that_is_at_work_are_not_taken() {
     assert!(line.contains("no scope column tells their rows apart"), "{line}");
     world.ic(&["run", "cancel", &other]);
     world.task("of nobody else");
-    assert!(refused(&world).contains("did since"), "it went on after the cut");
+    assert!(refused(&world).contains("used it since"), "it went on after the cut");
     world.roll_back("a", &["--force"]);
 }

@@ -161,12 +161,18 @@ fn words(world: &World, call: &str) -> Vec<String> {
 fn verbs_with_dry_run(world: &World) -> BTreeSet<String> {
     fn walk(world: &World, path: &[&str], found: &mut BTreeSet<String>) {
         let help = world.cli.ok(path.iter().chain(&["--help"]));
-        if help.lines().any(|line| line.trim() == "--dry-run") {
+        if help.lines().any(|line| line.trim_start().starts_with("--dry-run ")) {
             found.insert(path.join(" "));
         }
+        // A verb has examples, and no commands.
+        if help.lines().any(|line| line == "Examples:") {
+            return;
+        }
         // A command's line has two spaces before its name; what it is explained with has more, and a flag a dash.
-        let commands =
-            help.lines().take_while(|line| *line != "Options:").filter_map(|line| line.strip_prefix("  "));
+        let commands = help
+            .lines()
+            .take_while(|line| !line.ends_with("ptions:"))
+            .filter_map(|line| line.strip_prefix("  "));
         let names = commands.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
         let names = names.filter_map(|line| line.split_whitespace().next());
         for name in names.filter(|name| *name != "help") {
