@@ -61,7 +61,7 @@ pub(crate) fn show(
 /// What is said in place of a way back that would be refused.
 pub(super) fn purged(safety: &CheckpointId) -> String {
     format!(
-        "git's earlier state has purged content, and cannot be restored; to restore the files alone: ic checkpoint restore {} \
+        "git's earlier state has content that was purged, and cannot be restored; to restore the files alone: ic checkpoint restore {} \
          --strategy files-only --yes",
         safety.short()
     )
