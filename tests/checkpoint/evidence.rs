@@ -257,7 +257,7 @@ fn a_repository_inside_that_is_gone_comes_back_without_its_history_and_that_is_s
         write_in(cli.root(), format!("{name}/file"), "content");
         write_in(cli.root(), format!("{name}/.git/HEAD"), "ref: refs/heads/main");
     }
-    let warned = |outcome: &ic_testkit::Outcome| outcome.stderr.contains("repository of its own");
+    let warned = |outcome: &ic_testkit::Outcome| outcome.stderr.contains("nested repository");
     let first = cli.run(["checkpoint", "create", "--format", "text"]);
     assert!(warned(&first), "the first capture warns: {first:?}");
     let id = create(&cli);
@@ -273,7 +273,7 @@ fn a_repository_inside_that_is_gone_comes_back_without_its_history_and_that_is_s
     let text_of = cli.ok(["checkpoint", "restore", &id, "--dry-run", "--format", "text"]);
     assert!(text_of.contains("Not kept (2)"), "{text_of}");
     let done = cli.ok(["checkpoint", "restore", &id, "--yes", "--format", "text"]);
-    assert!(done.contains(", but not all that it was.") && done.contains("Not kept (2)"), "{done}");
+    assert!(done.contains(", but not all of it.") && done.contains("Not kept (2)"), "{done}");
     assert!(cli.root().join("mod/file").exists() && !cli.root().join("mod/.git").exists());
     // The files are as they were, the repository is not: there is nothing to do, and that is not all.
     let again = cli.ok(["checkpoint", "restore", &id, "--yes", "--format", "text"]);

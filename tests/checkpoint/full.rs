@@ -109,7 +109,7 @@ fn a_purge_that_finds_no_room_to_rebuild_says_what_it_did_and_is_made_again() {
     let outcome = cli.run(["checkpoint", "purge", "secret", "--yes", "--json"]);
     assert_full(&outcome, "a purge without room");
     assert!(!outcome.stderr.contains("nothing was changed"), "{outcome:?}");
-    assert!(outcome.stderr.contains("make the same call again"), "{outcome:?}");
+    assert!(outcome.stderr.contains("repeat the call"), "{outcome:?}");
     assert_eq!(cli.run(["checkpoint", "cat", &id, "secret"]).code, Some(3));
     fs::remove_file(ballast).expect("the ballast");
     cli.ok(["checkpoint", "purge", "secret", "--yes"]);

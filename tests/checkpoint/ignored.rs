@@ -317,7 +317,7 @@ fn without_git_what_it_tracks_although_a_rule_ignores_it_is_named_and_is_capture
     let nowhere = cli.home().join("nowhere");
     let cli = cli.with_env("PATH", &nowhere);
     let said = doubts(&cli);
-    assert!(said.iter().any(|said| said.contains("what it tracks")), "{said:?}");
+    assert!(said.iter().any(|said| said.contains("cannot list tracked files")), "{said:?}");
     let cli = cli.with_env("PATH", path);
     assert_eq!(
         agrees(&cli, "with git again"),

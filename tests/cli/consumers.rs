@@ -173,7 +173,7 @@ fn a_follower_tries_a_failed_event_again_and_then_goes_past_it() {
     let output = child.wait_with_output().expect("its end");
     assert_eq!(output.status.code(), Some(130));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("exit status 5 on event 2") && said.contains("tried again in 1s"), "{said}");
+    assert!(said.contains("exit status 5 on event 2") && said.contains("Retrying in 1s"), "{said}");
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn the_first_ctrl_c_says_what_a_second_does_and_the_second_does_it() {
     };
     wait_for("the command runs", || project.root().join("begun").exists());
     terminal.types("\u{3}");
-    terminal.sees("Ctrl-C again ends ic at once and leaves that as it is");
+    terminal.sees("Ctrl-C again ends ic at once and leaves it unfinished");
     terminal.types("\u{3}");
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(130), "{shown}");

@@ -45,7 +45,7 @@ fn what_no_checkpoint_holds_is_asked_about_and_the_rest_goes_through() {
         decision(&answer),
         (
             "ask",
-            "`rm -r` would destroy what `ic` cannot bring back: data (ignored), .env (secret). Is that meant?"
+            "`rm -r` would destroy what `ic` cannot restore: data (ignored), .env (secret). Is this intended?"
         )
     );
     for command in ["rm -rf src node_modules", "git reset --hard", "ls", "rm README.md"] {

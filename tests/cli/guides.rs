@@ -141,8 +141,8 @@ fn a_guide_that_lies_is_noticed() {
 #[test]
 fn a_session_is_one_shell_on_a_terminal() {
     let guide = "```console\n$ mkdir shop && cd shop\n$ pwd\n/home/ann/shop\n$ it=tea\n$ echo \"$it\"\ntea\n$ ic init\n\
-                 Made the ledger /home/ann/shop/.ic/ic.db\n$ ic run current\nerror: /home/ann/shop has no active run.\n\
-                 hint: begin one: ic run create --goal TEXT\n[exit 1]\n$ ic run list | cat\n[]\n$ echo out; echo err >&2; echo out\n\
+                 Created the ledger /home/ann/shop/.ic/ic.db\n$ ic run current\nerror: /home/ann/shop has no active run.\n\
+                 hint: create one: ic run create --goal TEXT\n[exit 1]\n$ ic run list | cat\n[]\n$ echo out; echo err >&2; echo out\n\
                  out\nerr\nout\n```\n";
     assert_eq!(played(guide), guide);
 }

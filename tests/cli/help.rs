@@ -38,9 +38,28 @@ fn help_has_three_spellings() {
     let project = Project::without_ledger();
     let long = project.ok("run rollback --help");
     assert_eq!(project.ok("help run rollback"), long);
+    assert!(long.contains("--dry-run") && long.contains("what came before it"), "{long}");
     let short = project.ok("run rollback -h");
-    assert!(short.contains("--dry-run") && !short.contains("--busy-timeout"), "{short}");
-    assert!(long.contains("--busy-timeout"));
+    assert!(short.contains("--dry-run") && !short.contains("what came before it"), "{short}");
+    assert_eq!(project.ok("help"), project.ok("--help"));
+}
+
+#[test]
+fn the_global_options_are_named_on_every_page_and_explained_on_the_first() {
+    let project = Project::without_ledger();
+    for line in ["status -h", "run --help", "run rollback --help", "help events cursor reset"] {
+        let page = project.ok(line);
+        assert!(
+            page.contains("Global options (--json, ") && page.trim_end().ends_with("): ic --help"),
+            "{line}: {page}"
+        );
+        assert!(!page.contains("--busy-timeout"), "{line}: {page}");
+    }
+    assert!(project.ok("--help").contains("--busy-timeout <DUR>"));
+    // A value that is the word `help` asks for none.
+    let created = project.run("run create --goal help");
+    assert_eq!(created.error(), "no_ledger");
+    assert!(project.ok("run create --goal help -h").contains("--goal <TEXT>"));
 }
 
 #[test]

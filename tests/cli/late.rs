@@ -262,9 +262,9 @@ fn a_file_outside_is_recorded_by_its_absolute_path_and_git_is_not_asked_for_a_co
     assert_eq!((refused.code, refused.error().as_str()), (Some(3), "invalid_value"));
     assert!(refused.stderr.contains("git rev-parse HEAD"), "{refused:?}");
     for (verb, said) in [
-        ("run artifact add", "recorded by its absolute path"),
-        ("dispatch record", "recorded by its absolute path"),
-        ("dispatch record", "which git is not asked for"),
+        ("run artifact add", "recorded as an absolute path"),
+        ("dispatch record", "recorded as an absolute path"),
+        ("dispatch record", "git does not check it"),
     ] {
         let help = project.ok(&format!("{verb} --help")).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(help.contains(said), "{verb}: {help}");

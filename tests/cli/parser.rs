@@ -230,5 +230,5 @@ fn a_missing_value_is_not_followed_by_an_empty_list() {
     let project = Project::new();
     let outcome = project.run("run list --limit");
     assert_eq!((outcome.code, outcome.error()), (Some(3), "invalid_value".to_owned()));
-    assert!(outcome.stderr.contains("\"hint\":\"add --help to see what is possible\""), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("\"hint\":\"add --help to see all options\""), "{}", outcome.stderr);
 }

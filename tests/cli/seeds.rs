@@ -33,7 +33,7 @@ fn flags(text: &str) -> Vec<String> {
     words.filter(|word| word.starts_with("--") && word.len() > 2).map(str::to_owned).collect()
 }
 
-/// The help of the verb with which the words begin.
+/// The help of the verb with which the words begin, and that of the program, which has the global options.
 fn help(project: &Project, span: &str) -> String {
     let is_verb =
         |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
@@ -41,7 +41,7 @@ fn help(project: &Project, span: &str) -> String {
     assert!(!words.is_empty(), "{span} names no verb");
     let outcome = project.run_words(words.iter().copied().chain(["--help"]));
     assert_eq!(outcome.code, Some(0), "{span}: there is no such verb: {}", outcome.stderr);
-    outcome.stdout
+    outcome.stdout + &project.ok("--help")
 }
 
 /// Whether a help lists a flag, rather than one that it begins.

@@ -156,7 +156,7 @@ fn on_a_terminal_a_point_is_picked_from_a_list_and_then_asked_about() {
     work(&world, "two");
     let call = world.cli.command(["undo", "--format", "text"]);
     let Some(mut left) = Terminal::open(&call, world.cli.root()) else { return };
-    left.sees("Undo to before which?");
+    left.sees("Go back to before which point?");
     left.sees("created");
     // Escape leaves it.
     left.types("\u{1b}");

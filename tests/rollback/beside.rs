@@ -55,9 +55,9 @@ fn commits_of_another_run_are_not_taken_off_the_branch() {
         let refused = world.cli.run(world.all("a", more));
         assert_eq!((refused.code, refused.error().as_str()), (Some(1), "foreign_commits"), "{refused:?}");
         let (rest, forced) = if more.contains(&"--keep-theirs") {
-            ("--layer=workflow,effects,files --keep-theirs;", "same: --force-commits")
+            ("--layer=workflow,effects,files --keep-theirs;", "anyway: --force-commits")
         } else {
-            ("--layer=workflow,effects,files;", "same: --force-commits\"")
+            ("--layer=workflow,effects,files;", "anyway: --force-commits\"")
         };
         let said = format!("{}{}", refused.stderr, refused.stdout);
         assert!(said.contains(rest) && said.contains(forced), "{refused:?}");
@@ -70,7 +70,7 @@ fn commits_of_another_run_are_not_taken_off_the_branch() {
     text.retain(|word| *word != "--json");
     let text = world.ic(&text);
     assert!(text.contains(&format!("recorded by the run {}", &other[other.len() - 8..])), "{text}");
-    assert!(text.contains("CLASH") && !text.contains("is refused"), "{text}");
+    assert!(text.contains("CLASH") && !text.contains("be refused"), "{text}");
     assert!(world.state() == before, "a refusal changed something");
     let words = [
         "run",
@@ -206,7 +206,7 @@ fn while_a_process_is_at_work_on_it_nobody_is_told_to_go_on() {
         let id = world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
         assert!(world.cli.json(["rollback", "show", &id, "--json"])["resume"].is_null());
         let text = world.ic(&["rollback", "show", &id, "--format", "text"]);
-        assert!(text.contains("another process is at work on it") && !text.contains("ic rollback"), "{text}");
+        assert!(text.contains("another process is executing it") && !text.contains("ic rollback"), "{text}");
         let refused = world.cli.run(["run", "advance", &world.run, "--json"]);
         assert_eq!(refused.error(), "rolling_back");
         assert!(!refused.stderr.contains("ic rollback resume"), "{refused:?}");
@@ -250,7 +250,8 @@ fn other_runs_that_write_to_the_same_database_are_counted() {
         let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
         let refused = world.cli.run(world.all("a", &["--dry-run"]));
         assert_eq!(refused.error(), "row_conflict", "{refused:?}");
-        let runs = refused.stdout.split("The run ").nth(1).and_then(|rest| rest.split(" works with").next());
+        let runs =
+            refused.stdout.split("The run ").nth(1).and_then(|rest| rest.split(" uses the same").next());
         let said = runs.expect("the runs");
         assert!(said.ends_with(more) && said.len() == 8 + more.len(), "{said} of {other}");
     }

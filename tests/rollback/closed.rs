@@ -153,7 +153,7 @@ fn an_undo_whose_process_died_is_ended_and_named() {
         child.wait().expect("its end");
         if way == "abort" {
             let text = world.cli.ok(["rollback", "abort", &world.run, "--yes", "--format", "text"]);
-            assert!(text.contains("perhaps undone, cut off half way: slow"), "{text}");
+            assert!(text.contains("perhaps undone, interrupted half way: slow"), "{text}");
         } else {
             world.ic(&["rollback", "resume", &world.run, "--skip-step", "--reason", "x", "--yes"]);
         }

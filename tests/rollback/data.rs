@@ -116,7 +116,7 @@ fn the_database_of_the_cut_or_none() {
     let world = story();
     let world = world.with_rows();
     let line = refused_all(&world, &["--force"], "no_checkpoint");
-    assert!(line.contains("No advance recorded"), "{line}");
+    assert!(line.contains("The position of the state database was not recorded"), "{line}");
     assert!(line.contains("(--layer=workflow,effects,files,git)"), "{line}");
 
     // Where nothing says any more that there is one, its rows stay, which is said.

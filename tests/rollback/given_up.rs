@@ -35,7 +35,7 @@ fn the_preview_of_giving_a_rollback_up_is_giving_it_up() {
     let world = dead_before_the_end();
     let text = world.ic(&["rollback", "abort", &world.run, "--dry-run", "--format=text"]);
     assert!(text.contains("would abort") && text.contains("would be at d again"), "{text}");
-    assert!(text.contains("Rows that would come back") && text.contains("to do it"), "{text}");
+    assert!(text.contains("Rows that would be restored") && text.contains("to do it"), "{text}");
     let (preview, _) = previewed_and_given_up(&world, "abort");
     assert_eq!(preview["status"], "in_progress");
     assert_eq!(preview["effects_left"].as_array().map(Vec::len), Some(3), "{preview}");
@@ -53,7 +53,7 @@ fn the_preview_of_giving_an_undo_up_is_the_rollback_again() {
     undo_stopped_between(&world, is_interrupted);
     let text = world.ic(&["rollback", "abort", &world.run, "--dry-run", "--format=text"]);
     assert!(text.contains("would stand") && text.contains("would be at a."), "{text}");
-    assert!(text.contains("Rows that would go"), "{text}");
+    assert!(text.contains("Rows that would be deleted"), "{text}");
     let (preview, _) = previewed_and_given_up(&world, "reapply");
     assert_ne!(preview["data"], Value::Null);
     assert_eq!(world.status(), "active@a");
@@ -117,7 +117,7 @@ fn an_effect_whose_undo_was_cut_off_is_named_before_anybody_recorded_it() {
     let abandon = ["rollback", "abort", &world.run, "--json"];
     let preview = world.cli.json(abandon.iter().chain(&["--dry-run"]));
     let text = world.ic(&["rollback", "abort", &world.run, "--dry-run", "--format=text"]);
-    assert!(text.contains("perhaps undone, cut off half way: last"), "{text}");
+    assert!(text.contains("perhaps undone, interrupted half way: last"), "{text}");
     let given_up = world.cli.json(abandon.iter().chain(&["--yes"]));
     let steps = |report: &Value| -> Vec<Value> {
         report["effects_left"].as_array().expect("effects").iter().map(|one| one["step"].clone()).collect()
@@ -144,19 +144,19 @@ fn at_a_terminal_the_question_shows_what_giving_up_would_do() {
     let (dump, before) = (world.cli.dump(), world.state());
     let abandon = ["rollback", "abort", &world.run];
     for answer in ["n\n", "\n"] {
-        let Some((code, shown)) = answered(&world, &abandon, ("Give it up? [y/N]", answer)) else { return };
+        let Some((code, shown)) = answered(&world, &abandon, ("Abort it? [y/N]", answer)) else { return };
         assert_eq!(code, Some(1), "{shown}");
-        assert!(shown.contains("would abort") && shown.contains("Rows that would come back"), "{shown}");
+        assert!(shown.contains("would abort") && shown.contains("Rows that would be restored"), "{shown}");
         assert_eq!(world.cli.dump(), dump);
         world.state().assert_is(&before, "answered by no");
     }
-    let Some((code, shown)) = answered(&world, &abandon, ("Give it up? [y/N]", "y\n")) else { return };
+    let Some((code, shown)) = answered(&world, &abandon, ("Abort it? [y/N]", "y\n")) else { return };
     assert_eq!((code, world.status().as_str()), (Some(0), "active@d"), "{shown}");
     // And of the rollback that is undone.
     world.roll_back("a", &[]);
     let id = world.cli.json(["rollback", "list", &world.run, "--json"])[1]["short_id"].clone();
     let undo = ["rollback", "undo", id.as_str().expect("an id"), "--without-effects"];
-    let asked = answered(&world, &undo, ("Take this rollback back? [y/N]", "y\n"));
+    let asked = answered(&world, &undo, ("Undo this rollback? [y/N]", "y\n"));
     let Some((code, shown)) = asked else { return };
     assert!(shown.contains("would undo"), "{shown}");
     assert_eq!((code, world.status().as_str()), (Some(0), "active@d"), "{shown}");
@@ -167,9 +167,9 @@ fn at_a_terminal_the_question_names_what_is_in_the_way() {
     let world = dead_before_the_end();
     world.write("README", "mine\n");
     let abandon = ["rollback", "abort", &world.run];
-    let Some((code, shown)) = answered(&world, &abandon, ("Give it up? [y/N]", "y\n")) else { return };
-    let (before, after) = shown.split_once("Give it up?").expect("the question");
-    assert!(before.contains("in the way: What the rollback restored was changed since: README"), "{shown}");
+    let Some((code, shown)) = answered(&world, &abandon, ("Abort it? [y/N]", "y\n")) else { return };
+    let (before, after) = shown.split_once("Abort it?").expect("the question");
+    assert!(before.contains("in the way: What the rollback restored changed since: README"), "{shown}");
     assert!(before.contains("STEP") && after.contains("error: What the rollback restored"), "{shown}");
     assert_eq!((code, world.status().as_str()), (Some(1), "rolling_back@d"));
 }

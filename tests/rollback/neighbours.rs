@@ -23,9 +23,9 @@ fn rows_of_a_run_that_is_at_work_are_not_taken() {
     // What the other run writes now is in no event.
     world.task("of the other");
     let line = refused(&world);
-    assert!(line.contains("nothing says whose rows are whose"), "{line}");
+    assert!(line.contains("no scope column tells their rows apart"), "{line}");
     world.ic(&["run", "cancel", &other]);
     world.task("of nobody else");
-    assert!(refused(&world).contains("did since"), "it went on after the cut");
+    assert!(refused(&world).contains("used it since"), "it went on after the cut");
     world.roll_back("a", &["--force"]);
 }

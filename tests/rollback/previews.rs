@@ -108,7 +108,7 @@ fn disagreement(world: &World, row: &Row) -> Option<String> {
     let is_one = dry.code == Some(exit) && real_end == Some(exit) && dry_code == code && real_code == code;
     // A plan that is shown says itself whether it can be done.
     let is_refused_plan = !dry.stdout.is_empty() && exit != 0;
-    let is_said = shown.stdout.contains(&format!("the real call is refused ({code}, exit {exit})"));
+    let is_said = shown.stdout.contains(&format!("the real call would be refused ({code}, exit {exit})"));
     let is_said_so = shown.code == dry.code && is_said == is_refused_plan;
     (!is_one || !is_said_so || !is_unchanged).then(|| {
         let call = words.join(" ");
@@ -154,12 +154,18 @@ fn words(world: &World, call: &str) -> Vec<String> {
 fn verbs_with_dry_run(world: &World) -> BTreeSet<String> {
     fn walk(world: &World, path: &[&str], found: &mut BTreeSet<String>) {
         let help = world.cli.ok(path.iter().chain(&["--help"]));
-        if help.lines().any(|line| line.trim() == "--dry-run") {
+        if help.lines().any(|line| line.trim_start().starts_with("--dry-run ")) {
             found.insert(path.join(" "));
         }
+        // A verb has examples, and no commands.
+        if help.lines().any(|line| line == "Examples:") {
+            return;
+        }
         // A command's line has two spaces before its name; what it is explained with has more, and a flag a dash.
-        let commands =
-            help.lines().take_while(|line| *line != "Options:").filter_map(|line| line.strip_prefix("  "));
+        let commands = help
+            .lines()
+            .take_while(|line| !line.ends_with("ptions:"))
+            .filter_map(|line| line.strip_prefix("  "));
         let names = commands.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
         let names = names.filter_map(|line| line.split_whitespace().next());
         for name in names.filter(|name| *name != "help") {

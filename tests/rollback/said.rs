@@ -22,20 +22,20 @@ fn a_rollback_from_the_end_of_the_chain_says_that_the_run_is_active_again() {
         assert_eq!(dry["reopens"], true, "{dry}");
         let said = world.ic(&text(&[&words[..], &["--dry-run"]].concat()));
         assert!(said.contains("The run is completed: it becomes active again."), "{said}");
-        assert!(!said.contains("only the phase moves"), "{said}");
+        assert!(!said.contains("only the phase changes"), "{said}");
         assert_eq!(world.status(), "completed@f");
         let said = world.ic(&text(&[&words[..], &["--yes"]].concat()));
         assert!(said.contains("The run was completed: it is active again."), "{said}");
-        assert!(!said.contains("only the phase moves"), "{said}");
+        assert!(!said.contains("only the phase changes"), "{said}");
         assert_eq!(world.status(), "active@a");
     }
-    // Of a run that is not at its end, only the phase moves.
+    // Of a run that is not at its end, only the phase changes.
     let world = in_git().begun();
     world.advance();
     let words = ["run", "rollback", &world.run, "--to-phase", "a", "--dry-run", "--json"];
     assert_eq!(world.cli.json(words)["reopens"], false);
     let said = world.ic(&text(&words));
-    assert!(said.contains("only the phase moves") && !said.contains("active again"), "{said}");
+    assert!(said.contains("only the phase changes") && !said.contains("active again"), "{said}");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_rollback_that_undoes_effects_does_not_say_that_only_the_phase_moves() {
     world.advance();
     world.effect("book", &[]);
     let said = world.ic(&text(&world.all("a", &["--dry-run"])));
-    assert!(said.contains("book") && !said.contains("only the phase moves"), "{said}");
+    assert!(said.contains("book") && !said.contains("only the phase changes"), "{said}");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn what_was_changed_since_is_named_and_the_hint_leads_on() {
     assert!(line.contains("README") && !line.contains("kept/plan.md"), "{line}");
     world.write("src/a.rs", "mine\n");
     let line = refused(&world, &undo, "file_conflict");
-    assert!(line.contains("was changed since: README, and 1 more"), "{line}");
+    assert!(line.contains("changed since: README, and 1 more"), "{line}");
     world.remove("src/a.rs");
     let hint = line.split("ic checkpoint restore ").nth(1).expect("a command");
     let restored = hint.split(' ').next().expect("an id");
@@ -132,7 +132,7 @@ fn whatever_the_run_did_since_stands_against_it() {
             .collect();
         world.ic(&call);
         let line = refused(&world, &["rollback", "undo", &id, "--yes", "--json"], "run_changed");
-        assert!(line.contains("went on"), "{words:?}: {line}");
+        assert!(line.contains("changed since the rollback"), "{words:?}: {line}");
     }
 }
 
@@ -199,7 +199,7 @@ fn what_a_later_rollback_did_counts_as_nothing_once_it_is_undone_and_what_was_do
     world.ic(&["rollback", "undo", &first, "--dry-run"]);
     world.effect("declared since", &[]);
     let line = refused(&world, &undo, "run_changed");
-    assert!(line.contains("went on since the rollback: compensation_registered"), "{line}");
+    assert!(line.contains("changed since the rollback: compensation_registered"), "{line}");
 }
 
 #[test]

@@ -270,7 +270,7 @@ fn on_a_terminal_nothing_else_is_done_than_what_was_shown() {
     let world = ran();
     let call = world.cli.command(["workflow", "rollback", &world.run, "--format", "text"]);
     let Some(mut terminal) = Terminal::open(&call, world.cli.root()) else { return };
-    terminal.sees("Roll back to before which? [number]");
+    terminal.sees("Roll back to before which checkpoint? [number]");
     terminal.types("2\n");
     terminal.sees("Roll it back? [y/N]");
     world.write("new", "by hand\n");

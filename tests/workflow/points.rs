@@ -261,7 +261,7 @@ fn at_a_terminal_one_is_chosen() {
     for (keys, code, left) in [("\n", 1, 4), ("9\n", 1, 4), ("2\n", 0, 2)] {
         let call = world.command(&format!("workflow rollback {run}"));
         let Some(mut terminal) = Terminal::open(&call, world.cli.root()) else { return };
-        terminal.sees("Roll back to before which? [number]");
+        terminal.sees("Roll back to before which checkpoint? [number]");
         assert!(terminal.shown().contains("a (all of it)"), "{}", terminal.shown());
         terminal.types(keys);
         if code == 0 {

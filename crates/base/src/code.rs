@@ -106,7 +106,7 @@ codes! {
     TimedOut = "timed_out", No;
     /// A hard gate does not hold.
     GateBlocked = "gate_blocked", No;
-    /// A consumer's command did not end well; its event is left.
+    /// A consumer's command failed; its event is left.
     ConsumerFailed = "consumer_failed", No;
     /// The run does not advance by itself.
     Paused = "paused", No;

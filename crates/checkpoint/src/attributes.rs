@@ -16,9 +16,9 @@ use crate::tree::{Reader, put_bytes, put_number};
 /// Who a file belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Owner {
-    /// The user's number.
+    /// The uid, as the file system shows it.
     pub user: u32,
-    /// The group's number.
+    /// The gid.
     pub group: u32,
 }
 
@@ -29,7 +29,7 @@ impl Owner {
     }
 }
 
-/// Names and values.
+/// Extended attributes: names and values, as bytes.
 pub type Extended = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// What a file or directory has beside its content and its permission bits.

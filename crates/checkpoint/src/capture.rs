@@ -237,8 +237,7 @@ const NO_INDEX: u64 = 1;
 /// No state of an index: git was not asked about it, or did not answer.
 const UNKNOWN: u64 = 2;
 
-const UNASKED: &str =
-    "git cannot be asked what it tracks: tracked files that a rule ignores are not captured";
+const UNASKED: &str = "git cannot list tracked files: tracked files that a rule ignores are not captured";
 
 /// A number for what git tracks though a rule ignores it; `None` when git cannot be asked.
 fn tracked_though_ignored(root: &Path) -> Option<u64> {
@@ -270,7 +269,7 @@ pub fn check_root(root: &Path, home: Option<&Path>) -> Result<()> {
         Code::UnsafeRoot,
         format!("{} is not a project: a checkpoint of it would hold everything you have.", root.display()),
     )
-    .hint("work in a directory of the project's own, or give --allow-unsafe-root"))
+    .hint("work in a directory of the project, or give --allow-unsafe-root"))
 }
 
 #[cfg(test)]

@@ -98,6 +98,7 @@ fn take(
             return Err(Diagnosis::new(Code::Busy, format!("{}, and did not end in time.", who()))
                 .hint("try again, or give --busy-timeout more time"));
         }
+        // Others pass meanwhile: one that waits alone must not hold them up for the whole of a long restore.
         std::thread::sleep(turn.min(left()));
         turn = (turn * 2).min(LONGEST_TURN);
     }

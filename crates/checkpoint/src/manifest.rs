@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for PathText {
 /// A change since the checkpoint's parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
-    /// From the root.
+    /// Relative to the root of the tree; lossless, also where it is not UTF-8.
     pub path: PathText,
     /// What became of it: the text of a [`Change`].
     pub change: String,
@@ -60,9 +60,9 @@ impl Changed {
 /// A path that was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
-    /// From the root.
+    /// Relative to the root of the tree; lossless, also where it is not UTF-8.
     pub path: PathText,
-    /// Why.
+    /// Why: the text of a [`crate::tree::Reason`].
     pub reason: String,
 }
 

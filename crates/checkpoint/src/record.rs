@@ -85,7 +85,7 @@ pub struct Checkpoint {
     pub advance_seq: Option<Seq>,
     /// The root's directory object.
     pub tree: Hash,
-    /// Its [`crate::manifest::Manifest`].
+    /// The object that has its [`crate::manifest::Manifest`].
     pub manifest: Hash,
     /// Whether it holds everything that its user may expect in it.
     pub complete: bool,
@@ -152,7 +152,7 @@ impl Checkpoint {
 pub struct NewCheckpoint<'a> {
     /// Its id.
     pub id: &'a CheckpointId,
-    /// The root.
+    /// The root of the tree that was captured: absolute.
     pub root: &'a Path,
     /// Why it was taken.
     pub kind: Kind,
@@ -164,9 +164,9 @@ pub struct NewCheckpoint<'a> {
     pub advance_seq: Option<Seq>,
     /// The run's epoch, for the event.
     pub epoch: Option<i64>,
-    /// The tree.
+    /// What the capture found; its content is durable in the store already.
     pub captured: &'a Captured,
-    /// Its manifest.
+    /// The object that has its [`crate::manifest::Manifest`]; durable already.
     pub manifest: Hash,
     /// Whether the work before it has ended.
     pub settled: bool,

@@ -50,6 +50,7 @@ pub struct RootDir {
     owner: Owner,
 }
 
+// Following no link: a directory that was swapped for one is an error and no way out of the tree.
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// What the owner of a directory must be allowed to do there: to find a name, to make one, to read them all.

@@ -42,7 +42,7 @@ ic_base::words! {
         GitName = "git_name",
         /// A directory in thousands of others.
         Deep = "deep",
-        /// Its content was purged, and is never kept again.
+        /// Its content was purged, and is never stored again.
         Purged = "purged",
         /// Another ledger, or what belongs to its store.
         Ledger = "ledger",

@@ -121,8 +121,7 @@ fn parse_git_log(bytes: &[u8]) -> Result<Report> {
         }
         let Some(commit) = report.commits.last_mut() else {
             return Err(invalid(format!(
-                "Line {number} is neither a commit nor a file of one: the input is to be the output of \
-                 git log --name-only --format=%H, or JSON Lines."
+                "Line {number} is neither a commit nor a file of one: the input must be the output of git log --name-only --format=%H, or JSON Lines."
             )));
         };
         let file = path_from_bytes(&unquote(line));

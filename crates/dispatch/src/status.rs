@@ -49,7 +49,7 @@ impl DispatchStatus {
                 Code::DispatchFinished,
                 format!("The dispatch {name} has already ended: it is {}.", self.as_str()),
             )
-            .hint("hand out new work: ic dispatch create RUN")
+            .hint("create a new dispatch: ic dispatch create RUN")
             .detail("status", self.as_str())),
         }
     }

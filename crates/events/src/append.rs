@@ -14,7 +14,7 @@ use crate::list;
 pub struct NewEvent<'a> {
     /// The run it belongs to.
     pub run_id: Option<&'a RunId>,
-    /// What happened.
+    /// What happened; it also decides the source of the event.
     pub event_type: EventType,
     /// The id of the thing it is about, where that is not the run.
     pub subject_id: Option<&'a str>,
@@ -70,6 +70,7 @@ impl<'a> NewEvent<'a> {
 
 /// Records an event and returns its seq: one more than the last, in the caller's transaction.
 pub fn append(tx: &Transaction<'_>, now: Timestamp, new: &NewEvent<'_>) -> Result<Seq> {
+    // From the head row, not from the newest event: if the newest is removed, the gap shows.
     let (last, before) = list::head(tx)?;
     let mut event = Event {
         seq: last + 1,
@@ -90,6 +91,7 @@ pub fn append(tx: &Transaction<'_>, now: Timestamp, new: &NewEvent<'_>) -> Resul
         reason_hash: None,
         payload_hash: None,
     };
+    // After the masking: the chain must hold over the text that is stored.
     event.hash = hash_of(&event, &before);
     insert(tx, &event)?;
     tx.execute_one("UPDATE event_head SET seq = $1, hash = $2 WHERE one = 1", &[&event.seq, &event.hash])?;

@@ -54,6 +54,7 @@ fn field(form: &mut Sha256, value: Option<&[u8]>) {
         None => form.update([0]),
         Some(bytes) => {
             form.update([1]);
+            // With its length, so that no byte can move from one field to the next under the same hash.
             form.update((bytes.len() as u64).to_be_bytes());
             form.update(bytes);
         }

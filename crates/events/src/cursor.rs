@@ -95,6 +95,8 @@ pub fn advance_to(
     run_id: Option<&RunId>,
     seq: Seq,
 ) -> Result<()> {
+    // The condition is part of the statement: of two readers with one cursor, the slower must not move it
+    // back.
     tx.execute(
         "INSERT INTO event_cursors (name, scope, seq, updated_at) VALUES ($1, $2, $3, $4) \
          ON CONFLICT (name, scope) DO UPDATE SET seq = excluded.seq, updated_at = excluded.updated_at \

@@ -19,6 +19,7 @@ pub fn redact(tx: &Transaction<'_>, now: Timestamp, seq: Seq, reason: &str) -> R
             format!("Event {seq} has neither reason nor payload to redact."),
         ));
     }
+    // An event that was redacted in part before keeps the hash that its first redaction left.
     let reason_hash = event.reason.as_deref().map(hash_of_text).or(event.reason_hash);
     let payload_hash = event.payload.as_deref().map(hash_of_text).or(event.payload_hash);
     tx.execute_one(

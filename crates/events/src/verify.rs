@@ -43,8 +43,7 @@ pub fn verify(snapshot: &Snapshot<'_>, expected: Option<ExpectedHead>) -> Result
         if event.reason_hash.is_some() || event.payload_hash.is_some() {
             let evidence = redaction_of(snapshot, event.seq)?;
             if evidence.is_none() {
-                walk.first_bad =
-                    Some((event.seq, "a text was taken out without a redaction event".to_owned()));
+                walk.first_bad = Some((event.seq, "a text was removed without a redaction event".to_owned()));
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -57,6 +56,8 @@ pub fn verify(snapshot: &Snapshot<'_>, expected: Option<ExpectedHead>) -> Result
         }
         other => other?,
     }
+    // The end comes after the walk: an event that is wrong in the middle is the first problem, whatever the
+    // head says.
     let last = walk.next - 1;
     let first_bad = walk.first_bad.or_else(|| tail_problem(last, walk.before, head, expected));
     Ok(Report { events: last, head, first_bad })

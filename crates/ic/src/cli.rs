@@ -10,54 +10,59 @@ use crate::commands::{
 use crate::flags::Global;
 use crate::later::Later;
 
-const STYLES: Styles = Styles::styled()
+/// The colours of help and of usage errors.
+pub(crate) const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
     .literal(AnsiColor::Cyan.on_default())
     .placeholder(AnsiColor::Cyan.on_default().dimmed());
 
-/// The first page that a newcomer reads: the nouns by what they are for. A test holds it to the tree.
-const HELP: &str = "\
-{about-with-newline}
-{usage-heading} {usage}
-
+/// The nouns by what they are for, as a newcomer reads them. A test holds it to the tree.
+const NOUNS: &str = "\
 \x1b[1m\x1b[32mEvery day:\x1b[0m
-  status        A run at a glance, what is unfinished, and what to type next
-  log           What a run can go back to, and how it went back before
-  blame         Which prompts and dispatches changed a file
-  undo          Undo what was done last: record, effects, git, files, rows
-  redo          Bring back what was undone last
+  status        A run, what is unfinished, and the command to type next
+  log           The points that a run can go back to, and its rollbacks
+  blame         The prompts and dispatches that changed a file
+  undo          Undo the last work: record, effects, git, files, rows
+  redo          Undo the last undo
 
 \x1b[1m\x1b[32mThe record:\x1b[0m
-  init          Make the ledger of this project
-  run           Runs: create, advance, rollback, status; their agents and artifacts
-  dispatch      Work handed to agents, with its state, commits and files
-  gate          What must hold before a run goes on: check, override, rules
-  events        Everything that happened: tail, verify, redact
+  init          Create the ledger of this project
+  run           Runs: create, advance, rollback, status; agents, artifacts
+  dispatch      Work of agents: create, start, complete, record, wait
+  gate          The conditions of an advance: check, override, rules
+  events        The record of everything that happened: tail, verify, redact
 
 \x1b[1m\x1b[32mThe undo:\x1b[0m
   checkpoint    The working tree: create, diff, restore
   rollback      Rollbacks of runs: list, resume, abort, undo
-  compensation  How outside effects are undone: add, list, run
+  compensation  The undo of outside effects: add, list, run
   workflow      A file of steps, each with its undo: run, resume, rollback
-  rewind        The application's own database, back to a task: targets, to, undo
+  rewind        The application's database, back to a task: targets, to, undo
 
 \x1b[1m\x1b[32mCoding agents:\x1b[0m
-  hooks         Let a coding agent's prompts be recorded: install, uninstall, doctor
+  hooks         Record the prompts of a coding agent: install, uninstall, doctor
   session       Sessions of coding agents and their prompts: list, show, attach
-  hook          What a client calls
+  hook          Called by the hooks
 
 \x1b[1m\x1b[32mThe program:\x1b[0m
   where         Print the path of the ledger that commands use here
-  config        Show the settings in force, and where they come from
-  health        Check that the ledger is sound
-  completions   Print a script that completes lines in a shell
-  man           Write the manual
+  config        Show the settings in force, and their sources
+  health        Check the health of the ledger
+  completions   Print a script for completion in a shell
+  man           Write the manual pages
   version       Print versions
-  help          Print the help of a command, as its --help does
+  help          Print the help of a command";
 
-\x1b[1m\x1b[32mOptions:\x1b[0m
-{options}{after-help}";
+/// The template of `ic --help` in full; of `ic -h`, which is to fit a screen, if not.
+pub(crate) fn first_page(is_full: bool) -> String {
+    if is_full {
+        let options = "\x1b[1m\x1b[32mGlobal options:\x1b[0m\n{options}{after-help}";
+        return format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{NOUNS}\n\n{options}");
+    }
+    let more = "Global options, first steps, exit codes: ic --help. Commands: ic COMMAND -h";
+    format!("{{about}}\n{{usage-heading}} {{usage}}\n\n{NOUNS}\n\n{more}")
+}
 
 /// The version, and the commit of a release.
 fn version() -> String {
@@ -67,26 +72,25 @@ fn version() -> String {
 
 /// The durable record, and the undo, of agent-driven development.
 ///
-/// `ic` knows where every run is, what it produced and whether it may go on, and undoes what went wrong.
+/// `ic` knows the phase of every run, what it produced and whether it may advance, and undoes what went wrong.
 #[derive(Debug, Parser)]
 #[command(
     name = "ic",
     styles = STYLES,
-    help_template = HELP,
     version = version(),
     max_term_width = 100,
     disable_version_flag = true,
     subcommand_required = true,
     infer_subcommands = false,
     after_help = "Begin with:
-  ic init                                     make the ledger of this project
-  run=$(ic run create --goal 'Add a login')   begin a run, at its first phase
-  ic status                                   see where it is, and what to type next
-  ic log                                      see what it can go back to
-  ic undo --dry-run                           see what undoing the last work would do
-  ic redo --dry-run                           see what bringing it back would do
+  ic init                                     create the ledger of this project
+  run=$(ic run create --goal 'Add a login')   create a run, at its first phase
+  ic status                                   its phase, and the command to type next
+  ic log                                      the points that it can go back to
+  ic undo --dry-run                           what an undo of the last work would do
+  ic redo --dry-run                           what a redo would do
 
-What to type to undo what: docs/UNDO.md.
+docs/UNDO.md says which command undoes what.
 
 Exit codes: 0 done or yes, 1 an expected no, 2 failure, 3 usage, 4 partly done.
 Every error has a code; docs/errors/ has a page for each."
@@ -109,10 +113,10 @@ pub(crate) enum Command {
     Undo(undo::Undo),
     Redo(redo::Redo),
     Init(ledger::init::Init),
-    /// Runs: create, advance, roll back, look
+    /// Runs: create, advance, roll back, inspect
     #[command(subcommand)]
     Run(Later<run::Verb>),
-    /// Dispatches: work handed to agents, its commits and files
+    /// Dispatches: the work of agents, its commits and files
     #[command(subcommand)]
     Dispatch(Later<dispatch::Verb>),
     /// Gates: check, override, list the rules
@@ -127,13 +131,13 @@ pub(crate) enum Command {
     /// Rollbacks: list, show, resume, abort, undo
     #[command(subcommand)]
     Rollback(Later<rollback::Verb>),
-    /// Compensations: declare how outside effects are undone, undo them
+    /// Compensations: declare the undo of outside effects, run it
     #[command(subcommand)]
     Compensation(Later<compensation::Verb>),
     /// Workflows: run a file of steps, resume, roll back
     #[command(subcommand)]
     Workflow(Later<workflow::Verb>),
-    /// Rewinds: take the application's own database back to a task
+    /// Rewinds: take the application's database back to a task
     #[command(subcommand)]
     Rewind(Later<rewind::Verb>),
     /// Hooks of coding agents: install, uninstall, doctor

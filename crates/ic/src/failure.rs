@@ -96,11 +96,11 @@ fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis {
             | ErrorKind::InvalidSubcommand => elsewhere(unknown.as_deref())
                 .or_else(|| Some(possible_commands(arguments, unknown.as_deref()))),
             ErrorKind::MissingRequiredArgument => {
-                example(arguments).map(|example| format!("as in: {example}; all that is possible: --help"))
+                example(arguments).map(|example| format!("as in: {example}; all options: --help"))
             }
             _ => None,
         })
-        .unwrap_or_else(|| "add --help to see what is possible".to_owned());
+        .unwrap_or_else(|| "add --help to see all options".to_owned());
     let code = match error.kind() {
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => Code::InvalidValue,
         _ => Code::Usage,

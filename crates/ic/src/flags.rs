@@ -9,13 +9,13 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// The ledger's file [default: $IC_DB, else found upwards from here; see: ic where]
+    /// The ledger's file [default: $IC_DB, else searched upwards from here; see: ic where]
     #[arg(long, global = true, value_name = "PATH", hide_short_help = true)]
     pub(crate) db: Option<PathBuf>,
-    /// Act as if started in this directory
+    /// Run as if started in this directory
     #[arg(short = 'C', global = true, value_name = "DIR", hide_short_help = true)]
     pub(crate) directory: Option<PathBuf>,
-    /// The form of the output [default: $IC_FORMAT, else text on a terminal and JSON otherwise]
+    /// The output format [default: $IC_FORMAT, else text on a terminal, JSON otherwise]
     #[arg(long, global = true, value_enum, value_name = "FORMAT", hide_short_help = true)]
     pub(crate) format: Option<FormatFlag>,
     /// The same as --format json
@@ -24,13 +24,13 @@ pub(crate) struct Global {
     /// Indent JSON
     #[arg(long, global = true, hide_short_help = true)]
     pub(crate) pretty: bool,
-    /// How long to wait for other writers, as in 500ms or 5s
+    /// How long to wait for other writers, as in 500ms
     #[arg(long, global = true, value_name = "DUR", default_value = "5s", value_parser = busy_timeout, hide_short_help = true)]
     pub(crate) busy_timeout: Duration,
     /// No hints and warnings on stderr
     #[arg(long, global = true, hide_short_help = true)]
     pub(crate) quiet: bool,
-    /// Say on stderr which ledger is used
+    /// Print the ledger's path on stderr
     #[arg(short = 'v', global = true, hide_short_help = true)]
     pub(crate) verbose: bool,
 }
@@ -42,18 +42,18 @@ pub(crate) enum FormatFlag {
     Auto,
     /// One JSON document
     Json,
-    /// One JSON record a line
+    /// One JSON record per line
     Jsonl,
     /// For people
     Text,
-    /// A diagram for documents: `run history` alone
+    /// A diagram: `run history` only
     Mermaid,
 }
 
 /// The dispatch on whose behalf a verb writes.
 #[derive(Debug, Args)]
 pub(crate) struct Door {
-    /// The dispatch on whose behalf this is done [default: $IC_DISPATCH]; refused if it was rolled back
+    /// The calling dispatch [default: $IC_DISPATCH]; refused if it was rolled back
     #[arg(long, value_name = "ID")]
     pub(crate) dispatch: Option<String>,
 }

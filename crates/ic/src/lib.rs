@@ -12,6 +12,7 @@ mod exit;
 mod failure;
 mod flags;
 mod format;
+mod help;
 mod hook_log;
 mod json;
 mod later;
@@ -58,7 +59,8 @@ pub fn main() -> ExitCode {
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     // The tree lives until the process ends: to take it apart costs as much as a query.
     let tree = Box::leak(Box::new(Cli::command()));
-    let matches = Box::leak(Box::new(tree.try_get_matches_from_mut(arguments)?));
+    let matches = tree.try_get_matches_from_mut(arguments).map_err(|error| help::page(error, arguments))?;
+    let matches = Box::leak(Box::new(matches));
     Cli::from_arg_matches_mut(matches).map_err(|error| error.format(tree))
 }
 

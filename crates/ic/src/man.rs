@@ -5,6 +5,8 @@ use clap::Command;
 use clap_mangen::Man;
 use roff::{Inline, Roff, bold, italic, roman};
 
+use crate::help;
+
 /// The day that pages carry: of the commit that a release was built from, else of the last change to this manual.
 const DATE: &str = match option_env!("IC_BUILD_DATE") {
     Some(date) => date,
@@ -25,9 +27,9 @@ const EXITS: &[(&str, &str)] = &[
 
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("IC_DB", "The ledger's file, unless `--db` names another."),
-    ("IC_FORMAT", "The form of the output, unless a flag says otherwise: auto, json, jsonl, text."),
+    ("IC_FORMAT", "The output format, unless a flag sets it: auto, json, jsonl, text."),
     ("IC_CONFIG", "The configuration file, in place of .ic.yaml in the project's root."),
-    ("IC_DISPATCH", "The dispatch on whose behalf writes are made, unless `--dispatch` names another."),
+    ("IC_DISPATCH", "The calling dispatch, unless `--dispatch` names another."),
     ("NO_COLOR", "If it is set and not empty, text has no colours."),
 ];
 
@@ -35,9 +37,9 @@ const FILES: &[(&str, &str)] = &[
     (".git/ic/ic.db", "The ledger of a git repository; its linked work trees share it."),
     (".ic/ic.db", "The ledger of a directory that is in no git repository."),
     ("objects.db", "The content of checkpoints, beside the ledger."),
-    ("ic.db.reserve", "Room for a prune on a full disk, beside the ledger; it holds nothing."),
-    ("rewinds/", "The rows that rewinds and rollbacks took away, beside the ledger."),
-    ("logs/", "What undo commands and steps of workflows printed, beside the ledger."),
+    ("ic.db.reserve", "Reserved space for a prune on a full disk, beside the ledger; it holds no data."),
+    ("rewinds/", "The rows that rewinds and rollbacks removed, beside the ledger."),
+    ("logs/", "The output of undo commands and workflow steps, beside the ledger."),
     (".ic.yaml", "The project's configuration, in its root."),
 ];
 
@@ -104,7 +106,7 @@ fn page(path: &[&Command], command: &Command) -> String {
 /// What clap does not know: examples as they are typed, and what is the same on every page.
 fn rest(path: &[&Command], command: &Command) -> Roff {
     let mut page = Roff::new();
-    let (examples, notes) = examples(command);
+    let (examples, notes) = help::parts(command);
     if path.len() > 1 {
         page.text([
             roman("Options that are accepted before and after every verb are in "),
@@ -165,20 +167,6 @@ fn related(path: &[&Command]) -> Vec<Inline> {
 /// **ic-run-rollback**(1).
 fn reference(path: &[&Command]) -> Vec<Inline> {
     vec![bold(title(path)), roman("(1)")]
-}
-
-/// The lines of the examples, and what is said after them.
-fn examples(command: &Command) -> (Vec<String>, String) {
-    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let mut lines = after.lines().skip(1).peekable();
-    let mut examples = Vec::new();
-    while let Some(line) = lines.next_if(|line| line.is_empty() || line.starts_with("  ")) {
-        examples.push(line.strip_prefix("  ").unwrap_or(line).to_owned());
-    }
-    while examples.last().is_some_and(String::is_empty) {
-        examples.pop();
-    }
-    (examples, lines.collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ pub(crate) fn visible(content: &[u8]) -> String {
 /// What a preview ends with whose real call would be refused: why, with the exit that both have, and the way out.
 pub(crate) fn refused(refusal: &Diagnosis) -> String {
     let (code, exit) = (refusal.code().as_str(), Exit::from(refusal.kind()).code());
-    let head = styled(style::BAD, &format!("as it is, the real call is refused ({code}, exit {exit})"));
+    let head = styled(style::BAD, &format!("the real call would be refused ({code}, exit {exit})"));
     let hint = refusal.get_hint().map(|hint| format!("{}: {}\n", styled(style::GOOD, "hint"), plain(hint)));
     format!("{head}: {}\n{}", plain(refusal.message()), hint.unwrap_or_default())
 }

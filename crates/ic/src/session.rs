@@ -253,7 +253,7 @@ impl Session {
         }
         Err(Diagnosis::new(
             Code::ConfirmationRequired,
-            format!("{does} and standard input is no terminal where it could be confirmed."),
+            format!("{does}: it needs confirmation, but standard input is not a terminal."),
         )
         .hint(hint))
     }

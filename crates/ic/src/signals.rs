@@ -38,6 +38,6 @@ fn say_what_a_second_does(interrupted: &AtomicBool) {
         std::thread::sleep(POLL);
     }
     std::thread::sleep(PATIENCE);
-    let text = "\ninterrupted: ic ends once what runs now has ended; Ctrl-C again ends ic at once and leaves that as it is";
+    let text = "\ninterrupted: ic ends after the current operation; Ctrl-C again ends ic at once and leaves it unfinished";
     anstream::eprintln!("{text}");
 }

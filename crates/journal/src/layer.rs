@@ -55,7 +55,7 @@ pub fn checked(layers: &[Layer]) -> Result<Vec<Layer>> {
     }
     Err(Diagnosis::new(
         Code::Usage,
-        "The layer workflow is missing: what was done outside goes back with the run.",
+        "The layer workflow is missing: other layers are rolled back only with it.",
     )
     .hint(format!(
         "give it too: --layer={}; or restore a checkpoint alone: ic checkpoint restore ID --yes",

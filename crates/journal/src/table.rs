@@ -1,4 +1,18 @@
-//! The table `rollbacks`.
+//! The table `rollbacks`: one row for each rollback, with its plan and how far it is.
+//!
+//! ```text
+//!   in_progress ── settles ──▶ done ── undo begins ──▶ in_progress ── settles ──▶ undone
+//!     │   ▲                     ▲                          │
+//!     │   │ resumed             └── undo is aborted ───────┘
+//!     ▼   │
+//!   stopped (a step failed, or an interruption)       in_progress, stopped ── is aborted ──▶ aborted
+//! ```
+//!
+//! A rollback of the record alone is one transaction, and `done` with it. Every other row is there before anything outside of the ledger
+//! changes, so whoever comes after a death finds what to resume; how far each step is, and the direction, is in [`crate::steps`].
+//!
+//! Compatibility: an older binary refuses a ledger of a newer schema (`newer_schema`), so it reads no row of this version. Rows of older
+//! versions are read as they are: the ledger calls an aborted rollback `abandoned`, and still does. An unknown word in a row is `corrupt`.
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
 use ic_store::reference::{self, Referent};
@@ -64,7 +78,7 @@ impl RollbackStatus {
 pub struct RollbackRecord {
     /// Its id.
     pub id: RollbackId,
-    /// Its event.
+    /// The event that recorded it: its place in the order of everything.
     pub seq: Seq,
     /// How far it is.
     pub status: RollbackStatus,
@@ -72,7 +86,7 @@ pub struct RollbackRecord {
     pub to_phase: String,
     /// Whether what was done in that phase was taken back too.
     pub include_target: bool,
-    /// The cut.
+    /// The cut: what was recorded after this event is rolled back.
     pub cut_seq: Seq,
     /// Its run.
     pub run_id: RunId,
@@ -86,7 +100,7 @@ pub struct RollbackRecord {
     pub reason: Option<String>,
     /// The hash of its plan.
     pub plan_hash: String,
-    /// Its plan.
+    /// Its plan, as it was approved, with what was decided (`choices`).
     pub plan: Value,
     /// When it was begun.
     pub created_at: Timestamp,
@@ -236,7 +250,7 @@ fn from_row(row: &Row<'_>) -> Result<RollbackRecord> {
 pub struct NewRollback<'a> {
     /// Its id.
     pub id: &'a RollbackId,
-    /// Its event.
+    /// The event that recorded it: its place in the order of everything.
     pub seq: Seq,
     /// Done as soon as its transaction is, or begun.
     pub status: RollbackStatus,
@@ -250,7 +264,7 @@ pub struct NewRollback<'a> {
     pub to_phase: &'a str,
     /// Whether what was done in that phase is covered too.
     pub include_target: bool,
-    /// The cut.
+    /// The cut: what was recorded after this event is rolled back.
     pub cut_seq: Seq,
     /// The run's epoch since.
     pub epoch: i64,

@@ -21,7 +21,7 @@ pub fn explained(kernel: &Kernel, snapshot: &Snapshot<'_>, error: Diagnosis) -> 
             // No other process resumes what a living one does.
             if OwnerLock::require_free(kernel.store(), &run).is_err() {
                 return error.hint(format!(
-                    "another process is at work on that right now; wait for it: ic run status {}",
+                    "another process is executing it right now; wait for it: ic run status {}",
                     run.short()
                 ));
             }

@@ -204,8 +204,8 @@ pub fn load(root: &Path, named: Option<&Path>) -> Result<Loaded> {
         Err(e) => return Err(e).while_doing(|| format!("reading {}", path.display())),
     };
     if named.is_none() && !ic_store::trust::is_believable(&path, root) {
-        let hint = "take over what it says into a directory of your own, or name it: IC_CONFIG";
-        let what = "it is another user's, in a directory where everybody may write";
+        let hint = "copy its settings into a directory of your own, or name it: IC_CONFIG";
+        let what = "it belongs to another user, in a directory where everybody may write";
         return Err(explain::invalid(&path, None, what, Some(hint.to_owned())));
     }
     let bytes = if meta.is_file() { read(&path)? } else { None };
@@ -254,7 +254,7 @@ fn absent(path: &Path, named: bool) -> Diagnosis {
     let (what, hint) = if named {
         ("it does not exist", "IC_CONFIG names it: correct or unset it")
     } else {
-        ("it is a link that leads nowhere", "correct or remove the link")
+        ("it is a dangling link", "correct or remove the link")
     };
     explain::invalid(path, None, what, Some(hint.to_owned()))
 }
@@ -288,7 +288,9 @@ impl Loaded {
             .map(|(key, value)| {
                 let note = match key {
                     "rollback.checkpointing.flush" => Some(unseen(c.flush)),
-                    "hooks.guard" => Some("a project can only tighten what ~/.config/ic/config.yaml says"),
+                    "hooks.guard" => {
+                        Some("a project can only make the settings of ~/.config/ic/config.yaml stricter")
+                    }
                     _ => rewind.as_ref().and_then(|rewind| rewind.note(key)),
                 };
                 Setting { key, value, from_file: self.set.contains(key), note }

@@ -86,7 +86,7 @@ pub fn cat(kernel: &Kernel, settings: &Settings, reference: &str, sink: &mut dyn
                 artifact.path.display()
             ),
         )
-        .hint("it does not come back")
+        .hint("it cannot be restored")
         .detail("artifact_id", artifact.id.as_str())),
         _ => Err(Diagnosis::new(
             Code::PathNotFound,

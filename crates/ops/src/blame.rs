@@ -76,7 +76,7 @@ pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<B
     if found.is_empty() && last.is_none() && commits.is_empty() && full.symlink_metadata().is_err() {
         return Err(Diagnosis::new(
             Code::PathNotFound,
-            format!("There is no file {}, and there was none that is known of.", full.display()),
+            format!("There is no file {}, and no record of one.", full.display()),
         )
         .hint("give the path of a file in the working tree"));
     }

@@ -216,7 +216,7 @@ fn failure(held: &Held, event: &Event, status: ExitStatus) -> Diagnosis {
     let how = match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit status {code}"),
         (None, Some(signal)) => format!("was ended by signal {signal}"),
-        (None, None) => "did not end well".to_owned(),
+        (None, None) => "failed".to_owned(),
     };
     Diagnosis::new(
         Code::ConsumerFailed,

@@ -284,9 +284,9 @@ pub fn refusal(
         let own = of_subagent(snapshot, teller, prompt_id, agent_id)?;
         // Whether it has stopped or not: it may go on by itself, because a task of its own ended, and a person has not typed since.
         let (work, whose) = match (own, latest_of(snapshot, teller)?) {
-            (Some(own), _) => (own, "What you did here"),
+            (Some(own), _) => (own, "Your work here"),
             (None, Some(prompt)) => {
-                (dispatch::get(snapshot, &prompt.dispatch_id)?, "What you did for this prompt")
+                (dispatch::get(snapshot, &prompt.dispatch_id)?, "Your work for this prompt")
             }
             (None, None) => return Ok(None),
         };
@@ -373,7 +373,9 @@ pub fn news(kernel: &Kernel, teller: Teller<'_>) -> Result<Option<String>> {
         let Some((known, text)) = pending(tx)? else { return Ok(None) };
         let newest = untold(tx, &known)?.last().map_or(known.told_seq, |rollback| rollback.seq);
         session::told(tx, &known, newest)?;
-        Ok(Some(format!("{text} This call was refused once to say so: read the files again, then go on.")))
+        Ok(Some(format!(
+            "{text} This call was refused once to tell you: read the files again, then continue."
+        )))
     })
 }
 

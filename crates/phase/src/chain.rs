@@ -59,7 +59,7 @@ impl Chain {
         for name in names {
             let label = Label::parse("A phase name", &name)?;
             if chain.contains(&label) {
-                return Err(invalid(format!("The phase {name:?} stands twice in the chain.")));
+                return Err(invalid(format!("The phase {name:?} appears twice in the chain.")));
             }
             chain.push(label);
         }

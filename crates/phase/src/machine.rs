@@ -59,7 +59,7 @@ impl Expectation {
             Code::StalePhase,
             format!("The run was expected at {wanted}; it is at {}@{}.", run.phase, run.epoch),
         )
-        .hint(format!("it moved, or another phase was meant; look again: ic run status {}", run.id.short()))
+        .hint(format!("it moved, or you expected another phase; see: ic run status {}", run.id.short()))
         .detail("expected", wanted)
         .detail("phase", run.phase.as_str())
         .detail("epoch", run.epoch))
@@ -132,7 +132,7 @@ pub fn check_rollback(run: &Run, target: &str, include_target: bool) -> Result<V
     if to > current {
         return Err(Diagnosis::new(
             Code::PhaseAhead,
-            format!("{target} lies ahead: the run is at {}. A rollback goes back.", run.phase),
+            format!("{target} lies ahead: the run is at {}. A rollback only goes back.", run.phase),
         )
         .hint(format!("to go forward: ic run advance {}", run.id.short()))
         .detail("phase", run.phase.as_str())
@@ -140,7 +140,7 @@ pub fn check_rollback(run: &Run, target: &str, include_target: bool) -> Result<V
     }
     if to == current && !include_target {
         let way = if target == run.chain.last() {
-            "name a phase before it: the end of the chain is no target".to_owned()
+            "name a phase before it: the end of the chain is not a target".to_owned()
         } else {
             let (id, phase) = (run.id.short(), ic_base::shell_word(target));
             format!(

@@ -24,7 +24,7 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str, project: &Project, is_idle: 
     if text == "@" {
         return current(snapshot, project, is_idle)?.ok_or_else(|| {
             Diagnosis::new(Code::RunNotFound, format!("{} has no active run.", project.root.display()))
-                .hint("begin one: ic run create --goal TEXT, or name one: ic run list")
+                .hint("create one: ic run create --goal TEXT, or name one: ic run list")
         });
     }
     match text.strip_prefix("scope:") {

@@ -167,7 +167,7 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
         let short = run.id.short();
         let nothing = Diagnosis::new(
             Code::NothingToUndo,
-            format!("No dispatch, step or prompt of the run {short} stands that could be undone."),
+            format!("The run {short} has no dispatch, step or prompt to undo."),
         );
         // Of a run that was made for a session nothing was there before its first prompt.
         match is_of_session(snapshot, run) {

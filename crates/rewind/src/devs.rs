@@ -39,7 +39,7 @@ pub fn create_devs(path: &Path, busy_timeout: Duration) -> Result<bool> {
             Diagnosis::new(
                 Code::TableConflict,
                 format!(
-                    "{} has tables of these names that are not those of the profile devs: {}.",
+                    "{} has tables that differ from those of the profile devs: {}.",
                     path.display(),
                     taken.join(", ")
                 ),

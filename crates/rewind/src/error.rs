@@ -118,7 +118,7 @@ fn hint_for(code: Code) -> Option<&'static str> {
         Code::RowConflict => {
             Some("a constraint or a trigger of the application refuses it; nothing was changed")
         }
-        Code::InvalidConfig => Some("the schema needs something that is not built in here"),
+        Code::InvalidConfig => Some("the schema needs a feature that is not built in here"),
         _ => None,
     }
 }

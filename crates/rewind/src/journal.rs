@@ -9,6 +9,10 @@
 //!
 //! Git first and the rows second: a commit that cannot be checked out is found before a row is deleted. The archive of the rows is written
 //! and synced before the transaction that deletes them. A stage is recorded once it is done, and each can be made again.
+//!
+//! Compatibility: an older binary refuses a ledger of a newer schema (`newer_schema`), so it resumes no rewind that it does not understand.
+//! The configuration that a rewind began with is in its row: a later version, or another `.ic.yaml`, resumes it as it began. An unknown
+//! stage or status is `corrupt`.
 
 mod entry;
 mod state;

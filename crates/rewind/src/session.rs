@@ -142,6 +142,8 @@ impl Session {
         &self,
         write: impl FnOnce() -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
+        // Immediate: a transaction that reads first and writes later fails when the application wrote in
+        // between.
         self.batch("BEGIN IMMEDIATE")?;
         let result = write().and_then(|value| {
             self.batch("COMMIT")?;

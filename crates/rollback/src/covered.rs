@@ -132,7 +132,7 @@ impl Covered {
         settings.state.clone().ok_or_else(|| {
             Diagnosis::new(
                 Code::InvalidConfig,
-                "The configuration has no part `rewind`: there is no state database.",
+                "The configuration has no section `rewind`: there is no state database.",
             )
             .hint(format!("ic rewind init --profile devs, or {}", self.without_data()))
         })

@@ -69,11 +69,13 @@ impl Drive<'_, '_> {
     pub(super) fn to_its_end(&self, mut sink: Option<&mut dyn Sink>) -> Result<Driven> {
         let mut work = Work::default();
         loop {
+            // Read anew for each step: the journal says what comes next, not what this process remembers.
             let (remembered, all) = self.look()?;
             let course = steps::course(&all);
             let Some(step) = next(&remembered, &all, course) else {
                 return Ok(Driven { remembered, steps: all, work });
             };
+            // When only the end is left, to stop would leave the run closed and spare nothing.
             if self.saga.is_interrupted() && step.kind != StepKind::Settle {
                 self.stop(&remembered, step, course, None)?;
                 let (remembered, steps) = self.look()?;

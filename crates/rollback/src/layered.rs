@@ -67,7 +67,7 @@ pub fn roll_back(
     let seen = request.base.expect_plan.map(|_| &begun.parts);
     let drive = Drive { saga: &saga, id: &id, force: request.force, seen, turned: None, watch };
     let outcome = drive.to_its_end(Some(sink)).map(Outcome::from).map_err(|error| {
-        error.hint(format!("the run stays closed; go on: ic rollback resume {} --yes", id.short()))
+        error.hint(format!("the run stays closed; resume it: ic rollback resume {} --yes", id.short()))
     })?;
     let is_done = outcome.remembered.status == RollbackStatus::Done;
     Ok(LayeredRollback {
@@ -125,11 +125,8 @@ fn skip_step(saga: &Saga<'_>, remembered: &RollbackRecord, reason: Option<&str>)
             step.kind != StepKind::Settle && matches!(step.state, StepState::Failed | StepState::Running)
         };
         let Some(step) = steps::of_rollback(tx, &remembered.id)?.into_iter().find(was_tried) else {
-            return Err(Diagnosis::new(
-                Code::NothingToSkip,
-                "No step of it has failed, so none can be passed over.",
-            )
-            .hint(format!("see: ic rollback show {}", remembered.id.short())));
+            return Err(Diagnosis::new(Code::NothingToSkip, "It has no failed step to skip.")
+                .hint(format!("see: ic rollback show {}", remembered.id.short())));
         };
         let skipped = NewEvent { reason, ..event(remembered, EventType::RollbackStepSkipped, step.kind) };
         ic_events::append(tx, now, &skipped)?;
@@ -156,6 +153,7 @@ pub(super) fn take_unfinished<'k>(
     let remembered = kernel.read(|snapshot| unfinished(kernel, snapshot, reference))?;
     kernel.accept_late_of(&remembered.id)?;
     let saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
+    // Before the journal is read: what a dead process left running could still change effects.
     saga.end_attempts()?;
     let (remembered, steps) = kernel.read(|snapshot| {
         let remembered = unfinished(kernel, snapshot, remembered.id.as_str())?;
@@ -183,6 +181,7 @@ fn fence(
 ) -> Result<LayeredRollback> {
     let LayeredRollback { rollback: before, layers, mut parts, status, steps, .. } = planned;
     let (rollback, effects) = saga.write(|tx, now| {
+        // Planned again under the write lock: the run may have recorded more while the tree was looked at.
         let again = super::apply::planned(saga.kernel, tx, &Request { expect_plan: None, ..request.base })?;
         let effects = match parts.effects {
             Some(_) => {

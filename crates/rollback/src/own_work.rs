@@ -168,6 +168,7 @@ fn commits_of(
     recorded: &[String],
     is_shared: bool,
 ) -> Result<Vec<OwnCommit>> {
+    // A list for people. Commits that were recorded for the dispatch are added below, however many these are.
     const MOST: usize = 200;
     let head = |checkpoint: Option<&Checkpoint>| -> Result<Option<String>> {
         let Some(checkpoint) = checkpoint else { return Ok(None) };

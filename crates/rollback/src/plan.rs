@@ -89,7 +89,7 @@ pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatc
         let by = by.short();
         return Err(Diagnosis::new(
             Code::PointTakenBack,
-            format!("What the dispatch {id} did was rolled back already, by the rollback {by}."),
+            format!("The work of the dispatch {id} was rolled back already, by the rollback {by}."),
         )
         .hint(format!("bring it back: ic rollback undo {by} --yes"))
         .detail("dispatch_id", dispatch.id.as_str()));
@@ -97,7 +97,7 @@ pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatc
     if dispatch.status == DispatchStatus::Running {
         return Err(Diagnosis::new(
             Code::WorkRunning,
-            format!("The dispatch {id} is still at work, so what it does is not known yet."),
+            format!("The dispatch {id} is still running, so its changes are not known yet."),
         )
         .hint(format!(
             "end it first: ic dispatch complete {id}, or ic dispatch fail {id} --error WHY; or undo it with all that came after it: ic undo dispatch:{id} --yes"

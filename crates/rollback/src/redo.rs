@@ -46,7 +46,7 @@ pub fn newest(kernel: &Kernel, run: Option<&Run>) -> Result<Newest> {
             (_, Some(_), None) => Ok(Newest::Restore),
             (Some(rollback), ..) => Ok(Newest::Rollback(rollback.id)),
             (None, None, _) => {
-                Err(Diagnosis::new(Code::NothingToUndo, "No rollback and no restore stands here.")
+                Err(Diagnosis::new(Code::NothingToUndo, "There is no rollback or restore to undo here.")
                     .hint("see what there was: ic rollback list; ic checkpoint list"))
             }
         }

@@ -58,7 +58,7 @@ pub(super) fn unfinished(
         |r: &RollbackRecord| matches!(r.status, RollbackStatus::InProgress | RollbackStatus::Stopped);
     let over = |over: String| {
         Diagnosis::new(Code::NothingToResume, format!("{over}: nothing is left to resume.")).hint(
-            "see: ic rollback list; what a workflow began, it finishes: ic workflow resume RUN --yes; compensations: ic compensation run RUN --yes",
+            "see: ic rollback list; of a workflow: ic workflow resume RUN --yes; compensations: ic compensation run RUN --yes",
         )
     };
     match table::resolve(snapshot, reference) {

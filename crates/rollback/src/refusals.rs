@@ -43,22 +43,22 @@ fn refused_effects(effects: &Effects) -> Refusal {
         Some(pivot) => {
             (format!("The step {pivot}"), steps.iter().copied().filter(|step| *step != pivot).collect())
         }
-        None => ("Something that came after them".to_owned(), steps),
+        None => ("A later step".to_owned(), steps),
     };
     let before = if before.is_empty() { String::new() } else { format!(": {}", before.join(", ")) };
     let error = Diagnosis::new(
         Code::Pivot,
         format!(
-            "{what} cannot be undone, and nothing that was done before it is undone without it{before}. Nothing was changed."
+            "{what} cannot be undone, so earlier effects are not undone either{before}. Nothing was changed."
         ),
     )
-    .hint("--past-pivot undoes the rest all the same; --dry-run shows them")
+    .hint("--past-pivot undoes the rest anyway; --dry-run shows them")
     .detail("left", effects.left.iter().map(|left| left.id.to_string()).collect::<Vec<_>>());
     Refusal { error, flag: Some("--past-pivot") }
 }
 
 fn refused_files(tree: &Report) -> Refusal {
     let error = ic_worktree::refused(tree)
-        .hint("--force-files restores them all the same, --keep-theirs leaves these paths as they are; --dry-run lists them");
+        .hint("--force-files restores them anyway, --keep-theirs leaves these paths as they are; --dry-run lists them");
     Refusal { error, flag: Some("--force-files") }
 }

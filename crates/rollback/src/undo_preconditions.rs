@@ -163,7 +163,7 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord
     let Some(event) = loud else { return Ok(()) };
     Err(Diagnosis::new(
         Code::RunChanged,
-        format!("The run went on since the rollback: {} (event {}).", event.event_type, event.seq),
+        format!("The run changed since the rollback: {} (event {}).", event.event_type, event.seq),
     )
     .hint(way_around(snapshot, remembered, others.iter().find(|other| is_about(&event, other.id.as_str())))?)
     .detail("seq", event.seq))

@@ -47,7 +47,7 @@ pub fn init(
         (None, Profile::Langgraph) => {
             return Err(Diagnosis::new(
                 Code::InvalidValue,
-                "Which database the checkpointer writes is not said.",
+                "The database of the checkpointer was not named.",
             )
             .hint("name it: --database PATH"));
         }
@@ -179,9 +179,9 @@ fn composed(file: &Path, part: &str) -> Result<String> {
     if config::parse(&old, file)?.rewind.is_some() {
         return Err(Diagnosis::new(
             Code::ConfigNotChanged,
-            format!("{} has a part `rewind` already; it is not overwritten.", file.display()),
+            format!("{} has a section `rewind` already; it is not overwritten.", file.display()),
         )
-        .hint("change it there, or take it out first"));
+        .hint("change it there, or remove it first"));
     }
     // It was read as UTF-8.
     let mut new = String::from_utf8_lossy(&old).into_owned();
@@ -193,7 +193,7 @@ fn composed(file: &Path, part: &str) -> Result<String> {
         Ok(config) if config.rewind.is_some() => Ok(new),
         _ => Err(Diagnosis::new(
             Code::ConfigNotChanged,
-            format!("A part cannot be added at the end of {}; it was not changed.", file.display()),
+            format!("A section cannot be added at the end of {}; it was not changed.", file.display()),
         )
         .hint(format!("write it there yourself:\n{part}"))),
     }

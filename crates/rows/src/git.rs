@@ -52,14 +52,14 @@ impl GitPlan {
                 database.display()
             ),
         )
-        .hint("take git's hand off it: git rm --cached, and a line in .gitignore; or leave the tree as it is: --no-git"))
+        .hint("untrack it: git rm --cached, and a line in .gitignore; or leave the tree as it is: --no-git"))
     }
 
     /// Errors: `file_conflict`, which names the paths, for local changes without force, and for what cannot be saved.
     pub(super) fn refuse(&self, force: bool) -> Result<()> {
         if !self.losses.repositories.is_empty() {
             return Err(named(
-                "Repositories of their own stand where the task's commit has files",
+                "Nested repositories are in the place of files of the task's commit",
                 &self.losses.repositories,
             )
             .hint("move them away; or leave the tree as it is: --no-git"));
@@ -68,8 +68,8 @@ impl GitPlan {
             return Ok(());
         }
         let paths: BTreeSet<Vec<u8>> = self.losses.paths().cloned().collect();
-        Err(named("The tree has changes that going to the task's commit would take away", &paths).hint(
-            "commit them; or go all the same (a checkpoint keeps them): --force; or leave the tree: --no-git",
+        Err(named("The tree has changes that the move to the task's commit would lose", &paths).hint(
+            "commit them; or go anyway (a checkpoint keeps them): --force; or leave the tree: --no-git",
         ))
     }
 }
@@ -91,11 +91,11 @@ pub(super) fn plan(root: &Path, task: &str, commit: &str) -> Result<GitPlan> {
             .detail("commit", commit)
     };
     if ic_store::git_dirs(root).is_none() {
-        return Err(refused(&format!("but {} is no git work tree", root.display())));
+        return Err(refused(&format!("but {} is not a git work tree", root.display())));
     }
     let standing = git::standing(root)?;
     let commit = git::commit_id(root, commit)
-        .ok_or_else(|| refused("which this repository does not have, or is no commit's id"))?;
+        .ok_or_else(|| refused("which this repository does not have, or is not the id of a commit"))?;
     let losses = git::losses(root, &commit)?;
     Ok(GitPlan { commit, standing, losses })
 }
@@ -116,7 +116,7 @@ pub(super) fn carry_out(kernel: &Kernel, settings: &Settings, entry: &Entry, com
         if now.head.as_deref() != Some(commit) {
             return Err(Diagnosis::new(
                 Code::GitFailed,
-                "The tree is not at the task's commit although git did not complain.",
+                "The tree is not at the task's commit although git reported no error.",
             ));
         }
     }

@@ -105,7 +105,7 @@ pub fn setup(kernel: &Kernel, config: &Config) -> Result<Found> {
     }
     if let Some(entry) = rewind_that_moved(kernel, root)? {
         let message = format!(
-            "the tree has no part `rewind` in its configuration; taken from the rewind {}, which brought the tree here",
+            "the tree has no section `rewind` in its configuration; taken from the rewind {}, which brought the tree here",
             entry.id.short()
         );
         return Ok(Found {
@@ -115,7 +115,7 @@ pub fn setup(kernel: &Kernel, config: &Config) -> Result<Found> {
     }
     Err(Diagnosis::new(
         Code::InvalidConfig,
-        "The configuration has no part `rewind`: what can be rewound is not said.",
+        "The configuration has no section `rewind`: nothing can be rewound.",
     )
     .hint("ic rewind init --profile devs; or, for a database that is there: ic rewind inspect DB --write"))
 }
@@ -165,6 +165,7 @@ pub fn rewind(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Outcome> {
+    // The lock before the look: another rewind may have ended, or died, while this one waited.
     let _lock = lock::database(kernel.store(), &setup.target.database, settings.busy_timeout)?;
     refuse_unfinished(kernel, &setup.target)?;
     let planned = plan::plan(kernel, settings, setup, request, false)?;
@@ -174,6 +175,7 @@ pub fn rewind(
     let id: RewindId = kernel.context.new_id();
     let archive = archive_path(kernel, &id)?;
     let git_commit = planned.preview.git.as_ref().map(|git| git.commit.as_str());
+    // On record before anything changes: after a death `ic rewind status` and `resume` find it.
     let entry = kernel.write(|tx, now| {
         let new = NewRewind {
             id: &id,
@@ -196,6 +198,7 @@ pub fn rewind(
 pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Entry> {
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     let _lock = lock::database(kernel.store(), &found.database, settings.busy_timeout)?;
+    // Read again under the lock: the process that had it may have finished the rewind.
     let entry = here(kernel, kernel.read(|snapshot| journal::get(snapshot, &found.id))?);
     match entry.status {
         Status::Done => return Ok(entry),
@@ -204,7 +207,7 @@ pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Wat
                 Code::NothingToResume,
                 format!("The rewind {} was undone; there is nothing to resume.", entry.id.short()),
             )
-            .hint(format!("rewind anew: ic rewind to {} --yes", entry.task_id))
+            .hint(format!("rewind again: ic rewind to {} --yes", entry.task_id))
             .detail("rewind_id", entry.id.as_str()));
         }
         Status::InProgress | Status::Stopped => {}
@@ -256,7 +259,7 @@ pub fn refuse_unfinished(kernel: &Kernel, target: &Target) -> Result<()> {
     Err(Diagnosis::new(
         Code::NotFinished,
         format!(
-            "The rewind {id} of this database to {} is not finished: it came to {}.",
+            "The rewind {id} of this database to {} is not finished: it reached {}.",
             entry.task_id,
             entry.stage.as_str()
         ),

@@ -29,11 +29,16 @@ pub struct Undone {
 pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     let _lock = lock::database(kernel.store(), &found.database, busy_timeout)?;
+    // Read again under the lock: the process that had it may have gone on with the rewind, or undone it.
     let entry = here(kernel, kernel.read(|snapshot| journal::get(snapshot, &found.id))?);
     require_undoable(kernel, &entry)?;
+    // Before rows come back: a command that a dead process left would prune vectors of rows that are there
+    // again.
     vectors::end_leftover(&entry)?;
     let now = kernel.context.now();
     let restored = put_back(busy_timeout, &entry, |engine, archive| engine.undo(archive, now))?;
+    // After the application's commit: if the process dies in between, the undo is repeated and finds every
+    // row there.
     let entry = kernel.write_late_too(|tx, now| {
         journal::undone(tx, now, &entry)?;
         journal::get(tx, &entry.id)

@@ -28,6 +28,8 @@ pub(super) fn carry_out(kernel: &Kernel, entry: &Entry, watch: &Watch) -> Result
     if let Some(argv) = &entry.setup.vectors {
         run(kernel, entry, argv, watch)?;
     }
+    // Also for a caller whose dispatch was rolled back meanwhile: the rows are gone, and the record must say
+    // so.
     kernel.write_late_too(|tx, now| journal::finish(tx, now, entry))
 }
 

@@ -177,7 +177,7 @@ pub fn finish(
     if let Some(rollback) = &agent.rolled_back_by {
         return Err(Diagnosis::new(
             Code::StaleDispatch,
-            format!("The agent {} was rolled back; what it reports no longer counts.", agent.id.short()),
+            format!("The agent {} was rolled back; its reports no longer count.", agent.id.short()),
         )
         .detail("agent_id", agent.id.as_str())
         .detail("rollback_id", rollback.as_str()));

@@ -95,6 +95,8 @@ impl How {
 
     /// How long is waited before attempt number `attempt` (from 1) is followed by another; `None`: it is the last.
     pub fn pause_after(&self, attempt: u32) -> Option<Duration> {
+        // Without a bound, a backoff of one minute is two hours by the eighth attempt, and the run is closed
+        // meanwhile.
         const LONGEST: Duration = Duration::from_mins(5);
         let doubled = 1_u64.checked_shl(attempt.saturating_sub(1)).unwrap_or(u64::MAX);
         (attempt <= self.retries)

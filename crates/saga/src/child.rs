@@ -93,7 +93,7 @@ pub struct Outcome {
     pub output_bytes: u64,
     /// The last of its output, masked, at most 4 KiB.
     pub tail: Vec<u8>,
-    /// Why the log is not whole, if it is not. The command was not disturbed by it.
+    /// Why the log is not complete, if it is not. The command was not disturbed by it.
     pub log_error: Option<Diagnosis>,
 }
 
@@ -191,7 +191,7 @@ fn follow(
     // Read before it is collected: afterwards the name is gone.
     let name = program_name(identity.pid);
     let status = gate.collect().map_err(|error| {
-        Diagnosis::new(Code::Io, format!("How the command ended cannot be known: {error}."))
+        Diagnosis::new(Code::Io, format!("The exit status of the command is unknown: {error}."))
             .hint("the program that started this one ignores SIGCHLD; start it from a shell")
             .caused_by(error)
     })?;

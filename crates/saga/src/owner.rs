@@ -86,7 +86,7 @@ pub fn require(snapshot: &Snapshot<'_>, run: &RunId, token: &str) -> Result<()> 
     }
     Err(Diagnosis::new(
         Code::WorkRunning,
-        format!("Another process has taken the run {} over; this one writes no more.", run.short()),
+        format!("Another process took over the run {}; this one stops writing.", run.short()),
     )
     .hint(format!("see where it is: ic run status {}", run.short()))
     .detail("run_id", run.as_str()))

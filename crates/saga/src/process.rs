@@ -23,6 +23,7 @@ use table::Entry;
 
 /// How long a killed process may take to disappear: it may be stuck in the kernel, waiting for a disk.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
+// Between two looks at a process that was signalled: short at first, since most end at once, then doubled.
 const FIRST_PAUSE: Duration = Duration::from_micros(500);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
@@ -181,6 +182,7 @@ fn until_gone(
     gone: impl Fn() -> Result<bool>,
     signal: impl Fn(Signal) -> Result<bool>,
 ) -> Result<Option<Ended>> {
+    // Looked at first: when the process is gone, its number may be another one's.
     if gone()? || !signal(Signal::TERM)? {
         return Ok(Some(Ended::WasGone));
     }
@@ -256,9 +258,6 @@ fn sent(result: rustix::io::Result<()>, what: &str) -> Result<bool> {
 }
 
 fn outlived(what: &str) -> Diagnosis {
-    Diagnosis::new(
-        Code::Io,
-        format!("{what} still runs {} s after it was killed.", KILL_LIMIT.as_secs()),
-    )
-    .hint("it is held in the kernel, mostly by a disk or a network file system; look with: ps -o stat,wchan")
+    Diagnosis::new(Code::Io, format!("{what} still runs {} s after it was killed.", KILL_LIMIT.as_secs()))
+        .hint("it hangs in the kernel, often on a disk or a network file system; see: ps -o stat,wchan")
 }

@@ -78,7 +78,7 @@ pub fn attempt(compensation: &Compensation, ground: &Ground<'_>, watch: &mut Wat
             Ok(known.map_or(Undone::Done, |identity| end(&identity)))
         }
         Action::Skip { reason } => Ok(because("declared to need no undo", reason)),
-        Action::Retry { reason } => Ok(because("to be tried again instead", reason)),
+        Action::Retry { reason } => Ok(because("to be retried instead", reason)),
         Action::Pivot { reason } => Ok(because("it cannot be undone", reason)),
     }
 }
@@ -123,7 +123,7 @@ pub fn describe(exit: &Exit) -> String {
     match exit {
         Exit::Code(code) => format!("it ended with exit code {code}"),
         Exit::Signal(signal) => format!("it was ended by signal {signal}"),
-        Exit::TimedOut => "it took too long and was ended".to_owned(),
+        Exit::TimedOut => "it timed out and was ended".to_owned(),
         Exit::Cancelled => "it was interrupted".to_owned(),
         Exit::NotStarted(why) => why.trim_end_matches('.').to_owned(),
     }
@@ -191,8 +191,11 @@ pub fn remember_files(writer: &Writer<'_>, root: &Path, paths: &[PathText]) -> R
 }
 
 fn was_purged(name: &str) -> Diagnosis {
-    Diagnosis::new(Code::InvalidValue, format!("The content of {name} was purged, and is never kept again."))
-        .hint("undo it with a command, or change the file first")
+    Diagnosis::new(
+        Code::InvalidValue,
+        format!("The content of {name} was purged, and is never stored again."),
+    )
+    .hint("undo it with a command, or change the file first")
 }
 
 fn restore_all(files: &[FileBefore], compensation: &Compensation, ground: &Ground<'_>) -> Undone {
@@ -214,7 +217,7 @@ fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) 
     let found = root.state(path).while_doing(|| "looking at it".to_owned())?;
     let still = |now: &Found| *now == found;
     if matches!(found, Found::Directory(_)) {
-        return Err(Diagnosis::new(Code::FileConflict, "A directory stands there now."));
+        return Err(Diagnosis::new(Code::FileConflict, "There is a directory now."));
     }
     let comes = match &file.before {
         Before::File { hash, .. } => Some(hash),
@@ -242,6 +245,7 @@ fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) 
 /// Makes the directories above a path that are gone, whose permissions are not known, and removes what an attempt that died
 /// left under the temporary name: it is this compensation's own.
 fn clear_the_way(root: &RootDir, path: &[u8], temporary: &[u8]) -> Result<()> {
+    // What directories have under the usual umask.
     const USUAL_MODE: u32 = 0o755;
     for end in path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at) {
         let parent = &path[..end];

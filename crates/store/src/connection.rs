@@ -21,6 +21,8 @@ pub struct OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> Self {
+        // A writer's turn takes milliseconds: who waits this long has met a stopped process or a foreign
+        // transaction.
         Self { busy_timeout: Duration::from_secs(5) }
     }
 }
@@ -65,6 +67,8 @@ pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<Ope
 
 /// `is_alone`: to look only. A process that wrote here would keep all others away for as long as it lives, and there is no room anyway.
 fn open_with(path: &Path, options: OpenOptions, doing: &str, is_alone: bool) -> Result<Opened> {
+    // Without SQLITE_OPEN_CREATE: a mistyped path must not become an empty database. NO_MUTEX, because one
+    // thread at a time uses a connection.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(|e| diagnose(e, doing))?;
     let in_a_hurry = wait_politely(&mut connection, options.busy_timeout)?;
@@ -100,6 +104,7 @@ pub(crate) fn wait_politely(connection: &mut Connection, timeout: Duration) -> R
     let in_a_hurry = InAHurry::default();
     let hurries = in_a_hurry.clone();
     let mut started = Instant::now();
+    // Seeded by the process, so that two that wait do not look in step; odd, because xorshift never leaves 0.
     let mut state = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     connection
         .busy_handler(Some(move |calls: i32| {
@@ -139,6 +144,9 @@ fn pause(waited: Duration, timeout: Duration, random: u64) -> Duration {
 /// The settings that every connection has: strict, durable, distrustful of the schema.
 pub(crate) fn configure(connection: &Connection) -> Result<()> {
     let set = |config, on| connection.set_db_config(config, on).map(|_| ());
+    // The file may come from elsewhere: its schema must not call functions, nor may SQL write into the
+    // schema. recursive_triggers, because REPLACE deletes rows without firing the triggers that refuse a
+    // DELETE unless it is on.
     set(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)
         .and_then(|()| set(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false))
         .and_then(|()| set(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true))

@@ -60,7 +60,7 @@ fn hint_for(code: Code) -> Option<&'static str> {
         Code::PermissionDenied => Some(
             "the ledger's directory and files (-wal and -shm too) must be readable and writable by you; see: ic where",
         ),
-        Code::Corrupt => Some("run `ic health`; a copy of the file before anything else is wise"),
+        Code::Corrupt => Some("run `ic health`; copy the file before anything else"),
         Code::ForeignDatabase => Some("this file is not a ledger; see: ic where"),
         Code::Io => Some("check the disk and its free space; see: ic health"),
         _ => None,
@@ -84,7 +84,7 @@ pub(crate) fn busy(doing: &str) -> Diagnosis {
 /// There is no ledger at `path`, because it `why` ("does not exist").
 pub(crate) fn no_ledger(path: &Path, why: &str) -> Diagnosis {
     Diagnosis::new(Code::NoLedger, format!("The ledger {} {why}.", path.display()))
-        .hint(format!("make one with: ic init --db {}", ic_base::shell_word(&path.to_string_lossy())))
+        .hint(format!("create one with: ic init --db {}", ic_base::shell_word(&path.to_string_lossy())))
         .detail("db", path.to_string_lossy().into_owned())
 }
 

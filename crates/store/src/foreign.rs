@@ -67,6 +67,7 @@ pub fn recover_copy(from: &Path, to: &Path) -> Result<()> {
         name.push(end);
         std::path::PathBuf::from(name)
     };
+    // Without `-shm`: SQLite makes that index anew from the log.
     for end in ["", "-wal", "-journal"] {
         match copy_file(&beside(from, end), &beside(to, end)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound || end.is_empty() => {
@@ -111,11 +112,13 @@ pub fn copy_database(from: &Path, to: &Path, timeout: Duration) -> Result<()> {
         // Else closing would write the log of a program that died into its database.
         source.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         let mut target = Connection::open(to)?;
+        // A copy that is cut off is thrown away, so it needs no journal.
         target.query_row("PRAGMA journal_mode=OFF", [], |_| Ok(()))?;
         let backup = Backup::new(&source, &mut target)?;
         let started = Instant::now();
         loop {
             use rusqlite::backup::StepResult as S;
+            // All pages in one step: between two steps a writer would make the copy begin again.
             match backup.step(-1)? {
                 S::Done => return Ok(true),
                 S::Busy | S::Locked if started.elapsed() < timeout => {

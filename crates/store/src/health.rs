@@ -118,10 +118,10 @@ fn permissions(path: &Path) -> Check {
 /// What is wrong with this mode of one of the ledger's files.
 fn problem_of(mode: u32) -> Option<&'static str> {
     if mode.trailing_zeros() < 6 {
-        return Some("others can read the ledger; chmod 600 mends it");
+        return Some("others can read the ledger; chmod 600 fixes it");
     }
     // Reading a ledger of mode 0400 leaves such a -wal behind, and that one then refuses every write.
-    (mode & 0o600 != 0o600).then_some("the ledger cannot be written; chmod 600 mends it")
+    (mode & 0o600 != 0o600).then_some("the ledger cannot be written; chmod 600 fixes it")
 }
 
 fn disk_space(path: &Path) -> Check {

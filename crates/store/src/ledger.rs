@@ -33,6 +33,7 @@ impl Ledger {
         require_file(path)?;
         let mut opened = connect(path, options)?;
         if migrate::version_of(&opened.connection, path)? != migrate::LATEST {
+            // A migration writes, and a ledger on a full disk can only be read.
             if opened.is_alone {
                 return Err(no_room(path));
             }
@@ -90,6 +91,7 @@ impl Ledger {
     /// Errors: `busy` when other writers held the ledger past the timeout; `disk_full`.
     pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
         self.require_room()?;
+        // The last rank: every process needs the ledger, so nothing else is waited for under its lock.
         let _held = Held::new(Rank::Ledger);
         self.statement("BEGIN IMMEDIATE", "waiting for the ledger")?;
         match write(&Transaction::new(&self.connection)) {
@@ -131,7 +133,7 @@ impl Ledger {
             .and_then(|()| self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)))
             .and_then(|blocked: bool| if blocked { Err(still_read()) } else { Ok(()) })
             .map_err(|e| {
-                diagnose(e, "the change is committed, but what it took out may still stand in the file's free space")
+                diagnose(e, "the change is committed, but the removed text may still be in the file's free space")
                     .hint("once no other process uses the ledger: sqlite3 \"$(ic where)\" 'VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'")
             })
     }

@@ -87,7 +87,7 @@ pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
         Code::NoLedger,
         format!("No ledger in {} or any directory above it.", lookup.directory.display()),
     )
-    .hint("make one with: ic init"))
+    .hint("create one with: ic init"))
 }
 
 /// Where `init` puts the ledger: the flag or environment, else the git repository's store, else `.ic/` here.
@@ -155,6 +155,7 @@ pub fn create(
     }
     let created = migrate::create(&place.db, options, context)?;
     if pointed && !same_file(&default, &place.store) && !default.exists() {
+        // After the ledger was made: a pointer that leads to no ledger would make every later call fail.
         faults::statement("-- pointing to the store");
         let mut line = path_bytes(&place.store).to_vec();
         line.push(b'\n');
@@ -220,14 +221,14 @@ fn has_ledger(usual: &Path, store: &Path) -> Result<bool> {
             return error;
         }
         let path = shell_word(&store.display().to_string());
-        error.hint(format!("give its owner the directory back: chmod 700 {path}"))
+        error.hint(format!("make the directory its owner's alone again: chmod 700 {path}"))
     })?;
     if !found && usual != store {
         return Err(Diagnosis::new(
             Code::NoLedger,
             format!("{} points to {}, and there is no ledger.", usual.display(), store.display()),
         )
-        .hint("is its disk mounted? to begin a new one there: ic init")
+        .hint("is its disk mounted? to create a new one there: ic init")
         .detail("pointer", usual.to_string_lossy().into_owned())
         .detail("store", store.to_string_lossy().into_owned()));
     }

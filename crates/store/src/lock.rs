@@ -137,6 +137,7 @@ pub fn wait(file: &File, mode: Mode, timeout: Duration) -> io::Result<bool> {
         match taken {
             Ok(()) => return Ok(true),
             Err(TryLockError::WouldBlock) if started.elapsed() < timeout => {
+                // Short beside what is done under a lock, and long enough that waiting keeps no core busy.
                 std::thread::sleep(Duration::from_millis(2));
             }
             Err(TryLockError::WouldBlock) => return Ok(false),

@@ -84,6 +84,7 @@ pub(crate) fn bring_up_to_date(
     options: OpenOptions,
     context: &Context,
 ) -> Result<()> {
+    // Of many that find an old ledger, one migrates; the others wait here and find it done.
     let _lock = lock(path, options.busy_timeout)?;
     use_wal(connection, options.busy_timeout)?;
     immediate(connection, |connection| {
@@ -101,8 +102,10 @@ pub(crate) fn bring_up_to_date(
 
 /// Makes a new ledger at `path`, or finishes one that a crash left empty. An existing ledger is opened and kept.
 pub(crate) fn create(path: &Path, options: OpenOptions, context: &Context) -> Result<bool> {
+    // Of two that make a ledger at once, the second must find it whole and keep it.
     let lock = lock(path, options.busy_timeout)?;
     if !path.exists() {
+        // Made here and not by SQLite: it must have mode 0600 from its first byte on.
         faults::statement("-- making the file");
         private::create_new(path).map(drop).while_doing(|| format!("creating {}", path.display()))?;
     }
@@ -116,6 +119,7 @@ pub(crate) fn create(path: &Path, options: OpenOptions, context: &Context) -> Re
         return Ok(true);
     }
     if version_of(&connection, path)? != LATEST {
+        // `bring_up_to_date` takes the same lock, and would wait for this handle of it.
         drop(lock);
         bring_up_to_date(&mut connection, path, options, context)?;
     }
@@ -128,6 +132,7 @@ pub(crate) fn create_schema(connection: &mut Connection, context: &Context) -> R
 }
 
 fn immediate(connection: &mut Connection, work: impl FnOnce(&Connection) -> Result<()>) -> Result<()> {
+    // One transaction over all migrations: a crash in between leaves the older schema whole.
     faults::statement("BEGIN IMMEDIATE");
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)

@@ -45,8 +45,8 @@ pub enum Durability {
 const LONG_LOG: u64 = 128 << 10;
 
 /// Why a rebuild that fails is made again: what it was made for is committed before it.
-const STILL_THERE: &str = "what was taken out is in no checkpoint any more, but may still stand in the file's free space: free as much room as \
-     the file takes, then make the same call again";
+const STILL_THERE: &str = "the removed content is in no checkpoint any more, but may still be in the file's free space: \
+     free as much disk space as the file takes, then repeat the call";
 
 /// An open side database.
 pub struct Side {
@@ -131,6 +131,8 @@ impl Side {
         let from = self.path.clone();
         drop(self);
         faults::statement("-- renaming the object store");
+        // First the content is made durable, then the name: after a loss of power the name leads to a whole
+        // file.
         let doing = || format!("moving {} to {}", from.display(), to.display());
         std::fs::File::open(&from).and_then(|file| file.sync_all()).while_doing(doing)?;
         std::fs::rename(&from, to).while_doing(doing)?;
@@ -165,6 +167,7 @@ impl Side {
         write: impl FnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         self.require_room()?;
+        // Set before BEGIN: within a transaction SQLite refuses to change it.
         let synchronous = match durability {
             Durability::Buffered => "NORMAL",
             Durability::Synced => "FULL",

@@ -33,7 +33,7 @@ pub(crate) fn require_own_ledger(db: &Path, store: &Path, usual: &Path, level: &
                 Code::PermissionDenied,
                 format!("{} belongs to another user (uid {owner}).", path.display()),
             )
-            .hint(format!("if you trust them with what its commands do: --db {}", db.display()))
+            .hint(format!("if you trust its commands: --db {}", db.display()))
             .detail("owner", owner));
         }
     }
@@ -50,7 +50,7 @@ pub(crate) fn require_own_ledger(db: &Path, store: &Path, usual: &Path, level: &
             usual.display()
         ),
     )
-    .hint("make one of your own: ic init; if you know this one: --db, or git rm -r --cached it")
+    .hint("create one of your own: ic init; if you know this one: --db, or git rm -r --cached it")
     .detail("db", db.to_string_lossy().into_owned()))
 }
 

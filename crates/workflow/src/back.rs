@@ -272,13 +272,13 @@ fn with_a_way(error: Diagnosis, run: &RunId, aim: &Aim) -> Diagnosis {
             forced("to undo its effects and leave files and git", "--force")
         }
         Code::ForeignCommits => format!(
-            "to leave git as it is: ic workflow rollback {run} --strategy files-only --yes; to take the commit off its branch all the same: --force-commits"
+            "to leave git as it is: ic workflow rollback {run} --strategy files-only --yes; to take the commit off its branch anyway: --force-commits"
         ),
         Code::FileConflict => forced("to overwrite it", "--force-files"),
         Code::Pivot => {
-            let go_on = format!("to go on: ic workflow resume {run}; ");
+            let go_on = format!("to resume: ic workflow resume {run}; ");
             let go_on = if aim.can_go_on { &go_on } else { "" };
-            format!("{go_on}{}", forced("to undo the rest all the same", "--past-pivot"))
+            format!("{go_on}{}", forced("to undo the rest anyway", "--past-pivot"))
         }
         _ => match error.get_hint() {
             Some(hint) if hint.contains("--layer") => {

@@ -114,6 +114,8 @@ pub fn resume(setup: &Setup<'_>, reference: &str, overrides: &Overrides, ui: &mu
         return setup.finish_rollback(&run, overrides, ui);
     }
     let mut flow = setup.take(&run.id, overrides, &may_resume)?;
+    // Before anything is chosen: a step that a dead executor left running counts as interrupted, and runs
+    // again.
     flow.lose_running()?;
     let bad = flow.in_state(&[StepState::Failed, StepState::Interrupted]);
     if overrides.on_failure == Some(OnFailure::Rollback) && !bad.is_empty() {

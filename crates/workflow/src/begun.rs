@@ -28,7 +28,7 @@ pub(crate) fn require_same_point(
     if begun.as_ref() == Some(to) {
         return Ok(());
     }
-    Err(Diagnosis::new(Code::NotFinished, "A rollback of this workflow to another point was begun.")
+    Err(Diagnosis::new(Code::NotFinished, "A rollback of this workflow to another point is not finished.")
         .hint(format!("finish it first: ic workflow resume {} --yes", run.id.short()))
         .detail("run_id", run.id.as_str()))
 }

@@ -134,6 +134,7 @@ impl Flow<'_> {
         sender: &SyncSender<Event>,
         stop: &'scope (dyn Fn() -> bool + Sync),
     ) -> Result<()> {
+        // First the phase: no work is on record in a phase that the run has not reached.
         self.move_to(&self.definition.steps[at].phase.clone())?;
         if running.is_idle() {
             running.shared = None;
@@ -168,6 +169,8 @@ impl Flow<'_> {
                 Ok(())
             }
             Ok(Event::Born(at, identity, reply)) => {
+                // The child waits behind its gate until this is committed: no death leaves a process that
+                // nobody knows.
                 let recorded = self.born(at, &identity);
                 // A thread that is gone needs no answer.
                 let _ = reply.send(recorded);
@@ -176,7 +179,7 @@ impl Flow<'_> {
             Ok(Event::Ended(at, outcome)) => {
                 let outcome = outcome?;
                 if let Some(error) = &outcome.log_error {
-                    let message = format!("the log is not whole: {}", error.message());
+                    let message = format!("the log is not complete: {}", error.message());
                     ui.warn(&Warning { code: "log_incomplete", message });
                 }
                 let retries = self.definition.steps[at].retries;

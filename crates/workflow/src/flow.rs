@@ -121,10 +121,10 @@ impl<'k> Flow<'k> {
         Err(Diagnosis::new(
             Code::StalePhase,
             format!(
-                "The run {short} was rolled back while its workflow was executed: nothing further is begun."
+                "The run {short} was rolled back while its workflow was executed: no further step is started."
             ),
         )
-        .hint(format!("to go on from {}: ic workflow resume {short}", run.phase))
+        .hint(format!("to resume from {}: ic workflow resume {short}", run.phase))
         .detail("run_id", run.id.as_str()))
     }
 

@@ -173,7 +173,7 @@ impl Flow<'_> {
     ) -> Result<Option<CompensationId>> {
         if let Some(cut_off) = &open.cut_off {
             // The step makes the effect anew, whatever is left of it, and the new undo takes that back.
-            let why = "its step was run again after its undo was cut off, and has an undo of its own";
+            let why = "its step ran again after its undo was interrupted, and has its own undo";
             compensation::finish(tx, now, cut_off, End::Skipped(why))?;
         }
         Ok(match (&open.kept, new) {

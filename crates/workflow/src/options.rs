@@ -55,7 +55,7 @@ pub(crate) fn check_strategy(definition: &Definition, options: &Options) -> Resu
     Err(Diagnosis::new(
         Code::InvalidValue,
         format!(
-            "The steps {} and {} may run at once, and are restored together: the strategy partial cannot part them.",
+            "The steps {} and {} may run at once, and are restored together: the strategy partial cannot separate them.",
             definition.steps[a].id, definition.steps[b].id
         ),
     )

@@ -109,6 +109,8 @@ impl Flow<'_> {
     fn settle(&mut self, at: usize, row: StepRow, exit: Option<&Exit>) -> Result<()> {
         let step = &self.definition.steps[at];
         let since = if self.head.is_some() { self.head.clone() } else { row.head.clone() };
+        // Asked before the write lock is taken: git may take long, and every other process waits for that
+        // lock.
         let head = git::head(&self.workspace.root);
         let commits = if head == since || head.is_none() {
             report::Report::default()

@@ -9,6 +9,10 @@
 //!
 //! A step is `running` in the transaction that arms its undo, before its command starts. An executor that died leaves it so; who resumes looks
 //! at the process that the row names before it is tried again.
+//!
+//! Compatibility: an older binary refuses a ledger of a newer schema (`newer_schema`). A workflow is resumed with the definition in its row,
+//! and options that came later have the default under which it began (`strict`, `force`). The states `rolling_back` and `rolled_back` are of
+//! versions whose rollbacks had no journal: they are read, and not written any more. An unknown word in a row is `corrupt`.
 
 mod tried;
 
@@ -233,7 +237,7 @@ pub(crate) fn insert(
 pub(crate) fn get(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Workflow> {
     find(snapshot, run)?.ok_or_else(|| {
         Diagnosis::new(Code::NoWorkflow, format!("The run {} was not started by a workflow.", run.short()))
-            .hint("begin one: ic workflow run FILE")
+            .hint("start one: ic workflow run FILE")
             .detail("run_id", run.as_str())
     })
 }

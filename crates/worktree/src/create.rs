@@ -57,6 +57,8 @@ pub fn create(
         Some(run) => Workspace::of_run(kernel, run, settings)?,
         None => Workspace::here(kernel, settings)?,
     };
+    // Held until the row is committed: no restore runs in the tree, and no sweep takes content that no row
+    // names yet.
     let held = workspace.lock(Mode::Shared)?;
     let kind = if request.is_auto { Kind::Auto } else { Kind::Manual };
     let purpose = Purpose { settled: request.is_settled, ..Purpose::new(kind, link) };

@@ -41,8 +41,8 @@ fn rules_left_out(paths: &[Vec<u8>]) -> Option<Warning> {
 fn purged_in_git() -> Warning {
     Warning {
         code: "purged_in_git",
-        message: "git's index, stash or a commit has content that was purged: it is not kept, and a restore of this checkpoint brings back \
-                  files alone (--strategy files-only)"
+        message: "git's index, stash or a commit has content that was purged: it is not stored, and a restore of this \
+                  checkpoint restores files alone (--strategy files-only)"
             .to_owned(),
     }
 }
@@ -229,7 +229,7 @@ impl Workspace<'_> {
         };
         Err(Diagnosis::new(Code::ForeignCommits, format!("{whose}; nothing was changed."))
         .hint(format!(
-            "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or take it off its branch all the same: --force",
+            "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or take it off its branch anyway: --force",
             target.id.short()
         ))
         .detail("commits", listed))

@@ -37,7 +37,7 @@ fn leftovers(kernel: &Kernel) -> Result<Check> {
     // It may be all that is left of something: no call of ours removes it.
     found.extend(repair::set_aside_files(&store).into_iter().map(|path| {
         let path = path.display().to_string();
-        format!("a damaged store that was set aside; when you need it no more: rm {}", shell_word(&path))
+        format!("a damaged store that was set aside; when you no longer need it: rm {}", shell_word(&path))
     }));
     let detail = if found.is_empty() { "none".to_owned() } else { found.join("; ") };
     Ok(Check { name: "leftovers", ok: true, detail })

@@ -47,6 +47,6 @@ fn unknown(path: &[u8]) -> Diagnosis {
         Code::PathNotFound,
         format!("{path} is neither in the checkpoint nor in what it is compared with. Nothing was changed."),
     )
-    .hint("paths are from the working directory; see what a checkpoint holds: ic checkpoint show ID --files")
+    .hint("paths are relative to the working directory; see what a checkpoint holds: ic checkpoint show ID --files")
     .detail("path", path)
 }

@@ -37,7 +37,7 @@ fn new_repositories(captured: &Captured, known: Option<&Manifest>) -> Option<War
     Some(Warning {
         code: "nested_git",
         message: format!(
-            "{}{others}: a repository of its own is captured as plain files; its .git, which is its history, is in no checkpoint",
+            "{}{others}: a nested repository is captured as plain files; its .git, which is its history, is in no checkpoint",
             String::from_utf8_lossy(first)
         ),
     })
@@ -61,7 +61,7 @@ fn left_out(captured: &Captured, known: Option<&Manifest>) -> Option<Warning> {
     Some(Warning {
         code: "left_out",
         message: format!(
-            "left out of the checkpoint, so that no restore or rollback brings it back: {named}"
+            "left out of the checkpoint, so that no restore or rollback can restore it: {named}"
         ),
     })
 }

@@ -195,7 +195,7 @@ impl Workspace<'_> {
         });
         let links = held.links.iter().map(|checkpoint| Left {
             place: "links",
-            message: "the path is a symbolic link there, and where it leads was left".to_owned(),
+            message: "the path is a symbolic link there, and its target was left".to_owned(),
             command: format!("ic checkpoint show {} --files", checkpoint.short()),
         });
         let partly = held.partly.iter().map(|path| Left {

@@ -215,7 +215,7 @@ fn content_is_gone(checkpoint: &Checkpoint, path: &Path) -> Diagnosis {
         Code::PathNotFound,
         format!("The content of {path} in checkpoint {id} is gone: it was purged, or lost."),
     )
-    .hint("it does not come back; another checkpoint may have another content of it: ic checkpoint list")
+    .hint("it cannot be restored; another checkpoint may have another content of it: ic checkpoint list")
     .detail("path", path.to_string())
 }
 
@@ -251,9 +251,9 @@ pub(crate) fn require_same_root(workspace: &Workspace<'_>, checkpoint: &Checkpoi
         return Ok(());
     }
     let hint = if checkpoint.root.is_dir() {
-        format!("work there: ic -C {} ..., or say --into to mean this tree", checkpoint.root.display())
+        format!("work there: ic -C {} ..., or give --into for this tree", checkpoint.root.display())
     } else {
-        "that directory is gone; if it was moved here, say --into to mean this tree".to_owned()
+        "that directory is gone; if it was moved here, give --into".to_owned()
     };
     Err(Diagnosis::new(
         Code::ForeignRoot,

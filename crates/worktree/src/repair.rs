@@ -55,6 +55,7 @@ pub fn repair(kernel: &Kernel, settings: &Settings) -> Result<Repaired> {
     if !before.is_empty() {
         keep_again(&workspace, &before)?;
     }
+    // Alone: a capture in between could store again what is about to be marked as lost.
     let lock = lock::store(workspace.objects.path(), Mode::Exclusive, settings.busy_timeout)?;
     let after = workspace.lost_for_certain()?;
     let mut found = Findings::of(&workspace, &after)?;
@@ -250,7 +251,7 @@ impl Workspace<'_> {
             None => Ok(damaged),
             Some(damage) => {
                 Err(Diagnosis::new(Code::Io, format!("{} Nothing was marked as lost.", damage.problem))
-                    .hint("look after the disk first, then run it again"))
+                    .hint("check the disk first, then run it again"))
             }
         }
     }

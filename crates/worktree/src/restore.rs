@@ -190,7 +190,7 @@ fn rest_of_rollback(kernel: &Kernel, restore: &Restore, kind: Kind) -> Result<Op
         let (id, others) = (rollback.id.short(), others.join(", "));
         if is_undo {
             let message = format!(
-                "that restore was made by the rollback {id}, which stands: {others} stay as it left them; to undo all of it instead: ic rollback undo {id} --yes"
+                "that restore was made by the rollback {id}, which is in force: {others} stay as it left them; to undo all of it instead: ic rollback undo {id} --yes"
             );
             return Warning { code: "rollback_stands", message };
         }
@@ -230,6 +230,7 @@ impl Workspace<'_> {
     }
 
     fn lock_for(&self, dry_run: bool) -> Result<super::shot::Held> {
+        // A dry run writes nothing, so it may run beside captures and other dry runs.
         self.lock(if dry_run { Mode::Shared } else { Mode::Exclusive })
     }
 }

@@ -286,8 +286,10 @@ impl Workspace<'_> {
 /// Another ledger has content in the store, and none of its own yet.
 fn shared_with(other: &std::path::Path) -> Diagnosis {
     let path = other.display().to_string();
-    Diagnosis::new(Code::StoreShared, format!("{path} has its content in this store, too."))
-        .hint(format!("let it take it along: ic --db {} checkpoint list; or move it away", shell_word(&path)))
+    Diagnosis::new(Code::StoreShared, format!("{path} has its content in this store, too.")).hint(format!(
+        "let that ledger move it: ic --db {} checkpoint list; or move it away",
+        shell_word(&path)
+    ))
 }
 
 fn not_swept(error: &Diagnosis) -> Warning {
@@ -295,6 +297,6 @@ fn not_swept(error: &Diagnosis) -> Warning {
         Code::Corrupt => "see what is lost, and remove it: ic checkpoint verify --repair",
         _ => error.get_hint().unwrap_or_default(),
     };
-    let message = format!("no space was given back: {} {way_out}", error.message());
+    let message = format!("no space was freed: {} {way_out}", error.message());
     Warning { code: "not_swept", message }
 }

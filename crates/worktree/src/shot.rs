@@ -221,8 +221,8 @@ fn unsettled(paths: &[Vec<u8>]) -> Option<Warning> {
     Some(Warning {
         code: "unsettled",
         message: format!(
-            "{}{others} changed whenever it was read: the checkpoint may hold a state that it never had; stop what writes it, or have \
-             it ignored",
+            "{}{others} changed at each read: the checkpoint may hold an inconsistent state of it; stop what writes it, \
+             or ignore it",
             String::from_utf8_lossy(first)
         ),
     })

@@ -31,6 +31,7 @@ impl StepShot {
     }
 
     fn of(workspace: &Workspace<'_>, purpose: Purpose) -> Result<Self> {
+        // Kept with the capture until its row is committed: a sweep would take content that no row names yet.
         let held = workspace.lock(Mode::Shared)?;
         let shot = workspace.shoot(purpose, &Progress::default())?;
         Ok(Self { shot, marked: Marked::look(workspace.settings), _held: held })

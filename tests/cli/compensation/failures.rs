@@ -111,7 +111,7 @@ fn one_that_takes_too_long_is_ended() {
     let project = project();
     shell(&project, "hangs", "sleep 300 & echo $! > child; wait", &["--timeout", "200ms"]);
     let report = undo(&project, "", 4);
-    assert_eq!(report["results"][0]["error"], "it took too long and was ended");
+    assert_eq!(report["results"][0]["error"], "it timed out and was ended");
     let child = lines(&project, "child")[0].parse().expect("a number");
     assert!(!super::processes::is_alive(child), "with all that it started");
 }

@@ -87,7 +87,7 @@ fn a_directory_in_its_place_stays_and_is_a_failure() {
     declare(&project, &[Path::new("made")]);
     project.write("made/by/somebody", "else");
     let report = undo(&project, "", 4);
-    assert!(text(&report["results"][0]["error"]).contains("A directory stands there"), "{report}");
+    assert!(text(&report["results"][0]["error"]).contains("There is a directory"), "{report}");
     assert!(project.root().join("made/by/somebody").exists());
     fs::remove_dir_all(project.root().join("made")).expect("the directory");
     undo(&project, "", 0);

@@ -147,8 +147,8 @@ fn bash_lists_with_what_each_is() {
     let to_phase =
         text.lines().find(|line| line.starts_with("--to-phase ")).unwrap_or_else(|| panic!("{text}"));
     assert!(to_phase.trim_end().ends_with("(The phase to go back to)"), "{to_phase}");
-    let dry_run = text.lines().find(|line| line.starts_with("--dry-run")).unwrap_or_else(|| panic!("{text}"));
-    assert!(dry_run.trim_end().ends_with("…)") && dry_run.trim_end().chars().count() <= 60, "{dry_run}");
+    let long = text.lines().find(|line| line.starts_with("--dispatch")).unwrap_or_else(|| panic!("{text}"));
+    assert!(long.trim_end().ends_with("…)") && long.trim_end().chars().count() <= 60, "{long}");
     // In the program's order, not in the alphabet's.
     assert!(text.find("create  ").expect("create") < text.find("cancel  ").expect("cancel"), "{text}");
 }

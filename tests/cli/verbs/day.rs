@@ -69,7 +69,7 @@ fn where_no_run_is_open_the_newest_is_shown_and_named_as_such() {
             (Some(3), "run_not_found"),
             "{line}: {outcome:?}"
         );
-        assert!(outcome.stderr.contains("begin one: ic run create --goal TEXT"), "{outcome:?}");
+        assert!(outcome.stderr.contains("create one: ic run create --goal TEXT"), "{outcome:?}");
     }
     let first = chain(&project, "a,b", "a");
     project.ok("run cancel @");

@@ -196,7 +196,7 @@ steps:
     let report = run(&project, "", 1);
     let slow = step(&report, "slow");
     assert_eq!((&slow["status"], &slow["exit_code"]), (&json!("failed"), &json!(null)));
-    assert_eq!(slow["error"], "it took too long and was ended");
+    assert_eq!(slow["error"], "it timed out and was ended");
     let pid = lines(&project, "pid")[0].parse().expect("a number");
     assert!(!crate::compensation::processes::is_alive(pid));
     let work = project.json(&format!("dispatch show {}", slow["dispatch_id"].as_str().expect("its work")));

@@ -56,7 +56,7 @@ fn no_leaves_everything_as_it_is() {
         let (code, shown) = terminal.ends();
         assert_eq!(code, Some(1), "{shown}");
         assert!(
-            shown.contains("Stopped. two failed") && shown.contains("to go on: ic workflow resume "),
+            shown.contains("Stopped. two failed") && shown.contains("to resume: ic workflow resume "),
             "{shown}"
         );
         assert!(content(&project, "one.txt").is_some() && lines(&project, "undone").is_empty());
@@ -177,7 +177,7 @@ fn a_whole_workflow_is_taken_back_after_a_yes() {
     for (answer, code) in [("n\n", 1), ("\n", 1), ("y\n", 0)] {
         assert!(content(&project, "one.txt").is_some(), "{answer:?}");
         let Some(mut terminal) = open(&project, "workflow rollback") else { return };
-        terminal.sees("Roll back to before which? [number]");
+        terminal.sees("Roll back to before which checkpoint? [number]");
         terminal.types("2\n");
         terminal.sees("Roll it back? [y/N]");
         terminal.types(answer);

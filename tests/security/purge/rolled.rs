@@ -115,7 +115,7 @@ fn a_rollback_that_stopped_offers_no_abandon_that_a_purge_took() {
         let text = show();
         assert!(text.contains("was purged") && !text.contains("rollback abort"), "before {n}: {text}");
         assert_eq!(cli.run(["rollback", "abort", &run, "--yes"]).error(), "git_unsupported");
-        let resume = text.lines().find_map(|line| line.split_once("to go on: ic ")).expect("a way on").1;
+        let resume = text.lines().find_map(|line| line.split_once("to resume: ic ")).expect("a way on").1;
         assert_eq!(type_it(&cli, resume).code, Some(0), "{resume}");
         assert_eq!(holders(&cli), Vec::<String>::new());
         return;

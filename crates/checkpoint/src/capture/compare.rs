@@ -23,7 +23,7 @@ pub(crate) fn differences(root: &Path, judged: &[Judged]) -> Vec<String> {
         // Without a git, the checkpoint says that it lacks git's state.
         Err(GitError::NotRun { .. }) => return Vec::new(),
         Err(error) => {
-            return vec![format!("git cannot be asked whether it ignores the same: {error}")];
+            return vec![format!("git cannot check the ignore rules: {error}")];
         }
     };
     // Of a name that is gone meanwhile git says nothing that counts.

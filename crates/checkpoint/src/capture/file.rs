@@ -223,6 +223,6 @@ fn reading(name: &[u8]) -> String {
 /// The tree has more in it than a checkpoint may have.
 pub(crate) fn too_large(max_files: u64) -> Diagnosis {
     Diagnosis::new(Code::TreeTooLarge, format!("The tree has more than {max_files} files."))
-        .hint("ignore what is generated, or raise rollback.checkpointing.max-files in .ic.yaml")
+        .hint("ignore generated files, or raise rollback.checkpointing.max-files in .ic.yaml")
         .detail("max_files", max_files)
 }

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 /// Runs on threads whose stacks are deep enough for deep trees.
 pub(crate) fn run<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    // The walk calls itself for each level. A stack is only reserved: memory is taken as it is used.
     const STACK: usize = 256 << 20;
     static POOL: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
     raise_file_limit();

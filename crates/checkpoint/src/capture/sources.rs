@@ -69,7 +69,7 @@ impl Sources {
             Ok(None) => {
                 if rule_settings::usual_files(git).any(|file| may_decide(&file)) {
                     self.doubts.push(
-                        "there is no git on PATH to read its settings: core.excludesFile and core.ignoreCase are not heeded"
+                        "there is no git on PATH to read its settings: core.excludesFile and core.ignoreCase are not applied"
                             .to_owned(),
                     );
                 }
@@ -77,7 +77,7 @@ impl Sources {
             }
             Err(error) => {
                 self.doubts.push(format!(
-                    "git cannot read its settings, so core.excludesFile and core.ignoreCase are not heeded: {}",
+                    "git cannot read its settings, so core.excludesFile and core.ignoreCase are not applied: {}",
                     error.message()
                 ));
                 RuleSettings::usual()

@@ -66,7 +66,7 @@ pub fn find(wanted: &Wanted<'_>, objects: &Objects, writer: &Writer<'_>) -> Resu
         }
         return Err(Diagnosis::new(
             Code::GitFailed,
-            "There is no git on PATH, and checkpoints keep packs of git's that may hold the content. Nothing was purged.",
+            "There is no git on PATH, and git packs in checkpoints may hold the content. Nothing was purged.",
         )
         .hint("make git available, and purge again"));
     }

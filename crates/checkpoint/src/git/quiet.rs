@@ -48,6 +48,8 @@ const SETTINGS: [&str; 16] = [
 const NO_NETWORK: [&str; 4] =
     ["credential.helper=", "core.sshCommand=false", "core.gitProxy=none", "protocol.allow=never"];
 
+// A look at a repository takes no lock, asks nothing, opens no program, and answers in the language that is
+// parsed here.
 const ENVIRONMENT: [(&str, &str); 9] = [
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),

@@ -35,6 +35,7 @@ pub struct Found {
 
 /// Asks for the state of git in the work tree whose top is `root`. Nothing is written. Errors: `git_failed`.
 pub fn ask(root: &Path) -> Result<Asked> {
+    // A git command that is still busy after so many is reported instead of waited for.
     const ATTEMPTS: usize = 3;
     let Some(dirs) = ic_store::git_dirs(root) else { return Ok(Asked::NotARepository) };
     let git = Git::new(root);
@@ -57,7 +58,7 @@ pub fn ask(root: &Path) -> Result<Asked> {
             return Ok(Asked::State(Box::new(Found { state, index })));
         }
     }
-    Err(Diagnosis::new(Code::GitFailed, "Git's state did not hold still while it was recorded.")
+    Err(Diagnosis::new(Code::GitFailed, "Git's state changed while it was recorded.")
         .hint("try again when the other git command has ended"))
 }
 

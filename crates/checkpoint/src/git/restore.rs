@@ -166,7 +166,7 @@ pub fn apply_refs(
 }
 
 fn half_done(error: Diagnosis, done: &[&str]) -> Diagnosis {
-    error.hint("git's state is restored in part; restoring the same again completes it").detail("done", done)
+    error.hint("git's state is restored in part; repeat the restore to complete it").detail("done", done)
 }
 
 /// Commits that were reachable and will not be.

@@ -75,6 +75,7 @@ impl Objects {
     ) -> Result<()> {
         Self::forget_copy(to)?;
         let partial = partial(to);
+        // Asked before the first byte: a copy that fills the disk would stop every other program.
         super::room::require_room(&partial, self.file_size(), "A store of its own for this ledger")?;
         let copy = Self::open(&partial, options)?;
         let copied = self.copy_into(&copy, live).and_then(|()| copy.claim(ledger));

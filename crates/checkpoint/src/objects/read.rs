@@ -13,6 +13,7 @@ use super::pack;
 use super::store::{Form, Objects, Place, Recent, hash_of};
 use crate::tree::Tree;
 
+// Each is held unpacked: more would cost memory, and neighbours lie in few packs.
 const RECENT_PACKS: usize = 8;
 
 /// Where an object lies that was purged: nowhere, and it is not kept again. What was lost, what is a piece of a purged content, and what
@@ -298,7 +299,7 @@ fn damaged(hash: &Hash) -> Diagnosis {
 
 /// Its content was taken out on purpose: nothing is damaged, and looking for damage would find none.
 fn purged(hash: &Hash) -> Diagnosis {
-    unreadable(hash, "is gone: it was purged, or lost").hint("it does not come back; everything else does")
+    unreadable(hash, "is gone: it was purged, or lost").hint("it cannot be restored; everything else can")
 }
 
 fn about(hash: &Hash, what: &str) -> Diagnosis {

@@ -36,7 +36,7 @@ pub(super) fn too_little(path: &Path, needed: u64, free: u64, what: &str) -> Dia
             in_units(missing)
         ),
     )
-    .hint("free that much, or let old checkpoints go: ic checkpoint prune; nothing was changed")
+    .hint("free that much, or prune old checkpoints: ic checkpoint prune; nothing was changed")
     .detail("needed_bytes", needed)
     .detail("free_bytes", free)
     .detail("missing_bytes", missing)

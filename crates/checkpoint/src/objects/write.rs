@@ -335,6 +335,7 @@ impl Writer<'_> {
     }
 
     fn give_back(&self) -> Result<()> {
+        // Forgotten before it is removed: nothing may rely on an object that is on its way out.
         let written = std::mem::take(&mut *locked(&self.written));
         self.objects.unfinished().clear();
         self.objects.discard(&written.packs)

@@ -57,7 +57,7 @@ pub fn attain(
             } else if rights.user != 0 {
                 let missing = limit(wanted, has.filter(|_| is_in_place), rights, usual);
                 if !missing.is_usual() && limits.allow(&difference) {
-                    let what = format!("{}: only root can give it back", described(&missing));
+                    let what = format!("{}: only root can restore it", described(&missing));
                     lost.push((PathText(difference.path.clone()), what));
                 }
             }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(planned(None, wanted(), 0, true), (Some(wanted()), vec![]));
         let (after, lost) = planned(None, wanted(), 1000, true);
         assert_eq!(after, Some(file(1, None, &["user.tag"])));
-        assert_eq!(lost, ["owner 5:6, security.capability: only root can give it back"]);
+        assert_eq!(lost, ["owner 5:6, security.capability: only root can restore it"]);
         // A group of the caller's own comes back.
         let (after, lost) = planned(None, file(1, Some(Owner { user: 1000, group: 2000 }), &[]), 1000, true);
         assert_eq!(after, Some(file(1, Some(Owner { user: 1000, group: 2000 }), &[])));

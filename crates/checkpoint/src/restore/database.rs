@@ -233,7 +233,7 @@ pub(super) fn beside_a_stranger(side: &[u8]) -> Diagnosis {
     Diagnosis::new(
         Code::Busy,
         format!(
-            "database_in_use: {side} stands beside it and belongs to another state of it; end the program that uses it, or move \
+            "database_in_use: {side} beside it belongs to another state of it; end the program that uses it, or move \
              that file away, and try again."
         ),
     )

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The row is there before the first file is written, so whoever comes after a death knows the plan and what stood there before. An older
-//! binary refuses a ledger of a newer schema, so it never settles a restore whose plan it cannot read.
+//! binary refuses a ledger of a newer schema (`newer_schema`), so it never finishes a restore whose plan it cannot read. An unknown word in a
+//! row is `corrupt`: a restore that is read wrongly would be finished in the wrong way.
 
 mod state;
 

@@ -96,7 +96,7 @@ pub fn tie(plan: &mut Plan, limits: &Limits, ties: &Ties<'_>) {
             Some(anchor) if anchor != path && databases.contains(path) => {
                 let name = String::from_utf8_lossy(anchor);
                 let what = format!(
-                    "it was the same file as {name}; a database comes back alone, with what lies beside it"
+                    "it was the same file as {name}; a database is restored alone, with the files beside it"
                 );
                 plan.not_kept.push((step.path.clone(), what));
             }

@@ -269,7 +269,8 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
     plan
 }
 
-const NO_HISTORY: &str = "it was a repository of its own: its .git is in no checkpoint, so its history and branches do not come back";
+const NO_HISTORY: &str =
+    "it was a nested repository: no checkpoint has its .git, so its history and branches cannot be restored";
 
 /// The directory that was a repository of its own when the target was taken, and is none now.
 fn lost_repository(difference: &Difference) -> Option<&[u8]> {

@@ -162,7 +162,7 @@ impl Work<'_> {
     fn conflict(&mut self, path: &[u8], pairs: &[Pair], now: Option<State>, why: String) {
         if let Some(from) = self.moved.get(path) {
             let from = String::from_utf8_lossy(from);
-            let why = format!("it was {from}, which comes back; others changed it since, so both are there");
+            let why = format!("it was {from}, which is restored; others changed it since, so both are kept");
             self.reversed.left.push((path.to_vec(), why));
             return;
         }
@@ -201,7 +201,7 @@ impl Work<'_> {
             (Some(_), Some(_), None) => Back::Conflict("others removed or renamed it since".to_owned()),
             (None, _, Some(_)) => Back::Conflict("the work made it, and others changed it since".to_owned()),
             (Some(_), None, _) => {
-                Back::Conflict("the work removed it, and others made it anew since".to_owned())
+                Back::Conflict("the work removed it, and others created it again since".to_owned())
             }
             (None, _, None) => Back::To(None),
         })
@@ -234,7 +234,7 @@ impl Work<'_> {
         }
         let text = |content| self.text(path, content, texts);
         let [Some(was), Some(left), Some(is)] = [text(was)?, text(left)?, text(is)?] else {
-            return conflict("others changed it since, and it is no text that could be merged");
+            return conflict("others changed it since, and it is not text that can be merged");
         };
         Ok(match diffy::merge(&left, &is, &was) {
             Ok(merged) => {
@@ -265,7 +265,7 @@ impl Work<'_> {
         let read = opened.and_then(|file| file.take(MOST_MERGED + 1).read_to_end(&mut bytes));
         if read.is_err() || hash_of(&bytes) != *hash {
             let path = String::from_utf8_lossy(path);
-            let message = format!("{path} changed while it was looked at. Nothing was changed.");
+            let message = format!("{path} changed while it was read. Nothing was changed.");
             return Err(Diagnosis::new(Code::Busy, message).hint("stop what writes it, or call again"));
         }
         Ok(bytes)

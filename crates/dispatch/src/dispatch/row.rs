@@ -150,7 +150,7 @@ impl Dispatch {
         let Some(rollback) = &self.rolled_back_by else { return Ok(()) };
         Err(Diagnosis::new(
             Code::StaleDispatch,
-            format!("The dispatch {} was rolled back; what it reports no longer counts.", self.id.short()),
+            format!("The dispatch {} was rolled back; its reports no longer count.", self.id.short()),
         )
         .hint(format!(
             "stop this work; its commits can still be recorded: ic dispatch record {}",

@@ -12,19 +12,20 @@ use crate::json::BlameJson;
 use crate::render;
 use crate::session::Session;
 
-/// Show which prompts and dispatches changed a file, newest first, and the commits that did.
+/// Show the prompts, dispatches and commits that changed a file, newest first.
 ///
-/// A change belongs to the work that was under way between the two looks at the tree that show it. Where several agents worked at the same
-/// time, their tool calls say whose it is; what they do not say is shared, and is told so.
+/// A change belongs to the work that ran between the two captures of the tree that show it. Where several agents
+/// worked at the same time, their tool calls tell whose change it is; a change that none of them explains is shown as
+/// shared.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic blame src/login.rs
   ic blame src/login.rs --json | jq -r '.changes[].dispatches[].name'
-  ic checkpoint diff FROM TO -- src/login.rs    # what one change was")]
+  ic checkpoint diff FROM TO -- src/login.rs    # one change")]
 pub(crate) struct Blame {
-    /// The file, which may be gone
+    /// The file (it may be deleted)
     file: PathBuf,
-    /// At most so many changes, and so many commits: the newest
+    /// At most the newest N changes and N commits
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
 }

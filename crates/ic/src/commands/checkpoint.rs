@@ -75,13 +75,13 @@ struct Selection {
     /// Only those of this workflow
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
-    /// Those of this working tree, which may be gone, by the whole path that it had [default: the one here]
+    /// Those of this working tree, by its full path; it may be deleted [default: the one here]
     #[arg(long, value_name = "DIR", conflicts_with = "run")]
     root: Option<PathBuf>,
-    /// List pruned checkpoints, too
+    /// Include pruned checkpoints
     #[arg(long)]
     pruned: bool,
-    /// List those of the tool calls of coding agents, too
+    /// Include those of coding agents' tool calls
     #[arg(long)]
     calls: bool,
 }

@@ -7,15 +7,15 @@ use crate::exit::Exit;
 use crate::session::Session;
 use crate::shell::Shell;
 
-/// Print a script that completes `ic` in a shell: verbs, options, files, and what the ledger holds.
+/// Print a script that completes `ic` in a shell: verbs, options, files, and ids from the ledger.
 ///
-/// Runs, phases, dispatches, checkpoints, rollbacks and more are offered with what a person knows them by, from the ledger that
-/// the line acts on. It is only looked at; where there is none, nothing is offered. The script asks the `ic` on PATH.
+/// It offers runs, phases, dispatches, checkpoints, rollbacks and more, with their names, from the ledger that the
+/// line acts on. The ledger is only read; without one, nothing is offered. The script calls the `ic` on PATH.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  source <(ic completions bash)           # this session; in ~/.bashrc, every one
-  source <(ic completions zsh)            # the same in ~/.zshrc
-  ic completions fish | source            # the same in ~/.config/fish/config.fish
+  source <(ic completions bash)           # or in ~/.bashrc
+  source <(ic completions zsh)            # or in ~/.zshrc
+  ic completions fish | source            # or in config.fish
   mkdir -p ~/.local/share/bash-completion/completions
   ic completions bash >~/.local/share/bash-completion/completions/ic
   ic completions fish >~/.config/fish/completions/ic.fish")]

@@ -31,18 +31,18 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a ledger that others write to is waited for: what is not recorded now is lost.
 const PATIENCE_TO_WRITE: Duration = Duration::from_secs(10);
 
-/// Record what a coding agent does: what its hooks call, with the event's JSON on standard input.
+/// Record what a coding agent does. Its hooks call this, with the event's JSON on standard input.
 ///
-/// It ends with 0 whatever happens, prints nothing but the client's own JSON, and makes no ledger: the agent is never in the way of a
-/// fault of ic. What goes wrong is in hooks.log beside the ledger, and ic hooks doctor shows it.
+/// It always exits with 0, prints nothing but the JSON that the client expects, and creates no ledger: a fault of ic
+/// never stops the agent. Errors go to hooks.log beside the ledger, and ic hooks doctor shows them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic hook claude-code UserPromptSubmit <payload.json
-  ic hooks install claude-code        # what makes the client call it")]
+  ic hooks install claude-code        # makes the client call it")]
 pub(crate) struct Hook {
-    /// The client: claude-code, codex, gemini, copilot or opencode; another one is let through
+    /// The client: claude-code, codex, gemini, copilot or opencode; others are ignored
     client: String,
-    /// The client's name of the event; another one is let through
+    /// The client's name of the event; others are ignored
     event: String,
 }
 
@@ -78,10 +78,7 @@ impl Hook {
     /// Errors: `invalid_value` for what is unknown, or no JSON.
     fn read(&self) -> Result<Event> {
         let unknown = |what: &str, name: &str| {
-            Diagnosis::new(
-                Code::InvalidValue,
-                format!("The {what} {name:?} is not known; it was let through."),
-            )
+            Diagnosis::new(Code::InvalidValue, format!("The {what} {name:?} is not known; it was ignored."))
         };
         let mut text = String::new();
         let read = std::io::stdin().take(LONGEST_PAYLOAD).read_to_string(&mut text);
@@ -327,10 +324,10 @@ fn holds_stops(session: &Session, kernel: &Kernel, warnings: &mut Vec<Warning>) 
 
 /// What becomes of a call that destroys what cannot be undone. Who cannot be asked is refused, and told what decides.
 fn doubt(client: Client, guard: Guard, why: &str) -> Value {
-    let asked = (guard == Guard::Ask).then(|| client.ask(&format!("{why} Is that meant?"))).flatten();
+    let asked = (guard == Guard::Ask).then(|| client.ask(&format!("{why} Is this intended?"))).flatten();
     asked.unwrap_or_else(|| {
         client.refuse(&format!(
-            "{why} Ask the person first. If it is meant, they run it themselves, or let such commands go through: \
+            "{why} Ask the person first. If it is intended, they run it themselves, or allow such commands: \
              `hooks: {{guard: allow}}` in ~/.config/ic/config.yaml."
         ))
     })

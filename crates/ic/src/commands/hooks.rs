@@ -32,34 +32,34 @@ pub(crate) enum Verb {
     Doctor(doctor::Doctor),
 }
 
-/// Make a coding agent call ic: every prompt is recorded then, and can be undone.
+/// Install hooks into a coding agent: ic then records every prompt, and can undo it.
 ///
-/// The client's settings are merged into, with a copy kept beside them. In a project without a ledger one is made.
+/// The hooks are merged into the client's settings, and a copy is kept beside them. A project without a ledger gets one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic hooks install claude-code
   ic hooks install codex --dry-run        # shows what would be added
   ic hooks install gemini
 
-With --user the settings below your home directory are meant: every project that has a ledger takes part. Codex runs no hook before it is trusted: type /hooks in it once, or install with --trust.")]
+With --user, every project that has a ledger takes part. Codex runs no hook before you trust it: type /hooks in Codex once, or install with --trust.")]
 pub(crate) struct Install {
     /// The client: claude-code, codex, gemini, copilot or opencode
     #[arg(value_name = "CLIENT")]
     client: String,
     #[command(flatten)]
     place: Place,
-    /// Make Codex trust these hooks, and no others: instead of /hooks in it
+    /// Make Codex trust these hooks, and no others
     #[arg(long)]
     trust: bool,
-    /// Say what would change, and change nothing
+    /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Remove from a client's settings exactly what install added.
+/// Uninstall the hooks: remove from a client's settings exactly what install added.
 ///
-/// Settings that are as install left them are byte for byte what they were before. An entry that was changed since is left, and
-/// named: exit 1.
+/// Settings that did not change since the install are again byte for byte as before it. An entry that changed since is
+/// left and named: exit 1.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic hooks uninstall claude-code
@@ -70,7 +70,7 @@ pub(crate) struct Uninstall {
     client: String,
     #[command(flatten)]
     place: Place,
-    /// Say what would change, and change nothing
+    /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -78,10 +78,10 @@ pub(crate) struct Uninstall {
 /// Whose settings.
 #[derive(Debug, Args)]
 struct Place {
-    /// The settings below your home directory: all your projects
+    /// Use the settings in your home directory: all projects
     #[arg(long, conflicts_with = "project")]
     user: bool,
-    /// The settings of this project (the default)
+    /// Use the settings of this project (the default)
     #[arg(long)]
     project: bool,
 }
@@ -101,7 +101,7 @@ fn client_named(text: &str) -> Result<Client> {
     Client::parse(text).ok_or_else(|| {
         Diagnosis::new(
             Code::InvalidValue,
-            format!("{text:?} is no client whose hooks are known: {}.", Client::WORDS.join(", ")),
+            format!("{text:?} is not a known client: {}.", Client::WORDS.join(", ")),
         )
         .detail("value", "CLIENT")
     })
@@ -113,7 +113,7 @@ impl Place {
         let [of_project, of_user] = client.settings();
         if self.user {
             let home = session.home().ok_or_else(|| {
-                Diagnosis::new(Code::InvalidValue, "HOME is not set, so there are no settings of yours.")
+                Diagnosis::new(Code::InvalidValue, "HOME is not set, so your settings cannot be found.")
             })?;
             return Ok(home.join(of_user));
         }
@@ -133,8 +133,9 @@ impl Install {
     fn run(&self, session: &mut Session) -> Result<Exit> {
         let client = client_named(&self.client)?;
         if self.trust && client != Client::Codex {
-            return Err(Diagnosis::new(Code::InvalidValue, "--trust goes with codex alone.")
-                .detail("value", "--trust"));
+            return Err(
+                Diagnosis::new(Code::InvalidValue, "Only codex has --trust.").detail("value", "--trust")
+            );
         }
         let file = self.place.file(session, client)?;
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic"));

@@ -10,10 +10,11 @@ use crate::json::LogEntryJson;
 use crate::render;
 use crate::session::Session;
 
-/// Show what a run can go back to, and how it went back before, newest first.
+/// Show the points that a run can go back to, and its rollbacks, newest first.
 ///
-/// A point lies before each dispatch, step, prompt and phase that was left, and where a checkpoint was asked for; the first is
-/// `created`. Each has the files that changed from there to the next point, and the commits that its dispatch recorded.
+/// There is a point before each dispatch, step and prompt, at each phase change, and at each checkpoint that you made;
+/// the first one is `created`. Each lists the files that changed up to the next point, and the commits that its
+/// dispatch recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic log
@@ -23,10 +24,10 @@ use crate::session::Session;
 pub(crate) struct Log {
     /// The run: an id, the end of one, @, or scope:NAME [default: @; where only agents work, all of their sessions]
     run: Option<String>,
-    /// Also what was rolled back, and rollbacks that were undone
+    /// Include what was rolled back, and rollbacks that were undone
     #[arg(long)]
     all: bool,
-    /// At most so many
+    /// At most N
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
 }

@@ -13,14 +13,14 @@ use crate::man::{Page, pages};
 use crate::render::{counted, path_text};
 use crate::session::Session;
 
-/// Write the manual into a directory: a page for `ic`, for each noun and for each verb.
+/// Write the manual pages into a directory: one for `ic`, each noun and each verb.
 ///
-/// The directory is made if it is missing. All pages are written, or none is. Pages that are already so are not written again, and
-/// other files are left as they are.
+/// The directory is created if it is missing. All pages are written, or none. Pages without changes are not rewritten,
+/// and other files are left alone.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic man ~/.local/share/man/man1     # from then on: man ic-run-rollback
-  ic man pages                       # to look at one: man -l pages/ic.1")]
+  ic man ~/.local/share/man/man1     # then: man ic-run-rollback
+  ic man pages                       # then: man -l pages/ic.1")]
 pub(crate) struct Man {
     /// The directory
     #[arg(value_name = "DIR")]

@@ -10,19 +10,19 @@ use crate::commands::rollback::Undo as UndoRollback;
 use crate::exit::Exit;
 use crate::session::Session;
 
-/// Bring back what was undone last: the newest rollback, or restore, that stands is undone itself.
+/// Redo what was undone last: undo the newest rollback or restore.
 ///
-/// The run, its files, git's state and rows are as they were before it. Effects that were undone are not made again, and work that was
-/// cancelled stays cancelled: both are named.
+/// The run, its files, git's state and rows are again as they were before it. Effects that were undone are not made
+/// again, and cancelled work stays cancelled: both are listed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic redo --dry-run
   ic redo --yes
-  ic redo --without-effects --yes      # outside effects that were undone stay so
+  ic redo --without-effects --yes   # undone effects stay undone
   ic redo --run 7f3a9c21 --yes
 
-Exit 1 when the run, or the tree, changed since: it is named, and nothing is changed. ic log lists rollbacks; an older one
-is undone by ic rollback undo ID.")]
+Exit 1 when the run or the tree changed since: the change is named, and nothing is done. ic log lists rollbacks; ic
+rollback undo ID undoes an older one.")]
 pub(crate) struct Redo {
     /// The run [default: @, else the newest one here]
     #[arg(long, value_name = "RUN")]
@@ -30,10 +30,10 @@ pub(crate) struct Redo {
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Bring everything else back, though effects that were undone cannot be made again
+    /// Redo the rest although undone effects are not made again
     #[arg(long)]
     without_effects: bool,
-    /// Say what would be brought back, and change nothing
+    /// Show what would be restored, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Do not ask

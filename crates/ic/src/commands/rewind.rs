@@ -64,7 +64,7 @@ fn is_wanted(
     // What cannot be done at all is refused for its own reason: a yes would not help.
     let text = text()?;
     session.require_somebody(
-        "A rewind writes into the application's database and the working tree,",
+        "A rewind writes into the application's database and the working tree",
         &format!("look first: {look}; then: --yes"),
     )?;
     Session::ask(&text, question)

@@ -43,7 +43,7 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rollback show 3f9a12c4
-  ic rollback show @                               # the newest one of the run")]
+  ic rollback show @                               # the newest of the run")]
 pub(crate) struct Show {
     /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     id: String,
@@ -51,27 +51,27 @@ pub(crate) struct Show {
 
 /// Resume a rollback that stopped, or whose process died.
 ///
-/// What is done is not done again. It ends as a rollback that nothing disturbed. One that was being undone or aborted goes on
-/// that way. What can never be done is left by decision, which is recorded: --skip-effect leaves one outside effect as it is,
-/// --skip-step all of the step that failed.
+/// Finished steps are not run again. An undo or an abort that stopped is resumed as such. What can never succeed can
+/// be skipped, and the decision is recorded: --skip-effect skips one outside effect, --skip-step the whole step that
+/// failed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rollback resume 3f9a12c4 --yes
-  ic rollback resume @ --yes                       # the unfinished one of the run
-  ic rollback resume 3f9a12c4 --skip-effect bill --reason 'refunded by hand' --yes
-  ic rollback resume 3f9a12c4 --skip-step --reason 'the file belongs to root' --yes
+  ic rollback resume @ --yes                       # the unfinished one
+  ic rollback resume @ --skip-effect bill --reason 'refunded by hand' --yes
+  ic rollback resume @ --skip-step --reason 'the file belongs to root' --yes
 
 Exit 4 when a step fails again.")]
 pub(crate) struct Resume {
     /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     id: String,
-    /// Pass over the step that failed, and leave it as it is
+    /// Skip the step that failed, and leave it as it is
     #[arg(long)]
     skip_step: bool,
-    /// Leave the outside effect of this step as it is; needs --reason. May be given several times
+    /// Skip the outside effect of this step; needs --reason. Repeatable
     #[arg(long, value_name = "STEP", requires = "reason")]
     skip_effect: Vec<String>,
-    /// Why something is left
+    /// Why something is skipped
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]
@@ -81,10 +81,10 @@ pub(crate) struct Resume {
     yes: bool,
 }
 
-/// Abort an unfinished rollback: the run, its files, git's state and its rows are as before it.
+/// Abort an unfinished rollback: restore run, files, git's state and rows as before it.
 ///
-/// Effects that were undone stay undone, and cancelled work stays cancelled: both are named. The unfinished undo of a rollback is
-/// aborted likewise: the rollback stands.
+/// Effects that were undone stay undone, and cancelled work stays cancelled: both are listed. Aborting the unfinished
+/// undo of a rollback leaves that rollback in force.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rollback abort 3f9a12c4 --dry-run
@@ -96,7 +96,7 @@ pub(crate) struct Abort {
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Say what would be restored and what would refuse it, and change nothing
+    /// Show what would be restored or refused, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Do not ask
@@ -104,28 +104,29 @@ pub(crate) struct Abort {
     yes: bool,
 }
 
-/// Take a rollback back: the run, its artifacts and skips, files, git's state and rows are as they were.
+/// Undo a rollback: restore the run, its artifacts and skips, files, git's state and rows.
 ///
-/// Only when nothing but reads and late reports happened in the run since, and the tree is as the rollback left it. No dispatch
-/// and no agent is revived. Meanwhile the run is closed; after a failure or a crash the same call, or ic rollback resume, goes on.
+/// It is possible only while the run has no new work (reads and late reports do not count) and the tree is as the
+/// rollback left it. No dispatch and no agent is revived. Meanwhile the run is closed; after a failure or a crash,
+/// repeat the call or run ic rollback resume.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rollback undo 3f9a12c4 --dry-run
   ic rollback undo 3f9a12c4 --yes
-  ic rollback undo @ --yes                             # the newest one of the run
-  ic rollback undo 3f9a12c4 --without-effects --yes    # effects that it undid are not made again
+  ic rollback undo @ --yes                             # the newest of the run
+  ic rollback undo 3f9a12c4 --without-effects --yes   # undone effects stay undone
 
-Exit 1 when something happened since: it is named, and nothing is changed. Exit 4 when something could not be restored.")]
+Exit 1 when something happened since: it is named, and nothing changes. Exit 4 when something could not be restored.")]
 pub(crate) struct Undo {
     /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     pub(crate) id: String,
     /// Why
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// Undo everything else, though effects that it undid cannot be made again
+    /// Undo the rest although undone effects are not made again
     #[arg(long)]
     pub(crate) without_effects: bool,
-    /// Say what would be restored and what would refuse it, and change nothing
+    /// Show what would be restored or refused, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Do not ask
@@ -233,7 +234,7 @@ impl Abort {
             Ok(preview) => Ok(render::rollback::undone(&preview, None)),
             Err(error) => Ok(shown(session, &self.id)? + "\n" + &render::rollback::in_the_way(&error)),
         };
-        if !confirm(session, self.yes, "Give it up?", &look, text)? {
+        if !confirm(session, self.yes, "Abort it?", &look, text)? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
@@ -258,7 +259,7 @@ impl Undo {
         }
         let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
         let text = || preview().map(|preview| render::rollback::undone(&preview, None));
-        if !confirm(session, self.yes, "Take this rollback back?", &look, text)? {
+        if !confirm(session, self.yes, "Undo this rollback?", &look, text)? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
@@ -304,7 +305,7 @@ fn confirm(
     // What cannot be done at all is refused for its own reason: a yes would not help.
     let text = text()? + "\n";
     session
-        .require_somebody("This works outside of the ledger,", &format!("look first: {look}; then: --yes"))?;
+        .require_somebody("This changes more than the ledger", &format!("look first: {look}; then: --yes"))?;
     Session::ask(&text, question)
 }
 

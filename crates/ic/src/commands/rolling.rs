@@ -19,9 +19,9 @@ use crate::signals;
 pub(crate) enum Layer {
     /// Phase pointer, skips, artifacts, dispatches, agents
     Workflow,
-    /// Ask which commits and files came from where
+    /// Only list commits and files, by dispatch: rolls nothing back
     Code,
-    /// Outside side effects
+    /// Outside effects
     Effects,
     /// The working tree
     Files,
@@ -46,7 +46,7 @@ impl Layer {
         if chosen.iter().any(|layer| matches!(layer, L::Git | L::Data)) {
             return Err(Diagnosis::new(
                 Code::Usage,
-                "Only the record, effects and files of one dispatch can be undone: it moves no branch, and no rows.",
+                "Of one dispatch, only the record, effects and files can be undone, not branches and rows.",
             )
             .hint("leave --layer out; with branches and rows, but with all that came after it: ic undo dispatch:ID --yes"));
         }
@@ -68,8 +68,8 @@ impl Layer {
             Self::Git => Ok(L::Git),
             Self::Data => Ok(L::Data),
             Self::Code | Self::All => {
-                Err(Diagnosis::new(Code::Usage, "code is a question, and no layer that goes back.")
-                    .hint("ask: ic run rollback RUN --layer=code"))
+                Err(Diagnosis::new(Code::Usage, "The layer code only reads: it cannot be rolled back.")
+                    .hint("to read it: ic run rollback RUN --layer=code"))
             }
         };
         Ok((typed.iter().map(one).collect::<Result<_>>()?, false))
@@ -80,19 +80,19 @@ impl Layer {
 #[derive(Debug, Clone, Copy, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Forced {
-    /// All of the following
+    /// The four flags that follow, together
     #[arg(long)]
     force: bool,
-    /// Replace files that others changed, and take rows that another run may have written
+    /// Replace files and rows that others may have changed
     #[arg(long)]
     force_files: bool,
-    /// Take commits off their branches that other runs recorded, or that a remote has
+    /// Take pushed commits, and others', off their branches
     #[arg(long)]
     force_commits: bool,
-    /// Do it beside workers that live, and may write into what goes back
+    /// Go ahead while workers still run
     #[arg(long)]
     force_workers: bool,
-    /// Undo effects before one that cannot be undone
+    /// Undo effects before one that has no undo (a pivot)
     #[arg(long)]
     past_pivot: bool,
 }
@@ -138,7 +138,7 @@ impl Rolling<'_> {
                 return self.finish(session, kernel, settings, &preview);
             }
             session.require_somebody(
-                "This rollback works outside of the ledger,",
+                "This rollback changes more than the ledger",
                 "look first: --dry-run; then: --yes",
             )?;
             if !Session::ask(&render::rollback::plan(&preview), "Roll back?")? {

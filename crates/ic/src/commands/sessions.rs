@@ -18,35 +18,35 @@ pub(crate) enum Verb {
     Attach(Attach),
 }
 
-/// List sessions of coding agents, oldest first: of many, the newest.
+/// List sessions of coding agents, oldest first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic session list
   ic session list --json | jq -r '.[-1].run_id'")]
 pub(crate) struct List {
-    /// At most so many: the newest
+    /// At most the newest N
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=100_000))]
     limit: i64,
 }
 
-/// Show a session of a coding agent with its prompts, and what became of each.
+/// Show a session of a coding agent: its prompts, and the outcome of each.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic session show 3f9a12c4
-  ic session show 3f9a12c4 --calls      # with what each prompt's tools were asked to do
+  ic session show 3f9a12c4 --calls      # with the tool calls of each prompt
   ic session show 3f9a12c4 --json | jq -r '.prompts[] | [.short_id, .status, .name] | @tsv'")]
 pub(crate) struct Show {
-    /// The session: its id, the end of it, or what its client calls it
+    /// The session: its id, the end of it, or the client's id
     id: String,
-    /// Show the tool calls of each prompt that may change files, too
+    /// Include tool calls that may change files
     #[arg(long)]
     calls: bool,
 }
 
-/// Let the later prompts of a session belong to an open run: a sprint that an agent is to work on.
+/// Attach a session to an active run: its later prompts belong to that run.
 ///
-/// The run that was made for the session is completed, unless the agent is at work on a prompt: then it stays open, with that prompt in
-/// it. When the run is not open any more, the session's next prompt begins one of its own again.
+/// The session's own run is completed, unless the agent is working on a prompt: then it stays active, with that prompt
+/// in it. When the attached run has ended, the session's next prompt begins a run of its own again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic session attach 7f3a9c21                        # in the agent's own shell
@@ -54,7 +54,7 @@ pub(crate) struct Show {
 pub(crate) struct Attach {
     /// The run
     run: String,
-    /// The session: its id, the end of it, or what its client calls it [default: the one in whose shell this is called]
+    /// The session: its id, the end of it, or the client's id [default: the one of this shell]
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
 }
@@ -118,6 +118,6 @@ impl Attach {
 }
 
 fn no_caller() -> Diagnosis {
-    Diagnosis::new(Code::SessionNotFound, "This is called by no session of a coding agent that is on record.")
+    Diagnosis::new(Code::SessionNotFound, "No recorded session of a coding agent makes this call.")
         .hint("name one with --session; see: ic session list")
 }

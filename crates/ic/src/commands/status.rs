@@ -9,10 +9,10 @@ use crate::json::StatusJson;
 use crate::render;
 use crate::session::Session;
 
-/// Show a run at a glance: where it is, who works, what is unfinished, and what to type next.
+/// Show a run: its phase, its workers, what is unfinished, and the command to type next.
 ///
-/// A rollback, restore, rewind, undo of effects or workflow that was begun and not finished is named with the command that
-/// resumes it, unless a living process is at work on it.
+/// An unfinished rollback, restore, rewind, workflow or undo of effects is listed with the command that resumes it,
+/// unless a live process is executing it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic status

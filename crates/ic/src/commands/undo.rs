@@ -16,49 +16,51 @@ use crate::exit::Exit;
 use crate::render;
 use crate::session::Session;
 
-/// Undo what was done last: the record, outside effects, git, files and rows go back to before it.
+/// Undo the last work: roll record, outside effects, git, files and rows back to before it.
 ///
-/// Without POINT that is the newest dispatch, step or prompt that stands; a terminal offers the points to choose from. With one,
-/// everything that was recorded after it goes back. It is `ic run rollback --to POINT --layer=all`; where there is no run, it restores the
-/// newest checkpoint that the tree differs from. What stands in the tree is saved first: `ic redo` brings it back.
+/// Without POINT, the last work is the newest dispatch, step or prompt that is not undone; a terminal offers the
+/// points to choose from. With POINT, everything recorded after it is undone. It is the same as `ic run rollback --to
+/// POINT --layer=all`; where there is no run, it restores the newest checkpoint that differs from the tree. A
+/// checkpoint of the tree is taken first: `ic redo` restores it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic undo                              # a list to choose from, then the plan, then a question
-  ic undo --dry-run                    # what the last dispatch or step did, and would be undone
+  ic undo                              # choose from a list, then confirm
+  ic undo --dry-run                    # the plan for the last dispatch or step
   ic undo --yes
-  ic undo dispatch:3f9a12c4 --yes      # that dispatch, and all that came after it
+  ic undo dispatch:3f9a12c4 --yes      # that dispatch, and all after it
   ic undo step:deploy --dry-run
-  ic undo phase:planned --yes          # all since the run left planned
-  ic undo created --run 7f3a9c21 --yes    # all that a run did
-  ic undo --dispatch 3f9a12c4 --dry-run   # only what that dispatch did
-  ic redo --yes                        # and it is as before
+  ic undo phase:planned --yes          # everything since phase planned
+  ic undo created --run 7f3a9c21 --yes   # the whole run
+  ic undo --dispatch 3f9a12c4 --dry-run   # only that dispatch
+  ic redo --yes                        # undo the undo
 
-Points of a run: ic log. What to type to undo what: docs/UNDO.md. Exit 1 when others changed what would be undone: it is
-named, and nothing is changed. Exit 4 when a step failed: the run stays closed, and ic rollback resume resumes it.")]
+`ic log` lists the points of a run. docs/UNDO.md says which command undoes what. Exit 1 when others changed what would be
+undone: the conflict is named, and nothing changes. Exit 4 when a step failed: the run stays closed until ic rollback
+resume or abort ends it.")]
 pub(crate) struct Undo {
-    /// The point to go back to before: dispatch:ID, step:NAME, checkpoint:ID, phase:P, created, or the end of an id
+    /// The point to go back to: dispatch:ID, step:NAME, checkpoint:ID, phase:P, created, or the end of an id
     point: Option<String>,
-    /// Undo only what this dispatch did; what others did since stays
+    /// Undo this dispatch alone; keep what others did since
     #[arg(long, value_name = "DISPATCH", conflicts_with = "point")]
     dispatch: Option<String>,
-    /// The run [default: that of the point, else @, else the newest one here]
+    /// The run [default: that of POINT, else @, else the newest here]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// What goes back: workflow, with it effects, files, git and data, or all [default]
+    /// The layers to roll back, workflow among them [default: all]
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     layer: Vec<Layer>,
-    /// Say what would be done, with the same plan, and change nothing
+    /// Show the plan and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Only if the plan is this one: the `plan_hash` of a dry run
+    /// Refuse any plan but this `plan_hash` of a dry run
     #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
     #[command(flatten)]
     forced: Forced,
-    /// Leave what others changed
+    /// Keep what others changed
     #[arg(long, conflicts_with_all = ["force", "force_files"])]
     keep_theirs: bool,
     /// Do not ask
@@ -137,7 +139,7 @@ impl Undo {
         let log = ic_point::log::log(kernel, session.options(), run, false, OFFERED)?;
         let (references, lines) = render::log::offered(&log, kernel.context.now());
         let begin = last.ok().and_then(|last| references.iter().position(|one| *one == last.reference));
-        let picked = Session::pick("Undo to before which?", &lines, begin.unwrap_or(0))?;
+        let picked = Session::pick("Go back to before which point?", &lines, begin.unwrap_or(0))?;
         Ok(picked.and_then(|at| references.get(at).cloned()))
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct BlameJson {
     changes: Vec<BlamedChangeJson>,
     /// Whether there are more changes than `--limit`.
     has_more: bool,
-    /// Whether the file is not as the newest checkpoint has it: it changed since.
+    /// Whether the file differs from the newest checkpoint: it changed since.
     changed_since: bool,
     /// What git says, newest first.
     commits: Vec<BlamedCommitJson>,
@@ -39,7 +39,7 @@ struct BlamedChangeJson {
     to_checkpoint_id: String,
     /// Whether a restore made it: something was undone, or brought back.
     by_restore: bool,
-    /// The work whose it is. Several: it may be of each of them, and nobody knows. None: no recorded work made it.
+    /// The work that made it. Several: any of them may have. None: no recorded work made it.
     dispatches: Vec<BlamedWorkJson>,
     /// The tool calls that may have made it, oldest first.
     calls: Vec<CallJson>,
@@ -76,7 +76,7 @@ pub(crate) struct CallJson {
     /// The files that it named, from the root.
     paths: Vec<String>,
     created_at: String,
-    /// When its end was told; null: it never was, or it runs.
+    /// When its end was reported; null: it never was, or it is running.
     finished_at: Option<String>,
 }
 

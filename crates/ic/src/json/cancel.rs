@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{AgentJson, DispatchJson, RunJson};
 
-/// A run that was called off, and what ended with it, as it was before (`run cancel`).
+/// A cancelled run, and what ended with it, as it was before (`run cancel`).
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct CancelJson {

@@ -43,14 +43,14 @@ pub(crate) struct CheckpointJson {
     seq: i64,
     /// Whether nothing is in `skipped` or `unsettled`.
     complete: bool,
-    /// Whether the work before it had ended.
+    /// Whether it marks the end of work.
     settled: bool,
     /// Whether its content is kept.
     retainable: bool,
     pruned_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<Vec<SkippedJson>>,
-    /// Files that changed whenever they were read: what is kept of them may be a state that they never had.
+    /// Files that changed at each read: the checkpoint may hold an inconsistent state of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     unsettled: Option<Vec<PathJson>>,
     nested_git: Vec<PathJson>,
@@ -233,7 +233,7 @@ impl CheckpointJson {
 }
 
 impl FileJson {
-    /// What stands at a path; `None` for a name that was passed over. `purged`: contents that are gone.
+    /// What is at a path; `None` for a name that was left out. `purged`: contents that are gone.
     pub(crate) fn new(path: &[u8], state: &State, purged: &HashSet<Hash>) -> Option<Self> {
         let path = PathJson::from(path_from_bytes(path).as_path());
         let (mode, size, sha256, target) = (None, None, None, None);

@@ -99,7 +99,7 @@ enum ActionJson {
     RestoreFiles { files: Vec<BeforeJson> },
     /// A process is ended.
     KillProcess {
-        /// Its number; null while nobody knows it.
+        /// Its number; null while it is not known.
         pid: Option<u32>,
         /// The file that its number is written to, from the project's root.
         pid_file: Option<String>,
@@ -108,7 +108,7 @@ enum ActionJson {
     },
     /// Nothing needs to be done.
     Skip { reason: Option<String> },
-    /// Nothing is done; the step is to be tried again.
+    /// Nothing is undone; the step is to be retried.
     Retry { reason: Option<String> },
     /// It cannot be undone.
     Pivot { reason: Option<String> },
@@ -124,9 +124,9 @@ struct HowJson {
     cwd_b64: Option<String>,
     env: BTreeMap<String, String>,
     timeout_ms: u64,
-    /// How often it is tried again.
+    /// How often it is retried.
     retries: u32,
-    /// How long is waited before it is tried again; twice as long each time.
+    /// The wait before a retry; doubled each time.
     backoff_ms: u64,
 }
 
@@ -216,7 +216,7 @@ pub(crate) struct UndoneJson {
     held_by: Option<String>,
     /// Whether the run stays closed (`rolling_back`) until more is undone.
     closed: bool,
-    /// The call that goes on with what is left.
+    /// The call that resumes with the rest.
     resume: Option<String>,
     /// Of a dry run: why the real call would be refused; left out if it would not be.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -280,13 +280,13 @@ pub(crate) struct CoverageJson {
     steps: Vec<CoveredJson>,
     /// The declared steps among all, 0-100, rounded down; without steps 100.
     percentage: u8,
-    /// The steps that do not say how they are undone.
+    /// The steps without a declared undo.
     undeclared: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<WarningJson>,
 }
 
-/// What a step says about its undo.
+/// What a step declares about its undo.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CoveredJson {

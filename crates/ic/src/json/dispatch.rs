@@ -20,7 +20,7 @@ pub(crate) struct DispatchJson {
     phase: String,
     /// The work that began it, and takes it along when it is undone: a prompt, for what a subagent did; null: a person or a script began it.
     parent_id: Option<String>,
-    /// The run's epoch when the work was handed out.
+    /// The run's epoch when the dispatch was created.
     epoch: i64,
     /// pending, running, completed, failed, `timed_out` or cancelled.
     #[cfg_attr(test, schemars(extend("enum" = ic_dispatch::DispatchStatus::WORDS)))]
@@ -41,7 +41,7 @@ pub(crate) struct DispatchJson {
     verdict: Option<&'static str>,
     error: Option<String>,
     tokens: TokensJson,
-    /// The rollback that undid it: nothing that it reports counts any more. Null: it stands.
+    /// The rollback that undid it: its reports do not count any more. Null: it counts.
     rolled_back_by: Option<String>,
     seq: i64,
     created_at: String,

@@ -34,10 +34,10 @@ pub(crate) struct EventJson<'e> {
     created_at: String,
     /// SHA-256 in hex; the hash before is part of it.
     hash: String,
-    /// Reason and payload were taken out.
+    /// Reason and payload were removed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     redacted: bool,
-    /// The rollback that stands and undid this move (`run events`); left out where there is none.
+    /// The rollback in force that undid this advance (`run events`); left out where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     rolled_back_by: Option<&'e str>,
 }
@@ -132,7 +132,7 @@ impl From<&Report> for VerifyJson {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RedactedJson {
-    /// The event whose texts were taken out.
+    /// The event whose texts were removed.
     pub(crate) seq: i64,
     /// The event that says so.
     pub(crate) redaction_seq: i64,

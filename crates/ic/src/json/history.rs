@@ -1,9 +1,9 @@
-//! A run as a story.
+//! The history of a run.
 
 use ic_ops::history::{Stay, Story, Turn};
 use serde::Serialize;
 
-/// A run as a story (`run history`).
+/// The history of a run (`run history`).
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct HistoryJson {
@@ -11,11 +11,11 @@ pub(crate) struct HistoryJson {
     goal: String,
     status: &'static str,
     phases: Vec<String>,
-    /// In the order of coming there.
+    /// In the order of arrival.
     stays: Vec<StayJson>,
-    /// Rollbacks and their undoing, oldest first.
+    /// Rollbacks and their undos, oldest first.
     turns: Vec<TurnJson>,
-    /// Where the run is: a place in `stays`.
+    /// Where the run is: an index in `stays`.
     current_stay: usize,
 }
 
@@ -24,29 +24,29 @@ pub(crate) struct HistoryJson {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct StayJson {
     phase: String,
-    /// How often the run had come there then, from 1.
+    /// The number of this attempt at the phase, from 1.
     attempt: usize,
     seq: i64,
     created_at: String,
-    /// The stay it came from: a place in `stays`; null for the beginning.
+    /// The stay it came from: an index in `stays`; null for the beginning.
     from_stay: Option<usize>,
-    /// The rollback that stands and undid it; of a stay that a rollback began, that rollback, once it is undone itself. Null: it stands.
+    /// The rollback that stands and undid it; of a stay that a rollback began, that rollback, once it is undone itself. Null: it counts.
     rolled_back_by: Option<String>,
     checkpoint_id: Option<String>,
     counts: StayCountsJson,
 }
 
-/// What happened during a stay.
+/// What happened during a stay in a phase.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct StayCountsJson {
     dispatches: usize,
     artifacts: usize,
-    /// How often a gate held the run back.
+    /// How often a gate blocked the run.
     blocks: usize,
 }
 
-/// A rollback, or its undoing.
+/// A rollback, or its undo.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct TurnJson {

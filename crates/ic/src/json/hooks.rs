@@ -69,7 +69,7 @@ pub(crate) struct HooksDoctorJson {
     pub(crate) failures: Vec<HookFailureJson>,
 }
 
-/// A call of a hook that failed: the agent was let through.
+/// A call of a hook that failed: the agent continued.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct HookFailureJson {

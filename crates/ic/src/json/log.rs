@@ -28,7 +28,7 @@ pub(crate) struct PointEntryJson {
     file_counts: Option<FileCountsJson>,
     /// How many commits its dispatch recorded; null for a point that stands before no dispatch.
     commit_count: Option<usize>,
-    /// The newest rollback that stands and went back to before it: then it is no target. Null: it stands.
+    /// The newest rollback that stands and went back to before it: then it is not a target. Null: it counts.
     rolled_back_by: Option<String>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct RollbackEntryJson {
     kind: &'static str,
     #[serde(flatten)]
     rollback: RollbackRecordJson,
-    /// The newest rollback that stands and went back to before this one; null: there is none.
+    /// The newest rollback in force that went back to before this one; null: there is none.
     rolled_back_by: Option<String>,
 }
 

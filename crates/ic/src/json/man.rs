@@ -15,7 +15,7 @@ pub(crate) struct ManJson {
     directory_b64: Option<String>,
     /// How many pages there are.
     page_count: usize,
-    /// The files of those that were missing or different, and were written.
+    /// The written files: those that were missing or different.
     written: Vec<String>,
 }
 

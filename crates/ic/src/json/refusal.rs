@@ -4,7 +4,7 @@ use ic_base::Diagnosis;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Why the real call would be refused as things are; in the form of the error that it would answer.
+/// Why the real call would be refused now, in the form of its error.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RefusalJson {

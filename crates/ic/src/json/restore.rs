@@ -12,7 +12,7 @@ use super::{PathJson, RefusalJson, WarningJson};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RestoreJson {
     checkpoint_id: String,
-    /// The restore that is undone, or made again; left out where neither is.
+    /// The restore that is undone or redone; left out where neither is.
     #[serde(skip_serializing_if = "Option::is_none")]
     of_restore: Option<OfRestoreJson>,
     /// What was about to change; null where nothing was written.
@@ -26,13 +26,13 @@ pub(crate) struct RestoreJson {
     /// restored, partial (a path could not be changed, or one that the checkpoint holds stays as it is), planned or `up_to_date`.
     #[cfg_attr(test, schemars(extend("enum" = ic_worktree::Status::WORDS)))]
     status: &'static str,
-    /// Names the plan: give it to --expect-plan.
+    /// The hash of the plan, for --expect-plan.
     plan_hash: String,
     changes: Vec<RestoreChangeJson>,
     conflicts: Vec<SkippedJson>,
-    /// Paths that are left alone, and paths that nobody can compare with the checkpoint.
+    /// Paths that are left alone, and paths that cannot be compared with the checkpoint.
     skipped: Vec<SkippedJson>,
-    /// What the checkpoint's tree had at a path and does not come back with it.
+    /// What the checkpoint's tree had at a path and a restore cannot restore.
     not_kept: Vec<SkippedJson>,
     failed: Vec<FailedJson>,
     /// What is not as the checkpoint has it after the restore, though nothing above says so: others worked meanwhile, or a branch is left
@@ -46,7 +46,7 @@ pub(crate) struct RestoreJson {
     warnings: Vec<WarningJson>,
 }
 
-/// A restore that is undone, or made again.
+/// A restore that is undone or redone.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct OfRestoreJson {

@@ -23,7 +23,7 @@ pub(crate) struct PruneJson {
     swept_objects: u64,
     /// How much smaller the store is, in bytes.
     freed_bytes: u64,
-    /// Why no space was given back, if it could not be.
+    /// Why no space was freed, if it could not be.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<WarningJson>,
 }
@@ -41,7 +41,7 @@ impl From<&Pruned> for PruneJson {
     }
 }
 
-/// What a purge took out.
+/// What a purge removed.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct PurgeJson {
@@ -55,9 +55,9 @@ pub(crate) struct PurgeJson {
     checkpoint_ids: Vec<String>,
     /// Other paths with the same content, whole where they lie in another root: it is gone there, too.
     shared: Vec<PathJson>,
-    /// Objects of git's that were taken out of what checkpoints keep.
+    /// Git objects that were removed from the content of checkpoints.
     git_objects: Vec<String>,
-    /// How many packs of git's objects were written anew without them.
+    /// How many git packs were rewritten without them.
     git_packs: u64,
     /// Refs below refs/ic/ that reached them; they were removed.
     removed_refs: Vec<String>,
@@ -128,11 +128,11 @@ struct RepairedJson {
     partial_checkpoint_ids: Vec<String>,
     /// Objects that are gone.
     lost_objects: u64,
-    /// Objects that the working tree still had, and that are kept again.
+    /// Objects that the working tree still had, and that are stored again.
     kept_again: u64,
     /// Restores that cannot be finished or undone any more.
     restore_ids: Vec<String>,
-    /// Where the damaged file lies now.
+    /// Where the damaged file is now.
     set_aside: Option<String>,
     /// Paths that were purged earlier and whose marks may be lost: until they are purged again, checkpoints keep that content again.
     purge_again: Vec<PathJson>,

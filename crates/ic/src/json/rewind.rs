@@ -49,7 +49,7 @@ pub(crate) struct RewindJson {
     failure: Option<FailureJson>,
     /// The stages that are still to be done, in their order: git, sqlite, vectors.
     stages_left: Vec<&'static str>,
-    /// The command that goes on with what is left.
+    /// The command that resumes with the rest.
     resume: Option<String>,
     created_at: Option<String>,
     seq: Option<i64>,
@@ -79,7 +79,7 @@ struct RewindGitJson {
     kept_ref: Option<String>,
     /// The checkpoint that has the tree as it was; null if it was not moved.
     safety_checkpoint_id: Option<String>,
-    /// The command that puts the tree back.
+    /// The command that restores the tree.
     restore: Option<String>,
 }
 
@@ -140,7 +140,7 @@ impl RewindJson {
         self
     }
 
-    /// A rewind that was not begun, because everything was as it is to be.
+    /// A rewind that was not begun, because everything was at its target already.
     pub(crate) fn nothing_to_do(preview: &Preview, warning: Option<&Warning>) -> Self {
         let rows: Vec<(String, u64)> =
             preview.snapshot.affected_row_counts.iter().map(|(t, n)| (t.to_owned(), n)).collect();
@@ -284,7 +284,7 @@ pub(crate) struct RewindInitJson {
     database: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     database_b64: Option<String>,
-    /// The configuration's file, which has the part now.
+    /// The configuration's file, which has the section now.
     config_file: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     config_file_b64: Option<String>,
@@ -317,7 +317,7 @@ pub(crate) struct RewindInspectJson {
     database_b64: Option<String>,
     tables: Vec<InspectedTableJson>,
     foreign_keys: Vec<ForeignKeyJson>,
-    /// The part `rewind` of a configuration; null if no table has a column that orders its rows.
+    /// The section `rewind` of a configuration; null if no table has a column that orders its rows.
     #[cfg_attr(test, schemars(with = "Option<Map<String, Value>>"))]
     proposal: Value,
     /// What a person should know about it.

@@ -43,7 +43,7 @@ pub(crate) struct RollbackJson {
     /// The run's epoch after the rollback.
     epoch: i64,
     reason: Option<String>,
-    /// Names the plan; null for one that would be refused, which no caller can insist on.
+    /// The hash of the plan; null for one that would be refused, which --expect-plan cannot accept.
     plan_hash: Option<String>,
     /// In chain order; the target only with --include-target.
     rolled_back_phases: Vec<String>,
@@ -58,19 +58,19 @@ pub(crate) struct RollbackJson {
     marked_agents: Vec<AgentRef>,
     cleared_skips: Vec<String>,
     counts: CountsJson,
-    /// The effects that are undone, in order; null if that layer is not taken back.
+    /// The effects that are undone, in order; null if that layer is not rolled back.
     #[serde(skip_serializing_if = "Option::is_none")]
     effects: Option<EffectsJson>,
-    /// Files and git's state; null if they are not taken back.
+    /// Files and git's state; null if they are not rolled back.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<RestoreJson>,
-    /// The commits that leave their branches, newest first; null if git's state is not taken back.
+    /// The commits that leave their branches, newest first; null if git's state is not rolled back.
     #[serde(skip_serializing_if = "Option::is_none")]
     commits: Option<Vec<CommitJson>>,
     /// The commits of the dispatch that alone is undone, newest first: they stay on their branches. Null for any other rollback.
     #[serde(skip_serializing_if = "Option::is_none")]
     own_commits: Option<Vec<OwnCommitJson>>,
-    /// Rows of the application's tables; null if they are not taken back.
+    /// Rows of the application's tables; null if they are not rolled back.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<DataJson>,
     /// How far each layer is.
@@ -79,10 +79,10 @@ pub(crate) struct RollbackJson {
     /// Of a dry run: why the real call would be refused; left out if it would not be.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<RefusalJson>,
-    /// Of a dry run: all that the real call would meet, one after another, each with the flag that decides it.
+    /// Of a dry run: all refusals of the real call, in order, each with the flag that overrides it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refusals: Vec<DecidedJson>,
-    /// The command that goes on, when a step failed.
+    /// The command that resumes, when a step failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     resume: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -221,20 +221,20 @@ impl From<&Rollback> for RollbackJson {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct EffectsJson {
-    /// In the order of undoing.
+    /// In the order of their undo.
     results: Vec<UndoneStepJson>,
     /// Compensations that are not undone.
     compensations_left: Vec<String>,
 }
 
-/// A refusal, and what decides it.
+/// A refusal, and the flag that overrides it.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct DecidedJson {
     code: &'static str,
     message: String,
     hint: Option<String>,
-    /// The flag with which the real call passes it; null: nobody can decide it.
+    /// The flag that overrides it; null: nothing can.
     flag: Option<&'static str>,
 }
 
@@ -306,13 +306,13 @@ struct MadeJson {
     /// Of `effects`: the names of those that were skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped_steps: Option<Vec<String>>,
-    /// Of `effects`: the tree around each go at them, oldest first.
+    /// Of `effects`: the tree around each attempt at them, oldest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     goes: Option<Vec<GoJson>>,
     /// Of `tree`: how many paths were restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     path_count: Option<usize>,
-    /// Of `tree`: the checkpoint of what stood there before, by its last restore.
+    /// Of `tree`: the checkpoint of the earlier content, by its last restore.
     #[serde(skip_serializing_if = "Option::is_none")]
     safety_checkpoint_id: Option<String>,
     /// Of `data`: how many rows were deleted, by table.
@@ -320,7 +320,7 @@ struct MadeJson {
     deleted_row_counts: Option<std::collections::BTreeMap<String, u64>>,
 }
 
-/// One go at the effects.
+/// One attempt at the effects.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct GoJson {

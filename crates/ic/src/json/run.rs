@@ -314,7 +314,7 @@ impl From<(&str, &str, &[Requirement])> for GateRuleJson {
     }
 }
 
-/// A phase marked to be passed over (`run skip`).
+/// A phase marked to be skipped (`run skip`).
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SkipJson {

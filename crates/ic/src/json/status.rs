@@ -19,7 +19,7 @@ pub(crate) struct StatusJson {
     working: Vec<WorkingJson>,
     /// The newest point to which the run can go back.
     last_point: Option<PointJson>,
-    /// What was begun and not finished, and no living process does it.
+    /// Unfinished operations that no live process executes.
     unfinished: Vec<UnfinishedJson>,
     /// The command to type next; words in capitals are for the caller to fill in.
     next: String,

@@ -26,9 +26,9 @@ pub(crate) struct WorkflowJson {
     steps: Vec<StepJson>,
     failed_step: Option<String>,
     error: Option<String>,
-    /// How it was taken back by this call; null if it was not.
+    /// How this call rolled it back; null if it did not.
     rollback: Option<TakenBackJson>,
-    /// The command that goes on; null when nothing is left to do.
+    /// The command that resumes; null when nothing is left to do.
     resume: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<WarningJson>,
@@ -58,16 +58,16 @@ struct StepJson {
     log_b64: Option<String>,
 }
 
-/// How a workflow was taken back.
+/// How a workflow was rolled back.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct TakenBackJson {
     strategy: &'static str,
-    /// In the order of undoing.
+    /// In the order of their undo.
     compensations: Vec<UndoneStepJson>,
     /// Compensations that are not undone.
     compensations_left: Vec<String>,
-    /// What was put back; null if it did not come to that.
+    /// What was restored; null if the call did not get that far.
     restored: Option<RestoredJson>,
     /// Rows of the application's tables; null if they did not go.
     data: Option<DataJson>,
@@ -80,7 +80,7 @@ struct TakenBackJson {
     hint: Option<String>,
 }
 
-/// What was put back.
+/// What was restored.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RestoredJson {
@@ -90,15 +90,15 @@ struct RestoredJson {
     /// Whether git's state was restored.
     git_restored: bool,
     failed: Vec<NotRestoredJson>,
-    /// Paths that are left alone, and paths that nobody can compare with the checkpoint.
+    /// Paths that are left alone, and paths that cannot be compared with the checkpoint.
     skipped: Vec<SkippedJson>,
-    /// What the checkpoint's tree had at a path and does not come back with it.
+    /// What the checkpoint's tree had at a path and a restore cannot restore.
     not_kept: Vec<SkippedJson>,
-    /// What is not as the checkpoint has it after the restore; git's state is named `.git`.
+    /// What differs from the checkpoint after the restore; git's state is named `.git`.
     differs: Vec<SkippedJson>,
 }
 
-/// A path that could not be put back.
+/// A path that could not be restored.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct NotRestoredJson {
@@ -224,7 +224,7 @@ fn because<'p>(pairs: impl Iterator<Item = &'p (PathBuf, String)>) -> Vec<Skippe
     pairs.map(one).collect()
 }
 
-/// What a workflow's file says.
+/// The content of a workflow's file.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct WorkflowPlanJson {
@@ -234,7 +234,7 @@ pub(crate) struct WorkflowPlanJson {
     phases: Vec<String>,
     /// In the order in which one after the other could run.
     steps: Vec<PlannedStepJson>,
-    /// How many of the steps say what undoes them, 0-100.
+    /// The share of steps that declare their undo, 0-100.
     percentage: u8,
     /// The steps that do not.
     undeclared: Vec<String>,

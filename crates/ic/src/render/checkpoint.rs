@@ -101,7 +101,10 @@ pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>) -> Stri
     if let Some(dispatch) = &link.dispatch_id {
         row("dispatch", dispatch.short());
     }
-    row("follows", checkpoint.parent_id.as_ref().map_or("nothing: the first of its line", |id| id.short()));
+    row(
+        "follows",
+        checkpoint.parent_id.as_ref().map_or("nothing: the first of its lineage", |id| id.short()),
+    );
     row("root", &path_text(&checkpoint.root));
     let counts = &checkpoint.counts;
     let counted = |n: u64, noun| counted(usize::try_from(n).unwrap_or(usize::MAX), noun);
@@ -157,8 +160,8 @@ fn details(manifest: &Manifest) -> String {
         .collect();
     section(&mut out, "Left out", &skipped);
     let unsettled: Vec<String> = manifest.unsettled.iter().map(text).collect();
-    section(&mut out, "Changed whenever it was read", &unsettled);
-    section(&mut out, "Repositories inside", &manifest.nested_git.iter().map(text).collect::<Vec<_>>());
+    section(&mut out, "Changed at each read", &unsettled);
+    section(&mut out, "Nested repositories", &manifest.nested_git.iter().map(text).collect::<Vec<_>>());
     out
 }
 
@@ -261,7 +264,7 @@ pub(crate) fn report(report: &Report) -> String {
     }
     let unsaved = match report.status {
         Status::Planned => styled(style::WARN, "  in no checkpoint yet"),
-        _ => styled(style::WARN, "  kept in the safety checkpoint alone"),
+        _ => styled(style::WARN, "  only in the safety checkpoint"),
     };
     for step in steps.iter().take(SHOWN) {
         let note = if step.uncaptured { unsaved.as_str() } else { "" };
@@ -284,7 +287,7 @@ pub(crate) fn report(report: &Report) -> String {
     section(&mut out, "Not compared", &list(&report.not_compared));
     section(&mut out, "Not kept", &list(&report.plan.not_kept));
     section(&mut out, "Failed", &list(&report.failed));
-    section(&mut out, "Not as the checkpoint has it", &list(&report.differs));
+    section(&mut out, "Different from the checkpoint", &list(&report.differs));
     let uncaptured = steps.iter().filter(|step| step.uncaptured).count();
     match (&report.safety_id, report.status) {
         (Some(safety), _) => out.push_str(&format!(

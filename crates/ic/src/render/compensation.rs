@@ -129,7 +129,7 @@ pub(crate) fn report(report: &Report, resume: Option<&str>) -> String {
     }
     let others = if report.is_closed {
         let rest = format!("ic compensation run {}", report.run_id.short());
-        format!("The run stays closed: another undo of it failed; to go on: {rest}\n")
+        format!("The run stays closed: another undo of it failed; to resume: {rest}\n")
     } else {
         String::new()
     };
@@ -160,16 +160,16 @@ pub(crate) fn report(report: &Report, resume: Option<&str>) -> String {
     out.push_str(&held(report));
     if let Some(resume) = resume {
         let when = match (has_failed(report), report.is_closed) {
-            (true, _) => "when what failed is repaired",
-            (false, true) => "to go on",
-            (false, false) => "to undo them all the same",
+            (true, _) => "after fixing the cause",
+            (false, true) => "to resume",
+            (false, false) => "to undo them anyway",
         };
         out.push_str(&format!("{}\n", styled(style::DIM, &format!("{when}: {resume}"))));
     }
     if let Some(failed) = report.results.iter().find(|one| one.state == State::Failed) {
         let (run, step) = (report.run_id.short(), shell_word(&failed.step));
         let leave = format!(
-            "when it never can be, to leave it as it is: ic compensation run {run} --skip {step} --reason WHY --yes"
+            "if that is impossible, to skip it: ic compensation run {run} --skip {step} --reason WHY --yes"
         );
         out.push_str(&format!("{}\n", styled(style::DIM, &leave)));
     }
@@ -217,7 +217,7 @@ fn left(report: &Report) -> String {
 fn held(report: &Report) -> String {
     report.pivot.as_ref().map_or_else(String::new, |pivot| {
         format!(
-            "{} cannot be undone, and holds back what was done before it; --force undoes that all the same.\n",
+            "{} cannot be undone, so earlier effects are not undone either; --force undoes them anyway.\n",
             styled(style::STRONG, &plain(pivot))
         )
     })

@@ -67,11 +67,11 @@ pub(crate) fn card(dispatch: &Dispatch, commits: &[RecordedCommit], files: &[Rec
 /// Why a wait ended before the work did.
 pub(crate) fn waited(waited: Waited) -> String {
     let why = match waited {
-        Waited::ProcessGone => "its process is gone, and no end of the work is on record",
-        Waited::TimedOut => "the time to wait is over",
+        Waited::ProcessGone => "its process is gone, and nothing recorded its end",
+        Waited::TimedOut => "the timeout passed",
         Waited::Ended | Waited::Interrupted => return String::new(),
     };
-    format!("{}: {why}\n", styled(style::BAD, "not waited to the end"))
+    format!("{}: {why}\n", styled(style::BAD, "the wait ended early"))
 }
 
 /// What recording did.

@@ -38,7 +38,7 @@ pub(crate) fn moves(git: &GitRestore) -> Vec<(String, String)> {
 /// Where the tips of what moved are kept; empty where nothing moved.
 pub(crate) fn kept(git: &GitRestore) -> String {
     let moved = !git.plan.refs.is_empty() || git.plan.head;
-    let what = if moved { "where the branches stood is kept" } else { "what the stash held is kept" };
+    let what = if moved { "the old branches are kept" } else { "the old stash is kept" };
     let kept = git.kept_below.as_deref().filter(|_| moved || git.plan.stash);
     kept.map_or_else(String::new, |below| format!("  {what}: git for-each-ref {}\n", plain(below)))
 }

@@ -113,7 +113,7 @@ pub(crate) fn entry(entry: &Entry) -> String {
             out.push_str(&tree_back(entry));
         }
         Status::Stopped | Status::InProgress if entry.has_begun() => {
-            out.push_str(&format!("To give it up: ic rewind undo {} --yes\n", entry.id.short()));
+            out.push_str(&format!("To abort it: ic rewind undo {} --yes\n", entry.id.short()));
             out.push_str(&tree_back(entry));
         }
         _ => {}
@@ -213,6 +213,6 @@ pub(crate) fn configured(configured: &Configured) -> String {
         (Profile::Langgraph, _, true) => format!("{database} is the database of a LangGraph checkpointer\n"),
         (Profile::Langgraph, _, false) => format!("{database} is not there yet; the checkpointer makes it\n"),
     };
-    out.push_str(&format!("Added the part `rewind` to {}\n", path_text(&configured.file)));
+    out.push_str(&format!("Added the section `rewind` to {}\n", path_text(&configured.file)));
     out
 }

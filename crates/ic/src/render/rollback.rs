@@ -56,7 +56,7 @@ fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
     out.push('\n');
     out.push_str(&details(plan, has_effects));
     if is_of_one {
-        out.push_str("\nWhat others did stays, before it and since; the run stays where it is.\n");
+        out.push_str("\nOther work stays, before and after it; the run stays where it is.\n");
         return out;
     }
     for undo in &plan.reinstated {
@@ -67,7 +67,7 @@ fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
     }
     let counts = plan.counts();
     out.push_str(&format!(
-        "\n{}, {}, {}, {}, {}; what was recorded up to event {} stays.\n",
+        "\n{}, {}, {}, {}, {}; records up to event {} stay.\n",
         counted(counts.phases, "phase"),
         counted(counts.dispatches, "dispatch"),
         counted(counts.artifacts, "artifact"),
@@ -138,8 +138,8 @@ fn details(plan: &Plan, has_effects: bool) -> String {
     }
     let moves = match (has_effects, plan.reopens()) {
         (true, _) => "No dispatch, artifact, agent or skip is marked.",
-        (false, true) => "Of the record, only the phase and the status of the run change.",
-        (false, false) => "Of the record, only the phase moves.",
+        (false, true) => "In the record, only the phase and the status of the run change.",
+        (false, false) => "In the record, only the phase changes.",
     };
     let text = table.render(moves);
     text.lines().map(|line| format!("  {line}\n")).collect()

@@ -45,7 +45,7 @@ pub(crate) fn card(run: &Run, skipped: &[String], spent: &[Spent]) -> String {
     };
     let mut state = styled(status_style(run.status), run.status.as_str());
     if !run.auto_advance {
-        state.push_str(", does not advance by itself");
+        state.push_str(", auto-advance is off");
     }
     line("status", &state);
     line("chain", &chain(run, skipped));
@@ -166,17 +166,14 @@ fn way_out(outcome: &Outcome) -> String {
     match outcome.event_type {
         EventType::Block => {
             missing(outcome)
-                + &styled(
-                    style::DIM,
-                    &format!("  to pass it all the same: ic gate override {id} --reason WHY"),
-                )
+                + &styled(style::DIM, &format!("  to override it: ic gate override {id} --reason WHY"))
                 + "\n"
         }
         EventType::Pause => {
             styled(
                 style::DIM,
                 &format!(
-                    "  to go on: ic gate override {id} --reason WHY, or ic run set {id} --auto-advance true"
+                    "  to advance: ic gate override {id} --reason WHY, or ic run set {id} --auto-advance true"
                 ),
             ) + "\n"
         }

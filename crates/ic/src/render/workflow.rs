@@ -76,7 +76,7 @@ fn would(preview: &Preview, plan_text: fn(&LayeredRollback) -> String) -> String
 /// Which steps do not say what undoes them.
 pub(crate) fn undeclared(report: &CompensationReport) -> String {
     format!(
-        "{} of {} say what undoes them ({}%); these do not: {}",
+        "{} of {} declare their undo ({}%); these do not: {}",
         report.total - report.undeclared.len(),
         counted(report.total, "step"),
         report.percentage,
@@ -113,7 +113,7 @@ pub(crate) fn report(report: &Report) -> String {
     if let Some(command) = resume(report) {
         let when = match report.status {
             Status::RolledBack => "to run it again",
-            _ => "to go on",
+            _ => "to resume",
         };
         text.push_str(&format!("{}\n", styled(style::DIM, &format!("{when}: {command}"))));
     }
@@ -227,8 +227,10 @@ fn verdict(report: &Report) -> String {
         Status::Stopped => {
             format!("{} {}; nothing was rolled back.", styled(style::WARN, "Stopped."), what_happened(report))
         }
-        Status::Running => format!("The run {run} goes on, or was interrupted."),
-        Status::Cancelled => format!("{} Its run {run} goes on no more.", styled(style::WARN, "Cancelled.")),
+        Status::Running => format!("The run {run} is running, or was interrupted."),
+        Status::Cancelled => {
+            format!("{} Its run {run} is not active any more.", styled(style::WARN, "Cancelled."))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::verbs::{leaves, own_arguments, tree};
 
 const HEAD: &str = "# The command line
 
-Written from the program itself by a test (`IC_UPDATE=1 cargo test -p ic --lib`); `ic VERB --help` says the same. The shapes of
+A test writes this page from the program (`IC_UPDATE=1 cargo test -p ic --lib`); `ic VERB --help` says the same. The shapes of
 the JSON are in [schemas/](schemas/README.md), the error codes in [errors/](errors/README.md).
 
 ## Exit codes
@@ -26,9 +26,9 @@ the JSON are in [schemas/](schemas/README.md), the error codes in [errors/](erro
 In JSON form an error is one line on stderr: `{\"error\": {\"code\", \"message\", \"hint\", \"details\"}}`; in text form it is
 `error: ...` and `hint: ...`.
 
-A `--dry-run` ends as the real call with `--yes` and the same flags would be refused or accepted: 0 if it would begin, else 1, 2 or 3,
-never 4. A plan that would be refused for what it would overwrite, or for a step that cannot be undone, is printed all the same, with
-`refusal` (`{code, message, hint, details}`) in JSON and with its reason in text. For any other reason, and in `workflow rollback`, the
+A `--dry-run` exits as the real call with `--yes` and the same flags would begin or be refused: 0 if it would begin, else 1, 2 or 3,
+never 4. A plan that is refused because it would overwrite something, or because of a step that cannot be undone, is printed with its
+`refusal` (`{code, message, hint, details}`) in JSON, and with the reason in text. For any other reason, and in `workflow rollback`, the
 error is that of the real call.
 
 ## References
@@ -43,9 +43,9 @@ const ENVIRONMENT: &str = "## Environment
 | variable | meaning |
 |---|---|
 | `IC_DB` | the ledger's file, unless `--db` names another |
-| `IC_FORMAT` | the form of the output, unless a flag says otherwise: auto, json, jsonl, text |
+| `IC_FORMAT` | the output format, unless a flag sets it: auto, json, jsonl, text |
 | `IC_CONFIG` | the configuration file, in place of .ic.yaml in the project's root |
-| `IC_DISPATCH` | the dispatch on whose behalf writes are made, unless `--dispatch` names another |
+| `IC_DISPATCH` | the calling dispatch, unless `--dispatch` names another |
 | `NO_COLOR` | no colours in text |
 
 ";
@@ -58,7 +58,7 @@ fn the_manual_is_what_the_program_says() {
     let beginning = beginning.split("\n\n").next().unwrap_or_default().lines().skip(1);
     let beginning: Vec<&str> = beginning.map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
     let _ = writeln!(text, "## Begin with\n\n```text\n{}\n```\n", beginning.join("\n"));
-    text.push_str("## Global options\n\nThey stand anywhere on the line.\n\n");
+    text.push_str("## Global options\n\nThey are accepted anywhere on the line.\n\n");
     let globals: Vec<&Arg> = tree.get_arguments().collect();
     options(&mut text, &globals);
     text.push_str(ENVIRONMENT);

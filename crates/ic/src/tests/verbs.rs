@@ -3,6 +3,7 @@
 use clap::{Arg, Command, CommandFactory};
 
 use crate::cli::Cli;
+use crate::help;
 
 /// The whole command tree, with usages and global options where they belong.
 pub(super) fn tree() -> Command {
@@ -69,11 +70,11 @@ fn no_flag_is_short_but_the_global_ones() {
 
 #[test]
 fn the_first_page_names_every_noun_once() {
-    let mut tree = tree();
+    let mut tree = help::tree(true);
     let text = tree.render_help().to_string();
     let nouns: Vec<String> = tree.get_subcommands().map(|noun| noun.get_name().to_owned()).collect();
     let (_, listed) = text.split_once("Every day:").expect("the nouns");
-    let (listed, _) = listed.split_once("Options").expect("the options");
+    let (listed, _) = listed.split_once("Global options").expect("the options");
     let listed: Vec<&str> = listed
         .lines()
         .filter_map(|line| line.strip_prefix("  "))
@@ -85,7 +86,7 @@ fn the_first_page_names_every_noun_once() {
 
 #[test]
 fn the_first_page_lists_verbs_that_there_are() {
-    let mut tree = tree();
+    let mut tree = help::tree(false);
     let text = tree.render_help().to_string();
     let mut lists = 0;
     for noun in tree.get_subcommands().filter(|noun| noun.has_subcommands()) {
@@ -100,4 +101,21 @@ fn the_first_page_lists_verbs_that_there_are() {
         lists += 1;
     }
     assert!(lists >= 7, "{lists} lists");
+}
+
+#[test]
+fn the_short_help_of_a_verb_fits_a_screen() {
+    const LINES: usize = 40;
+    const COLUMNS: usize = 80;
+    let tree = help::tree(false);
+    let mut pages = vec![("ic".to_owned(), &tree)];
+    pages.extend(leaves(&tree));
+    for (name, command) in pages {
+        let text = command.clone().term_width(COLUMNS).render_help().to_string();
+        let lines = text.lines().count();
+        assert!(lines <= LINES, "ic {name} -h has {lines} lines\n{text}");
+        // Clap breaks no usage.
+        let mut rest = text.lines().filter(|line| !line.starts_with("Usage:"));
+        assert_eq!(rest.find(|line| line.chars().count() > COLUMNS), None, "{name}");
+    }
 }

@@ -7,7 +7,7 @@ use super::hints::sources;
 use super::verbs::tree;
 
 /// A word, and what is said in its place. It is found where it stands alone, not within another one.
-const WORDS: [(&str, &str); 18] = [
+const WORDS: [(&str, &str); 44] = [
     ("somebody", "who it is: others, you, another user, a process"),
     ("someone", "who it is: others, you, another user, a process"),
     ("nobody", "what is not there: no process, no record, not known"),
@@ -26,6 +26,32 @@ const WORDS: [(&str, &str); 18] = [
     ("takes back", "undoes, rolls back, restores"),
     ("put back", "restored, undone"),
     ("called off", "cancelled"),
+    ("call off", "cancel"),
+    ("all the same", "anyway"),
+    ("is not said", "what is missing: no checkpoint was named"),
+    ("is no terminal", "is not a terminal"),
+    ("no longer counts", "counts no longer; whose reports, whose work"),
+    ("did not hold still", "changed"),
+    ("look at the tree", "capture"),
+    ("looks at the tree", "captures the tree"),
+    ("of then", "of that time, as it was"),
+    ("lies in place of", "is at the path of"),
+    ("never told", "never reported"),
+    ("at work on it", "executes it"),
+    ("way back", "undo, abort"),
+    ("held back", "blocked, kept"),
+    ("passed over", "skipped, left out"),
+    ("pass over", "skip, leave out"),
+    ("hand out", "create (a dispatch)"),
+    ("handed out", "created (a dispatch)"),
+    ("was meant", "the right one, the other one"),
+    ("goes on no more", "has ended"),
+    ("to go on:", "to resume, to advance"),
+    ("mend", "fix, repair"),
+    ("mended", "fixed, repaired"),
+    ("mends", "fixes, repairs"),
+    ("cut off half way", "interrupted"),
+    ("works outside of the ledger", "changes more than the ledger"),
 ];
 
 /// `words | where | why`, a line each.

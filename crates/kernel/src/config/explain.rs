@@ -52,8 +52,10 @@ pub fn sentence(error: &Error) -> String {
         Error::Message { msg, .. } | Error::ExternalMessage { msg, .. } => {
             msg.trim_end_matches('.').to_owned()
         }
-        Error::DuplicateMappingKey { key: Some(twice), .. } => format!("the key {} stands twice", key(twice)),
-        Error::DuplicateMappingKey { key: None, .. } => "a key stands twice".to_owned(),
+        Error::DuplicateMappingKey { key: Some(twice), .. } => {
+            format!("the key {} appears twice", key(twice))
+        }
+        Error::DuplicateMappingKey { key: None, .. } => "a key appears twice".to_owned(),
         Error::Unexpected { expected, .. } => match *expected {
             "mapping start" => "a mapping is expected, as in `key: value`".to_owned(),
             "sequence start" => "a list is expected, as in [a, b]".to_owned(),
@@ -70,7 +72,7 @@ pub fn sentence(error: &Error) -> String {
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => {
-            "too much is nested, or repeated by aliases, for a configuration".to_owned()
+            "too much nesting, or too many aliases, for a configuration".to_owned()
         }
         other => UserMessageFormatter.format_message(other).trim_end_matches('.').to_owned(),
     }

@@ -195,7 +195,7 @@ fn a_link_that_leads_nowhere_is_not_an_absent_file() {
     std::os::unix::fs::symlink(dir.path().join("shared.yaml"), &link).unwrap();
     let error = load(dir.path(), None).unwrap_err();
     assert_eq!(error.code(), Code::InvalidConfig);
-    assert!(error.message().ends_with("it is a link that leads nowhere."), "{error}");
+    assert!(error.message().ends_with("it is a dangling link."), "{error}");
     fs::write(dir.path().join("shared.yaml"), "rollback: {enabled: false}\n").unwrap();
     assert!(!load(dir.path(), None).unwrap().config.enabled);
 }

@@ -159,7 +159,7 @@ fn doubt(danger: &Danger, losses: &[String]) -> String {
         named.push_str(&format!(" and {more} more"));
     }
     let what: Vec<String> = danger.what.iter().map(|what| format!("`{what}`")).collect();
-    format!("{} would destroy what `ic` cannot bring back: {named}.", what.join(", "))
+    format!("{} would destroy what `ic` cannot restore: {named}.", what.join(", "))
 }
 
 /// Records that a call has ended. One of which no beginning was told is passed over.

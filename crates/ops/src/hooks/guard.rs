@@ -63,7 +63,7 @@ const WRAPPERS: [&str; 18] = [
 pub fn read(line: &str) -> Danger {
     let mut danger = Danger::default();
     let Some(commands) = shell::commands(line) else {
-        danger.what.push("a command that cannot be read");
+        danger.what.push("a command that cannot be parsed");
         danger.is_unknown = true;
         return danger;
     };

@@ -45,7 +45,7 @@ pub(super) fn of_run(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Res
     let Some(first) = left.next() else { return Ok(None) };
     let (step, id) = (&first.step, run.id.short());
     let is_cut_off = first.is_cut_off() || first.state == State::Running;
-    let what = if is_cut_off { "was cut off, and it is unknown how far it came" } else { "failed" };
+    let what = if is_cut_off { "was interrupted, and its outcome is unknown" } else { "failed" };
     let more = match left.count() {
         0 => String::new(),
         more => format!("; so it is with {more} more"),

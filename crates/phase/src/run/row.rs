@@ -111,7 +111,7 @@ impl Run {
                     RunStatus::Cancelled => {
                         format!("to make it active again: ic run reopen {} --reason WHY", self.id.short())
                     }
-                    _ => "begin a new one: ic run create --goal TEXT".to_owned(),
+                    _ => "create a new one: ic run create --goal TEXT".to_owned(),
                 };
                 Err(Diagnosis::new(
                     Code::RunNotActive,
@@ -133,7 +133,7 @@ impl Run {
             Code::RollingBack,
             format!("The run {} is in the middle of a rollback.", self.id.short()),
         )
-        .hint("what closed it finishes it: ic rollback list; ic workflow resume RUN --yes; ic compensation run RUN --yes")
+        .hint("finish what closed it: ic rollback list; ic workflow resume RUN --yes; ic compensation run RUN --yes")
         .detail("run_id", self.id.as_str()))
     }
 

@@ -65,6 +65,8 @@ fn build(
     session.batch(&format!(
         "PRAGMA {SCHEMA}.page_size=32768; PRAGMA {SCHEMA}.journal_mode=OFF; PRAGMA {SCHEMA}.synchronous=FULL"
     ))?;
+    // Deferred: the connection of the rewind holds the write lock, and this one only reads the application's
+    // rows.
     session.batch("BEGIN DEFERRED")?;
     for (n, cut) in plan.cuts.iter().enumerate() {
         manifest.tables.push(copy(&session, plan, cut, line, n)?);
@@ -139,6 +141,8 @@ pub(crate) fn archived_column(columns: &[String], column: &str) -> Option<String
 
 fn put_in_place(partial: &Path, path: &Path) -> Result<()> {
     let doing = || format!("writing {}", path.display());
+    // Content, then name, then directory, and only then are rows deleted: an archive that has its name is
+    // whole.
     faults::statement("-- syncing the archive")?;
     File::open(partial).and_then(|file| file.sync_all()).while_doing(doing)?;
     faults::statement("-- naming the archive")?;

@@ -52,12 +52,15 @@ impl RelationalRollbackEngine {
         };
         let timeout = self.options.busy_timeout;
         archive::write(archive, session.path(), timeout, &plan, &moment.line, &mut manifest)?;
+        // Only after the archive is durable: from here on it is the only copy of these rows.
         let deleted = self.delete(&plan, &moment.line, &manifest)?;
         for ((table, rows), (_, gone)) in before.iter().zip(deleted.iter()) {
             if count_rows(session, table)? != rows - gone {
                 return Err(unexpected(table, "Triggers changed the number of rows"));
             }
         }
+        // Within the transaction and after the deletes: a row that would lose its parent rolls all of it
+        // back.
         references::check_survivors(session, &plan, &catalog, archive, &manifest)?;
         let result = RollbackResult {
             rewind_id: rewind.id.to_owned(),

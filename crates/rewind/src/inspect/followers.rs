@@ -44,14 +44,14 @@ pub(super) fn add_virtual(catalog: &Catalog, chosen: &mut Vec<Table>, notes: &mu
         match pairs.as_slice() {
             [(parent, on)] => {
                 notes.push(format!(
-                    "{} ({module}) is taken to belong to {parent}, by {} = {}: look whether it does.",
+                    "{} ({module}) is taken to belong to {parent}, by {} = {}: check whether it does.",
                     info.name, on.0, on.1
                 ));
                 let follow = Follow::Columns { table: (*parent).to_owned(), on: vec![on.clone()] };
                 found.push(Table::following(&info.name, follow));
             }
             _ => notes.push(format!(
-                "{} ({module}) is left out: whose rows it has is not plain. If it is to be cut: follow: {{table: PARENT, on: [[rowid, id]]}}.",
+                "{} ({module}) is left out: its parent is not clear. To include it: follow: {{table: PARENT, on: [[rowid, id]]}}.",
                 info.name
             )),
         }

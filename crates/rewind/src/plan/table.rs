@@ -60,7 +60,7 @@ impl CutTable {
             Order::Column(name) => {
                 if given.boundary == Boundary::Inclusive && info.name == anchor.table {
                     return Err(misfit(format!(
-                        "The boundary of {} is inclusive: the task that is gone back to would go too.",
+                        "The boundary of {} is inclusive: the target task would be removed too.",
                         info.name
                     )));
                 }
@@ -220,7 +220,7 @@ fn by_foreign_key<'a>(
     let keys: Vec<&ForeignKey> = catalog.foreign_keys.iter().filter(is_wanted).collect();
     let [key] = keys.as_slice() else {
         return Err(misfit(format!(
-            "{} has {} foreign keys to tables that are cut, so that its parent is not plain.",
+            "{} has {} foreign keys to tables that are cut, so that its parent is not clear.",
             info.name,
             if keys.is_empty() { "no" } else { "several" }
         ))

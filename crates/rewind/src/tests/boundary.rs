@@ -60,7 +60,7 @@ fn an_inclusive_boundary_needs_something_to_stand_at() {
     app.target.tables[2] = Table::by_column("jobs", "at").inclusive();
     let error = app.rewind("1").unwrap_err();
     assert_eq!(error.code(), Code::InvalidConfig);
-    assert!(error.message().contains("the task that is gone back to would go too"), "{error}");
+    assert!(error.message().contains("the target task would be removed too"), "{error}");
     app.target.tables[2] = Table::by_column("jobs", "at");
     app.sql("CREATE TABLE lines (result INTEGER, n INTEGER); CREATE UNIQUE INDEX u ON results (job, n)");
     let on = vec![("result".to_owned(), "job".to_owned()), ("n".to_owned(), "n".to_owned())];

@@ -46,7 +46,7 @@ pub(super) fn check_file(workspace: &Workspace<'_>, path: &PathText) -> Result<(
     if check_path(&path.0).is_err() {
         let what = match path.0.as_slice() {
             b"" => "The root of the working tree is not a file.".to_owned(),
-            _ => format!("{} is git's own, or nothing that can be a path.", named.display()),
+            _ => format!("{} is git's own, or not a valid path.", named.display()),
         };
         return refuse(what, "name the files, or undo it with a command");
     }
@@ -54,7 +54,7 @@ pub(super) fn check_file(workspace: &Workspace<'_>, path: &PathText) -> Result<(
     let above = named.ancestors().skip(1).filter(|place| !place.as_os_str().is_empty());
     if let Some(link) = above.filter(|place| is_link(place)).last() {
         let what = format!("{} lies behind the link {}.", named.display(), link.display());
-        return refuse(what, "name the file where it really lies");
+        return refuse(what, "give the real path of the file");
     }
     if is_ledger(workspace, &workspace.root.join(&named)) {
         let what = format!("{} belongs to the ledger.", named.display());

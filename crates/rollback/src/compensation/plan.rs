@@ -122,7 +122,7 @@ pub(super) fn no_such_step(run: &RunId, step: &str) -> Diagnosis {
 pub(super) fn nothing_left_of(run: &RunId, step: &str) -> Diagnosis {
     Diagnosis::new(
         Code::CompensationNotFound,
-        format!("No effect of the step {step} is to be undone here: it is undone or left already, or no part of this."),
+        format!("The step {step} has no effect to undo here: it is undone or skipped already, or not part of this."),
     )
     .hint(format!("see how far each is: ic compensation list {}", run.short()))
     .detail("step", step)

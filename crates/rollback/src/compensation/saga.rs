@@ -180,6 +180,7 @@ impl<'k> Saga<'k> {
         let (mut results, mut failed) = (Vec::new(), Vec::new());
         let mut undone = BTreeSet::new();
         for at in plan.order.iter().copied() {
+            // Asked for each effect anew: one whose dependents could not be undone must stay until they are.
             let blocked = order::blocked_by(&plan.started, &[at], &failed);
             if self.is_interrupted() || (!failed.is_empty() && policy == FailurePolicy::Stop) {
                 break;
@@ -222,6 +223,8 @@ impl<'k> Saga<'k> {
         let mut attempt = 0;
         loop {
             attempt += 1;
+            // On record before it is made: after a death the next call knows that the effect may be half
+            // undone.
             current = self.write(|tx, now| compensation::begin(tx, now, &current))?;
             sink.begins(&current);
             let undone = self.attempt(&current, &ground)?;
@@ -262,6 +265,7 @@ impl<'k> Saga<'k> {
     /// Waits, unless it is interrupted.
     fn sleep(&self, pause: Duration) {
         let begin = Instant::now();
+        // In short pieces: Ctrl-C must not wait for the end of a backoff.
         while begin.elapsed() < pause && !self.is_interrupted() {
             std::thread::sleep(pause.saturating_sub(begin.elapsed()).min(Duration::from_millis(50)));
         }

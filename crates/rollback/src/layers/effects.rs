@@ -15,7 +15,7 @@ use crate::covered::Covered;
 use crate::outcome::Effects;
 use crate::undo_preconditions::undone_effects;
 
-/// The layer.
+/// Outside effects, undone by their compensations. It only goes forward: nothing can make an effect again.
 pub(super) struct Outside;
 
 impl Layer for Outside {

@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::layer::{Layer, Site, Work};
 use crate::approved;
 
-/// The layer.
+/// Rows of the application's tables: archived and deleted forward, restored from the archive on the way back.
 pub(super) struct Rows;
 
 impl Layer for Rows {
@@ -82,11 +82,11 @@ fn prepare(site: &Site<'_, '_>, target: &Target) -> Result<Rewinder> {
         return Err(Diagnosis::new(
             Code::NoCheckpoint,
             format!(
-                "No advance recorded where the state database was when the run left that phase (event {cut})."
+                "The position of the state database was not recorded when the run left that phase (event {cut})."
             ),
         )
         .hint(format!(
-            "advances record it from when `rewind` is configured, and warn where they cannot; {by_hand}"
+            "advances record it once `rewind` is configured, and warn when they cannot; {by_hand}"
         ))
         .detail("cut_seq", cut));
     };
@@ -153,7 +153,7 @@ fn refuse_others(site: &Site<'_, '_>, target: &Target) -> Result<()> {
     Err(Diagnosis::new(
         Code::RowConflict,
         format!(
-            "The run {}{more} works with the same state database, or did since, and nothing says whose rows are whose. \
+            "The run {}{more} uses the same state database, or used it since, and no scope column tells their rows apart. \
              Nothing was changed.",
             first.short()
         ),

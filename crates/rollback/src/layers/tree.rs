@@ -27,7 +27,7 @@ use crate::own_work;
 
 pub(crate) use back::require_own;
 
-/// The layer.
+/// Git's state and files: one restore forward, after a safety checkpoint; the undo of that restore on the way back.
 pub(super) struct Tree;
 
 impl Layer for Tree {
@@ -198,7 +198,7 @@ impl<'a> Goal<'a> {
                 if self.strategy == Strategy::Full =>
             {
                 let rest = layer::all_but(&self.covered.layers, Name::Git);
-                let forced = "; or take them off their branch all the same: --force-commits";
+                let forced = "; or take them off their branch anyway: --force-commits";
                 let (theirs, forced) = match (error.code(), planned.keeps_theirs()) {
                     (Code::ForeignCommits, false) => ("", forced),
                     // A file can be left out, a commit below others can not.
@@ -209,9 +209,7 @@ impl<'a> Goal<'a> {
                 let wait = if error.code() == Code::GitBusy { "wait until git is done, or " } else { "" };
                 error.hint(format!("{wait}leave git as it is: --layer={rest}{theirs}{forced}"))
             }
-            Code::WorkRunning => {
-                error.hint("end it first; or roll back beside it all the same: --force-workers")
-            }
+            Code::WorkRunning => error.hint("end it first; or roll back anyway: --force-workers"),
             _ => error,
         }
     }

@@ -26,6 +26,7 @@ use crate::process::ProcessIdentity;
 /// What becomes the command. Also the name that the process has until then.
 const ENV: &str = "/usr/bin/env";
 const ENV_NAME: &[u8] = b"env";
+// By its full path: the PATH of the command may lead to another `sh`.
 pub(super) const SHELL: &str = "/bin/sh";
 
 pub(super) type Environment = BTreeMap<OsString, OsString>;
@@ -66,6 +67,8 @@ impl Gate {
             .stdin(input)
             .stdout(Stdio::from(output.try_clone()?))
             .stderr(output)
+            // Its own group: it is ended with all that it started, and Ctrl-C at the terminal reaches `ic`
+            // alone.
             .process_group(0)
             .spawn()?;
         Ok(Self { child, opener: Some(opener), script: script(environment) })

@@ -14,6 +14,7 @@ use ic_base::{Diagnose, Diagnosis, Result};
 
 /// Shorter cuts are not worth the while.
 const SHORTEST_CUT: u64 = 64 * 1024;
+// How much is moved at a time when the log is cut.
 const CHUNK: usize = 64 * 1024;
 
 pub(super) struct Log {

@@ -11,6 +11,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 
 use super::log::Log;
 
+// As much as a pipe holds.
 const CHUNK: usize = 64 * 1024;
 /// How much of the end is kept in memory.
 const TAIL: usize = 4096;
@@ -19,6 +20,8 @@ const DRAIN: Duration = Duration::from_millis(200);
 /// At least so much is read after the end, if it is there: what the command wrote fits in its pipe, and this is
 /// the largest that a user may make one.
 const LARGEST_PIPE: u64 = 1024 * 1024;
+// Between two reads of an empty pipe: short while output flows, so that it is shown at once, longer in
+// silence.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 

@@ -103,7 +103,7 @@ fn other_ways(id: &RollbackId, failed: Option<&Step>) -> String {
     let abort = format!("to abort the rollback: ic rollback abort {id} --yes");
     match failed.and_then(failed_effect) {
         Some(step) => format!(
-            "to leave that effect as it is: ic rollback resume {id} --skip-effect {step} --reason WHY --yes; {abort}"
+            "to skip that effect: ic rollback resume {id} --skip-effect {step} --reason WHY --yes; {abort}"
         ),
         None => abort,
     }

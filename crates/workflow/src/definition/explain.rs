@@ -42,7 +42,7 @@ pub(super) fn explain(path: &Path, error: &Error) -> Diagnosis {
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => {
-            invalid(path, place, "too much is nested, or repeated by aliases, for a workflow")
+            invalid(path, place, "too much nesting, or too many aliases, for a workflow")
         }
         other => invalid(path, place, &sentence(other)),
     }
@@ -56,7 +56,7 @@ pub(super) fn invalid(path: &Path, place: Option<Place>, what: &str) -> Diagnosi
         None => format!("{name}: {what}."),
     };
     let mut diagnosis = Diagnosis::new(Code::InvalidWorkflow, message)
-        .hint("correct the file, and look whether it is right: ic workflow validate FILE")
+        .hint("correct the file, then check it: ic workflow validate FILE")
         .detail("file", path.to_string_lossy().into_owned());
     if let Some((line, column)) = place {
         diagnosis = diagnosis.detail("line", line).detail("column", column);

@@ -159,7 +159,10 @@ pub(super) fn environment(file: &Path, pairs: Given<Pairs>) -> Result<BTreeMap<S
             return Err(at.wrong(&format!("{} is not a variable's name", brief(&name.value))));
         }
         if RESERVED.contains(&name.value.as_str()) {
-            return Err(at.wrong(&format!("the variable {} is set for every step, and not here", name.value)));
+            return Err(at.wrong(&format!(
+                "the variable {} is set by ic for every step, and cannot be set here",
+                name.value
+            )));
         }
         environment.insert(name.value, without_nul(At::new(file, &value), value.value)?);
     }
@@ -172,7 +175,7 @@ pub(super) fn timeout(file: &Path, given: Given<Spanned<Scalar>>) -> Result<Opti
     let at = At::new(file, &scalar);
     let duration = duration(at, &scalar.value)?;
     if duration.is_zero() {
-        return Err(at.wrong("a timeout must be more than no time"));
+        return Err(at.wrong("a timeout must be longer than 0"));
     }
     Ok(Some(duration))
 }

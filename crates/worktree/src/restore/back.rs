@@ -80,6 +80,7 @@ pub fn settle(workspace: &Workspace<'_>, watch: &Watch) -> Result<()> {
     if workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?.is_none() {
         return Ok(());
     }
+    // Looked at without the lock first, since most trees have none; `settle` looks again under it.
     let _held = workspace.lock(Mode::Exclusive)?;
     workspace.settle(watch).map(|_| ())
 }
@@ -196,7 +197,7 @@ impl TreeChanges {
         let path = path_from_bytes(&path.0).display().to_string();
         let hint = self.after_id.as_ref().map_or_else(String::new, |after| {
             format!(
-                "this puts it as the effect left it (and keeps yours in a checkpoint): ic checkpoint restore {}{} --yes",
+                "this restores it as the effect left it (and keeps yours in a checkpoint): ic checkpoint restore {}{} --yes",
                 after.short(),
                 path_option(&path)
             )

@@ -88,7 +88,7 @@ impl Workspace<'_> {
             let why = match (is, wanted) {
                 (Some(_), None) => "it is there, and was not in the checkpoint",
                 (None, _) => "it is not there, and is in the checkpoint",
-                (Some(_), Some(_)) => "it is not as the checkpoint has it",
+                (Some(_), Some(_)) => "it differs from the checkpoint",
             };
             if after.is_none() {
                 passed = Some(path.clone());

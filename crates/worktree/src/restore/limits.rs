@@ -83,7 +83,7 @@ impl Workspace<'_> {
                 (None, None) => {
                     return Err(Diagnosis::new(
                         Code::InvalidValue,
-                        "--mine needs to know whose: the checkpoint belongs to no run.",
+                        "--mine needs a run: the checkpoint belongs to none.",
                     )
                     .hint("name the dispatch: --dispatch ID"));
                 }

@@ -276,7 +276,7 @@ impl Workspace<'_> {
         Ok((!written.is_empty()).then(|| Warning {
             code: "unsettled",
             message: format!(
-                "checkpoint {} may hold a state that never was of what changed while it was taken: {}",
+                "checkpoint {} may hold an inconsistent state of what changed while it was taken: {}",
                 target.id.short(),
                 written.join(", ")
             ),

@@ -39,6 +39,6 @@ pub fn newest_other(kernel: &Kernel, settings: &Settings, watch: &Watch) -> Resu
             return Ok(id);
         }
     }
-    Err(Diagnosis::new(Code::NothingToUndo, "The tree is as its newest checkpoints have it.")
+    Err(Diagnosis::new(Code::NothingToUndo, "The tree is the same as in its newest checkpoints.")
         .hint("choose an older one: ic checkpoint list; ic checkpoint restore ID --yes"))
 }

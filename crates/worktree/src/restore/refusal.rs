@@ -29,6 +29,6 @@ pub fn refused(report: &Report) -> Diagnosis {
 /// Errors: always `plan_changed`.
 pub(super) fn plan_changed(report: &Report) -> Diagnosis {
     Diagnosis::new(Code::PlanChanged, "The tree changed since the plan was made. Nothing was changed.")
-        .hint("look again: --dry-run")
+        .hint("see the new plan: --dry-run")
         .detail("plan_hash", report.plan_hash.clone())
 }

@@ -312,6 +312,8 @@ impl Workspace<'_> {
         let bytes = serde_json::to_vec(&report.plan)
             .map_err(|e| Diagnosis::new(Code::Internal, format!("The plan cannot be written: {e}.")))?;
         let (plan, _) = writer.put_reader(&mut bytes.as_slice())?;
+        // Content before the row that names it: a crash in between leaves content that the next sweep
+        // removes.
         writer.finish()?;
         let restore_id: RestoreId = self.kernel.context.new_id();
         self.kernel.write(|tx, now| {
@@ -342,6 +344,7 @@ impl Workspace<'_> {
         touched: Option<BTreeSet<Vec<u8>>>,
         watch: &Watch,
     ) -> Result<Done> {
+        // On record before the first write: whoever comes after a death applies the same plan again.
         self.kernel.write_late_too(|tx, now| journal::begin(tx, now, id))?;
         let git = git.filter(|git| !git.plan.is_empty());
         let mut git_failed = None;
@@ -353,6 +356,7 @@ impl Workspace<'_> {
         let root = RootDir::open(&self.root)?;
         apply::sweep(&root, plan, id);
         let mut outcome = apply::apply(&self.objects, &root, plan, id, &watch.apply);
+        // Once for the whole tree: a sync for each file would make the disk the limit of every restore.
         root.sync()?;
         if let Some(GitRestore { plan, target, current, .. }) = git
             && git_failed.is_none()

@@ -49,7 +49,7 @@ impl Workspace<'_> {
         Err(Diagnosis::new(
             Code::WorkRunning,
             format!(
-                "Dispatch {} still works here{though} (process {}), and would write into what is restored.",
+                "Dispatch {} still works here{though} (process {}), and could overwrite what is restored.",
                 first.id.short(),
                 first.pid().unwrap_or(0)
             ),
@@ -81,7 +81,7 @@ impl Workspace<'_> {
         Err(Diagnosis::new(
             Code::WorkRunning,
             format!(
-                "The agent of the session {} is in the middle of a tool call here ({}), and would write into what is restored.",
+                "The agent of the session {} is in the middle of a tool call here ({}), and could overwrite what is restored.",
                 first.session_id.short(),
                 first.tool
             ),

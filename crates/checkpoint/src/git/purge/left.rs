@@ -94,7 +94,8 @@ pub fn left(root: &Path, path: &[u8], blobs: &BTreeSet<String>) -> Result<Vec<Le
     if root.join(ic_store::path_from_bytes(path)).symlink_metadata().is_ok() {
         add(
             "work_tree",
-            "the file is in the working tree; checkpoints leave it out as long as it has a content that was purged".to_owned(),
+            "the file is in the working tree; checkpoints leave it out while its content is purged"
+                .to_owned(),
             format!("ls -l -- {quoted}"),
         );
     }
@@ -126,13 +127,13 @@ pub fn left(root: &Path, path: &[u8], blobs: &BTreeSet<String>) -> Result<Vec<Le
     }
     add(
         "objects",
-        "git has it among its objects, until it collects what nothing reaches: git gc --prune=now".to_owned(),
+        "git keeps it as an unreachable object until: git gc --prune=now".to_owned(),
         format!("git cat-file -t {first}"),
     );
     let remotes = git.run(&["remote"])?;
     for remote in String::from_utf8_lossy(&remotes).lines() {
         let which = format!("--remotes={remote}");
-        add("remote", format!("{remote} may have it: what was pushed is not asked for here"), shows(&which));
+        add("remote", format!("{remote} may have it: ic does not query remotes"), shows(&which));
     }
     Ok(left)
 }

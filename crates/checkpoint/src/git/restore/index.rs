@@ -98,7 +98,7 @@ fn replace(
     if !is_listed(&copy.run(&index::LIST)?, &wanted) {
         return Err(Diagnosis::new(
             Code::GitFailed,
-            "Git does not take the index as it was; it is as before.",
+            "Git refuses the recorded index; the index is unchanged.",
         )
         .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes"));
     }
@@ -115,6 +115,7 @@ impl IndexLock {
     /// Errors: `git_busy`.
     fn take(git_dir: &Path) -> Result<Self> {
         let path = git_dir.join("index.lock");
+        // As git itself takes this lock: of two that create the file, one succeeds.
         match File::options().write(true).create_new(true).open(&path) {
             Ok(mut file) => {
                 let lock = Self(path);

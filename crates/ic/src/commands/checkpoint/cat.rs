@@ -9,9 +9,9 @@ use ic_worktree::{Which, Workspace};
 use crate::exit::Exit;
 use crate::session::Session;
 
-/// Print the exact content that a file had in a checkpoint.
+/// Print the content of a file in a checkpoint.
 ///
-/// Of a symbolic link: where it points.
+/// For a symbolic link, print its target.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint cat 3f9a12c4 src/main.rs
@@ -19,7 +19,7 @@ use crate::session::Session;
 pub(crate) struct Cat {
     /// The checkpoint: an id, or the end of one
     id: String,
-    /// The file, from the working directory
+    /// The file, relative to here
     path: PathBuf,
 }
 

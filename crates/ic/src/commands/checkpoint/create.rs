@@ -14,38 +14,38 @@ use crate::progress;
 use crate::render;
 use crate::session::Session;
 
-/// Capture the working tree as it is, and print the checkpoint's id.
+/// Capture the working tree, and print the checkpoint's id.
 ///
 /// The whole tree is captured, whatever changed it; ignored files and likely secrets are left out. Exit 4 when a file
-/// could not be read: the checkpoint holds the rest, and names it. Of repositories inside (submodules too) it holds the files, and
-/// not their `.git`.
+/// could not be read: the checkpoint holds the rest, and names that file. Nested repositories and submodules are
+/// captured without their `.git`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint create --name before-refactor
   before=$(ic checkpoint create)
   ic checkpoint create --run @ --message 'tests pass'
-  ic checkpoint create --auto --conversation \"$CHAT\" --message \"$PROMPT\"    # a hook, before an agent answers
-  ic checkpoint create --auto --settled    # the work has ended: what changes from now on is by others")]
+  ic checkpoint create --auto --conversation \"$CHAT\"   # in a hook
+  ic checkpoint create --auto --settled   # the work ended; what follows is by others")]
 pub(crate) struct Create {
-    /// The run it belongs to
+    /// Its run
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// What to call it
+    /// Its name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// What it is taken for; with --auto, what cannot be recorded of it is cut, and nothing refused
+    /// Why it is taken; --auto cuts it instead of refusing it
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
-    /// The conversation it belongs to; with --auto, cut as the message is
+    /// Its conversation; --auto cuts it instead of refusing it
     #[arg(long, value_name = "NAME")]
     conversation: Option<String>,
-    /// Let retention give it up when it is old
+    /// Let retention prune it when it is old
     #[arg(long)]
     auto: bool,
-    /// The work before it has ended
+    /// Mark the end of work: later changes are others'
     #[arg(long)]
     settled: bool,
-    /// Capture / or the home directory all the same
+    /// Capture / or the home directory anyway
     #[arg(long)]
     allow_unsafe_root: bool,
     #[command(flatten)]

@@ -16,7 +16,7 @@ use crate::output::Output;
 use crate::render;
 use crate::session::Session;
 
-/// Show what changed between two checkpoints, or between one and the working tree as it is.
+/// Show what changed between two checkpoints, or from one to the working tree.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint diff 3f9a12c4                       # against the working tree
@@ -35,10 +35,10 @@ pub(crate) struct Diff {
     /// As a patch [default on a terminal]
     #[arg(long, group = "shape")]
     unified: bool,
-    /// As a list of names, each with a letter: Added, Modified, Deleted, Permissions, Owner or attributes, Type; `?`: not compared
+    /// Names, each with a letter: Added, Modified, Deleted, Permissions, Owner or attributes, Type; `?`: not compared
     #[arg(long, group = "shape")]
     name_status: bool,
-    /// As a list of names with how many lines changed
+    /// Names, each with the number of changed lines
     #[arg(long, group = "shape")]
     stat: bool,
 }

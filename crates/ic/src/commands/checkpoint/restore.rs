@@ -20,28 +20,28 @@ use crate::session::Session;
 
 /// Restore the working tree to a checkpoint.
 ///
-/// What is about to change is captured first, so that `ic checkpoint undo` brings it back. Only what differs is written;
-/// ignored files, and whatever the checkpoint left out, are never touched. What was there and is in no checkpoint (the `.git` of
-/// repositories inside) is named as not kept.
+/// A safety checkpoint is taken first, so that `ic checkpoint undo` can restore what was there. Only files that differ
+/// are written; ignored files, and what the checkpoint left out, are never touched. Content that no checkpoint can
+/// hold (the `.git` of nested repositories) is listed as not kept.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint restore 3f9a12c4 --dry-run
   ic checkpoint restore 3f9a12c4 --yes
   ic checkpoint restore --latest --path src/main.rs --yes
   ic checkpoint restore --name before-refactor --strategy files-only --yes
-  ic checkpoint undo                                       # and it is as before
+  ic checkpoint undo
 
-Exit 1 when others changed a path that would be restored: nothing is written, unless --force (the checkpoint's
-state) or --keep-theirs (those paths stay). Exit 4 when some paths could not be restored: they are named. Paths that
-cannot be compared with the checkpoint, because it or the tree now has no content of them, are named too. --dry-run ends as the
-real call with --yes would be refused or accepted, with the same flags.")]
+Exit 1 when others changed a path that would be restored: nothing is written, unless --force restores it or
+--keep-theirs leaves it. Exit 4 when some paths could not be restored: they are listed. Paths that cannot be compared,
+because the checkpoint or the tree has no content of them, are listed too. --dry-run exits as the real call with --yes
+and the same flags would begin or be refused.")]
 pub(crate) struct Restore {
     /// The checkpoint: an id, or the end of one
     ///
     /// Without it, --latest and --name, a terminal offers the newest to choose from.
     #[arg(conflicts_with_all = ["latest", "name"])]
     id: Option<String>,
-    /// The newest one that a restore did not make
+    /// The newest one that no restore made
     #[arg(long, conflicts_with = "name")]
     latest: bool,
     /// The newest one with this name
@@ -53,17 +53,17 @@ pub(crate) struct Restore {
     /// Only this path and what is below it
     #[arg(long = "path", value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Only what the checkpoint's run, or the calling dispatch, recorded
+    /// Only what its run, or the calling dispatch, recorded
     #[arg(long)]
     mine: bool,
-    /// Restore a checkpoint of another working tree into this one
+    /// Allow a checkpoint of another working tree
     #[arg(long)]
     into: bool,
     #[command(flatten)]
     common: Common,
 }
 
-/// Restore the working tree to what it was before the last restore.
+/// Undo the last restore of the working tree.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint undo --dry-run
@@ -73,7 +73,7 @@ pub(crate) struct Undo {
     common: Common,
 }
 
-/// Make the restore again that was undone last.
+/// Redo the restore that was undone last.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint redo --yes")]
@@ -84,16 +84,16 @@ pub(crate) struct Redo {
 
 #[derive(Debug, Args)]
 struct Common {
-    /// Say what would be done and change nothing
+    /// Show the plan and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Only if the plan is this one: the `plan_hash` of a dry run
+    /// Refuse any plan but this `plan_hash` of a dry run
     #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
-    /// Overwrite what others changed, and do not wait for living workers
+    /// Overwrite what others changed, even while workers run
     #[arg(long)]
     force: bool,
-    /// Leave what others changed
+    /// Keep what others changed
     #[arg(long, conflicts_with = "force")]
     keep_theirs: bool,
     /// Do not ask
@@ -256,11 +256,8 @@ impl Common {
 fn choose(session: &mut Session) -> Result<Option<String>> {
     const OFFERED: usize = 20;
     if !session.can_ask() {
-        return Err(Diagnosis::new(
-            Code::Usage,
-            "Which checkpoint is not said: give its id, --latest or --name.",
-        )
-        .hint("see: ic checkpoint list"));
+        return Err(Diagnosis::new(Code::Usage, "No checkpoint was named: give its id, --latest or --name.")
+            .hint("see: ic checkpoint list"));
     }
     let kernel = session.kernel()?;
     let settings = session.checkpoint_settings(&kernel)?;
@@ -272,7 +269,7 @@ fn choose(session: &mut Session) -> Result<Option<String>> {
     })?;
     all.reverse();
     all.truncate(OFFERED);
-    let number = Session::choose(&render::checkpoint::choice(&all), "Restore which? [number]")?;
+    let number = Session::choose(&render::checkpoint::choice(&all), "Restore which checkpoint? [number]")?;
     Ok(number.and_then(|n| all.get(n.checked_sub(1)?)).map(|shown| shown.checkpoint.id.to_string()))
 }
 

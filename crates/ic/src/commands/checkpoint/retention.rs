@@ -14,26 +14,26 @@ use crate::json::{PruneJson, PurgeJson, VerifyObjectsJson};
 use crate::render;
 use crate::session::Session;
 
-/// Prune checkpoints that are old, and the content that nothing needs any more.
+/// Prune old checkpoints, and content that no checkpoint needs.
 ///
-/// Checkpoints that were asked for by name or by `create` stay, unless the configuration says otherwise; so do the newest of
-/// each line, and those that an unfinished run or an undo points at. The rows stay; only content goes.
+/// Checkpoints made by `create` or with a name stay, unless the configuration says otherwise; so do the newest of each
+/// lineage, and those that an unfinished run or an undo needs. The rows stay; only content is removed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint prune --dry-run
   ic checkpoint prune --older-than 14d --keep-last 10
-  ic checkpoint prune --grace 0s        # no capture runs now: free everything at once")]
+  ic checkpoint prune --grace 0s        # no capture is running")]
 pub(crate) struct Prune {
-    /// Only those older than this [default: rollback.retention.max-age]
+    /// Only those older than DUR [default: rollback.retention.max-age]
     #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
     older_than: Option<Duration>,
-    /// Keep so many of each line, however old [default: rollback.retention.keep-last]
+    /// Keep the newest N of each lineage [default: rollback.retention.keep-last]
     #[arg(long, value_name = "N")]
     keep_last: Option<u32>,
-    /// Leave content that nothing needs alone for so long [default: 1m]
+    /// Keep unneeded content younger than DUR [default: 1m]
     #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
     grace: Option<Duration>,
-    /// Say what would be pruned and change nothing
+    /// Show what would be pruned, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// As automatic retention does it: by the configuration alone, size included
@@ -41,55 +41,56 @@ pub(crate) struct Prune {
     automatic: bool,
 }
 
-/// Give one checkpoint up, and the space that nothing else needs.
+/// Delete the content of a checkpoint, and free its space.
 ///
-/// Those that followed it follow the one before it from then on. Its row stays.
+/// Its children become children of its parent. Its row stays.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint delete 3f9a12c4")]
 pub(crate) struct Delete {
     /// The checkpoint: an id, or the end of one
     id: String,
-    /// Even if an unfinished run or an undo points at it
+    /// Even if an unfinished run or an undo needs it
     #[arg(long)]
     force: bool,
-    /// Leave content that nothing needs alone for so long [default: 1m]
+    /// Keep unneeded content younger than DUR [default: 1m]
     #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
     grace: Option<Duration>,
 }
 
-/// Take the content that a path ever had out of every checkpoint, for good: a secret that leaked.
+/// Remove all content that a path ever had from every checkpoint: a secret that leaked.
 ///
-/// Packs of git's that checkpoints keep are written anew without it, refs below refs/ic/ that lead to it are removed, and no restore
-/// of git's state brings it back. The checkpoints stay. Other paths with the same content lose it too, and are named. So is what a
-/// purge does not reach, with the command that shows it: the repository's own objects, refs and reflogs, its remotes, the files themselves.
-/// Backups and copies of the store are not known here. It cannot be undone; one that was killed is made again.
+/// Git packs that checkpoints keep are rewritten without it, refs below refs/ic/ that lead to it are removed, and no
+/// restore of git's state brings it back. The checkpoints stay. Other paths with the same content lose it too, and are
+/// listed. The output also lists what a purge does not reach, with the command that shows it: the repository's own
+/// objects, refs and reflogs, its remotes, the files themselves. ic does not know backups and copies of the store. A
+/// purge cannot be undone; if it was killed, run it again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint purge config/token.txt --yes")]
 pub(crate) struct Purge {
-    /// The path, from the working directory
+    /// The path, relative to here
     path: PathBuf,
     /// Do not ask
     #[arg(long)]
     yes: bool,
 }
 
-/// Check that everything that checkpoints need is there.
+/// Verify that all content of the checkpoints is there.
 ///
-/// Exit 2 when something is missing or damaged: it is named, with the checkpoints that need it. With --repair what is lost is
-/// marked as lost, and exit 0: checkpoints whose content is gone are removed, those that lack some files stay without them,
-/// and what the working tree still has is kept again.
+/// Exit 2 when content is missing or damaged: it is listed, with the checkpoints that need it. With --repair, lost
+/// content is marked as lost, and exit 0: checkpoints without any content are removed, those that lack some files stay
+/// without them, and content that the working tree still has is stored again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint verify
   ic checkpoint verify --read-data --json | jq '.damaged[].object'
-  ic checkpoint verify --repair         # the store is damaged or lost: mark what is gone, keep the rest")]
+  ic checkpoint verify --repair         # mark what is lost, keep the rest")]
 pub(crate) struct Verify {
-    /// Read all content, and compare it with its hashes
+    /// Read all content and check its hashes
     #[arg(long)]
     read_data: bool,
-    /// Mark what is lost as lost, so that everything else works again; reads all content
+    /// Mark lost content as lost, so that the rest works again; reads all content
     #[arg(long)]
     repair: bool,
 }
@@ -169,7 +170,7 @@ impl Purge {
         let settings = session.checkpoint_settings(&kernel)?;
         if !self.yes {
             let text = format!(
-                "The content of {} goes from every checkpoint, for good, and with it that of other paths with the same content.\n",
+                "This removes the content of {} from every checkpoint, for good, also where other paths have the same content.\n",
                 self.path.display()
             );
             // What cannot be done at all is refused for its own reason: a yes would not help.

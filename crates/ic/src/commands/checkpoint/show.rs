@@ -10,7 +10,7 @@ use crate::json::{CheckpointJson, FileJson};
 use crate::render;
 use crate::session::Session;
 
-/// Show one checkpoint: what it belongs to, what changed in it, what was left out.
+/// Show a checkpoint: its run, what changed in it, and what was left out.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint show 3f9a12c4
@@ -19,7 +19,7 @@ use crate::session::Session;
 pub(crate) struct Show {
     /// The checkpoint: an id, or the end of one
     id: String,
-    /// List everything that it holds, too
+    /// List everything that it holds
     #[arg(long)]
     files: bool,
 }

@@ -12,7 +12,7 @@ use crate::json::CheckpointJson;
 use crate::render;
 use crate::session::Session;
 
-/// Draw the checkpoints of this working tree as a tree: what followed what, and where a restore branched off.
+/// Draw the checkpoints of this working tree as a tree, with a branch at each restore.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint tree

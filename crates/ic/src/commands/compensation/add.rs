@@ -21,25 +21,25 @@ use crate::session::Session;
 /// The longest command, in bytes, its arguments together.
 const LONGEST_COMMAND: usize = 64 * 1024;
 
-/// Declare how the effect of a step is undone, before it is made, and print the compensation's id.
+/// Declare how to undo the effect of a step, before you make it, and print the compensation's id.
 ///
-/// From then on the effect counts as begun: `ic compensation run` undoes it, in reverse of the order of declaration. So
-/// an undo must succeed when there is nothing to undo yet, and when it is run again. A command gets the id as
+/// From then on the effect counts as begun: `ic compensation run` undoes it, in reverse order of declaration. So an
+/// undo must succeed when there is nothing to undo yet, and when it runs twice. A command gets the id as
 /// `IC_IDEMPOTENCY_KEY`, and `IC_RUN` and `IC_STEP`; its output goes to a log beside the ledger.
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("kind").required(true).args(KINDS),
     after_help = "Examples:
-  key=$(ic compensation add @ --step queue --exec -- ./scripts/queue.sh delete orders)
-  ic compensation add @ --step migrate --shell 'psql -f down.sql' --cwd db --timeout 2m --retries 3 --backoff 5s
-  ic compensation add @ --step configure --restore-file app.toml --restore-file .env.local
+  key=$(ic compensation add @ --step queue --exec -- ./queue.sh delete orders)
+  ic compensation add @ --step migrate --shell 'psql -f down.sql' --retries 3
+  ic compensation add @ --step configure --restore-file app.toml
   ic compensation add @ --step serve --kill-pid \"$server\"
-  ic compensation add @ --step build --skip --reason 'only makes files that are ignored'
-  ic compensation add @ --step announce --pivot --reason 'mail cannot be called back'
+  ic compensation add @ --step build --skip --reason 'only ignored files'
+  ic compensation add @ --step mail --pivot --reason 'mail cannot be recalled'
 
---restore-file remembers what stands at the path now, be it nothing: a file that existed is restored, never deleted.
---kill-pid ends that very process, not a later one with the same number. Nothing that was done before a pivot is undone
-without --past-pivot."
+--restore-file keeps what is at the path now, or that nothing is: a file that existed is restored, never deleted.
+--kill-pid ends that very process, not a later one with the same number. Effects before a pivot are not undone without
+--past-pivot."
 )]
 pub(crate) struct Add {
     /// The run: an id, the end of one, @, or scope:NAME
@@ -49,19 +49,19 @@ pub(crate) struct Add {
     step: String,
     #[command(flatten)]
     kind: Kind,
-    /// Where the command runs, from the project's directory [default: that directory]
+    /// The command's directory, relative to the project's [default: that]
     #[arg(long, value_name = "DIR", conflicts_with_all = NO_COMMAND)]
     cwd: Option<PathBuf>,
-    /// How long the command may take [default: 10m]
+    /// The command's timeout [default: 10m]
     #[arg(long, value_name = "DUR", value_parser = timeout, conflicts_with_all = NO_COMMAND)]
     timeout: Option<Duration>,
-    /// How often the command is tried again [default: 0]
+    /// Retries of the command [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000), conflicts_with_all = NO_COMMAND)]
     retries: Option<u32>,
-    /// How long to wait before it is tried again, twice as long each time, at most 5m [default: 0s]
+    /// Wait before a retry, doubled each time, at most 5m [default: 0s]
     #[arg(long, value_name = "DUR", value_parser = duration, requires = "retries")]
     backoff: Option<Duration>,
-    /// What it is, for people
+    /// A description for people
     #[arg(long, value_name = "D")]
     description: Option<String>,
     #[command(flatten)]
@@ -73,13 +73,13 @@ pub(crate) struct Add {
 
 #[derive(Debug, Args)]
 struct Kind {
-    /// Undo it by a program, which is run without a shell
+    /// Undo it with a program, without a shell
     #[arg(long, requires = "command")]
     exec: bool,
-    /// Undo it by a line that sh runs
+    /// Undo it with a line for sh
     #[arg(long, value_name = "LINE")]
     shell: Option<String>,
-    /// Undo it by putting a file or a link back as it is now; several: give it again
+    /// Undo it by restoring a file or link as it is now; repeatable
     #[arg(long, value_name = "P")]
     restore_file: Vec<PathBuf>,
     /// Undo it by ending a process that runs now
@@ -88,10 +88,10 @@ struct Kind {
     /// Nothing needs to be undone
     #[arg(long)]
     skip: bool,
-    /// It cannot be undone, and so nothing before it is
+    /// It cannot be undone: a rollback stops at it
     #[arg(long)]
     pivot: bool,
-    /// Nothing is undone; the step is to be tried again
+    /// Undo nothing; the step is to be retried
     #[arg(long)]
     retry: bool,
     /// Why nothing is undone
@@ -186,7 +186,7 @@ fn milliseconds(duration: Duration) -> u64 {
 
 fn timeout(text: &str) -> std::result::Result<Duration, String> {
     match duration(text)? {
-        none if none < Duration::from_millis(1) => Err("a timeout must be more than no time".to_owned()),
+        none if none < Duration::from_millis(1) => Err("a timeout must be longer than 0".to_owned()),
         some => Ok(some),
     }
 }

@@ -9,10 +9,10 @@ use crate::json::CoverageJson;
 use crate::render;
 use crate::session::Session;
 
-/// Say how much of a run can be undone: which steps have declared how, and which have not.
+/// Show how much of a run can be undone: the steps with and without a compensation.
 ///
-/// A step is a dispatch of the run, or a name that a compensation was declared for; what was rolled back does not
-/// count. A step that declares that it needs no undo, or cannot have one, is declared.
+/// A step is a dispatch of the run, or a name with a compensation; rolled-back ones do not count. A step that is
+/// declared to need no undo, or to have none, counts as declared.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic compensation coverage @

@@ -9,9 +9,9 @@ use crate::json::CompensationJson;
 use crate::render;
 use crate::session::Session;
 
-/// List the compensations of a run, in the order in which their effects were begun.
+/// List the compensations of a run, in the order of their effects.
 ///
-/// They are undone from the last to the first.
+/// Effects are undone from the last to the first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic compensation list @

@@ -17,44 +17,44 @@ use crate::render;
 use crate::session::Session;
 use crate::signals;
 
-/// Undo the effects of a run, the last first.
+/// Undo the outside effects of a run, the last first.
 ///
-/// Meanwhile the run is closed and cannot advance. When an undo fails it stays closed, and the same call resumes with what
-/// is left; what is undone is not undone again. Nothing before a step that cannot be undone (a pivot) is undone, unless by
+/// Meanwhile the run is closed and cannot advance. When an undo fails, it stays closed, and the same call resumes with
+/// the rest; nothing is undone twice. Effects before a step that cannot be undone (a pivot) are not undone without
 /// --force.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic compensation run @ --dry-run
   ic compensation run @ --yes
-  ic compensation run @ --to-phase planned --yes             # what was begun after the run last left planned
+  ic compensation run @ --to-phase planned --yes   # begun after phase planned
   ic compensation run @ --step deploy --policy continue --yes
-  ic compensation run @ --skip bill --reason 'refunded by hand' --yes     # what can never be undone
+  ic compensation run @ --skip bill --reason 'refunded by hand' --yes
 
-Exit 4 when something is left: it is named, with the command that resumes it. Every attempt is recorded before it is made; if
-this process dies, the next call first ends what it left running, and makes the attempt again with the same
+Exit 4 when effects are left: they are listed, with the command that resumes. Every attempt is recorded before it is
+made; if this process dies, the next call first ends the command that it left running, then retries with the same
 IC_IDEMPOTENCY_KEY.")]
 pub(crate) struct Undo {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
-    /// Only what was begun after the run last left this phase
+    /// Only effects begun after the run last left this phase
     #[arg(long, value_name = "P", conflicts_with = "step")]
     to_phase: Option<String>,
-    /// Only this step, and the steps that depend on it
+    /// Only this step and those that depend on it
     #[arg(long, value_name = "S")]
     step: Option<String>,
-    /// Say what would be undone and change nothing
+    /// Show what would be undone, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// What happens to the others when one cannot be undone
+    /// What to do with the others when one fails
     #[arg(long, value_enum, value_name = "POLICY", default_value = "stop")]
     policy: Policy,
-    /// Undo what was done before a pivot, too
+    /// Undo effects before a pivot, too
     #[arg(long)]
     force: bool,
-    /// Leave the effect of this step as it is, by decision; needs --reason. May be given several times
+    /// Skip the effect of this step; needs --reason. Repeatable
     #[arg(long, value_name = "S", requires = "reason")]
     skip: Vec<String>,
-    /// Why something is left
+    /// Why something is skipped
     #[arg(long, value_name = "TEXT", requires = "skip")]
     reason: Option<String>,
     /// Do not ask
@@ -110,7 +110,7 @@ impl Undo {
                 return self.finish(session, &preview);
             }
             session.require_somebody(
-                "Undoing the effects of a run works outside of the ledger,",
+                "Undoing the effects of a run changes more than the ledger",
                 "look first: --dry-run; then: --yes",
             )?;
             let text = render::compensation::report(&preview, None);

@@ -8,9 +8,9 @@ use crate::json::ConfigJson;
 use crate::render;
 use crate::session::Session;
 
-/// Show every setting in force, and where it comes from.
+/// Show every setting in force, and its source.
 ///
-/// The file is .ic.yaml in the project's root, or the one that `IC_CONFIG` names.
+/// The file is .ic.yaml in the project's root, or the one in `IC_CONFIG`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic config show

@@ -13,9 +13,9 @@ use crate::flags::Door;
 use crate::json::DispatchJson;
 use crate::session::Session;
 
-/// Hand out a piece of work in a run, and print its id.
+/// Create a dispatch (a piece of work) in a run, and print its id.
 ///
-/// Give the id to the worker as `IC_DISPATCH`: after a rollback, what it still writes is then refused.
+/// Pass the id to the worker as `IC_DISPATCH`: after a rollback, its late writes are then refused.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   d=$(ic dispatch create @ --agent-type codex --name 'login form')
@@ -23,7 +23,7 @@ use crate::session::Session;
 pub(crate) struct Create {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
-    /// The phase it works for [default: the run's current one]
+    /// Its phase [default: the run's current one]
     #[arg(long, value_name = "P")]
     phase: Option<String>,
     /// The kind of agent

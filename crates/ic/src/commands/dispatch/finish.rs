@@ -13,7 +13,7 @@ use crate::json::DispatchJson;
 use crate::render;
 use crate::session::Session;
 
-/// Say that work ended well.
+/// Mark a dispatch completed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic dispatch complete \"$d\" --summary 'form and tests'
@@ -24,7 +24,7 @@ pub(crate) struct Complete {
     /// What was done
     #[arg(long, value_name = "S")]
     summary: Option<String>,
-    /// What a reviewer says
+    /// The verdict of a review
     #[arg(long, value_enum)]
     verdict: Option<Said>,
     /// Take no checkpoint of the working tree
@@ -40,7 +40,7 @@ enum Said {
     Fail,
 }
 
-/// Say that work ended badly.
+/// Mark a dispatch failed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic dispatch fail \"$d\" --error 'exit 1: tests do not compile'
@@ -61,7 +61,7 @@ pub(crate) struct Fail {
     door: Door,
 }
 
-/// Call work off. It is recorded; no process is signalled.
+/// Cancel a dispatch. No process is signalled.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic dispatch cancel \"$d\" --reason 'no longer needed'")]

@@ -10,7 +10,7 @@ use crate::json::DispatchJson;
 use crate::render;
 use crate::session::Session;
 
-/// List dispatches, oldest first: of many, the newest.
+/// List dispatches, oldest first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic dispatch list @
@@ -19,13 +19,13 @@ use crate::session::Session;
 pub(crate) struct List {
     /// The run [default: all runs]
     run: Option<String>,
-    /// Only those in this phase of the run
+    /// Only those of this phase
     #[arg(long, value_name = "P", requires = "run")]
     phase: Option<String>,
     /// Only those of this status: pending, running, completed, failed, `timed_out`, cancelled
     #[arg(long, value_name = "S")]
     status: Option<String>,
-    /// At most so many: the newest
+    /// At most the newest N
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=100_000))]
     limit: i64,
 }

@@ -13,10 +13,10 @@ use crate::json::RecordedJson;
 use crate::render;
 use crate::session::Session;
 
-/// Record the commits and files that work left in the repository.
+/// Record the commits and files that a dispatch left in the repository.
 ///
-/// Accepted from rolled-back work too, and then marked late: the revert plan must know it. Recording the same again
-/// changes nothing.
+/// Rolled-back work is accepted too, and marked late: the revert plan needs it. Recording the same again changes
+/// nothing.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 #[command(after_help = "Examples:
@@ -28,10 +28,10 @@ git log is read newest first; JSON Lines and repeated --commit are oldest first.
 pub(crate) struct Record {
     /// The dispatch: an id, or the end of one
     id: String,
-    /// A commit, 7 to 64 hex digits, which git is not asked for: it may be in another repository. Repeat it, oldest first
+    /// A commit, 7 to 64 hex digits; git does not check it, as it may be in another repository. Repeatable, oldest first
     #[arg(long = "commit", value_name = "SHA", group = "what")]
     commits: Vec<String>,
-    /// A changed file, from the working directory; repeat it. One outside of the project is recorded by its absolute path, and no checkpoint holds it
+    /// A changed file, relative to here; repeatable. Outside of the project it is recorded as an absolute path, and no checkpoint holds it
     #[arg(long = "file", value_name = "PATH", group = "what")]
     files: Vec<PathBuf>,
     /// Read `git log --name-only --format=%H%x09`, or JSON Lines {commit, files}

@@ -10,16 +10,17 @@ use crate::json::DispatchJson;
 use crate::render;
 use crate::session::Session;
 
-/// Say that work began.
+/// Mark a dispatch started.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic dispatch start \"$d\"
   agent <prompt.md &
-  ic dispatch start \"$d\" --pid $!    # the agent, not the script around it")]
+  ic dispatch start \"$d\" --pid $!    # the agent, not the script")]
 pub(crate) struct Start {
     /// The dispatch: an id, or the end of one
     id: String,
-    /// The process that works on it, not one that waits for it: while it lives, restores of the tree are refused, also when the dispatch was cancelled or failed; not when it is completed
+    /// The worker's process (not a script that waits for it). While it runs, restores of the tree are refused, until
+    /// the dispatch is completed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pid: Option<u32>,
     /// Take no checkpoint of the working tree

@@ -13,11 +13,11 @@ use crate::render;
 use crate::session::Session;
 use crate::signals;
 
-/// Wait until a dispatch ends, and show it. Exit 0 if it was completed.
+/// Wait until a dispatch ends, and show it. Exit 0 if it is completed.
 ///
-/// Exit 1 if it failed, was cancelled or rolled back, if its process is gone and no end is on record (code `process_gone`), or if
-/// the time is over (code `timed_out`); Ctrl-C: 130. A worker whose process is on record (ic dispatch start --pid) must complete its
-/// dispatch before it ends. Nothing is written, and other calls can write.
+/// Exit 1 if it failed, was cancelled or rolled back, if its process is gone and nothing recorded its end (code
+/// `process_gone`), or if the timeout passed (code `timed_out`); 130 on Ctrl-C. A worker whose process is recorded (ic
+/// dispatch start --pid) must complete its dispatch before it exits. Waiting writes nothing and blocks no other call.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic dispatch wait 5d6e7f
@@ -26,7 +26,7 @@ use crate::signals;
 pub(crate) struct Wait {
     /// The dispatch: an id, or the end of one
     id: String,
-    /// Wait at most so long, as in 90s or 2h; 0s looks once [default: no limit]
+    /// Wait at most DUR, as in 90s or 2h; 0s checks once [default: no limit]
     #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
     timeout: Option<Duration>,
 }

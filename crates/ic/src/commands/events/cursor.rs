@@ -23,10 +23,10 @@ pub(crate) enum Verb {
   ic events cursor list")]
 pub(crate) struct List {}
 
-/// Move a cursor to the last event that you have handled.
+/// Move a cursor to the last event that you handled.
 ///
-/// For consumers with a loop of their own, which read with: ic events tail --cursor NAME --peek. The first such read makes the
-/// cursor.
+/// For consumers with their own loop, which read with: ic events tail --cursor NAME --peek. The first such read
+/// creates the cursor.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic events cursor commit notifier 42
@@ -45,7 +45,7 @@ pub(crate) struct Commit {
     back: bool,
 }
 
-/// Reset the cursors of a name to before the first event.
+/// Reset the cursors of a name to the beginning.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic events cursor reset notifier")]

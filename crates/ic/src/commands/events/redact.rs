@@ -10,9 +10,9 @@ use crate::flags::Door;
 use crate::json::RedactedJson;
 use crate::session::Session;
 
-/// Take reason and payload out of an event, visibly, without breaking the chain.
+/// Remove reason and payload from an event, visibly, without breaking the chain.
 ///
-/// They also go from the row that the event recorded, and the freed space is wiped. That it was done, and why, is an
+/// The row that the event recorded loses them too, and the freed space is wiped. The redaction, with its reason, is an
 /// event of its own. It cannot be undone.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -21,7 +21,7 @@ pub(crate) struct Redact {
     /// The event
     #[arg(value_name = "SEQ", value_parser = clap::value_parser!(i64).range(1..))]
     seq: i64,
-    /// Why; it is recorded
+    /// Why (recorded)
     #[arg(long, value_name = "R")]
     reason: String,
     #[command(flatten)]

@@ -23,21 +23,21 @@ const POLL: Duration = Duration::from_millis(100);
 /// A follower prints and remembers its position in steps of so many events.
 const STEP: i64 = 1_000;
 
-/// Print events, oldest first: the newest ones, or what follows a position.
+/// Print events, oldest first: the newest, or those after a position.
 ///
-/// With --cursor the position is kept under a name, for ever. Printed counts as seen: the cursor moves once the lines are
-/// written, and a reader that dies later has lost them. To lose no event, let --each run a command for each: the cursor moves
-/// past an event when its command ends with 0. A failure ends with exit 1; --follow tries again after 1 s, then 2 s, 4 s, up to
-/// a minute. Ctrl-C lets the running command end and leaves its event, so a command may see an event again; a second Ctrl-C
-/// ends ic at once and leaves the command running. Or read with
-/// --peek, and say yourself what you have handled: ic events cursor commit.
+/// With --cursor the position is kept under a name, for ever. The cursor moves once the lines are printed: a reader
+/// that dies after that has lost them. To lose no event, let --each run a command for each: the cursor moves past an
+/// event when its command exits with 0. A failure ends with exit 1; --follow retries after 1 s, then 2 s, 4 s, up to a
+/// minute. Ctrl-C waits for the running command and does not move past its event, so a command may see an event twice;
+/// a second Ctrl-C ends ic at once and leaves the command running. Or read with --peek, and commit what you have
+/// handled: ic events cursor commit.
 ///
-/// The command is run by sh -c in the project, with the event as JSON on standard input, its number in `IC_EVENT_SEQ` and
-/// its type in `IC_EVENT_TYPE`. A cursor has one consumer at a time; a second one is busy. A consumer that was killed (SIGKILL) may leave its
-/// command running, and the next one runs the same event again beside it.
+/// sh -c runs the command in the project, with the event as JSON on standard input, its number in `IC_EVENT_SEQ` and
+/// its type in `IC_EVENT_TYPE`. A cursor has one consumer at a time; a second one gets `busy`. A consumer that was
+/// killed (SIGKILL) may leave its command running, and the next consumer runs the same event again beside it.
 ///
-/// A cursor of @ belongs to the run that @ then is. When that run is over, @ with the same cursor gives first what is left of
-/// it, and then the run that is open now, if there is one; with --limit, of one run for each call.
+/// A cursor on @ belongs to the run that @ names at that time. When that run has ended, @ with the same cursor prints
+/// first the rest of its events, then those of the run that is active now, if any; with --limit, one run per call.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic events tail                                   # the newest 100 of all runs
@@ -51,22 +51,22 @@ pub(crate) struct Tail {
     /// Events of all runs
     #[arg(long, conflicts_with = "run")]
     all: bool,
-    /// What follows this event
+    /// Events after this one
     #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(i64).range(0..))]
     since: Option<i64>,
-    /// At most so many [default: 100, or all with --since or --cursor]
+    /// At most N [default: 100, or all with --since or --cursor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
     limit: Option<i64>,
-    /// Go on printing as events happen
+    /// Keep printing events as they happen
     #[arg(long)]
     follow: bool,
-    /// What follows the position kept under this name
+    /// Events after the position kept under this name
     #[arg(long, value_name = "NAME", conflicts_with = "since")]
     cursor: Option<String>,
-    /// Run CMD for each event; the cursor moves past it when CMD ends with 0
+    /// Run CMD for each event; move past it when CMD exits with 0
     #[arg(long, value_name = "CMD", requires = "cursor", conflicts_with = "peek")]
     each: Option<String>,
-    /// Leave the cursor where it is; see: ic events cursor commit
+    /// Do not move the cursor; see: ic events cursor commit
     #[arg(long, requires = "cursor")]
     peek: bool,
 }
@@ -184,7 +184,7 @@ impl Tail {
         let delivery = Delivery { command, limit: self.limit, follow, interrupted };
         let end = consume::deliver(kernel, &held, &delivery, encode, |failure, delay| {
             let delay = humantime::format_duration(delay);
-            session.output.warn(&format!("{} It is tried again in {delay}.", failure.message()));
+            session.output.warn(&format!("{} Retrying in {delay}.", failure.message()));
         })?;
         Ok(match end {
             End::Done => Exit::Done,

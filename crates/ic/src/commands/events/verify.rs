@@ -9,17 +9,17 @@ use crate::json::VerifyJson;
 use crate::render;
 use crate::session::Session;
 
-/// Walk the hash chain of all events: is the record what was written?
+/// Verify the hash chain of all events: the record is as it was written.
 ///
-/// The first event that is wrong is named, and the exit is 2. A chain alone cannot see that its end is missing: keep the
-/// head elsewhere and give it back with --expect-head.
+/// If it is not, exit 2 and the first wrong event is named. A chain alone cannot show that its end is missing: keep
+/// its head elsewhere and pass it with --expect-head.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic events verify
-  head=$(ic events verify --json | jq -r '\"\\(.chain_head.seq):\\(.chain_head.hash)\"')   # keep this elsewhere
+  head=$(ic events verify --json | jq -r '\"\\(.chain_head.seq):\\(.chain_head.hash)\"')   # keep it elsewhere
   ic events verify --expect-head \"$head\"")]
 pub(crate) struct Verify {
-    /// What event SEQ must hash to
+    /// The hash that event SEQ must have
     #[arg(long, value_name = "SEQ:HASH")]
     expect_head: Option<String>,
 }

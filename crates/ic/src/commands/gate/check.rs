@@ -9,7 +9,7 @@ use crate::json::GateCheckJson;
 use crate::render;
 use crate::session::Session;
 
-/// Say what an advance would do now, and change nothing. Exit 1 if it would not move.
+/// Show what an advance would do now, and change nothing. Exit 1 if it would not move.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic gate check @
@@ -17,7 +17,7 @@ use crate::session::Session;
 pub(crate) struct Check {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
-    /// How much gates weigh: 0-1 block, 2-3 warn, 4 and above are not asked
+    /// 0-1: gates block; 2-3: they warn; 4 and above: skipped
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: u32,
 }

@@ -12,9 +12,10 @@ use crate::json::AdvanceJson;
 use crate::render;
 use crate::session::Session;
 
-/// Move a run one phase forward past its gate, by your decision.
+/// Advance a run past its gate, by your decision.
 ///
-/// It is itself the advance: one event with your reason, used up. It also moves a run whose auto-advance is off.
+/// The override is the advance itself: one event, with your reason, for this transition only. It also moves a run
+/// whose auto-advance is off.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic gate override @ --reason 'reviewed by hand'")]

@@ -10,7 +10,7 @@ use crate::json::GateRuleJson;
 use crate::render;
 use crate::session::Session;
 
-/// List what must hold at the transitions of a run, or those of the default chain.
+/// List the gates of a run, or those of the default chain.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic gate rules
@@ -18,13 +18,13 @@ use crate::session::Session;
 
 The checks: artifact_exists (the phase has an artifact), agents_complete (no agent is active, no dispatch is pending or
 running), dispatches_complete (no dispatch is pending or running), verdict_exists (the newest verdict of the phase is pass),
-verdict_clean (there is a verdict, and none is fail). What was rolled back counts for none.
-The tiers: hard blocks, soft warns. The JSON of --gates: docs/GATES.md.
-A run that passes over a skipped phase still meets the gate of the phase that it leaves.")]
+verdict_clean (there is a verdict, and none is fail). Rolled-back records do not count. The tiers: hard blocks, soft
+warns. docs/GATES.md has the JSON of --gates. An advance over a skipped phase still checks the gate of the phase that
+it leaves.")]
 pub(crate) struct Rules {
     /// The run [default: the default chain]
     run: Option<String>,
-    /// Only what must hold to leave this phase
+    /// Only the gates for leaving this phase
     #[arg(long, value_name = "P")]
     phase: Option<String>,
 }

@@ -12,7 +12,7 @@ use crate::json::HooksDoctorJson;
 use crate::render;
 use crate::session::Session;
 
-/// Say whether the hooks of coding agents work: installed, called, how long they took, and what failed.
+/// Check the hooks of coding agents: installed, called, how long they took, what failed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic hooks doctor

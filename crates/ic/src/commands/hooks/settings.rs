@@ -69,14 +69,14 @@ impl Settings {
         } else {
             serde_json::from_slice(&bytes).map_err(|e| {
                 refused(&format!("it is no JSON ({e})"))
-                    .hint("comments are no JSON; remove them, then call again")
+                    .hint("JSON has no comments; remove them, then call again")
             })?
         };
         match parsed {
             Value::Object(root) if root.get("hooks").is_none_or(is_lists) => {
                 Ok(Self { file: file.to_owned(), before: Some(bytes), root, depth })
             }
-            _ => Err(refused("it has another form than the settings of that client")),
+            _ => Err(refused("it does not have the form of that client's settings")),
         }
     }
 
@@ -84,7 +84,7 @@ impl Settings {
     pub(super) fn with(&self, client: Client, program: &str) -> Result<Edit> {
         if client.loads_script() {
             if self.before.as_deref().is_some_and(|bytes| !script::is_ours(bytes)) {
-                return Err(refused(&self.file, "ic did not write it as it stands")
+                return Err(refused(&self.file, "ic did not write its current content")
                     .hint("move it to another name, then call again"));
             }
             return Ok(self.edit(Some(script::text(Path::new(program)).into_bytes()), Vec::new(), false));

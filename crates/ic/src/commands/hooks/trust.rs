@@ -27,7 +27,7 @@ pub(super) fn trust(file: &Path, project: &Path, commands: &BTreeSet<String>) ->
     let listed = codex.ask("hooks/list", &json!({ "cwds": [project] }))?;
     let hashes = hashes(&listed, file, commands);
     if hashes.len() != commands.len() {
-        return Err(refused("it does not list them: is the project one that it trusts?"));
+        return Err(refused("it does not list them: does it trust the project?"));
     }
     let edit = json!({ "keyPath": "hooks.state", "mergeStrategy": "upsert", "value": hashes });
     codex.ask("config/batchWrite", &json!({ "edits": [edit] }))?;
@@ -73,7 +73,7 @@ impl Codex {
             .spawn();
         let mut child = started.map_err(|e| refused(&format!("codex cannot be started: {e}")))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(refused("codex cannot be talked to"));
+            return Err(refused("codex cannot be reached"));
         };
         let (sender, lines) = channel();
         // A thread: a program that says nothing must not hold us.

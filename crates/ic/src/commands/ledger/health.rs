@@ -10,11 +10,11 @@ use crate::json::{CheckJson, HealthJson};
 use crate::render::{self, path_text};
 use crate::session::Session;
 
-/// Check that the ledger is sound and can go on being so.
+/// Check the health of the ledger and of the object store.
 ///
-/// Integrity of the file, foreign keys, schema, journal mode, file system, permissions, disk space, and whether the object
-/// store beside it is there, its own and sound. Exit 2 when something is wrong. What killed captures and restores left is
-/// named too, with what ends it. The chain of events has its own check: ic events verify.
+/// It checks the file's integrity, foreign keys, schema, journal mode, file system, permissions and disk space, and
+/// that the object store beside it exists, belongs to it and is intact. Exit 2 when something is wrong. It also lists
+/// what killed captures and restores left, with the command that ends it. ic events verify checks the chain of events.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic health

@@ -11,17 +11,17 @@ use crate::json::{InitJson, WhereJson};
 use crate::render::path_text;
 use crate::session::Session;
 
-/// Make the ledger of this project, or keep the one that is there.
+/// Create the ledger of this project, or keep the existing one.
 ///
-/// In a git repository it lies in the git directory, out of reach of `git clean`, and all linked worktrees share it;
-/// elsewhere in .ic/. Directory 0700, files 0600.
+/// In a git repository the ledger is in the git directory, out of reach of `git clean`, and all linked worktrees share
+/// it; elsewhere it is in .ic/. Directory 0700, files 0600.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic init
-  ic init --store ~/ledgers/shop       # elsewhere; a pointer is left in the project
+  ic init --store ~/ledgers/shop       # elsewhere, with a pointer here
   ic init --db /tmp/try/ic.db          # exactly this file")]
 pub(crate) struct Init {
-    /// Put the ledger into this directory and leave a pointer to it
+    /// Create the ledger in this directory, with a pointer to it here
     #[arg(long, value_name = "DIR", conflicts_with = "db")]
     store: Option<PathBuf>,
 }
@@ -35,7 +35,7 @@ impl Init {
             ic_store::create(&place, store.is_some(), &directory, options, &Environment::context())?;
         let record = InitJson { place: WhereJson::new(&place, session.named_config().as_deref()), created };
         session.output.record(&record, || {
-            let what = if created { "Made the ledger" } else { "The ledger is already there:" };
+            let what = if created { "Created the ledger" } else { "The ledger is already there:" };
             format!("{what} {}\n", path_text(&place.db))
         })?;
         Ok(Exit::Done)

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::json::VersionJson;
 use crate::session::Session;
 
-/// Print the versions of this program, of the newest ledger it reads, and of the SQLite that is built in.
+/// Print the versions of ic, of the newest ledger that it reads, and of its SQLite.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic version

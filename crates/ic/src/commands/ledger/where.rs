@@ -24,7 +24,7 @@ impl Where {
                 Code::NoLedger,
                 format!("The ledger {} does not exist.", place.db.display()),
             )
-            .hint("make it with: ic init"));
+            .hint("create it with: ic init"));
         }
         let record = WhereJson::new(&place, session.named_config().as_deref());
         session.output.path(&place.db, &record)?;

@@ -13,13 +13,13 @@ use crate::json::RewindInitJson;
 use crate::render;
 use crate::session::Session;
 
-/// Set up what can be rewound: the part `rewind` of .ic.yaml.
+/// Configure what can be rewound: the section `rewind` of .ic.yaml.
 ///
-/// The profile devs makes its tables (tasks, requirements, `agent_logs`, `langgraph_checkpoints`) where they are not there yet. A
-/// part that is in the configuration already is not overwritten, and nothing else of it is touched.
+/// The profile devs creates its tables (tasks, requirements, `agent_logs`, `langgraph_checkpoints`) where they are
+/// missing. An existing section `rewind` is not overwritten, and the rest of the file is not touched.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic rewind init --profile devs                             # its database lies beside the ledger
+  ic rewind init --profile devs           # its database is beside the ledger
   ic rewind init --profile devs --database app/state.db
   ic rewind init --profile langgraph --database checkpoints.sqlite
 
@@ -28,7 +28,7 @@ pub(crate) struct Init {
     /// The layout of the database
     #[arg(long, value_enum, value_name = "PROFILE")]
     profile: ProfileFlag,
-    /// The database [default: of devs state.db beside the ledger; langgraph needs one]
+    /// The database [default for devs: state.db beside the ledger]
     #[arg(long, value_name = "PATH")]
     database: Option<PathBuf>,
 }

@@ -11,10 +11,10 @@ use crate::exit::Exit;
 use crate::json::RewindInspectJson;
 use crate::session::Session;
 
-/// Look at an unknown database and propose how it can be rewound. Needs no ledger.
+/// Inspect a database and propose how to rewind it. Needs no ledger.
 ///
-/// In text it prints the part `rewind` of a configuration, with what should be known about it as comments; in JSON the tables with
-/// their keys, triggers and foreign keys too.
+/// Text is the section `rewind` of a configuration, with remarks as comments; JSON also has the tables with their
+/// keys, triggers and foreign keys.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rewind inspect app.db
@@ -23,7 +23,7 @@ use crate::session::Session;
 pub(crate) struct Inspect {
     /// The database
     database: PathBuf,
-    /// Add the proposal to .ic.yaml; a part that is there is not overwritten
+    /// Add the proposal to .ic.yaml, if it has no section `rewind`
     #[arg(long)]
     write: bool,
 }

@@ -10,13 +10,13 @@ use crate::session::Session;
 
 /// Resume a rewind that stopped, or whose process died.
 ///
-/// Stages that are done are not done again. The configuration is the one that the rewind began with.
+/// Finished stages are not repeated. The configuration is the one with which the rewind began.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rewind status
   ic rewind resume 3f9a12c4 --yes
 
-Exit 4 when a stage failed again: it is named, with what is left.")]
+Exit 4 when a stage failed again: the output names it, and what is left.")]
 pub(crate) struct Resume {
     /// The rewind: an id, or the end of one
     id: String,

@@ -8,10 +8,10 @@ use crate::json::RewindJson;
 use crate::render;
 use crate::session::Session;
 
-/// Say how far a rewind came, and the command that resumes it.
+/// Show the progress of a rewind, and the command that resumes it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic rewind status                                          # the newest
+  ic rewind status                          # the newest
   ic rewind status 3f9a12c4 --json | jq -r .resume")]
 pub(crate) struct Status {
     /// The rewind: an id, or the end of one [default: the newest]

@@ -12,18 +12,18 @@ use crate::session::Session;
 
 /// List the tasks that a rewind can go to, newest first.
 ///
-/// They are rows of the anchor table, as the part `rewind` of .ic.yaml names it. ic rewind to TASK --dry-run
-/// counts the rows that a rewind to one would delete.
+/// They are the rows of the anchor table, which the section `rewind` of .ic.yaml names. ic rewind to TASK --dry-run
+/// counts the rows that a rewind would delete.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rewind targets
   ic rewind targets --scope-id \"$thread\" --limit 5
-  ic rewind targets --json | jq -r '.[1].task_id'           # the task before the newest")]
+  ic rewind targets --json | jq -r '.[1].task_id'   # the last but one")]
 pub(crate) struct Targets {
     /// Only tasks whose first scope column has this value
     #[arg(long, value_name = "ID")]
     scope_id: Option<String>,
-    /// At most so many
+    /// At most N
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
 }

@@ -12,32 +12,32 @@ use crate::json::{RewindJson, RewindPreviewJson};
 use crate::render;
 use crate::session::Session;
 
-/// Take the application back to where it was when a task was recorded.
+/// Rewind the application to the moment when a task was recorded.
 ///
-/// Git goes to the task's commit, rows that are newer than the task are archived and deleted in one transaction, then vectors are
-/// pruned. It removes rows; it does not restore rows that were updated since.
+/// Git moves to the task's commit; rows newer than the task are archived and deleted in one transaction; then vectors
+/// are pruned. A rewind removes rows; it does not restore rows that were updated since.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rewind to T-12 --dry-run
   ic rewind to T-12 --yes
-  ic rewind to T-12 --no-git --yes                          # the tree stays as it is
+  ic rewind to T-12 --no-git --yes              # the tree stays as it is
   ic rewind to $checkpoint --scope thread_id=42 --yes
-  ic rewind undo 3f9a12c4 --yes                             # the rows are back, exactly
+  ic rewind undo 3f9a12c4 --yes                 # the rows are restored exactly
 
-Exit 4 when a stage failed after an earlier one was done: ic rewind resume does the rest. docs/REWIND.md says what is guaranteed.")]
+Exit 4 when a stage failed after an earlier one: ic rewind resume does the rest. docs/REWIND.md lists what is guaranteed.")]
 pub(crate) struct To {
     /// The task: its key in the anchor table
     task: String,
-    /// The value of a scope column, where several scopes have the key; repeatable
+    /// The value of a scope column, if several scopes have the key; repeatable
     #[arg(long = "scope", value_name = "K=V", value_parser = pair)]
     scope: Vec<(String, String)>,
-    /// Say what would be done and change nothing
+    /// Show the plan and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Leave the tree as it is, even if the task has a commit
     #[arg(long)]
     no_git: bool,
-    /// Go to the task's commit over local changes; a checkpoint keeps them
+    /// Overwrite local changes; a checkpoint keeps them
     #[arg(long)]
     force: bool,
     /// Do not ask

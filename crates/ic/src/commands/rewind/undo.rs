@@ -9,19 +9,19 @@ use crate::json::RewindJson;
 use crate::render::{self, shell_word};
 use crate::session::Session;
 
-/// Put the rows of a rewind back, exactly as they were.
+/// Undo a rewind: restore its rows exactly.
 ///
-/// Where something written since stands in the way, it is named and nothing is changed. The tree stays where it is: the answer
-/// names the checkpoint that has it as it was before, and the command that restores it.
+/// If rows written since are in conflict, they are named and nothing changes. The tree stays where it is: the output
+/// names the checkpoint from before the rewind, and the command that restores it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic rewind undo 3f9a12c4 --dry-run                               # which rows would come back
+  ic rewind undo 3f9a12c4 --dry-run
   ic rewind undo 3f9a12c4 --yes
-  ic rewind undo 3f9a12c4 --yes --json | jq -r .git.restore      # and the tree, if it was moved")]
+  ic rewind undo 3f9a12c4 --yes --json | jq -r .git.restore   # for the tree")]
 pub(crate) struct Undo {
     /// The rewind: an id, or the end of one
     id: String,
-    /// Say which rows would come back and what stands in the way, and change nothing
+    /// Show the rows to restore and the conflicts, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Do not ask

@@ -12,30 +12,30 @@ use crate::json::{AdvanceJson, soft_warning};
 use crate::render;
 use crate::session::Session;
 
-/// Move a run one phase forward, past its gate.
+/// Advance a run to its next phase, if its gate passes.
 ///
-/// Exit 1 when a hard gate blocks it or it does not advance by itself: the same record says why.
+/// Exit 1 when a hard gate blocks the run, or its auto-advance is off: the output says which.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run advance @
-  ic run advance @ --expect-phase planned@0      # only if it did not move meanwhile
+  ic run advance @ --expect-phase planned@0      # only if still there
   ic run advance @ --priority 2                  # gates warn instead of blocking
   ic run advance @ --disable-gates --reason 'spike, no plan needed'
 
-Priority 0 and 1: gates block. 2 and 3: they warn. 4 and above: they are not asked.")]
+Priority 0 and 1: gates block. 2 and 3: they warn. 4 and above: they are skipped.")]
 pub(crate) struct Advance {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
-    /// Only if the run is at this phase (and in this epoch); else `stale_phase`
+    /// Only from this phase (and epoch); else `stale_phase`
     #[arg(long, value_name = "P[@EPOCH]")]
     expect_phase: Option<String>,
-    /// How much gates weigh
+    /// 0-1: gates block; 2-3: they warn; 4 and above: skipped
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: u32,
-    /// Do not ask the gates; needs --reason
+    /// Skip the gates; needs --reason
     #[arg(long, requires = "reason")]
     disable_gates: bool,
-    /// Why the gates are not asked
+    /// Why the gates are skipped
     #[arg(long, value_name = "TEXT", requires = "disable_gates")]
     reason: Option<String>,
     /// Take no checkpoint of the working tree

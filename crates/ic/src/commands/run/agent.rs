@@ -47,7 +47,7 @@ pub(crate) struct List {
     run: String,
 }
 
-/// Say how the work of an agent ended.
+/// Mark an agent completed or failed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run agent update \"$agent\" --status completed")]

@@ -22,7 +22,7 @@ pub(crate) enum Verb {
     Cat(Cat),
 }
 
-/// Register what a run produced, and print its id. An existing file gets its SHA-256.
+/// Record a file that a run produced, with its SHA-256 if it exists, and print the artifact's id.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run artifact add @ --path docs/plan.md
@@ -30,10 +30,10 @@ pub(crate) enum Verb {
 pub(crate) struct Add {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
-    /// Where it lies; outside of the project it is recorded by its absolute path
+    /// Its path; outside of the project, it is recorded as an absolute path
     #[arg(long, value_name = "F")]
     path: PathBuf,
-    /// The phase it belongs to [default: the run's current one]
+    /// Its phase [default: the run's current one]
     #[arg(long, value_name = "P")]
     phase: Option<String>,
     /// What it is
@@ -59,7 +59,7 @@ pub(crate) struct List {
     status: Option<Wanted>,
 }
 
-/// Print the exact content that an artifact was registered with.
+/// Print the content of an artifact, as it was when it was recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run artifact cat 3f9a12c4

@@ -11,27 +11,27 @@ use crate::json::CancelJson;
 use crate::render;
 use crate::session::Session;
 
-/// Call a run off, with its unfinished dispatches and active agents.
+/// Cancel a run, with its unfinished dispatches and active agents.
 ///
-/// It names the processes that still work for the run: the executor of its workflow, which begins no further step, the
-/// commands of steps, and those of dispatches. `--stop` ends the steps, each with its process group (SIGTERM, and SIGKILL
-/// after 5 seconds), and waits up to 5 seconds for the executor to end; it also does so for a run that was cancelled
-/// before. Processes that the workflow did not start are never signalled.
+/// The output lists the processes that still work for the run: the executor of its workflow, which starts no further
+/// step, the commands of steps, and those of dispatches. `--stop` ends the steps, each with its process group
+/// (SIGTERM, and SIGKILL after 5 seconds), and waits up to 5 seconds for the executor to end; it works on an already
+/// cancelled run, too. Processes that the workflow did not start are never signalled.
 ///
 /// `ic run reopen` makes a cancelled run active again.
 ///
-/// Exit codes: 0 done, 4 cancelled, and with `--stop` a process of its workflow still runs.
+/// Exit codes: 0 done; 4 with `--stop`, when the run is cancelled but a process of its workflow still runs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run cancel @ --reason 'superseded by sprint-13'
-  ic run cancel @ --stop    # and end the steps that run now")]
+  ic run cancel @ --stop    # and end the running steps")]
 pub(crate) struct Cancel {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// End the steps of its workflow that run now
+    /// End the running steps of its workflow
     #[arg(long)]
     stop: bool,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use crate::flags::Door;
 use crate::json::RunJson;
 use crate::session::Session;
 
-/// Begin a run at the first phase of its chain, and print its id.
+/// Create a run, at the first phase of its chain, and print its id.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   run=$(ic run create --goal 'Add a login')
@@ -29,25 +29,25 @@ pub(crate) struct Create {
     /// What the run is for
     #[arg(long, value_name = "TEXT")]
     goal: String,
-    /// The project it belongs to [default: the top of the git work tree, else where the ledger was found]
+    /// Its project [default: the top of the git work tree, else the ledger's directory]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
-    /// Its chain: a,b,c or a JSON array
+    /// Its chain of phases: a,b,c or a JSON array
     #[arg(long, value_name = "LIST")]
     phases: Option<String>,
-    /// How much work it is, 1 to 5
+    /// How much work it is
     #[arg(long, value_name = "1-5", value_parser = clap::value_parser!(i64).range(1..=5))]
     complexity: Option<i64>,
-    /// Your own name for it; RUN can then be scope:NAME
+    /// Your own name for it, accepted as scope:NAME
     #[arg(long, value_name = "NAME")]
     scope_id: Option<String>,
-    /// Your own facts, a JSON object
+    /// Your own data, a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}", hide_default_value = true)]
     metadata: String,
-    /// Whether an advance moves it; if not, an advance pauses
+    /// Advance automatically; if false, an advance pauses
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     auto_advance: bool,
-    /// What must hold at its transitions, as JSON or @FILE
+    /// The gates of its transitions, as JSON or @FILE
     #[arg(long, value_name = "JSON|@FILE")]
     gates: Option<String>,
     #[command(flatten)]

@@ -11,14 +11,14 @@ use crate::exit::Exit;
 use crate::json::RunJson;
 use crate::session::Session;
 
-/// Print the id of the only active run of this project; exit 1 if there is none.
+/// Print the id of the only active run of this project; exit 1 if none.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run current
   run=$(ic run current) || run=$(ic run create --goal 'Next')
   ic run current --project ~/src/shop")]
 pub(crate) struct Current {
-    /// The project, also one whose directory is gone [default: this one]
+    /// The project; its directory may be deleted [default: this one]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
 }
@@ -36,7 +36,7 @@ impl Current {
         let run = found.ok_or_else(|| {
             let directory = project.as_ref().unwrap_or(&kernel.project.root);
             Diagnosis::new(Code::NoActiveRun, format!("{} has no active run.", directory.display()))
-                .hint("begin one: ic run create --goal TEXT")
+                .hint("create one: ic run create --goal TEXT")
         })?;
         session.output.scalar(run.id.as_str(), &RunJson::from(&run))?;
         Ok(Exit::Done)

@@ -11,7 +11,7 @@ use crate::session::Session;
 
 /// List every event of a run, oldest first.
 ///
-/// A move forward that a later rollback undid names it in `rolled_back_by`.
+/// An advance that was rolled back names the rollback in `rolled_back_by`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run events @

@@ -9,7 +9,7 @@ use crate::json::HistoryJson;
 use crate::render;
 use crate::session::Session;
 
-/// Tell a run as a story: its phases, every attempt, and what rollbacks took back, as branches.
+/// Show the history of a run as a tree: phases, attempts, and rollbacks as branches.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run history @

@@ -13,24 +13,24 @@ use crate::json::RunJson;
 use crate::render;
 use crate::session::Session;
 
-/// List runs, oldest first: of many, the newest.
+/// List runs, oldest first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run list --active
   ic run list --project . --limit 5
-  ic run list --before \"$first_id\"      # the page before
+  ic run list --before \"$first_id\"      # the previous page
   ic run list --json | jq -r '.[] | [.short_id, .phase, .goal] | @tsv'")]
 pub(crate) struct List {
-    /// Only runs that have not ended
+    /// Only active runs
     #[arg(long)]
     active: bool,
-    /// Only runs of this project, also of one whose directory is gone
+    /// Only runs of this project (its directory may be deleted)
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
-    /// At most so many: the newest
+    /// At most the newest N
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=100_000))]
     limit: i64,
-    /// Only runs older than this one: the first of the page before
+    /// Only runs older than this one (for paging)
     #[arg(long, value_name = "ID")]
     before: Option<String>,
 }

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::json::PhaseJson;
 use crate::session::Session;
 
-/// Print the phase that a run is at.
+/// Print the current phase of a run.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run phase @

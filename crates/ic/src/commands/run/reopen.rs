@@ -11,10 +11,10 @@ use crate::json::ReopenJson;
 use crate::render;
 use crate::session::Session;
 
-/// Make a cancelled run active again, in the phase where it was.
+/// Reopen a cancelled run: it is active again, in the same phase.
 ///
-/// The dispatches and agents that the cancel ended stay ended; they are named. A rollback works as if the run had not been
-/// cancelled. A run that is completed is not reopened: roll it back.
+/// The dispatches and agents that the cancel ended stay ended; they are listed. A rollback works as if the run had not
+/// been cancelled. A completed run cannot be reopened: roll it back.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run reopen scope:sprint-12 --reason 'cancelled the wrong one'")]

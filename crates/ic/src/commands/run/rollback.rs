@@ -13,29 +13,30 @@ use crate::json::{CodeJson, RollbackJson};
 use crate::render;
 use crate::session::Session;
 
-/// Take a run back to an earlier phase, or ask which commits came after it.
+/// Roll a run back to an earlier phase, or list the commits that came after it.
 ///
-/// What was recorded after the run last left that phase, or is labelled with a later one, is marked as rolled back
-/// and satisfies no gate any more; unfinished dispatches are cancelled, active agents fail. Nothing is deleted. It is
-/// one transaction, and it never loses to an advance.
+/// Records made after the run last left that phase, or labelled with a later phase, are marked as rolled back and
+/// satisfy no gate any more. Unfinished dispatches are cancelled, active agents fail. Nothing is deleted. It is one
+/// transaction, and a concurrent advance cannot make it fail.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run rollback @ --to-phase planned --dry-run
   ic run rollback @ --to-phase planned --reason 'the plan was wrong'
-  ic run rollback @ --to-phase planned --expect-plan \"$hash\"     # exactly what the dry run showed
-  ic run rollback @ --to-phase executing --include-target        # redo the current phase
+  ic run rollback @ --to-phase planned --expect-plan \"$hash\"   # as the dry run showed
+  ic run rollback @ --to-phase executing --include-target   # redo this phase
   ic run rollback @ --layer=code --to-phase planned --json | jq -r '.revert_order[]' | xargs -rn1 git revert --no-edit
-  ic run rollback @ --to-phase planned --layer=all --dry-run     # state, effects, git, files and rows: one plan
+  ic run rollback @ --to-phase planned --layer=all --dry-run   # everything: one plan
   ic run rollback @ --to-phase planned --layer=all --yes
 
---layer=all restores git's state, files and rows of the state database, and undoes the run's outside effects, each to what it was
-when the run last left that phase; what others changed is named and refused. `ic rollback undo` brings back what can be brought back.
-Exit 4 when a step failed: the run stays closed, and ic rollback resume resumes it. --dry-run ends as the real call with --yes
-would be refused or accepted, with the same flags; a plan that would be refused names why.
+--layer=all undoes the run's outside effects and restores git's state, the files and the rows of the state database to
+what they were when the run last left that phase. It refuses to overwrite what others changed, and names it. `ic
+rollback undo` restores what was rolled back, as far as possible. Exit 4 when a step failed: the run stays closed until
+ic rollback resume or abort ends it. --dry-run exits as the real call with --yes and the same flags would begin or be
+refused; a plan that would be refused names the reason.
 
---layer=code only reads: it answers which commits and files came from where. git is never run. Revert before you
-advance again: an advance past the phase moves the cut, and what came before it then stands only in the report of the
-whole run (--layer=code alone).")]
+--layer=code only reads: it lists commits and files by dispatch and phase, and never runs git. Revert before you
+advance again: an advance past the phase moves the cut, and only the report of the whole run (--layer=code alone) then
+has what came before it.")]
 pub(crate) struct Rollback {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
@@ -51,27 +52,27 @@ pub(crate) struct Rollback {
     /// Roll back what was done in that phase too
     #[arg(long, requires = "to_phase")]
     include_target: bool,
-    /// Say what would be done, with the same plan, and change nothing
+    /// Show the plan and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Only if the plan is this one: the `plan_hash` of a dry run
+    /// Refuse any plan but this `plan_hash` of a dry run
     #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
-    /// What goes back: workflow [default], with it effects, files, git and data, or all; or code to only ask
+    /// The layers to roll back, workflow among them; code only reads [default: workflow]
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     layer: Vec<Layer>,
-    /// With --layer=code: only what dispatches of this phase left
+    /// With --layer=code: only work of this phase
     #[arg(long, value_name = "P", conflicts_with = "to_phase", requires = "layer")]
     phase: Option<String>,
     #[command(flatten)]
     forced: Forced,
-    /// Leave what others changed
+    /// Keep what others changed
     #[arg(long, requires = "layer", conflicts_with_all = ["force", "force_files"])]
     keep_theirs: bool,
-    /// Only files that this run recorded, not those of a dispatch that calls
+    /// Only files that this run, not the caller, recorded
     #[arg(long, requires = "layer")]
     mine: bool,
-    /// Do not ask; the workflow layer alone never asks
+    /// Do not ask (the workflow layer alone never does)
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -82,7 +83,7 @@ impl Rollback {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         if self.forced.is_any() && self.layer.is_empty() {
             return Err(usage(
-                "the record alone meets nothing that would have to be forced; --layer says what goes back.",
+                "The --force flags have no effect on the record alone; choose layers with --layer.",
             ));
         }
         if self.asks_for_code()? {
@@ -110,7 +111,7 @@ impl Rollback {
         match self.layer.iter().filter(|layer| **layer == Layer::Code).count() {
             0 => Ok(false),
             asked if asked == self.layer.len() => Ok(true),
-            _ => Err(usage("code is a question and cannot be combined with another layer.")),
+            _ => Err(usage("The layer code only reads, and cannot be combined with another layer.")),
         }
     }
 
@@ -118,7 +119,7 @@ impl Rollback {
         let to = match (self.to_phase.as_deref(), self.to.as_deref()) {
             (Some(name), _) => To::Phase { name, include_target: self.include_target },
             (None, Some(point)) => To::Point(point),
-            (None, None) => return Err(usage("--to or --to-phase is missing: where to go back to.")),
+            (None, None) => return Err(usage("--to or --to-phase is missing: the point to go back to.")),
         };
         Ok(Request {
             run: &self.run,
@@ -140,7 +141,7 @@ impl Rollback {
     fn code(&self, session: &mut Session) -> Result<Exit> {
         if self.reason.is_some() || self.dry_run || self.expect_plan.is_some() || self.to.is_some() {
             return Err(usage(
-                "--layer=code only reads; --to, --reason, --dry-run and --expect-plan do not go with it.",
+                "--layer=code only reads: it cannot be combined with --to, --reason, --dry-run or --expect-plan.",
             ));
         }
         let scope = match (self.phase.as_deref(), self.to_phase.as_deref()) {

@@ -12,7 +12,7 @@ use crate::json::RunJson;
 use crate::render;
 use crate::session::Session;
 
-/// Change settings of a run. They are not rolled back.
+/// Change settings of a run. A rollback does not restore them.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
 #[command(after_help = "Examples:
@@ -22,13 +22,13 @@ use crate::session::Session;
 pub(crate) struct Set {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
-    /// How much work it is, 1 to 5
+    /// How much work it is
     #[arg(long, value_name = "1-5", group = "change", value_parser = clap::value_parser!(i64).range(1..=5))]
     complexity: Option<i64>,
-    /// Whether an advance moves it; if not, an advance pauses
+    /// Advance automatically; if false, an advance pauses
     #[arg(long, value_name = "BOOL", group = "change")]
     auto_advance: Option<bool>,
-    /// Merge these keys into its metadata; null removes one
+    /// Merge these keys into its metadata
     #[arg(long, value_name = "JSON", group = "change")]
     metadata_merge: Option<String>,
     #[command(flatten)]

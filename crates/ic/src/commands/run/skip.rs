@@ -11,16 +11,16 @@ use crate::json::SkipJson;
 use crate::render::plain;
 use crate::session::Session;
 
-/// Mark a phase ahead to be passed over.
+/// Mark a later phase to be skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run skip @ polish --reason 'internal tool'
 
-A rollback clears the skips made after its cut, and the one of its own target.")]
+A rollback clears the skips that were made after its cut, and the skip of its target phase.")]
 pub(crate) struct Skip {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
-    /// The phase; it lies ahead and is not the last
+    /// The phase, a later one but not the last
     phase: String,
     /// Why
     #[arg(long, value_name = "TEXT")]
@@ -35,7 +35,7 @@ impl Skip {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let skipped = run::skip(&kernel, &self.run, &self.phase, reason)?;
         session.output.record(&SkipJson::from(&skipped), || {
-            let what = if skipped.2 { "will be passed over" } else { "was to be passed over already" };
+            let what = if skipped.2 { "will be skipped" } else { "is marked to be skipped already" };
             format!("{} {what}.\n", plain(&skipped.1.phase))
         })?;
         Ok(Exit::Done)

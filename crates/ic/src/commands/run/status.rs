@@ -10,10 +10,10 @@ use crate::json::RunStatusJson;
 use crate::render;
 use crate::session::Session;
 
-/// Show a run as it is now, and the tokens that its work used.
+/// Show the status of a run, and the tokens that its work used.
 ///
-/// Tokens are those of the dispatches, phase by phase in JSON. What was rolled back was used, too: it is a part of the sum, and
-/// named.
+/// Tokens are summed over the dispatches; JSON has them by phase. Tokens of rolled-back work were used, too: they are
+/// included, and shown apart.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run status @

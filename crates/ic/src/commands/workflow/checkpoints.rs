@@ -13,23 +13,23 @@ use crate::json::CheckpointJson;
 use crate::render;
 use crate::session::Session;
 
-/// List the checkpoints of a workflow's run, oldest first: before each step, and around its end.
+/// List the checkpoints of a workflow, oldest first: before each step, and around its end.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic workflow checkpoints                                   # of the active run, else of the workflow that was started last
+  ic workflow checkpoints                          # of the active run, else the last one
   ic workflow checkpoints 3f9a12c4 --json | jq -r '.[] | [.id, .step] | @tsv'
-  ic workflow checkpoints --workflow feature-dev            # of all its runs here
+  ic workflow checkpoints --workflow feature-dev   # of all its runs here
 
-Those from before a step that stands, as it began last, are what ic workflow rollback --id takes. To look into one, restore it alone, make or prune some:
-ic checkpoint.")]
+`ic workflow rollback --id` accepts those from before a step that is not rolled back. ic checkpoint shows, restores,
+makes and prunes checkpoints.")]
 pub(crate) struct Checkpoints {
-    /// The run [default: the active run of this project; if none is active, the workflow that was started last]
+    /// The run [default: the active one here, else the workflow that was started last]
     #[arg(conflicts_with = "workflow")]
     run: Option<String>,
-    /// Those of all runs of this workflow, by its name
+    /// Those of all runs of this workflow
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
-    /// Those whose content was removed, too
+    /// Include pruned checkpoints
     #[arg(long)]
     pruned: bool,
 }

@@ -22,38 +22,40 @@ use crate::render;
 use crate::session::Session;
 use crate::signals;
 
-/// Run a workflow: a YAML file of steps, each with what undoes it.
+/// Run a workflow: a YAML file of steps, each with its undo.
 ///
-/// Before each step the tree is captured and its undo is registered. When a step fails, a terminal asks whether to roll back:
-/// the effects of the steps are undone in reverse, files and git's state restored, and the run is at its first phase again.
+/// Before each step, ic captures the tree and registers the step's undo. When a step fails, a terminal asks whether to
+/// roll back: the effects of the steps are undone in reverse, files and git's state are restored, and the run is at
+/// its first phase again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic workflow run feature.yaml
-  ic workflow run feature.yaml --on-failure rollback        # in scripts: no question
-  ic workflow run feature.yaml --dry-run                    # what would run, and what can be undone
+  ic workflow run feature.yaml --on-failure rollback    # in scripts
+  ic workflow run feature.yaml --dry-run                # what would run
   ic workflow run feature.yaml --jobs 4
 
-Exit 0 completed; 1 a step failed, and it was rolled back or stopped; 4 the rollback is not finished, and
-ic workflow resume RUN resumes it. docs/WORKFLOWS.md is a tutorial.")]
+Exit 0: completed. 1: a step failed, and the workflow stopped or was rolled back. 4: the rollback is not finished; ic
+workflow resume RUN resumes it. docs/WORKFLOWS.md is a tutorial.")]
 pub(crate) struct Start {
-    /// The file of the workflow
+    /// The workflow's file
     file: PathBuf,
-    /// Say what would be run and change nothing
+    /// Show what would run, and change nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     choices: Choices,
 }
 
-/// Take a workflow up where it was left: after a stop, a crash, or an unfinished rollback.
+/// Resume a workflow after a stop, a crash, or an unfinished rollback.
 ///
-/// Finished steps are kept. A step that was interrupted or failed runs again, with the same idempotency key.
+/// Finished steps are kept. An interrupted or failed step runs again, with the same idempotency key. Strategy and jobs
+/// stay as the workflow was started, unless given.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic workflow resume @
-  ic workflow resume @ --on-failure rollback --yes    # roll it back instead of trying again
+  ic workflow resume @ --on-failure rollback --yes    # roll back instead
 
-Exit codes as of ic workflow run. A rollback that was begun is finished first, and asks unless by --yes.")]
+Exit codes are those of ic workflow run. An unfinished rollback is finished first; it asks, unless --yes.")]
 pub(crate) struct Resume {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
@@ -61,20 +63,20 @@ pub(crate) struct Resume {
     choices: Choices,
     #[command(flatten)]
     forced: Forced,
-    /// Do not ask before a rollback is resumed
+    /// Do not ask before resuming a rollback
     #[arg(long)]
     yes: bool,
 }
 
 #[derive(Debug, Args)]
 struct Choices {
-    /// What a failed step leads to, without a question [default: the file's, else the configuration's]
+    /// After a failed step, without asking [default: the file's, else the configuration's]
     #[arg(long, value_enum, value_name = "WHAT")]
     on_failure: Option<OnFailureFlag>,
-    /// What a rollback restores [default: the file's, else full; a resumed workflow keeps its own]
+    /// What a rollback restores [default: the file's, else full]
     #[arg(long, value_enum, value_name = "S")]
     strategy: Option<StrategyFlag>,
-    /// How many steps may run at once [default: 1; a resumed workflow keeps its own]
+    /// Steps that may run at once [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
 }
@@ -169,9 +171,9 @@ impl Resume {
         let kernel = session.kernel()?;
         let report = ic_workflow::show(&kernel, &self.run)?;
         let question = if ic_workflow::is_rolling_back(&kernel, &self.run)? {
-            Some("Go on rolling back?")
+            Some("Resume the rollback?")
         } else if matches!(self.choices.on_failure, Some(OnFailureFlag::Rollback)) && has_failed(&report) {
-            Some("Roll back instead of trying again?")
+            Some("Roll back instead of retrying?")
         } else {
             None
         };
@@ -203,7 +205,7 @@ pub(super) fn is_confirmed(
     // What cannot be done at all is refused for its own reason: a yes would not help.
     let text = text()?;
     session.require_somebody(
-        "A rollback runs undo commands and writes into the working tree,",
+        "A rollback runs undo commands and writes into the working tree",
         &format!("look first: {look}; then: --yes"),
     )?;
     Session::ask(&text, question)

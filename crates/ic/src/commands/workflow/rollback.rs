@@ -15,40 +15,40 @@ use crate::render::{self, shell_word};
 use crate::session::Session;
 use crate::signals;
 
-/// Roll a whole workflow back, or to before one of its steps; a successful one too.
+/// Roll a workflow back, all of it or from one step on, even if it succeeded.
 ///
-/// What its steps did is undone, the last first; then files and git are restored as they were before the first step. The run is at
-/// its first phase again, and can be resumed from there. With --id or --latest, only the steps that began after that checkpoint are
-/// undone; earlier ones stand, and are not run again by a resume.
+/// The effects of its steps are undone, the last first; then files and git are restored as they were before the first
+/// step. The run is at its first phase again, and can be resumed from there. With --id or --latest, only the steps
+/// that began after that checkpoint are undone; earlier ones are kept, and a resume does not run them again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic workflow rollback --dry-run                            # the active one, else the last one: what would be undone
+  ic workflow rollback --dry-run                     # the active one, else the last
   ic workflow rollback 3f9a12c4 --yes
-  ic workflow rollback 3f9a12c4 --latest --yes              # only the step that began last
-  ic workflow rollback 3f9a12c4 --id 71c0aa9e --yes         # one of: ic workflow checkpoints 3f9a12c4
+  ic workflow rollback 3f9a12c4 --latest --yes       # only the last step
+  ic workflow rollback 3f9a12c4 --id 71c0aa9e --yes   # see: workflow checkpoints
   ic workflow rollback 3f9a12c4 --strategy files-only --yes
 
-On a terminal, where there are several points to go back to, it asks which. Exit 0 rolled back, 4 when something is left: it is
-named, and ic workflow resume RUN resumes it. Refused with `pivot` when a step that cannot be undone stands in the way,
-unless by --force; with `invalid_value` for a checkpoint from which no step of it began.")]
+On a terminal, it asks which of several points to go back to. Exit 0: rolled back. 4: something is left and named; ic
+workflow resume RUN resumes it. A step that cannot be undone refuses the rollback (`pivot`), unless --force; a
+checkpoint from which no step began is an `invalid_value`.")]
 pub(crate) struct Rollback {
-    /// The run [default: the active run of this project; if none is active, the workflow that was started last]
+    /// The run [default: the active one here, else the workflow that was started last]
     run: Option<String>,
-    /// Only the step that began last, and what began from the same checkpoint
+    /// Only the last step (with those of the same checkpoint)
     #[arg(long, conflicts_with = "id")]
     latest: bool,
-    /// Only what began after this checkpoint, from before one of its steps
+    /// Only the steps that began after this checkpoint
     #[arg(long, value_name = "CHECKPOINT")]
     id: Option<String>,
-    /// What is restored [default: as the workflow was started]
+    /// What to restore [default: as the workflow was started]
     #[arg(long, value_enum, value_name = "S")]
     strategy: Option<StrategyFlag>,
     #[command(flatten)]
     forced: Forced,
-    /// Say what would be undone and restored, and change nothing
+    /// Show the plan and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Only if the plan is this one: the `plan_hash` of a dry run
+    /// Refuse any plan but this `plan_hash` of a dry run
     #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
     /// Do not ask
@@ -143,7 +143,7 @@ impl Rollback {
         if points.len() < 2 {
             return Ok(Aim::LayeredRollback);
         }
-        let question = "Roll back to before which? [number]";
+        let question = "Roll back to before which checkpoint? [number]";
         let number = Session::choose(&render::workflow::points(&points), question)?;
         let chosen = number.and_then(|n| points.get(n.checked_sub(1)?));
         Ok(chosen.map_or(Aim::Nowhere, |point| Aim::To(point.checkpoint.id.clone())))

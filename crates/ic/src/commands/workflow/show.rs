@@ -8,7 +8,7 @@ use crate::json::WorkflowJson;
 use crate::render;
 use crate::session::Session;
 
-/// Show how far a workflow is: its steps, their work, checkpoints and logs.
+/// Show the progress of a workflow: its steps, dispatches, checkpoints and logs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic workflow show @

@@ -11,15 +11,15 @@ use crate::json::WorkflowPlanJson;
 use crate::render;
 use crate::session::Session;
 
-/// Check a workflow's file, whole, and say what it would run. Needs no ledger.
+/// Check a workflow's file, and show what it would run. Needs no ledger.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic workflow validate feature.yaml
   ic workflow validate feature.yaml --json | jq .undeclared
 
-A file that is not valid is named with line and column, exit 3.")]
+Exit 3 when the file is not valid: the error names line and column.")]
 pub(crate) struct Validate {
-    /// The file of the workflow
+    /// The workflow's file
     file: PathBuf,
 }
 

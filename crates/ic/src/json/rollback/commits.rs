@@ -8,7 +8,7 @@ use serde::Serialize;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct CommitJson {
     sha: String,
-    /// The work of the run that it was recorded for; null if it was recorded for none.
+    /// The dispatch of the run that recorded it; null if none did.
     dispatch_id: Option<String>,
     dispatch_name: Option<String>,
     phase: Option<String>,

@@ -10,7 +10,7 @@ use super::super::compensation::UndoneStepJson;
 use super::super::restore::RestoreJson;
 use super::{RestoredDataJson, StepJson};
 
-/// A rollback as it is remembered (`rollback list`).
+/// A rollback, as its row has it (`rollback list`).
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RollbackRecordJson {
@@ -62,7 +62,7 @@ impl From<&RollbackRecord> for RollbackRecordJson {
     }
 }
 
-/// What a rollback takes back of its run, as it was before.
+/// What a rollback covers of its run, as it was before.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct PlanJson {
@@ -117,9 +117,9 @@ pub(crate) struct RollbackShowJson {
     /// Which way it goes, or went last: forward, undo, abort, or reapply (its undo was aborted).
     #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::Course::WORDS)))]
     course: &'static str,
-    /// What it takes back of the run, as it was before.
+    /// What it rolls back of the run, as it was before.
     plan: PlanJson,
-    /// The command that goes on; null when nothing is left to do, or while another process does it.
+    /// The command that resumes; null when nothing is left to do, or while another process does it.
     resume: Option<String>,
 }
 
@@ -144,10 +144,10 @@ pub(crate) struct RollbackUndoneJson {
     /// By `--dry-run`: nothing was changed, and what follows is what would be.
     dry_run: bool,
     /// Which way it went, or would go: undo, abort, or reapply (a rollback whose undo is aborted is made again, so that
-    /// `files` and `data` are what it takes back).
+    /// `files` and `data` are what it rolls back).
     #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::Course::WORDS[1..])))]
     course: &'static str,
-    /// What was put back of files and git's state: a record for each restore that was taken back, newest first.
+    /// What was restored of files and git's state: a record for each restore that was undone, newest first.
     files: Vec<RestoreJson>,
     /// The rows that are back; null when none had been taken away.
     data: Option<RestoredDataJson>,
@@ -159,7 +159,7 @@ pub(crate) struct RollbackUndoneJson {
     dispatches_left: Vec<String>,
     /// Agents that the rollback failed: they stay failed.
     agents_left: Vec<String>,
-    /// The command that goes on, where something could not be put back; null when nothing is left to do.
+    /// The command that resumes, if something could not be restored; null when nothing is left to do.
     resume: Option<String>,
 }
 

@@ -7,11 +7,8 @@ use crate::render::{style, styled};
 /// What became of a restore, in a line.
 pub(super) fn of(report: &Report) -> String {
     let target = styled(style::STRONG, report.target.id.short());
-    let but = if report.plan.not_kept.is_empty() && report.differs.is_empty() {
-        ""
-    } else {
-        ", but not all that it was"
-    };
+    let but =
+        if report.plan.not_kept.is_empty() && report.differs.is_empty() { "" } else { ", but not all of it" };
     let what = match (report.is_whole, report.strategy.has_files()) {
         (_, false) => "Git's state",
         (true, true) => "The tree",
@@ -30,7 +27,7 @@ pub(super) fn of(report: &Report) -> String {
         }
         Status::UpToDate => format!("{what} is as checkpoint {target} has it{but}.\n"),
         Status::Partial if report.safety_id.is_none() => {
-            format!("Nothing was changed: what checkpoint {target} holds could not be put in its place.\n")
+            format!("Nothing was changed: what checkpoint {target} holds could not be restored.\n")
         }
         Status::Planned => format!("Restoring checkpoint {target} ({}) would:\n", report.strategy),
         Status::Restored => format!("Restored checkpoint {target} ({}){but}.\n", report.strategy),

@@ -138,7 +138,7 @@ pub(crate) fn repaired(repaired: &Repaired) -> String {
     if let Some(path) = &repaired.set_aside {
         line(
             "aside",
-            format!("the damaged file is {} now; remove it when you need it no more", path_text(path)),
+            format!("the damaged file is {} now; remove it when you no longer need it", path_text(path)),
         );
     }
     for path in &repaired.purge_again {

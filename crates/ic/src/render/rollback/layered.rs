@@ -52,7 +52,7 @@ fn would_be_refused(refusals: &[Refusal]) -> String {
     let flags: Option<BTreeSet<&str>> = refusals.iter().map(|refusal| refusal.flag).collect();
     if let Some(flags) = flags {
         let flags = flags.into_iter().collect::<Vec<_>>().join(" ");
-        let hint = format!("nothing was changed; to do it all the same: the same call with {flags}");
+        let hint = format!("nothing was changed; to do it anyway: the same call with {flags}");
         out.push_str(&(styled(style::DIM, &hint) + "\n"));
     }
     out
@@ -311,10 +311,10 @@ fn files(tree: &Report) -> String {
     }
     match &tree.safety_id {
         Some(safety) => {
-            out.push_str(&format!("  what stood there is kept in checkpoint {}\n", safety.short()));
+            out.push_str(&format!("  the old content is kept in checkpoint {}\n", safety.short()));
         }
         None if is_planned && !steps.is_empty() => {
-            out.push_str("  what stands there now is saved in a checkpoint first\n");
+            out.push_str("  the current content is saved in a checkpoint first\n");
         }
         None => {}
     }

@@ -51,7 +51,7 @@ pub(crate) fn show(
         out.push_str(&not_put_back(rollback, all, files_alone));
     }
     if is_at_work {
-        out.push_str("\nanother process is at work on it; should that end too early, this names the commands that go on\n");
+        out.push_str("\nanother process is executing it; if that process dies, this shows the commands that resume it\n");
     } else if resume(rollback, all).is_some() {
         out.push_str(&format!("\n{}", ways_on(&rollback.id, all, files_alone)));
     }
@@ -61,7 +61,7 @@ pub(crate) fn show(
 /// What is said in place of a way back that would be refused.
 pub(super) fn purged(safety: &CheckpointId) -> String {
     format!(
-        "git's state of before has content that was purged, and does not come back; to bring the files alone back: ic checkpoint restore {} \
+        "git's earlier state has content that was purged, and cannot be restored; to restore the files alone: ic checkpoint restore {} \
          --strategy files-only --yes",
         safety.short()
     )
@@ -132,7 +132,7 @@ fn about(step: &Step) -> String {
             format!("{} undone{left}", counted(undone, "effect"))
         }
         Made::Tree { paths, safety } => {
-            let kept = safety.map(|id| format!("; what stood there is in checkpoint {}", id.short()));
+            let kept = safety.map(|id| format!("; the old content is in checkpoint {}", id.short()));
             format!("{} restored{}", counted(paths, "path"), kept.unwrap_or_default())
         }
         Made::Data { rows } => {
@@ -153,13 +153,13 @@ pub(super) fn ways_on(id: &RollbackId, all: &[Step], files_alone: Option<&Checkp
         Course::Reapply => ("its undo was aborted; ", None),
     };
     let (id, go_on) = (id.short(), next_command(id, all));
-    let mut out = format!("{doing}to go on: {go_on}\n");
+    let mut out = format!("{doing}to resume: {go_on}\n");
     let failed = all.iter().find(|step| step.state == StepState::Failed && step.kind != StepKind::Settle);
     if let Some(failed) = failed {
         if let Some(effect) = steps::failed_effect(failed) {
             let step = shell_word(effect);
             out.push_str(&format!(
-                "to leave the effect of {} as it is: ic rollback resume {id} --skip-effect {step} --reason WHY --yes\n",
+                "to skip the effect of {}: ic rollback resume {id} --skip-effect {step} --reason WHY --yes\n",
                 plain(effect)
             ));
         }
@@ -168,9 +168,7 @@ pub(super) fn ways_on(id: &RollbackId, all: &[Step], files_alone: Option<&Checkp
             StepKind::Tree => "files and git",
             StepKind::Data | StepKind::Settle => "the rows",
         };
-        out.push_str(&format!(
-            "to leave {what} as they are: ic rollback resume {id} --skip-step --reason WHY --yes\n"
-        ));
+        out.push_str(&format!("to skip {what}: ic rollback resume {id} --skip-step --reason WHY --yes\n"));
     }
     let give_up = give_up.map(|what| format!("{what}: ic rollback abort {id} --yes\n"));
     out + &give_up.unwrap_or_default()
@@ -261,10 +259,10 @@ pub(crate) fn undone(undone: &Undone, files_alone: Option<&CheckpointId>) -> Str
     }
     if let Some(data) = undone.data.as_ref().filter(|data| data.rows.iter().any(|(_, rows)| *rows > 0)) {
         let title = match (undone.is_dry_run, stands) {
-            (true, true) => "Rows that would go",
-            (true, false) => "Rows that would come back",
-            (false, true) => "Rows taken out",
-            (false, false) => "Rows back",
+            (true, true) => "Rows that would be deleted",
+            (true, false) => "Rows that would be restored",
+            (false, true) => "Rows deleted",
+            (false, false) => "Rows restored",
         };
         out.push_str(&format!("\n{}{}", styled(style::STRONG, title), rows(data, "")));
     }
@@ -280,7 +278,7 @@ pub(crate) fn undone(undone: &Undone, files_alone: Option<&CheckpointId>) -> Str
     let (cut_off, gone): (Vec<_>, Vec<_>) =
         undone.effects.iter().partition(|one| one.is_cut_off() || one.state == State::Running);
     still("still undone, not made again", gone.iter().map(|one| plain(&one.step)).collect());
-    still("perhaps undone, cut off half way", cut_off.iter().map(|one| plain(&one.step)).collect());
+    still("perhaps undone, interrupted half way", cut_off.iter().map(|one| plain(&one.step)).collect());
     let dispatches = rollback.cancelled("cancelled_dispatches").into_iter().map(DispatchId::from_ledger);
     still("dispatches still cancelled", dispatches.map(|id| id.short().to_owned()).collect());
     let agents = rollback.cancelled("failed_agents").into_iter().map(AgentId::from_ledger);

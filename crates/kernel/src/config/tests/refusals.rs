@@ -139,9 +139,9 @@ fn what_is_no_configuration_is_refused() {
         ("hello\n", (1, 1), "a mapping is expected"),
         ("rollback: 5\n", (1, 11), "a mapping is expected"),
         ("rollback:\n  retention: [1]\n", (2, 14), "a mapping is expected"),
-        ("rollback: {}\nrollback: {}\n", (2, 1), "the key `rollback` stands twice"),
-        ("rollback:\n  enabled: true\n  enabled: false\n", (3, 3), "the key `enabled` stands twice"),
-        ("workflow: {}\nworkflow: {}\n", (2, 1), "the key `workflow` stands twice"),
+        ("rollback: {}\nrollback: {}\n", (2, 1), "the key `rollback` appears twice"),
+        ("rollback:\n  enabled: true\n  enabled: false\n", (3, 3), "the key `enabled` appears twice"),
+        ("workflow: {}\nworkflow: {}\n", (2, 1), "the key `workflow` appears twice"),
         ("rollback: {}\n---\nrollback: {}\n", (3, 1), "a second document"),
         ("rollback: {enabled: true\n", (1, 11), "unclosed bracket"),
         ("rollback:\n\t- x\n", (2, 2), ""),
@@ -176,7 +176,7 @@ fn small_files_that_unfold_to_large_ones_are_refused() {
     let too_much = |text: String| {
         let error = read(&text).expect_err(&text[..60]);
         assert_eq!(error.code(), Code::InvalidConfig);
-        assert!(error.message().contains("too much is nested"), "{error}");
+        assert!(error.message().contains("too much nesting"), "{error}");
     };
     let mut laughs = "workflow:\n  a: &a [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
     for (of, name) in "abcdefghi".chars().zip("bcdefghij".chars()) {

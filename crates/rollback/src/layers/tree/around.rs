@@ -89,6 +89,7 @@ fn keep_tree(
     keep: impl Fn(&str) -> Vec<(String, Option<String>)>,
 ) -> Result<Value> {
     let workspace = Workspace::of_run(saga.kernel, &saga.run()?, saga.settings)?;
+    // Captures may run side by side; a restore, which would show a tree half restored, may not.
     let _held = workspace.lock(Mode::Shared)?;
     let link = Link {
         run_id: Some(remembered.run_id.clone()),

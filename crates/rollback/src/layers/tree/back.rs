@@ -261,7 +261,7 @@ fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<
     let left = restores.iter().rev().find_map(|restore| restore.restored_id.as_ref());
     let hint = left.map_or_else(String::new, |left| {
         format!(
-            "this puts it as it was (and keeps your changes in a checkpoint): ic checkpoint restore {} --yes; then, by the \
+            "this restores it (and keeps your changes in a checkpoint): ic checkpoint restore {} --yes; then, by the \
              rollback's id: ic rollback undo ID --yes (redo means that restore then)",
             left.short()
         )
@@ -269,7 +269,7 @@ fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<
     Err(Diagnosis::new(
         Code::FileConflict,
         format!(
-            "What the rollback restored was changed since: {}{others}. Nothing was changed.",
+            "What the rollback restored changed since: {}{others}. Nothing was changed.",
             shown(&first.0)
         ),
     )

@@ -54,7 +54,7 @@ fn what_is_no_workflow_is_refused() {
         ("name: \"a\\nb\"\n", (1, 7), "the workflow's name must stand on one line, without tabs"),
         ("name: \"a\\0\"\n", (1, 7), "the workflow's name contains the control character U+0000"),
         ("name: n\ngoal: ''\n", (2, 7), "the goal must not be empty"),
-        ("name: n\nname: m\n", (2, 1), "the key `name` stands twice"),
+        ("name: n\nname: m\n", (2, 1), "the key `name` appears twice"),
         ("name: n\n---\nname: m\n", (3, 1), "a second document begins; the file may hold one"),
         ("name: n\nsteps: [\n", (2, 8), "unclosed bracket '['"),
         ("name: *n\n", (1, 7), "the alias has no anchor"),
@@ -144,7 +144,7 @@ fn bad_values_of_a_step_are_refused() {
             "\"99999999999999999999d\" is not a duration; write 10m, 90s or 1h 30m",
         ),
         ("timeout: 366d", 14, "\"366d\" is too long; the most is 365d"),
-        ("timeout: 0s", 14, "a timeout must be more than no time"),
+        ("timeout: 0s", 14, "a timeout must be longer than 0"),
         ("retries: -1", 14, "-1 is too small; the least is 0"),
         ("retries: 1001", 14, "1001 is too large; the most is 1000"),
         ("retries: two", 14, "the text \"two\" where a whole number, or {max: 2, backoff: 5s}, is expected"),
@@ -167,9 +167,9 @@ fn bad_values_of_a_step_are_refused() {
         ("env: {'': c}", 11, "\"\" is not a variable's name"),
         ("env: {A: }", 12, "nothing where a single text is expected"),
         ("env: {A: [b]}", 14, "a single text is expected"),
-        ("env: {A: b, A: c}", 17, "the key `A` stands twice"),
+        ("env: {A: b, A: c}", 17, "the key `A` appears twice"),
         ("env: {A: \"\\0\"}", 14, "a NUL byte, which no program can be given"),
-        ("env: {IC_RUN: a}", 11, "the variable IC_RUN is set for every step, and not here"),
+        ("env: {IC_RUN: a}", 11, "the variable IC_RUN is set by ic for every step, and cannot be set here"),
         ("needs: b", 12, "a list is expected, as in [a, b]"),
         ("needs: [[b]]", 13, "a single text is expected"),
     ] {
@@ -334,10 +334,7 @@ fn small_files_that_unfold_to_large_ones_are_refused() {
     let too_much = |text: String| {
         let error = parse(&text).expect_err(&text[..60]);
         assert_eq!(error.code(), Code::InvalidWorkflow);
-        assert!(
-            error.message().contains("too much is nested, or repeated by aliases, for a workflow"),
-            "{error}"
-        );
+        assert!(error.message().contains("too much nesting, or too many aliases, for a workflow"), "{error}");
     };
     let mut laughs = "- {id: &a x, phase: p, run: &aa [x,x,x,x,x,x,x,x,x,x]}\n".to_owned();
     for (of, name) in "abcdefghi".chars().zip("bcdefghij".chars()) {

@@ -1,0 +1,119 @@
+//! Help as it is shown. The command tree says it all; a page of it is laid out here, for every verb alike, and only when help is
+//! asked for: a call that works pays nothing.
+//!
+//! `-h` has what fits a screen. `--help` has everything, in the same compact columns: clap's own long form spends three lines on each
+//! option.
+
+use std::ffi::OsString;
+
+use clap::builder::{PossibleValue, Resettable, StyledStr};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Command, CommandFactory};
+
+use crate::cli::{self, Cli};
+
+const PAGE: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+
+{before-help}{all-args}{after-help}
+
+Global options (--json, --db, -C, --quiet, ...): ic --help";
+
+/// How many examples `-h` shows: the rest would push the options off the screen.
+const FEW: usize = 3;
+
+/// The page that was asked for, if help was; any other error as it is.
+pub(crate) fn page(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    if error.kind() != ErrorKind::DisplayHelp {
+        return error;
+    }
+    let mut words = arguments.to_vec();
+    // `ic help run create` asks for the same page as `ic run create --help`, and clap lays out the first in its long form alone.
+    let is_spelled = words.iter().any(|word| word == "-h" || word == "--help");
+    if let Some(at) = words.iter().position(|word| word == "help").filter(|_| !is_spelled) {
+        words.remove(at);
+        words.push("--help".into());
+    }
+    let is_full = words.iter().any(|word| word == "--help");
+    // Clap alone knows which verb the words lead to, so they are parsed again.
+    match tree(is_full).try_get_matches_from(words) {
+        Err(page) if page.kind() == ErrorKind::DisplayHelp => page,
+        _ => error,
+    }
+}
+
+/// The command tree as help shows it: in full, or what `-h` has room for.
+pub(crate) fn tree(is_full: bool) -> Command {
+    let mut tree = Cli::command();
+    // Nouns know their verbs, and verbs the global options, only then.
+    tree.build();
+    let tree = tree.help_template(cli::first_page(is_full)).mut_subcommands(|verb| laid_out(verb, is_full));
+    in_columns(tree.mut_args(|argument| argument.hide_short_help(false)), is_full)
+}
+
+fn laid_out(verb: Command, is_full: bool) -> Command {
+    let (examples, notes) = parts(&verb);
+    let notes = Some(unwrapped(notes.trim())).filter(|text| is_full && !text.is_empty());
+    let verb = verb
+        .help_template(PAGE)
+        .mut_args(|argument| {
+            let is_global = argument.is_global_set();
+            argument.hide(is_global)
+        })
+        .mut_subcommands(|verb| laid_out(verb, is_full))
+        .after_help(Resettable::from(notes.map(StyledStr::from)));
+    let shown = if is_full { examples.len() } else { FEW };
+    let lines: Vec<String> = examples.into_iter().take(shown).map(|line| format!("  {line}")).collect();
+    let heading = format!("{0}Examples:{0:#}", cli::STYLES.get_header());
+    let verb =
+        if lines.is_empty() { verb } else { verb.before_help(format!("{heading}\n{}", lines.join("\n"))) };
+    in_columns(verb, is_full)
+}
+
+/// Leaves nothing for which clap would choose its long form; in full, what that form alone shows is said in the short one.
+fn in_columns(command: Command, is_full: bool) -> Command {
+    let about = command.get_long_about().filter(|_| is_full).or(command.get_about()).cloned();
+    command.about(Resettable::from(about)).long_about(Resettable::Reset).mut_args(|argument| {
+        let values = values(&argument);
+        let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+        let long = argument.get_long_help().map(ToString::to_string).filter(|_| is_full).unwrap_or(help);
+        // The width of a column that clap wraps is not known here: a value and its meaning make one line.
+        let long = if is_full { [vec![long], values.clone()].concat().join("\n") } else { long };
+        let argument = argument.help(long).long_help(Resettable::Reset);
+        let is_help = matches!(argument.get_action(), ArgAction::Help);
+        let argument = if is_help { argument.action(ArgAction::HelpShort) } else { argument };
+        if is_full && !values.is_empty() { argument.hide_possible_values(true) } else { argument }
+    })
+}
+
+/// `- json: One JSON document`, for each value that has a meaning of its own.
+fn values(argument: &Arg) -> Vec<String> {
+    if !argument.get_action().takes_values() || argument.is_hide_possible_values_set() {
+        return Vec::new();
+    }
+    let values = argument.get_possible_values();
+    let shown = values.iter().filter(|value| !value.is_hide_set());
+    let meaning = |value: &PossibleValue| Some(format!("- {}: {}", value.get_name(), value.get_help()?));
+    shown.map(meaning).collect::<Option<_>>().unwrap_or_default()
+}
+
+/// Paragraphs of one line each, for clap to wrap: the source breaks lines where its own width ends.
+fn unwrapped(text: &str) -> String {
+    let paragraphs = text.split("\n\n").map(|p| p.lines().map(str::trim).collect::<Vec<_>>().join(" "));
+    paragraphs.map(|p| p.trim().to_owned()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The examples of a verb, a line each, and the notes after them.
+pub(crate) fn parts(verb: &Command) -> (Vec<String>, String) {
+    let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let mut lines = after.lines().skip(1).peekable();
+    let mut examples = Vec::new();
+    while let Some(line) = lines.next_if(|line| line.is_empty() || line.starts_with("  ")) {
+        examples.push(line.strip_prefix("  ").unwrap_or(line).to_owned());
+    }
+    while examples.last().is_some_and(String::is_empty) {
+        examples.pop();
+    }
+    (examples, lines.collect::<Vec<_>>().join("\n"))
+}
