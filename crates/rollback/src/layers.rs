@@ -23,8 +23,8 @@ use super::undo_preconditions;
 use crate::compensation::{Saga, Sink};
 
 pub(super) use effects::plan as plan_effects;
-pub(super) use rows::decided_by_force;
-pub use rows::{has_mark, rows_that_stay};
+pub use rows::has_mark;
+pub(super) use rows::{decided_by_force, rows_that_stay};
 pub(super) use run::end_of_undo;
 pub(super) use tree::require_own;
 

@@ -8,7 +8,6 @@ use ic_journal::made::Made;
 use ic_journal::steps::{self, Step};
 use ic_rollback::{Data, LayeredRollback, LayeredStatus, Refusal, Rollback};
 use ic_runtrack::{Agent, Artifact};
-use ic_worktree::Warning;
 use serde::Serialize;
 
 use super::compensation::UndoneStepJson;
@@ -409,16 +408,9 @@ impl From<&LayeredRollback> for RollbackJson {
             refusal: whole.refusals.first().map(|refusal| RefusalJson::from(&refusal.error)),
             refusals: whole.refusals.iter().map(DecidedJson::from).collect(),
             resume: id.filter(|_| is_stopped).map(|id| steps::next_command(id, &whole.steps)),
+            warnings: whole.rows_stay.iter().map(WarningJson::from).collect(),
             status: whole.status.as_str(),
             ..Self::from(&whole.rollback)
         }
-    }
-}
-
-impl RollbackJson {
-    /// The same, with what went less well.
-    pub(crate) fn warned(mut self, warning: Option<&Warning>) -> Self {
-        self.warnings.extend(warning.map(WarningJson::from));
-        self
     }
 }

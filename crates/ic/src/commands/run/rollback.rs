@@ -3,7 +3,7 @@
 use clap::Args;
 use ic_base::{Code, Diagnosis, Result};
 use ic_rollback::code::{self, Scope};
-use ic_rollback::{LayeredRequest, Request, To};
+use ic_rollback::{LayeredRequest, Layers, Request, To};
 
 use crate::commands::input;
 use crate::commands::rolling::{Forced, Layer, Rolling};
@@ -93,16 +93,16 @@ impl Rollback {
         }
         let kernel = session.kernel_for(self.door.as_deref())?;
         let settings = session.settings_of_project(&kernel, &Session::project_of(&kernel, &self.run)?)?;
-        let (layers, is_all) = Layer::chosen(&self.layer, &settings)?;
+        let named = Layer::named(&self.layer)?;
         let request = LayeredRequest {
             base: self.request()?,
-            layers: &layers,
+            layers: named.as_deref().map_or(Layers::All, Layers::Only),
             force: self.forced.decided(),
             keep_theirs: self.keep_theirs,
             mine: self.mine,
             beside_runs: false,
         };
-        Rolling { request, yes: self.yes, is_all }.go(session, &kernel, &settings)
+        Rolling { request, yes: self.yes }.go(session, &kernel, &settings)
     }
 
     /// Whether it only asks. Errors: `usage` where it is asked and told at once.
