@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     blame, checkpoint, compensation, completions, config, dispatch, events, gate, hook, hooks, ledger, log,
-    man, redo, rewind, rollback, run, sessions, status, undo, workflow,
+    man, redo, rewind, rollback, run, session, status, undo, workflow,
 };
 use crate::flags::Global;
 use crate::later::Later;
@@ -141,7 +141,7 @@ pub(crate) enum Command {
     Hooks(Later<hooks::Verb>),
     /// Sessions of coding agents: list, show
     #[command(subcommand)]
-    Session(Later<sessions::Verb>),
+    Session(Later<session::Verb>),
     Hook(hook::Hook),
     Where(ledger::r#where::Where),
     /// The project's configuration

@@ -1,4 +1,26 @@
-//! One file per verb: its arguments, one library call, its rendering.
+//! One file per verb: its arguments, one library call, its view.
+
+/// The verbs of a noun: what clap parses, each run by its own `run`.
+macro_rules! verbs {
+    ($(#[$meta:meta])* pub(crate) enum Verb {
+        $($(#[$about:meta])* $verb:ident($arguments:ty),)+
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, clap::Subcommand)]
+        pub(crate) enum Verb {
+            $($(#[$about])* $verb($arguments),)+
+        }
+
+        impl Verb {
+            pub(crate) fn run(
+                &self,
+                session: &mut crate::session::Session,
+            ) -> ic_base::Result<crate::exit::Exit> {
+                match self { $(Self::$verb(verb) => verb.run(session),)+ }
+            }
+        }
+    };
+}
 
 pub(crate) mod blame;
 pub(crate) mod checkpoint;
@@ -19,7 +41,7 @@ pub(crate) mod rewind;
 pub(crate) mod rollback;
 pub(crate) mod rolling;
 pub(crate) mod run;
-pub(crate) mod sessions;
+pub(crate) mod session;
 pub(crate) mod status;
 pub(crate) mod undo;
 pub(crate) mod workflow;

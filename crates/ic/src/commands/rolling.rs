@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::json::RollbackJson;
 use crate::render;
 use crate::session::Session;
+use crate::session::ask::Question;
 use crate::signals;
 
 /// A layer, as it is typed.
@@ -116,11 +117,12 @@ impl Rolling<'_> {
             if !preview.refusals.is_empty() {
                 return finish(session, kernel, settings, &preview);
             }
-            session.require_somebody(
-                "This rollback works outside of the ledger,",
-                "look first: --dry-run; then: --yes",
-            )?;
-            if !Session::ask(&render::rollback::plan(&preview), "Roll back?")? {
+            let question = Question {
+                does: "This rollback works outside of the ledger,",
+                look: Some("--dry-run"),
+                asks: "Roll back?",
+            };
+            if !session.confirm(false, &question, || Ok(render::rollback::plan(&preview)))? {
                 return Ok(Exit::No);
             }
             warn_of_rows(session, &preview);

@@ -1,9 +1,9 @@
-//! `ic checkpoint restore`, `undo` and `redo`
+//! `ic checkpoint restore`, and what `undo` and `redo` share with it.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::record::Filter;
 use ic_checkpoint::restore::Strategy;
@@ -12,11 +12,11 @@ use ic_kernel::Kernel;
 use ic_worktree::{Report, RestoreRequest, Settings, Status, Watch, Which, Workspace};
 
 use crate::exit::Exit;
-use crate::flags::Door;
+use crate::flags::{Door, one_of};
 use crate::json::RestoreJson;
-use crate::progress;
-use crate::render;
 use crate::session::Session;
+use crate::session::ask::Question;
+use crate::{progress, render};
 
 /// Restore the working tree to a checkpoint.
 ///
@@ -48,8 +48,8 @@ pub(crate) struct Restore {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// What is restored [default: full if git's state was recorded, else files-only]
-    #[arg(long, value_enum, value_name = "S")]
-    strategy: Option<StrategyFlag>,
+    #[arg(long, value_name = "S", value_parser = one_of(Strategy::as_str, STRATEGIES))]
+    strategy: Option<Strategy>,
     /// Only this path and what is below it
     #[arg(long = "path", value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -63,27 +63,8 @@ pub(crate) struct Restore {
     common: Common,
 }
 
-/// Restore the working tree to what it was before the last restore.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  ic checkpoint undo --dry-run
-  ic checkpoint undo --yes")]
-pub(crate) struct Undo {
-    #[command(flatten)]
-    common: Common,
-}
-
-/// Make the restore again that was undone last.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  ic checkpoint redo --yes")]
-pub(crate) struct Redo {
-    #[command(flatten)]
-    common: Common,
-}
-
-#[derive(Debug, Args)]
-struct Common {
+pub(super) struct Common {
     /// Say what would be done and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -103,28 +84,12 @@ struct Common {
     door: Door,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum StrategyFlag {
-    /// Files, and git's branches, HEAD, index and stash
-    Full,
-    /// Only what the step after the checkpoint changed
-    Partial,
-    /// Files alone
-    FilesOnly,
-    /// Git's state alone
-    GitOnly,
-}
-
-impl From<StrategyFlag> for Strategy {
-    fn from(flag: StrategyFlag) -> Self {
-        match flag {
-            StrategyFlag::Full => Self::Full,
-            StrategyFlag::Partial => Self::Partial,
-            StrategyFlag::FilesOnly => Self::FilesOnly,
-            StrategyFlag::GitOnly => Self::GitOnly,
-        }
-    }
-}
+const STRATEGIES: &[(Strategy, &str)] = &[
+    (Strategy::Full, "Files, and git's branches, HEAD, index and stash"),
+    (Strategy::Partial, "Only what the step after the checkpoint changed"),
+    (Strategy::FilesOnly, "Files alone"),
+    (Strategy::GitOnly, "Git's state alone"),
+];
 
 /// The flags of a restore that another verb asks for.
 #[derive(Debug, Default)]
@@ -146,7 +111,7 @@ impl RestoreFlags {
 
     /// Undoes the last restore of the working tree.
     pub(crate) fn undo(self, session: &mut Session) -> Result<Exit> {
-        Undo { common: self.common() }.run(session)
+        self.common().undo(session)
     }
 
     fn common(self) -> Common {
@@ -174,7 +139,7 @@ impl Restore {
         };
         let request = RestoreRequest {
             which,
-            strategy: self.strategy.map(Strategy::from),
+            strategy: self.strategy,
             paths: &self.paths,
             mine: self.mine,
             into: self.into,
@@ -186,20 +151,8 @@ impl Restore {
     }
 }
 
-impl Undo {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        self.common.run(session, &self.common.request(), ic_worktree::undo)
-    }
-}
-
-impl Redo {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        self.common.run(session, &self.common.request(), ic_worktree::redo)
-    }
-}
-
 impl Common {
-    fn request(&self) -> RestoreRequest<'_> {
+    pub(super) fn request(&self) -> RestoreRequest<'_> {
         RestoreRequest {
             which: Which::Latest,
             strategy: None,
@@ -215,8 +168,18 @@ impl Common {
         }
     }
 
+    /// Undoes the last restore.
+    pub(super) fn undo(&self, session: &mut Session) -> Result<Exit> {
+        self.run(session, &self.request(), ic_worktree::undo)
+    }
+
     /// Shows the plan and asks on a terminal; elsewhere it needs `--yes`.
-    fn run(&self, session: &mut Session, request: &RestoreRequest<'_>, deed: Deed) -> Result<Exit> {
+    pub(super) fn run(
+        &self,
+        session: &mut Session,
+        request: &RestoreRequest<'_>,
+        deed: Deed,
+    ) -> Result<Exit> {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let settings = session.checkpoint_settings(&kernel)?;
         let watch = Watch::default();
@@ -236,15 +199,17 @@ impl Common {
         if preview.refusal.is_some() {
             return finish(session, &preview);
         }
-        session.require_somebody(
-            "A restore writes into the working tree",
-            "look first: --dry-run; then: --yes",
-        )?;
+        let question = Question {
+            does: "A restore writes into the working tree",
+            look: Some("--dry-run"),
+            asks: "Restore?",
+        };
+        let text = if nothing { String::new() } else { render::checkpoint::report(&preview) };
+        if !session.confirm(false, &question, || Ok(text))? {
+            return Ok(Exit::No);
+        }
         if nothing {
             return finish(session, &preview);
-        }
-        if !Session::ask(&render::checkpoint::report(&preview), "Restore?")? {
-            return Ok(Exit::No);
         }
         let hash = preview.plan_hash.as_str();
         let report = deed(&RestoreRequest { expect_plan: Some(hash), ..*request })?;

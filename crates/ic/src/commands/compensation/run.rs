@@ -15,6 +15,7 @@ use crate::flags::Door;
 use crate::json::UndoneJson;
 use crate::render;
 use crate::session::Session;
+use crate::session::ask::Question;
 use crate::signals;
 
 /// Undo the effects of a run, the last first.
@@ -109,12 +110,14 @@ impl Undo {
             if preview.refusal.is_some() {
                 return self.finish(session, &preview);
             }
-            session.require_somebody(
-                "Undoing the effects of a run works outside of the ledger,",
-                "look first: --dry-run; then: --yes",
-            )?;
-            let text = render::compensation::report(&preview, None);
-            if !preview.results.is_empty() && !Session::ask(&text, "Undo?")? {
+            let question = Question {
+                does: "Undoing the effects of a run works outside of the ledger,",
+                look: Some("--dry-run"),
+                asks: "Undo?",
+            };
+            let is_any = !preview.results.is_empty();
+            let text = if is_any { render::compensation::report(&preview, None) } else { String::new() };
+            if !session.confirm(false, &question, || Ok(text))? {
                 return Ok(Exit::No);
             }
         }

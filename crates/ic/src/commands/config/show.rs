@@ -18,7 +18,8 @@ use crate::session::Session;
 pub(crate) struct Show {}
 
 impl Show {
-    pub(crate) fn run(session: &mut Session) -> Result<Exit> {
+    #[allow(clippy::unused_self, reason = "every verb is run so")]
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let loaded = session.config(&session.place()?.root)?;
         session.output.record(&ConfigJson::from(&loaded), || render::config::table(&loaded))?;
         Ok(Exit::Done)

@@ -4,13 +4,14 @@ use clap::Args;
 use ic_base::Result;
 use ic_rows::{Found, Outcome, Request};
 
-use super::{finish, is_wanted, watch};
+use super::{DOES, finish, watch};
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
 use crate::json::{RewindJson, RewindPreviewJson};
 use crate::render;
 use crate::session::Session;
+use crate::session::ask::Question;
 
 /// Take the application back to where it was when a task was recorded.
 ///
@@ -81,7 +82,8 @@ impl To {
             ic_rows::preview(&kernel, &settings, &setup, &request)
                 .map(|preview| render::rewind::preview(&preview))
         };
-        if !is_wanted(session, self.yes, "Rewind?", "ic rewind to TASK --dry-run", text)? {
+        let question = Question { does: DOES, look: Some("ic rewind to TASK --dry-run"), asks: "Rewind?" };
+        if !session.confirm(self.yes, &question, text)? {
             return Ok(Exit::No);
         }
         match ic_rows::rewind(&kernel, &settings, &setup, &request, &watch()?)? {

@@ -3,11 +3,12 @@
 use clap::Args;
 use ic_base::Result;
 
-use super::is_wanted;
+use super::DOES;
 use crate::exit::Exit;
 use crate::json::RewindJson;
 use crate::render::{self, shell_word};
 use crate::session::Session;
+use crate::session::ask::Question;
 
 /// Put the rows of a rewind back, exactly as they were.
 ///
@@ -42,7 +43,8 @@ impl Undo {
         }
         let text = || preview().map(|preview| render::rewind::undone(&preview));
         let look = format!("ic rewind undo {} --dry-run", shell_word(&self.id));
-        if !is_wanted(session, self.yes, "Restore its rows?", &look, text)? {
+        let question = Question { does: DOES, look: Some(&look), asks: "Restore its rows?" };
+        if !session.confirm(self.yes, &question, text)? {
             return Ok(Exit::No);
         }
         finish(session, &ic_rows::undo(&kernel, busy_timeout, &self.id)?)

@@ -7,12 +7,14 @@ use ic_rollback::Refusal;
 use ic_workflow::definition::Strategy;
 use ic_workflow::{Overrides, Point, Preview, Would};
 
-use super::execute::{StrategyFlag, go, is_confirmed};
+use super::{DOES, STRATEGIES, go};
 use crate::commands::rolling::Forced;
 use crate::exit::Exit;
+use crate::flags::one_of;
 use crate::json::WorkflowRollbackPlanJson;
 use crate::render::{self, shell_word};
 use crate::session::Session;
+use crate::session::ask::Question;
 use crate::signals;
 
 /// Roll a whole workflow back, or to before one of its steps; a successful one too.
@@ -41,8 +43,8 @@ pub(crate) struct Rollback {
     #[arg(long, value_name = "CHECKPOINT")]
     id: Option<String>,
     /// What is restored [default: as the workflow was started]
-    #[arg(long, value_enum, value_name = "S")]
-    strategy: Option<StrategyFlag>,
+    #[arg(long, value_name = "S", value_parser = one_of(Strategy::as_str, STRATEGIES))]
+    strategy: Option<Strategy>,
     #[command(flatten)]
     forced: Forced,
     /// Say what would be undone and restored, and change nothing
@@ -79,7 +81,7 @@ impl Rollback {
             Aim::Nowhere => return Ok(Exit::No),
         };
         let overrides = Overrides {
-            strategy: self.strategy.map(Strategy::from),
+            strategy: self.strategy,
             force: self.forced.decided(),
             to,
             expect_plan: self.expect_plan.clone(),
@@ -101,8 +103,9 @@ impl Rollback {
                 return show(session, &preview);
             }
             let look = format!("ic workflow rollback {} --dry-run", shell_word(&run));
-            let question = if overrides.to.is_some() { "Roll it back?" } else { "Roll all of it back?" };
-            if !is_confirmed(session, || Ok(render::workflow::rollback_plan(&preview)), &look, question)? {
+            let asks = if overrides.to.is_some() { "Roll it back?" } else { "Roll all of it back?" };
+            let text = || Ok(render::workflow::rollback_plan(&preview));
+            if !session.confirm(false, &Question { does: DOES, look: Some(&look), asks }, text)? {
                 return Ok(Exit::No);
             }
             // Nothing else is done than what was shown.
@@ -115,7 +118,7 @@ impl Rollback {
 
     /// Errors: `invalid_value` for `partial` with a point: it names its own, the step that failed.
     fn require_fitting_strategy(&self) -> Result<()> {
-        if !(self.latest || self.id.is_some()) || !matches!(self.strategy, Some(StrategyFlag::Partial)) {
+        if !(self.latest || self.id.is_some()) || !matches!(self.strategy, Some(Strategy::Partial)) {
             return Ok(());
         }
         Err(Diagnosis::new(
@@ -133,7 +136,7 @@ impl Rollback {
         if self.latest {
             return latest(&ic_workflow::points(kernel, run)?).map(Aim::To);
         }
-        let is_partial = matches!(self.strategy, Some(StrategyFlag::Partial));
+        let is_partial = matches!(self.strategy, Some(Strategy::Partial));
         let is_said = self.dry_run || self.yes || is_partial;
         // A rollback that was begun goes on to where it went: there is nothing to choose.
         if is_said || !session.can_ask() || ic_workflow::is_rolling_back(kernel, run)? {

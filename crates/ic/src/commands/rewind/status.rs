@@ -1,4 +1,4 @@
-//! `ic rewind status` and `list`
+//! `ic rewind status`
 
 use clap::Args;
 use ic_base::Result;
@@ -18,30 +18,10 @@ pub(crate) struct Status {
     id: Option<String>,
 }
 
-/// List the rewinds, oldest first.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  ic rewind list
-  ic rewind list --json | jq -r '.[] | select(.status == \"stopped\") | .id'")]
-pub(crate) struct List {}
-
 impl Status {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let entry = ic_rows::show(&session.kernel()?, self.id.as_deref())?;
         session.output.record(&RewindJson::from(&entry), || render::rewind::entry(&entry))?;
-        Ok(Exit::Done)
-    }
-}
-
-impl List {
-    #[allow(clippy::unused_self, reason = "every verb is run so")]
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let kernel = session.kernel()?;
-        let mut all = ic_rows::list(&kernel)?;
-        all.reverse();
-        let records: Vec<RewindJson> = all.iter().map(RewindJson::from).collect();
-        let now = kernel.context.now();
-        session.output.list(&records, || render::rewind::list(&all, now))?;
         Ok(Exit::Done)
     }
 }

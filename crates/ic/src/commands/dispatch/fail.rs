@@ -1,0 +1,40 @@
+//! `ic dispatch fail`
+
+use clap::Args;
+use ic_base::Result;
+use ic_dispatch::dispatch::Ending;
+
+use super::finish;
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::flags::Door;
+use crate::session::Session;
+
+/// Say that work ended badly.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic dispatch fail \"$d\" --error 'exit 1: tests do not compile'
+  ic dispatch fail \"$d\" --error 'no answer for 10m' --timed-out")]
+pub(crate) struct Fail {
+    /// The dispatch: an id, or the end of one
+    id: String,
+    /// Why
+    #[arg(long, value_name = "E")]
+    error: String,
+    /// It took too long
+    #[arg(long)]
+    timed_out: bool,
+    /// Take no checkpoint of the working tree
+    #[arg(long)]
+    no_checkpoint: bool,
+    #[command(flatten)]
+    door: Door,
+}
+
+impl Fail {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let error = input::text("--error", &self.error)?;
+        let ending = if self.timed_out { Ending::TimedOut { error } } else { Ending::Failed { error } };
+        finish(session, &self.id, &self.door, &ending, !self.no_checkpoint)
+    }
+}

@@ -1,0 +1,27 @@
+//! `ic events cursor reset`
+
+use clap::Args;
+use ic_base::{Label, Result};
+use ic_ops::consume;
+
+use super::print;
+use crate::exit::Exit;
+use crate::session::Session;
+
+/// Reset the cursors of a name to before the first event.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic events cursor reset notifier")]
+pub(crate) struct Reset {
+    /// The name
+    name: String,
+}
+
+impl Reset {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let name = Label::parse("NAME", &self.name)?;
+        let cursors = consume::reset(&kernel, &name, session.busy_timeout())?;
+        print(session, &cursors)
+    }
+}

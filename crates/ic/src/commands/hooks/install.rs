@@ -1,0 +1,77 @@
+//! `ic hooks install`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ic_base::{Code, Diagnosis, Result, shell_word};
+
+use super::exclude::Exclude;
+use super::settings::Settings;
+use super::{Installed, Place, client_named, report, settings, trust};
+use crate::clients::Client;
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::session::Session;
+
+/// Make a coding agent call ic: every prompt is recorded then, and can be undone.
+///
+/// The client's settings are merged into, with a copy kept beside them. In a project without a ledger one is made.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic hooks install claude-code
+  ic hooks install codex --dry-run        # shows what would be added
+  ic hooks install gemini
+
+With --user the settings below your home directory are meant: every project that has a ledger takes part. Codex runs no hook before it is trusted: type /hooks in it once, or install with --trust.")]
+pub(crate) struct Install {
+    /// The client: claude-code, codex, gemini, copilot or opencode
+    #[arg(value_name = "CLIENT")]
+    client: String,
+    #[command(flatten)]
+    place: Place,
+    /// Make Codex trust these hooks, and no others: instead of /hooks in it
+    #[arg(long)]
+    trust: bool,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Install {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let client = client_named(&self.client)?;
+        if self.trust && client != Client::Codex {
+            return Err(Diagnosis::new(Code::InvalidValue, "--trust goes with codex alone.")
+                .detail("value", "--trust"));
+        }
+        let file = self.place.file(session, client)?;
+        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic"));
+        let settings = Settings::read(&file, client)?;
+        let edit = settings.with(client, &program.to_string_lossy())?;
+        let root = if self.place.user { None } else { Some(Place::root(session)?) };
+        let exclude = root.and_then(|root| Exclude::with(&root, client));
+        if !self.dry_run {
+            if !self.place.user && session.place().is_err() {
+                let place = ic_store::initial_place(&session.lookup(), None)?;
+                ic_store::create(
+                    &place,
+                    false,
+                    &session.directory,
+                    session.options(),
+                    &Environment::context(),
+                )?;
+            }
+            // First: a capture between the two would keep what an undo must not bring back.
+            exclude.as_ref().map_or(Ok(()), Exclude::write)?;
+            edit.write(&settings)?;
+            if self.trust {
+                let program = shell_word(&program.to_string_lossy());
+                let events = client.events().iter();
+                let commands = events.map(|(event, _)| settings::command(client, event, &program)).collect();
+                trust::trust(&file, &Place::root(session)?, &commands)?;
+            }
+        }
+        let installed = Installed { excluded: exclude.is_some(), trusted: self.trust && !self.dry_run };
+        report(session, client, &edit, self.dry_run, Some(installed))
+    }
+}

@@ -1,0 +1,44 @@
+//! `ic hooks uninstall`
+
+use clap::Args;
+use ic_base::Result;
+
+use super::exclude::Exclude;
+use super::settings::Settings;
+use super::{Place, client_named, report};
+use crate::exit::Exit;
+use crate::session::Session;
+
+/// Remove from a client's settings exactly what install added.
+///
+/// Settings that are as install left them are byte for byte what they were before. An entry that was changed since is left, and
+/// named: exit 1.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic hooks uninstall claude-code
+  ic hooks uninstall gemini --dry-run")]
+pub(crate) struct Uninstall {
+    /// The client: claude-code, codex, gemini, copilot or opencode
+    #[arg(value_name = "CLIENT")]
+    client: String,
+    #[command(flatten)]
+    place: Place,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Uninstall {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let client = client_named(&self.client)?;
+        let settings = Settings::read(&self.place.file(session, client)?, client)?;
+        let edit = settings.without(client)?;
+        if !self.dry_run {
+            edit.write(&settings)?;
+            if !self.place.user && edit.left.is_empty() {
+                Exclude::without(&Place::root(session)?, client).map_or(Ok(()), |exclude| exclude.write())?;
+            }
+        }
+        report(session, client, &edit, self.dry_run, None)
+    }
+}

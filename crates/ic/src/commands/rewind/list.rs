@@ -1,0 +1,29 @@
+//! `ic rewind list`
+
+use clap::Args;
+use ic_base::Result;
+
+use crate::exit::Exit;
+use crate::json::RewindJson;
+use crate::render;
+use crate::session::Session;
+
+/// List the rewinds, oldest first.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rewind list
+  ic rewind list --json | jq -r '.[] | select(.status == \"stopped\") | .id'")]
+pub(crate) struct List {}
+
+impl List {
+    #[allow(clippy::unused_self, reason = "every verb is run so")]
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let mut all = ic_rows::list(&kernel)?;
+        all.reverse();
+        let records: Vec<RewindJson> = all.iter().map(RewindJson::from).collect();
+        let now = kernel.context.now();
+        session.output.list(&records, || render::rewind::list(&all, now))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,72 @@
+//! `ic rollback resume`
+
+use clap::Args;
+use ic_base::Result;
+use ic_rollback::ResumeRequest;
+
+use super::{DOES, settings, show, shown, watch};
+use crate::commands::input;
+use crate::commands::rolling::Forced;
+use crate::commands::workflow::Watch as Progress;
+use crate::exit::Exit;
+use crate::render::shell_word;
+use crate::session::Session;
+use crate::session::ask::Question;
+
+/// Resume a rollback that stopped, or whose process died.
+///
+/// What is done is not done again. It ends as a rollback that nothing disturbed. One that was being undone or aborted goes on
+/// that way. What can never be done is left by decision, which is recorded: --skip-effect leaves one outside effect as it is,
+/// --skip-step all of the step that failed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rollback resume 3f9a12c4 --yes
+  ic rollback resume @ --yes                       # the unfinished one of the run
+  ic rollback resume 3f9a12c4 --skip-effect bill --reason 'refunded by hand' --yes
+  ic rollback resume 3f9a12c4 --skip-step --reason 'the file belongs to root' --yes
+
+Exit 4 when a step fails again.")]
+pub(crate) struct Resume {
+    /// The rollback, or its run: an id, the end of one, @, or scope:NAME
+    id: String,
+    /// Pass over the step that failed, and leave it as it is
+    #[arg(long)]
+    skip_step: bool,
+    /// Leave the outside effect of this step as it is; needs --reason. May be given several times
+    #[arg(long, value_name = "STEP", requires = "reason")]
+    skip_effect: Vec<String>,
+    /// Why something is left
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    forced: Forced,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Resume {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let reason = input::optional_text("--reason", self.reason.as_deref())?;
+        let skip_effects = input::labels("--skip-effect", &self.skip_effect)?;
+        let look = format!("ic rollback show {}", shell_word(&self.id));
+        let question = Question { does: DOES, look: Some(&look), asks: "Resume it?" };
+        let text = || shown(session, &self.id).map(|text| text + "\n");
+        if !session.confirm(self.yes, &question, text)? {
+            return Ok(Exit::No);
+        }
+        let kernel = session.kernel()?;
+        let settings = settings(session, &kernel, &self.id)?;
+        let mut progress = Progress::new(session);
+        let request = ResumeRequest {
+            rollback: &self.id,
+            skip_step: self.skip_step,
+            skip_effects: &skip_effects,
+            reason,
+            force: self.forced.decided(),
+        };
+        let outcome = ic_rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
+        show(session, &kernel, &outcome.remembered, &outcome.steps, false)?;
+        Ok(if outcome.remembered.status.is_over() { Exit::Done } else { Exit::Partly })
+    }
+}

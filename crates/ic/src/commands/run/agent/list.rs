@@ -1,0 +1,32 @@
+//! `ic run agent list`
+
+use clap::Args;
+use ic_base::Result;
+
+use crate::exit::Exit;
+use crate::json::AgentJson;
+use crate::render;
+use crate::session::Session;
+
+/// List the agents of a run, oldest first.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic run agent list @
+  ic run agent list @ --json | jq -r '.[] | select(.status == \"active\") | .id'")]
+pub(crate) struct List {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+}
+
+impl List {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let agents = kernel.read(|snapshot| {
+            let run = kernel.run(snapshot, &self.run)?;
+            ic_runtrack::agent::list(snapshot, &run.id)
+        })?;
+        let records: Vec<AgentJson> = agents.iter().map(AgentJson::from).collect();
+        session.output.list(&records, || render::runtrack::agents(&agents))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,50 @@
+//! `ic run artifact add`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ic_base::{Label, Result};
+use ic_ops::artifact::{self, Request};
+
+use crate::commands::input;
+use crate::exit::Exit;
+use crate::flags::Door;
+use crate::json::ArtifactJson;
+use crate::session::Session;
+
+/// Register what a run produced, and print its id. An existing file gets its SHA-256.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic run artifact add @ --path docs/plan.md
+  ic run artifact add @ --path report.html --phase review --type report")]
+pub(crate) struct Add {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+    /// Where it lies; outside of the project it is recorded by its absolute path
+    #[arg(long, value_name = "F")]
+    path: PathBuf,
+    /// The phase it belongs to [default: the run's current one]
+    #[arg(long, value_name = "P")]
+    phase: Option<String>,
+    /// What it is
+    #[arg(long = "type", value_name = "T", default_value = "file")]
+    kind: String,
+    #[command(flatten)]
+    door: Door,
+}
+
+impl Add {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kind = Label::parse("--type", &self.kind)?;
+        let request = Request {
+            path: input::path("--path", &self.path)?,
+            phase: self.phase.as_deref(),
+            kind: kind.as_str(),
+        };
+        let kernel = session.kernel_for(self.door.as_deref())?;
+        let keep = session.kept_content(&kernel)?;
+        let artifact = artifact::add(&kernel, &self.run, &request, keep.as_ref())?;
+        session.output.scalar(artifact.id.as_str(), &ArtifactJson::from(&artifact))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,27 @@
+//! `ic run artifact cat`
+
+use clap::Args;
+use ic_base::Result;
+use ic_ops::artifact;
+
+use crate::exit::Exit;
+use crate::session::Session;
+
+/// Print the exact content that an artifact was registered with.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic run artifact cat 3f9a12c4
+  ic run artifact cat 3f9a12c4 > plan.before.md")]
+pub(crate) struct Cat {
+    /// The artifact: an id, or the end of one
+    id: String,
+}
+
+impl Cat {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        session.output.exact(|sink| artifact::cat(&kernel, &settings, &self.id, sink))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,47 @@
+//! `ic session show`
+
+use clap::Args;
+use ic_base::Result;
+use ic_dispatch::dispatch;
+use ic_session::call;
+
+use crate::exit::Exit;
+use crate::json::SessionShowJson;
+use crate::render;
+use crate::session::Session;
+
+/// Show a session of a coding agent with its prompts, and what became of each.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic session show 3f9a12c4
+  ic session show 3f9a12c4 --calls      # with what each prompt's tools were asked to do
+  ic session show 3f9a12c4 --json | jq -r '.prompts[] | [.short_id, .status, .name] | @tsv'")]
+pub(crate) struct Show {
+    /// The session: its id, the end of it, or what its client calls it
+    id: String,
+    /// Show the tool calls of each prompt that may change files, too
+    #[arg(long)]
+    calls: bool,
+}
+
+impl Show {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let (found, prompts) = kernel.read(|snapshot| {
+            let found = ic_session::resolve(snapshot, &self.id)?;
+            let mut all = Vec::new();
+            for prompt in ic_session::of_session(snapshot, &found.id)? {
+                let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+                let subagents = dispatch::descendants(snapshot, &work.id)?;
+                for work in std::iter::once(work).chain(subagents) {
+                    let calls = call::of_dispatch(snapshot, &work.id)?;
+                    all.push((work, calls));
+                }
+            }
+            Ok((found, all))
+        })?;
+        let record = SessionShowJson::new(&found, &prompts, self.calls);
+        session.output.record(&record, || render::hooks::session(&found, &prompts, self.calls))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,65 @@
+//! `ic workflow resume`
+
+use clap::Args;
+use ic_base::Result;
+use ic_workflow::definition::OnFailure;
+use ic_workflow::table::StepState;
+use ic_workflow::{Overrides, Report};
+
+use super::{Choices, DOES, go};
+use crate::commands::rolling::Forced;
+use crate::exit::Exit;
+use crate::session::Session;
+use crate::session::ask::Question;
+use crate::{render, signals};
+
+/// Take a workflow up where it was left: after a stop, a crash, or an unfinished rollback.
+///
+/// Finished steps are kept. A step that was interrupted or failed runs again, with the same idempotency key.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic workflow resume @
+  ic workflow resume @ --on-failure rollback --yes    # roll it back instead of trying again
+
+Exit codes as of ic workflow run. A rollback that was begun is finished first, and asks unless by --yes.")]
+pub(crate) struct Resume {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+    #[command(flatten)]
+    choices: Choices,
+    #[command(flatten)]
+    forced: Forced,
+    /// Do not ask before a rollback is resumed
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Resume {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let report = ic_workflow::show(&kernel, &self.run)?;
+        let question = if ic_workflow::is_rolling_back(&kernel, &self.run)? {
+            Some("Go on rolling back?")
+        } else if matches!(self.choices.on_failure, Some(OnFailure::Rollback)) && has_failed(&report) {
+            Some("Roll back instead of trying again?")
+        } else {
+            None
+        };
+        let look = format!("ic workflow show {}", report.run_id.short());
+        let text = || Ok(render::workflow::state(&report));
+        if let Some(asks) = question
+            && !session.confirm(self.yes, &Question { does: DOES, look: Some(&look), asks }, text)?
+        {
+            return Ok(Exit::No);
+        }
+        let overrides =
+            Overrides { force: self.forced.decided(), ..self.choices.overrides(signals::interrupted()?) };
+        go(session, &kernel, &self.run, &overrides, ic_workflow::resume, Exit::No)
+    }
+}
+
+/// Whether a step failed, or was left in its middle.
+fn has_failed(report: &Report) -> bool {
+    let is_bad = |state| matches!(state, StepState::Failed | StepState::Interrupted | StepState::Running);
+    report.steps.iter().any(|step| is_bad(step.state))
+}

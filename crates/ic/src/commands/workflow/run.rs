@@ -1,0 +1,67 @@
+//! `ic workflow run`
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use ic_base::Result;
+use ic_workflow::{Definition, Ui};
+use ic_worktree::Warning;
+
+use super::watch::Watch;
+use super::{Choices, finish, setup};
+use crate::exit::Exit;
+use crate::json::WorkflowPlanJson;
+use crate::session::Session;
+use crate::{render, signals};
+
+/// Run a workflow: a YAML file of steps, each with what undoes it.
+///
+/// Before each step the tree is captured and its undo is registered. When a step fails, a terminal asks whether to roll back:
+/// the effects of the steps are undone in reverse, files and git's state restored, and the run is at its first phase again.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic workflow run feature.yaml
+  ic workflow run feature.yaml --on-failure rollback        # in scripts: no question
+  ic workflow run feature.yaml --dry-run                    # what would run, and what can be undone
+  ic workflow run feature.yaml --jobs 4
+
+Exit 0 completed; 1 a step failed, and it was rolled back or stopped; 4 the rollback is not finished, and
+ic workflow resume RUN resumes it. docs/WORKFLOWS.md is a tutorial.")]
+pub(crate) struct Start {
+    /// The file of the workflow
+    file: PathBuf,
+    /// Say what would be run and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    choices: Choices,
+}
+
+impl Start {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let definition = Definition::load(&session.directory.join(&self.file))?;
+        let coverage = ic_workflow::plan(&definition);
+        let kernel = session.kernel()?;
+        let config = session.config(&kernel.project.root)?.config;
+        let settings = session.checkpoint_settings(&kernel)?;
+        if self.dry_run {
+            let overrides = self.choices.overrides(Arc::default());
+            ic_workflow::require_startable(&kernel, &settings, &definition, &overrides)?;
+            let record = WorkflowPlanJson::new(&definition, &coverage);
+            session.output.record(&record, || render::workflow::plan(&definition, &coverage))?;
+            return Ok(Exit::Done);
+        }
+        let setup = setup(&kernel, &settings, &config);
+        let overrides = self.choices.overrides(signals::interrupted()?);
+        // Before anything is printed: what is refused says nothing of what it would do.
+        ic_workflow::require_startable(&kernel, &settings, &definition, &overrides)?;
+        let mut watch = Watch::new(session);
+        if !coverage.is_complete() {
+            let message = render::workflow::undeclared(&coverage);
+            watch.warn(&Warning { code: "undeclared_steps", message });
+        }
+        let report = ic_workflow::run(&setup, &definition, &overrides, &mut watch)?;
+        finish(session, &report, &watch, Exit::No)
+    }
+}
