@@ -13,17 +13,17 @@ mod failure;
 mod flags;
 mod format;
 mod hook_log;
-mod json;
 mod later;
 mod man;
 mod output;
 #[cfg(test)]
 mod plugins;
 mod progress;
-mod render;
 mod session;
 mod shell;
 mod signals;
+mod text;
+mod views;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -12,7 +12,7 @@ use ic_base::{Diagnose, Result};
 use serde::Serialize;
 
 use crate::format::{Format, FormatChoice};
-use crate::render::{path_text, plain, style};
+use crate::text::{path_text, plain, style};
 
 /// Standard output in the form that was asked for.
 pub(crate) struct Output {

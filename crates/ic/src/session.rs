@@ -18,7 +18,7 @@ use crate::environment::Environment;
 use crate::flags::{FormatFlag, Global};
 use crate::format::{Format, FormatChoice};
 use crate::output::Output;
-use crate::render::path_text;
+use crate::text::path_text;
 
 /// One command: its flags, its output, and the ledger when it asks for it.
 pub(crate) struct Session {

@@ -8,9 +8,9 @@ use ic_ops::blame;
 use ic_worktree::Workspace;
 
 use crate::exit::Exit;
-use crate::json::BlameJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::blame::BlameJson;
 
 /// Show which prompts and dispatches changed a file, newest first, and the commits that did.
 ///
@@ -36,7 +36,7 @@ impl Blame {
         let workspace = Workspace::here(&kernel, &settings)?;
         let found = blame::blame(&workspace, &self.file, self.limit as usize)?;
         let now = kernel.context.now();
-        session.output.record(&BlameJson::from(&found), || render::blame::blame(&found, now))?;
+        session.output.record(&BlameJson::from(&found), || views::blame::blame(&found, now))?;
         Ok(Exit::Done)
     }
 }

@@ -19,11 +19,12 @@ use ic_kernel::Kernel;
 use ic_ops::dispatch;
 use ic_worktree::{Settings, Warning};
 
+use crate::background;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::DispatchJson;
 use crate::session::Session;
-use crate::{background, render};
+use crate::views;
+use crate::views::dispatch::DispatchJson;
 
 verbs! {
     pub(crate) enum Verb {
@@ -75,6 +76,6 @@ fn finish(session: &mut Session, id: &str, door: &Door, ending: &Ending<'_>, cap
     captured(session, &kernel, &kept, &warnings);
     session
         .output
-        .record(&DispatchJson::from(&dispatch).warned(&warnings), || render::dispatch::one_line(&dispatch))?;
+        .record(&DispatchJson::from(&dispatch).warned(&warnings), || views::dispatch::one_line(&dispatch))?;
     Ok(Exit::Done)
 }

@@ -18,9 +18,9 @@ pub(crate) use settings::entry;
 
 use crate::clients::Client;
 use crate::exit::Exit;
-use crate::json::HooksJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::hooks::HooksJson;
 
 verbs! {
     pub(crate) enum Verb {
@@ -93,6 +93,6 @@ fn report(
     let record = HooksJson::new(client.as_str(), &edit.file, edit.is_change(), dry_run, &edit.left);
     let record = if dry_run && edit.is_change() { record.with_content(edit.text()) } else { record };
     let record = record.with(installed.unwrap_or_default());
-    session.output.record(&record, || render::hooks::edited(client, edit, dry_run, installed))?;
+    session.output.record(&record, || views::hooks::edited(client, edit, dry_run, installed))?;
     Ok(if edit.left.is_empty() { Exit::Done } else { Exit::No })
 }

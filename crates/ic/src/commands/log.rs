@@ -5,9 +5,9 @@ use ic_base::Result;
 use ic_point::log;
 
 use crate::exit::Exit;
-use crate::json::LogEntryJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::log::LogEntryJson;
 
 /// Show what a run can go back to, and how it went back before, newest first.
 ///
@@ -39,7 +39,7 @@ impl Log {
             log.entries.iter().map(|entry| LogEntryJson::new(&run, entry)).collect();
         let is_named = self.run.is_some();
         let now = kernel.context.now();
-        session.output.list(&records, || render::log::list(&run, is_named, &log, self.all, now))?;
+        session.output.list(&records, || views::log::list(&run, is_named, &log, self.all, now))?;
         Ok(Exit::Done)
     }
 }

@@ -8,10 +8,10 @@ use clap::Args;
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 
 use crate::exit::Exit;
-use crate::json::ManJson;
 use crate::man::{Page, pages};
-use crate::render::{counted, path_text};
 use crate::session::Session;
+use crate::text::{counted, path_text};
+use crate::views::man::ManJson;
 
 /// Write the manual into a directory: a page for `ic`, for each noun and for each verb.
 ///

@@ -16,9 +16,10 @@ use ic_rows::Watch;
 use ic_worktree::{Settings, Warning};
 
 use crate::exit::Exit;
-use crate::json::RewindJson;
 use crate::session::Session;
-use crate::{render, signals};
+use crate::signals;
+use crate::views;
+use crate::views::rewind::RewindJson;
 
 verbs! {
     pub(crate) enum Verb {
@@ -55,6 +56,6 @@ fn finish(
     }
     let warnings: Vec<Warning> = warning.into_iter().chain(untidy).collect();
     let record = RewindJson::from(entry).with_warnings(&warnings);
-    session.output.record(&record, || render::rewind::entry(entry))?;
+    session.output.record(&record, || views::rewind::entry(entry))?;
     Ok(if is_done { Exit::Done } else { Exit::Partly })
 }

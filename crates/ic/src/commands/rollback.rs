@@ -15,10 +15,12 @@ use ic_worktree::{Settings, Watch};
 pub(crate) use undo::Undo;
 
 use crate::exit::Exit;
-use crate::json::{RollbackShowJson, RollbackUndoneJson};
-use crate::render;
 use crate::session::Session;
 use crate::signals;
+use crate::text;
+use crate::views;
+use crate::views::rollback::record::RollbackShowJson;
+use crate::views::rollback::undone::RollbackUndoneJson;
 
 verbs! {
     /// A rollback is made by `ic run rollback`. ID is its id, or the end of one; or a run, for the newest rollback of it.
@@ -45,7 +47,7 @@ fn show(
 ) -> Result<()> {
     let record = RollbackShowJson::new(remembered, steps, is_at_work);
     let files_alone = files_alone(session, kernel, remembered, steps);
-    let text = || render::rollback::show(remembered, steps, is_at_work, files_alone.as_ref());
+    let text = || views::rollback::record::show(remembered, steps, is_at_work, files_alone.as_ref());
     session.output.record(&record, text).map(|_| ())
 }
 
@@ -71,13 +73,13 @@ fn settings(session: &Session, kernel: &Kernel, reference: &str) -> Result<Setti
 
 fn show_preview(session: &mut Session, preview: &Undone) -> Result<Exit> {
     let record = RollbackUndoneJson::from(preview);
-    session.output.record(&record, || render::rollback::undone(preview, None) + &render::to_do_it())?;
+    session.output.record(&record, || views::rollback::undone::undone(preview, None) + &text::to_do_it())?;
     Ok(Exit::Done)
 }
 
 fn finish(session: &mut Session, kernel: &Kernel, undone: &Undone) -> Result<Exit> {
     let files_alone = files_alone(session, kernel, &undone.remembered, &undone.steps);
-    let text = || render::rollback::undone(undone, files_alone.as_ref());
+    let text = || views::rollback::undone::undone(undone, files_alone.as_ref());
     session.output.record(&RollbackUndoneJson::from(undone), text)?;
     Ok(if undone.seq.is_some() { Exit::Done } else { Exit::Partly })
 }
@@ -87,5 +89,5 @@ fn shown(session: &Session, reference: &str) -> Result<String> {
     let kernel = session.kernel()?;
     let (remembered, steps) = ic_rollback::named(&kernel, reference)?;
     let files_alone = files_alone(session, &kernel, &remembered, &steps);
-    Ok(render::rollback::show(&remembered, &steps, false, files_alone.as_ref()))
+    Ok(views::rollback::record::show(&remembered, &steps, false, files_alone.as_ref()))
 }

@@ -9,11 +9,11 @@ use ic_worktree::{Settings, Watch};
 
 use crate::commands::workflow::Watch as Progress;
 use crate::exit::Exit;
-use crate::json::RollbackJson;
-use crate::render;
 use crate::session::Session;
 use crate::session::ask::Question;
 use crate::signals;
+use crate::views;
+use crate::views::rollback::RollbackJson;
 
 /// A layer, as it is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -122,7 +122,7 @@ impl Rolling<'_> {
                 look: Some("--dry-run"),
                 asks: "Roll back?",
             };
-            if !session.confirm(false, &question, || Ok(render::rollback::plan(&preview)))? {
+            if !session.confirm(false, &question, || Ok(views::rollback::layered::plan(&preview)))? {
                 return Ok(Exit::No);
             }
             warn_of_rows(session, &preview);
@@ -149,7 +149,7 @@ fn finish(
     warn_of_rows(session, whole);
     let record = RollbackJson::from(whole);
     let files_alone = files_alone(kernel, settings, whole);
-    session.output.record(&record, || render::rollback::layered(whole, files_alone.as_ref()))?;
+    session.output.record(&record, || views::rollback::layered::layered(whole, files_alone.as_ref()))?;
     if let Some(refusal) = whole.refusals.first() {
         return Ok(Exit::from(refusal.error.kind()));
     }

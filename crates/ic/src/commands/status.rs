@@ -5,9 +5,9 @@ use ic_base::Result;
 use ic_ops::status;
 
 use crate::exit::Exit;
-use crate::json::StatusJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::status::StatusJson;
 
 /// Show a run at a glance: where it is, who works, what is unfinished, and what to type next.
 ///
@@ -32,7 +32,7 @@ impl Status {
             ic_workflow::unfinished(snapshot, &run)
         })?;
         let (is_named, now) = (self.run.is_some(), kernel.context.now());
-        let text = || render::status::screen(&status, is_named, now);
+        let text = || views::status::screen(&status, is_named, now);
         session.output.record(&StatusJson::from(&status), text)?;
         Ok(Exit::Done)
     }

@@ -13,8 +13,8 @@ use crate::commands::checkpoint::RestoreFlags;
 use crate::commands::input;
 use crate::commands::rolling::{Forced, Layer, Rolling};
 use crate::exit::Exit;
-use crate::render;
 use crate::session::Session;
+use crate::views;
 
 /// Undo what was done last: the record, outside effects, git, files and rows go back to before it.
 ///
@@ -132,7 +132,7 @@ impl Undo {
             return last.map(|last| Some(last.reference));
         }
         let log = ic_point::log::log(kernel, session.options(), run, false, OFFERED)?;
-        let (references, lines) = render::log::offered(&log, kernel.context.now());
+        let (references, lines) = views::log::offered(&log, kernel.context.now());
         let begin = last.ok().and_then(|last| references.iter().position(|one| *one == last.reference));
         let picked = Session::pick("Undo to before which?", &lines, begin.unwrap_or(0))?;
         Ok(picked.and_then(|at| references.get(at).cloned()))

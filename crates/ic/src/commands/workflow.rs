@@ -23,9 +23,9 @@ pub(crate) use watch::Watch;
 
 use crate::exit::Exit;
 use crate::flags::one_of;
-use crate::json::WorkflowJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::workflow::WorkflowJson;
 
 verbs! {
     pub(crate) enum Verb {
@@ -105,7 +105,7 @@ fn go(
 
 fn finish(session: &mut Session, report: &Report, watch: &Watch, rolled_back: Exit) -> Result<Exit> {
     let record = WorkflowJson::new(report, watch.warnings());
-    session.output.record(&record, || render::workflow::report(&watch.unsaid(report)))?;
+    session.output.record(&record, || views::workflow::report(&watch.unsaid(report)))?;
     Ok(match report.status {
         Status::Completed => Exit::Done,
         Status::RolledBack => rolled_back,

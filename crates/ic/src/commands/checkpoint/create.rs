@@ -9,10 +9,10 @@ use crate::background;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::CheckpointJson;
 use crate::progress;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::checkpoint::CheckpointJson;
 
 /// Capture the working tree as it is, and print the checkpoint's id.
 ///
@@ -78,7 +78,7 @@ impl Create {
         let watch = Progress::default();
         let created = progress::shown(
             session.shows_progress(),
-            || render::checkpoint::capturing(&watch),
+            || views::checkpoint::capturing(&watch),
             || ic_worktree::create(&kernel, &settings, &request, &watch),
         )?;
         background::sweep(session, &kernel, &settings, &created.checkpoint.root);

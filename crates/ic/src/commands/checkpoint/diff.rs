@@ -11,10 +11,11 @@ use ic_worktree::{Which, Workspace};
 
 use crate::exit::Exit;
 use crate::format::Format;
-use crate::json::{ChangeJson, DiffJson, SkippedJson};
 use crate::output::Output;
-use crate::render;
 use crate::session::Session;
+use crate::text;
+use crate::views::checkpoint::content::{ChangeJson, DiffJson};
+use crate::views::shared::SkippedJson;
 
 /// Show what changed between two checkpoints, or between one and the working tree as it is.
 #[derive(Debug, Args)]
@@ -72,7 +73,7 @@ impl Diff {
         ic_worktree::unless_pruned(&workspace, &read, listed)?;
         if let Some(shape) = self.shape(session.output.format, session.output.json_was_asked_for()) {
             let root = RootDir::open(&workspace.root)?;
-            let printer = render::diff::Printer {
+            let printer = text::diff::Printer {
                 objects: &workspace.objects,
                 tree: self.to.is_none().then_some(&root),
                 colours: Output::has_colours(),
@@ -94,7 +95,7 @@ impl Diff {
             to_checkpoint_id: compared.to.map(|to| to.id.to_string()),
             changes: differences
                 .iter()
-                .filter_map(|d| d.change().map(|change| ChangeJson::new(&d.path, change)))
+                .filter_map(|d| d.change().map(|change| ChangeJson::new(&d.path, change.as_str())))
                 .collect(),
             skipped: compared
                 .skipped

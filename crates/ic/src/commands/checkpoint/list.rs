@@ -6,9 +6,10 @@ use ic_worktree::Workspace;
 
 use super::Selection;
 use crate::exit::Exit;
-use crate::json::CheckpointJson;
-use crate::render;
 use crate::session::Session;
+use crate::text;
+use crate::views;
+use crate::views::checkpoint::CheckpointJson;
 
 /// List the checkpoints of this working tree, oldest first.
 #[derive(Debug, Args)]
@@ -30,7 +31,7 @@ impl List {
         session.warn_of_interruption(&workspace)?;
         let run = self.selection.run(&kernel)?;
         let filter = self.selection.filter(&workspace, run.as_ref())?;
-        let mut rows = render::checkpoint::Rows::new(kernel.context.now());
+        let mut rows = views::checkpoint::Rows::new(kernel.context.now());
         let mut list = session.output.begin_list();
         let mut is_empty = true;
         ic_worktree::list(&workspace, filter, |shown| {
@@ -53,8 +54,8 @@ impl List {
 /// Names what a project that was moved seems to have lost.
 fn warn_of_gone_roots(session: &Session, workspace: &Workspace<'_>) -> Result<()> {
     for (root, count) in ic_worktree::gone_roots(workspace)? {
-        let counted = render::counted(count, "checkpoint");
-        let root = render::path_text(&root);
+        let counted = text::counted(count, "checkpoint");
+        let root = text::path_text(&root);
         session.output.warn(&format!(
             "no checkpoint of this working tree, but {counted} of {root}, which is gone. If it was moved here: \
              ic checkpoint list --root '{root}' lists them, ic checkpoint restore ID --into restores one here"

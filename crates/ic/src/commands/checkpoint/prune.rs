@@ -9,9 +9,9 @@ use ic_worktree::Workspace;
 use ic_worktree::retention::{self, GRACE, Pruned, Request};
 
 use crate::exit::Exit;
-use crate::json::PruneJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::checkpoint::retention::PruneJson;
 
 /// Prune checkpoints that are old, and the content that nothing needs any more.
 ///
@@ -68,7 +68,7 @@ pub(super) fn report(session: &mut Session, pruned: &Pruned) -> Result<Exit> {
     for warning in &pruned.warnings {
         session.output.warn(&warning.message);
     }
-    session.output.record(&PruneJson::from(pruned), || render::checkpoint::pruned(pruned))?;
+    session.output.record(&PruneJson::from(pruned), || views::checkpoint::retention::pruned(pruned))?;
     Ok(Exit::Done)
 }
 

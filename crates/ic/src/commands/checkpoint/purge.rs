@@ -7,10 +7,10 @@ use ic_base::Result;
 use ic_worktree::{Workspace, purge};
 
 use crate::exit::Exit;
-use crate::json::PurgeJson;
-use crate::render;
 use crate::session::Session;
 use crate::session::ask::Question;
+use crate::views;
+use crate::views::checkpoint::retention::PurgeJson;
 
 /// Take the content that a path ever had out of every checkpoint, for good: a secret that leaked.
 ///
@@ -45,7 +45,7 @@ impl Purge {
             return Ok(Exit::No);
         }
         let purged = purge::purge(&Workspace::here(&kernel, &settings)?, &self.path)?;
-        session.output.record(&PurgeJson::from(&purged), || render::checkpoint::purged(&purged))?;
+        session.output.record(&PurgeJson::from(&purged), || views::checkpoint::retention::purged(&purged))?;
         Ok(Exit::Done)
     }
 }

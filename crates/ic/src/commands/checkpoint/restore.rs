@@ -13,10 +13,11 @@ use ic_worktree::{Report, RestoreRequest, Settings, Status, Watch, Which, Worksp
 
 use crate::exit::Exit;
 use crate::flags::{Door, one_of};
-use crate::json::RestoreJson;
+use crate::progress;
 use crate::session::Session;
 use crate::session::ask::Question;
-use crate::{progress, render};
+use crate::views;
+use crate::views::checkpoint::restore::RestoreJson;
 
 /// Restore the working tree to a checkpoint.
 ///
@@ -185,7 +186,7 @@ impl Common {
         let watch = Watch::default();
         let shows = session.shows_progress();
         let deed = |request: &RestoreRequest<'_>| {
-            let describe = || render::checkpoint::restoring(&watch);
+            let describe = || views::checkpoint::restore::restoring(&watch);
             progress::shown(shows, describe, || deed(&kernel, &settings, request, &watch))
         };
         if self.dry_run || self.yes {
@@ -204,7 +205,7 @@ impl Common {
             look: Some("--dry-run"),
             asks: "Restore?",
         };
-        let text = if nothing { String::new() } else { render::checkpoint::report(&preview) };
+        let text = if nothing { String::new() } else { views::checkpoint::restore::report(&preview) };
         if !session.confirm(false, &question, || Ok(text))? {
             return Ok(Exit::No);
         }
@@ -237,7 +238,7 @@ fn choose(session: &mut Session) -> Result<Option<String>> {
     })?;
     all.reverse();
     all.truncate(OFFERED);
-    let number = Session::choose(&render::checkpoint::choice(&all), "Restore which? [number]")?;
+    let number = Session::choose(&views::checkpoint::choice(&all), "Restore which? [number]")?;
     Ok(number.and_then(|n| all.get(n.checked_sub(1)?)).map(|shown| shown.checkpoint.id.to_string()))
 }
 
@@ -245,7 +246,7 @@ fn finish(session: &mut Session, report: &Report) -> Result<Exit> {
     for warning in &report.warnings {
         session.output.warn(&warning.message);
     }
-    session.output.record(&RestoreJson::from(report), || render::checkpoint::report(report))?;
+    session.output.record(&RestoreJson::from(report), || views::checkpoint::restore::report(report))?;
     if let Some(refusal) = &report.refusal {
         return Ok(Exit::from(refusal.kind()));
     }

@@ -6,9 +6,10 @@ use ic_checkpoint::diff::State;
 use ic_worktree::{Changes, Which, Workspace};
 
 use crate::exit::Exit;
-use crate::json::{CheckpointJson, FileJson};
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::checkpoint::CheckpointJson;
+use crate::views::checkpoint::content::FileJson;
 
 /// Show one checkpoint: what it belongs to, what changed in it, what was left out.
 #[derive(Debug, Args)]
@@ -49,13 +50,12 @@ impl Show {
         let files: Vec<FileJson> =
             files.iter().filter_map(|(path, state)| FileJson::new(path, state, &purged)).collect();
         let mut record = CheckpointJson::whole(&shown.checkpoint, shown.manifest.as_ref(), &[]);
-        let listing = self.files.then(|| render::checkpoint::files(&files));
+        let listing = self.files.then(|| views::checkpoint::content::files(&files));
         if self.files {
             record = record.with_files(files);
         }
         session.output.record(&record, || {
-            render::checkpoint::card(&shown.checkpoint, shown.manifest.as_ref())
-                + &listing.unwrap_or_default()
+            views::checkpoint::card(&shown.checkpoint, shown.manifest.as_ref()) + &listing.unwrap_or_default()
         })?;
         Ok(Exit::Done)
     }

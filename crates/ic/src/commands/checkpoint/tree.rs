@@ -8,9 +8,9 @@ use ic_worktree::Workspace;
 
 use super::Selection;
 use crate::exit::Exit;
-use crate::json::CheckpointJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::checkpoint::CheckpointJson;
 
 /// Draw the checkpoints of this working tree as a tree: what followed what, and where a restore branched off.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ impl Tree {
             .iter()
             .map(|shown| CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref()))
             .collect();
-        session.output.list(&records, || render::checkpoint::tree(&all))?;
+        session.output.list(&records, || views::checkpoint::tree(&all))?;
         Ok(Exit::Done)
     }
 }

@@ -7,9 +7,9 @@ use ic_worktree::{Workspace, repair};
 
 use super::prune::with_room;
 use crate::exit::Exit;
-use crate::json::VerifyObjectsJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::checkpoint::retention::VerifyObjectsJson;
 
 /// Check that everything that checkpoints need is there.
 ///
@@ -38,9 +38,9 @@ impl Verify {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let verified = retention::verify(&Workspace::here(&kernel, &settings)?, self.read_data)?;
-        session
-            .output
-            .record(&VerifyObjectsJson::from(&verified), || render::checkpoint::verified(&verified))?;
+        session.output.record(&VerifyObjectsJson::from(&verified), || {
+            views::checkpoint::retention::verified(&verified)
+        })?;
         Ok(if verified.damaged.is_empty() && verified.file.is_empty() { Exit::Done } else { Exit::Failure })
     }
 }
@@ -51,8 +51,8 @@ fn repair_store(session: &mut Session) -> Result<Exit> {
         let settings = session.checkpoint_settings(&kernel)?;
         repair::repair(&kernel, &settings)
     })?;
-    session
-        .output
-        .record(&VerifyObjectsJson::repaired(&repaired), || render::checkpoint::repaired(&repaired))?;
+    session.output.record(&VerifyObjectsJson::repaired(&repaired), || {
+        views::checkpoint::retention::repaired(&repaired)
+    })?;
     Ok(Exit::Done)
 }

@@ -15,8 +15,8 @@ use ic_saga::action::How;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::CompensationJson;
 use crate::session::Session;
+use crate::views::compensation::CompensationJson;
 
 /// The longest command, in bytes, its arguments together.
 const LONGEST_COMMAND: usize = 64 * 1024;

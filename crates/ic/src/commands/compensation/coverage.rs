@@ -5,9 +5,9 @@ use ic_base::Result;
 use ic_rollback::compensation;
 
 use crate::exit::Exit;
-use crate::json::CoverageJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::compensation::coverage::CoverageJson;
 
 /// Say how much of a run can be undone: which steps have declared how, and which have not.
 ///
@@ -30,7 +30,7 @@ impl Coverage {
         if let Some(warning) = record.warning() {
             session.output.warn(warning);
         }
-        session.output.record(&record, || render::compensation::coverage(&run_id, &report))?;
+        session.output.record(&record, || views::compensation::coverage::coverage(&run_id, &report))?;
         Ok(Exit::Done)
     }
 }

@@ -5,9 +5,9 @@ use ic_base::Result;
 use ic_rollback::compensation;
 
 use crate::exit::Exit;
-use crate::json::CompensationJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::compensation::CompensationJson;
 
 /// List the compensations of a run, in the order in which their effects were begun.
 ///
@@ -26,7 +26,7 @@ impl List {
         let kernel = session.kernel()?;
         let all = compensation::list(&kernel, &self.run)?;
         let records: Vec<CompensationJson> = all.iter().map(CompensationJson::from).collect();
-        session.output.list(&records, || render::compensation::list(&all))?;
+        session.output.list(&records, || views::compensation::list(&all))?;
         Ok(Exit::Done)
     }
 }

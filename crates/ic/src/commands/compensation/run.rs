@@ -12,11 +12,12 @@ use ic_saga::order::FailurePolicy;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::UndoneJson;
-use crate::render;
 use crate::session::Session;
 use crate::session::ask::Question;
 use crate::signals;
+use crate::text;
+use crate::views;
+use crate::views::compensation::undone::UndoneJson;
 
 /// Undo the effects of a run, the last first.
 ///
@@ -116,7 +117,8 @@ impl Undo {
                 asks: "Undo?",
             };
             let is_any = !preview.results.is_empty();
-            let text = if is_any { render::compensation::report(&preview, None) } else { String::new() };
+            let text =
+                if is_any { views::compensation::undone::report(&preview, None) } else { String::new() };
             if !session.confirm(false, &question, || Ok(text))? {
                 return Ok(Exit::No);
             }
@@ -137,7 +139,7 @@ impl Undo {
     fn finish(&self, session: &mut Session, report: &Report) -> Result<Exit> {
         let resume = self.resume(report);
         session.output.record(&UndoneJson::new(report, resume.as_deref()), || {
-            render::compensation::report(report, resume.as_deref())
+            views::compensation::undone::report(report, resume.as_deref())
         })?;
         if let Some(refusal) = &report.refusal {
             return Ok(Exit::from(refusal.kind()));
@@ -153,7 +155,7 @@ impl Undo {
         let mut call = format!("ic compensation run {}", report.run_id.short());
         let mut flag = |name: &str, value: &str| {
             let equals = if value.starts_with('-') { '=' } else { ' ' };
-            call.push_str(&format!(" {name}{equals}{}", render::shell_word(value)));
+            call.push_str(&format!(" {name}{equals}{}", text::shell_word(value)));
         };
         if let Some(phase) = &self.to_phase {
             flag("--to-phase", phase);
@@ -194,12 +196,13 @@ impl Lines {
 
 impl Sink for Lines {
     fn begins(&mut self, compensation: &Compensation) {
-        self.show(&render::compensation::begins(compensation), true);
+        self.show(&views::compensation::undone::begins(compensation), true);
     }
 
     fn ended(&mut self, compensation: &Compensation) {
         let is_told_later = io::stdout().is_terminal();
-        let line = if is_told_later { String::new() } else { render::compensation::ended(compensation) };
+        let line =
+            if is_told_later { String::new() } else { views::compensation::undone::ended(compensation) };
         self.show(&line, false);
     }
 }

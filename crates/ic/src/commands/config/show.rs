@@ -4,9 +4,9 @@ use clap::Args;
 use ic_base::Result;
 
 use crate::exit::Exit;
-use crate::json::ConfigJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::config::ConfigJson;
 
 /// Show every setting in force, and where it comes from.
 ///
@@ -21,7 +21,7 @@ impl Show {
     #[allow(clippy::unused_self, reason = "every verb is run so")]
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let loaded = session.config(&session.place()?.root)?;
-        session.output.record(&ConfigJson::from(&loaded), || render::config::table(&loaded))?;
+        session.output.record(&ConfigJson::from(&loaded), || views::config::table(&loaded))?;
         Ok(Exit::Done)
     }
 }

@@ -10,8 +10,8 @@ use ic_ops::dispatch;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::DispatchJson;
 use crate::session::Session;
+use crate::views::dispatch::DispatchJson;
 
 /// Hand out a piece of work in a run, and print its id.
 ///

@@ -6,9 +6,9 @@ use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Filter};
 
 use crate::exit::Exit;
-use crate::json::DispatchJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::dispatch::DispatchJson;
 
 /// List dispatches, oldest first: of many, the newest.
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ impl List {
         })?;
         dispatches.reverse();
         let records: Vec<DispatchJson> = dispatches.iter().map(DispatchJson::from).collect();
-        session.output.list(&records, || render::dispatch::table(&dispatches))?;
+        session.output.list(&records, || views::dispatch::table(&dispatches))?;
         Ok(Exit::Done)
     }
 }

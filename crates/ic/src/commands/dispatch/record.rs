@@ -9,9 +9,9 @@ use ic_ops::dispatch;
 
 use crate::commands::input;
 use crate::exit::Exit;
-use crate::json::RecordedJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::dispatch::RecordedJson;
 
 /// Record the commits and files that work left in the repository.
 ///
@@ -49,7 +49,7 @@ impl Record {
         }
         let (dispatch, recorded) = dispatch::record(&kernel, &self.id, &report)?;
         session.output.record(&RecordedJson::new(&dispatch, &recorded), || {
-            render::dispatch::recorded(&dispatch, &recorded)
+            views::dispatch::recorded(&dispatch, &recorded)
         })?;
         Ok(Exit::Done)
     }

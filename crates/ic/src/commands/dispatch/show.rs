@@ -5,9 +5,9 @@ use ic_base::Result;
 use ic_dispatch::{code, dispatch};
 
 use crate::exit::Exit;
-use crate::json::DispatchShowJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::dispatch::DispatchShowJson;
 
 /// Show a dispatch with its commits and files.
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ impl Show {
             Ok((dispatch, commits, files))
         })?;
         session.output.record(&DispatchShowJson::new(&dispatch, &commits, &files), || {
-            render::dispatch::card(&dispatch, &commits, &files)
+            views::dispatch::card(&dispatch, &commits, &files)
         })?;
         Ok(Exit::Done)
     }

@@ -6,9 +6,9 @@ use ic_ops::dispatch;
 
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::DispatchJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::dispatch::DispatchJson;
 
 /// Say that work began.
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ impl Start {
         let (dispatch, warnings) = dispatch::start(&kernel, &self.id, self.pid, kept.settings.as_ref())?;
         super::captured(session, &kernel, &kept, &warnings);
         session.output.record(&DispatchJson::from(&dispatch).warned(&warnings), || {
-            render::dispatch::one_line(&dispatch)
+            views::dispatch::one_line(&dispatch)
         })?;
         Ok(Exit::Done)
     }

@@ -5,9 +5,9 @@ use ic_base::Result;
 use ic_ops::dispatch;
 
 use crate::exit::Exit;
-use crate::json::DispatchJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::dispatch::DispatchJson;
 
 /// Record the tokens that a dispatch has used so far; a later report replaces an earlier one.
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ impl Tokens {
             ic_dispatch::dispatch::Tokens { input: self.input, output: self.output, cache: self.cache };
         let kernel = session.kernel()?;
         let dispatch = dispatch::record_tokens(&kernel, &self.id, tokens)?;
-        session.output.record(&DispatchJson::from(&dispatch), || render::dispatch::one_line(&dispatch))?;
+        session.output.record(&DispatchJson::from(&dispatch), || views::dispatch::one_line(&dispatch))?;
         Ok(Exit::Done)
     }
 }

@@ -8,10 +8,10 @@ use ic_dispatch::{Dispatch, DispatchStatus, code};
 use ic_ops::dispatch::{self, Waited};
 
 use crate::exit::Exit;
-use crate::json::{DispatchShowJson, DispatchWaitJson};
-use crate::render;
 use crate::session::Session;
 use crate::signals;
+use crate::views;
+use crate::views::dispatch::{DispatchShowJson, DispatchWaitJson};
 
 /// Wait until a dispatch ends, and show it. Exit 0 if it was completed.
 ///
@@ -45,7 +45,7 @@ impl Wait {
         let code = refusal(waited);
         let shown = DispatchShowJson::new(&dispatch, &commits, &files);
         session.output.record(&DispatchWaitJson::new(shown, code), || {
-            render::dispatch::waited(waited) + &render::dispatch::card(&dispatch, &commits, &files)
+            views::dispatch::waited(waited) + &views::dispatch::card(&dispatch, &commits, &files)
         })?;
         Ok(if is_completed(&dispatch) { Exit::Done } else { Exit::No })
     }

@@ -8,9 +8,9 @@ use ic_base::Result;
 use ic_events::cursor::Cursor;
 
 use crate::exit::Exit;
-use crate::json::CursorJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::event::CursorJson;
 
 verbs! {
     pub(crate) enum Verb {
@@ -22,6 +22,6 @@ verbs! {
 
 fn print(session: &mut Session, cursors: &[Cursor]) -> Result<Exit> {
     let records: Vec<CursorJson> = cursors.iter().map(CursorJson::from).collect();
-    session.output.list(&records, || render::event::cursors(cursors))?;
+    session.output.list(&records, || views::event::cursors(cursors))?;
     Ok(Exit::Done)
 }

@@ -7,8 +7,8 @@ use ic_ops::redact;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::RedactedJson;
 use crate::session::Session;
+use crate::views::event::RedactedJson;
 
 /// Take reason and payload out of an event, visibly, without breaking the chain.
 ///

@@ -8,9 +8,9 @@ use crate::background;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::AdvanceJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::gate::AdvanceJson;
 
 /// Move a run one phase forward past its gate, by your decision.
 ///
@@ -41,7 +41,7 @@ impl Override {
         for warning in &outcome.warnings {
             session.output.warn(&warning.message);
         }
-        session.output.record(&AdvanceJson::from(&outcome), || render::run::advance(&outcome))?;
+        session.output.record(&AdvanceJson::from(&outcome), || views::gate::advance(&outcome))?;
         Ok(Exit::Done)
     }
 }

@@ -6,9 +6,9 @@ use ic_phase::Chain;
 use ic_phase::gate::Gates;
 
 use crate::exit::Exit;
-use crate::json::GateRuleJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::gate::GateRuleJson;
 
 /// List what must hold at the transitions of a run, or those of the default chain.
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ impl Rules {
             .filter(|(from, ..)| self.phase.as_deref().is_none_or(|phase| phase == *from))
             .map(GateRuleJson::from)
             .collect();
-        session.output.list(&records, || render::run::rules(&records))?;
+        session.output.list(&records, || views::gate::rules(&records))?;
         Ok(Exit::Done)
     }
 }

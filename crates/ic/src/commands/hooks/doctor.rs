@@ -8,9 +8,9 @@ use super::settings::Settings;
 use crate::clients::Client;
 use crate::exit::Exit;
 use crate::hook_log;
-use crate::json::HooksDoctorJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::hooks::HooksDoctorJson;
 
 /// Say whether the hooks of coding agents work: installed, called, how long they took, and what failed.
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ impl Doctor {
                 HooksDoctorJson::new(client.as_str(), &files, &lines)
             })
             .collect();
-        session.output.list(&records, || render::hooks::doctor(&records))?;
+        session.output.list(&records, || views::hooks::doctor(&records))?;
         Ok(Exit::Done)
     }
 }

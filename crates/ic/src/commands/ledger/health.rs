@@ -6,9 +6,10 @@ use ic_store::health::{self, Check};
 use ic_worktree::repair;
 
 use crate::exit::Exit;
-use crate::json::{CheckJson, HealthJson};
-use crate::render::{self, path_text};
 use crate::session::Session;
+use crate::text::path_text;
+use crate::views;
+use crate::views::ledger::{CheckJson, HealthJson};
 
 /// Check that the ledger is sound and can go on being so.
 ///
@@ -37,7 +38,7 @@ impl Health {
             checks: checks.iter().map(CheckJson::from).collect(),
         };
         session.output.record(&record, || {
-            format!("{}\n{}", path_text(kernel.ledger.path()), render::ledger::checks(&checks))
+            format!("{}\n{}", path_text(kernel.ledger.path()), views::ledger::checks(&checks))
         })?;
         Ok(if ok { Exit::Done } else { Exit::Failure })
     }

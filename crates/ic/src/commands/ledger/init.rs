@@ -7,9 +7,9 @@ use ic_base::Result;
 
 use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::json::{InitJson, WhereJson};
-use crate::render::path_text;
 use crate::session::Session;
+use crate::text::path_text;
+use crate::views::ledger::{InitJson, WhereJson};
 
 /// Make the ledger of this project, or keep the one that is there.
 ///

@@ -4,8 +4,8 @@ use clap::Args;
 use ic_base::Result;
 
 use crate::exit::Exit;
-use crate::json::VersionJson;
 use crate::session::Session;
+use crate::views::ledger::VersionJson;
 
 /// Print the versions of this program, of the newest ledger it reads, and of the SQLite that is built in.
 #[derive(Debug, Args)]

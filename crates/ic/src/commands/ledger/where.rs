@@ -4,8 +4,8 @@ use clap::Args;
 use ic_base::{Code, Diagnosis, Result};
 
 use crate::exit::Exit;
-use crate::json::WhereJson;
 use crate::session::Session;
+use crate::views::ledger::WhereJson;
 
 /// Print the path of the ledger that commands use here.
 #[derive(Debug, Args)]

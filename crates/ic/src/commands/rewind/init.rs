@@ -9,9 +9,9 @@ use ic_rewind::Profile;
 
 use crate::commands::input;
 use crate::exit::Exit;
-use crate::json::RewindInitJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::rewind::database::RewindInitJson;
 
 /// Set up what can be rewound: the part `rewind` of .ic.yaml.
 ///
@@ -57,9 +57,9 @@ impl Init {
         let settings = session.checkpoint_settings(&kernel)?;
         let file = session.named_config().unwrap_or_else(|| kernel.project.root.join(FILE_NAME));
         let configured = ic_rows::init(&kernel, &settings, &file, self.profile.into(), database)?;
-        session
-            .output
-            .record(&RewindInitJson::from(&configured), || render::rewind::configured(&configured))?;
+        session.output.record(&RewindInitJson::from(&configured), || {
+            views::rewind::database::configured(&configured)
+        })?;
         Ok(Exit::Done)
     }
 }

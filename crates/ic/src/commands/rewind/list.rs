@@ -4,9 +4,9 @@ use clap::Args;
 use ic_base::Result;
 
 use crate::exit::Exit;
-use crate::json::RewindJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::rewind::RewindJson;
 
 /// List the rewinds, oldest first.
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ impl List {
         all.reverse();
         let records: Vec<RewindJson> = all.iter().map(RewindJson::from).collect();
         let now = kernel.context.now();
-        session.output.list(&records, || render::rewind::list(&all, now))?;
+        session.output.list(&records, || views::rewind::list(&all, now))?;
         Ok(Exit::Done)
     }
 }

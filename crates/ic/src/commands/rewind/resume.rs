@@ -5,9 +5,9 @@ use ic_base::{Code, Result};
 
 use super::{DOES, finish, watch};
 use crate::exit::Exit;
-use crate::render;
 use crate::session::Session;
 use crate::session::ask::Question;
+use crate::views;
 
 /// Resume a rewind that stopped, or whose process died.
 ///
@@ -36,7 +36,7 @@ impl Resume {
             }
             settings => settings?,
         };
-        let text = || ic_rows::show(&kernel, Some(&self.id)).map(|entry| render::rewind::entry(&entry));
+        let text = || ic_rows::show(&kernel, Some(&self.id)).map(|entry| views::rewind::entry(&entry));
         let question = Question { does: DOES, look: Some("ic rewind status"), asks: "Go on?" };
         if !session.confirm(self.yes, &question, text)? {
             return Ok(Exit::No);

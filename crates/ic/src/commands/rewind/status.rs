@@ -4,9 +4,9 @@ use clap::Args;
 use ic_base::Result;
 
 use crate::exit::Exit;
-use crate::json::RewindJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::rewind::RewindJson;
 
 /// Say how far a rewind came, and the command that resumes it.
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub(crate) struct Status {
 impl Status {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let entry = ic_rows::show(&session.kernel()?, self.id.as_deref())?;
-        session.output.record(&RewindJson::from(&entry), || render::rewind::entry(&entry))?;
+        session.output.record(&RewindJson::from(&entry), || views::rewind::entry(&entry))?;
         Ok(Exit::Done)
     }
 }

@@ -6,9 +6,9 @@ use ic_rows::Found;
 
 use crate::commands::input;
 use crate::exit::Exit;
-use crate::json::RewindTargetJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::rewind::database::RewindTargetJson;
 
 /// List the tasks that a rewind can go to, newest first.
 ///
@@ -40,7 +40,7 @@ impl Targets {
         let scope = input::optional_text("--scope-id", self.scope_id.as_deref())?;
         let tasks = ic_rows::targets(&settings, &setup, scope, self.limit)?;
         let records: Vec<RewindTargetJson> = tasks.iter().map(RewindTargetJson::from).collect();
-        session.output.list(&records, || render::rewind::targets(&tasks))?;
+        session.output.list(&records, || views::rewind::database::targets(&tasks))?;
         Ok(Exit::Done)
     }
 }

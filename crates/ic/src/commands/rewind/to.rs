@@ -8,10 +8,11 @@ use super::{DOES, finish, watch};
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::{RewindJson, RewindPreviewJson};
-use crate::render;
 use crate::session::Session;
 use crate::session::ask::Question;
+use crate::views;
+use crate::views::rewind::RewindJson;
+use crate::views::rewind::preview::RewindPreviewJson;
 
 /// Take the application back to where it was when a task was recorded.
 ///
@@ -74,13 +75,13 @@ impl To {
         if self.dry_run {
             let preview = ic_rows::preview(&kernel, &settings, &setup, &request)?;
             session.output.record(&RewindPreviewJson::new(&preview, warning.as_ref()), || {
-                render::rewind::preview(&preview)
+                views::rewind::preview::preview(&preview)
             })?;
             return Ok(Exit::Done);
         }
         let text = || {
             ic_rows::preview(&kernel, &settings, &setup, &request)
-                .map(|preview| render::rewind::preview(&preview))
+                .map(|preview| views::rewind::preview::preview(&preview))
         };
         let question = Question { does: DOES, look: Some("ic rewind to TASK --dry-run"), asks: "Rewind?" };
         if !session.confirm(self.yes, &question, text)? {
@@ -90,7 +91,7 @@ impl To {
             Outcome::Begun(entry) => finish(session, &kernel, &settings, &entry, warning),
             Outcome::NothingToDo(preview) => {
                 session.output.record(&RewindJson::nothing_to_do(&preview, warning.as_ref()), || {
-                    render::rewind::nothing_to_do(&preview)
+                    views::rewind::preview::nothing_to_do(&preview)
                 })?;
                 Ok(Exit::Done)
             }

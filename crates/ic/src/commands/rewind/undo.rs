@@ -5,10 +5,12 @@ use ic_base::Result;
 
 use super::DOES;
 use crate::exit::Exit;
-use crate::json::RewindJson;
-use crate::render::{self, shell_word};
 use crate::session::Session;
 use crate::session::ask::Question;
+use crate::text;
+use crate::text::shell_word;
+use crate::views;
+use crate::views::rewind::RewindJson;
 
 /// Put the rows of a rewind back, exactly as they were.
 ///
@@ -37,11 +39,11 @@ impl Undo {
         let preview = || ic_rows::preview_undo(&kernel, busy_timeout, &self.id);
         if self.dry_run {
             let preview = preview()?;
-            let text = || render::rewind::undone(&preview) + &render::to_do_it();
+            let text = || views::rewind::undone(&preview) + &text::to_do_it();
             session.output.record(&RewindJson::undone(&preview), text)?;
             return Ok(Exit::Done);
         }
-        let text = || preview().map(|preview| render::rewind::undone(&preview));
+        let text = || preview().map(|preview| views::rewind::undone(&preview));
         let look = format!("ic rewind undo {} --dry-run", shell_word(&self.id));
         let question = Question { does: DOES, look: Some(&look), asks: "Restore its rows?" };
         if !session.confirm(self.yes, &question, text)? {
@@ -52,6 +54,6 @@ impl Undo {
 }
 
 fn finish(session: &mut Session, undone: &ic_rows::Undone) -> Result<Exit> {
-    session.output.record(&RewindJson::undone(undone), || render::rewind::undone(undone))?;
+    session.output.record(&RewindJson::undone(undone), || views::rewind::undone(undone))?;
     Ok(Exit::Done)
 }

@@ -7,9 +7,10 @@ use super::{DOES, finish, settings, show_preview, shown, watch};
 use crate::commands::input;
 use crate::commands::workflow::Watch as Progress;
 use crate::exit::Exit;
-use crate::render::{self, shell_word};
 use crate::session::Session;
 use crate::session::ask::Question;
+use crate::text::shell_word;
+use crate::views;
 
 /// Abort an unfinished rollback: the run, its files, git's state and its rows are as before it.
 ///
@@ -48,8 +49,10 @@ impl Abort {
         let look = format!("ic rollback abort {} --dry-run", shell_word(&self.id));
         // What cannot be looked at may still be aborted: a restore that was interrupted is finished first, and steps fail one by one.
         let text = || match preview() {
-            Ok(preview) => Ok(render::rollback::undone(&preview, None) + "\n"),
-            Err(error) => Ok(shown(session, &self.id)? + "\n" + &render::rollback::in_the_way(&error) + "\n"),
+            Ok(preview) => Ok(views::rollback::undone::undone(&preview, None) + "\n"),
+            Err(error) => {
+                Ok(shown(session, &self.id)? + "\n" + &views::rollback::undone::in_the_way(&error) + "\n")
+            }
         };
         let question = Question { does: DOES, look: Some(&look), asks: "Give it up?" };
         if !session.confirm(self.yes, &question, text)? {

@@ -5,9 +5,9 @@ use ic_base::Result;
 use ic_journal::table;
 
 use crate::exit::Exit;
-use crate::json::RollbackRecordJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::rollback::record::RollbackRecordJson;
 
 /// List rollbacks, oldest first.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ impl List {
         })?;
         let records: Vec<RollbackRecordJson> = all.iter().map(RollbackRecordJson::from).collect();
         let now = kernel.context.now();
-        session.output.list(&records, || render::rollback::list(&all, now))?;
+        session.output.list(&records, || views::rollback::record::list(&all, now))?;
         Ok(Exit::Done)
     }
 }

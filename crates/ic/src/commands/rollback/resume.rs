@@ -9,9 +9,9 @@ use crate::commands::input;
 use crate::commands::rolling::Forced;
 use crate::commands::workflow::Watch as Progress;
 use crate::exit::Exit;
-use crate::render::shell_word;
 use crate::session::Session;
 use crate::session::ask::Question;
+use crate::text::shell_word;
 
 /// Resume a rollback that stopped, or whose process died.
 ///

@@ -7,9 +7,10 @@ use ic_rollback::UndoRequest;
 use super::{DOES, finish, settings, show_preview, watch};
 use crate::commands::input;
 use crate::exit::Exit;
-use crate::render::{self, shell_word};
 use crate::session::Session;
 use crate::session::ask::Question;
+use crate::text::shell_word;
+use crate::views;
 
 /// Take a rollback back: the run, its artifacts and skips, files, git's state and rows are as they were.
 ///
@@ -53,7 +54,7 @@ impl Undo {
             return show_preview(session, &preview()?);
         }
         let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
-        let text = || preview().map(|preview| render::rollback::undone(&preview, None) + "\n");
+        let text = || preview().map(|preview| views::rollback::undone::undone(&preview, None) + "\n");
         let question = Question { does: DOES, look: Some(&look), asks: "Take this rollback back?" };
         if !session.confirm(self.yes, &question, text)? {
             return Ok(Exit::No);

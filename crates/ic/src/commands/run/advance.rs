@@ -8,9 +8,9 @@ use crate::background;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::{AdvanceJson, soft_warning};
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::gate::{AdvanceJson, soft_warning};
 
 /// Move a run one phase forward, past its gate.
 ///
@@ -65,7 +65,7 @@ impl Advance {
         if let Some(warning) = soft_warning(&outcome) {
             session.output.warn(&warning.message);
         }
-        session.output.record(&AdvanceJson::from(&outcome), || render::run::advance(&outcome))?;
+        session.output.record(&AdvanceJson::from(&outcome), || views::gate::advance(&outcome))?;
         Ok(if outcome.advanced() { Exit::Done } else { Exit::No })
     }
 }

@@ -12,8 +12,8 @@ use ic_phase::run::NewRun;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::RunJson;
 use crate::session::Session;
+use crate::views::run::RunJson;
 
 /// Begin a run at the first phase of its chain, and print its id.
 #[derive(Debug, Args)]

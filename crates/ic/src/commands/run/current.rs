@@ -8,8 +8,8 @@ use ic_phase::resolve;
 
 use crate::commands::input;
 use crate::exit::Exit;
-use crate::json::RunJson;
 use crate::session::Session;
+use crate::views::run::RunJson;
 
 /// Print the id of the only active run of this project; exit 1 if there is none.
 #[derive(Debug, Args)]

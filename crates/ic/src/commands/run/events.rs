@@ -5,9 +5,9 @@ use ic_base::Result;
 use ic_ops::history::TakenBack;
 
 use crate::exit::Exit;
-use crate::json::EventJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::event::EventJson;
 
 /// List every event of a run, oldest first.
 ///
@@ -31,7 +31,7 @@ impl Events {
             ic_events::each_of_run(snapshot, &run.id, |event| {
                 let rolled_back_by = taken_back.includes(&event);
                 list.push(&EventJson::new(&event, rolled_back_by), || {
-                    render::event::line(&event, rolled_back_by.is_some())
+                    views::event::line(&event, rolled_back_by.is_some())
                 })
             })
         })?;

@@ -5,9 +5,9 @@ use ic_base::Result;
 use ic_ops::history;
 
 use crate::exit::Exit;
-use crate::json::HistoryJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::history::HistoryJson;
 
 /// Tell a run as a story: its phases, every attempt, and what rollbacks took back, as branches.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ impl History {
         let kernel = session.kernel()?;
         let story = kernel.read(|snapshot| history::story(snapshot, &kernel.run(snapshot, &self.run)?))?;
         let text = || {
-            if session.mermaid { render::history::mermaid(&story) } else { render::history::timeline(&story) }
+            if session.mermaid { views::history::mermaid(&story) } else { views::history::timeline(&story) }
         };
         let text = text();
         session.output.record(&HistoryJson::from(&story), || text)?;

@@ -9,9 +9,9 @@ use ic_phase::run::{self, Filter};
 
 use crate::commands::input;
 use crate::exit::Exit;
-use crate::json::RunJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::run::RunJson;
 
 /// List runs, oldest first: of many, the newest.
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ impl List {
         runs.reverse();
         let records: Vec<RunJson> = runs.iter().map(RunJson::from).collect();
         let now = kernel.context.now();
-        session.output.list(&records, || render::run::table(&runs, now))?;
+        session.output.list(&records, || views::run::table(&runs, now))?;
         Ok(Exit::Done)
     }
 }

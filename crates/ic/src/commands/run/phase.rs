@@ -4,8 +4,8 @@ use clap::Args;
 use ic_base::Result;
 
 use crate::exit::Exit;
-use crate::json::PhaseJson;
 use crate::session::Session;
+use crate::views::run::PhaseJson;
 
 /// Print the phase that a run is at.
 #[derive(Debug, Args)]

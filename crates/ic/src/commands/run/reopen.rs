@@ -7,9 +7,9 @@ use ic_ops::run;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::ReopenJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::cancel::ReopenJson;
 
 /// Make a cancelled run active again, in the phase where it was.
 ///
@@ -33,7 +33,7 @@ impl Reopen {
         let reason = input::text("--reason", &self.reason)?;
         let kernel = session.kernel_for(self.door.as_deref())?;
         let reopened = run::reopen(&kernel, &self.run, reason)?;
-        session.output.record(&ReopenJson::from(&reopened), || render::run::reopened(&reopened))?;
+        session.output.record(&ReopenJson::from(&reopened), || views::cancel::reopened(&reopened))?;
         Ok(Exit::Done)
     }
 }

@@ -9,9 +9,10 @@ use crate::commands::input;
 use crate::commands::rolling::{Forced, Layer, Rolling};
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::{CodeJson, RollbackJson};
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::code::CodeJson;
+use crate::views::rollback::RollbackJson;
 
 /// Take a run back to an earlier phase, or ask which commits came after it.
 ///
@@ -133,7 +134,7 @@ impl Rollback {
         let request = self.request()?;
         let kernel = session.kernel_for(self.door.as_deref())?;
         let rollback = ic_rollback::rollback(&kernel, &request)?;
-        session.output.record(&RollbackJson::from(&rollback), || render::rollback::summary(&rollback))?;
+        session.output.record(&RollbackJson::from(&rollback), || views::rollback::summary(&rollback))?;
         Ok(Exit::Done)
     }
 
@@ -154,7 +155,7 @@ impl Rollback {
             let report = code::report(snapshot, &run, scope)?;
             Ok((run, report))
         })?;
-        session.output.record(&CodeJson::new(&run, &report), || render::rollback::code(&report))?;
+        session.output.record(&CodeJson::new(&run, &report), || views::code::code(&report))?;
         Ok(Exit::Done)
     }
 }

@@ -8,9 +8,9 @@ use ic_phase::run::Settings;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::RunJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::run::RunJson;
 
 /// Change settings of a run. They are not rolled back.
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ impl Set {
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
         let run = run::set(&kernel, &self.run, &settings)?;
-        session.output.record(&RunJson::from(&run), || render::run::card(&run, &[], &[]))?;
+        session.output.record(&RunJson::from(&run), || views::run::card(&run, &[], &[]))?;
         Ok(Exit::Done)
     }
 }

@@ -7,9 +7,9 @@ use ic_ops::run;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::SkipJson;
-use crate::render::plain;
 use crate::session::Session;
+use crate::text::plain;
+use crate::views::run::SkipJson;
 
 /// Mark a phase ahead to be passed over.
 #[derive(Debug, Args)]

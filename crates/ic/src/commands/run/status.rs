@@ -6,9 +6,9 @@ use ic_dispatch::spent;
 use ic_phase::skip;
 
 use crate::exit::Exit;
-use crate::json::RunStatusJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::run::RunStatusJson;
 
 /// Show a run as it is now, and the tokens that its work used.
 ///
@@ -37,7 +37,7 @@ impl Status {
         spent.sort_by_key(|phase| run.chain.index_of(&phase.phase));
         session
             .output
-            .record(&RunStatusJson::new(&run, &spent), || render::run::card(&run, &skipped, &spent))?;
+            .record(&RunStatusJson::new(&run, &spent), || views::run::card(&run, &skipped, &spent))?;
         Ok(Exit::Done)
     }
 }

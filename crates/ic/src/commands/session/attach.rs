@@ -5,9 +5,9 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_ops::hooks;
 
 use crate::exit::Exit;
-use crate::json::SessionJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::session::SessionJson;
 
 /// Let the later prompts of a session belong to an open run: a sprint that an agent is to work on.
 ///
@@ -35,7 +35,7 @@ impl Attach {
         })?;
         let attached = hooks::attach(&kernel, &found.id, &self.run)?;
         let record = SessionJson::from(&attached);
-        session.output.record(&record, || render::hooks::attached(&found, &attached))?;
+        session.output.record(&record, || views::session::attached(&found, &attached))?;
         Ok(Exit::Done)
     }
 }

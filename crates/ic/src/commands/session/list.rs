@@ -4,9 +4,9 @@ use clap::Args;
 use ic_base::Result;
 
 use crate::exit::Exit;
-use crate::json::SessionJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::session::SessionJson;
 
 /// List sessions of coding agents, oldest first: of many, the newest.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ impl List {
         let all = kernel.read(|snapshot| ic_session::list(snapshot, self.limit))?;
         let records: Vec<SessionJson> = all.iter().map(SessionJson::from).collect();
         let now = kernel.context.now();
-        session.output.list(&records, || render::hooks::sessions(&all, now))?;
+        session.output.list(&records, || views::session::sessions(&all, now))?;
         Ok(Exit::Done)
     }
 }

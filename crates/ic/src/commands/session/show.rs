@@ -6,9 +6,9 @@ use ic_dispatch::dispatch;
 use ic_session::call;
 
 use crate::exit::Exit;
-use crate::json::SessionShowJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::session::SessionShowJson;
 
 /// Show a session of a coding agent with its prompts, and what became of each.
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ impl Show {
             Ok((found, all))
         })?;
         let record = SessionShowJson::new(&found, &prompts, self.calls);
-        session.output.record(&record, || render::hooks::session(&found, &prompts, self.calls))?;
+        session.output.record(&record, || views::session::session(&found, &prompts, self.calls))?;
         Ok(Exit::Done)
     }
 }

@@ -9,9 +9,9 @@ use ic_worktree::Workspace;
 
 use crate::commands::input;
 use crate::exit::Exit;
-use crate::json::CheckpointJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::checkpoint::CheckpointJson;
 
 /// List the checkpoints of a workflow's run, oldest first: before each step, and around its end.
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ impl Checkpoints {
             pruned: self.pruned,
             ..Filter::default()
         };
-        let mut rows = render::checkpoint::Rows::new(kernel.context.now());
+        let mut rows = views::checkpoint::Rows::new(kernel.context.now());
         let mut list = session.output.begin_list();
         ic_worktree::list(&workspace, filter, |shown| {
             let record = CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref());

@@ -11,7 +11,8 @@ use crate::commands::rolling::Forced;
 use crate::exit::Exit;
 use crate::session::Session;
 use crate::session::ask::Question;
-use crate::{render, signals};
+use crate::signals;
+use crate::views;
 
 /// Take a workflow up where it was left: after a stop, a crash, or an unfinished rollback.
 ///
@@ -46,7 +47,7 @@ impl Resume {
             None
         };
         let look = format!("ic workflow show {}", report.run_id.short());
-        let text = || Ok(render::workflow::state(&report));
+        let text = || Ok(views::workflow::state(&report));
         if let Some(asks) = question
             && !session.confirm(self.yes, &Question { does: DOES, look: Some(&look), asks }, text)?
         {

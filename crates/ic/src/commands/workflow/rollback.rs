@@ -11,11 +11,12 @@ use super::{DOES, STRATEGIES, go};
 use crate::commands::rolling::Forced;
 use crate::exit::Exit;
 use crate::flags::one_of;
-use crate::json::WorkflowRollbackPlanJson;
-use crate::render::{self, shell_word};
 use crate::session::Session;
 use crate::session::ask::Question;
 use crate::signals;
+use crate::text::shell_word;
+use crate::views;
+use crate::views::workflow::plan::WorkflowRollbackPlanJson;
 
 /// Roll a whole workflow back, or to before one of its steps; a successful one too.
 ///
@@ -104,7 +105,7 @@ impl Rollback {
             }
             let look = format!("ic workflow rollback {} --dry-run", shell_word(&run));
             let asks = if overrides.to.is_some() { "Roll it back?" } else { "Roll all of it back?" };
-            let text = || Ok(render::workflow::rollback_plan(&preview));
+            let text = || Ok(views::workflow::plan::rollback_plan(&preview));
             if !session.confirm(false, &Question { does: DOES, look: Some(&look), asks }, text)? {
                 return Ok(Exit::No);
             }
@@ -147,7 +148,7 @@ impl Rollback {
             return Ok(Aim::LayeredRollback);
         }
         let question = "Roll back to before which? [number]";
-        let number = Session::choose(&render::workflow::points(&points), question)?;
+        let number = Session::choose(&views::workflow::plan::points(&points), question)?;
         let chosen = number.and_then(|n| points.get(n.checked_sub(1)?));
         Ok(chosen.map_or(Aim::Nowhere, |point| Aim::To(point.checkpoint.id.clone())))
     }
@@ -155,7 +156,7 @@ impl Rollback {
 
 fn show(session: &mut Session, preview: &Preview) -> Result<Exit> {
     let record = WorkflowRollbackPlanJson::from(preview);
-    session.output.record(&record, || render::workflow::rollback_preview(preview))?;
+    session.output.record(&record, || views::workflow::plan::rollback_preview(preview))?;
     Ok(refusal(preview).map_or(Exit::Done, |refusal| Exit::from(refusal.error.kind())))
 }
 

@@ -11,9 +11,10 @@ use ic_worktree::Warning;
 use super::watch::Watch;
 use super::{Choices, finish, setup};
 use crate::exit::Exit;
-use crate::json::WorkflowPlanJson;
 use crate::session::Session;
-use crate::{render, signals};
+use crate::signals;
+use crate::views;
+use crate::views::workflow::plan::WorkflowPlanJson;
 
 /// Run a workflow: a YAML file of steps, each with what undoes it.
 ///
@@ -49,7 +50,7 @@ impl Start {
             let overrides = self.choices.overrides(Arc::default());
             ic_workflow::require_startable(&kernel, &settings, &definition, &overrides)?;
             let record = WorkflowPlanJson::new(&definition, &coverage);
-            session.output.record(&record, || render::workflow::plan(&definition, &coverage))?;
+            session.output.record(&record, || views::workflow::plan::plan(&definition, &coverage))?;
             return Ok(Exit::Done);
         }
         let setup = setup(&kernel, &settings, &config);
@@ -58,7 +59,7 @@ impl Start {
         ic_workflow::require_startable(&kernel, &settings, &definition, &overrides)?;
         let mut watch = Watch::new(session);
         if !coverage.is_complete() {
-            let message = render::workflow::undeclared(&coverage);
+            let message = views::workflow::plan::undeclared(&coverage);
             watch.warn(&Warning { code: "undeclared_steps", message });
         }
         let report = ic_workflow::run(&setup, &definition, &overrides, &mut watch)?;

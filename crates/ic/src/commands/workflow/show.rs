@@ -4,9 +4,9 @@ use clap::Args;
 use ic_base::Result;
 
 use crate::exit::Exit;
-use crate::json::WorkflowJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::workflow::WorkflowJson;
 
 /// Show how far a workflow is: its steps, their work, checkpoints and logs.
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ impl Show {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let report = ic_workflow::show(&kernel, &self.run)?;
-        session.output.record(&WorkflowJson::new(&report, &[]), || render::workflow::report(&report))?;
+        session.output.record(&WorkflowJson::new(&report, &[]), || views::workflow::report(&report))?;
         Ok(Exit::Done)
     }
 }

@@ -5,9 +5,9 @@ use ic_base::{Label, Result};
 use ic_ops::consume::{self, Held};
 
 use crate::exit::Exit;
-use crate::json::CursorJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::event::CursorJson;
 
 /// Move a cursor to the last event that you have handled.
 ///
@@ -41,7 +41,7 @@ impl Commit {
         let moved = consume::commit(&kernel, &held, self.seq, self.back)?;
         session
             .output
-            .record(&CursorJson::from(&moved), || render::event::cursors(std::slice::from_ref(&moved)))?;
+            .record(&CursorJson::from(&moved), || views::event::cursors(std::slice::from_ref(&moved)))?;
         Ok(Exit::Done)
     }
 }

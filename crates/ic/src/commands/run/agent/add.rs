@@ -7,8 +7,8 @@ use ic_ops::agent;
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::AgentJson;
 use crate::session::Session;
+use crate::views::agent::AgentJson;
 
 /// Add an active agent to a run, in its current phase, and print its id.
 #[derive(Debug, Args)]

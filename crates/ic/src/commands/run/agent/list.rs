@@ -4,9 +4,9 @@ use clap::Args;
 use ic_base::Result;
 
 use crate::exit::Exit;
-use crate::json::AgentJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::agent::AgentJson;
 
 /// List the agents of a run, oldest first.
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ impl List {
             ic_runtrack::agent::list(snapshot, &run.id)
         })?;
         let records: Vec<AgentJson> = agents.iter().map(AgentJson::from).collect();
-        session.output.list(&records, || render::runtrack::agents(&agents))?;
+        session.output.list(&records, || views::agent::agents(&agents))?;
         Ok(Exit::Done)
     }
 }

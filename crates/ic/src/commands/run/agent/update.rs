@@ -7,9 +7,9 @@ use ic_runtrack::AgentStatus;
 
 use crate::exit::Exit;
 use crate::flags::{Door, one_of};
-use crate::json::AgentJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::agent::AgentJson;
 
 /// Say how the work of an agent ended.
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ impl Update {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let agent = agent::finish(&kernel, &self.agent, self.status)?;
         let one = std::slice::from_ref(&agent);
-        session.output.record(&AgentJson::from(&agent), || render::runtrack::agents(one))?;
+        session.output.record(&AgentJson::from(&agent), || views::agent::agents(one))?;
         Ok(Exit::Done)
     }
 }

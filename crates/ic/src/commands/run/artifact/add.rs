@@ -9,8 +9,8 @@ use ic_ops::artifact::{self, Request};
 use crate::commands::input;
 use crate::exit::Exit;
 use crate::flags::Door;
-use crate::json::ArtifactJson;
 use crate::session::Session;
+use crate::views::artifact::ArtifactJson;
 
 /// Register what a run produced, and print its id. An existing file gets its SHA-256.
 #[derive(Debug, Args)]

@@ -7,9 +7,9 @@ use ic_runtrack::artifact::Filter;
 
 use crate::exit::Exit;
 use crate::flags::one_of;
-use crate::json::ArtifactJson;
-use crate::render;
 use crate::session::Session;
+use crate::views;
+use crate::views::artifact::ArtifactJson;
 
 /// List the artifacts of a run, oldest first.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ impl List {
             ic_runtrack::artifact::list(snapshot, &run.id, filter)
         })?;
         let records: Vec<ArtifactJson> = artifacts.iter().map(ArtifactJson::from).collect();
-        session.output.list(&records, || render::runtrack::artifacts(&artifacts))?;
+        session.output.list(&records, || views::artifact::artifacts(&artifacts))?;
         Ok(Exit::Done)
     }
 }
