@@ -36,6 +36,7 @@ pub(crate) mod input;
 pub(crate) mod ledger;
 pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod prelude;
 pub(crate) mod redo;
 pub(crate) mod rewind;
 pub(crate) mod rollback;

@@ -2,14 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::blame;
 use ic_worktree::Workspace;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::blame::BlameJson;
 
 /// Show which prompts and dispatches changed a file, newest first, and the commits that did.

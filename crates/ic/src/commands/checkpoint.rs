@@ -16,17 +16,14 @@ mod verify;
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
+pub(crate) use diff::Shape;
 use ic_checkpoint::record::Filter;
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_worktree::Workspace;
-
-pub(crate) use diff::Shape;
 pub(crate) use restore::RestoreFlags;
 
-use crate::commands::input;
+use crate::commands::prelude::*;
 
 verbs! {
     pub(crate) enum Verb {

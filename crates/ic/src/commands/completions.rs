@@ -1,10 +1,8 @@
 //! `ic completions`
 
-use clap::Args;
-use ic_base::{Diagnose, Result};
+use ic_base::Diagnose;
 
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::shell::Shell;
 
 /// Print a script that completes `ic` in a shell: verbs, options, files, and what the ledger holds.

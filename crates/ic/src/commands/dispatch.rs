@@ -13,17 +13,13 @@ mod wait;
 
 use std::path::PathBuf;
 
-use ic_base::Result;
 use ic_dispatch::dispatch::Ending;
 use ic_kernel::Kernel;
 use ic_ops::dispatch;
 use ic_worktree::{Settings, Warning};
 
 use crate::background;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::dispatch::DispatchJson;
 
 verbs! {

@@ -4,8 +4,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, DispatchId, Result, RunId};
+use ic_base::{DispatchId, RunId};
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_kernel::config::{self, Guard, OwnHooks};
@@ -17,9 +16,8 @@ use serde_json::Value;
 use crate::background;
 use crate::clients::transcript::Transcript;
 use crate::clients::{Client, Occasion, tools};
-use crate::exit::Exit;
+use crate::commands::prelude::*;
 use crate::hook_log::{self, Line};
-use crate::session::Session;
 
 /// No payload is longer; what is, is not read to its end.
 const LONGEST_PAYLOAD: u64 = 64 * 1024 * 1024;

@@ -10,17 +10,13 @@ mod uninstall;
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, Result};
 pub(crate) use settings::Edit;
-#[cfg(test)]
-pub(crate) use settings::entry;
 
 use crate::clients::Client;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::hooks::HooksJson;
+#[cfg(test)]
+pub(crate) use settings::entry;
 
 verbs! {
     pub(crate) enum Verb {

@@ -1,12 +1,8 @@
 //! `ic log`
 
-use clap::Args;
-use ic_base::Result;
 use ic_point::log;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::log::LogEntryJson;
 
 /// Show what a run can go back to, and how it went back before, newest first.

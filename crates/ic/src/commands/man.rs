@@ -4,12 +4,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_base::Diagnose;
 
-use crate::exit::Exit;
+use crate::commands::prelude::*;
 use crate::man::{Page, pages};
-use crate::session::Session;
 use crate::text::{counted, path_text};
 use crate::views::man::ManJson;
 

@@ -9,16 +9,13 @@ mod targets;
 mod to;
 mod undo;
 
-use ic_base::Result;
 use ic_kernel::Kernel;
 use ic_rewind::journal::{Entry, Status};
 use ic_rows::Watch;
 use ic_worktree::{Settings, Warning};
 
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::signals;
-use crate::views;
 use crate::views::rewind::RewindJson;
 
 verbs! {

@@ -6,7 +6,7 @@ mod resume;
 mod show;
 mod undo;
 
-use ic_base::{CheckpointId, Result};
+use ic_base::CheckpointId;
 use ic_journal::steps;
 use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
@@ -14,13 +14,10 @@ use ic_rollback::Undone;
 use ic_worktree::{Settings, Watch};
 pub(crate) use undo::Undo;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::signals;
-use crate::text;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::rollback::record::RollbackShowJson;
 use crate::views::rollback::undone::RollbackUndoneJson;
+use crate::{signals, text};
 
 verbs! {
     /// A rollback is made by `ic run rollback`. ID is its id, or the end of one; or a run, for the newest rollback of it.

@@ -1,18 +1,15 @@
 //! A rollback over several layers, shown and asked about: what `run rollback` and `undo` share.
 
-use clap::{Args, ValueEnum};
-use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use clap::ValueEnum;
+use ic_base::CheckpointId;
 use ic_journal::Force;
 use ic_kernel::Kernel;
 use ic_rollback::{LayeredRequest, LayeredRollback, LayeredStatus, Request};
 use ic_worktree::{Settings, Watch};
 
+use crate::commands::prelude::*;
 use crate::commands::workflow::Watch as Progress;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::session::ask::Question;
 use crate::signals;
-use crate::views;
 use crate::views::rollback::RollbackJson;
 
 /// A layer, as it is typed.

@@ -1,12 +1,8 @@
 //! `ic status`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::status;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::status::StatusJson;
 
 /// Show a run at a glance: where it is, who works, what is unfinished, and what to type next.

@@ -1,7 +1,5 @@
 //! `ic undo`
 
-use clap::Args;
-use ic_base::Result;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::Run;
@@ -10,11 +8,8 @@ use ic_rollback::{LayeredRequest, Layers, Request, To};
 use ic_worktree::Watch;
 
 use crate::commands::checkpoint::RestoreFlags;
-use crate::commands::input;
+use crate::commands::prelude::*;
 use crate::commands::rolling::{Forced, Layer, Rolling};
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
 
 /// Undo what was done last: the record, outside effects, git, files and rows go back to before it.
 ///

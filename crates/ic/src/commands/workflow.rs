@@ -11,8 +11,6 @@ mod watch;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use clap::Args;
-use ic_base::Result;
 use ic_journal::Force;
 use ic_kernel::Kernel;
 use ic_kernel::config::Config;
@@ -21,10 +19,7 @@ use ic_workflow::{Overrides, Report, Setup, Status, Ui};
 use ic_worktree::Settings;
 pub(crate) use watch::Watch;
 
-use crate::exit::Exit;
-use crate::flags::one_of;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::workflow::WorkflowJson;
 
 verbs! {

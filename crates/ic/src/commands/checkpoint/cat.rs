@@ -2,12 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_worktree::{Which, Workspace};
 
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 
 /// Print the exact content that a file had in a checkpoint.
 ///

@@ -1,18 +1,11 @@
 //! `ic checkpoint create`
 
-use clap::Args;
-use ic_base::Result;
 use ic_checkpoint::capture::Progress;
 use ic_worktree::CreateRequest;
 
-use crate::background;
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::progress;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::checkpoint::CheckpointJson;
+use crate::{background, progress};
 
 /// Capture the working tree as it is, and print the checkpoint's id.
 ///

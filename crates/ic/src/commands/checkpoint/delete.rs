@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use clap::Args;
-use ic_base::Result;
 use ic_worktree::retention::{self, GRACE};
 use ic_worktree::{Which, Workspace};
 
 use super::prune::{report, with_room};
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 
 /// Give one checkpoint up, and the space that nothing else needs.
 ///

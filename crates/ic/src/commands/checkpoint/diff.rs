@@ -3,16 +3,15 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use ic_base::{CheckpointId, Result};
+use clap::ValueEnum;
+use ic_base::CheckpointId;
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::rootfs::RootDir;
 use ic_worktree::{Which, Workspace};
 
-use crate::exit::Exit;
+use crate::commands::prelude::*;
 use crate::format::Format;
 use crate::output::Output;
-use crate::session::Session;
 use crate::text;
 use crate::views::checkpoint::content::{ChangeJson, DiffJson};
 use crate::views::shared::SkippedJson;

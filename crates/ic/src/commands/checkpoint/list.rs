@@ -1,14 +1,10 @@
 //! `ic checkpoint list`
 
-use clap::Args;
-use ic_base::Result;
 use ic_worktree::Workspace;
 
 use super::Selection;
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::text;
-use crate::views;
 use crate::views::checkpoint::CheckpointJson;
 
 /// List the checkpoints of this working tree, oldest first.

@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
-use clap::Args;
-use ic_base::{Code, Result};
 use ic_store::reserve;
 use ic_worktree::Workspace;
 use ic_worktree::retention::{self, GRACE, Pruned, Request};
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::checkpoint::retention::PruneJson;
 
 /// Prune checkpoints that are old, and the content that nothing needs any more.

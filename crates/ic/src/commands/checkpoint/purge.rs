@@ -2,14 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_worktree::{Workspace, purge};
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::session::ask::Question;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::checkpoint::retention::PurgeJson;
 
 /// Take the content that a path ever had out of every checkpoint, for good: a secret that leaked.

@@ -1,11 +1,7 @@
 //! `ic checkpoint redo`
 
-use clap::Args;
-use ic_base::Result;
-
 use super::restore::Common;
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 
 /// Make the restore again that was undone last.
 #[derive(Debug, Args)]

@@ -3,20 +3,14 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::record::Filter;
 use ic_checkpoint::restore::Strategy;
 use ic_journal::Force;
 use ic_kernel::Kernel;
 use ic_worktree::{Report, RestoreRequest, Settings, Status, Watch, Which, Workspace};
 
-use crate::exit::Exit;
-use crate::flags::{Door, one_of};
+use crate::commands::prelude::*;
 use crate::progress;
-use crate::session::Session;
-use crate::session::ask::Question;
-use crate::views;
 use crate::views::checkpoint::restore::RestoreJson;
 
 /// Restore the working tree to a checkpoint.

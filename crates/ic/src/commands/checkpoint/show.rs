@@ -1,13 +1,9 @@
 //! `ic checkpoint show`
 
-use clap::Args;
-use ic_base::Result;
 use ic_checkpoint::diff::State;
 use ic_worktree::{Changes, Which, Workspace};
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::checkpoint::CheckpointJson;
 use crate::views::checkpoint::content::FileJson;
 

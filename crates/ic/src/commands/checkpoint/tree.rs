@@ -2,14 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use clap::Args;
-use ic_base::Result;
 use ic_worktree::Workspace;
 
 use super::Selection;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::checkpoint::CheckpointJson;
 
 /// Draw the checkpoints of this working tree as a tree: what followed what, and where a restore branched off.

@@ -1,11 +1,7 @@
 //! `ic checkpoint undo`
 
-use clap::Args;
-use ic_base::Result;
-
 use super::restore::Common;
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 
 /// Restore the working tree to what it was before the last restore.
 #[derive(Debug, Args)]

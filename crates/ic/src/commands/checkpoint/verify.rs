@@ -1,14 +1,9 @@
 //! `ic checkpoint verify`
 
-use clap::Args;
-use ic_base::Result;
-use ic_worktree::retention;
-use ic_worktree::{Workspace, repair};
+use ic_worktree::{Workspace, repair, retention};
 
 use super::prune::with_room;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::checkpoint::retention::VerifyObjectsJson;
 
 /// Check that everything that checkpoints need is there.

@@ -5,17 +5,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args};
-use ic_base::{Code, Diagnosis, Label, Result};
+use clap::ArgGroup;
+use ic_base::Label;
 use ic_checkpoint::manifest::PathText;
 use ic_rollback::compensation::{self, Declaration, Declared};
 use ic_saga::Action;
 use ic_saga::action::How;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::views::compensation::CompensationJson;
 
 /// The longest command, in bytes, its arguments together.

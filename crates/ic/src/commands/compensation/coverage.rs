@@ -1,12 +1,8 @@
 //! `ic compensation coverage`
 
-use clap::Args;
-use ic_base::Result;
 use ic_rollback::compensation;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::compensation::coverage::CoverageJson;
 
 /// Say how much of a run can be undone: which steps have declared how, and which have not.

@@ -1,12 +1,8 @@
 //! `ic compensation list`
 
-use clap::Args;
-use ic_base::Result;
 use ic_rollback::compensation;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::compensation::CompensationJson;
 
 /// List the compensations of a run, in the order in which their effects were begun.

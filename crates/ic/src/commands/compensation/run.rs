@@ -3,21 +3,14 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
-use ic_base::Result;
+use clap::ValueEnum;
 use ic_rollback::compensation::{self, Report, Request, Scope, Sink, Status};
 use ic_saga::Compensation;
 use ic_saga::order::FailurePolicy;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
-use crate::session::ask::Question;
-use crate::signals;
-use crate::text;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::compensation::undone::UndoneJson;
+use crate::{signals, text};
 
 /// Undo the effects of a run, the last first.
 ///

@@ -1,11 +1,6 @@
 //! `ic config show`
 
-use clap::Args;
-use ic_base::Result;
-
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::config::ConfigJson;
 
 /// Show every setting in force, and where it comes from.

@@ -1,15 +1,10 @@
 //! `ic dispatch complete`
 
-use clap::Args;
-use ic_base::Result;
 use ic_dispatch::Verdict;
 use ic_dispatch::dispatch::Ending;
 
 use super::finish;
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::{Door, one_of};
-use crate::session::Session;
+use crate::commands::prelude::*;
 
 /// Say that work ended well.
 #[derive(Debug, Args)]

@@ -2,15 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_dispatch::dispatch::Work;
 use ic_ops::dispatch;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::views::dispatch::DispatchJson;
 
 /// Hand out a piece of work in a run, and print its id.

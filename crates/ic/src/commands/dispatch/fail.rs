@@ -1,14 +1,9 @@
 //! `ic dispatch fail`
 
-use clap::Args;
-use ic_base::Result;
 use ic_dispatch::dispatch::Ending;
 
 use super::finish;
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
+use crate::commands::prelude::*;
 
 /// Say that work ended badly.
 #[derive(Debug, Args)]

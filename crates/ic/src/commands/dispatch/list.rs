@@ -1,13 +1,9 @@
 //! `ic dispatch list`
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, Result};
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Filter};
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::dispatch::DispatchJson;
 
 /// List dispatches, oldest first: of many, the newest.

@@ -2,15 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_dispatch::report::{self, Commit, Report};
 use ic_ops::dispatch;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::dispatch::RecordedJson;
 
 /// Record the commits and files that work left in the repository.

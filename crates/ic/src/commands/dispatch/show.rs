@@ -1,12 +1,8 @@
 //! `ic dispatch show`
 
-use clap::Args;
-use ic_base::Result;
 use ic_dispatch::{code, dispatch};
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::dispatch::DispatchShowJson;
 
 /// Show a dispatch with its commits and files.

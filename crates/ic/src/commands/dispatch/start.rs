@@ -1,13 +1,8 @@
 //! `ic dispatch start`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::dispatch;
 
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::dispatch::DispatchJson;
 
 /// Say that work began.

@@ -1,12 +1,8 @@
 //! `ic dispatch tokens`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::dispatch;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::dispatch::DispatchJson;
 
 /// Record the tokens that a dispatch has used so far; a later report replaces an earlier one.

@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
-use clap::Args;
-use ic_base::{Code, Result};
 use ic_dispatch::{Dispatch, DispatchStatus, code};
 use ic_ops::dispatch::{self, Waited};
 
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::signals;
-use crate::views;
 use crate::views::dispatch::{DispatchShowJson, DispatchWaitJson};
 
 /// Wait until a dispatch ends, and show it. Exit 0 if it was completed.

@@ -4,12 +4,9 @@ mod commit;
 mod list;
 mod reset;
 
-use ic_base::Result;
 use ic_events::cursor::Cursor;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::event::CursorJson;
 
 verbs! {

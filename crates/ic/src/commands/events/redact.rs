@@ -1,13 +1,8 @@
 //! `ic events redact`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::redact;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::views::event::RedactedJson;
 
 /// Take reason and payload out of an event, visibly, without breaking the chain.

@@ -3,19 +3,15 @@
 use std::io;
 use std::time::Duration;
 
-use clap::Args;
-use ic_base::{Code, Diagnose, Label, Result, RunId, Seq};
+use ic_base::{Diagnose, Label, RunId, Seq};
 use ic_events::{Event, cursor};
 use ic_kernel::Kernel;
 use ic_ops::consume::{self, Delivery, End, Held};
 
-use crate::commands::input;
-use crate::exit::Exit;
+use crate::commands::prelude::*;
 use crate::format::Format;
 use crate::output::{List, Written, escape_controls};
-use crate::session::Session;
 use crate::signals;
-use crate::views;
 use crate::views::event::EventJson;
 
 /// How often a follower looks for news.

@@ -1,12 +1,8 @@
 //! `ic events verify`
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, Result};
 use ic_events::{ExpectedHead, parse_hex};
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::event::VerifyJson;
 
 /// Walk the hash chain of all events: is the record what was written?

@@ -1,12 +1,8 @@
 //! `ic gate check`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::advance;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::gate::GateCheckJson;
 
 /// Say what an advance would do now, and change nothing. Exit 1 if it would not move.

@@ -1,13 +1,9 @@
 //! `ic gate rules`
 
-use clap::Args;
-use ic_base::Result;
 use ic_phase::Chain;
 use ic_phase::gate::Gates;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::gate::GateRuleJson;
 
 /// List what must hold at the transitions of a run, or those of the default chain.

@@ -1,15 +1,10 @@
 //! `ic hooks doctor`
 
-use clap::Args;
-use ic_base::Result;
-
 use super::client_named;
 use super::settings::Settings;
 use crate::clients::Client;
-use crate::exit::Exit;
+use crate::commands::prelude::*;
 use crate::hook_log;
-use crate::session::Session;
-use crate::views;
 use crate::views::hooks::HooksDoctorJson;
 
 /// Say whether the hooks of coding agents work: installed, called, how long they took, and what failed.

@@ -2,16 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, Result, shell_word};
+use ic_base::shell_word;
 
 use super::exclude::Exclude;
 use super::settings::Settings;
 use super::{Installed, Place, client_named, report, settings, trust};
 use crate::clients::Client;
+use crate::commands::prelude::*;
 use crate::environment::Environment;
-use crate::exit::Exit;
-use crate::session::Session;
 
 /// Make a coding agent call ic: every prompt is recorded then, and can be undone.
 ///

@@ -1,13 +1,9 @@
 //! `ic hooks uninstall`
 
-use clap::Args;
-use ic_base::Result;
-
 use super::exclude::Exclude;
 use super::settings::Settings;
 use super::{Place, client_named, report};
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 
 /// Remove from a client's settings exactly what install added.
 ///

@@ -1,14 +1,10 @@
 //! `ic health`
 
-use clap::Args;
-use ic_base::Result;
 use ic_store::health::{self, Check};
 use ic_worktree::repair;
 
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::text::path_text;
-use crate::views;
 use crate::views::ledger::{CheckJson, HealthJson};
 
 /// Check that the ledger is sound and can go on being so.

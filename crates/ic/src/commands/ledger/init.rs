@@ -2,12 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
-
+use crate::commands::prelude::*;
 use crate::environment::Environment;
-use crate::exit::Exit;
-use crate::session::Session;
 use crate::text::path_text;
 use crate::views::ledger::{InitJson, WhereJson};
 

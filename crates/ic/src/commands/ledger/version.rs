@@ -1,10 +1,6 @@
 //! `ic version`
 
-use clap::Args;
-use ic_base::Result;
-
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::views::ledger::VersionJson;
 
 /// Print the versions of this program, of the newest ledger it reads, and of the SQLite that is built in.

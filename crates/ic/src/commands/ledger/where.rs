@@ -1,10 +1,6 @@
 //! `ic where`
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, Result};
-
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::views::ledger::WhereJson;
 
 /// Print the path of the ledger that commands use here.

@@ -2,15 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use ic_base::Result;
+use clap::ValueEnum;
 use ic_kernel::config::FILE_NAME;
 use ic_rewind::Profile;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::rewind::database::RewindInitJson;
 
 /// Set up what can be rewound: the part `rewind` of .ic.yaml.

@@ -2,13 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_kernel::config::FILE_NAME;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::views::rewind::database::RewindInspectJson;
 
 /// Look at an unknown database and propose how it can be rewound. Needs no ledger.

@@ -1,11 +1,6 @@
 //! `ic rewind list`
 
-use clap::Args;
-use ic_base::Result;
-
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::rewind::RewindJson;
 
 /// List the rewinds, oldest first.

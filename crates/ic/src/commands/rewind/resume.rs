@@ -1,13 +1,7 @@
 //! `ic rewind resume`
 
-use clap::Args;
-use ic_base::{Code, Result};
-
 use super::{DOES, finish, watch};
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::session::ask::Question;
-use crate::views;
+use crate::commands::prelude::*;
 
 /// Resume a rewind that stopped, or whose process died.
 ///

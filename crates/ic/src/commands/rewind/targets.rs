@@ -1,13 +1,8 @@
 //! `ic rewind targets`
 
-use clap::Args;
-use ic_base::Result;
 use ic_rows::Found;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::rewind::database::RewindTargetJson;
 
 /// List the tasks that a rewind can go to, newest first.

@@ -1,16 +1,9 @@
 //! `ic rewind to`
 
-use clap::Args;
-use ic_base::Result;
 use ic_rows::{Found, Outcome, Request};
 
 use super::{DOES, finish, watch};
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
-use crate::session::ask::Question;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::rewind::RewindJson;
 use crate::views::rewind::preview::RewindPreviewJson;
 

@@ -1,15 +1,9 @@
 //! `ic rewind undo`
 
-use clap::Args;
-use ic_base::Result;
-
 use super::DOES;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::session::ask::Question;
+use crate::commands::prelude::*;
 use crate::text;
 use crate::text::shell_word;
-use crate::views;
 use crate::views::rewind::RewindJson;
 
 /// Put the rows of a rewind back, exactly as they were.

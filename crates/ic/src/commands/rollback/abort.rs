@@ -1,16 +1,9 @@
 //! `ic rollback abort`
 
-use clap::Args;
-use ic_base::Result;
-
 use super::{DOES, finish, settings, show_preview, shown, watch};
-use crate::commands::input;
+use crate::commands::prelude::*;
 use crate::commands::workflow::Watch as Progress;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::session::ask::Question;
 use crate::text::shell_word;
-use crate::views;
 
 /// Abort an unfinished rollback: the run, its files, git's state and its rows are as before it.
 ///

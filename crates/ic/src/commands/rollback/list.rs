@@ -1,12 +1,8 @@
 //! `ic rollback list`
 
-use clap::Args;
-use ic_base::Result;
 use ic_journal::table;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::rollback::record::RollbackRecordJson;
 
 /// List rollbacks, oldest first.

@@ -1,16 +1,11 @@
 //! `ic rollback resume`
 
-use clap::Args;
-use ic_base::Result;
 use ic_rollback::ResumeRequest;
 
 use super::{DOES, settings, show, shown, watch};
-use crate::commands::input;
+use crate::commands::prelude::*;
 use crate::commands::rolling::Forced;
 use crate::commands::workflow::Watch as Progress;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::session::ask::Question;
 use crate::text::shell_word;
 
 /// Resume a rollback that stopped, or whose process died.

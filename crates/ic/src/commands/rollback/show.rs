@@ -1,11 +1,7 @@
 //! `ic rollback show`
 
-use clap::Args;
-use ic_base::Result;
-
 use super::show;
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 
 /// Show a rollback: its steps, how far each is, and its plan.
 #[derive(Debug, Args)]

@@ -1,16 +1,10 @@
 //! `ic rollback undo`
 
-use clap::Args;
-use ic_base::Result;
 use ic_rollback::UndoRequest;
 
 use super::{DOES, finish, settings, show_preview, watch};
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::session::ask::Question;
+use crate::commands::prelude::*;
 use crate::text::shell_word;
-use crate::views;
 
 /// Take a rollback back: the run, its artifacts and skips, files, git's state and rows are as they were.
 ///

@@ -1,15 +1,9 @@
 //! `ic run advance`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::advance::{self, Request};
 
 use crate::background;
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::gate::{AdvanceJson, soft_warning};
 
 /// Move a run one phase forward, past its gate.

@@ -1,14 +1,8 @@
 //! `ic run cancel`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::run::{self, Part, Worker};
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::cancel::CancelJson;
 
 /// Call a run off, with its unfinished dispatches and active agents.

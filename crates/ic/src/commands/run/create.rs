@@ -2,17 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::run;
 use ic_phase::Chain;
 use ic_phase::gate::Gates;
 use ic_phase::run::NewRun;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::views::run::RunJson;
 
 /// Begin a run at the first phase of its chain, and print its id.

@@ -2,13 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, Result};
 use ic_phase::resolve;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::views::run::RunJson;
 
 /// Print the id of the only active run of this project; exit 1 if there is none.

@@ -1,12 +1,8 @@
 //! `ic run events`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::history::TakenBack;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::event::EventJson;
 
 /// List every event of a run, oldest first.

@@ -1,12 +1,8 @@
 //! `ic run history`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::history;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::history::HistoryJson;
 
 /// Tell a run as a story: its phases, every attempt, and what rollbacks took back, as branches.

@@ -2,15 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_phase::resolve;
 use ic_phase::run::{self, Filter};
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::run::RunJson;
 
 /// List runs, oldest first: of many, the newest.

@@ -1,10 +1,6 @@
 //! `ic run phase`
 
-use clap::Args;
-use ic_base::Result;
-
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::views::run::PhaseJson;
 
 /// Print the phase that a run is at.

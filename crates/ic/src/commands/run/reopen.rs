@@ -1,14 +1,8 @@
 //! `ic run reopen`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::run;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::cancel::ReopenJson;
 
 /// Make a cancelled run active again, in the phase where it was.

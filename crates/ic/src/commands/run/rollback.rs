@@ -1,16 +1,10 @@
 //! `ic run rollback`
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, Result};
 use ic_rollback::code::{self, Scope};
 use ic_rollback::{LayeredRequest, Layers, Request, To};
 
-use crate::commands::input;
+use crate::commands::prelude::*;
 use crate::commands::rolling::{Forced, Layer, Rolling};
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
-use crate::views;
 use crate::views::code::CodeJson;
 use crate::views::rollback::RollbackJson;
 

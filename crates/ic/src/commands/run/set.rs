@@ -1,15 +1,9 @@
 //! `ic run set`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::run;
 use ic_phase::run::Settings;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::run::RunJson;
 
 /// Change settings of a run. They are not rolled back.

@@ -1,13 +1,8 @@
 //! `ic run skip`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::run;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::text::plain;
 use crate::views::run::SkipJson;
 

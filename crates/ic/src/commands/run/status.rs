@@ -1,13 +1,9 @@
 //! `ic run status`
 
-use clap::Args;
-use ic_base::Result;
 use ic_dispatch::spent;
 use ic_phase::skip;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::run::RunStatusJson;
 
 /// Show a run as it is now, and the tokens that its work used.

@@ -1,12 +1,8 @@
 //! `ic session attach`
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, Result};
 use ic_ops::hooks;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::session::SessionJson;
 
 /// Let the later prompts of a session belong to an open run: a sprint that an agent is to work on.

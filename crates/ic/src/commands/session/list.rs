@@ -1,11 +1,6 @@
 //! `ic session list`
 
-use clap::Args;
-use ic_base::Result;
-
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::session::SessionJson;
 
 /// List sessions of coding agents, oldest first: of many, the newest.

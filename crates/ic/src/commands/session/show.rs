@@ -1,13 +1,9 @@
 //! `ic session show`
 
-use clap::Args;
-use ic_base::Result;
 use ic_dispatch::dispatch;
 use ic_session::call;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::session::SessionShowJson;
 
 /// Show a session of a coding agent with its prompts, and what became of each.

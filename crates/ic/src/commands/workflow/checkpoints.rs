@@ -2,15 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use clap::Args;
-use ic_base::Result;
 use ic_checkpoint::record::Filter;
 use ic_worktree::Workspace;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::checkpoint::CheckpointJson;
 
 /// List the checkpoints of a workflow's run, oldest first: before each step, and around its end.

@@ -1,18 +1,13 @@
 //! `ic workflow resume`
 
-use clap::Args;
-use ic_base::Result;
 use ic_workflow::definition::OnFailure;
 use ic_workflow::table::StepState;
 use ic_workflow::{Overrides, Report};
 
 use super::{Choices, DOES, go};
+use crate::commands::prelude::*;
 use crate::commands::rolling::Forced;
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::session::ask::Question;
 use crate::signals;
-use crate::views;
 
 /// Take a workflow up where it was left: after a stop, a crash, or an unfinished rollback.
 ///

@@ -1,21 +1,16 @@
 //! `ic workflow rollback`
 
-use clap::Args;
-use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_base::CheckpointId;
 use ic_kernel::Kernel;
 use ic_rollback::Refusal;
 use ic_workflow::definition::Strategy;
 use ic_workflow::{Overrides, Point, Preview, Would};
 
 use super::{DOES, STRATEGIES, go};
+use crate::commands::prelude::*;
 use crate::commands::rolling::Forced;
-use crate::exit::Exit;
-use crate::flags::one_of;
-use crate::session::Session;
-use crate::session::ask::Question;
 use crate::signals;
 use crate::text::shell_word;
-use crate::views;
 use crate::views::workflow::plan::WorkflowRollbackPlanJson;
 
 /// Roll a whole workflow back, or to before one of its steps; a successful one too.

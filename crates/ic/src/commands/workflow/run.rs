@@ -3,17 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::Args;
-use ic_base::Result;
 use ic_workflow::{Definition, Ui};
 use ic_worktree::Warning;
 
 use super::watch::Watch;
 use super::{Choices, finish, setup};
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::signals;
-use crate::views;
 use crate::views::workflow::plan::WorkflowPlanJson;
 
 /// Run a workflow: a YAML file of steps, each with what undoes it.

@@ -1,11 +1,6 @@
 //! `ic workflow show`
 
-use clap::Args;
-use ic_base::Result;
-
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::workflow::WorkflowJson;
 
 /// Show how far a workflow is: its steps, their work, checkpoints and logs.

@@ -2,13 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_workflow::Definition;
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::workflow::plan::WorkflowPlanJson;
 
 /// Check a workflow's file, whole, and say what it would run. Needs no ledger.

@@ -1,12 +1,9 @@
 //! `ic events cursor commit`
 
-use clap::Args;
-use ic_base::{Label, Result};
+use ic_base::Label;
 use ic_ops::consume::{self, Held};
 
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::event::CursorJson;
 
 /// Move a cursor to the last event that you have handled.

@@ -1,12 +1,9 @@
 //! `ic events cursor list`
 
-use clap::Args;
-use ic_base::Result;
 use ic_events::cursor;
 
 use super::print;
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 
 /// List the cursors, by name.
 #[derive(Debug, Args)]

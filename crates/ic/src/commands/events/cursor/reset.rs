@@ -1,12 +1,10 @@
 //! `ic events cursor reset`
 
-use clap::Args;
-use ic_base::{Label, Result};
+use ic_base::Label;
 use ic_ops::consume;
 
 use super::print;
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 
 /// Reset the cursors of a name to before the first event.
 #[derive(Debug, Args)]

@@ -1,13 +1,9 @@
 //! `ic run agent add`
 
-use clap::Args;
-use ic_base::{Label, Result};
+use ic_base::Label;
 use ic_ops::agent;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::views::agent::AgentJson;
 
 /// Add an active agent to a run, in its current phase, and print its id.

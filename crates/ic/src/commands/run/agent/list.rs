@@ -1,11 +1,6 @@
 //! `ic run agent list`
 
-use clap::Args;
-use ic_base::Result;
-
-use crate::exit::Exit;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::agent::AgentJson;
 
 /// List the agents of a run, oldest first.

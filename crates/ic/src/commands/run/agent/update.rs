@@ -1,14 +1,9 @@
 //! `ic run agent update`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::agent;
 use ic_runtrack::AgentStatus;
 
-use crate::exit::Exit;
-use crate::flags::{Door, one_of};
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::agent::AgentJson;
 
 /// Say how the work of an agent ended.

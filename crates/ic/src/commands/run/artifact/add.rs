@@ -2,14 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::{Label, Result};
+use ic_base::Label;
 use ic_ops::artifact::{self, Request};
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::views::artifact::ArtifactJson;
 
 /// Register what a run produced, and print its id. An existing file gets its SHA-256.

@@ -1,11 +1,8 @@
 //! `ic run artifact cat`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::artifact;
 
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 
 /// Print the exact content that an artifact was registered with.
 #[derive(Debug, Args)]

@@ -1,14 +1,9 @@
 //! `ic run artifact list`
 
-use clap::Args;
-use ic_base::Result;
 use ic_runtrack::ArtifactStatus;
 use ic_runtrack::artifact::Filter;
 
-use crate::exit::Exit;
-use crate::flags::one_of;
-use crate::session::Session;
-use crate::views;
+use crate::commands::prelude::*;
 use crate::views::artifact::ArtifactJson;
 
 /// List the artifacts of a run, oldest first.
