@@ -7,16 +7,17 @@
 /// JSON shapes. Each field stands once: its name, its type, and where its value comes from.
 ///
 /// `struct X from source: &S { field: Type = value, }` is made by `X::from`; with several sources in parentheses, by `X::new`. What more
-/// than one field needs is named before them, after `where`. A struct without a source is made by hand.
+/// than one field needs is named before them, after `where`. A struct without a source is made by hand. A word is declared `as` the enum whose
+/// word it is.
 macro_rules! shape {
     () => {};
     (
         $(#[$meta:meta])* $vis:vis struct $name:ident from $from:tt: $source:ty $(where $($local:pat = $init:expr;)+)? {
-            $($(#[$about:meta])* $seen:vis $field:ident: $type:ty = $value:expr,)+
+            $($(#[$about:meta])* $seen:vis $field:ident: $type:ty $(as $words:ty)? = $value:expr,)+
         }
         $($rest:tt)*
     ) => {
-        shape! { $(#[$meta])* $vis struct $name { $($(#[$about])* $seen $field: $type,)+ } }
+        shape! { $(#[$meta])* $vis struct $name { $($(#[$about])* $seen $field: $type $(as $words)?,)+ } }
 
         impl From<$source> for $name {
             fn from($from: $source) -> Self {
@@ -29,11 +30,11 @@ macro_rules! shape {
     };
     (
         $(#[$meta:meta])* $vis:vis struct $name:ident from ($($from:ident: $source:ty),+ $(,)?) $(where $($local:pat = $init:expr;)+)? {
-            $($(#[$about:meta])* $seen:vis $field:ident: $type:ty = $value:expr,)+
+            $($(#[$about:meta])* $seen:vis $field:ident: $type:ty $(as $words:ty)? = $value:expr,)+
         }
         $($rest:tt)*
     ) => {
-        shape! { $(#[$meta])* $vis struct $name { $($(#[$about])* $seen $field: $type,)+ } }
+        shape! { $(#[$meta])* $vis struct $name { $($(#[$about])* $seen $field: $type $(as $words)?,)+ } }
 
         impl $name {
             pub(crate) fn new($($from: $source),+) -> Self {
@@ -46,14 +47,20 @@ macro_rules! shape {
     };
     (
         $(#[$meta:meta])* $vis:vis struct $name:ident {
-            $($(#[$about:meta])* $seen:vis $field:ident: $type:ty,)+
+            $($(#[$about:meta])* $seen:vis $field:ident: $type:ty $(as $words:ty)?,)+
         }
         $($rest:tt)*
     ) => {
         #[derive(serde::Serialize)]
         #[cfg_attr(test, derive(schemars::JsonSchema))]
         $(#[$meta])*
-        $vis struct $name { $($(#[$about])* $seen $field: $type,)+ }
+        $vis struct $name {
+            $(
+                $(#[cfg_attr(test, schemars(extend("enum" = <$words>::WORDS)))])?
+                $(#[$about])*
+                $seen $field: $type,
+            )+
+        }
 
         shape! { $($rest)* }
     };

@@ -32,7 +32,6 @@ impl Blame {
         let workspace = Workspace::here(&kernel, &settings)?;
         let found = blame::blame(&workspace, &self.file, self.limit as usize)?;
         let now = kernel.context.now();
-        session.output.record(&BlameJson::from(&found), || views::blame::blame(&found, now))?;
-        Ok(Exit::Done)
+        session.output.record(&BlameJson::from(&found), || views::blame::blame(&found, now))
     }
 }

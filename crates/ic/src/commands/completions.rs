@@ -26,9 +26,6 @@ pub(crate) struct Completions {
 impl Completions {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let script = self.shell.script().as_bytes();
-        session
-            .output
-            .exact(|sink| sink.write_all(script).while_doing(|| "printing the script".to_owned()))?;
-        Ok(Exit::Done)
+        session.output.exact(|sink| sink.write_all(script).while_doing(|| "printing the script".to_owned()))
     }
 }

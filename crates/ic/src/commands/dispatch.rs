@@ -72,6 +72,5 @@ fn finish(session: &mut Session, id: &str, door: &Door, ending: &Ending<'_>, cap
     captured(session, &kernel, &kept, &warnings);
     session
         .output
-        .record(&DispatchJson::from(&dispatch).warned(&warnings), || views::dispatch::one_line(&dispatch))?;
-    Ok(Exit::Done)
+        .record(&DispatchJson::from(&dispatch).warned(&warnings), || views::dispatch::one_line(&dispatch))
 }

@@ -51,7 +51,9 @@ struct Event {
 }
 
 impl Hook {
-    pub(crate) fn run(&self, session: &mut Session) -> Exit {
+    /// It ends with 0 whatever happens.
+    #[allow(clippy::unnecessary_wraps, reason = "every verb is run so")]
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let started = Instant::now();
         let event = self.read();
         // Several clients may call by the name of one whose format they read.
@@ -69,7 +71,7 @@ impl Hook {
             // A client that has gone reads nothing.
             let _ = writeln!(std::io::stdout(), "{answer}");
         }
-        Exit::Done
+        Ok(Exit::Done)
     }
 
     /// Errors: `invalid_value` for what is unknown, or no JSON.

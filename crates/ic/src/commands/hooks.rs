@@ -86,9 +86,7 @@ fn report(
     dry_run: bool,
     installed: Option<Installed>,
 ) -> Result<Exit> {
-    let record = HooksJson::new(client.as_str(), &edit.file, edit.is_change(), dry_run, &edit.left);
-    let record = if dry_run && edit.is_change() { record.with_content(edit.text()) } else { record };
-    let record = record.with(installed.unwrap_or_default());
+    let record = HooksJson::new(client, edit, dry_run, installed.unwrap_or_default());
     session.output.record(&record, || views::hooks::edited(client, edit, dry_run, installed))?;
     Ok(if edit.left.is_empty() { Exit::Done } else { Exit::No })
 }

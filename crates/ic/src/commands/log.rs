@@ -35,7 +35,6 @@ impl Log {
             log.entries.iter().map(|entry| LogEntryJson::new(&run, entry)).collect();
         let is_named = self.run.is_some();
         let now = kernel.context.now();
-        session.output.list(&records, || views::log::list(&run, is_named, &log, self.all, now))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::log::list(&run, is_named, &log, self.all, now))
     }
 }

@@ -4,8 +4,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use clap::CommandFactory;
 use ic_base::Diagnose;
 
+use crate::cli::Cli;
 use crate::commands::prelude::*;
 use crate::man::{Page, pages};
 use crate::text::{counted, path_text};
@@ -26,17 +28,15 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    /// `tree`: the verbs that there are.
-    pub(crate) fn run(&self, session: &mut Session, tree: clap::Command) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let directory = session.directory.join(&self.pages);
-        let pages = pages(tree);
+        let pages = pages(Cli::command());
         let written = write(&pages, &directory)?;
         let (all, changed) = (counted(pages.len(), "page"), written.len());
         session.output.record(&ManJson::new(&directory, pages.len(), written), || match changed {
             0 => format!("The manual is already there: {all} in {}\n", path_text(&directory)),
             _ => format!("Wrote {changed} of {all} into {}\n", path_text(&directory)),
-        })?;
-        Ok(Exit::Done)
+        })
     }
 }
 

@@ -48,9 +48,7 @@ fn finish(
 ) -> Result<Exit> {
     let is_done = entry.status == Status::Done;
     let untidy = if is_done { ic_rows::tidy(kernel, settings) } else { None };
-    if let Some(untidy) = &untidy {
-        session.output.warn(&untidy.message);
-    }
+    session.output.warn_all(&untidy);
     let warnings: Vec<Warning> = warning.into_iter().chain(untidy).collect();
     let record = RewindJson::from(entry).with_warnings(&warnings);
     session.output.record(&record, || views::rewind::entry(entry))?;

@@ -70,8 +70,7 @@ fn settings(session: &Session, kernel: &Kernel, reference: &str) -> Result<Setti
 
 fn show_preview(session: &mut Session, preview: &Undone) -> Result<Exit> {
     let record = RollbackUndoneJson::from(preview);
-    session.output.record(&record, || views::rollback::undone::undone(preview, None) + &text::to_do_it())?;
-    Ok(Exit::Done)
+    session.output.record(&record, || views::rollback::undone::undone(preview, None) + &text::to_do_it())
 }
 
 fn finish(session: &mut Session, kernel: &Kernel, undone: &Undone) -> Result<Exit> {

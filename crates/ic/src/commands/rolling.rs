@@ -1,5 +1,7 @@
 //! A rollback over several layers, shown and asked about: what `run rollback` and `undo` share.
 
+use std::sync::Arc;
+
 use clap::ValueEnum;
 use ic_base::CheckpointId;
 use ic_journal::Force;
@@ -104,13 +106,18 @@ pub(crate) struct Rolling<'a> {
 impl Rolling<'_> {
     /// Shows the plan and asks on a terminal; elsewhere it needs `--yes`.
     pub(crate) fn go(&self, session: &mut Session, kernel: &Kernel, settings: &Settings) -> Result<Exit> {
-        let (watch, mut progress) = (Watch::default(), Progress::new(session));
-        let request = &self.request;
-        let is_dry = request.base.dry_run;
-        if !is_dry && !self.yes {
-            // What cannot be done at all is refused for its own reason: a yes would not help.
-            let dry = LayeredRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
-            let preview = ic_rollback::roll_back(kernel, settings, &dry, &mut progress, &watch)?;
+        let mut progress = Progress::new(session);
+        let mut roll_back = |base: Request<'_>| {
+            let interrupted = if base.dry_run { Arc::default() } else { signals::interrupted()? };
+            let watch = Watch { interrupted, ..Watch::default() };
+            let request = LayeredRequest { base, ..self.request.clone() };
+            ic_rollback::roll_back(kernel, settings, &request, &mut progress, &watch)
+        };
+        let base = self.request.base;
+        let preview;
+        let mut sure = base;
+        if !base.dry_run && !self.yes {
+            preview = roll_back(Request { dry_run: true, ..base })?;
             if !preview.refusals.is_empty() {
                 return finish(session, kernel, settings, &preview);
             }
@@ -122,16 +129,11 @@ impl Rolling<'_> {
             if !session.confirm(false, &question, || Ok(views::rollback::layered::plan(&preview)))? {
                 return Ok(Exit::No);
             }
-            warn_of_rows(session, &preview);
-            let hash = preview.rollback.plan_hash.clone();
-            let watch = Watch { interrupted: signals::interrupted()?, ..watch };
-            let base = Request { expect_plan: Some(&hash), ..request.base };
-            let sure = LayeredRequest { base, ..request.clone() };
-            let whole = ic_rollback::roll_back(kernel, settings, &sure, &mut progress, &watch)?;
-            return finish(session, kernel, settings, &whole);
+            session.output.warn_all(&preview.rows_stay);
+            // Nothing else is done than what was shown.
+            sure.expect_plan = Some(&preview.rollback.plan_hash);
         }
-        let watch = if is_dry { watch } else { Watch { interrupted: signals::interrupted()?, ..watch } };
-        let whole = ic_rollback::roll_back(kernel, settings, request, &mut progress, &watch)?;
+        let whole = roll_back(sure)?;
         finish(session, kernel, settings, &whole)
     }
 }
@@ -143,7 +145,7 @@ fn finish(
     settings: &Settings,
     whole: &LayeredRollback,
 ) -> Result<Exit> {
-    warn_of_rows(session, whole);
+    session.output.warn_all(&whole.rows_stay);
     let record = RollbackJson::from(whole);
     let files_alone = files_alone(kernel, settings, whole);
     session.output.record(&record, || views::rollback::layered::layered(whole, files_alone.as_ref()))?;
@@ -154,13 +156,6 @@ fn finish(
         LayeredStatus::Planned | LayeredStatus::RolledBack => Exit::Done,
         LayeredStatus::RollingBack => Exit::Partly,
     })
-}
-
-/// Says that rows stay, where everything was meant.
-fn warn_of_rows(session: &Session, whole: &LayeredRollback) {
-    if let Some(warning) = &whole.rows_stay {
-        session.output.warn(&warning.message);
-    }
 }
 
 /// As [`ic_rollback::files_alone`], of what was rolled back. What keeps that from an answer is told by the way back itself.

@@ -29,7 +29,6 @@ impl Status {
         })?;
         let (is_named, now) = (self.run.is_some(), kernel.context.now());
         let text = || views::status::screen(&status, is_named, now);
-        session.output.record(&StatusJson::from(&status), text)?;
-        Ok(Exit::Done)
+        session.output.record(&StatusJson::from(&status), text)
     }
 }

@@ -15,8 +15,7 @@ shape! {
         name: Option<String> = agent.name.clone(),
         dispatch_id: Option<String> = agent.dispatch_id.as_ref().map(ToString::to_string),
         /// active, completed or failed.
-        #[cfg_attr(test, schemars(extend("enum" = ic_runtrack::agent::AgentStatus::WORDS)))]
-        status: &'static str = agent.status.as_str(),
+        status: &'static str as ic_runtrack::agent::AgentStatus = agent.status.as_str(),
         rolled_back_by: Option<String> = agent.rolled_back_by.as_ref().map(ToString::to_string),
         seq: i64 = agent.seq,
         created_at: String = agent.created_at.to_string(),

@@ -19,8 +19,7 @@ shape! {
         content_hash: Option<String> = artifact.content_hash.clone(),
         dispatch_id: Option<String> = artifact.dispatch_id.as_ref().map(ToString::to_string),
         /// active or `rolled_back`.
-        #[cfg_attr(test, schemars(extend("enum" = ic_runtrack::artifact::ArtifactStatus::WORDS)))]
-        status: &'static str = artifact.status.as_str(),
+        status: &'static str as ic_runtrack::artifact::ArtifactStatus = artifact.status.as_str(),
         rolled_back_by: Option<String> = artifact.rolled_back_by.as_ref().map(ToString::to_string),
         seq: i64 = artifact.seq,
         created_at: String = artifact.created_at.to_string(),

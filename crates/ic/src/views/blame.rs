@@ -1,6 +1,8 @@
 //! Which work changed a file, one change a line.
 
 use ic_base::Timestamp;
+use ic_checkpoint::git::PathCommit;
+use ic_dispatch::Dispatch;
 use ic_ops::blame::{Blame, Changed, Owner};
 use ic_session::Call;
 use ic_store::path_from_bytes;
@@ -12,13 +14,7 @@ shape! {
     /// Which work changed a file (`blame`).
     pub(crate) struct BlameJson from blame: &Blame where
         path = path_from_bytes(&blame.path);
-        commits = blame.commits.iter().map(|(commit, maker)| BlamedCommitJson {
-            sha: commit.sha.clone(),
-            subject: commit.subject.clone(),
-            author: commit.author.clone(),
-            created_at: Timestamp(commit.seconds.saturating_mul(1000)).to_string(),
-            dispatch_id: maker.as_ref().map(|maker| maker.id.to_string()),
-        });
+        commits = blame.commits.iter().map(BlamedCommitJson::from);
     {
         /// From the root of the working tree.
         path: String = path.to_string_lossy().into_owned(),
@@ -35,8 +31,7 @@ shape! {
     }
 
     struct BlamedChangeJson from changed: &Changed {
-        #[cfg_attr(test, schemars(extend("enum" = ic_checkpoint::diff::Change::WORDS)))]
-        change: &'static str = changed.change.as_str(),
+        change: &'static str as ic_checkpoint::diff::Change = changed.change.as_str(),
         /// When the checkpoint was taken that shows it first.
         created_at: String = changed.seen_at.to_string(),
         /// The checkpoint before it.
@@ -84,13 +79,13 @@ shape! {
         finished_at: Option<String> = call.finished_at.map(|at| at.to_string()),
     }
 
-    struct BlamedCommitJson {
-        sha: String,
-        subject: String,
-        author: String,
-        created_at: String,
+    struct BlamedCommitJson from (commit, maker): &(PathCommit, Option<Dispatch>) {
+        sha: String = commit.sha.clone(),
+        subject: String = commit.subject.clone(),
+        author: String = commit.author.clone(),
+        created_at: String = Timestamp(commit.seconds.saturating_mul(1000)).to_string(),
         /// The dispatch that recorded it; null: none did.
-        dispatch_id: Option<String>,
+        dispatch_id: Option<String> = maker.as_ref().map(|maker| maker.id.to_string()),
     }
 }
 

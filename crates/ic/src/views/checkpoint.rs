@@ -24,51 +24,55 @@ use crate::views::shared::{SkippedJson, WarningJson};
 
 shape! {
     /// A checkpoint.
-    pub(crate) struct CheckpointJson {
-        id: String,
-        short_id: String,
+    pub(crate) struct CheckpointJson from (checkpoint: &Checkpoint, manifest: Option<&Manifest>) where
+        link = &checkpoint.link;
+        root = PathJson::from(checkpoint.root.as_path());
+        changes = manifest.and_then(|m| m.changes.as_deref()).unwrap_or_default();
+    {
+        id: String = checkpoint.id.to_string(),
+        short_id: String = checkpoint.id.short().to_owned(),
         /// manual, auto, safety or restored.
-        #[cfg_attr(test, schemars(extend("enum" = ic_checkpoint::record::Kind::WORDS)))]
-        kind: &'static str,
-        name: Option<String>,
-        message: Option<String>,
-        conversation: Option<String>,
-        workflow: Option<String>,
-        run_id: Option<String>,
-        phase: Option<String>,
-        step: Option<String>,
-        step_number: Option<i64>,
-        dispatch_id: Option<String>,
+        kind: &'static str as ic_checkpoint::record::Kind = checkpoint.kind.as_str(),
+        name: Option<String> = link.name.clone(),
+        message: Option<String> = link.message.clone(),
+        conversation: Option<String> = link.conversation.clone(),
+        workflow: Option<String> = link.workflow.clone(),
+        run_id: Option<String> = link.run_id.as_ref().map(ToString::to_string),
+        phase: Option<String> = link.phase.clone(),
+        step: Option<String> = link.step_name.clone(),
+        step_number: Option<i64> = link.step,
+        dispatch_id: Option<String> = link.dispatch_id.as_ref().map(ToString::to_string),
         /// The checkpoint that it follows; null for the first of a line.
-        parent_id: Option<String>,
-        project_dir: String,
+        parent_id: Option<String> = checkpoint.parent_id.as_ref().map(ToString::to_string),
+        project_dir: String = root.path,
         #[serde(skip_serializing_if = "Option::is_none")]
-        project_dir_b64: Option<String>,
+        project_dir_b64: Option<String> = root.path_b64,
         /// The hash of the whole tree: equal for equal trees.
-        tree_sha256: String,
-        created_at: String,
-        seq: i64,
+        tree_sha256: String = hex(&checkpoint.tree),
+        created_at: String = checkpoint.created_at.to_string(),
+        seq: i64 = checkpoint.seq,
         /// Whether nothing is in `skipped` or `unsettled`.
-        complete: bool,
+        complete: bool = checkpoint.complete,
         /// Whether the work before it had ended.
-        settled: bool,
+        settled: bool = checkpoint.settled,
         /// Whether its content is kept.
-        retainable: bool,
-        pruned_at: Option<String>,
+        retainable: bool = checkpoint.pruned_at.is_none(),
+        pruned_at: Option<String> = checkpoint.pruned_at.map(|at| at.to_string()),
         #[serde(skip_serializing_if = "Option::is_none")]
-        skipped: Option<Vec<SkippedJson>>,
+        skipped: Option<Vec<SkippedJson>> = None,
         /// Files that changed whenever they were read: what is kept of them may be a state that they never had.
         #[serde(skip_serializing_if = "Option::is_none")]
-        unsettled: Option<Vec<PathJson>>,
-        nested_git: Vec<PathJson>,
-        counts: CountsJson,
+        unsettled: Option<Vec<PathJson>> = None,
+        nested_git: Vec<PathJson> =
+            manifest.map_or_else(Vec::new, |m| m.nested_git.iter().map(PathJson::from).collect()),
+        counts: CountsJson = checkpoint.into(),
         /// What changed since its parent; empty for the first of a line.
-        changes: Vec<ChangeJson>,
-        git: Option<GitJson>,
+        changes: Vec<ChangeJson> = changes.iter().map(|c| ChangeJson::new(&c.path.0, &c.change)).collect(),
+        git: Option<GitJson> = manifest.and_then(|m| m.git.as_ref()).map(GitJson::from),
         #[serde(skip_serializing_if = "Option::is_none")]
-        files: Option<Vec<FileJson>>,
+        files: Option<Vec<FileJson>> = None,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        warnings: Vec<WarningJson>,
+        warnings: Vec<WarningJson> = Vec::new(),
     }
 
     /// The state of git that a checkpoint holds.
@@ -93,83 +97,30 @@ shape! {
     }
 
     /// How much a checkpoint holds, and what it cost.
-    pub(crate) struct CountsJson {
-        files: u64,
-        dirs: u64,
-        symlinks: u64,
-        bytes: u64,
+    pub(crate) struct CountsJson from checkpoint: &Checkpoint {
+        files: u64 = checkpoint.counts.files,
+        dirs: u64 = checkpoint.counts.directories,
+        symlinks: u64 = checkpoint.counts.symlinks,
+        bytes: u64 = checkpoint.counts.bytes,
         /// Objects that the store did not have before.
-        new_objects: u64,
+        new_objects: u64 = checkpoint.stored.new_objects,
         /// Bytes that they take, compressed.
-        stored_bytes: u64,
-        duration_ms: u64,
+        stored_bytes: u64 = checkpoint.stored.stored_bytes,
+        duration_ms: u64 = checkpoint.duration_ms,
     }
 }
 
 impl CheckpointJson {
-    /// A checkpoint without what only `show` and `create` tell.
-    pub(crate) fn brief(checkpoint: &Checkpoint, manifest: Option<&Manifest>) -> Self {
-        let link = &checkpoint.link;
-        let root = PathJson::from(checkpoint.root.as_path());
-        let (counts, stored) = (&checkpoint.counts, &checkpoint.stored);
-        let changes = manifest.and_then(|m| m.changes.as_deref()).unwrap_or_default();
-        Self {
-            id: checkpoint.id.to_string(),
-            short_id: checkpoint.id.short().to_owned(),
-            kind: checkpoint.kind.as_str(),
-            name: link.name.clone(),
-            message: link.message.clone(),
-            conversation: link.conversation.clone(),
-            workflow: link.workflow.clone(),
-            run_id: link.run_id.as_ref().map(ToString::to_string),
-            phase: link.phase.clone(),
-            step: link.step_name.clone(),
-            step_number: link.step,
-            dispatch_id: link.dispatch_id.as_ref().map(ToString::to_string),
-            parent_id: checkpoint.parent_id.as_ref().map(ToString::to_string),
-            project_dir: root.path,
-            project_dir_b64: root.path_b64,
-            tree_sha256: hex(&checkpoint.tree),
-            created_at: checkpoint.created_at.to_string(),
-            seq: checkpoint.seq,
-            complete: checkpoint.complete,
-            settled: checkpoint.settled,
-            retainable: checkpoint.pruned_at.is_none(),
-            pruned_at: checkpoint.pruned_at.map(|at| at.to_string()),
-            skipped: None,
-            unsettled: None,
-            nested_git: manifest.map_or_else(Vec::new, |m| m.nested_git.iter().map(PathJson::from).collect()),
-            counts: CountsJson {
-                files: counts.files,
-                dirs: counts.directories,
-                symlinks: counts.symlinks,
-                bytes: counts.bytes,
-                new_objects: stored.new_objects,
-                stored_bytes: stored.stored_bytes,
-                duration_ms: checkpoint.duration_ms,
-            },
-            changes: changes.iter().map(|c| ChangeJson::new(&c.path.0, &c.change)).collect(),
-            git: manifest.and_then(|m| m.git.as_ref()).map(GitJson::from),
-            files: None,
-            warnings: Vec::new(),
-        }
-    }
-
     /// Everything about a checkpoint.
     pub(crate) fn whole(checkpoint: &Checkpoint, manifest: Option<&Manifest>, warnings: &[Warning]) -> Self {
         let skipped = manifest.map_or(&[][..], |m| &m.skipped);
         Self {
-            skipped: Some(
-                skipped
-                    .iter()
-                    .map(|s| SkippedJson { path: (&s.path).into(), reason: s.reason.clone() })
-                    .collect(),
-            ),
+            skipped: Some(skipped.iter().map(|s| SkippedJson::new(&s.path.0, s.reason.clone())).collect()),
             unsettled: Some(
                 manifest.map_or_else(Vec::new, |m| m.unsettled.iter().map(PathJson::from).collect()),
             ),
             warnings: warnings.iter().map(WarningJson::from).collect(),
-            ..Self::brief(checkpoint, manifest)
+            ..Self::new(checkpoint, manifest)
         }
     }
 

@@ -7,8 +7,7 @@ use ic_rollback::code::{Entry, Report};
 use ic_runtrack::Artifact;
 
 use crate::text::{Cell, Table, path_text, style};
-use crate::views::PathJson;
-use crate::views::exact;
+use crate::views::{PathJson, exact};
 
 shape! {
     /// Which commits and files came from where (`run rollback --layer=code`).
@@ -26,23 +25,24 @@ shape! {
         artifacts: Vec<CodeArtifact> = report.artifacts.iter().map(Into::into).collect(),
     }
 
-    struct EntryJson {
-        dispatch_id: String,
-        dispatch_name: Option<String>,
-        agent_kind: Option<String>,
-        phase: String,
-        #[cfg_attr(test, schemars(extend("enum" = ic_dispatch::DispatchStatus::WORDS)))]
-        status: &'static str,
+    struct EntryJson from entry: &Entry where
+        exact = entry.files.iter().map(|f| exact(f)).collect::<Vec<_>>();
+    {
+        dispatch_id: String = entry.dispatch.id.to_string(),
+        dispatch_name: Option<String> = entry.dispatch.work.name.clone(),
+        agent_kind: Option<String> = entry.dispatch.work.agent_type.clone(),
+        phase: String = entry.dispatch.phase.clone(),
+        status: &'static str as ic_dispatch::DispatchStatus = entry.dispatch.status.as_str(),
         /// Some of it was reported after the dispatch was rolled back.
-        late: bool,
-        rolled_back_by: Option<String>,
+        late: bool = entry.late,
+        rolled_back_by: Option<String> = entry.dispatch.rolled_back_by.as_ref().map(ToString::to_string),
         /// Oldest first.
-        commit_shas: Vec<String>,
+        commit_shas: Vec<String> = entry.commits.clone(),
         /// Lossy where a path is not UTF-8.
-        file_paths: Vec<String>,
+        file_paths: Vec<String> = entry.files.iter().map(|f| f.to_string_lossy().into_owned()).collect(),
         /// For each path its exact bytes in base64, or null if it is UTF-8; only when one is not.
         #[serde(skip_serializing_if = "Option::is_none")]
-        file_paths_b64: Option<Vec<Option<String>>>,
+        file_paths_b64: Option<Vec<Option<String>>> = exact.iter().any(Option::is_some).then_some(exact),
     }
 
     struct CodeArtifact from artifact: &Artifact {
@@ -52,26 +52,7 @@ shape! {
         path: PathJson = artifact.path.as_path().into(),
         content_hash: Option<String> = artifact.content_hash.clone(),
         kind: String = artifact.kind.clone(),
-        #[cfg_attr(test, schemars(extend("enum" = ic_runtrack::artifact::ArtifactStatus::WORDS)))]
-        status: &'static str = artifact.status.as_str(),
-    }
-}
-
-impl From<&Entry> for EntryJson {
-    fn from(entry: &Entry) -> Self {
-        let exact: Vec<Option<String>> = entry.files.iter().map(|f| exact(f)).collect();
-        Self {
-            dispatch_id: entry.dispatch.id.to_string(),
-            dispatch_name: entry.dispatch.work.name.clone(),
-            agent_kind: entry.dispatch.work.agent_type.clone(),
-            phase: entry.dispatch.phase.clone(),
-            status: entry.dispatch.status.as_str(),
-            late: entry.late,
-            rolled_back_by: entry.dispatch.rolled_back_by.as_ref().map(ToString::to_string),
-            commit_shas: entry.commits.clone(),
-            file_paths: entry.files.iter().map(|f| f.to_string_lossy().into_owned()).collect(),
-            file_paths_b64: exact.iter().any(Option::is_some).then_some(exact),
-        }
+        status: &'static str as ic_runtrack::artifact::ArtifactStatus = artifact.status.as_str(),
     }
 }
 

@@ -34,8 +34,7 @@ shape! {
         kind: &'static str = compensation.action.kind(),
         action: ActionJson = (&compensation.action).into(),
         /// registered, armed, running, done, failed or skipped.
-        #[cfg_attr(test, schemars(extend("enum" = ic_saga::State::WORDS)))]
-        status: &'static str = compensation.state.as_str(),
+        status: &'static str as ic_saga::State = compensation.state.as_str(),
         /// How often its undo was begun.
         attempts: i64 = compensation.attempts,
         description: Option<String> = compensation.description.clone(),

@@ -10,9 +10,8 @@ use ic_worktree::Warning;
 use serde::Serialize;
 
 use crate::text::{Cell, Table, counted, path_text, plain, style, styled};
-use crate::views::PathJson;
-use crate::views::exact;
 use crate::views::shared::WarningJson;
+use crate::views::{PathJson, exact};
 
 shape! {
     /// A dispatch.
@@ -28,8 +27,7 @@ shape! {
         /// The run's epoch when the work was handed out.
         epoch: i64 = dispatch.epoch,
         /// pending, running, completed, failed, `timed_out` or cancelled.
-        #[cfg_attr(test, schemars(extend("enum" = ic_dispatch::DispatchStatus::WORDS)))]
-        status: &'static str = dispatch.status.as_str(),
+        status: &'static str as ic_dispatch::DispatchStatus = dispatch.status.as_str(),
         agent_kind: Option<String> = dispatch.work.agent_type.clone(),
         name: Option<String> = dispatch.work.name.clone(),
         model: Option<String> = dispatch.work.model.clone(),
@@ -72,28 +70,28 @@ shape! {
         /// Oldest first.
         commits: Vec<CommitJson> = commits
             .iter()
-            .map(|c| CommitJson { sha: c.sha.clone(), late: c.late, seq: c.seq })
+            .map(CommitJson::from)
             .collect(),
         files: Vec<FileJson> = files
             .iter()
-            .map(|f| FileJson { path: f.path.as_path().into(), late: f.late, seq: f.seq })
+            .map(FileJson::from)
             .collect(),
     }
 
     /// A recorded commit.
-    struct CommitJson {
-        sha: String,
+    struct CommitJson from c: &RecordedCommit {
+        sha: String = c.sha.clone(),
         /// Reported after the dispatch was rolled back.
-        late: bool,
-        seq: i64,
+        late: bool = c.late,
+        seq: i64 = c.seq,
     }
 
     /// A recorded file.
-    struct FileJson {
+    struct FileJson from f: &RecordedFile {
         #[serde(flatten)]
-        path: PathJson,
-        late: bool,
-        seq: i64,
+        path: PathJson = f.path.as_path().into(),
+        late: bool = f.late,
+        seq: i64 = f.seq,
     }
 
     /// A dispatch as a wait for its end found it (`dispatch wait`).

@@ -4,28 +4,28 @@ use ic_base::Label;
 use ic_events::EventType;
 use ic_ops::advance::Outcome;
 use ic_phase::gate::{Check, Condition, GateResult, Requirement, Tier, Unfinished};
+use ic_worktree::Warning;
 
 use crate::text::{Table, plain, shell_word, style, styled};
 use crate::views::shared::WarningJson;
 
 shape! {
     /// One requirement of a gate, weighed.
-    struct ConditionJson {
-        #[cfg_attr(test, schemars(extend("enum" = ic_phase::gate::Check::WORDS)))]
-        check: &'static str,
+    struct ConditionJson from c: &Condition {
+        check: &'static str as ic_phase::gate::Check = c.check.as_str(),
         /// The phase that is asked of; null: the whole run.
-        phase: Option<String>,
+        phase: Option<String> = c.phase.as_ref().map(ToString::to_string),
         /// hard or soft.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::tiers()[..2])))]
-        tier: &'static str,
+        tier: &'static str = c.tier.as_str(),
         /// pass or fail.
         #[cfg_attr(test, schemars(extend("enum" = ic_phase::gate::GateResult::WORDS[..2])))]
-        result: &'static str,
-        count: i64,
-        detail: String,
+        result: &'static str = if c.holds { "pass" } else { "fail" },
+        count: i64 = c.count,
+        detail: String = c.detail.clone(),
         /// The work that is waited for.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        unfinished: Vec<UnfinishedJson>,
+        unfinished: Vec<UnfinishedJson> = c.unfinished.iter().map(Into::into).collect(),
     }
 
     /// An agent or a dispatch that a gate waits for.
@@ -43,8 +43,8 @@ shape! {
     }
 
     /// What a gate found.
-    struct EvidenceJson {
-        conditions: Vec<ConditionJson>,
+    struct EvidenceJson from conditions: &[Condition] {
+        conditions: Vec<ConditionJson> = conditions.iter().map(ConditionJson::from).collect(),
     }
 
     /// What became of an advance (`run advance`, `gate override`).
@@ -57,8 +57,7 @@ shape! {
         from_phase: String = outcome.from.clone(),
         to_phase: String = outcome.to.clone(),
         /// pass, fail or none.
-        #[cfg_attr(test, schemars(extend("enum" = ic_phase::gate::GateResult::WORDS)))]
-        gate_result: &'static str = outcome.verdict.result.as_str(),
+        gate_result: &'static str as ic_phase::gate::GateResult = outcome.verdict.result.as_str(),
         /// hard, soft or none.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::tiers())))]
         gate_tier: &'static str = outcome.verdict.tier.as_str(),
@@ -72,10 +71,8 @@ shape! {
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::or_null(&[ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str)))))]
         code: Option<&'static str> = refusal(outcome).map(ic_base::Code::as_str),
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        warnings: Vec<WarningJson> = soft_warning(outcome)
-            .into_iter()
-            .chain(outcome.warnings.iter().map(WarningJson::from))
-            .collect(),
+        warnings: Vec<WarningJson> =
+            soft_warning(outcome).iter().chain(&outcome.warnings).map(WarningJson::from).collect(),
     }
 
     /// What an advance would do now (`gate check`).
@@ -86,8 +83,7 @@ shape! {
         /// advance, block or pause.
         #[cfg_attr(test, schemars(extend("enum" = [ic_events::EventType::Advance, ic_events::EventType::Block, ic_events::EventType::Pause].map(ic_events::EventType::as_str))))]
         would: &'static str = outcome.event_type.as_str(),
-        #[cfg_attr(test, schemars(extend("enum" = ic_phase::gate::GateResult::WORDS)))]
-        gate_result: &'static str = outcome.verdict.result.as_str(),
+        gate_result: &'static str as ic_phase::gate::GateResult = outcome.verdict.result.as_str(),
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::tiers())))]
         gate_tier: &'static str = outcome.verdict.tier.as_str(),
         evidence: EvidenceJson = outcome.verdict.conditions.as_slice().into(),
@@ -99,37 +95,18 @@ shape! {
     }
 
     /// The requirements of one transition (`gate rules`).
-    pub(crate) struct GateRuleJson {
-        pub(crate) from_phase: String,
-        pub(crate) to_phase: String,
-        pub(crate) checks: Vec<RequirementJson>,
+    pub(crate) struct GateRuleJson from (from, to, requirements): (&str, &str, &[Requirement]) {
+        pub(crate) from_phase: String = from.to_owned(),
+        pub(crate) to_phase: String = to.to_owned(),
+        pub(crate) checks: Vec<RequirementJson> = requirements.iter().map(RequirementJson::from).collect(),
     }
 
     /// One requirement.
-    pub(crate) struct RequirementJson {
-        #[cfg_attr(test, schemars(extend("enum" = ic_phase::gate::Check::WORDS)))]
-        pub(crate) check: &'static str,
-        pub(crate) phase: Option<String>,
+    pub(crate) struct RequirementJson from r: &Requirement {
+        pub(crate) check: &'static str as ic_phase::gate::Check = r.check.as_str(),
+        pub(crate) phase: Option<String> = r.phase.as_ref().map(ToString::to_string),
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::tiers()[..2])))]
-        pub(crate) tier: &'static str,
-    }
-}
-
-impl From<&[Condition]> for EvidenceJson {
-    fn from(conditions: &[Condition]) -> Self {
-        let conditions = conditions
-            .iter()
-            .map(|c| ConditionJson {
-                check: c.check.as_str(),
-                phase: c.phase.as_ref().map(ToString::to_string),
-                tier: c.tier.as_str(),
-                result: if c.holds { "pass" } else { "fail" },
-                count: c.count,
-                detail: c.detail.clone(),
-                unfinished: c.unfinished.iter().map(Into::into).collect(),
-            })
-            .collect();
-        Self { conditions }
+        pub(crate) tier: &'static str = r.tier.as_str(),
     }
 }
 
@@ -143,26 +120,9 @@ pub(crate) fn refusal(outcome: &Outcome) -> Option<ic_base::Code> {
 }
 
 /// A soft gate that failed lets the run pass, with a warning.
-pub(crate) fn soft_warning(outcome: &Outcome) -> Option<WarningJson> {
+pub(crate) fn soft_warning(outcome: &Outcome) -> Option<Warning> {
     let soft = outcome.verdict.result == GateResult::Fail && outcome.verdict.tier == Tier::Soft;
-    soft.then(|| WarningJson {
-        code: "gate_failed_softly",
-        message: format!("{}.", outcome.verdict.complaint()),
-    })
-}
-
-impl From<(&str, &str, &[Requirement])> for GateRuleJson {
-    fn from((from, to, requirements): (&str, &str, &[Requirement])) -> Self {
-        let checks = requirements
-            .iter()
-            .map(|r| RequirementJson {
-                check: r.check.as_str(),
-                phase: r.phase.as_ref().map(ToString::to_string),
-                tier: r.tier.as_str(),
-            })
-            .collect();
-        Self { from_phase: from.to_owned(), to_phase: to.to_owned(), checks }
-    }
+    soft.then(|| Warning { code: "gate_failed_softly", message: format!("{}.", outcome.verdict.complaint()) })
 }
 
 /// What became of an advance.

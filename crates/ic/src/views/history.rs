@@ -31,19 +31,15 @@ shape! {
         /// The rollback that stands and undid it; of a stay that a rollback began, that rollback, once it is undone itself. Null: it stands.
         rolled_back_by: Option<String> = stay.rolled_back_by.as_ref().map(ToString::to_string),
         checkpoint_id: Option<String> = stay.checkpoint_id.as_ref().map(ToString::to_string),
-        counts: StayCountsJson = StayCountsJson {
-            dispatches: stay.dispatches,
-            artifacts: stay.artifacts,
-            blocks: stay.blocks,
-        },
+        counts: StayCountsJson = stay.into(),
     }
 
     /// What happened during a stay.
-    struct StayCountsJson {
-        dispatches: usize,
-        artifacts: usize,
+    struct StayCountsJson from stay: &Stay {
+        dispatches: usize = stay.dispatches,
+        artifacts: usize = stay.artifacts,
         /// How often a gate held the run back.
-        blocks: usize,
+        blocks: usize = stay.blocks,
     }
 
     /// A rollback, or its undoing.

@@ -1,90 +1,60 @@
 //! Hooks of coding agents.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::clients::Client;
 use crate::commands::hooks::{Edit, Installed};
 use crate::hook_log::Line;
 use crate::text::{path_text, plain, style, styled};
-use crate::views::PathJson;
-use crate::views::exact;
+use crate::views::{PathJson, exact};
+
+/// How many calls that failed are shown: the newest.
+const FAILURES: usize = 5;
 
 shape! {
     /// What became of a client's settings (`hooks install`, `hooks uninstall`).
-    pub(crate) struct HooksJson from (client: &'static str, file: &Path, changed: bool, dry_run: bool, left: &[String]) {
-        #[cfg_attr(test, schemars(extend("enum" = crate::clients::Client::WORDS)))]
-        client: &'static str = client,
+    pub(crate) struct HooksJson from (client: Client, edit: &Edit, dry_run: bool, installed: Installed) {
+        client: &'static str as Client = client.as_str(),
         /// The client's settings.
-        config_file: String = file.to_string_lossy().into_owned(),
+        config_file: String = edit.file.to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
-        config_file_b64: Option<String> = exact(file),
+        config_file_b64: Option<String> = exact(&edit.file),
         /// False if they were so already.
-        changed: bool = changed,
+        changed: bool = edit.is_change(),
         dry_run: bool = dry_run,
         /// Of a dry run, the text that the file would have; null where nothing would change.
-        content: Option<String> = None,
+        content: Option<String> = (dry_run && edit.is_change()).then(|| edit.text()),
         /// The events whose entry was changed by hand: it is left.
-        events_left: Vec<String> = left.to_vec(),
+        events_left: Vec<String> = edit.left.clone(),
         /// Whether git and captures leave the file out from now on, by `.git/info/exclude`.
-        excluded: bool = false,
+        excluded: bool = installed.excluded,
         /// Whether the client was made to trust the hooks (`--trust`).
-        trusted: bool = false,
+        trusted: bool = installed.trusted,
     }
 
     /// Whether the hooks of a client work (`hooks doctor`).
-    pub(crate) struct HooksDoctorJson {
-        #[cfg_attr(test, schemars(extend("enum" = crate::clients::Client::WORDS)))]
-        pub(crate) client: &'static str,
+    pub(crate) struct HooksDoctorJson from (client: Client, files: &[PathBuf], lines: &[Line]) where
+        own = lines.iter().filter(|line| line.client == client.as_str()).collect::<Vec<_>>();
+        failed = own.iter().copied().filter(|line| line.code.is_some()).collect::<Vec<_>>();
+        newest = &failed[failed.len().saturating_sub(FAILURES)..];
+    {
+        pub(crate) client: &'static str as Client = client.as_str(),
         /// The settings that call ic.
-        pub(crate) config_files: Vec<PathJson>,
+        pub(crate) config_files: Vec<PathJson> = files.iter().map(|file| file.as_path().into()).collect(),
         /// When a hook last called; null: none did, as far as the log goes.
-        pub(crate) called_at: Option<String>,
+        pub(crate) called_at: Option<String> = own.last().map(|line| line.ended_at().to_string()),
         /// How long that took.
-        pub(crate) duration_ms: Option<u64>,
+        pub(crate) duration_ms: Option<u64> = own.last().map(|line| line.ms),
         /// The newest calls that failed, oldest first.
-        pub(crate) failures: Vec<HookFailureJson>,
+        pub(crate) failures: Vec<HookFailureJson> = newest.iter().map(|line| HookFailureJson::from(*line)).collect(),
     }
 
     /// A call of a hook that failed: the agent was let through.
-    pub(crate) struct HookFailureJson {
-        pub(crate) event: String,
-        pub(crate) created_at: String,
-        pub(crate) code: String,
-        pub(crate) message: String,
-    }
-}
-
-impl HooksJson {
-    /// The same, and what an installation did besides.
-    pub(crate) fn with(self, Installed { excluded, trusted }: Installed) -> Self {
-        Self { excluded, trusted, ..self }
-    }
-
-    /// The same with the text that the file would have.
-    pub(crate) fn with_content(self, content: String) -> Self {
-        Self { content: Some(content), ..self }
-    }
-}
-
-impl HooksDoctorJson {
-    /// `lines`: of all clients, oldest first.
-    pub(crate) fn new(client: &'static str, files: &[PathBuf], lines: &[Line]) -> Self {
-        const SHOWN: usize = 5;
-        let own: Vec<&Line> = lines.iter().filter(|line| line.client == client).collect();
-        let failed: Vec<&&Line> = own.iter().filter(|line| line.code.is_some()).collect();
-        let failures = failed.iter().skip(failed.len().saturating_sub(SHOWN)).map(|line| HookFailureJson {
-            event: line.event.clone(),
-            created_at: line.ended_at().to_string(),
-            code: line.code.clone().unwrap_or_default(),
-            message: line.message.clone().unwrap_or_default(),
-        });
-        Self {
-            client,
-            config_files: files.iter().map(|file| file.as_path().into()).collect(),
-            called_at: own.last().map(|line| line.ended_at().to_string()),
-            duration_ms: own.last().map(|line| line.ms),
-            failures: failures.collect(),
-        }
+    pub(crate) struct HookFailureJson from line: &Line {
+        pub(crate) event: String = line.event.clone(),
+        pub(crate) created_at: String = line.ended_at().to_string(),
+        pub(crate) code: String = line.code.clone().unwrap_or_default(),
+        pub(crate) message: String = line.message.clone().unwrap_or_default(),
     }
 }
 

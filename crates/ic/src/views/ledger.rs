@@ -10,20 +10,23 @@ use crate::views::exact;
 
 shape! {
     /// Where the ledger is (`where`).
-    pub(crate) struct WhereJson {
-        db: String,
+    pub(crate) struct WhereJson from (place: &Place, config: Option<&Path>) where
+        usual = place.root.join(".ic.yaml");
+        config = config.or_else(|| usual.exists().then_some(usual.as_path()));
+    {
+        db: String = place.db.to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
-        db_b64: Option<String>,
-        store: String,
+        db_b64: Option<String> = exact(&place.db),
+        store: String = place.store.to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
-        store_b64: Option<String>,
+        store_b64: Option<String> = exact(&place.store),
         /// The project's configuration file, if there is one.
-        config_file: Option<String>,
+        config_file: Option<String> = config.map(|path| path.to_string_lossy().into_owned()),
         #[serde(skip_serializing_if = "Option::is_none")]
-        config_file_b64: Option<String>,
-        project_dir: String,
+        config_file_b64: Option<String> = config.and_then(exact),
+        project_dir: String = place.root.to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
-        project_dir_b64: Option<String>,
+        project_dir_b64: Option<String> = exact(&place.root),
     }
 
     /// A ledger that was made or found (`init`).
@@ -57,24 +60,6 @@ shape! {
         name: &'static str = check.name,
         ok: bool = check.ok,
         detail: String = check.detail.clone(),
-    }
-}
-
-impl WhereJson {
-    /// `config`: the configuration file that the environment names.
-    pub(crate) fn new(place: &Place, config: Option<&Path>) -> Self {
-        let usual = place.root.join(".ic.yaml");
-        let config = config.or_else(|| usual.exists().then_some(usual.as_path()));
-        Self {
-            db: place.db.to_string_lossy().into_owned(),
-            db_b64: exact(&place.db),
-            store: place.store.to_string_lossy().into_owned(),
-            store_b64: exact(&place.store),
-            config_file_b64: config.and_then(exact),
-            config_file: config.map(|path| path.to_string_lossy().into_owned()),
-            project_dir: place.root.to_string_lossy().into_owned(),
-            project_dir_b64: exact(&place.root),
-        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::views::shared::WarningJson;
 
 shape! {
     /// A rewind: what it deleted, how far it came, and what is left.
+    #[derive(Default)]
     pub(crate) struct RewindJson from entry: &Entry where
         lossy = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
         git = entry.git_commit.as_ref().map(|commit| RewindGitJson {
@@ -38,7 +39,7 @@ shape! {
         snapshot_created_at: Value = scalar(&entry.deleted.snapshot_created_at),
         /// The rows that were deleted, by table in the order in which it was done; null until they are.
         #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
-        deleted_row_counts: Option<Map<String, Value>> = entry.deleted.rows.as_deref().map(counts),
+        deleted_row_counts: Option<Map<String, Value>> = entry.deleted.rows.as_deref().map(|rows| counts(pairs(rows))),
         /// By an undo: the rows that are back, or with `dry_run` would be, by table.
         #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
         restored_row_counts: Option<Map<String, Value>> = None,
@@ -82,6 +83,7 @@ shape! {
     }
 
     /// What git did in a rewind.
+    #[derive(Default)]
     struct RewindGitJson {
         /// The commit that the tree goes to.
         commit: String,
@@ -102,7 +104,7 @@ impl RewindJson {
     /// A rewind that was undone by this call.
     pub(crate) fn undone(undone: &Undone) -> Self {
         Self {
-            restored_row_counts: Some(counts(&undone.restored)),
+            restored_row_counts: Some(counts(pairs(&undone.restored))),
             dry_run: undone.is_dry_run,
             ..Self::from(&undone.entry)
         }
@@ -116,37 +118,18 @@ impl RewindJson {
 
     /// A rewind that was not begun, because everything was as it is to be.
     pub(crate) fn nothing_to_do(preview: &Preview, warning: Option<&Warning>) -> Self {
-        let rows: Vec<(String, u64)> =
-            preview.snapshot.affected_row_counts.iter().map(|(t, n)| (t.to_owned(), n)).collect();
-        let git = preview.git.as_ref().map(|git| RewindGitJson {
-            commit: git.commit.clone(),
-            left_branch: None,
-            left_head: None,
-            kept_ref: None,
-            safety_checkpoint_id: None,
-            restore: None,
-        });
+        let git = preview.git.as_ref();
+        let git = git.map(|git| RewindGitJson { commit: git.commit.clone(), ..RewindGitJson::default() });
         Self {
-            id: None,
-            short_id: None,
             task_id: preview.snapshot.task_id.clone(),
             snapshot_created_at: scalar(&preview.snapshot.snapshot_created_at),
-            deleted_row_counts: Some(counts(&rows)),
-            restored_row_counts: None,
-            stage: None,
+            deleted_row_counts: Some(counts(preview.snapshot.affected_row_counts.iter())),
             git,
             status: "nothing_to_do",
-            dry_run: false,
             database: lossy_path(&preview.database),
             database_b64: exact(&preview.database),
-            archive: None,
-            archive_b64: None,
-            failure: None,
-            stages_left: Vec::new(),
-            resume: None,
-            created_at: None,
-            seq: None,
             warnings: warning.map(WarningJson::from).into_iter().collect(),
+            ..Self::default()
         }
     }
 }
@@ -155,8 +138,14 @@ pub(crate) fn lossy_path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-pub(crate) fn counts(rows: &[(String, u64)]) -> Map<String, Value> {
-    rows.iter().map(|(table, rows)| (table.clone(), json!(rows))).collect()
+/// Rows by table, in their order.
+pub(crate) fn counts<'r>(rows: impl IntoIterator<Item = (&'r str, u64)>) -> Map<String, Value> {
+    rows.into_iter().map(|(table, rows)| (table.to_owned(), json!(rows))).collect()
+}
+
+/// The same pairs, borrowed.
+fn pairs(rows: &[(String, u64)]) -> impl Iterator<Item = (&str, u64)> {
+    rows.iter().map(|(table, rows)| (table.as_str(), *rows))
 }
 
 pub(crate) fn scalar(value: &Scalar) -> Value {
@@ -190,7 +179,7 @@ pub(crate) fn entry(entry: &Entry) -> String {
     }
     if let Some(deleted) = &entry.deleted.rows {
         let word = if entry.status == Status::Undone { "had" } else { "deleted" };
-        out.push_str(&rows(deleted.iter().map(|(table, rows)| (table.as_str(), *rows)), word, style::BAD));
+        out.push_str(&rows(pairs(deleted), word, style::BAD));
     }
     if let Some(error) = entry.error.as_ref().filter(|_| entry.status == Status::Stopped) {
         out.push_str(&format!("{}: {}\n", styled(style::BAD, "failed"), plain(&error.message)));
@@ -249,11 +238,9 @@ fn tree_back(entry: &Entry) -> String {
 /// A rewind that was undone by this call, or would be.
 pub(crate) fn undone(undone: &Undone) -> String {
     let mut out = head(&undone.entry);
-    out.push_str(&rows(
-        undone.restored.iter().map(|(table, rows)| (table.as_str(), *rows)),
-        if undone.is_dry_run { "would come back" } else { "restored" },
-        if undone.is_dry_run { style::WARN } else { style::GOOD },
-    ));
+    let (word, style) =
+        if undone.is_dry_run { ("would come back", style::WARN) } else { ("restored", style::GOOD) };
+    out.push_str(&rows(pairs(&undone.restored), word, style));
     if undone.is_dry_run {
         return out + &styled(style::DIM, "The tree stays as it is.") + "\n";
     }

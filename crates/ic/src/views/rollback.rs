@@ -11,7 +11,7 @@ pub(crate) mod undone;
 use commits::{CommitJson, OwnCommitJson};
 use ic_dispatch::Dispatch;
 use ic_journal::steps::next_command;
-use ic_rollback::{LayeredRollback, LayeredStatus, Plan, Refusal, Rollback};
+use ic_rollback::{Effects, LayeredRollback, LayeredStatus, Plan, Refusal, Rollback};
 use ic_runtrack::{Agent, Artifact};
 
 use crate::text::{Cell, Table, counted, path_text, plain, shell_word, style, styled};
@@ -26,7 +26,6 @@ shape! {
     /// A rollback, planned or done (`run rollback`). Statuses inside the lists are those before it.
     pub(crate) struct RollbackJson from rollback: &Rollback where
         plan = &rollback.plan;
-        counts = plan.counts();
     {
         run_id: String = plan.run.id.to_string(),
         /// Null for a dry run.
@@ -63,13 +62,7 @@ shape! {
         /// They had ended and keep their status.
         marked_agents: Vec<AgentRef> = plan.marked_agents.iter().map(Into::into).collect(),
         cleared_skips: Vec<String> = plan.skips.iter().map(|s| s.phase.clone()).collect(),
-        counts: CountsJson = CountsJson {
-            phases: counts.phases,
-            dispatches: counts.dispatches,
-            artifacts: counts.artifacts,
-            agents: counts.agents,
-            skips: counts.skips,
-        },
+        counts: CountsJson = plan.into(),
         /// The effects that are undone, in order; null if that layer is not taken back.
         #[serde(skip_serializing_if = "Option::is_none")]
         effects: Option<EffectsJson> = None,
@@ -100,26 +93,26 @@ shape! {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> = Vec::new(),
         /// planned, `rolled_back` or `rolling_back`.
-        #[cfg_attr(test, schemars(extend("enum" = ic_rollback::LayeredStatus::WORDS)))]
-        status: &'static str = if rollback.done.is_some() { "rolled_back" } else { "planned" },
+        status: &'static str as ic_rollback::LayeredStatus = if rollback.done.is_some() { "rolled_back" } else { "planned" },
         /// The event; null for a dry run.
         seq: Option<i64> = rollback.done.as_ref().map(|(_, seq)| *seq),
     }
 
-    struct CountsJson {
-        phases: usize,
-        dispatches: usize,
-        artifacts: usize,
-        agents: usize,
-        skips: usize,
+    struct CountsJson from plan: &Plan where
+        counts = plan.counts();
+    {
+        phases: usize = counts.phases,
+        dispatches: usize = counts.dispatches,
+        artifacts: usize = counts.artifacts,
+        agents: usize = counts.agents,
+        skips: usize = counts.skips,
     }
 
     struct DispatchRef from dispatch: &Dispatch {
         id: String = dispatch.id.to_string(),
         name: Option<String> = dispatch.work.name.clone(),
         phase: String = dispatch.phase.clone(),
-        #[cfg_attr(test, schemars(extend("enum" = ic_dispatch::DispatchStatus::WORDS)))]
-        status: &'static str = dispatch.status.as_str(),
+        status: &'static str as ic_dispatch::DispatchStatus = dispatch.status.as_str(),
     }
 
     struct ArtifactRef from artifact: &Artifact {
@@ -134,16 +127,15 @@ shape! {
         id: String = agent.id.to_string(),
         name: Option<String> = agent.name.clone(),
         phase: String = agent.phase.clone(),
-        #[cfg_attr(test, schemars(extend("enum" = ic_runtrack::agent::AgentStatus::WORDS)))]
-        status: &'static str = agent.status.as_str(),
+        status: &'static str as ic_runtrack::agent::AgentStatus = agent.status.as_str(),
     }
 
     /// The effects that a rollback undoes.
-    pub(crate) struct EffectsJson {
+    pub(crate) struct EffectsJson from effects: &Effects {
         /// In the order of undoing.
-        results: Vec<UndoneStepJson>,
+        results: Vec<UndoneStepJson> = effects.compensations.iter().map(UndoneStepJson::from).collect(),
         /// Compensations that are not undone.
-        compensations_left: Vec<String>,
+        compensations_left: Vec<String> = effects.left.iter().map(|left| left.id.to_string()).collect(),
     }
 
     /// A refusal, and what decides it.
@@ -160,20 +152,14 @@ impl From<&LayeredRollback> for RollbackJson {
     fn from(whole: &LayeredRollback) -> Self {
         let id = whole.rollback.done.as_ref().map(|(id, _)| id);
         let is_stopped = whole.status == LayeredStatus::RollingBack;
+        let parts = &whole.parts;
         Self {
             layers: whole.layers.iter().map(|layer| layer.as_str()).collect(),
-            effects: whole.parts.effects.as_ref().map(|effects| EffectsJson {
-                results: effects.compensations.iter().map(UndoneStepJson::from).collect(),
-                compensations_left: effects.left.iter().map(|left| left.id.to_string()).collect(),
-            }),
-            files: whole.parts.tree.as_ref().map(RestoreJson::from),
-            commits: whole.parts.commits.as_ref().map(|all| all.iter().map(CommitJson::from).collect()),
-            own_commits: whole
-                .parts
-                .own_commits
-                .as_ref()
-                .map(|all| all.iter().map(OwnCommitJson::from).collect()),
-            data: whole.parts.data.as_ref().map(DataJson::from),
+            effects: parts.effects.as_ref().map(EffectsJson::from),
+            files: parts.tree.as_ref().map(RestoreJson::from),
+            commits: parts.commits.as_ref().map(|all| all.iter().map(CommitJson::from).collect()),
+            own_commits: parts.own_commits.as_ref().map(|all| all.iter().map(OwnCommitJson::from).collect()),
+            data: parts.data.as_ref().map(DataJson::from),
             steps: StepJson::all(&whole.steps, true),
             plan_hash: whole.refusals.is_empty().then(|| whole.rollback.plan_hash.clone()),
             refusal: whole.refusals.first().map(|refusal| RefusalJson::from(&refusal.error)),

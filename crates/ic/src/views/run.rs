@@ -21,8 +21,7 @@ shape! {
         short_id: String = run.id.short().to_owned(),
         goal: String = run.goal.clone(),
         /// active, `rolling_back`, completed, cancelled or failed.
-        #[cfg_attr(test, schemars(extend("enum" = ic_phase::RunStatus::WORDS)))]
-        status: &'static str = run.status.as_str(),
+        status: &'static str as ic_phase::RunStatus = run.status.as_str(),
         phase: String = run.phase.clone(),
         /// The chain, in order.
         phases: Vec<String> = run.chain.names().into_iter().map(str::to_owned).collect(),
@@ -47,8 +46,7 @@ shape! {
         run_id: String = run.id.to_string(),
         phase: String = run.phase.clone(),
         epoch: i64 = run.epoch,
-        #[cfg_attr(test, schemars(extend("enum" = ic_phase::RunStatus::WORDS)))]
-        status: &'static str = run.status.as_str(),
+        status: &'static str as ic_phase::RunStatus = run.status.as_str(),
     }
 
     /// A phase marked to be passed over (`run skip`).
@@ -63,16 +61,13 @@ shape! {
 
     /// A run as it is now, with the tokens that its work used (`run status`).
     pub(crate) struct RunStatusJson from (run: &Run, spent: &[Spent]) where
-        phases = spent.iter().map(|of| PhaseTokensJson {
-            phase: of.phase.clone(),
-            sum: SpentJson::of(of.all, of.rolled_back),
-        });
+        phases = spent.iter().map(PhaseTokensJson::from);
         (all, rolled_back) = spent::total(spent);
-        tokens = RunTokensJson { by_phase: phases.collect(), sum: SpentJson::of(all, rolled_back) };
+        sum = SpentJson::new(all, rolled_back);
     {
         #[serde(flatten)]
         run: RunJson = run.into(),
-        tokens: RunTokensJson = tokens,
+        tokens: RunTokensJson = RunTokensJson { by_phase: phases.collect(), sum },
     }
 
     /// The tokens that the dispatches of a run used.
@@ -84,24 +79,18 @@ shape! {
     }
 
     /// The tokens of one phase.
-    struct PhaseTokensJson {
-        phase: String,
+    struct PhaseTokensJson from of: &Spent {
+        phase: String = of.phase.clone(),
         #[serde(flatten)]
-        sum: SpentJson,
+        sum: SpentJson = SpentJson::new(of.all, of.rolled_back),
     }
 
     /// What all dispatches used, those that were rolled back, too.
-    struct SpentJson {
+    struct SpentJson from (all: Tokens, rolled_back: Tokens) {
         #[serde(flatten)]
-        all: TokensJson,
+        all: TokensJson = all.into(),
         /// The part of it that dispatches used which were rolled back.
-        rolled_back: TokensJson,
-    }
-}
-
-impl SpentJson {
-    fn of(all: Tokens, rolled_back: Tokens) -> Self {
-        Self { all: all.into(), rolled_back: rolled_back.into() }
+        rolled_back: TokensJson = rolled_back.into(),
     }
 }
 

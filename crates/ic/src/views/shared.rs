@@ -1,11 +1,12 @@
 //! What shapes of many nouns have: paths, warnings, refusals.
 
-use crate::views::PathJson;
 use ic_base::Diagnosis;
 use ic_checkpoint::manifest::PathText;
 use ic_store::path_from_bytes;
 use ic_worktree::Warning;
 use serde_json::{Map, Value};
+
+use crate::views::PathJson;
 
 shape! {
     /// Something that did not stop the command, but that you should know.

@@ -1,6 +1,5 @@
 //! A run on one screen.
 
-use crate::views;
 use ic_base::Timestamp;
 use ic_events::EventType;
 use ic_kernel::worker::Life;
@@ -9,6 +8,7 @@ use ic_ops::status::{Status, Unfinished, Working};
 use ic_phase::Run;
 
 use crate::text::{age, cut_to, plain, shell_word, style, styled};
+use crate::views;
 use crate::views::dispatch::AliveJson;
 use crate::views::gate::GateCheckJson;
 use crate::views::log::PointJson;
@@ -30,18 +30,23 @@ shape! {
         next: String = status.next_command(),
     }
 
-    struct WorkingJson {
+    struct WorkingJson from working: &Working where
+        (pid, life, dispatch) = match working {
+            Working::Executor { pid } => (pid.map(i64::from), Some(Life::Alive), None),
+            Working::Dispatch(dispatch, life) => (dispatch.pid(), *life, Some(dispatch)),
+        };
+    {
         #[cfg_attr(test, schemars(extend("enum" = ["executor", "dispatch"])))]
-        kind: &'static str,
+        kind: &'static str = if dispatch.is_some() { "dispatch" } else { "executor" },
         /// Null for the executor.
-        dispatch_id: Option<String>,
-        name: Option<String>,
-        agent_kind: Option<String>,
-        pid: Option<i64>,
+        dispatch_id: Option<String> = dispatch.map(|dispatch| dispatch.id.to_string()),
+        name: Option<String> = dispatch.and_then(|dispatch| dispatch.work.name.clone()),
+        agent_kind: Option<String> = dispatch.and_then(|dispatch| dispatch.work.agent_type.clone()),
+        pid: Option<i64> = pid,
         /// Whether that very process lives: true or false, or `unknown` where only its number is on record; null without one.
         #[cfg_attr(test, schemars(extend("enum" = [true, false, "unknown", null])))]
-        alive: Option<AliveJson>,
-        started_at: Option<String>,
+        alive: Option<AliveJson> = life.map(AliveJson::from),
+        started_at: Option<String> = dispatch.and_then(|dispatch| dispatch.started_at).map(|at| at.to_string()),
     }
 
     struct UnfinishedJson from unfinished: &Unfinished {
@@ -52,31 +57,6 @@ shape! {
         message: String = unfinished.message.clone(),
         /// The command that resumes it.
         command: String = unfinished.command.clone(),
-    }
-}
-
-impl From<&Working> for WorkingJson {
-    fn from(working: &Working) -> Self {
-        match working {
-            Working::Executor { pid } => Self {
-                kind: "executor",
-                dispatch_id: None,
-                name: None,
-                agent_kind: None,
-                pid: pid.map(i64::from),
-                alive: Some(Life::Alive.into()),
-                started_at: None,
-            },
-            Working::Dispatch(dispatch, life) => Self {
-                kind: "dispatch",
-                dispatch_id: Some(dispatch.id.to_string()),
-                name: dispatch.work.name.clone(),
-                agent_kind: dispatch.work.agent_type.clone(),
-                pid: dispatch.pid(),
-                alive: life.map(AliveJson::from),
-                started_at: dispatch.started_at.map(|at| at.to_string()),
-            },
-        }
     }
 }
 

@@ -1,22 +1,21 @@
 //! Workflows: what became of one.
 
-use crate::views;
-pub(crate) mod plan;
-
 use std::path::PathBuf;
 
 use ic_base::CompensationId;
 use ic_workflow::table::StepState;
-use ic_workflow::{Report, Status, StepReport, TakenBack};
+use ic_workflow::{Report, Restored, Status, StepReport, TakenBack};
 use ic_worktree::Warning;
 
 use crate::text::{Cell, Table, counted, path_text, plain, style, styled};
-use crate::views::PathJson;
+use crate::views;
 use crate::views::compensation::undone::UndoneStepJson;
-use crate::views::exact;
 use crate::views::rollback::data::DataJson;
 use crate::views::shared::{SkippedJson, WarningJson};
 use crate::views::workflow::plan::again_at;
+use crate::views::{PathJson, exact};
+
+pub(crate) mod plan;
 
 shape! {
     /// What became of a workflow.
@@ -24,8 +23,7 @@ shape! {
         run_id: String = report.run_id.to_string(),
         workflow: String = report.workflow.clone(),
         /// running, completed, failed, `rolled_back`, `rolling_back` or stopped.
-        #[cfg_attr(test, schemars(extend("enum" = ic_workflow::Status::WORDS)))]
-        status: &'static str = report.status.as_str(),
+        status: &'static str as ic_workflow::Status = report.status.as_str(),
         steps: Vec<StepJson> = report.steps.iter().map(StepJson::from).collect(),
         failed_step: Option<String> = report.failed_step.clone(),
         error: Option<String> = report.error.clone(),
@@ -72,22 +70,7 @@ shape! {
         /// Compensations that are not undone.
         compensations_left: Vec<String> = taken.left.iter().map(ToString::to_string).collect(),
         /// What was put back; null if it did not come to that.
-        restored: Option<RestoredJson> = taken.restored.as_ref().map(|restored| RestoredJson {
-            checkpoint_id: restored.checkpoint_id.to_string(),
-            change_count: restored.changes,
-            git_restored: restored.git,
-            failed: restored
-                .failed
-                .iter()
-                .map(|(path, error)| NotRestoredJson {
-                    path: path.as_path().into(),
-                    error: error.clone(),
-                })
-                .collect(),
-            skipped: because(restored.skipped.iter().chain(&restored.not_compared)),
-            not_kept: because(restored.not_kept.iter()),
-            differs: because(restored.differs.iter()),
-        }),
+        restored: Option<RestoredJson> = taken.restored.as_ref().map(RestoredJson::from),
         /// Rows of the application's tables; null if they did not go.
         data: Option<DataJson> = taken.rows.as_ref().map(DataJson::from),
         rollback_id: Option<String> = taken.rollback_id.as_ref().map(ToString::to_string),
@@ -100,26 +83,33 @@ shape! {
     }
 
     /// What was put back.
-    struct RestoredJson {
-        checkpoint_id: String,
+    struct RestoredJson from restored: &Restored {
+        checkpoint_id: String = restored.checkpoint_id.to_string(),
         /// How many changes of files that took.
-        change_count: usize,
+        change_count: usize = restored.changes,
         /// Whether git's state was restored.
-        git_restored: bool,
-        failed: Vec<NotRestoredJson>,
+        git_restored: bool = restored.git,
+        failed: Vec<NotRestoredJson> = restored
+            .failed
+            .iter()
+            .map(|(path, error)| NotRestoredJson {
+                path: path.as_path().into(),
+                error: error.clone(),
+            })
+            .collect(),
         /// Paths that are left alone, and paths that nobody can compare with the checkpoint.
-        skipped: Vec<SkippedJson>,
+        skipped: Vec<SkippedJson> = because(restored.skipped.iter().chain(&restored.not_compared)),
         /// What the checkpoint's tree had at a path and does not come back with it.
-        not_kept: Vec<SkippedJson>,
+        not_kept: Vec<SkippedJson> = because(restored.not_kept.iter()),
         /// What is not as the checkpoint has it after the restore; git's state is named `.git`.
-        differs: Vec<SkippedJson>,
+        differs: Vec<SkippedJson> = because(restored.differs.iter()),
     }
 
     /// A path that could not be put back.
-    struct NotRestoredJson {
+    struct NotRestoredJson from (path, error): &(PathBuf, String) {
         #[serde(flatten)]
-        path: PathJson,
-        error: String,
+        path: PathJson = path.as_path().into(),
+        error: String = error.clone(),
     }
 }
 

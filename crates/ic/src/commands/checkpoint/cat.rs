@@ -25,7 +25,6 @@ impl Cat {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;
-        session.output.exact(|sink| ic_worktree::cat(&workspace, Which::Id(&self.id), &self.path, sink))?;
-        Ok(Exit::Done)
+        session.output.exact(|sink| ic_worktree::cat(&workspace, Which::Id(&self.id), &self.path, sink))
     }
 }

@@ -102,8 +102,7 @@ impl Diff {
                 .map(|(path, reason)| SkippedJson::new(&path, reason))
                 .collect(),
         };
-        session.output.record(&record, String::new)?;
-        Ok(Exit::Done)
+        session.output.record(&record, String::new)
     }
 
     /// The form of the text that was asked for; `None`: JSON.

@@ -32,7 +32,7 @@ impl List {
         let mut is_empty = true;
         ic_worktree::list(&workspace, filter, |shown| {
             is_empty = false;
-            let record = CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref());
+            let record = CheckpointJson::new(&shown.checkpoint, shown.manifest.as_ref());
             list.push(&record, || {
                 rows.add(&shown.checkpoint, shown.manifest.as_ref());
                 String::new()

@@ -64,8 +64,7 @@ pub(super) fn report(session: &mut Session, pruned: &Pruned) -> Result<Exit> {
     for warning in &pruned.warnings {
         session.output.warn(&warning.message);
     }
-    session.output.record(&PruneJson::from(pruned), || views::checkpoint::retention::pruned(pruned))?;
-    Ok(Exit::Done)
+    session.output.record(&PruneJson::from(pruned), || views::checkpoint::retention::pruned(pruned))
 }
 
 /// Does what gives space back; on a full disk, once more with the room that is kept for it.

@@ -40,7 +40,6 @@ impl Purge {
             return Ok(Exit::No);
         }
         let purged = purge::purge(&Workspace::here(&kernel, &settings)?, &self.path)?;
-        session.output.record(&PurgeJson::from(&purged), || views::checkpoint::retention::purged(&purged))?;
-        Ok(Exit::Done)
+        session.output.record(&PurgeJson::from(&purged), || views::checkpoint::retention::purged(&purged))
     }
 }

@@ -52,7 +52,6 @@ impl Show {
         }
         session.output.record(&record, || {
             views::checkpoint::card(&shown.checkpoint, shown.manifest.as_ref()) + &listing.unwrap_or_default()
-        })?;
-        Ok(Exit::Done)
+        })
     }
 }

@@ -31,11 +31,8 @@ impl Tree {
             all.push(shown);
             Ok(ControlFlow::Continue(()))
         })?;
-        let records: Vec<CheckpointJson> = all
-            .iter()
-            .map(|shown| CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref()))
-            .collect();
-        session.output.list(&records, || views::checkpoint::tree(&all))?;
-        Ok(Exit::Done)
+        let records: Vec<CheckpointJson> =
+            all.iter().map(|shown| CheckpointJson::new(&shown.checkpoint, shown.manifest.as_ref())).collect();
+        session.output.list(&records, || views::checkpoint::tree(&all))
     }
 }

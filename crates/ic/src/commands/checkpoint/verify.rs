@@ -46,8 +46,7 @@ fn repair_store(session: &mut Session) -> Result<Exit> {
         let settings = session.checkpoint_settings(&kernel)?;
         repair::repair(&kernel, &settings)
     })?;
-    session.output.record(&VerifyObjectsJson::repaired(&repaired), || {
-        views::checkpoint::retention::repaired(&repaired)
-    })?;
-    Ok(Exit::Done)
+    session
+        .output
+        .record(&VerifyObjectsJson::repaired(&repaired), || views::checkpoint::retention::repaired(&repaired))
 }

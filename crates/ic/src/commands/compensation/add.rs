@@ -114,8 +114,7 @@ impl Add {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let settings = session.checkpoint_settings(&kernel)?;
         let compensation = compensation::add(&kernel, &settings, &declaration)?;
-        session.output.scalar(compensation.id.as_str(), &CompensationJson::from(&compensation))?;
-        Ok(Exit::Done)
+        session.output.scalar(compensation.id.as_str(), &CompensationJson::from(&compensation))
     }
 
     fn declared(&self) -> Result<Declared> {

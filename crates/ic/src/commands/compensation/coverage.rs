@@ -23,10 +23,7 @@ impl Coverage {
         let kernel = session.kernel()?;
         let (run_id, report) = compensation::coverage(&kernel, &self.run)?;
         let record = CoverageJson::new(&run_id, &report);
-        if let Some(warning) = record.warning() {
-            session.output.warn(warning);
-        }
-        session.output.record(&record, || views::compensation::coverage::coverage(&run_id, &report))?;
-        Ok(Exit::Done)
+        session.output.warn_all(&views::compensation::coverage::undeclared(&report));
+        session.output.record(&record, || views::compensation::coverage::coverage(&run_id, &report))
     }
 }

@@ -22,7 +22,6 @@ impl List {
         let kernel = session.kernel()?;
         let all = compensation::list(&kernel, &self.run)?;
         let records: Vec<CompensationJson> = all.iter().map(CompensationJson::from).collect();
-        session.output.list(&records, || views::compensation::list(&all))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::compensation::list(&all))
     }
 }

@@ -16,7 +16,6 @@ impl Show {
     #[allow(clippy::unused_self, reason = "every verb is run so")]
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let loaded = session.config(&session.place()?.root)?;
-        session.output.record(&ConfigJson::from(&loaded), || views::config::table(&loaded))?;
-        Ok(Exit::Done)
+        session.output.record(&ConfigJson::from(&loaded), || views::config::table(&loaded))
     }
 }

@@ -51,7 +51,6 @@ impl Create {
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
         let dispatch = dispatch::create(&kernel, &self.run, self.phase.as_deref(), &work)?;
-        session.output.scalar(dispatch.id.as_str(), &DispatchJson::from(&dispatch))?;
-        Ok(Exit::Done)
+        session.output.scalar(dispatch.id.as_str(), &DispatchJson::from(&dispatch))
     }
 }

@@ -45,8 +45,7 @@ impl List {
         })?;
         dispatches.reverse();
         let records: Vec<DispatchJson> = dispatches.iter().map(DispatchJson::from).collect();
-        session.output.list(&records, || views::dispatch::table(&dispatches))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::dispatch::table(&dispatches))
     }
 }
 

@@ -45,8 +45,7 @@ impl Record {
         let (dispatch, recorded) = dispatch::record(&kernel, &self.id, &report)?;
         session.output.record(&RecordedJson::new(&dispatch, &recorded), || {
             views::dispatch::recorded(&dispatch, &recorded)
-        })?;
-        Ok(Exit::Done)
+        })
     }
 
     fn report(&self) -> Result<Report> {

@@ -26,7 +26,6 @@ impl Show {
         })?;
         session.output.record(&DispatchShowJson::new(&dispatch, &commits, &files), || {
             views::dispatch::card(&dispatch, &commits, &files)
-        })?;
-        Ok(Exit::Done)
+        })
     }
 }

@@ -30,9 +30,8 @@ impl Start {
         let kept = super::kept(session, &kernel, &self.id, !self.no_checkpoint)?;
         let (dispatch, warnings) = dispatch::start(&kernel, &self.id, self.pid, kept.settings.as_ref())?;
         super::captured(session, &kernel, &kept, &warnings);
-        session.output.record(&DispatchJson::from(&dispatch).warned(&warnings), || {
-            views::dispatch::one_line(&dispatch)
-        })?;
-        Ok(Exit::Done)
+        session
+            .output
+            .record(&DispatchJson::from(&dispatch).warned(&warnings), || views::dispatch::one_line(&dispatch))
     }
 }

@@ -29,7 +29,6 @@ impl Tokens {
             ic_dispatch::dispatch::Tokens { input: self.input, output: self.output, cache: self.cache };
         let kernel = session.kernel()?;
         let dispatch = dispatch::record_tokens(&kernel, &self.id, tokens)?;
-        session.output.record(&DispatchJson::from(&dispatch), || views::dispatch::one_line(&dispatch))?;
-        Ok(Exit::Done)
+        session.output.record(&DispatchJson::from(&dispatch), || views::dispatch::one_line(&dispatch))
     }
 }

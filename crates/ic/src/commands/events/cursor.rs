@@ -19,6 +19,5 @@ verbs! {
 
 fn print(session: &mut Session, cursors: &[Cursor]) -> Result<Exit> {
     let records: Vec<CursorJson> = cursors.iter().map(CursorJson::from).collect();
-    session.output.list(&records, || views::event::cursors(cursors))?;
-    Ok(Exit::Done)
+    session.output.list(&records, || views::event::cursors(cursors))
 }

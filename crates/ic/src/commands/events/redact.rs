@@ -30,7 +30,6 @@ impl Redact {
         let redaction_seq = redact::redact(&kernel, self.seq, reason, ic_workflow::redact)?;
         session.output.record(&RedactedJson { seq: self.seq, redaction_seq }, || {
             format!("Event {} is redacted; event {redaction_seq} says so.\n", self.seq)
-        })?;
-        Ok(Exit::Done)
+        })
     }
 }

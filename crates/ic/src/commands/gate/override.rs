@@ -35,7 +35,6 @@ impl Override {
         for warning in &outcome.warnings {
             session.output.warn(&warning.message);
         }
-        session.output.record(&AdvanceJson::from(&outcome), || views::gate::advance(&outcome))?;
-        Ok(Exit::Done)
+        session.output.record(&AdvanceJson::from(&outcome), || views::gate::advance(&outcome))
     }
 }

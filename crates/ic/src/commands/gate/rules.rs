@@ -43,7 +43,6 @@ impl Rules {
             .filter(|(from, ..)| self.phase.as_deref().is_none_or(|phase| phase == *from))
             .map(GateRuleJson::from)
             .collect();
-        session.output.list(&records, || views::gate::rules(&records))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::gate::rules(&records))
     }
 }

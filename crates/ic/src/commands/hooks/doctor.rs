@@ -41,10 +41,9 @@ impl Doctor {
                 ];
                 let files: Vec<_> =
                     files.into_iter().flatten().filter(|file| is_installed(file.clone(), client)).collect();
-                HooksDoctorJson::new(client.as_str(), &files, &lines)
+                HooksDoctorJson::new(client, &files, &lines)
             })
             .collect();
-        session.output.list(&records, || views::hooks::doctor(&records))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::hooks::doctor(&records))
     }
 }

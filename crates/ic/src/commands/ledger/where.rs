@@ -23,7 +23,6 @@ impl Where {
             .hint("make it with: ic init"));
         }
         let record = WhereJson::new(&place, session.named_config().as_deref());
-        session.output.path(&place.db, &record)?;
-        Ok(Exit::Done)
+        session.output.path(&place.db, &record)
     }
 }

@@ -53,9 +53,8 @@ impl Init {
         let settings = session.checkpoint_settings(&kernel)?;
         let file = session.named_config().unwrap_or_else(|| kernel.project.root.join(FILE_NAME));
         let configured = ic_rows::init(&kernel, &settings, &file, self.profile.into(), database)?;
-        session.output.record(&RewindInitJson::from(&configured), || {
-            views::rewind::database::configured(&configured)
-        })?;
-        Ok(Exit::Done)
+        session
+            .output
+            .record(&RewindInitJson::from(&configured), || views::rewind::database::configured(&configured))
     }
 }

@@ -18,7 +18,6 @@ impl List {
         all.reverse();
         let records: Vec<RewindJson> = all.iter().map(RewindJson::from).collect();
         let now = kernel.context.now();
-        session.output.list(&records, || views::rewind::list(&all, now))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::rewind::list(&all, now))
     }
 }

@@ -16,7 +16,6 @@ pub(crate) struct Status {
 impl Status {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let entry = ic_rows::show(&session.kernel()?, self.id.as_deref())?;
-        session.output.record(&RewindJson::from(&entry), || views::rewind::entry(&entry))?;
-        Ok(Exit::Done)
+        session.output.record(&RewindJson::from(&entry), || views::rewind::entry(&entry))
     }
 }

@@ -55,9 +55,7 @@ impl To {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let config = session.config(&kernel.project.root)?.config;
         let Found { setup, warning } = ic_rows::setup(&kernel, &config)?;
-        if let Some(warning) = &warning {
-            session.output.warn(&warning.message);
-        }
+        session.output.warn_all(&warning);
         let settings = session.checkpoint_settings(&kernel)?;
         let request = Request {
             task: input::text("TASK", &self.task)?,
@@ -67,10 +65,9 @@ impl To {
         };
         if self.dry_run {
             let preview = ic_rows::preview(&kernel, &settings, &setup, &request)?;
-            session.output.record(&RewindPreviewJson::new(&preview, warning.as_ref()), || {
+            return session.output.record(&RewindPreviewJson::new(&preview, warning.as_ref()), || {
                 views::rewind::preview::preview(&preview)
-            })?;
-            return Ok(Exit::Done);
+            });
         }
         let text = || {
             ic_rows::preview(&kernel, &settings, &setup, &request)
@@ -85,8 +82,7 @@ impl To {
             Outcome::NothingToDo(preview) => {
                 session.output.record(&RewindJson::nothing_to_do(&preview, warning.as_ref()), || {
                     views::rewind::preview::nothing_to_do(&preview)
-                })?;
-                Ok(Exit::Done)
+                })
             }
         }
     }

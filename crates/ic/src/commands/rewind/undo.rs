@@ -34,8 +34,7 @@ impl Undo {
         if self.dry_run {
             let preview = preview()?;
             let text = || views::rewind::undone(&preview) + &text::to_do_it();
-            session.output.record(&RewindJson::undone(&preview), text)?;
-            return Ok(Exit::Done);
+            return session.output.record(&RewindJson::undone(&preview), text);
         }
         let text = || preview().map(|preview| views::rewind::undone(&preview));
         let look = format!("ic rewind undo {} --dry-run", shell_word(&self.id));
@@ -48,6 +47,5 @@ impl Undo {
 }
 
 fn finish(session: &mut Session, undone: &ic_rows::Undone) -> Result<Exit> {
-    session.output.record(&RewindJson::undone(undone), || views::rewind::undone(undone))?;
-    Ok(Exit::Done)
+    session.output.record(&RewindJson::undone(undone), || views::rewind::undone(undone))
 }

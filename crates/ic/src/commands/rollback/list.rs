@@ -24,7 +24,6 @@ impl List {
         })?;
         let records: Vec<RollbackRecordJson> = all.iter().map(RollbackRecordJson::from).collect();
         let now = kernel.context.now();
-        session.output.list(&records, || views::rollback::record::list(&all, now))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::rollback::record::list(&all, now))
     }
 }

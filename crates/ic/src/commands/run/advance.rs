@@ -56,9 +56,7 @@ impl Advance {
         for warning in &outcome.warnings {
             session.output.warn(&warning.message);
         }
-        if let Some(warning) = soft_warning(&outcome) {
-            session.output.warn(&warning.message);
-        }
+        session.output.warn_all(&soft_warning(&outcome));
         session.output.record(&AdvanceJson::from(&outcome), || views::gate::advance(&outcome))?;
         Ok(if outcome.advanced() { Exit::Done } else { Exit::No })
     }

@@ -78,7 +78,6 @@ impl Create {
         for warning in &warnings {
             session.output.warn(&warning.message);
         }
-        session.output.scalar(run.id.as_str(), &RunJson::from(&run))?;
-        Ok(Exit::Done)
+        session.output.scalar(run.id.as_str(), &RunJson::from(&run))
     }
 }

@@ -34,7 +34,6 @@ impl Current {
             Diagnosis::new(Code::NoActiveRun, format!("{} has no active run.", directory.display()))
                 .hint("begin one: ic run create --goal TEXT")
         })?;
-        session.output.scalar(run.id.as_str(), &RunJson::from(&run))?;
-        Ok(Exit::Done)
+        session.output.scalar(run.id.as_str(), &RunJson::from(&run))
     }
 }

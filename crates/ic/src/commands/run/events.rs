@@ -31,7 +31,6 @@ impl Events {
                 })
             })
         })?;
-        list.end()?;
-        Ok(Exit::Done)
+        list.end()
     }
 }

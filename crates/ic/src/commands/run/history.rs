@@ -24,7 +24,6 @@ impl History {
             if session.mermaid { views::history::mermaid(&story) } else { views::history::timeline(&story) }
         };
         let text = text();
-        session.output.record(&HistoryJson::from(&story), || text)?;
-        Ok(Exit::Done)
+        session.output.record(&HistoryJson::from(&story), || text)
     }
 }

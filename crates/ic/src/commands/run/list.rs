@@ -47,7 +47,6 @@ impl List {
         runs.reverse();
         let records: Vec<RunJson> = runs.iter().map(RunJson::from).collect();
         let now = kernel.context.now();
-        session.output.list(&records, || views::run::table(&runs, now))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::run::table(&runs, now))
     }
 }

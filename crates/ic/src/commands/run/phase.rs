@@ -17,7 +17,6 @@ impl Phase {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let run = kernel.read(|snapshot| kernel.run(snapshot, &self.run))?;
-        session.output.scalar(&run.phase, &PhaseJson::from(&run))?;
-        Ok(Exit::Done)
+        session.output.scalar(&run.phase, &PhaseJson::from(&run))
     }
 }

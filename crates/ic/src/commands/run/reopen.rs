@@ -27,7 +27,6 @@ impl Reopen {
         let reason = input::text("--reason", &self.reason)?;
         let kernel = session.kernel_for(self.door.as_deref())?;
         let reopened = run::reopen(&kernel, &self.run, reason)?;
-        session.output.record(&ReopenJson::from(&reopened), || views::cancel::reopened(&reopened))?;
-        Ok(Exit::Done)
+        session.output.record(&ReopenJson::from(&reopened), || views::cancel::reopened(&reopened))
     }
 }

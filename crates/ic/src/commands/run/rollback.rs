@@ -128,8 +128,7 @@ impl Rollback {
         let request = self.request()?;
         let kernel = session.kernel_for(self.door.as_deref())?;
         let rollback = ic_rollback::rollback(&kernel, &request)?;
-        session.output.record(&RollbackJson::from(&rollback), || views::rollback::summary(&rollback))?;
-        Ok(Exit::Done)
+        session.output.record(&RollbackJson::from(&rollback), || views::rollback::summary(&rollback))
     }
 
     fn code(&self, session: &mut Session) -> Result<Exit> {
@@ -149,8 +148,7 @@ impl Rollback {
             let report = code::report(snapshot, &run, scope)?;
             Ok((run, report))
         })?;
-        session.output.record(&CodeJson::new(&run, &report), || views::code::code(&report))?;
-        Ok(Exit::Done)
+        session.output.record(&CodeJson::new(&run, &report), || views::code::code(&report))
     }
 }
 

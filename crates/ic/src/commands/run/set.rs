@@ -39,7 +39,6 @@ impl Set {
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
         let run = run::set(&kernel, &self.run, &settings)?;
-        session.output.record(&RunJson::from(&run), || views::run::card(&run, &[], &[]))?;
-        Ok(Exit::Done)
+        session.output.record(&RunJson::from(&run), || views::run::card(&run, &[], &[]))
     }
 }

@@ -31,9 +31,6 @@ impl Status {
             Ok((run, skipped, spent))
         })?;
         spent.sort_by_key(|phase| run.chain.index_of(&phase.phase));
-        session
-            .output
-            .record(&RunStatusJson::new(&run, &spent), || views::run::card(&run, &skipped, &spent))?;
-        Ok(Exit::Done)
+        session.output.record(&RunStatusJson::new(&run, &spent), || views::run::card(&run, &skipped, &spent))
     }
 }

@@ -31,8 +31,7 @@ impl Attach {
         })?;
         let attached = hooks::attach(&kernel, &found.id, &self.run)?;
         let record = SessionJson::from(&attached);
-        session.output.record(&record, || views::session::attached(&found, &attached))?;
-        Ok(Exit::Done)
+        session.output.record(&record, || views::session::attached(&found, &attached))
     }
 }
 

@@ -20,7 +20,6 @@ impl List {
         let all = kernel.read(|snapshot| ic_session::list(snapshot, self.limit))?;
         let records: Vec<SessionJson> = all.iter().map(SessionJson::from).collect();
         let now = kernel.context.now();
-        session.output.list(&records, || views::session::sessions(&all, now))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::session::sessions(&all, now))
     }
 }

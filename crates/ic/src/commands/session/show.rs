@@ -37,7 +37,6 @@ impl Show {
             Ok((found, all))
         })?;
         let record = SessionShowJson::new(&found, &prompts, self.calls);
-        session.output.record(&record, || views::session::session(&found, &prompts, self.calls))?;
-        Ok(Exit::Done)
+        session.output.record(&record, || views::session::session(&found, &prompts, self.calls))
     }
 }

@@ -51,14 +51,13 @@ impl Checkpoints {
         let mut rows = views::checkpoint::Rows::new(kernel.context.now());
         let mut list = session.output.begin_list();
         ic_worktree::list(&workspace, filter, |shown| {
-            let record = CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref());
+            let record = CheckpointJson::new(&shown.checkpoint, shown.manifest.as_ref());
             let is_wanted = list.push(&record, || {
                 rows.add(&shown.checkpoint, shown.manifest.as_ref());
                 String::new()
             })?;
             Ok::<ControlFlow<()>, _>(is_wanted)
         })?;
-        list.end_with(|| rows.render())?;
-        Ok(Exit::Done)
+        list.end_with(|| rows.render())
     }
 }

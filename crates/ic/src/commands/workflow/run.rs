@@ -46,8 +46,7 @@ impl Start {
             let overrides = self.choices.overrides(Arc::default());
             ic_workflow::require_startable(&kernel, &settings, &definition, &overrides)?;
             let record = WorkflowPlanJson::new(&definition, &coverage);
-            session.output.record(&record, || views::workflow::plan::plan(&definition, &coverage))?;
-            return Ok(Exit::Done);
+            return session.output.record(&record, || views::workflow::plan::plan(&definition, &coverage));
         }
         let setup = setup(&kernel, &settings, &config);
         let overrides = self.choices.overrides(signals::interrupted()?);

@@ -17,7 +17,6 @@ impl Show {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let report = ic_workflow::show(&kernel, &self.run)?;
-        session.output.record(&WorkflowJson::new(&report, &[]), || views::workflow::report(&report))?;
-        Ok(Exit::Done)
+        session.output.record(&WorkflowJson::new(&report, &[]), || views::workflow::report(&report))
     }
 }

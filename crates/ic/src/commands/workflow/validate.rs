@@ -24,7 +24,6 @@ impl Validate {
         let definition = Definition::load(&session.directory.join(&self.file))?;
         let coverage = ic_workflow::plan(&definition);
         let record = WorkflowPlanJson::new(&definition, &coverage);
-        session.output.record(&record, || views::workflow::plan::plan(&definition, &coverage))?;
-        Ok(Exit::Done)
+        session.output.record(&record, || views::workflow::plan::plan(&definition, &coverage))
     }
 }

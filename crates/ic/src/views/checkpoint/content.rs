@@ -16,8 +16,7 @@ shape! {
         #[serde(flatten)]
         path: PathJson = path_from_bytes(path).as_path().into(),
         /// added, modified, deleted, mode, attributes or type.
-        #[cfg_attr(test, schemars(extend("enum" = ic_checkpoint::diff::Change::WORDS)))]
-        change: String = change.to_owned(),
+        change: String as ic_checkpoint::diff::Change = change.to_owned(),
     }
 
     /// What a checkpoint holds at a path.

@@ -1,18 +1,15 @@
 //! What a restore does about git's state.
 
-use crate::views;
+use ic_checkpoint::git::Moved;
 use ic_worktree::GitRestore;
 
 use crate::text::{plain, style, styled};
+use crate::views;
 
 shape! {
     /// What a restore does about git.
     pub(crate) struct GitRestoreJson from git: &GitRestore where
-        moved = git.plan.refs.iter().map(|moved| MovedJson {
-            r#ref: String::from_utf8_lossy(&moved.name).into_owned(),
-            from_sha: moved.from.clone(),
-            to_sha: moved.to.clone(),
-        });
+        moved = git.plan.refs.iter().map(MovedJson::from);
     {
         branch: Option<String> =
             git.target.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned()),
@@ -29,12 +26,12 @@ shape! {
     }
 
     /// A branch that is made, moved or removed.
-    struct MovedJson {
-        r#ref: String,
+    struct MovedJson from moved: &Moved {
+        r#ref: String = String::from_utf8_lossy(&moved.name).into_owned(),
         /// Where it was; null if it is made.
-        from_sha: Option<String>,
+        from_sha: Option<String> = moved.from.clone(),
         /// Where it goes; null if it is removed.
-        to_sha: Option<String>,
+        to_sha: Option<String> = moved.to.clone(),
     }
 }
 

@@ -1,15 +1,16 @@
 //! What a restore does.
 
-use crate::views;
 use std::sync::atomic::Ordering;
 
 use ic_base::CheckpointId;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::Kind;
-use ic_checkpoint::restore::plan::Action;
+use ic_checkpoint::restore::journal::Restore;
+use ic_checkpoint::restore::plan::{Action, Step};
 use ic_worktree::{Report, Status, Watch};
 
 use crate::text::{plain, refused, style, styled};
+use crate::views;
 use crate::views::PathJson;
 use crate::views::checkpoint::git::{GitRestoreJson, git_lines};
 use crate::views::checkpoint::{SHOWN, capturing, section, text};
@@ -17,126 +18,71 @@ use crate::views::shared::{RefusalJson, SkippedJson, WarningJson};
 
 shape! {
     /// What a restore did, or would do.
-    pub(crate) struct RestoreJson {
-        checkpoint_id: String,
+    pub(crate) struct RestoreJson from report: &Report where
+        because = |(path, reason): &(PathText, String)| SkippedJson::new(&path.0, reason.clone());
+    {
+        checkpoint_id: String = report.target.id.to_string(),
         /// The restore that is undone, or made again; left out where neither is.
         #[serde(skip_serializing_if = "Option::is_none")]
-        of_restore: Option<OfRestoreJson>,
+        of_restore: Option<OfRestoreJson> =
+            report.of_restore.as_ref().map(|restore| OfRestoreJson::new(restore, report)),
         /// What was about to change; null where nothing was written.
-        safety_checkpoint_id: Option<String>,
+        safety_checkpoint_id: Option<String> = report.safety_id.as_ref().map(ToString::to_string),
         /// What the restore left.
-        restored_checkpoint_id: Option<String>,
-        dry_run: bool,
+        restored_checkpoint_id: Option<String> = report.restored_id.as_ref().map(ToString::to_string),
+        dry_run: bool = report.dry_run,
         /// full, partial, files-only or git-only.
-        #[cfg_attr(test, schemars(extend("enum" = ic_checkpoint::restore::Strategy::WORDS)))]
-        strategy: &'static str,
+        strategy: &'static str as ic_checkpoint::restore::Strategy = report.strategy.as_str(),
         /// restored, partial (a path could not be changed, or one that the checkpoint holds stays as it is), planned or `up_to_date`.
-        #[cfg_attr(test, schemars(extend("enum" = ic_worktree::Status::WORDS)))]
-        status: &'static str,
+        status: &'static str as ic_worktree::Status = report.status.as_str(),
         /// Names the plan: give it to --expect-plan.
-        plan_hash: String,
-        changes: Vec<RestoreChangeJson>,
-        conflicts: Vec<SkippedJson>,
+        plan_hash: String = report.plan_hash.clone(),
+        changes: Vec<RestoreChangeJson> = report.plan.steps.iter().map(RestoreChangeJson::from).collect(),
+        conflicts: Vec<SkippedJson> =
+            report.conflicts.iter().map(|one| SkippedJson::new(&one.path.0, one.reason.clone())).collect(),
         /// Paths that are left alone, and paths that nobody can compare with the checkpoint.
-        skipped: Vec<SkippedJson>,
+        skipped: Vec<SkippedJson> =
+            report.plan.skipped.iter().chain(&report.not_compared).map(because).collect(),
         /// What the checkpoint's tree had at a path and does not come back with it.
-        not_kept: Vec<SkippedJson>,
-        failed: Vec<FailedJson>,
+        not_kept: Vec<SkippedJson> = report.plan.not_kept.iter().map(because).collect(),
+        failed: Vec<FailedJson> = report.failed.iter().map(FailedJson::from).collect(),
         /// What is not as the checkpoint has it after the restore, though nothing above says so: others worked meanwhile, or a branch is left
         /// to another work tree. Git's state is named `.git`.
-        differs: Vec<SkippedJson>,
+        differs: Vec<SkippedJson> = report.differs.iter().map(because).collect(),
         /// Of a dry run: why the real call would be refused; left out if it would not be.
         #[serde(skip_serializing_if = "Option::is_none")]
-        refusal: Option<RefusalJson>,
-        git: Option<GitRestoreJson>,
+        refusal: Option<RefusalJson> = report.refusal.as_ref().map(RefusalJson::from),
+        git: Option<GitRestoreJson> = report.git.as_ref().map(GitRestoreJson::from),
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        warnings: Vec<WarningJson>,
+        warnings: Vec<WarningJson> = report.warnings.iter().map(WarningJson::from).collect(),
     }
 
     /// A restore that is undone, or made again.
-    struct OfRestoreJson {
-        id: String,
+    struct OfRestoreJson from (restore: &Restore, report: &Report) {
+        id: String = restore.id.to_string(),
         /// The checkpoint that it restored.
-        checkpoint_id: String,
+        checkpoint_id: String = restore.target_id.to_string(),
         /// The run of that checkpoint; null if it belongs to none.
-        run_id: Option<String>,
+        run_id: Option<String> = report.target.link.run_id.as_ref().map(ToString::to_string),
         /// When it was made.
-        created_at: String,
+        created_at: String = restore.created_at.to_string(),
     }
 
     /// A change that a restore makes.
-    struct RestoreChangeJson {
+    struct RestoreChangeJson from step: &Step {
         #[serde(flatten)]
-        path: PathJson,
+        path: PathJson = (&step.path).into(),
         /// create, modify, delete, chmod, attributes, link or replace.
-        #[cfg_attr(test, schemars(extend("enum" = ic_checkpoint::restore::plan::Action::WORDS)))]
-        change: &'static str,
+        change: &'static str as ic_checkpoint::restore::plan::Action = step.action.as_str(),
         /// Whether only the safety checkpoint holds what stands there now.
-        uncaptured: bool,
+        uncaptured: bool = step.uncaptured,
     }
 
     /// A path that could not be changed.
-    struct FailedJson {
+    struct FailedJson from (path, error): &(PathText, String) {
         #[serde(flatten)]
-        path: PathJson,
-        error: String,
-    }
-}
-
-impl OfRestoreJson {
-    fn of(report: &Report) -> Option<Self> {
-        let restore = report.of_restore.as_ref()?;
-        Some(Self {
-            id: restore.id.to_string(),
-            checkpoint_id: restore.target_id.to_string(),
-            run_id: report.target.link.run_id.as_ref().map(ToString::to_string),
-            created_at: restore.created_at.to_string(),
-        })
-    }
-}
-
-impl From<&Report> for RestoreJson {
-    fn from(report: &Report) -> Self {
-        let because =
-            |(path, reason): (&PathText, &String)| SkippedJson { path: path.into(), reason: reason.clone() };
-        Self {
-            checkpoint_id: report.target.id.to_string(),
-            of_restore: OfRestoreJson::of(report),
-            safety_checkpoint_id: report.safety_id.as_ref().map(ToString::to_string),
-            restored_checkpoint_id: report.restored_id.as_ref().map(ToString::to_string),
-            dry_run: report.dry_run,
-            strategy: report.strategy.as_str(),
-            status: report.status.as_str(),
-            plan_hash: report.plan_hash.clone(),
-            changes: report
-                .plan
-                .steps
-                .iter()
-                .map(|step| RestoreChangeJson {
-                    path: (&step.path).into(),
-                    change: step.action.as_str(),
-                    uncaptured: step.uncaptured,
-                })
-                .collect(),
-            conflicts: report.conflicts.iter().map(|c| because((&c.path, &c.reason))).collect(),
-            skipped: report
-                .plan
-                .skipped
-                .iter()
-                .chain(&report.not_compared)
-                .map(|(path, reason)| because((path, reason)))
-                .collect(),
-            not_kept: report.plan.not_kept.iter().map(|(path, reason)| because((path, reason))).collect(),
-            failed: report
-                .failed
-                .iter()
-                .map(|(path, error)| FailedJson { path: path.into(), error: error.clone() })
-                .collect(),
-            differs: report.differs.iter().map(|(path, reason)| because((path, reason))).collect(),
-            refusal: report.refusal.as_ref().map(RefusalJson::from),
-            git: report.git.as_ref().map(GitRestoreJson::from),
-            warnings: report.warnings.iter().map(WarningJson::from).collect(),
-        }
+        path: PathJson = path.into(),
+        error: String = error.clone(),
     }
 }
 

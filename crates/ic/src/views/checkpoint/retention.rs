@@ -1,6 +1,10 @@
 //! What pruning removed, what a purge took out, and what verifying found.
 
-use ic_base::{CheckpointId, shell_word};
+use std::path::Path;
+
+use ic_base::shell_word;
+use ic_checkpoint::git::Left;
+use ic_checkpoint::retention::Damage;
 use ic_events::hex;
 use ic_store::path_from_bytes;
 use ic_worktree::purge::Purged;
@@ -53,22 +57,18 @@ shape! {
         left: Vec<LeftJson> = purged
             .left
             .iter()
-            .map(|left| LeftJson {
-                place: left.place,
-                message: left.message.clone(),
-                command: left.command.clone(),
-            })
+            .map(LeftJson::from)
             .collect(),
     }
 
     /// Content that a purge does not reach.
-    struct LeftJson {
+    struct LeftJson from left: &Left {
         /// What has it.
         #[cfg_attr(test, schemars(extend("enum" = ["work_tree", "index", "refs", "reflog", "objects", "remote", "other_paths", "copies", "set_aside", "links", "gone_root", "store"])))]
-        place: &'static str,
-        message: String,
+        place: &'static str = left.place,
+        message: String = left.message.clone(),
         /// What shows it.
-        command: String,
+        command: String = left.command.clone(),
     }
 
     /// Whether what checkpoints need can be read.
@@ -81,11 +81,7 @@ shape! {
         damaged: Vec<DamageJson> = verified
             .damaged
             .iter()
-            .map(|damage| DamageJson {
-                object: hex(&damage.object),
-                problem: damage.problem.clone(),
-                checkpoint_ids: damage.checkpoints.iter().map(ToString::to_string).collect(),
-            })
+            .map(DamageJson::from)
             .collect(),
         /// What SQLite finds wrong with the store's file.
         file: Vec<String> = verified.file.clone(),
@@ -95,46 +91,36 @@ shape! {
     }
 
     /// What a repair did.
-    struct RepairedJson {
+    struct RepairedJson from repaired: &Repaired {
         /// Checkpoints whose content is gone: they are removed.
-        lost_checkpoint_ids: Vec<String>,
+        lost_checkpoint_ids: Vec<String> = repaired.lost.iter().map(ToString::to_string).collect(),
         /// Checkpoints that stay without some of their files.
-        partial_checkpoint_ids: Vec<String>,
+        partial_checkpoint_ids: Vec<String> = repaired.partly.iter().map(ToString::to_string).collect(),
         /// Objects that are gone.
-        lost_objects: u64,
+        lost_objects: u64 = repaired.objects.len() as u64,
         /// Objects that the working tree still had, and that are kept again.
-        kept_again: u64,
+        kept_again: u64 = repaired.kept_again as u64,
         /// Restores that cannot be finished or undone any more.
-        restore_ids: Vec<String>,
+        restore_ids: Vec<String> = repaired.restores.iter().map(ToString::to_string).collect(),
         /// Where the damaged file lies now.
-        set_aside: Option<String>,
+        set_aside: Option<String> = repaired.set_aside.as_ref().map(|path| path.to_string_lossy().into_owned()),
         /// Paths that were purged earlier and whose marks may be lost: until they are purged again, checkpoints keep that content again.
-        purge_again: Vec<PathJson>,
+        purge_again: Vec<PathJson> = repaired.purge_again.iter().map(|path| Path::new(path).into()).collect(),
     }
 
     /// An object that cannot be read.
-    struct DamageJson {
-        object: String,
-        problem: String,
+    struct DamageJson from damage: &Damage {
+        object: String = hex(&damage.object),
+        problem: String = damage.problem.clone(),
         /// The checkpoints that need it.
-        checkpoint_ids: Vec<String>,
+        checkpoint_ids: Vec<String> = damage.checkpoints.iter().map(ToString::to_string).collect(),
     }
 }
 
 impl VerifyObjectsJson {
     /// What is so after a repair, and what that did.
     pub(crate) fn repaired(repaired: &Repaired) -> Self {
-        let ids = |ids: &[CheckpointId]| ids.iter().map(ToString::to_string).collect();
-        let repair = RepairedJson {
-            lost_checkpoint_ids: ids(&repaired.lost),
-            partial_checkpoint_ids: ids(&repaired.partly),
-            lost_objects: repaired.objects.len() as u64,
-            kept_again: repaired.kept_again as u64,
-            restore_ids: repaired.restores.iter().map(ToString::to_string).collect(),
-            set_aside: repaired.set_aside.as_ref().map(|path| path.to_string_lossy().into_owned()),
-            purge_again: repaired.purge_again.iter().map(|path| std::path::Path::new(path).into()).collect(),
-        };
-        Self { repaired: Some(repair), ..Self::from(&repaired.verified) }
+        Self { repaired: Some(repaired.into()), ..Self::from(&repaired.verified) }
     }
 }
 

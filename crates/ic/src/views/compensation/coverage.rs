@@ -3,60 +3,39 @@
 use anstyle::Style;
 use ic_base::RunId;
 use ic_saga::coverage::{CompensationReport, Coverage};
+use ic_worktree::Warning;
 
 use crate::text::{Cell, Table, counted, style, styled};
 use crate::views::shared::WarningJson;
 
 shape! {
     /// How much of a run can be undone.
-    pub(crate) struct CoverageJson {
-        run_id: String,
-        steps: Vec<CoveredJson>,
+    pub(crate) struct CoverageJson from (run_id: &RunId, report: &CompensationReport) {
+        run_id: String = run_id.to_string(),
+        steps: Vec<CoveredJson> = report.steps.iter().map(CoveredJson::from).collect(),
         /// The declared steps among all, 0-100, rounded down; without steps 100.
-        percentage: u8,
+        percentage: u8 = report.percentage,
         /// The steps that do not say how they are undone.
-        undeclared: Vec<String>,
+        undeclared: Vec<String> = report.undeclared.clone(),
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        warnings: Vec<WarningJson>,
+        warnings: Vec<WarningJson> = undeclared(report).iter().map(WarningJson::from).collect(),
     }
 
     /// What a step says about its undo.
-    struct CoveredJson {
-        step: String,
+    struct CoveredJson from (step, coverage): &(String, Coverage) {
+        step: String = step.clone(),
         /// compensated, skip, pivot or undeclared.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::coverages())))]
-        coverage: &'static str,
+        coverage: &'static str = coverage.as_str(),
     }
 }
 
-impl CoverageJson {
-    pub(crate) fn new(run_id: &RunId, report: &CompensationReport) -> Self {
-        let warning = (!report.is_complete()).then(|| WarningJson {
-            code: "undeclared_steps",
-            message: format!(
-                "No undo is declared for {} of {}: {}.",
-                report.undeclared.len(),
-                counted(report.total, "step"),
-                report.undeclared.join(", ")
-            ),
-        });
-        let covered = |(step, coverage): &(String, Coverage)| CoveredJson {
-            step: step.clone(),
-            coverage: coverage.as_str(),
-        };
-        Self {
-            run_id: run_id.to_string(),
-            steps: report.steps.iter().map(covered).collect(),
-            percentage: report.percentage,
-            undeclared: report.undeclared.clone(),
-            warnings: warning.into_iter().collect(),
-        }
-    }
-
-    /// The warning in it, for people.
-    pub(crate) fn warning(&self) -> Option<&str> {
-        self.warnings.first().map(|warning| warning.message.as_str())
-    }
+/// What is to be known of steps that do not say how they are undone.
+pub(crate) fn undeclared(report: &CompensationReport) -> Option<Warning> {
+    let (undeclared, all) = (&report.undeclared, counted(report.total, "step"));
+    let message =
+        format!("No undo is declared for {} of {all}: {}.", undeclared.len(), undeclared.join(", "));
+    (!report.is_complete()).then_some(Warning { code: "undeclared_steps", message })
 }
 
 /// How much of a run can be undone, step by step.

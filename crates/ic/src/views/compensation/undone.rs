@@ -12,8 +12,7 @@ shape! {
     pub(crate) struct UndoneJson from (report: &Report, resume: Option<&str>) {
         run_id: String = report.run_id.to_string(),
         /// done, stopped, failed or planned.
-        #[cfg_attr(test, schemars(extend("enum" = ic_rollback::compensation::Status::WORDS)))]
-        status: &'static str = report.status.as_str(),
+        status: &'static str as ic_rollback::compensation::Status = report.status.as_str(),
         /// What was tried, in that order; of a dry run, what would be.
         results: Vec<UndoneStepJson> = report.results.iter().map(UndoneStepJson::from).collect(),
         /// The compensations that were meant and are not undone.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ic_rewind::{InspectedTable, Inspection, Profile, Task};
+use ic_rewind::{Column, ForeignKey, InspectedTable, Inspection, Profile, Task};
 use ic_rows::Configured;
 use serde_json::{Map, Value, json};
 
@@ -45,11 +45,7 @@ shape! {
 
     /// What a database has, and how it could be rewound.
     pub(crate) struct RewindInspectJson from (database: &Path, inspection: &Inspection, written: Option<&Path>) where
-        keys = inspection.foreign_keys.iter().map(|key| ForeignKeyJson {
-            child: key.child.clone(),
-            parent: key.parent.clone(),
-            columns: key.columns.clone(),
-        });
+        keys = inspection.foreign_keys.iter().map(ForeignKeyJson::from);
     {
         database: String = lossy_path(database),
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,13 +69,7 @@ shape! {
 
     /// A table.
     struct InspectedTableJson from table: &InspectedTable where
-        column = |column: &ic_rewind::Column| ColumnJson {
-            name: column.name.clone(),
-            declared: column.declared.clone(),
-            not_null: column.not_null,
-            generated: column.generated,
-            key_place: column.key_place,
-        };
+        column = ColumnJson::from;
     {
         name: String = table.info.name.clone(),
         /// table, shadow or view; of a virtual table its module.
@@ -96,22 +86,22 @@ shape! {
     }
 
     /// A column.
-    struct ColumnJson {
-        name: String,
+    struct ColumnJson from column: &Column {
+        name: String = column.name.clone(),
         /// Its declared type; empty if there is none.
-        declared: String,
-        not_null: bool,
-        generated: bool,
+        declared: String = column.declared.clone(),
+        not_null: bool = column.not_null,
+        generated: bool = column.generated,
         /// Its place in the primary key, from 1; 0 if it is not part of it.
-        key_place: i64,
+        key_place: i64 = column.key_place,
     }
 
     /// A foreign key.
-    struct ForeignKeyJson {
-        child: String,
-        parent: String,
+    struct ForeignKeyJson from key: &ForeignKey {
+        child: String = key.child.clone(),
+        parent: String = key.parent.clone(),
         /// Pairs of a column of the child and a column of the parent.
-        columns: Vec<(String, String)>,
+        columns: Vec<(String, String)> = key.columns.clone(),
     }
 }
 

@@ -12,25 +12,25 @@ use crate::views::shared::WarningJson;
 
 shape! {
     /// What a rewind would do.
-    pub(crate) struct RewindPreviewJson {
-        task_id: Option<String>,
+    pub(crate) struct RewindPreviewJson from (preview: &Preview, warning: Option<&Warning>) {
+        task_id: Option<String> = preview.snapshot.task_id.clone(),
         /// The task's order, as it is stored: a number or a text; a BLOB as its bytes.
         #[cfg_attr(test, schemars(with = "crate::views::ScalarJson"))]
-        snapshot_created_at: Value,
+        snapshot_created_at: Value = scalar(&preview.snapshot.snapshot_created_at),
         /// The rows that would be deleted, by table in the order in which it is done.
         #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, u64>"))]
-        affected_row_counts: Map<String, Value>,
+        affected_row_counts: Map<String, Value> = counts(preview.snapshot.affected_row_counts.iter()),
         /// Null: the tree stays as it is.
-        git: Option<GitPreviewJson>,
+        git: Option<GitPreviewJson> = preview.git.as_ref().map(GitPreviewJson::from),
         /// What a rewind does not do.
-        note: &'static str,
-        database: String,
+        note: &'static str = NOTE,
+        database: String = lossy_path(&preview.database),
         #[serde(skip_serializing_if = "Option::is_none")]
-        database_b64: Option<String>,
+        database_b64: Option<String> = exact(&preview.database),
         /// The command that prunes vectors.
-        vectors: Option<Vec<String>>,
+        vectors: Option<Vec<String>> = preview.vectors.clone(),
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        warnings: Vec<WarningJson>,
+        warnings: Vec<WarningJson> = warning.map(WarningJson::from).into_iter().collect(),
     }
 
     /// What git would do.
@@ -47,24 +47,6 @@ shape! {
         moves: bool = git.moves(),
         /// Local changes that only the safety checkpoint would have afterwards.
         losses: Vec<String> = git.losses.paths().map(lossy).collect(),
-    }
-}
-
-impl RewindPreviewJson {
-    pub(crate) fn new(preview: &Preview, warning: Option<&Warning>) -> Self {
-        let rows: Vec<(String, u64)> =
-            preview.snapshot.affected_row_counts.iter().map(|(t, n)| (t.to_owned(), n)).collect();
-        Self {
-            task_id: preview.snapshot.task_id.clone(),
-            snapshot_created_at: scalar(&preview.snapshot.snapshot_created_at),
-            affected_row_counts: counts(&rows),
-            git: preview.git.as_ref().map(GitPreviewJson::from),
-            note: NOTE,
-            database: lossy_path(&preview.database),
-            database_b64: exact(&preview.database),
-            vectors: preview.vectors.clone(),
-            warnings: warning.map(WarningJson::from).into_iter().collect(),
-        }
     }
 }
 

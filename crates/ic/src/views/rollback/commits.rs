@@ -31,8 +31,7 @@ shape! {
         author: String = ic_base::title(&one.commit.author),
         /// `tip`: it is checked out; `buried`: below others; `pushed`: a branch of a remote has it; `merge`; `shared`: others worked meanwhile and
         /// it was not recorded for this dispatch; `rewritten`: what is checked out does not have it.
-        #[cfg_attr(test, schemars(extend("enum" = ic_rollback::CommitState::WORDS)))]
-        status: &'static str = one.state().as_str(),
+        status: &'static str as ic_rollback::CommitState = one.state().as_str(),
         /// The command that makes a commit which undoes it; null where nothing of it is checked out.
         revert: Option<String> = one.revert(),
     }

@@ -1,6 +1,5 @@
 //! A rollback over several layers as one plan: the run, then each layer in the order in which it goes back.
 
-use crate::views;
 use std::collections::BTreeSet;
 
 use ic_base::CheckpointId;
@@ -9,6 +8,7 @@ use ic_rollback::{Effects, LayeredRollback, LayeredStatus, Refusal};
 use ic_saga::{Compensation, State};
 
 use crate::text::{Cell, Table, plain, refused, style, styled};
+use crate::views;
 use crate::views::rollback::commits::own_commits;
 use crate::views::rollback::data::rows;
 use crate::views::rollback::steps::{purged, steps, ways_on};

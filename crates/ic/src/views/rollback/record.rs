@@ -15,8 +15,7 @@ shape! {
         short_id: String = rollback.id.short().to_owned(),
         run_id: String = rollback.run_id.to_string(),
         /// done, `in_progress`, stopped, aborted or undone.
-        #[cfg_attr(test, schemars(extend("enum" = ic_journal::table::RollbackStatus::WORDS)))]
-        status: &'static str = rollback.status.as_str(),
+        status: &'static str as ic_journal::table::RollbackStatus = rollback.status.as_str(),
         layers: Vec<&'static str> = rollback.layers.iter().map(|layer| layer.as_str()).collect(),
         from_phase: String = rollback.from_phase.clone(),
         to_phase: String = rollback.to_phase.clone(),
@@ -69,8 +68,7 @@ shape! {
         rollback: RollbackRecordJson = rollback.into(),
         steps: Vec<StepJson> = StepJson::all(all, rollback.status.stands()),
         /// Which way it goes, or went last: forward, undo, abort, or reapply (its undo was aborted).
-        #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::Course::WORDS)))]
-        course: &'static str = steps::course(all).as_str(),
+        course: &'static str as ic_journal::steps::Course = steps::course(all).as_str(),
         /// What it takes back of the run, as it was before.
         plan: PlanJson = (&Planned::of(rollback)).into(),
         /// The command that goes on; null when nothing is left to do, or while another process does it.

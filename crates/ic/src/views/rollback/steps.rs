@@ -20,8 +20,7 @@ shape! {
     /// A step of a rollback over several layers.
     pub(crate) struct StepJson {
         /// effects, tree (files and git), data or settle.
-        #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::StepKind::WORDS)))]
-        layer: &'static str,
+        layer: &'static str as ic_journal::steps::StepKind,
         /// pending, running, done, failed, skipped; or `as_before`: the rollback is undone or aborted, and this is as it was before it.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::and(&ic_journal::steps::StepState::WORDS, "as_before"))))]
         status: &'static str,

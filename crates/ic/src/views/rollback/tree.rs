@@ -1,6 +1,5 @@
 //! What a rollback does about files and git.
 
-use crate::views;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::Action as FileAction;
 use ic_rollback::LeavingCommit;
@@ -8,6 +7,7 @@ use ic_store::path_from_bytes;
 use ic_worktree::{GitRestore, Report, Status};
 
 use crate::text::{Table, path_text, plain, style, styled};
+use crate::views;
 use crate::views::rollback::commits::{SHOWN, commits_of, more};
 use crate::views::rollback::layered::section;
 

@@ -1,6 +1,5 @@
 //! Workflows: what would run, and what would be rolled back.
 
-use crate::views;
 use ic_rollback::LayeredRollback;
 use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_workflow::definition::Run;
@@ -8,6 +7,7 @@ use ic_workflow::graph::Plan;
 use ic_workflow::{Definition, Point, Preview, Would};
 
 use crate::text::{Cell, Table, counted, plain, shell_word, style, styled};
+use crate::views;
 use crate::views::rollback::RollbackJson;
 use crate::views::rollback::record::RollbackShowJson;
 
@@ -28,31 +28,40 @@ shape! {
     }
 
     /// What a workflow's file says.
-    pub(crate) struct WorkflowPlanJson {
-        workflow: String,
-        goal: String,
+    pub(crate) struct WorkflowPlanJson from (definition: &Definition, coverage: &CompensationReport) where
+        order = Plan::of(definition);
+        undo = |at: usize| coverage.steps.get(at).map_or(Coverage::Undeclared, |step| step.1);
+        steps = order.order().iter().map(|at| PlannedStepJson::new(definition, *at, undo(*at)));
+    {
+        workflow: String = definition.name.clone(),
+        goal: String = definition.goal.clone(),
         /// The chain of its runs.
-        phases: Vec<String>,
+        phases: Vec<String> = definition.phases.clone(),
         /// In the order in which one after the other could run.
-        steps: Vec<PlannedStepJson>,
+        steps: Vec<PlannedStepJson> = steps.collect(),
         /// How many of the steps say what undoes them, 0-100.
-        percentage: u8,
+        percentage: u8 = coverage.percentage,
         /// The steps that do not.
-        undeclared: Vec<String>,
+        undeclared: Vec<String> = coverage.undeclared.clone(),
     }
 
     /// A step as its file has it.
-    struct PlannedStepJson {
-        id: String,
-        phase: String,
-        needs: Vec<String>,
+    struct PlannedStepJson from (definition: &Definition, at: usize, coverage: Coverage) where
+        step = &definition.steps[at];
+    {
+        id: String = step.id.clone(),
+        phase: String = step.phase.clone(),
+        needs: Vec<String> = step.needs.iter().map(|need| definition.steps[*need].id.clone()).collect(),
         /// The program and its arguments, or a line for `sh`.
-        argv: Vec<String>,
-        timeout_ms: Option<u64>,
-        retries: u32,
+        argv: Vec<String> = match &step.run {
+            Run::Script { text, shell } => shell.argv(text, true),
+            Run::Argv(argv) => argv.clone(),
+        },
+        timeout_ms: Option<u64> = step.timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok()),
+        retries: u32 = step.retries.max,
         /// compensated, skip, pivot or undeclared.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::coverages())))]
-        coverage: &'static str,
+        coverage: &'static str = coverage.as_str(),
     }
 }
 
@@ -75,35 +84,6 @@ impl From<&Preview> for WorkflowRollbackPlanJson {
             Would::Resume(begun) => {
                 Self { resumes: Some(RollbackShowJson::new(&begun.0, &begun.1, false)), ..nothing }
             }
-        }
-    }
-}
-
-impl WorkflowPlanJson {
-    pub(crate) fn new(definition: &Definition, coverage: &CompensationReport) -> Self {
-        let order = ic_workflow::graph::Plan::of(definition).order().to_vec();
-        let steps =
-            order.into_iter().filter_map(|at| Some((at, definition.steps.get(at)?))).map(|(at, step)| {
-                PlannedStepJson {
-                    id: step.id.clone(),
-                    phase: step.phase.clone(),
-                    needs: step.needs.iter().map(|need| definition.steps[*need].id.clone()).collect(),
-                    argv: match &step.run {
-                        Run::Script { text, shell } => shell.argv(text, true),
-                        Run::Argv(argv) => argv.clone(),
-                    },
-                    timeout_ms: step.timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok()),
-                    retries: step.retries.max,
-                    coverage: coverage.steps.get(at).map_or("undeclared", |step| step.1.as_str()),
-                }
-            });
-        Self {
-            workflow: definition.name.clone(),
-            goal: definition.goal.clone(),
-            phases: definition.phases.clone(),
-            steps: steps.collect(),
-            percentage: coverage.percentage,
-            undeclared: coverage.undeclared.clone(),
         }
     }
 }

@@ -38,7 +38,6 @@ impl Commit {
         let moved = consume::commit(&kernel, &held, self.seq, self.back)?;
         session
             .output
-            .record(&CursorJson::from(&moved), || views::event::cursors(std::slice::from_ref(&moved)))?;
-        Ok(Exit::Done)
+            .record(&CursorJson::from(&moved), || views::event::cursors(std::slice::from_ref(&moved)))
     }
 }

@@ -30,7 +30,6 @@ impl Add {
         let name = input::optional_label("--name", self.name.as_deref())?;
         let kernel = session.kernel_for(self.door.as_deref())?;
         let agent = agent::add(&kernel, &self.run, kind.as_str(), name.as_deref())?;
-        session.output.scalar(agent.id.as_str(), &AgentJson::from(&agent))?;
-        Ok(Exit::Done)
+        session.output.scalar(agent.id.as_str(), &AgentJson::from(&agent))
     }
 }

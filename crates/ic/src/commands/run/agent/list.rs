@@ -21,7 +21,6 @@ impl List {
             ic_runtrack::agent::list(snapshot, &run.id)
         })?;
         let records: Vec<AgentJson> = agents.iter().map(AgentJson::from).collect();
-        session.output.list(&records, || views::agent::agents(&agents))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::agent::agents(&agents))
     }
 }

@@ -25,7 +25,6 @@ impl Update {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let agent = agent::finish(&kernel, &self.agent, self.status)?;
         let one = std::slice::from_ref(&agent);
-        session.output.record(&AgentJson::from(&agent), || views::agent::agents(one))?;
-        Ok(Exit::Done)
+        session.output.record(&AgentJson::from(&agent), || views::agent::agents(one))
     }
 }

@@ -40,7 +40,6 @@ impl Add {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let keep = session.kept_content(&kernel)?;
         let artifact = artifact::add(&kernel, &self.run, &request, keep.as_ref())?;
-        session.output.scalar(artifact.id.as_str(), &ArtifactJson::from(&artifact))?;
-        Ok(Exit::Done)
+        session.output.scalar(artifact.id.as_str(), &ArtifactJson::from(&artifact))
     }
 }

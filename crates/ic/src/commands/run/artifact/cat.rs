@@ -18,7 +18,6 @@ impl Cat {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
-        session.output.exact(|sink| artifact::cat(&kernel, &settings, &self.id, sink))?;
-        Ok(Exit::Done)
+        session.output.exact(|sink| artifact::cat(&kernel, &settings, &self.id, sink))
     }
 }

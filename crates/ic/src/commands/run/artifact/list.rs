@@ -34,7 +34,6 @@ impl List {
             ic_runtrack::artifact::list(snapshot, &run.id, filter)
         })?;
         let records: Vec<ArtifactJson> = artifacts.iter().map(ArtifactJson::from).collect();
-        session.output.list(&records, || views::artifact::artifacts(&artifacts))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::artifact::artifacts(&artifacts))
     }
 }
