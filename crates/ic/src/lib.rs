@@ -1,4 +1,4 @@
-//! The `ic` command line: parse, one library call, render. No SQL and no rule lives here.
+//! The `ic` command line: parse, one library call, one view. No SQL and no rule lives here.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 

@@ -24,6 +24,12 @@ impl From<&str> for Cell {
     }
 }
 
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::new(style::NONE, &text)
+    }
+}
+
 /// Between two columns.
 const GAP: usize = 2;
 
@@ -78,7 +84,7 @@ impl Table {
             let filled = row.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |last| last + 1);
             for (i, cell) in row[..filled].iter().enumerate() {
                 let text = cut_to(&cell.text, widths[i]);
-                out.push_str(&styled(cell.style, &text));
+                out += &styled(cell.style, &text);
                 if i + 1 < filled {
                     out.extend(std::iter::repeat_n(' ', widths[i] - text.width() + GAP));
                 }

@@ -94,7 +94,7 @@ pub(crate) fn blame(blame: &Blame, now: Timestamp) -> String {
     let path = path_text(&path_from_bytes(&blame.path));
     let mut out = format!("{}\n", styled(style::STRONG, &path));
     if blame.is_unseen {
-        out.push_str("It changed since the newest checkpoint; who changed it is not known yet.\n");
+        out += "It changed since the newest checkpoint; who changed it is not known yet.\n";
     }
     let mut table = Table::headless();
     for changed in &blame.changes {
@@ -106,12 +106,12 @@ pub(crate) fn blame(blame: &Blame, now: Timestamp) -> String {
             titles(changed).as_str().into(),
         ]);
     }
-    out.push_str(&table.render("No checkpoint shows a change of it."));
+    out += &table.render("No checkpoint shows a change of it.");
     if blame.has_more {
-        out.push_str("There are more: add --limit N.\n");
+        out += "There are more: add --limit N.\n";
     }
     if !blame.commits.is_empty() {
-        out.push_str("Git:\n");
+        out += "Git:\n";
         let mut table = Table::headless();
         for (commit, maker) in &blame.commits {
             table.row(vec![
@@ -126,14 +126,14 @@ pub(crate) fn blame(blame: &Blame, now: Timestamp) -> String {
                 commit.subject.as_str().into(),
             ]);
         }
-        out.push_str(&table.render(""));
+        out += &table.render("");
     }
     if let Some(owner) =
         blame.changes.iter().filter(|one| one.owners.len() == 1).find_map(|one| one.owners.first())
     {
         let id = owner.dispatch.id.short();
         if owner.dispatch.rolled_back_by.is_none() {
-            out.push_str(&format!("To undo that work alone: ic undo --dispatch {id} --dry-run\n"));
+            out += &format!("To undo that work alone: ic undo --dispatch {id} --dry-run\n");
         }
     }
     out

@@ -151,7 +151,7 @@ impl Rows {
             Cell::new(kind_style(checkpoint.kind), checkpoint.kind.as_str()),
             Cell::new(style::DIM, &when(self.now, checkpoint.created_at)),
             summary(manifest).as_str().into(),
-            checkpoint.counts.files.to_string().as_str().into(),
+            checkpoint.counts.files.to_string().into(),
             about(checkpoint).as_str().into(),
         ]);
     }
@@ -184,7 +184,7 @@ pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>) -> Stri
         styled(kind_style(checkpoint.kind), checkpoint.kind.as_str())
     );
     let mut row = |label: &str, value: &str| {
-        out.push_str(&format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<12}"))));
+        out += &format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<12}")));
     };
     let link = &checkpoint.link;
     let named = [("name", &link.name), ("message", &link.message), ("conversation", &link.conversation)];
@@ -232,7 +232,7 @@ pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>) -> Stri
     row("tree", &ic_events::hex(&checkpoint.tree));
     row("id", checkpoint.id.as_str());
     if let Some(manifest) = manifest {
-        out.push_str(&details(manifest));
+        out += &details(manifest);
     }
     out
 }
@@ -269,15 +269,12 @@ pub(crate) fn section(out: &mut String, title: &str, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
-    out.push_str(&format!("{} ({})\n", styled(style::STRONG, title), lines.len()));
+    *out += &format!("{} ({})\n", styled(style::STRONG, title), lines.len());
     for line in lines.iter().take(SHOWN) {
-        out.push_str(&format!("  {line}\n"));
+        *out += &format!("  {line}\n");
     }
     if lines.len() > SHOWN {
-        out.push_str(&format!(
-            "  {}\n",
-            styled(style::DIM, &format!("and {} more: --json", lines.len() - SHOWN))
-        ));
+        *out += &format!("  {}\n", styled(style::DIM, &format!("and {} more: --json", lines.len() - SHOWN)));
     }
 }
 
@@ -298,7 +295,7 @@ pub(crate) fn tree(all: &[Shown]) -> String {
     let mut stack: Vec<(&Shown, String, &str)> =
         below.get(&None).into_iter().flatten().rev().map(|root| (*root, String::new(), "")).collect();
     while let Some((shown, prefix, branch)) = stack.pop() {
-        out.push_str(&format!("{prefix}{branch}{}\n", node(shown)));
+        out += &format!("{prefix}{branch}{}\n", node(shown));
         let children = below.get(&Some(shown.checkpoint.id.as_str())).map_or(&[][..], Vec::as_slice);
         let inner = match branch {
             "├─" => format!("{prefix}│ "),
@@ -324,11 +321,11 @@ fn node(shown: &Shown) -> String {
     );
     let changes = summary(shown.manifest.as_ref());
     if !changes.is_empty() {
-        line.push_str(&format!("  {changes}"));
+        line += &format!("  {changes}");
     }
     let about = about(checkpoint);
     if !about.is_empty() {
-        line.push_str(&format!("  {}", plain(&about)));
+        line += &format!("  {}", plain(&about));
     }
     line
 }

@@ -179,14 +179,14 @@ pub(crate) fn list(all: &[Compensation]) -> String {
     let mut out = table.render("No compensations.");
     for one in all.iter().filter(|one| one.state == State::Failed) {
         let why = one.last_error.as_deref().unwrap_or("no reason was recorded");
-        out.push_str(&format!("{} {}: {}\n", styled(style::BAD, "failed"), plain(&one.step), plain(why)));
+        out += &format!("{} {}: {}\n", styled(style::BAD, "failed"), plain(&one.step), plain(why));
     }
     let open = all.iter().filter(|one| one.state.is_open()).count();
     if let (Some(first), true) = (all.first(), open > 0) {
         let run = first.run_id.short();
         let hint =
             format!("{open} of {} not undone; to undo, the last first: ic compensation run {run}", all.len());
-        out.push_str(&format!("{}\n", styled(style::DIM, &hint)));
+        out += &format!("{}\n", styled(style::DIM, &hint));
     }
     out
 }

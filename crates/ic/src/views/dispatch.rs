@@ -178,7 +178,7 @@ pub(crate) fn card(dispatch: &Dispatch, commits: &[RecordedCommit], files: &[Rec
     let mut out = one_line(dispatch);
     let mut line = |label: &str, value: Option<String>| {
         if let Some(value) = value {
-            out.push_str(&format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<8}"))));
+            out += &format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<8}")));
         }
     };
     line("agent", dispatch.work.agent_type.as_deref().map(plain));

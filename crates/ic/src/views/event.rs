@@ -156,7 +156,7 @@ pub(crate) fn cursors(cursors: &[Cursor]) -> String {
         table.row(vec![
             Cell::new(style::STRONG, &c.name),
             c.run_id.as_ref().map_or("all runs", |id| id.short()).into(),
-            c.seq.to_string().as_str().into(),
+            c.seq.to_string().into(),
             Cell::new(style::DIM, &c.updated_at.to_string()),
         ]);
     }

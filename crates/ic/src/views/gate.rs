@@ -138,8 +138,8 @@ pub(crate) fn advance(outcome: &Outcome) -> String {
         EventType::Pause => format!("{} at {from}: auto-advance is off\n", styled(style::WARN, "paused")),
         _ => format!("{} at {from}: the gate to {to} does not hold\n", styled(style::BAD, "blocked")),
     };
-    out.push_str(&conditions(&outcome.verdict.conditions));
-    out.push_str(&way_out(outcome));
+    out += &conditions(&outcome.verdict.conditions);
+    out += &way_out(outcome);
     out
 }
 
@@ -153,8 +153,8 @@ pub(crate) fn gate_check(outcome: &Outcome) -> String {
         }
         _ => format!("{from} → {to}: {}\n", styled(style::BAD, "would be blocked")),
     };
-    out.push_str(&conditions(&outcome.verdict.conditions));
-    out.push_str(&way_out(outcome));
+    out += &conditions(&outcome.verdict.conditions);
+    out += &way_out(outcome);
     out
 }
 

@@ -68,13 +68,13 @@ pub(crate) fn timeline(story: &Story) -> String {
     let mut turns = story.turns.iter().peekable();
     for (at, stay) in story.stays.iter().enumerate() {
         while let Some(turn) = turns.next_if(|turn| turn.seq <= stay.seq) {
-            out.push_str(&turned(story, turn));
+            out += &turned(story, turn);
         }
-        out.push_str(&stayed(stay, at == story.current));
+        out += &stayed(stay, at == story.current);
     }
     turns.for_each(|turn| out.push_str(&turned(story, turn)));
     let phase = story.stays.get(story.current).map_or("", |stay| stay.phase.as_str());
-    out.push_str(&format!("\nnow: {} at {}\n", run.status.as_str(), plain(phase)));
+    out += &format!("\nnow: {} at {}\n", run.status.as_str(), plain(phase));
     out
 }
 
@@ -130,23 +130,22 @@ pub(crate) fn mermaid(story: &Story) -> String {
     let mut out = "flowchart LR\n".to_owned();
     for (at, stay) in story.stays.iter().enumerate() {
         let attempt = if stay.attempt > 1 { format!(" ({})", stay.attempt) } else { String::new() };
-        out.push_str(&format!("    s{at}[\"{}{attempt}\"]\n", escaped(&stay.phase)));
+        out += &format!("    s{at}[\"{}{attempt}\"]\n", escaped(&stay.phase));
     }
     for (at, stay) in story.stays.iter().enumerate() {
         if let Some(from) = stay.from {
-            out.push_str(&format!("    s{from} --> s{at}\n"));
+            out += &format!("    s{from} --> s{at}\n");
         }
     }
     // The undo of one dispatch goes nowhere.
     for turn in story.turns.iter().filter(|turn| turn.only.is_none()) {
         let why = turn.reason.as_deref().map(|reason| format!(": {}", escaped(reason))).unwrap_or_default();
         let what = if turn.kind == "undone" { "undone" } else { "rolled back" };
-        out.push_str(&format!("    s{} -. \"{what}{why}\" .-> s{}\n", turn.from, turn.to));
+        out += &format!("    s{} -. \"{what}{why}\" .-> s{}\n", turn.from, turn.to);
     }
     let classes = [("takenback", true), ("current", false)];
-    out.push_str(
-        "    classDef takenback stroke-dasharray: 4 4,opacity: 0.6\n    classDef current stroke-width: 3px\n",
-    );
+    out +=
+        "    classDef takenback stroke-dasharray: 4 4,opacity: 0.6\n    classDef current stroke-width: 3px\n";
     for (class, takes_back) in classes {
         let of_class: Vec<String> = story
             .stays
@@ -158,7 +157,7 @@ pub(crate) fn mermaid(story: &Story) -> String {
             .map(|(at, _)| format!("s{at}"))
             .collect();
         if !of_class.is_empty() {
-            out.push_str(&format!("    class {} {class}\n", of_class.join(",")));
+            out += &format!("    class {} {class}\n", of_class.join(","));
         }
     }
     out

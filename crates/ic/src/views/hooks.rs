@@ -75,21 +75,21 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Opti
         (true, false, false) => format!("{} {file}\n", styled(style::GOOD, "removed from")),
     };
     if excluded && edit.is_change() {
-        out.push_str("Git and captures leave it out, by .git/info/exclude: an undo neither removes hooks nor brings them back.\n");
+        out += "Git and captures leave it out, by .git/info/exclude: an undo neither removes hooks nor brings them back.\n";
     }
     if client == Client::Codex && installs && !dry_run {
-        out.push_str(if trusted {
+        out += if trusted {
             "Codex trusts them.\n"
         } else {
             "Codex runs a hook only when it is trusted: type /hooks in it once, or install with --trust.\n"
-        });
+        };
     }
     for event in &edit.left {
-        out.push_str(&format!(
+        out += &format!(
             "{} the entry of {} was changed by hand; remove it there\n",
             styled(style::WARN, "left:"),
             plain(event)
-        ));
+        );
     }
     out
 }
@@ -98,29 +98,29 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Opti
 pub(crate) fn doctor(all: &[HooksDoctorJson]) -> String {
     let mut out = String::new();
     for one in all {
-        out.push_str(&format!("{}\n", styled(style::STRONG, one.client)));
+        out += &format!("{}\n", styled(style::STRONG, one.client));
         if one.config_files.is_empty() {
-            out.push_str(&match one.called_at {
+            out += &match one.called_at {
                 Some(_) => "  not in its settings, and called: by a plugin\n".to_owned(),
                 None => format!("  not installed: ic hooks install {}\n", one.client),
-            });
+            };
         }
         for file in &one.config_files {
-            out.push_str(&format!("  installed in {}\n", plain(&file.path)));
+            out += &format!("  installed in {}\n", plain(&file.path));
         }
         match (&one.called_at, one.duration_ms) {
-            (Some(at), Some(ms)) => out.push_str(&format!("  last called {at}, {ms} ms\n")),
+            (Some(at), Some(ms)) => out += &format!("  last called {at}, {ms} ms\n"),
             _ if one.config_files.is_empty() => {}
-            _ => out.push_str("  never called: begin a new session of the client\n"),
+            _ => out += "  never called: begin a new session of the client\n",
         }
         for failure in &one.failures {
-            out.push_str(&format!(
+            out += &format!(
                 "  {} {} {}: {}\n",
                 styled(style::BAD, "failed"),
                 failure.created_at,
                 plain(&failure.event),
                 plain(&failure.message)
-            ));
+            );
         }
     }
     out

@@ -114,7 +114,7 @@ pub(crate) fn list(run: &Run, is_named: bool, log: &Log, all: bool, now: Timesta
         };
         let text = line(entry, name, widest, lane.width(), now);
         let style = if is_over(entry) { style::DIM } else { style::NONE };
-        out.push_str(&format!("{}{}\n", styled(style::DIM, &lane), styled(style, text.trim_end())));
+        out += &format!("{}{}\n", styled(style::DIM, &lane), styled(style, text.trim_end()));
     }
     out + &hint(run, is_named, log)
 }

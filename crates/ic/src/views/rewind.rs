@@ -175,32 +175,32 @@ pub(crate) fn rows<'r>(
 pub(crate) fn entry(entry: &Entry) -> String {
     let mut out = head(entry);
     if let Some(commit) = &entry.git_commit {
-        out.push_str(&format!("  {} {}\n", styled(style::DIM, "git    "), git_of(entry, commit)));
+        out += &format!("  {} {}\n", styled(style::DIM, "git    "), git_of(entry, commit));
     }
     if let Some(deleted) = &entry.deleted.rows {
         let word = if entry.status == Status::Undone { "had" } else { "deleted" };
-        out.push_str(&rows(pairs(deleted), word, style::BAD));
+        out += &rows(pairs(deleted), word, style::BAD);
     }
     if let Some(error) = entry.error.as_ref().filter(|_| entry.status == Status::Stopped) {
-        out.push_str(&format!("{}: {}\n", styled(style::BAD, "failed"), plain(&error.message)));
+        out += &format!("{}: {}\n", styled(style::BAD, "failed"), plain(&error.message));
     }
     let left = stages_left(entry);
     if let Some(resume) = resume_command(entry) {
-        out.push_str(&format!("Left: {}; to resume: {resume}\n", left.join(", ")));
+        out += &format!("Left: {}; to resume: {resume}\n", left.join(", "));
     }
     match entry.status {
         Status::Done if entry.is_given_up() => {
-            out.push_str("Its rows are no longer kept: it cannot be undone.\n");
-            out.push_str(&tree_back(entry));
+            out += "Its rows are no longer kept: it cannot be undone.\n";
+            out += &tree_back(entry);
         }
         Status::Done => {
             let undo = format!("ic rewind undo {} --yes", entry.id.short());
-            out.push_str(&format!("To restore the rows: {undo}\n"));
-            out.push_str(&tree_back(entry));
+            out += &format!("To restore the rows: {undo}\n");
+            out += &tree_back(entry);
         }
         Status::Stopped | Status::InProgress if entry.has_begun() => {
-            out.push_str(&format!("To give it up: ic rewind undo {} --yes\n", entry.id.short()));
-            out.push_str(&tree_back(entry));
+            out += &format!("To give it up: ic rewind undo {} --yes\n", entry.id.short());
+            out += &tree_back(entry);
         }
         _ => {}
     }
@@ -240,11 +240,11 @@ pub(crate) fn undone(undone: &Undone) -> String {
     let mut out = head(&undone.entry);
     let (word, style) =
         if undone.is_dry_run { ("would come back", style::WARN) } else { ("restored", style::GOOD) };
-    out.push_str(&rows(pairs(&undone.restored), word, style));
+    out += &rows(pairs(&undone.restored), word, style);
     if undone.is_dry_run {
         return out + &styled(style::DIM, "The tree stays as it is.") + "\n";
     }
-    out.push_str(&tree_back(&undone.entry));
+    out += &tree_back(&undone.entry);
     out
 }
 
@@ -265,7 +265,7 @@ pub(crate) fn list(all: &[Entry], now: ic_base::Timestamp) -> String {
             Cell::new(status_style, entry.status.as_str()),
             entry.stage.as_str().into(),
             entry.task_id.as_str().into(),
-            rows.map(|rows| format!("{rows}{kept}")).unwrap_or_default().as_str().into(),
+            rows.map(|rows| format!("{rows}{kept}")).unwrap_or_default().into(),
             Cell::new(style::DIM, &when(now, entry.created_at)),
         ]);
     }

@@ -200,29 +200,26 @@ fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
         route(plan),
     );
     if let Some(reason) = &rollback.reason {
-        out.push_str(&format!("  because {}\n", plain(reason)));
+        out += &format!("  because {}\n", plain(reason));
     }
     if plan.reopens() {
         let said = match (&rollback.done, is_finished) {
             (Some(_), true) => "The run was completed: it is active again.",
             _ => "The run is completed: it becomes active again.",
         };
-        out.push_str(&format!("  {}\n", styled(style::WARN, said)));
+        out += &format!("  {}\n", styled(style::WARN, said));
     }
     out.push('\n');
-    out.push_str(&details(plan, has_effects));
+    out += &details(plan, has_effects);
     if is_of_one {
-        out.push_str("\nWhat others did stays, before it and since; the run stays where it is.\n");
+        out += "\nWhat others did stays, before it and since; the run stays where it is.\n";
         return out;
     }
     for undo in &plan.reinstated {
-        out.push_str(&format!(
-            "  the undo {} of one dispatch is lifted: its work counts again\n",
-            undo.short()
-        ));
+        out += &format!("  the undo {} of one dispatch is lifted: its work counts again\n", undo.short());
     }
     let counts = plan.counts();
-    out.push_str(&format!(
+    out += &format!(
         "\n{}, {}, {}, {}, {}; what was recorded up to event {} stays.\n",
         counted(counts.phases, "phase"),
         counted(counts.dispatches, "dispatch"),
@@ -230,7 +227,7 @@ fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
         counted(counts.agents, "agent"),
         counted(counts.skips, "skip"),
         plan.cut.seq,
-    ));
+    );
     out
 }
 
@@ -271,7 +268,7 @@ fn details(plan: &Plan, has_effects: bool) -> String {
     for a in &plan.artifacts {
         table.row(vec![
             Cell::new(style::WARN, "mark"),
-            format!("artifact {}", a.id.short()).as_str().into(),
+            format!("artifact {}", a.id.short()).into(),
             a.phase.as_str().into(),
             a.status.as_str().into(),
             path_text(&a.path).as_str().into(),
@@ -304,7 +301,7 @@ fn details(plan: &Plan, has_effects: bool) -> String {
 fn dispatch_row(verb: &str, d: &Dispatch) -> Vec<Cell> {
     vec![
         Cell::new(style::BAD, verb),
-        format!("dispatch {}", d.id.short()).as_str().into(),
+        format!("dispatch {}", d.id.short()).into(),
         d.phase.as_str().into(),
         d.status.as_str().into(),
         d.work.name.as_deref().unwrap_or("").into(),
@@ -314,7 +311,7 @@ fn dispatch_row(verb: &str, d: &Dispatch) -> Vec<Cell> {
 fn agent_row(verb: &str, a: &Agent) -> Vec<Cell> {
     vec![
         Cell::new(style::BAD, verb),
-        format!("agent {}", a.id.short()).as_str().into(),
+        format!("agent {}", a.id.short()).into(),
         a.phase.as_str().into(),
         a.status.as_str().into(),
         a.name.as_deref().unwrap_or("").into(),

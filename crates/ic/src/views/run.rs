@@ -102,7 +102,7 @@ pub(crate) fn table(runs: &[Run], now: Timestamp) -> String {
             Cell::new(style::STRONG, run.id.short()),
             Cell::new(status_style(run.status), run.status.as_str()),
             run.phase.as_str().into(),
-            run.epoch.to_string().as_str().into(),
+            run.epoch.to_string().into(),
             Cell::new(style::DIM, &when(now, run.created_at)),
             run.goal.as_str().into(),
         ]);
@@ -123,7 +123,7 @@ fn status_style(status: RunStatus) -> anstyle::Style {
 pub(crate) fn card(run: &Run, skipped: &[String], spent: &[Spent]) -> String {
     let mut out = format!("{}  {}\n", styled(style::STRONG, run.id.short()), plain(&run.goal));
     let mut line = |label: &str, value: &str| {
-        out.push_str(&format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<9}"))));
+        out += &format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<9}")));
     };
     let mut state = styled(status_style(run.status), run.status.as_str());
     if !run.auto_advance {

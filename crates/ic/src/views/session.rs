@@ -106,7 +106,7 @@ pub(crate) fn session(session: &Session, all: &[(Dispatch, Vec<Call>)], with_cal
         let undone = if prompt.rolled_back_by.is_some() { "undone" } else { prompt.status.as_str() };
         let kind = if is_subagent(prompt, all) { "    dispatch" } else { "  prompt" };
         table.row(vec![
-            format!("{kind}:{}", prompt.id.short()).as_str().into(),
+            format!("{kind}:{}", prompt.id.short()).into(),
             undone.into(),
             counted(calls.len(), "call").as_str().into(),
             prompt.work.name.as_deref().unwrap_or_default().into(),
@@ -116,11 +116,11 @@ pub(crate) fn session(session: &Session, all: &[(Dispatch, Vec<Call>)], with_cal
             table.row(vec![
                 "".into(),
                 "".into(),
-                format!("{}{by}", call.tool).as_str().into(),
+                format!("{}{by}", call.tool).into(),
                 call.line.as_deref().unwrap_or("(redacted)").into(),
             ]);
         }
     }
-    out.push_str(&table.render("  No prompts."));
+    out += &table.render("  No prompts.");
     out
 }

@@ -10,9 +10,9 @@ use crate::views::PathJson;
 
 shape! {
     /// Something that did not stop the command, but that you should know.
-    pub(crate) struct WarningJson {
-        pub(crate) code: &'static str,
-        pub(crate) message: String,
+    pub(crate) struct WarningJson from warning: &Warning {
+        code: &'static str = warning.code,
+        message: String = warning.message.clone(),
     }
 
     /// A path that was left out.
@@ -36,11 +36,5 @@ shape! {
 impl From<&PathText> for PathJson {
     fn from(path: &PathText) -> Self {
         path_from_bytes(&path.0).as_path().into()
-    }
-}
-
-impl From<&Warning> for WarningJson {
-    fn from(warning: &Warning) -> Self {
-        Self { code: warning.code, message: warning.message.clone() }
     }
 }

@@ -67,7 +67,7 @@ const ROOM: usize = 66;
 pub(crate) fn screen(status: &Status, is_named: bool, now: Timestamp) -> String {
     let mut out = views::log::head(&status.run, is_named);
     let mut line = |label: &str, value: &str| {
-        out.push_str(&format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<10}"))));
+        out += &format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<10}")));
     };
     if let Some(outcome) = &status.gate {
         line("phase", &way(&status.run, outcome));

@@ -140,19 +140,19 @@ pub(crate) fn report(report: &Report) -> String {
     let mut text = steps(report);
     let failed = report.steps.iter().find(|step| Some(&step.id) == report.failed_step.as_ref());
     if let Some(log) = failed.and_then(|step| step.row.as_ref()).and_then(|row| row.log.as_ref()) {
-        text.push_str(&format!("\nlog: {}\n", path_text(log)));
+        text += &format!("\nlog: {}\n", path_text(log));
     }
     if let Some(taken) = &report.rollback {
         text.push('\n');
-        text.push_str(&taken_back(report, taken));
+        text += &taken_back(report, taken);
     }
-    text.push_str(&format!("\n{}\n", verdict(report)));
+    text += &format!("\n{}\n", verdict(report));
     if let Some(command) = resume(report) {
         let when = match report.status {
             Status::RolledBack => "to run it again",
             _ => "to go on",
         };
-        text.push_str(&format!("{}\n", styled(style::DIM, &format!("{when}: {command}"))));
+        text += &format!("{}\n", styled(style::DIM, &format!("{when}: {command}")));
     }
     text
 }
@@ -173,7 +173,7 @@ pub(crate) fn steps(report: &Report) -> String {
             Cell::new(style::STRONG, &step.id),
             step.phase.as_str().into(),
             Cell::new(state_style, step.shown()),
-            row.and_then(|row| row.duration_ms).map(took).unwrap_or_default().as_str().into(),
+            row.and_then(|row| row.duration_ms).map(took).unwrap_or_default().into(),
             Cell::new(style::DIM, about),
         ]);
     }
@@ -194,14 +194,14 @@ fn taken_back(report: &Report, taken: &TakenBack) -> String {
     let mut text = if is_empty { String::new() } else { table.render("") };
     if let Some(restored) = &taken.restored {
         let checkpoint = restored.checkpoint_id.short();
-        text.push_str(&match (restored.changes, restored.git) {
+        text += &match (restored.changes, restored.git) {
             (0, false) => format!("the tree was as in checkpoint {checkpoint} already\n"),
             (0, true) => format!("restored git's state from checkpoint {checkpoint}\n"),
             (changes, false) => format!("restored checkpoint {checkpoint}: {}\n", counted(changes, "change")),
             (changes, true) => {
                 format!("restored checkpoint {checkpoint}: {}, and git's state\n", counted(changes, "change"))
             }
-        });
+        };
         for (word, pairs) in [
             ("not restored:", &restored.failed),
             ("left alone:", &restored.skipped),
@@ -211,14 +211,14 @@ fn taken_back(report: &Report, taken: &TakenBack) -> String {
         ] {
             for (path, why) in pairs {
                 let word = styled(style::BAD, word);
-                text.push_str(&format!("{word} {}: {}\n", path_text(path), plain(why)));
+                text += &format!("{word} {}: {}\n", path_text(path), plain(why));
             }
         }
     }
     if let Some(error) = taken.error.as_ref().filter(|_| !has_failed_paths(taken)) {
-        text.push_str(&format!("{} {}\n", styled(style::BAD, "stopped:"), plain(error)));
+        text += &format!("{} {}\n", styled(style::BAD, "stopped:"), plain(error));
         if let Some(hint) = &taken.hint {
-            text.push_str(&format!("hint: {}\n", plain(hint)));
+            text += &format!("hint: {}\n", plain(hint));
         }
     }
     text

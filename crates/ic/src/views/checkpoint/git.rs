@@ -4,7 +4,6 @@ use ic_checkpoint::git::Moved;
 use ic_worktree::GitRestore;
 
 use crate::text::{plain, style, styled};
-use crate::views;
 
 shape! {
     /// What a restore does about git.
@@ -37,14 +36,10 @@ shape! {
 
 pub(crate) fn git_lines(restore: &GitRestore) -> String {
     let mut out = String::new();
-    for (what, how) in views::checkpoint::git::moves(restore) {
-        out.push_str(&format!(
-            "  {}  {}\n",
-            styled(style::WARN, &format!("{:<7}", plain(&what))),
-            plain(&how)
-        ));
+    for (what, how) in moves(restore) {
+        out += &format!("  {}  {}\n", styled(style::WARN, &format!("{:<7}", plain(&what))), plain(&how));
     }
-    out + &views::checkpoint::git::kept(restore)
+    out + &kept(restore)
 }
 
 /// What moves and how, a pair for each: branches, HEAD, the index, the stash.

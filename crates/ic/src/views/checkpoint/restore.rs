@@ -10,7 +10,6 @@ use ic_checkpoint::restore::plan::{Action, Step};
 use ic_worktree::{Report, Status, Watch};
 
 use crate::text::{plain, refused, style, styled};
-use crate::views;
 use crate::views::PathJson;
 use crate::views::checkpoint::git::{GitRestoreJson, git_lines};
 use crate::views::checkpoint::{SHOWN, capturing, section, text};
@@ -108,11 +107,11 @@ fn of_restore(report: &Report) -> String {
 
 /// What a restore did, or would do.
 pub(crate) fn report(report: &Report) -> String {
-    let mut out = of_restore(report) + &views::checkpoint::restore::of(report);
+    let mut out = of_restore(report) + &of(report);
     let steps = &report.plan.steps;
     let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
     if steps.is_empty() && !moves_git && report.status == Status::Planned {
-        out.push_str("  change nothing\n");
+        out += "  change nothing\n";
     }
     let unsaved = match report.status {
         Status::Planned => styled(style::WARN, "  in no checkpoint yet"),
@@ -120,13 +119,13 @@ pub(crate) fn report(report: &Report) -> String {
     };
     for step in steps.iter().take(SHOWN) {
         let note = if step.uncaptured { unsaved.as_str() } else { "" };
-        out.push_str(&format!("  {}  {}{note}\n", action(step.action), text(&step.path)));
+        out += &format!("  {}  {}{note}\n", action(step.action), text(&step.path));
     }
     if steps.len() > SHOWN {
-        out.push_str(&format!("  and {} more: --json\n", steps.len() - SHOWN));
+        out += &format!("  and {} more: --json\n", steps.len() - SHOWN);
     }
     if let Some(git) = &report.git {
-        out.push_str(&git_lines(git));
+        out += &git_lines(git);
     }
     let because =
         |(path, reason): (&PathText, &str)| format!("{}  {}", text(path), styled(style::DIM, &plain(reason)));
@@ -142,19 +141,23 @@ pub(crate) fn report(report: &Report) -> String {
     section(&mut out, "Not as the checkpoint has it", &list(&report.differs));
     let uncaptured = steps.iter().filter(|step| step.uncaptured).count();
     match (&report.safety_id, report.status) {
-        (Some(safety), _) => out.push_str(&format!(
-            "What was there before is checkpoint {}; to go back: {}\n",
-            styled(style::STRONG, safety.short()),
-            way_back(report, safety)
-        )),
-        (None, Status::Planned) if uncaptured > 0 => out.push_str(&format!(
-            "{} no checkpoint yet: a safety checkpoint is taken first.\n",
-            if uncaptured == 1 {
-                "1 of these is in".to_owned()
-            } else {
-                format!("{uncaptured} of these are in")
-            }
-        )),
+        (Some(safety), _) => {
+            out += &format!(
+                "What was there before is checkpoint {}; to go back: {}\n",
+                styled(style::STRONG, safety.short()),
+                way_back(report, safety)
+            );
+        }
+        (None, Status::Planned) if uncaptured > 0 => {
+            out += &format!(
+                "{} no checkpoint yet: a safety checkpoint is taken first.\n",
+                if uncaptured == 1 {
+                    "1 of these is in".to_owned()
+                } else {
+                    format!("{uncaptured} of these are in")
+                }
+            );
+        }
         _ => {}
     }
     out + &report.refusal.as_ref().map(refused).unwrap_or_default()

@@ -130,7 +130,7 @@ pub(crate) fn pruned(pruned: &Pruned) -> String {
     let mut out = String::new();
     for checkpoint in &pruned.checkpoints {
         let created = styled(style::DIM, &second(checkpoint.created_at));
-        out.push_str(&format!("  {}  {created}\n", styled(style::STRONG, checkpoint.id.short())));
+        out += &format!("  {}  {created}\n", styled(style::STRONG, checkpoint.id.short()));
     }
     let swept = pruned.swept;
     let freed = match (pruned.dry_run, swept.objects, swept.bytes) {
@@ -143,11 +143,11 @@ pub(crate) fn pruned(pruned: &Pruned) -> String {
             format!(", {} removed, {} freed", counted(count(objects), "object"), bytes(freed))
         }
     };
-    out.push_str(&format!(
+    out += &format!(
         "{verb} {}; {} kept{freed}.\n",
         counted(pruned.checkpoints.len(), "checkpoint"),
         pruned.kept
-    ));
+    );
     out
 }
 
@@ -172,29 +172,29 @@ pub(crate) fn purged(purged: &Purged) -> String {
     };
     // It cannot be told whose content it was: the checkpoints that named it are gone.
     if purged.unneeded_bytes > 0 {
-        out.push_str(&format!(
+        out += &format!(
             "  {}  {} that no checkpoint needs, which may be of checkpoints that were pruned\n",
             styled(style::BAD, "taken out"),
             bytes(purged.unneeded_bytes)
-        ));
+        );
     } else if purged.checkpoints.is_empty() {
-        out.push_str("The store had nothing that no checkpoint needs.\n");
+        out += "The store had nothing that no checkpoint needs.\n";
     }
     for name in &purged.refs {
         let name = plain(name);
-        out.push_str(&format!("  {}  {name} led to it\n", styled(style::BAD, "removed")));
+        out += &format!("  {}  {name} led to it\n", styled(style::BAD, "removed"));
     }
     for path in &purged.shared {
         let path = path_text(&path_from_bytes(path));
-        out.push_str(&format!("  {}  {path} had the same content\n", styled(style::BAD, "gone too")));
+        out += &format!("  {}  {path} had the same content\n", styled(style::BAD, "gone too"));
     }
     for left in &purged.left {
-        out.push_str(&format!(
+        out += &format!(
             "  {}  {}; see: {}\n",
             styled(style::WARN, "not reached"),
             plain(&left.message),
             plain(&left.command)
-        ));
+        );
     }
     out
 }
@@ -203,16 +203,16 @@ pub(crate) fn purged(purged: &Purged) -> String {
 pub(crate) fn verified(verified: &Verified) -> String {
     let mut out = String::new();
     for line in &verified.file {
-        out.push_str(&format!("  {}  {}\n", styled(style::BAD, "file"), plain(line)));
+        out += &format!("  {}  {}\n", styled(style::BAD, "file"), plain(line));
     }
     for damage in &verified.damaged {
         let ids: Vec<&str> = damage.checkpoints.iter().map(ic_base::CheckpointId::short).collect();
-        out.push_str(&format!(
+        out += &format!(
             "  {}  {} needed by {}\n",
             styled(style::BAD, "damaged"),
             plain(&damage.problem),
             ids.join(", ")
-        ));
+        );
     }
     let looked = format!(
         "{} of {}",
@@ -220,13 +220,11 @@ pub(crate) fn verified(verified: &Verified) -> String {
         counted(verified.checkpoints, "checkpoint")
     );
     if verified.damaged.is_empty() && verified.file.is_empty() {
-        out.push_str(&format!("{} {looked}.\n", styled(style::GOOD, "Sound:")));
+        out += &format!("{} {looked}.\n", styled(style::GOOD, "Sound:"));
     } else {
-        out.push_str(&format!(
-            "{} in {looked}.\n",
-            counted(verified.damaged.len() + verified.file.len(), "problem")
-        ));
-        out.push_str("To remove what is lost and keep the rest: ic checkpoint verify --repair\n");
+        out +=
+            &format!("{} in {looked}.\n", counted(verified.damaged.len() + verified.file.len(), "problem"));
+        out += "To remove what is lost and keep the rest: ic checkpoint verify --repair\n";
     }
     out
 }
@@ -239,7 +237,7 @@ fn count(number: u64) -> usize {
 pub(crate) fn repaired(repaired: &Repaired) -> String {
     let mut out = String::new();
     let mut line = |what: &str, text: String| {
-        out.push_str(&format!("  {}  {text}\n", styled(style::WARN, what)));
+        out += &format!("  {}  {text}\n", styled(style::WARN, what));
     };
     for id in &repaired.lost {
         line("lost", format!("{}: its content is gone, it was removed", id.short()));
@@ -268,6 +266,6 @@ pub(crate) fn repaired(repaired: &Repaired) -> String {
     if repaired.kept_again > 0 {
         line("kept", format!("{} from the working tree again", counted(repaired.kept_again, "object")));
     }
-    out.push_str(&verified(&repaired.verified));
+    out += &verified(&repaired.verified);
     out
 }

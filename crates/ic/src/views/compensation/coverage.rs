@@ -55,7 +55,7 @@ pub(crate) fn coverage(run_id: &RunId, report: &CompensationReport) -> String {
         ]);
     }
     if report.total > 0 {
-        out.push_str(&table.render(""));
+        out += &table.render("");
     }
     out
 }

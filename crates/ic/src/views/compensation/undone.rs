@@ -113,30 +113,30 @@ pub(crate) fn report(report: &Report, resume: Option<&str>) -> String {
     let mut table = Table::headless();
     report.results.iter().for_each(|one| table.row(result(one)));
     if !report.results.is_empty() {
-        out.push_str(&table.render(""));
+        out += &table.render("");
     }
     if report.left.is_empty() {
         return out + &others;
     }
-    out.push_str(&left(report));
+    out += &left(report);
     if report.is_closed {
-        out.push_str("The run stays closed until they are undone.\n");
+        out += "The run stays closed until they are undone.\n";
     }
-    out.push_str(&held(report));
+    out += &held(report);
     if let Some(resume) = resume {
         let when = match (has_failed(report), report.is_closed) {
             (true, _) => "when what failed is repaired",
             (false, true) => "to go on",
             (false, false) => "to undo them all the same",
         };
-        out.push_str(&format!("{}\n", styled(style::DIM, &format!("{when}: {resume}"))));
+        out += &format!("{}\n", styled(style::DIM, &format!("{when}: {resume}")));
     }
     if let Some(failed) = report.results.iter().find(|one| one.state == State::Failed) {
         let (run, step) = (report.run_id.short(), shell_word(&failed.step));
         let leave = format!(
             "when it never can be, to leave it as it is: ic compensation run {run} --skip {step} --reason WHY --yes"
         );
-        out.push_str(&format!("{}\n", styled(style::DIM, &leave)));
+        out += &format!("{}\n", styled(style::DIM, &leave));
     }
     out
 }
@@ -162,11 +162,11 @@ fn planned(report: &Report, run: &str) -> String {
         ]);
     }
     if !report.results.is_empty() {
-        out.push_str(&table.render(""));
+        out += &table.render("");
     }
     if !report.left.is_empty() {
-        out.push_str(&left(report));
-        out.push_str(&held(report));
+        out += &left(report);
+        out += &held(report);
     }
     out
 }

@@ -113,9 +113,9 @@ pub(crate) fn targets(tasks: &[Task]) -> String {
             task.scope.iter().map(|(column, value)| format!("{column}={value}")).collect();
         table.row(vec![
             Cell::new(style::STRONG, &task.task_id),
-            task.created_at.to_string().as_str().into(),
+            task.created_at.to_string().into(),
             task.commit.as_deref().unwrap_or_default().into(),
-            scope.join(" ").as_str().into(),
+            scope.join(" ").into(),
         ]);
     }
     table.render("No tasks to rewind to.")
@@ -130,6 +130,6 @@ pub(crate) fn configured(configured: &Configured) -> String {
         (Profile::Langgraph, _, true) => format!("{database} is the database of a LangGraph checkpointer\n"),
         (Profile::Langgraph, _, false) => format!("{database} is not there yet; the checkpointer makes it\n"),
     };
-    out.push_str(&format!("Added the part `rewind` to {}\n", path_text(&configured.file)));
+    out += &format!("Added the part `rewind` to {}\n", path_text(&configured.file));
     out
 }

@@ -58,15 +58,15 @@ pub(crate) fn preview(preview: &Preview) -> String {
     let mut out =
         format!("Rewinding {} to {} would:\n", path_text(&preview.database), line(&preview.snapshot));
     if let Some(git) = &preview.git {
-        out.push_str(&git_lines(git));
+        out += &git_lines(git);
     }
     let counts = &preview.snapshot.affected_row_counts;
-    out.push_str(&rows(counts.iter(), "delete", style::BAD));
+    out += &rows(counts.iter(), "delete", style::BAD);
     if let Some(argv) = &preview.vectors {
         let argv: Vec<String> = argv.iter().map(|word| shell_word(word)).collect();
-        out.push_str(&format!("  {} {}\n", styled(style::WARN, "run    "), argv.join(" ")));
+        out += &format!("  {} {}\n", styled(style::WARN, "run    "), argv.join(" "));
     }
-    out.push_str(&format!("{}\n", styled(style::DIM, NOTE)));
+    out += &format!("{}\n", styled(style::DIM, NOTE));
     out
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn line(snapshot: &RollbackSnapshot) -> String {
 fn git_lines(git: &GitPlan) -> String {
     let mut out = String::new();
     if !git.moves() {
-        out.push_str(&format!("  {} the tree is at {}\n", styled(style::DIM, "git    "), short(&git.commit)));
+        out += &format!("  {} the tree is at {}\n", styled(style::DIM, "git    "), short(&git.commit));
         return out;
     }
     let from = match (&git.standing.branch, &git.standing.head) {
@@ -99,17 +99,10 @@ fn git_lines(git: &GitPlan) -> String {
         (None, Some(head)) => format!("a detached HEAD at {}", short(head)),
         (None, None) => "nothing".to_owned(),
     };
-    out.push_str(&format!(
-        "  {} check out {}; left: {from}\n",
-        styled(style::WARN, "git    "),
-        short(&git.commit)
-    ));
+    out += &format!("  {} check out {}; left: {from}\n", styled(style::WARN, "git    "), short(&git.commit));
     for path in git.losses.paths() {
         let path = plain(&String::from_utf8_lossy(path));
-        out.push_str(&format!(
-            "  {} {path}  only in the safety checkpoint\n",
-            styled(style::WARN, "lose   ")
-        ));
+        out += &format!("  {} {path}  only in the safety checkpoint\n", styled(style::WARN, "lose   "));
     }
     out
 }

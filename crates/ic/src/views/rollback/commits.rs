@@ -73,7 +73,7 @@ pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
             described(commit),
         ]);
     }
-    out.push_str(&table.render(""));
+    out += &table.render("");
     out + &more(commits.len())
 }
 
@@ -91,12 +91,12 @@ pub(crate) fn own_commits(commits: &[OwnCommit]) -> String {
             Cell::new(style::DIM, &ic_base::title(&commit.author)),
         ]);
     }
-    out.push_str(&table.render(""));
+    out += &table.render("");
     let reverts = commits.iter().take(SHOWN).filter_map(OwnCommit::revert);
     let reverts: Vec<String> = reverts.map(|command| format!("    {command}\n")).collect();
     if !reverts.is_empty() {
-        out.push_str("  to undo them by commits instead:\n");
-        out.push_str(&reverts.concat());
+        out += "  to undo them by commits instead:\n";
+        out += &reverts.concat();
     }
     out + &more(commits.len())
 }

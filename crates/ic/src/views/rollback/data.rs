@@ -44,10 +44,10 @@ pub(crate) fn rows(data: &Data, note: &str) -> String {
     }
     let mut out = format!(" of {database}: {all}\n");
     for (table, rows) in data.rows.iter().filter(|(_, rows)| *rows > 0) {
-        out.push_str(&format!("  {rows:>7}  {}\n", plain(table)));
+        out += &format!("  {rows:>7}  {}\n", plain(table));
     }
     if !note.is_empty() {
-        out.push_str(&format!("  {note}\n"));
+        out += &format!("  {note}\n");
     }
     out
 }

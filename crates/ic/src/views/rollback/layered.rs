@@ -20,7 +20,7 @@ use crate::views::rollback::{head, next};
 /// `files_alone`: the checkpoint that has the files of before, where git's state of before was purged.
 pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&CheckpointId>) -> String {
     let mut out = plan(whole);
-    out.push_str(&match whole.status {
+    out += &match whole.status {
         LayeredStatus::Planned if whole.refusals.is_empty() => next(&whole.rollback),
         LayeredStatus::Planned => would_be_refused(&whole.refusals),
         LayeredStatus::RolledBack => {
@@ -39,7 +39,7 @@ pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&CheckpointId
                 .map(|(id, _)| ways_on(id, &whole.steps, files_alone))
                 .unwrap_or_default()
         ),
-    });
+    };
     out
 }
 
@@ -50,7 +50,7 @@ fn would_be_refused(refusals: &[Refusal]) -> String {
     if let Some(flags) = flags {
         let flags = flags.into_iter().collect::<Vec<_>>().join(" ");
         let hint = format!("nothing was changed; to do it all the same: the same call with {flags}");
-        out.push_str(&(styled(style::DIM, &hint) + "\n"));
+        out += &(styled(style::DIM, &hint) + "\n");
     }
     out
 }
@@ -87,16 +87,16 @@ pub(crate) fn plan(whole: &LayeredRollback) -> String {
     let mut out = head(&whole.rollback, whole.status != LayeredStatus::RollingBack, has_effects);
     let is_planned = whole.status == LayeredStatus::Planned;
     if let Some(effects) = &whole.parts.effects {
-        out.push_str(&self::effects(effects, is_planned));
+        out += &self::effects(effects, is_planned);
     }
     if let Some(report) = &whole.parts.tree {
-        out.push_str(&tree(report, whole.parts.commits.as_deref().unwrap_or_default()));
+        out += &tree(report, whole.parts.commits.as_deref().unwrap_or_default());
     }
     if let Some(commits) = whole.parts.own_commits.as_ref().filter(|commits| !commits.is_empty()) {
-        out.push_str(&section("Commits", &own_commits(commits)));
+        out += &section("Commits", &own_commits(commits));
     }
     if let Some(data) = &whole.parts.data {
-        out.push_str(&section("Rows", &rows(data, "rows that were updated since keep their new values")));
+        out += &section("Rows", &rows(data, "rows that were updated since keep their new values"));
     }
     out.push('\n');
     out
@@ -128,14 +128,14 @@ fn effects_of(effects: &Effects, is_planned: bool) -> String {
         ]);
     }
     if !all.is_empty() {
-        out.push_str(&table.render(""));
+        out += &table.render("");
     }
     let pivot = effects.pivot.as_deref().map(|step| format!(": {} cannot be undone", plain(step)));
     // What was tried stands in the table already.
     let was_tried = |left: &Compensation| all.iter().any(|one| one.id == left.id);
     for left in effects.left.iter().filter(|left| !was_tried(left)) {
         let why = pivot.as_deref().unwrap_or_default();
-        out.push_str(&format!("  {}  {}{why}\n", styled(style::BAD, "stays"), plain(&left.step)));
+        out += &format!("  {}  {}{why}\n", styled(style::BAD, "stays"), plain(&left.step));
     }
     out
 }

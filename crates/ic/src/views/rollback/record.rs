@@ -87,7 +87,7 @@ pub(crate) fn list(all: &[RollbackRecord], now: ic_base::Timestamp) -> String {
             Cell::new(status_of(rollback.status), rollback.status.as_str()),
             rollback.from_phase.as_str().into(),
             where_to(rollback).as_str().into(),
-            layers.join(" ").as_str().into(),
+            layers.join(" ").into(),
             Cell::new(style::DIM, &when(now, rollback.created_at)),
             Cell::new(style::DIM, rollback.reason.as_deref().unwrap_or_default()),
         ]);
@@ -132,7 +132,7 @@ pub(crate) fn show(
         layers.join(", ")
     );
     if let Some(reason) = &rollback.reason {
-        out.push_str(&format!("because {}\n", plain(reason)));
+        out += &format!("because {}\n", plain(reason));
     }
     let (stands, way_back) = match rollback.status {
         RollbackStatus::Aborted => ("was to be", "It was aborted: the run is where it was.\n"),
@@ -143,18 +143,18 @@ pub(crate) fn show(
         Some(_) => "what this dispatch alone did".to_owned(),
         None => format!("what was recorded after event {}", rollback.cut_seq),
     };
-    out.push_str(&format!("begun {}; {what} {stands} rolled back\n\n", rollback.created_at));
+    out += &format!("begun {}; {what} {stands} rolled back\n\n", rollback.created_at);
     if rollback.status.stands() {
-        out.push_str(&steps(all));
-        out.push_str(&files_alone.map(|safety| format!("\n{}\n", purged(safety))).unwrap_or_default());
+        out += &steps(all);
+        out += &files_alone.map(|safety| format!("\n{}\n", purged(safety))).unwrap_or_default();
     } else {
-        out.push_str(way_back);
-        out.push_str(&not_put_back(rollback, all, files_alone));
+        out += way_back;
+        out += &not_put_back(rollback, all, files_alone);
     }
     if is_at_work {
-        out.push_str("\nanother process is at work on it; should that end too early, this names the commands that go on\n");
+        out += "\nanother process is at work on it; should that end too early, this names the commands that go on\n";
     } else if resume(rollback, all).is_some() {
-        out.push_str(&format!("\n{}", ways_on(&rollback.id, all, files_alone)));
+        out += &format!("\n{}", ways_on(&rollback.id, all, files_alone));
     }
     out
 }

@@ -18,15 +18,15 @@ shape! {
     }
 
     /// A step of a rollback over several layers.
-    pub(crate) struct StepJson {
+    pub(crate) struct StepJson from (step: &Step, course: Course, stands: bool) {
         /// effects, tree (files and git), data or settle.
-        layer: &'static str as ic_journal::steps::StepKind,
+        layer: &'static str as StepKind = step.kind.as_str(),
         /// pending, running, done, failed, skipped; or `as_before`: the rollback is undone or aborted, and this is as it was before it.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::and(&ic_journal::steps::StepState::WORDS, "as_before"))))]
-        status: &'static str,
+        status: &'static str = step.shown(course, stands),
         /// What it did, so far as that is on record.
-        made: MadeJson,
-        error: Option<String>,
+        made: MadeJson = Made::by(step).into(),
+        error: Option<String> = step.error.clone(),
     }
 }
 
@@ -79,13 +79,7 @@ impl StepJson {
     /// The steps of one rollback, which `stands` or not.
     pub(crate) fn all(all: &[Step], stands: bool) -> Vec<Self> {
         let course = steps::course(all);
-        let one = |step: &Step| Self {
-            layer: step.kind.as_str(),
-            status: step.shown(course, stands),
-            made: Made::by(step).into(),
-            error: step.error.clone(),
-        };
-        all.iter().map(one).collect()
+        all.iter().map(|step| Self::new(step, course, stands)).collect()
     }
 }
 
@@ -119,7 +113,7 @@ pub(crate) fn not_put_back(
                 None => "files and git".to_owned(),
             },
         };
-        out.push_str(&format!("{}: {kept}\n", styled(style::WARN, "not restored")));
+        out += &format!("{}: {kept}\n", styled(style::WARN, "not restored"));
     }
     match files_alone {
         Some(safety) => format!("{out}{}\n", purged(safety)),
@@ -193,19 +187,18 @@ pub(crate) fn ways_on(id: &RollbackId, all: &[Step], files_alone: Option<&Checkp
     if let Some(failed) = failed {
         if let Some(effect) = steps::failed_effect(failed) {
             let step = shell_word(effect);
-            out.push_str(&format!(
+            out += &format!(
                 "to leave the effect of {} as it is: ic rollback resume {id} --skip-effect {step} --reason WHY --yes\n",
                 plain(effect)
-            ));
+            );
         }
         let what = match failed.kind {
             StepKind::Effects => "all effects that are left",
             StepKind::Tree => "files and git",
             StepKind::Data | StepKind::Settle => "the rows",
         };
-        out.push_str(&format!(
-            "to leave {what} as they are: ic rollback resume {id} --skip-step --reason WHY --yes\n"
-        ));
+        out +=
+            &format!("to leave {what} as they are: ic rollback resume {id} --skip-step --reason WHY --yes\n");
     }
     let give_up = give_up.map(|what| format!("{what}: ic rollback abort {id} --yes\n"));
     out + &give_up.unwrap_or_default()

@@ -27,9 +27,9 @@ fn git_of(git: &GitRestore, commits: &[LeavingCommit]) -> String {
     for (what, how) in views::checkpoint::git::moves(git) {
         table.row(vec!["".into(), what.as_str().into(), how.as_str().into()]);
     }
-    out.push_str(&table.render(""));
-    out.push_str(&commits_of(commits));
-    out.push_str(&views::checkpoint::git::kept(git));
+    out += &table.render("");
+    out += &commits_of(commits);
+    out += &views::checkpoint::git::kept(git);
     out
 }
 
@@ -69,13 +69,13 @@ pub(crate) fn files(tree: &Report) -> String {
         };
         let action = styled(colour, &format!("{:<width$}", step.action.as_str()));
         let note = if step.uncaptured && is_planned { "  in no checkpoint yet" } else { "" };
-        out.push_str(&format!("  {action}  {}{}\n", text(&step.path), styled(style::DIM, note)));
+        out += &format!("  {action}  {}{}\n", text(&step.path), styled(style::DIM, note));
     }
-    out.push_str(&more(steps.len()));
+    out += &more(steps.len());
     let mut list = |word: &str, colour, pairs: &mut dyn Iterator<Item = (&PathText, &String)>| {
         for (path, why) in pairs {
             let word = styled(colour, &format!("{word:<width$}"));
-            out.push_str(&format!("  {word}  {}  {}\n", text(path), styled(style::DIM, &plain(why))));
+            out += &format!("  {word}  {}  {}\n", text(path), styled(style::DIM, &plain(why)));
         }
     };
     list("CLASH", style::BAD, &mut tree.conflicts.iter().map(|c| (&c.path, &c.reason)));
@@ -86,14 +86,14 @@ pub(crate) fn files(tree: &Report) -> String {
     list("failed", style::BAD, &mut tree.failed.iter().map(|(path, why)| (path, why)));
     // Nothing else tells of them before the question: the real call finds them again.
     for warning in tree.warnings.iter().filter(|_| is_planned) {
-        out.push_str(&format!("  {}  {}\n", styled(style::WARN, "warning"), plain(&warning.message)));
+        out += &format!("  {}  {}\n", styled(style::WARN, "warning"), plain(&warning.message));
     }
     match &tree.safety_id {
         Some(safety) => {
-            out.push_str(&format!("  what stood there is kept in checkpoint {}\n", safety.short()));
+            out += &format!("  what stood there is kept in checkpoint {}\n", safety.short());
         }
         None if is_planned && !steps.is_empty() => {
-            out.push_str("  what stands there now is saved in a checkpoint first\n");
+            out += "  what stands there now is saved in a checkpoint first\n";
         }
         None => {}
     }

@@ -117,7 +117,7 @@ pub(crate) fn undone(undone: &Undone, files_alone: Option<&CheckpointId>) -> Str
         }
     };
     for report in &undone.tree {
-        out.push_str(&tree(report, &[]));
+        out += &tree(report, &[]);
     }
     if let Some(data) = undone.data.as_ref().filter(|data| data.rows.iter().any(|(_, rows)| *rows > 0)) {
         let title = match (undone.is_dry_run, stands) {
@@ -126,15 +126,15 @@ pub(crate) fn undone(undone: &Undone, files_alone: Option<&CheckpointId>) -> Str
             (false, true) => "Rows taken out",
             (false, false) => "Rows back",
         };
-        out.push_str(&format!("\n{}{}", styled(style::STRONG, title), rows(data, "")));
+        out += &format!("\n{}{}", styled(style::STRONG, title), rows(data, ""));
     }
     if stands || undone.is_rest {
         return out;
     }
-    out.push_str(&not_put_back(rollback, &undone.steps, files_alone));
+    out += &not_put_back(rollback, &undone.steps, files_alone);
     let mut still = |what: &str, all: Vec<String>| {
         if !all.is_empty() {
-            out.push_str(&format!("{}: {}\n", styled(style::WARN, what), all.join(", ")));
+            out += &format!("{}: {}\n", styled(style::WARN, what), all.join(", "));
         }
     };
     let (cut_off, gone): (Vec<_>, Vec<_>) =

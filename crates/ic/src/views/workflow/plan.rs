@@ -108,14 +108,14 @@ pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> Stri
         table.row(vec![
             Cell::new(style::STRONG, &step.id),
             step.phase.as_str().into(),
-            needs.join(" ").as_str().into(),
+            needs.join(" ").into(),
             Cell::new(undo_style, undo.as_str()),
             Cell::new(style::DIM, &run),
         ]);
     }
-    text.push_str(&table.render("No steps."));
+    text += &table.render("No steps.");
     if !report.is_complete() {
-        text.push_str(&format!("\n{}\n", plain(&undeclared(report))));
+        text += &format!("\n{}\n", plain(&undeclared(report)));
     }
     text
 }
@@ -145,7 +145,7 @@ fn would(preview: &Preview, plan_text: fn(&LayeredRollback) -> String) -> String
     let at = again_at(&plan.whole.rollback.plan.to_phase, &plan.before_steps);
     let mut out = format!("{name}: it would be at {}\n", plain(&at));
     if let Some(why) = plan.stays {
-        out.push_str(&format!("{} {why}\n", styled(style::WARN, "note:")));
+        out += &format!("{} {why}\n", styled(style::WARN, "note:"));
     }
     out + "\n" + &plan_text(&plan.whole)
 }
@@ -176,7 +176,7 @@ pub(crate) fn points(points: &[Point]) -> String {
     for (at, point) in points.iter().enumerate() {
         let all = if point.is_first { " (all of it)" } else { "" };
         table.row(vec![
-            format!("{}", at + 1).as_str().into(),
+            format!("{}", at + 1).into(),
             Cell::new(style::STRONG, &format!("{}{all}", point.steps.join(" and "))),
             point.phase.as_str().into(),
             point.checkpoint.id.short().into(),
