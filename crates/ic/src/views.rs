@@ -12,7 +12,9 @@
 macro_rules! shape {
     () => {};
     (
-        $(#[$meta:meta])* $vis:vis struct $name:ident from $from:tt: $source:ty $(where $($local:pat = $init:expr;)+)? {
+        $(#[$meta:meta])* $vis:vis struct $name:ident from $from:tt: $source:ty
+        $(where $($local:pat = $init:expr;)+)?
+        {
             $($(#[$about:meta])* $seen:vis $field:ident: $type:ty $(as $words:ty)? = $value:expr,)+
         }
         $($rest:tt)*
@@ -29,7 +31,9 @@ macro_rules! shape {
         shape! { $($rest)* }
     };
     (
-        $(#[$meta:meta])* $vis:vis struct $name:ident from ($($from:ident: $source:ty),+ $(,)?) $(where $($local:pat = $init:expr;)+)? {
+        $(#[$meta:meta])* $vis:vis struct $name:ident from ($($from:ident: $source:ty),+ $(,)?)
+        $(where $($local:pat = $init:expr;)+)?
+        {
             $($(#[$about:meta])* $seen:vis $field:ident: $type:ty $(as $words:ty)? = $value:expr,)+
         }
         $($rest:tt)*

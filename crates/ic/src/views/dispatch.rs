@@ -64,18 +64,16 @@ shape! {
     }
 
     /// A dispatch with what it left in the repository (`dispatch show`).
-    pub(crate) struct DispatchShowJson from (dispatch: &Dispatch, commits: &[RecordedCommit], files: &[RecordedFile]) {
+    pub(crate) struct DispatchShowJson from (
+        dispatch: &Dispatch,
+        commits: &[RecordedCommit],
+        files: &[RecordedFile],
+    ) {
         #[serde(flatten)]
         dispatch: DispatchJson = dispatch.into(),
         /// Oldest first.
-        commits: Vec<CommitJson> = commits
-            .iter()
-            .map(CommitJson::from)
-            .collect(),
-        files: Vec<FileJson> = files
-            .iter()
-            .map(FileJson::from)
-            .collect(),
+        commits: Vec<CommitJson> = commits.iter().map(CommitJson::from).collect(),
+        files: Vec<FileJson> = files.iter().map(FileJson::from).collect(),
     }
 
     /// A recorded commit.

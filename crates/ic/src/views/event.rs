@@ -26,10 +26,8 @@ shape! {
         event_count: i64 = report.events,
         chain_head: HeadJson = HeadJson { seq: report.head.0, hash: hex(&report.head.1) },
         /// The first event that is wrong.
-        first_bad: Option<BadJson> = report
-            .first_bad
-            .as_ref()
-            .map(|(seq, problem)| BadJson { seq: *seq, problem: problem.clone() }),
+        first_bad: Option<BadJson> =
+            report.first_bad.as_ref().map(|(seq, problem)| BadJson { seq: *seq, problem: problem.clone() }),
     }
 
     struct HeadJson {

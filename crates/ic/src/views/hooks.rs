@@ -46,7 +46,8 @@ shape! {
         /// How long that took.
         pub(crate) duration_ms: Option<u64> = own.last().map(|line| line.ms),
         /// The newest calls that failed, oldest first.
-        pub(crate) failures: Vec<HookFailureJson> = newest.iter().map(|line| HookFailureJson::from(*line)).collect(),
+        pub(crate) failures: Vec<HookFailureJson> =
+            newest.iter().map(|line| HookFailureJson::from(*line)).collect(),
     }
 
     /// A call of a hook that failed: the agent was let through.

@@ -39,7 +39,8 @@ shape! {
         snapshot_created_at: Value = scalar(&entry.deleted.snapshot_created_at),
         /// The rows that were deleted, by table in the order in which it was done; null until they are.
         #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
-        deleted_row_counts: Option<Map<String, Value>> = entry.deleted.rows.as_deref().map(|rows| counts(pairs(rows))),
+        deleted_row_counts: Option<Map<String, Value>> =
+            entry.deleted.rows.as_deref().map(|rows| counts(pairs(rows))),
         /// By an undo: the rows that are back, or with `dry_run` would be, by table.
         #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
         restored_row_counts: Option<Map<String, Value>> = None,

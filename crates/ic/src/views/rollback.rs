@@ -93,7 +93,8 @@ shape! {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> = Vec::new(),
         /// planned, `rolled_back` or `rolling_back`.
-        status: &'static str as ic_rollback::LayeredStatus = if rollback.done.is_some() { "rolled_back" } else { "planned" },
+        status: &'static str as ic_rollback::LayeredStatus =
+            if rollback.done.is_some() { "rolled_back" } else { "planned" },
         /// The event; null for a dry run.
         seq: Option<i64> = rollback.done.as_ref().map(|(_, seq)| *seq),
     }

@@ -46,7 +46,8 @@ shape! {
         /// Whether that very process lives: true or false, or `unknown` where only its number is on record; null without one.
         #[cfg_attr(test, schemars(extend("enum" = [true, false, "unknown", null])))]
         alive: Option<AliveJson> = life.map(AliveJson::from),
-        started_at: Option<String> = dispatch.and_then(|dispatch| dispatch.started_at).map(|at| at.to_string()),
+        started_at: Option<String> =
+            dispatch.and_then(|dispatch| dispatch.started_at).map(|at| at.to_string()),
     }
 
     struct UnfinishedJson from unfinished: &Unfinished {

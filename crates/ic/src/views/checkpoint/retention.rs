@@ -54,11 +54,7 @@ shape! {
         /// Refs below refs/ic/ that reached them; they were removed.
         removed_refs: Vec<String> = purged.refs.clone(),
         /// Where the content still is, out of reach of a purge.
-        left: Vec<LeftJson> = purged
-            .left
-            .iter()
-            .map(LeftJson::from)
-            .collect(),
+        left: Vec<LeftJson> = purged.left.iter().map(LeftJson::from).collect(),
     }
 
     /// Content that a purge does not reach.
@@ -78,11 +74,7 @@ shape! {
         checkpoint_count: u64 = verified.checkpoints as u64,
         /// How many objects.
         object_count: u64 = verified.objects,
-        damaged: Vec<DamageJson> = verified
-            .damaged
-            .iter()
-            .map(DamageJson::from)
-            .collect(),
+        damaged: Vec<DamageJson> = verified.damaged.iter().map(DamageJson::from).collect(),
         /// What SQLite finds wrong with the store's file.
         file: Vec<String> = verified.file.clone(),
         /// What `--repair` did.
@@ -103,7 +95,8 @@ shape! {
         /// Restores that cannot be finished or undone any more.
         restore_ids: Vec<String> = repaired.restores.iter().map(ToString::to_string).collect(),
         /// Where the damaged file lies now.
-        set_aside: Option<String> = repaired.set_aside.as_ref().map(|path| path.to_string_lossy().into_owned()),
+        set_aside: Option<String> =
+            repaired.set_aside.as_ref().map(|path| path.to_string_lossy().into_owned()),
         /// Paths that were purged earlier and whose marks may be lost: until they are purged again, checkpoints keep that content again.
         purge_again: Vec<PathJson> = repaired.purge_again.iter().map(|path| Path::new(path).into()).collect(),
     }

@@ -44,7 +44,11 @@ shape! {
     }
 
     /// What a database has, and how it could be rewound.
-    pub(crate) struct RewindInspectJson from (database: &Path, inspection: &Inspection, written: Option<&Path>) where
+    pub(crate) struct RewindInspectJson from (
+        database: &Path,
+        inspection: &Inspection,
+        written: Option<&Path>,
+    ) where
         keys = inspection.foreign_keys.iter().map(ForeignKeyJson::from);
     {
         database: String = lossy_path(database),

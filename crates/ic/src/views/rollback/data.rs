@@ -14,11 +14,8 @@ shape! {
         database_b64: Option<String> = exact(&data.database),
         /// The rows that go, or went, by table.
         #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, u64>"))]
-        affected_row_counts: serde_json::Map<String, serde_json::Value> = data
-            .rows
-            .iter()
-            .map(|(table, rows)| (table.clone(), (*rows).into()))
-            .collect(),
+        affected_row_counts: serde_json::Map<String, serde_json::Value> =
+            data.rows.iter().map(|(table, rows)| (table.clone(), (*rows).into())).collect(),
     }
 
     /// The rows that are back.
