@@ -1,8 +1,8 @@
 //! What the verbs print: the JSON shape and the text of a noun stand together.
 //!
-//! The shapes are the contract: each has a schema in `docs/schemas/`, and fields are added, never renamed or removed. A text is written
-//! from the same value as its shape, beside it, and not from the shape: it needs what no JSON holds, such as the bytes of a path, a time to
-//! count from, or a status that is still an enum.
+//! The shapes are the contract: each has a schema in `docs/schemas/`, and fields are added, never renamed or removed. A text is a function
+//! beside its shape, written from the same value: mostly it needs what no JSON holds, such as the bytes of a path, a time to count from, or
+//! a status that is still an enum. Where the shape holds all that it needs, it is written from that.
 
 /// JSON shapes. Each field stands once: its name, its type, and where its value comes from.
 ///

@@ -57,9 +57,7 @@ fn captured(session: &mut Session, kernel: &Kernel, kept: &Kept, warnings: &[War
     if let Some(settings) = &kept.settings {
         background::sweep(session, kernel, settings, &kept.project);
     }
-    for warning in warnings {
-        session.output.warn(&warning.message);
-    }
+    session.output.warn_all(warnings);
 }
 
 /// `captures`: the working tree is captured as the work left it.

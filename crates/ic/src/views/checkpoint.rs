@@ -6,9 +6,10 @@ pub(crate) mod restore;
 pub(crate) mod retention;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
-use ic_base::{CheckpointId, Timestamp};
+use ic_base::{CheckpointId, Result, Timestamp};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::git::GitState;
 use ic_checkpoint::manifest::{Changed, Manifest, PathText};
@@ -17,6 +18,7 @@ use ic_events::hex;
 use ic_store::path_from_bytes;
 use ic_worktree::{Shown, Warning};
 
+use crate::output::List;
 use crate::text::{Cell, Table, counted, path_text, plain, second, style, styled, when};
 use crate::views::PathJson;
 use crate::views::checkpoint::content::{ChangeJson, FileJson};
@@ -145,7 +147,16 @@ impl Rows {
         Self { table: Table::new(&["CHECKPOINT", "KIND", "CREATED", "CHANGES", "FILES", "ABOUT"]), now }
     }
 
-    pub(crate) fn add(&mut self, checkpoint: &Checkpoint, manifest: Option<&Manifest>) {
+    /// Adds one to the list that is printed; breaks when the reader is gone.
+    pub(crate) fn push(&mut self, list: &mut List<'_>, shown: &Shown) -> Result<ControlFlow<()>> {
+        let (checkpoint, manifest) = (&shown.checkpoint, shown.manifest.as_ref());
+        list.push(&CheckpointJson::new(checkpoint, manifest), || {
+            self.add(checkpoint, manifest);
+            String::new()
+        })
+    }
+
+    fn add(&mut self, checkpoint: &Checkpoint, manifest: Option<&Manifest>) {
         self.table.row(vec![
             Cell::new(style::STRONG, checkpoint.id.short()),
             Cell::new(kind_style(checkpoint.kind), checkpoint.kind.as_str()),

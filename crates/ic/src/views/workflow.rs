@@ -8,12 +8,11 @@ use ic_workflow::{Report, Restored, Status, StepReport, TakenBack};
 use ic_worktree::Warning;
 
 use crate::text::{Cell, Table, counted, path_text, plain, style, styled};
-use crate::views;
 use crate::views::compensation::undone::UndoneStepJson;
 use crate::views::rollback::data::DataJson;
 use crate::views::shared::{SkippedJson, WarningJson};
 use crate::views::workflow::plan::again_at;
-use crate::views::{PathJson, exact};
+use crate::views::{self, PathJson, exact};
 
 pub(crate) mod plan;
 

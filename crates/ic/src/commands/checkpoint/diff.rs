@@ -13,8 +13,7 @@ use crate::commands::prelude::*;
 use crate::format::Format;
 use crate::output::Output;
 use crate::text;
-use crate::views::checkpoint::content::{ChangeJson, DiffJson};
-use crate::views::shared::SkippedJson;
+use crate::views::checkpoint::content::DiffJson;
 
 /// Show what changed between two checkpoints, or between one and the working tree as it is.
 #[derive(Debug, Args)]
@@ -89,20 +88,8 @@ impl Diff {
             }
             return Ok(Exit::Done);
         }
-        let record = DiffJson {
-            from_checkpoint_id: compared.from.id.to_string(),
-            to_checkpoint_id: compared.to.map(|to| to.id.to_string()),
-            changes: differences
-                .iter()
-                .filter_map(|d| d.change().map(|change| ChangeJson::new(&d.path, change.as_str())))
-                .collect(),
-            skipped: compared
-                .skipped
-                .into_iter()
-                .map(|(path, reason)| SkippedJson::new(&path, reason))
-                .collect(),
-        };
-        session.output.record(&record, String::new)
+        let (older, newer) = (&compared.from, compared.to.as_ref());
+        session.output.record(&DiffJson::new(older, newer, &differences, &compared.skipped), String::new)
     }
 
     /// The form of the text that was asked for; `None`: JSON.

@@ -5,7 +5,6 @@ use ic_worktree::Workspace;
 use super::Selection;
 use crate::commands::prelude::*;
 use crate::text;
-use crate::views::checkpoint::CheckpointJson;
 
 /// List the checkpoints of this working tree, oldest first.
 #[derive(Debug, Args)]
@@ -32,11 +31,7 @@ impl List {
         let mut is_empty = true;
         ic_worktree::list(&workspace, filter, |shown| {
             is_empty = false;
-            let record = CheckpointJson::new(&shown.checkpoint, shown.manifest.as_ref());
-            list.push(&record, || {
-                rows.add(&shown.checkpoint, shown.manifest.as_ref());
-                String::new()
-            })
+            rows.push(&mut list, &shown)
         })?;
         list.end_with(|| rows.render())?;
         // Only where nothing is listed: work trees that were removed leave checkpoints, and whoever has some of their own knows.

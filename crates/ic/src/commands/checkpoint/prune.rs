@@ -61,9 +61,7 @@ impl Prune {
 
 /// Prints what went, and what went less well.
 pub(super) fn report(session: &mut Session, pruned: &Pruned) -> Result<Exit> {
-    for warning in &pruned.warnings {
-        session.output.warn(&warning.message);
-    }
+    session.output.warn_all(&pruned.warnings);
     session.output.record(&PruneJson::from(pruned), || views::checkpoint::retention::pruned(pruned))
 }
 

@@ -237,9 +237,7 @@ fn choose(session: &mut Session) -> Result<Option<String>> {
 }
 
 fn finish(session: &mut Session, report: &Report) -> Result<Exit> {
-    for warning in &report.warnings {
-        session.output.warn(&warning.message);
-    }
+    session.output.warn_all(&report.warnings);
     session.output.record(&RestoreJson::from(report), || views::checkpoint::restore::report(report))?;
     if let Some(refusal) = &report.refusal {
         return Ok(Exit::from(refusal.kind()));

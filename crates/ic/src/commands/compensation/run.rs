@@ -1,14 +1,13 @@
 //! `ic compensation run`
 
-use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use ic_rollback::compensation::{self, Report, Request, Scope, Sink, Status};
-use ic_saga::Compensation;
+use ic_rollback::compensation::{self, Report, Request, Scope, Status};
 use ic_saga::order::FailurePolicy;
 
 use crate::commands::prelude::*;
+use crate::commands::workflow::Watch as Progress;
 use crate::views::compensation::undone::UndoneJson;
 use crate::{signals, text};
 
@@ -91,15 +90,14 @@ impl Undo {
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
         let settings = session.checkpoint_settings(&kernel)?;
-        let mut lines =
-            Lines { wanted: session.shows_progress() && io::stderr().is_terminal(), is_open: false };
+        let mut progress = Progress::new(session);
         if !self.dry_run && !self.yes {
             // What cannot be done at all is refused for its own reason: a yes would not help.
             let preview = compensation::run(
                 &kernel,
                 &settings,
                 &Request { dry_run: true, ..request.clone() },
-                &mut lines,
+                &mut progress,
             )?;
             if preview.refusal.is_some() {
                 return self.finish(session, &preview);
@@ -117,8 +115,9 @@ impl Undo {
             }
         }
         let request = Request { interrupted: signals::interrupted()?, ..request };
-        let report = compensation::run(&kernel, &settings, &request, &mut lines)?;
-        self.finish(session, &report)
+        let report = compensation::run(&kernel, &settings, &request, &mut progress);
+        progress.clear();
+        self.finish(session, &report?)
     }
 
     fn scope(&self) -> Result<Scope> {
@@ -164,46 +163,5 @@ impl Undo {
             call.push_str(" --force");
         }
         Some(call + " --yes")
-    }
-}
-
-/// A line on the terminal for each undo; a pipe sees nothing. Where the report goes to the terminal too, it names each, so the line
-/// goes when its undo is over.
-struct Lines {
-    wanted: bool,
-    /// Whether the last line waits for its end.
-    is_open: bool,
-}
-
-impl Lines {
-    /// Replaces the line that waits, if one does.
-    fn show(&mut self, line: &str, is_open: bool) {
-        if self.wanted {
-            let clear = if self.is_open { "\r\u{1b}[2K" } else { "" };
-            // With the terminal gone there is nobody to show it to.
-            let _ = write!(anstream::stderr(), "{clear}{line}");
-            self.is_open = is_open;
-        }
-    }
-}
-
-impl Sink for Lines {
-    fn begins(&mut self, compensation: &Compensation) {
-        self.show(&views::compensation::undone::begins(compensation), true);
-    }
-
-    fn ended(&mut self, compensation: &Compensation) {
-        let is_told_later = io::stdout().is_terminal();
-        let line =
-            if is_told_later { String::new() } else { views::compensation::undone::ended(compensation) };
-        self.show(&line, false);
-    }
-}
-
-impl Drop for Lines {
-    fn drop(&mut self) {
-        if self.is_open {
-            self.show("", false);
-        }
     }
 }

@@ -32,9 +32,7 @@ impl Override {
         if let Some(settings) = &kept {
             background::sweep(session, &kernel, settings, &project);
         }
-        for warning in &outcome.warnings {
-            session.output.warn(&warning.message);
-        }
+        session.output.warn_all(&outcome.warnings);
         session.output.record(&AdvanceJson::from(&outcome), || views::gate::advance(&outcome))
     }
 }

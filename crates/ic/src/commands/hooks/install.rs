@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use ic_base::shell_word;
 
 use super::exclude::Exclude;
-use super::settings::Settings;
-use super::{Installed, Place, client_named, report, settings, trust};
+use super::settings::{self, Settings};
+use super::{Installed, Place, client_named, report, trust};
 use crate::clients::Client;
 use crate::commands::prelude::*;
 use crate::environment::Environment;

@@ -2,8 +2,7 @@
 
 use super::DOES;
 use crate::commands::prelude::*;
-use crate::text;
-use crate::text::shell_word;
+use crate::text::{self, shell_word};
 use crate::views::rewind::RewindJson;
 
 /// Put the rows of a rewind back, exactly as they were.

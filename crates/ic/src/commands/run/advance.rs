@@ -53,9 +53,7 @@ impl Advance {
         if let Some(settings) = &kept {
             background::sweep(session, &kernel, settings, &project);
         }
-        for warning in &outcome.warnings {
-            session.output.warn(&warning.message);
-        }
+        session.output.warn_all(&outcome.warnings);
         session.output.warn_all(&soft_warning(&outcome));
         session.output.record(&AdvanceJson::from(&outcome), || views::gate::advance(&outcome))?;
         Ok(if outcome.advanced() { Exit::Done } else { Exit::No })

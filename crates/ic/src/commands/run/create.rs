@@ -75,9 +75,7 @@ impl Create {
             metadata: serde_json::Value::Object(metadata).to_string(),
         };
         let run::Created { run, warnings } = run::create(&kernel, &new, kept.as_ref())?;
-        for warning in &warnings {
-            session.output.warn(&warning.message);
-        }
+        session.output.warn_all(&warnings);
         session.output.scalar(run.id.as_str(), &RunJson::from(&run))
     }
 }

@@ -1,12 +1,9 @@
 //! `ic workflow checkpoints`
 
-use std::ops::ControlFlow;
-
 use ic_checkpoint::record::Filter;
 use ic_worktree::Workspace;
 
 use crate::commands::prelude::*;
-use crate::views::checkpoint::CheckpointJson;
 
 /// List the checkpoints of a workflow's run, oldest first: before each step, and around its end.
 #[derive(Debug, Args)]
@@ -50,14 +47,7 @@ impl Checkpoints {
         };
         let mut rows = views::checkpoint::Rows::new(kernel.context.now());
         let mut list = session.output.begin_list();
-        ic_worktree::list(&workspace, filter, |shown| {
-            let record = CheckpointJson::new(&shown.checkpoint, shown.manifest.as_ref());
-            let is_wanted = list.push(&record, || {
-                rows.add(&shown.checkpoint, shown.manifest.as_ref());
-                String::new()
-            })?;
-            Ok::<ControlFlow<()>, _>(is_wanted)
-        })?;
+        ic_worktree::list(&workspace, filter, |shown| rows.push(&mut list, &shown))?;
         list.end_with(|| rows.render())
     }
 }

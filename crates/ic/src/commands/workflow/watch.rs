@@ -62,7 +62,7 @@ impl Watch {
     }
 
     /// Removes the line that says what is being undone.
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.is_undoing) {
             let _ = write!(anstream::stderr(), "\r\u{1b}[2K");
         }

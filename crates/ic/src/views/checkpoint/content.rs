@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use ic_checkpoint::diff::State;
+use ic_checkpoint::diff::{Difference, State};
+use ic_checkpoint::record::Checkpoint;
 use ic_events::{Hash, hex};
 use ic_store::path_from_bytes;
 
@@ -39,14 +40,23 @@ shape! {
     }
 
     /// What differs between two checkpoints, or between one and the working tree.
-    pub(crate) struct DiffJson {
+    pub(crate) struct DiffJson from (
+        older: &Checkpoint,
+        newer: Option<&Checkpoint>,
+        differences: &[Difference],
+        skipped: &[(Vec<u8>, String)],
+    ) where
+        changed = differences.iter().filter_map(|one| Some((&one.path, one.change()?)));
+    {
         /// The checkpoint that is compared.
-        pub(crate) from_checkpoint_id: String,
+        from_checkpoint_id: String = older.id.to_string(),
         /// The other one; null for the working tree.
-        pub(crate) to_checkpoint_id: Option<String>,
-        pub(crate) changes: Vec<ChangeJson>,
+        to_checkpoint_id: Option<String> = newer.map(|newer| newer.id.to_string()),
+        changes: Vec<ChangeJson> =
+            changed.map(|(path, change)| ChangeJson::new(path, change.as_str())).collect(),
         /// Paths that were asked for and that neither side has content of.
-        pub(crate) skipped: Vec<SkippedJson>,
+        skipped: Vec<SkippedJson> =
+            skipped.iter().map(|(path, reason)| SkippedJson::new(path, reason.clone())).collect(),
     }
 }
 
