@@ -4,8 +4,8 @@ use clap::Parser;
 use clap::builder::styling::{AnsiColor, Styles};
 
 use crate::commands::{
-    blame, checkpoint, compensation, completions, config, dispatch, events, gate, hook, hooks, ledger, log,
-    man, redo, rewind, rollback, run, session, status, undo, verbs, workflow,
+    blame, checkpoint, compensation, completions, config, dispatch, events, gate, health, hook, hooks, init,
+    log, man, redo, rewind, rollback, run, session, status, undo, verbs, version, r#where, workflow,
 };
 use crate::flags::Global;
 use crate::later::Later;
@@ -108,7 +108,7 @@ verbs! {
         Blame(blame::Blame),
         Undo(undo::Undo),
         Redo(redo::Redo),
-        Init(ledger::init::Init),
+        Init(init::Init),
         /// Runs: create, advance, roll back, look
         #[command(subcommand)]
         Run(Later<run::Verb>),
@@ -143,13 +143,13 @@ verbs! {
         #[command(subcommand)]
         Session(Later<session::Verb>),
         Hook(hook::Hook),
-        Where(ledger::r#where::Where),
+        Where(r#where::Where),
         /// The project's configuration
         #[command(subcommand)]
         Config(Later<config::Verb>),
-        Health(ledger::health::Health),
+        Health(health::Health),
         Completions(completions::Completions),
         Man(man::Man),
-        Version(ledger::version::Version),
+        Version(version::Version),
     }
 }
