@@ -49,18 +49,17 @@ impl Layers<'_> {
     ///
     /// Errors: `usage` for git and data of one dispatch alone: it moves no branch, and whose rows are whose is not known.
     pub(crate) fn of(self, to: To<'_>, settings: &Settings) -> Result<Vec<Layer>> {
+        let is_of_one = matches!(to, To::Without(_));
         let goes = |layer: &Layer| match layer {
             Layer::Workflow | Layer::Effects | Layer::Files => true,
-            Layer::Git => !matches!(to, To::Without(_)),
-            Layer::Data => !matches!(to, To::Without(_)) && settings.state.is_some(),
+            Layer::Git => !is_of_one,
+            Layer::Data => !is_of_one && settings.state.is_some(),
         };
         let chosen = match self {
             Self::All => return Ok(Layer::ALL.into_iter().filter(goes).collect()),
             Self::Only(chosen) => chosen,
         };
-        if matches!(to, To::Without(_))
-            && chosen.iter().any(|layer| matches!(layer, Layer::Git | Layer::Data))
-        {
+        if is_of_one && chosen.iter().any(|layer| matches!(layer, Layer::Git | Layer::Data)) {
             return Err(Diagnosis::new(
                 Code::Usage,
                 "Only the record, effects and files of one dispatch can be undone: it moves no branch, and no rows.",
