@@ -1,11 +1,11 @@
 //! The command tree. Each verb's arguments stand beside its code, in `commands/`.
 
+use clap::Parser;
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    blame, checkpoint, compensation, completions, config, dispatch, events, gate, hook, hooks, ledger, log,
-    man, redo, rewind, rollback, run, sessions, status, undo, workflow,
+    blame, checkpoint, compensation, completions, config, dispatch, events, gate, health, hook, hooks, init,
+    log, man, redo, rewind, rollback, run, session, status, undo, verbs, version, r#where, workflow,
 };
 use crate::flags::Global;
 use crate::later::Later;
@@ -105,54 +105,55 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Status(status::Status),
-    Log(log::Log),
-    Blame(blame::Blame),
-    Undo(undo::Undo),
-    Redo(redo::Redo),
-    Init(ledger::init::Init),
-    /// Runs: create, advance, roll back, inspect
-    #[command(subcommand)]
-    Run(Later<run::Verb>),
-    /// Dispatches: the work of agents, its commits and files
-    #[command(subcommand)]
-    Dispatch(Later<dispatch::Verb>),
-    /// Gates: check, override, list the rules
-    #[command(subcommand)]
-    Gate(Later<gate::Verb>),
-    /// Events: follow, verify, redact
-    #[command(subcommand)]
-    Events(Later<events::Verb>),
-    /// Checkpoints: capture the working tree, compare, restore, undo
-    #[command(subcommand)]
-    Checkpoint(Later<checkpoint::Verb>),
-    /// Rollbacks: list, show, resume, abort, undo
-    #[command(subcommand)]
-    Rollback(Later<rollback::Verb>),
-    /// Compensations: declare the undo of outside effects, run it
-    #[command(subcommand)]
-    Compensation(Later<compensation::Verb>),
-    /// Workflows: run a file of steps, resume, roll back
-    #[command(subcommand)]
-    Workflow(Later<workflow::Verb>),
-    /// Rewinds: take the application's database back to a task
-    #[command(subcommand)]
-    Rewind(Later<rewind::Verb>),
-    /// Hooks of coding agents: install, uninstall, doctor
-    #[command(subcommand)]
-    Hooks(Later<hooks::Verb>),
-    /// Sessions of coding agents: list, show
-    #[command(subcommand)]
-    Session(Later<sessions::Verb>),
-    Hook(hook::Hook),
-    Where(ledger::r#where::Where),
-    /// The project's configuration
-    #[command(subcommand)]
-    Config(Later<config::Verb>),
-    Health(ledger::health::Health),
-    Completions(completions::Completions),
-    Man(man::Man),
-    Version(ledger::version::Version),
+verbs! {
+    pub(crate) enum Command {
+        Status(status::Status),
+        Log(log::Log),
+        Blame(blame::Blame),
+        Undo(undo::Undo),
+        Redo(redo::Redo),
+        Init(init::Init),
+        /// Runs: create, advance, roll back, inspect
+        #[command(subcommand)]
+        Run(Later<run::Verb>),
+        /// Dispatches: the work of agents, its commits and files
+        #[command(subcommand)]
+        Dispatch(Later<dispatch::Verb>),
+        /// Gates: check, override, list the rules
+        #[command(subcommand)]
+        Gate(Later<gate::Verb>),
+        /// Events: follow, verify, redact
+        #[command(subcommand)]
+        Events(Later<events::Verb>),
+        /// Checkpoints: capture the working tree, compare, restore, undo
+        #[command(subcommand)]
+        Checkpoint(Later<checkpoint::Verb>),
+        /// Rollbacks: list, show, resume, abort, undo
+        #[command(subcommand)]
+        Rollback(Later<rollback::Verb>),
+        /// Compensations: declare the undo of outside effects, run it
+        #[command(subcommand)]
+        Compensation(Later<compensation::Verb>),
+        /// Workflows: run a file of steps, resume, roll back
+        #[command(subcommand)]
+        Workflow(Later<workflow::Verb>),
+        /// Rewinds: take the application's database back to a task
+        #[command(subcommand)]
+        Rewind(Later<rewind::Verb>),
+        /// Hooks of coding agents: install, uninstall, doctor
+        #[command(subcommand)]
+        Hooks(Later<hooks::Verb>),
+        /// Sessions of coding agents: list, show
+        #[command(subcommand)]
+        Session(Later<session::Verb>),
+        Hook(hook::Hook),
+        Where(r#where::Where),
+        /// The project's configuration
+        #[command(subcommand)]
+        Config(Later<config::Verb>),
+        Health(health::Health),
+        Completions(completions::Completions),
+        Man(man::Man),
+        Version(version::Version),
+    }
 }

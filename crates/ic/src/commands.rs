@@ -1,4 +1,29 @@
-//! One file per verb: its arguments, one library call, its rendering.
+//! One file per verb: its arguments, one library call, its view.
+
+/// What is run once it is parsed.
+pub(crate) trait Run {
+    fn run(&self, session: &mut Session) -> Result<Exit>;
+}
+
+/// The verbs of a noun: what clap parses, each run by its own `run`.
+macro_rules! verbs {
+    ($(#[$meta:meta])* pub(crate) enum $name:ident {
+        $($(#[$about:meta])* $verb:ident($arguments:ty),)+
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, clap::Subcommand)]
+        pub(crate) enum $name {
+            $($(#[$about])* $verb($arguments),)+
+        }
+
+        impl crate::commands::Run for $name {
+            fn run(&self, session: &mut crate::session::Session) -> ic_base::Result<crate::exit::Exit> {
+                match self { $(Self::$verb(verb) => verb.run(session),)+ }
+            }
+        }
+    };
+}
+pub(crate) use verbs;
 
 pub(crate) mod blame;
 pub(crate) mod checkpoint;
@@ -8,23 +33,26 @@ pub(crate) mod config;
 pub(crate) mod dispatch;
 pub(crate) mod events;
 pub(crate) mod gate;
+pub(crate) mod health;
 pub(crate) mod hook;
 pub(crate) mod hooks;
+pub(crate) mod init;
 pub(crate) mod input;
-pub(crate) mod ledger;
 pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod prelude;
 pub(crate) mod redo;
 pub(crate) mod rewind;
 pub(crate) mod rollback;
 pub(crate) mod rolling;
 pub(crate) mod run;
-pub(crate) mod sessions;
+pub(crate) mod session;
 pub(crate) mod status;
 pub(crate) mod undo;
+pub(crate) mod version;
+pub(crate) mod r#where;
 pub(crate) mod workflow;
 
-use clap::CommandFactory;
 use ic_base::{Code, Diagnosis, Result};
 
 use crate::cli::{Cli, Command};
@@ -40,30 +68,5 @@ pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
         return Err(Diagnosis::new(Code::Usage, "Only ic run history draws a diagram (--format mermaid).")
             .hint("use --format json, jsonl or text"));
     }
-    match &cli.command {
-        Command::Status(verb) => verb.run(&mut session),
-        Command::Log(verb) => verb.run(&mut session),
-        Command::Blame(verb) => verb.run(&mut session),
-        Command::Init(verb) => verb.run(&mut session),
-        Command::Where(verb) => verb.run(&mut session),
-        Command::Version(verb) => verb.run(&mut session),
-        Command::Health(verb) => verb.run(&mut session),
-        Command::Completions(verb) => verb.run(&mut session),
-        Command::Man(verb) => verb.run(&mut session, Cli::command()),
-        Command::Undo(verb) => verb.run(&mut session),
-        Command::Redo(verb) => verb.run(&mut session),
-        Command::Run(Later(verb)) => verb.run(&mut session),
-        Command::Dispatch(Later(verb)) => verb.run(&mut session),
-        Command::Checkpoint(Later(verb)) => verb.run(&mut session),
-        Command::Rollback(Later(verb)) => verb.run(&mut session),
-        Command::Workflow(Later(verb)) => verb.run(&mut session),
-        Command::Compensation(Later(verb)) => verb.run(&mut session),
-        Command::Config(Later(verb)) => verb.run(&mut session),
-        Command::Rewind(Later(verb)) => verb.run(&mut session),
-        Command::Gate(Later(verb)) => verb.run(&mut session),
-        Command::Events(Later(verb)) => verb.run(&mut session),
-        Command::Hooks(Later(verb)) => verb.run(&mut session),
-        Command::Session(Later(verb)) => verb.run(&mut session),
-        Command::Hook(verb) => Ok(verb.run(&mut session)),
-    }
+    cli.command.run(&mut session)
 }

@@ -12,7 +12,7 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::format::Format;
 use crate::output::escape_controls;
-use crate::render::{plain, style};
+use crate::text::{plain, style};
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 /// Flags that stand anywhere.
@@ -70,6 +71,21 @@ fn busy_timeout(text: &str) -> Result<Duration, String> {
         return Err("at most 1h".to_owned());
     }
     Ok(duration)
+}
+
+/// Takes one of these values by its word; each has its line in the help.
+pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
+    word: fn(T) -> &'static str,
+    values: &'static [(T, &'static str)],
+) -> impl TypedValueParser<Value = T> {
+    let shown = values.iter().map(move |(value, help)| match *help {
+        "" => PossibleValue::new(word(*value)),
+        help => PossibleValue::new(word(*value)).help(help),
+    });
+    PossibleValuesParser::new(shown).try_map(move |text| {
+        let found = values.iter().find(|(value, _)| word(*value) == text);
+        found.map(|(value, _)| *value).ok_or("it is none of the values")
+    })
 }
 
 /// Refuses what is no plan hash: that no plan has it says nothing about the plan.

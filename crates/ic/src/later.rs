@@ -4,6 +4,11 @@
 
 use clap::builder::Resettable;
 use clap::{ArgMatches, Command, Error, FromArgMatches, Subcommand};
+use ic_base::Diagnosis;
+
+use crate::commands::Run;
+use crate::exit::Exit;
+use crate::session::Session;
 
 /// The verbs `V` of a noun: parsed as `V` is, but the tree knows them only once the noun was named, or all of it is built
 /// ([`clap::Command::build`]).
@@ -43,5 +48,11 @@ impl<V: Subcommand> Subcommand for Later<V> {
 
     fn has_subcommand(name: &str) -> bool {
         V::has_subcommand(name)
+    }
+}
+
+impl<V: Run> Run for Later<V> {
+    fn run(&self, session: &mut Session) -> Result<Exit, Diagnosis> {
+        self.0.run(session)
     }
 }

@@ -1,4 +1,4 @@
-//! The `ic` command line: parse, one library call, render. No SQL and no rule lives here.
+//! The `ic` command line: parse, one library call, one view. No SQL and no rule lives here.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
@@ -14,17 +14,17 @@ mod flags;
 mod format;
 mod help;
 mod hook_log;
-mod json;
 mod later;
 mod man;
 mod output;
 #[cfg(test)]
 mod plugins;
 mod progress;
-mod render;
 mod session;
 mod shell;
 mod signals;
+mod text;
+mod views;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

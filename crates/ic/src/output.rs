@@ -9,10 +9,12 @@ use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
 use ic_base::{Diagnose, Result};
+use ic_worktree::Warning;
 use serde::Serialize;
 
+use crate::exit::Exit;
 use crate::format::{Format, FormatChoice};
-use crate::render::{path_text, plain, style};
+use crate::text::{path_text, plain, style};
 
 /// Standard output in the form that was asked for.
 pub(crate) struct Output {
@@ -58,16 +60,12 @@ impl Output {
     }
 
     /// Prints a record as JSON, or `text` for people.
-    pub(crate) fn record(
-        &mut self,
-        record: &impl Serialize,
-        text: impl FnOnce() -> String,
-    ) -> Result<Written> {
+    pub(crate) fn record(&mut self, record: &impl Serialize, text: impl FnOnce() -> String) -> Result<Exit> {
         match self.format {
             Format::Json | Format::Jsonl => self.json(record)?,
             Format::Text => self.raw(text().as_bytes())?,
         }
-        self.flush()
+        self.done()
     }
 
     /// Prints a list: an array as JSON, a line each as JSON Lines, or `text` for people.
@@ -75,7 +73,7 @@ impl Output {
         &mut self,
         records: &[T],
         text: impl FnOnce() -> String,
-    ) -> Result<Written> {
+    ) -> Result<Exit> {
         match self.format {
             Format::Json => self.json(&records)?,
             Format::Jsonl => {
@@ -85,21 +83,21 @@ impl Output {
             }
             Format::Text => self.raw(text().as_bytes())?,
         }
-        self.flush()
+        self.done()
     }
 
     /// Prints just a value, or its record if JSON was asked for.
-    pub(crate) fn scalar(&mut self, value: &str, record: &impl Serialize) -> Result<Written> {
+    pub(crate) fn scalar(&mut self, value: &str, record: &impl Serialize) -> Result<Exit> {
         if self.json_asked {
             self.json(record)?;
         } else {
             self.raw(format!("{value}\n").as_bytes())?;
         }
-        self.flush()
+        self.done()
     }
 
     /// Prints just a path, or its record if JSON was asked for. A script gets the exact bytes of the name, a person what is safe to show.
-    pub(crate) fn path(&mut self, path: &Path, record: &impl Serialize) -> Result<Written> {
+    pub(crate) fn path(&mut self, path: &Path, record: &impl Serialize) -> Result<Exit> {
         if self.json_asked || Self::is_terminal() {
             return self.scalar(&path_text(path), record);
         }
@@ -114,7 +112,7 @@ impl Output {
     }
 
     /// Lets `write` print bytes as they are, in every form: nothing is taken out of them, whoever looks.
-    pub(crate) fn exact(&mut self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Written> {
+    pub(crate) fn exact(&mut self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Exit> {
         if let Ok(fd) = io::stdout().as_fd().try_clone_to_owned() {
             self.writer = Box::new(BufWriter::with_capacity(64 * 1024, File::from(fd)));
         }
@@ -123,8 +121,8 @@ impl Output {
         match sink.failed.take() {
             // The writer's own complaint would only say that its sink failed.
             Some(error) => Err(error),
-            None if self.closed => Ok(Written::Closed),
-            None => result.and_then(|()| self.flush()),
+            None if self.closed => Ok(Exit::Done),
+            None => result.and_then(|()| self.done()),
         }
     }
 
@@ -146,6 +144,11 @@ impl Output {
     /// Whether JSON was asked for in this very call.
     pub(crate) fn json_was_asked_for(&self) -> bool {
         self.json_asked
+    }
+
+    /// Prints warnings on stderr, as [`Self::warn`] does.
+    pub(crate) fn warn_all<'w>(&self, warnings: impl IntoIterator<Item = &'w Warning>) {
+        warnings.into_iter().for_each(|warning| self.warn(&warning.message));
     }
 
     /// Prints a warning on stderr, for people; in JSON it stands in the record.
@@ -190,6 +193,11 @@ impl Output {
     fn raw(&mut self, bytes: &[u8]) -> Result<()> {
         let result = if self.closed { Ok(()) } else { self.writer.write_all(bytes) };
         self.note(result)
+    }
+
+    /// What is printed whole ends well: so does what a reader has seen enough of.
+    fn done(&mut self) -> Result<Exit> {
+        self.flush().map(|_| Exit::Done)
     }
 
     fn flush(&mut self) -> Result<Written> {
@@ -289,7 +297,7 @@ impl List<'_> {
     }
 
     /// As [`List::end`], with `text` for people at the end: columns need to know every row.
-    pub(crate) fn end_with(self, text: impl FnOnce() -> String) -> Result<Written> {
+    pub(crate) fn end_with(self, text: impl FnOnce() -> String) -> Result<Exit> {
         if self.output.format == Format::Text {
             self.output.raw(text().as_bytes())?;
         }
@@ -297,10 +305,10 @@ impl List<'_> {
     }
 
     /// Ends the list and hands it to the operating system.
-    pub(crate) fn end(self) -> Result<Written> {
+    pub(crate) fn end(self) -> Result<Exit> {
         if self.output.format == Format::Json {
             self.output.raw(if self.empty { b"[]\n" } else { b"]\n" })?;
         }
-        self.output.flush()
+        self.output.done()
     }
 }

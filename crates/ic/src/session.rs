@@ -1,6 +1,8 @@
 //! From the global flags to an open ledger.
 
-use std::io::{self, ErrorKind, IsTerminal, Write};
+pub(crate) mod ask;
+
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,7 +18,7 @@ use crate::environment::Environment;
 use crate::flags::{FormatFlag, Global};
 use crate::format::{Format, FormatChoice};
 use crate::output::Output;
-use crate::render::path_text;
+use crate::text::path_text;
 
 /// One command: its flags, its output, and the ledger when it asks for it.
 pub(crate) struct Session {
@@ -241,76 +243,9 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a person can be asked: a terminal on both sides, and text.
-    pub(crate) fn can_ask(&self) -> bool {
-        self.output.format == Format::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
-    }
-
-    /// Errors: `confirmation_required` where nobody can be asked about what `does` this; the hint leads on.
-    pub(crate) fn require_somebody(&self, does: &str, hint: &str) -> Result<()> {
-        if self.can_ask() {
-            return Ok(());
-        }
-        Err(Diagnosis::new(
-            Code::ConfirmationRequired,
-            format!("{does}: it needs confirmation, but standard input is not a terminal."),
-        )
-        .hint(hint))
-    }
-
     /// Whether progress is shown: to a person, who did not ask for quiet.
     pub(crate) fn shows_progress(&self) -> bool {
         self.output.format == Format::Text && !self.output.is_quiet()
-    }
-
-    /// Lets a person choose one of the numbered lines of `text`; `None` for anything that is no such number.
-    pub(crate) fn choose(text: &str, question: &str) -> Result<Option<usize>> {
-        let mut answer = String::new();
-        let mut terminal = anstream::stderr();
-        write!(terminal, "{text}{question} ")
-            .and_then(|()| terminal.flush())
-            .and_then(|()| io::stdin().read_line(&mut answer))
-            .while_doing(|| "asking on the terminal".to_owned())?;
-        Ok(answer.trim().parse::<usize>().ok())
-    }
-
-    /// Lets a person pick one of these lines with the arrow keys; `begin` is marked first. `None`: nobody picked one.
-    pub(crate) fn pick(question: &str, lines: &[String], begin: usize) -> Result<Option<usize>> {
-        let theme = dialoguer::theme::ColorfulTheme::default();
-        let select = dialoguer::Select::with_theme(&theme).with_prompt(question).items(lines).default(begin);
-        select
-            .interact_on_opt(&dialoguer::console::Term::stderr())
-            .map_err(|error| match error {
-                dialoguer::Error::IO(error) => error,
-            })
-            .while_doing(|| "asking on the terminal".to_owned())
-    }
-
-    /// Shows `text` and asks a question on the terminal; Enter is no.
-    pub(crate) fn ask(text: &str, question: &str) -> Result<bool> {
-        let mut answer = String::new();
-        let mut terminal = anstream::stderr();
-        write!(terminal, "{text}{question} [y/N] ")
-            .and_then(|()| terminal.flush())
-            .and_then(|()| io::stdin().read_line(&mut answer))
-            .while_doing(|| "asking on the terminal".to_owned())?;
-        let is_yes = matches!(answer.trim(), "y" | "Y" | "yes");
-        if !is_yes {
-            writeln!(terminal, "Nothing was changed.").while_doing(|| "asking on the terminal".to_owned())?;
-        }
-        Ok(is_yes)
-    }
-
-    /// Shows `text` and asks a question on the terminal; Enter is yes.
-    pub(crate) fn ask_yes(text: &str, question: &str) -> Result<bool> {
-        let mut answer = String::new();
-        let mut terminal = anstream::stderr();
-        write!(terminal, "{text}{question} [Y/n] ")
-            .and_then(|()| terminal.flush())
-            .and_then(|()| io::stdin().read_line(&mut answer))
-            .while_doing(|| "asking on the terminal".to_owned())
-            // A terminal that was closed says nothing, which is no yes.
-            .map(|read| read > 0 && matches!(answer.trim(), "" | "y" | "Y" | "yes"))
     }
 
     fn caller(&self, flag: Option<&str>) -> Result<Option<Caller>> {

@@ -9,7 +9,6 @@ use ic_base::{Code, Diagnosis, Result, RollbackId};
 use ic_dispatch::cancel_by_phases;
 use ic_events::{EventType, NewEvent};
 use ic_journal::choices::{self, Choices};
-use ic_journal::layer;
 use ic_journal::steps::{self, Happening, Step, StepKind, StepState};
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
@@ -49,7 +48,7 @@ pub fn roll_back(
     sink: &mut dyn Sink,
     watch: &Watch,
 ) -> Result<LayeredRollback> {
-    let layers = layer::checked(request.layers)?;
+    let layers = request.layers.of(request.base.to, settings)?;
     let mut planned = plan(kernel, settings, request, &layers, watch)?;
     if request.base.dry_run {
         return Ok(planned);
@@ -82,6 +81,7 @@ pub fn roll_back(
         status: if is_done { LayeredStatus::RolledBack } else { LayeredStatus::RollingBack },
         steps: outcome.steps,
         refusals: Vec::new(),
+        rows_stay: begun.rows_stay,
     })
 }
 
@@ -179,7 +179,7 @@ fn fence(
     planned: LayeredRollback,
     request: &LayeredRequest<'_>,
 ) -> Result<LayeredRollback> {
-    let LayeredRollback { rollback: before, layers, mut parts, status, steps, .. } = planned;
+    let LayeredRollback { rollback: before, layers, mut parts, status, steps, rows_stay, .. } = planned;
     let (rollback, effects) = saga.write(|tx, now| {
         // Planned again under the write lock: the run may have recorded more while the tree was looked at.
         let again = super::apply::planned(saga.kernel, tx, &Request { expect_plan: None, ..request.base })?;
@@ -230,5 +230,5 @@ fn fence(
         Ok((whole, fresh.effects))
     })?;
     parts.effects = effects;
-    Ok(LayeredRollback { rollback, layers, parts, status, steps, refusals: Vec::new() })
+    Ok(LayeredRollback { rollback, layers, parts, status, steps, refusals: Vec::new(), rows_stay })
 }

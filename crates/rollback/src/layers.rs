@@ -13,8 +13,8 @@ use ic_journal::{Layer as Name, StepKind};
 
 pub(super) use effects::plan as plan_effects;
 pub(super) use layer::{Layer, Site, Work, has_tree, until};
-pub(super) use rows::decided_by_force;
-pub use rows::{has_mark, rows_that_stay};
+pub use rows::has_mark;
+pub(super) use rows::{decided_by_force, rows_that_stay};
 pub(super) use run::end_of_undo;
 pub(super) use tree::require_own;
 

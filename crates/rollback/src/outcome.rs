@@ -7,7 +7,7 @@ use ic_journal::table::{NewRollback, RollbackRecord, RollbackStatus};
 use ic_journal::{Course, Layer, Step};
 use ic_rewind::Target;
 use ic_saga::Compensation;
-use ic_worktree::Report;
+use ic_worktree::{Report, Warning};
 use serde_json::Value;
 
 use super::leaving_commits::LeavingCommit;
@@ -108,6 +108,8 @@ pub struct LayeredRollback {
     /// What the real call would answer instead of rolling back, with the same flags, and then, one after another, with each flag that decides
     /// the one before; only of a dry run.
     pub refusals: Vec<Refusal>,
+    /// What is to be said of rows that stay, though everything was to go back.
+    pub rows_stay: Option<Warning>,
 }
 
 /// Why the real call would be refused.

@@ -14,12 +14,6 @@ use super::outcome::{Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Ro
 use super::refusals::refusals;
 use super::request::{LayeredRequest, Request};
 
-/// All layers that mean anything in a project: rows only where a state database is configured.
-pub fn all_layers(settings: &Settings) -> Vec<Name> {
-    let has_rows = settings.state.is_some();
-    Name::ALL.into_iter().filter(|layer| *layer != Name::Data || has_rows).collect()
-}
-
 pub(super) fn plan(
     kernel: &Kernel,
     settings: &Settings,
@@ -66,6 +60,11 @@ pub(super) fn plan(
         .detail("expected", expected)
         .detail("plan_hash", rollback.plan_hash));
     }
+    let rows_stay = if request.layers.is_everything(request.base.to) {
+        layers::rows_that_stay(kernel, layers, rollback.plan.cut.seq)?
+    } else {
+        None
+    };
     Ok(LayeredRollback {
         rollback,
         layers: layers.to_vec(),
@@ -73,6 +72,7 @@ pub(super) fn plan(
         status: LayeredStatus::Planned,
         steps: Vec::new(),
         refusals: refused,
+        rows_stay,
     })
 }
 

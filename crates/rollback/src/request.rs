@@ -1,6 +1,8 @@
 //! What is asked of a rollback.
 
+use ic_base::{Code, Diagnosis, Result};
 use ic_journal::{Force, Layer};
+use ic_worktree::Settings;
 
 /// Where a rollback goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,13 +35,53 @@ pub struct Request<'a> {
     pub expect_plan: Option<&'a str>,
 }
 
+/// Which layers go back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layers<'a> {
+    /// All that mean anything: rows only where a state database is configured; of one dispatch alone its record, effects and files.
+    All,
+    /// These.
+    Only(&'a [Layer]),
+}
+
+impl Layers<'_> {
+    /// The layers of a rollback to there.
+    ///
+    /// Errors: `usage` for git and data of one dispatch alone: it moves no branch, and whose rows are whose is not known.
+    pub(crate) fn of(self, to: To<'_>, settings: &Settings) -> Result<Vec<Layer>> {
+        let is_of_one = matches!(to, To::Without(_));
+        let goes = |layer: &Layer| match layer {
+            Layer::Workflow | Layer::Effects | Layer::Files => true,
+            Layer::Git => !is_of_one,
+            Layer::Data => !is_of_one && settings.state.is_some(),
+        };
+        let chosen = match self {
+            Self::All => return Ok(Layer::ALL.into_iter().filter(goes).collect()),
+            Self::Only(chosen) => chosen,
+        };
+        if is_of_one && chosen.iter().any(|layer| matches!(layer, Layer::Git | Layer::Data)) {
+            return Err(Diagnosis::new(
+                Code::Usage,
+                "Only the record, effects and files of one dispatch can be undone: it moves no branch, and no rows.",
+            )
+            .hint("leave --layer out; with branches and rows, but with all that came after it: ic undo dispatch:ID --yes"));
+        }
+        ic_journal::layer::checked(chosen)
+    }
+
+    /// Whether the run goes back with everything: what stays all the same is said then.
+    pub(crate) fn is_everything(self, to: To<'_>) -> bool {
+        self == Self::All && !matches!(to, To::Without(_))
+    }
+}
+
 /// What is to be taken back, and how.
 #[derive(Debug, Clone)]
 pub struct LayeredRequest<'a> {
     /// The run, the phase, and what the caller expects.
     pub base: Request<'a>,
     /// Which layers.
-    pub layers: &'a [Layer],
+    pub layers: Layers<'a>,
     /// Which refusals the caller has decided to pass.
     pub force: Force,
     /// Conflicts stay as they are.

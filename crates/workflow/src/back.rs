@@ -13,7 +13,7 @@ use ic_journal::Force;
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_phase::point::{self as points, Kind};
-use ic_rollback::{Layer, LayeredRequest, LayeredRollback, Request, ResumeRequest, To};
+use ic_rollback::{Layer, LayeredRequest, LayeredRollback, Layers, Request, ResumeRequest, To};
 use ic_store::Snapshot;
 use ic_worktree::{Settings, Warning, Watch};
 
@@ -119,7 +119,7 @@ fn request<'a>(
             dry_run,
             expect_plan: overrides.expect_plan.as_deref(),
         },
-        layers: &aim.layers,
+        layers: Layers::Only(&aim.layers),
         force,
         keep_theirs: false,
         mine: false,

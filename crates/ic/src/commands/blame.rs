@@ -2,15 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::blame;
 use ic_worktree::Workspace;
 
-use crate::exit::Exit;
-use crate::json::BlameJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::blame::BlameJson;
 
 /// Show the prompts, dispatches and commits that changed a file, newest first.
 ///
@@ -37,7 +33,6 @@ impl Blame {
         let workspace = Workspace::here(&kernel, &settings)?;
         let found = blame::blame(&workspace, &self.file, self.limit as usize)?;
         let now = kernel.context.now();
-        session.output.record(&BlameJson::from(&found), || render::blame::blame(&found, now))?;
-        Ok(Exit::Done)
+        session.output.record(&BlameJson::from(&found), || views::blame::blame(&found, now))
     }
 }

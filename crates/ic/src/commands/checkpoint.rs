@@ -2,64 +2,45 @@
 
 mod cat;
 mod create;
+mod delete;
 mod diff;
 mod list;
+mod prune;
+mod purge;
+mod redo;
 mod restore;
-mod retention;
 mod show;
 mod tree;
+mod undo;
+mod verify;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
-use ic_base::Result;
+pub(crate) use diff::Shape;
 use ic_checkpoint::record::Filter;
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_worktree::Workspace;
-
-pub(crate) use diff::Shape;
 pub(crate) use restore::RestoreFlags;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
-    Create(create::Create),
-    List(list::List),
-    #[command(visible_alias = "info")]
-    Show(show::Show),
-    Tree(tree::Tree),
-    Diff(diff::Diff),
-    Cat(cat::Cat),
-    Restore(restore::Restore),
-    Undo(restore::Undo),
-    Redo(restore::Redo),
-    Prune(retention::Prune),
-    Delete(retention::Delete),
-    Purge(retention::Purge),
-    Verify(retention::Verify),
-}
-
-impl Verb {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        match self {
-            Self::Create(verb) => verb.run(session),
-            Self::List(verb) => verb.run(session),
-            Self::Show(verb) => verb.run(session),
-            Self::Tree(verb) => verb.run(session),
-            Self::Diff(verb) => verb.run(session),
-            Self::Cat(verb) => verb.run(session),
-            Self::Restore(verb) => verb.run(session),
-            Self::Undo(verb) => verb.run(session),
-            Self::Redo(verb) => verb.run(session),
-            Self::Prune(verb) => verb.run(session),
-            Self::Delete(verb) => verb.run(session),
-            Self::Purge(verb) => verb.run(session),
-            Self::Verify(verb) => verb.run(session),
-        }
+verbs! {
+    pub(crate) enum Verb {
+        Create(create::Create),
+        List(list::List),
+        #[command(visible_alias = "info")]
+        Show(show::Show),
+        Tree(tree::Tree),
+        Diff(diff::Diff),
+        Cat(cat::Cat),
+        Restore(restore::Restore),
+        Undo(undo::Undo),
+        Redo(redo::Redo),
+        Prune(prune::Prune),
+        Delete(delete::Delete),
+        Purge(purge::Purge),
+        Verify(verify::Verify),
     }
 }
 

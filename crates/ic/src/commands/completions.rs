@@ -1,10 +1,8 @@
 //! `ic completions`
 
-use clap::Args;
-use ic_base::{Diagnose, Result};
+use ic_base::Diagnose;
 
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::shell::Shell;
 
 /// Print a script that completes `ic` in a shell: verbs, options, files, and ids from the ledger.
@@ -28,9 +26,6 @@ pub(crate) struct Completions {
 impl Completions {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let script = self.shell.script().as_bytes();
-        session
-            .output
-            .exact(|sink| sink.write_all(script).while_doing(|| "printing the script".to_owned()))?;
-        Ok(Exit::Done)
+        session.output.exact(|sink| sink.write_all(script).while_doing(|| "printing the script".to_owned()))
     }
 }

@@ -1,7 +1,9 @@
 //! `ic dispatch ...`
 
+mod cancel;
+mod complete;
 mod create;
-mod finish;
+mod fail;
 mod list;
 mod record;
 mod show;
@@ -11,27 +13,28 @@ mod wait;
 
 use std::path::PathBuf;
 
-use clap::Subcommand;
-use ic_base::Result;
+use ic_dispatch::dispatch::Ending;
 use ic_kernel::Kernel;
+use ic_ops::dispatch;
 use ic_worktree::{Settings, Warning};
 
 use crate::background;
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::dispatch::DispatchJson;
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
-    Create(create::Create),
-    Start(start::Start),
-    Complete(finish::Complete),
-    Fail(finish::Fail),
-    Cancel(finish::Cancel),
-    Record(record::Record),
-    Tokens(tokens::Tokens),
-    Show(show::Show),
-    Wait(wait::Wait),
-    List(list::List),
+verbs! {
+    pub(crate) enum Verb {
+        Create(create::Create),
+        Start(start::Start),
+        Complete(complete::Complete),
+        Fail(fail::Fail),
+        Cancel(cancel::Cancel),
+        Record(record::Record),
+        Tokens(tokens::Tokens),
+        Show(show::Show),
+        Wait(wait::Wait),
+        List(list::List),
+    }
 }
 
 /// How the tree is kept around the work of a dispatch; `None`: it is not.
@@ -54,24 +57,18 @@ fn captured(session: &mut Session, kernel: &Kernel, kept: &Kept, warnings: &[War
     if let Some(settings) = &kept.settings {
         background::sweep(session, kernel, settings, &kept.project);
     }
-    for warning in warnings {
-        session.output.warn(&warning.message);
-    }
+    session.output.warn_all(warnings);
 }
 
-impl Verb {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        match self {
-            Self::Create(verb) => verb.run(session),
-            Self::Start(verb) => verb.run(session),
-            Self::Complete(verb) => verb.run(session),
-            Self::Fail(verb) => verb.run(session),
-            Self::Cancel(verb) => verb.run(session),
-            Self::Record(verb) => verb.run(session),
-            Self::Tokens(verb) => verb.run(session),
-            Self::Show(verb) => verb.run(session),
-            Self::Wait(verb) => verb.run(session),
-            Self::List(verb) => verb.run(session),
-        }
-    }
+/// `captures`: the working tree is captured as the work left it.
+fn finish(session: &mut Session, id: &str, door: &Door, ending: &Ending<'_>, captures: bool) -> Result<Exit> {
+    let kernel = session.kernel_for(door.as_deref())?;
+    let kept = kept(session, &kernel, id, captures)?;
+    // A state database is looked at where work begins; where it ends, only the tree is.
+    let capturing = kept.settings.as_ref().filter(|settings| settings.checkpointing.auto);
+    let (dispatch, warnings) = dispatch::finish(&kernel, id, ending, capturing)?;
+    captured(session, &kernel, &kept, &warnings);
+    session
+        .output
+        .record(&DispatchJson::from(&dispatch).warned(&warnings), || views::dispatch::one_line(&dispatch))
 }

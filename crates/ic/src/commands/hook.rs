@@ -4,8 +4,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, DispatchId, Result, RunId};
+use ic_base::{DispatchId, RunId};
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_kernel::config::{self, Guard, OwnHooks};
@@ -18,9 +17,8 @@ use serde_json::Value;
 use crate::background;
 use crate::clients::transcript::Transcript;
 use crate::clients::{Client, Occasion, tools};
-use crate::exit::Exit;
+use crate::commands::prelude::*;
 use crate::hook_log::{self, Line};
-use crate::session::Session;
 
 /// No payload is longer; what is, is not read to its end.
 const LONGEST_PAYLOAD: u64 = 64 * 1024 * 1024;
@@ -54,7 +52,9 @@ struct Event {
 }
 
 impl Hook {
-    pub(crate) fn run(&self, session: &mut Session) -> Exit {
+    /// It ends with 0 whatever happens.
+    #[allow(clippy::unnecessary_wraps, reason = "every verb is run so")]
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let started = Instant::now();
         let event = self.read();
         // Several clients may call by the name of one whose format they read.
@@ -72,7 +72,7 @@ impl Hook {
             // A client that has gone reads nothing.
             let _ = writeln!(std::io::stdout(), "{answer}");
         }
-        Exit::Done
+        Ok(Exit::Done)
     }
 
     /// Errors: `invalid_value` for what is unknown, or no JSON.

@@ -1,14 +1,10 @@
 //! `ic log`
 
-use clap::Args;
-use ic_base::{Code, Result};
 use ic_kernel::Kernel;
 use ic_point::log;
 
-use crate::exit::Exit;
-use crate::json::LogEntryJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::log::LogEntryJson;
 
 /// Show the points that a run can go back to, and its rollbacks, newest first.
 ///
@@ -22,7 +18,7 @@ use crate::session::Session;
   ic log --all                          # with what was rolled back, as branches
   ic log --json | jq -r '.[] | select(.kind != \"rollback\").reference'")]
 pub(crate) struct Log {
-    /// The run: an id, the end of one, @, or scope:NAME [default: @; where only agents work, all of their sessions]
+    /// The run: an id, the end of one, @, or scope:NAME [default: @, or all sessions]
     run: Option<String>,
     /// Include what was rolled back, and rollbacks that were undone
     #[arg(long)]
@@ -44,8 +40,7 @@ impl Log {
             log.entries.iter().map(|entry| LogEntryJson::new(&run, entry)).collect();
         let is_named = self.run.is_some();
         let now = kernel.context.now();
-        session.output.list(&records, || render::log::list(&run, is_named, &log, self.all, now))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::log::list(&run, is_named, &log, self.all, now))
     }
 
     /// Whether nothing is open here but what agents do, outside of an agent's own shell.
@@ -67,7 +62,6 @@ impl Log {
         let records: Vec<LogEntryJson> =
             entries.iter().map(|(run, entry)| LogEntryJson::new(run, entry)).collect();
         let now = kernel.context.now();
-        session.output.list(&records, || render::log::of_agents(&entries, has_more, now))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::log::of_agents(&entries, has_more, now))
     }
 }

@@ -4,14 +4,14 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use ic_base::{Code, Diagnose, Diagnosis, Result};
+use clap::CommandFactory;
+use ic_base::Diagnose;
 
-use crate::exit::Exit;
-use crate::json::ManJson;
+use crate::cli::Cli;
+use crate::commands::prelude::*;
 use crate::man::{Page, pages};
-use crate::render::{counted, path_text};
-use crate::session::Session;
+use crate::text::{counted, path_text};
+use crate::views::man::ManJson;
 
 /// Write the manual pages into a directory: one for `ic`, each noun and each verb.
 ///
@@ -28,17 +28,15 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    /// `tree`: the verbs that there are.
-    pub(crate) fn run(&self, session: &mut Session, tree: clap::Command) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let directory = session.directory.join(&self.pages);
-        let pages = pages(tree);
+        let pages = pages(Cli::command());
         let written = write(&pages, &directory)?;
         let (all, changed) = (counted(pages.len(), "page"), written.len());
         session.output.record(&ManJson::new(&directory, pages.len(), written), || match changed {
             0 => format!("The manual is already there: {all} in {}\n", path_text(&directory)),
             _ => format!("Wrote {changed} of {all} into {}\n", path_text(&directory)),
-        })?;
-        Ok(Exit::Done)
+        })
     }
 }
 

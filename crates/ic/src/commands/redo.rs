@@ -1,14 +1,10 @@
 //! `ic redo`
 
-use clap::Args;
-use ic_base::Result;
 use ic_rollback::Newest;
 
 use crate::commands::checkpoint::RestoreFlags;
-use crate::commands::input;
+use crate::commands::prelude::*;
 use crate::commands::rollback::Undo as UndoRollback;
-use crate::exit::Exit;
-use crate::session::Session;
 
 /// Redo what was undone last: undo the newest rollback or restore.
 ///

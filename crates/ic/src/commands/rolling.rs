@@ -1,18 +1,18 @@
 //! A rollback over several layers, shown and asked about: what `run rollback` and `undo` share.
 
-use clap::{Args, ValueEnum};
-use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use ic_base::CheckpointId;
 use ic_journal::Force;
 use ic_kernel::Kernel;
 use ic_rollback::{LayeredRequest, LayeredRollback, LayeredStatus, Request};
-use ic_worktree::{Settings, Warning, Watch};
+use ic_worktree::{Settings, Watch};
 
+use crate::commands::prelude::*;
 use crate::commands::workflow::Watch as Progress;
-use crate::exit::Exit;
-use crate::json::RollbackJson;
-use crate::render;
-use crate::session::Session;
 use crate::signals;
+use crate::views::rollback::RollbackJson;
 
 /// A layer, as it is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -34,32 +34,13 @@ pub(crate) enum Layer {
 }
 
 impl Layer {
-    /// What goes back of what one dispatch did: it moves no branch, and whose rows are whose is not known.
-    ///
-    /// Errors: `usage` for git and data.
-    pub(crate) fn chosen_of_one(typed: &[Self], settings: &Settings) -> Result<Vec<ic_rollback::Layer>> {
-        use ic_rollback::Layer as L;
-        if typed.is_empty() || typed.contains(&Self::All) {
-            return Ok(vec![L::Workflow, L::Effects, L::Files]);
-        }
-        let (chosen, _) = Self::chosen(typed, settings)?;
-        if chosen.iter().any(|layer| matches!(layer, L::Git | L::Data)) {
-            return Err(Diagnosis::new(
-                Code::Usage,
-                "Of one dispatch, only the record, effects and files can be undone, not branches and rows.",
-            )
-            .hint("leave --layer out; with branches and rows, but with all that came after it: ic undo dispatch:ID --yes"));
-        }
-        Ok(chosen)
-    }
-
-    /// What goes back, and whether that is everything; nothing typed is everything.
+    /// The layers that are named; `None`: all of them, as where nothing is typed.
     ///
     /// Errors: `usage` for code, which only asks.
-    pub(crate) fn chosen(typed: &[Self], settings: &Settings) -> Result<(Vec<ic_rollback::Layer>, bool)> {
+    pub(crate) fn named(typed: &[Self]) -> Result<Option<Vec<ic_rollback::Layer>>> {
         use ic_rollback::Layer as L;
         if typed.is_empty() || typed.contains(&Self::All) {
-            return Ok((ic_rollback::all_layers(settings), true));
+            return Ok(None);
         }
         let one = |layer: &Self| match layer {
             Self::Workflow => Ok(L::Workflow),
@@ -72,7 +53,7 @@ impl Layer {
                     .hint("to read it: ic run rollback RUN --layer=code"))
             }
         };
-        Ok((typed.iter().map(one).collect::<Result<_>>()?, false))
+        typed.iter().map(one).collect::<Result<_>>().map(Some)
     }
 }
 
@@ -120,76 +101,61 @@ pub(crate) struct Rolling<'a> {
     pub(crate) request: LayeredRequest<'a>,
     /// Nobody is asked.
     pub(crate) yes: bool,
-    /// Everything is meant: what stays although it was recorded is said.
-    pub(crate) is_all: bool,
 }
 
 impl Rolling<'_> {
     /// Shows the plan and asks on a terminal; elsewhere it needs `--yes`.
     pub(crate) fn go(&self, session: &mut Session, kernel: &Kernel, settings: &Settings) -> Result<Exit> {
-        let (watch, mut progress) = (Watch::default(), Progress::new(session));
-        let request = &self.request;
-        let is_dry = request.base.dry_run;
-        if !is_dry && !self.yes {
-            // What cannot be done at all is refused for its own reason: a yes would not help.
-            let dry = LayeredRequest { base: Request { dry_run: true, ..request.base }, ..request.clone() };
-            let preview = ic_rollback::roll_back(kernel, settings, &dry, &mut progress, &watch)?;
+        let mut progress = Progress::new(session);
+        let mut roll_back = |base: Request<'_>| {
+            let interrupted = if base.dry_run { Arc::default() } else { signals::interrupted()? };
+            let watch = Watch { interrupted, ..Watch::default() };
+            let request = LayeredRequest { base, ..self.request.clone() };
+            ic_rollback::roll_back(kernel, settings, &request, &mut progress, &watch)
+        };
+        let base = self.request.base;
+        let preview;
+        let mut sure = base;
+        if !base.dry_run && !self.yes {
+            preview = roll_back(Request { dry_run: true, ..base })?;
             if !preview.refusals.is_empty() {
-                return self.finish(session, kernel, settings, &preview);
+                return finish(session, kernel, settings, &preview);
             }
-            session.require_somebody(
-                "This rollback changes more than the ledger",
-                "look first: --dry-run; then: --yes",
-            )?;
-            if !Session::ask(&render::rollback::plan(&preview), "Roll back?")? {
+            let question = Question {
+                does: "This rollback changes more than the ledger",
+                look: Some("--dry-run"),
+                asks: "Roll back?",
+            };
+            if !session.confirm(false, &question, || Ok(views::rollback::layered::plan(&preview)))? {
                 return Ok(Exit::No);
             }
-            if let Some(warning) = self.left_rows(kernel, &preview)? {
-                session.output.warn(&warning.message);
-            }
-            let hash = preview.rollback.plan_hash.clone();
-            let watch = Watch { interrupted: signals::interrupted()?, ..watch };
-            let base = Request { expect_plan: Some(&hash), ..request.base };
-            let sure = LayeredRequest { base, ..request.clone() };
-            let whole = ic_rollback::roll_back(kernel, settings, &sure, &mut progress, &watch)?;
-            return self.finish(session, kernel, settings, &whole);
+            session.output.warn_all(&preview.rows_stay);
+            // Nothing else is done than what was shown.
+            sure.expect_plan = Some(&preview.rollback.plan_hash);
         }
-        let watch = if is_dry { watch } else { Watch { interrupted: signals::interrupted()?, ..watch } };
-        let whole = ic_rollback::roll_back(kernel, settings, request, &mut progress, &watch)?;
-        self.finish(session, kernel, settings, &whole)
+        let whole = roll_back(sure)?;
+        finish(session, kernel, settings, &whole)
     }
+}
 
-    /// What stays though everything was meant.
-    fn left_rows(&self, kernel: &Kernel, whole: &LayeredRollback) -> Result<Option<Warning>> {
-        if !self.is_all {
-            return Ok(None);
-        }
-        ic_rollback::rows_that_stay(kernel, &whole.layers, whole.rollback.plan.cut.seq)
+/// Prints what is planned or done.
+fn finish(
+    session: &mut Session,
+    kernel: &Kernel,
+    settings: &Settings,
+    whole: &LayeredRollback,
+) -> Result<Exit> {
+    session.output.warn_all(&whole.rows_stay);
+    let record = RollbackJson::from(whole);
+    let files_alone = files_alone(kernel, settings, whole);
+    session.output.record(&record, || views::rollback::layered::layered(whole, files_alone.as_ref()))?;
+    if let Some(refusal) = whole.refusals.first() {
+        return Ok(Exit::from(refusal.error.kind()));
     }
-
-    /// Prints what is planned or done.
-    fn finish(
-        &self,
-        session: &mut Session,
-        kernel: &Kernel,
-        settings: &Settings,
-        whole: &LayeredRollback,
-    ) -> Result<Exit> {
-        let warning = self.left_rows(kernel, whole)?;
-        if let Some(warning) = &warning {
-            session.output.warn(&warning.message);
-        }
-        let record = RollbackJson::from(whole).warned(warning.as_ref());
-        let files_alone = files_alone(kernel, settings, whole);
-        session.output.record(&record, || render::rollback::layered(whole, files_alone.as_ref()))?;
-        if let Some(refusal) = whole.refusals.first() {
-            return Ok(Exit::from(refusal.error.kind()));
-        }
-        Ok(match whole.status {
-            LayeredStatus::Planned | LayeredStatus::RolledBack => Exit::Done,
-            LayeredStatus::RollingBack => Exit::Partly,
-        })
-    }
+    Ok(match whole.status {
+        LayeredStatus::Planned | LayeredStatus::RolledBack => Exit::Done,
+        LayeredStatus::RollingBack => Exit::Partly,
+    })
 }
 
 /// As [`ic_rollback::files_alone`], of what was rolled back. What keeps that from an answer is told by the way back itself.

@@ -1,13 +1,9 @@
 //! `ic status`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::status;
 
-use crate::exit::Exit;
-use crate::json::StatusJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::status::StatusJson;
 
 /// Show a run: its phase, its workers, what is unfinished, and the command to type next.
 ///
@@ -32,8 +28,7 @@ impl Status {
             ic_workflow::unfinished(snapshot, &run)
         })?;
         let (is_named, now) = (self.run.is_some(), kernel.context.now());
-        let text = || render::status::screen(&status, is_named, now);
-        session.output.record(&StatusJson::from(&status), text)?;
-        Ok(Exit::Done)
+        let text = || views::status::screen(&status, is_named, now);
+        session.output.record(&StatusJson::from(&status), text)
     }
 }

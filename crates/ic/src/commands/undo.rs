@@ -1,20 +1,15 @@
 //! `ic undo`
 
-use clap::Args;
-use ic_base::Result;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_point::Meant;
-use ic_rollback::{LayeredRequest, Request, To};
+use ic_rollback::{LayeredRequest, Layers, Request, To};
 use ic_worktree::Watch;
 
 use crate::commands::checkpoint::RestoreFlags;
-use crate::commands::input;
+use crate::commands::prelude::*;
 use crate::commands::rolling::{Forced, Layer, Rolling};
-use crate::exit::Exit;
-use crate::render;
-use crate::session::Session;
 
 /// Undo the last work: roll record, outside effects, git, files and rows back to before it.
 ///
@@ -110,10 +105,8 @@ impl Undo {
                 None => return Ok(Exit::No),
             },
         };
-        let (layers, is_all) = match self.dispatch {
-            Some(_) => (Layer::chosen_of_one(&self.layer, &settings)?, false),
-            None => Layer::chosen(&self.layer, &settings)?,
-        };
+        let named = Layer::named(&self.layer)?;
+        let layers = named.as_deref().map_or(Layers::All, Layers::Only);
         let base = Request {
             run: run.id.as_str(),
             to,
@@ -122,11 +115,10 @@ impl Undo {
             expect_plan: self.expect_plan.as_deref(),
         };
         let (force, keep_theirs) = (self.forced.decided(), self.keep_theirs);
-        let request =
-            LayeredRequest { base, layers: &layers, force, keep_theirs, mine: false, beside_runs: false };
+        let request = LayeredRequest { base, layers, force, keep_theirs, mine: false, beside_runs: false };
         // The record alone is changed without a question, as everywhere.
-        let yes = self.yes || layers == [ic_rollback::Layer::Workflow];
-        Rolling { request, yes, is_all }.go(session, kernel, &settings)
+        let yes = self.yes || layers == Layers::Only(&[ic_rollback::Layer::Workflow]);
+        Rolling { request, yes }.go(session, kernel, &settings)
     }
 
     /// The point that a person chooses; the last one where nobody can be asked, or wants to be. `None`: nobody chose one.
@@ -137,7 +129,7 @@ impl Undo {
             return last.map(|last| Some(last.reference));
         }
         let log = ic_point::log::log(kernel, session.options(), run, false, OFFERED)?;
-        let (references, lines) = render::log::offered(&log, kernel.context.now());
+        let (references, lines) = views::log::offered(&log, kernel.context.now());
         let begin = last.ok().and_then(|last| references.iter().position(|one| *one == last.reference));
         let picked = Session::pick("Go back to before which point?", &lines, begin.unwrap_or(0))?;
         Ok(picked.and_then(|at| references.get(at).cloned()))

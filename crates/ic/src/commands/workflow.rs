@@ -1,39 +1,110 @@
 //! `ic workflow ...`
 
 mod checkpoints;
-mod execute;
+mod resume;
 mod rollback;
+mod run;
 mod show;
 mod validate;
 mod watch;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use ic_journal::Force;
+use ic_kernel::Kernel;
+use ic_kernel::config::Config;
+use ic_workflow::definition::{OnFailure, Strategy};
+use ic_workflow::{Overrides, Report, Setup, Status, Ui};
+use ic_worktree::Settings;
 pub(crate) use watch::Watch;
 
-use clap::Subcommand;
-use ic_base::Result;
+use crate::commands::prelude::*;
+use crate::views::workflow::WorkflowJson;
 
-use crate::exit::Exit;
-use crate::session::Session;
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
-    Run(execute::Start),
-    Resume(execute::Resume),
-    Rollback(rollback::Rollback),
-    Validate(validate::Validate),
-    Show(show::Show),
-    Checkpoints(checkpoints::Checkpoints),
+verbs! {
+    pub(crate) enum Verb {
+        Run(run::Start),
+        Resume(resume::Resume),
+        Rollback(rollback::Rollback),
+        Validate(validate::Validate),
+        Show(show::Show),
+        Checkpoints(checkpoints::Checkpoints),
+    }
 }
 
-impl Verb {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        match self {
-            Self::Run(verb) => verb.run(session),
-            Self::Resume(verb) => verb.run(session),
-            Self::Rollback(verb) => verb.run(session),
-            Self::Validate(verb) => verb.run(session),
-            Self::Show(verb) => verb.run(session),
-            Self::Checkpoints(verb) => verb.run(session),
+#[derive(Debug, Args)]
+struct Choices {
+    /// After a failed step, without asking [default: the file's, else the configuration's]
+    #[arg(long, value_name = "WHAT", value_parser = one_of(OnFailure::as_str, ON_FAILURE))]
+    on_failure: Option<OnFailure>,
+    /// What a rollback restores [default: the file's, else full]
+    #[arg(long, value_name = "S", value_parser = one_of(Strategy::as_str, STRATEGIES))]
+    strategy: Option<Strategy>,
+    /// Steps that may run at once [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
+}
+
+const ON_FAILURE: &[(OnFailure, &str)] = &[
+    (OnFailure::Rollback, "Take the workflow back"),
+    (OnFailure::Stop, "Stop where it is"),
+    (OnFailure::Continue, "Continue with what does not need the failed step"),
+];
+
+const STRATEGIES: &[(Strategy, &str)] = &[
+    (Strategy::Full, "Files and git's state, as before the first step"),
+    (Strategy::Partial, "Only the failed step: its effects, and the tree as before it"),
+    (Strategy::FilesOnly, "Files alone, as before the first step"),
+    (Strategy::GitOnly, "Git's state alone, as before the first step"),
+];
+
+impl Choices {
+    fn overrides(&self, interrupted: Arc<AtomicBool>) -> Overrides {
+        Overrides {
+            on_failure: self.on_failure,
+            strategy: self.strategy,
+            jobs: self.jobs.map(usize::from),
+            force: Force::default(),
+            to: None,
+            interrupted,
+            expect_plan: None,
         }
     }
+}
+
+/// What all that is asked about does.
+const DOES: &str = "A rollback runs undo commands and writes into the working tree";
+
+type Deed = fn(&Setup<'_>, &str, &Overrides, &mut dyn Ui) -> Result<Report>;
+
+fn setup<'k>(kernel: &'k Kernel, settings: &'k Settings, config: &'k Config) -> Setup<'k> {
+    let checkpoints = config.enabled && config.checkpointing.auto;
+    Setup { kernel, settings, checkpoints, configured: &config.on_failure }
+}
+
+fn go(
+    session: &mut Session,
+    kernel: &Kernel,
+    run: &str,
+    overrides: &Overrides,
+    deed: Deed,
+    rolled_back: Exit,
+) -> Result<Exit> {
+    let config = session.config(&kernel.project.root)?.config;
+    let settings = session.checkpoint_settings(kernel)?;
+    let mut watch = Watch::new(session);
+    let report = deed(&setup(kernel, &settings, &config), run, overrides, &mut watch)?;
+    finish(session, &report, &watch, rolled_back)
+}
+
+fn finish(session: &mut Session, report: &Report, watch: &Watch, rolled_back: Exit) -> Result<Exit> {
+    let record = WorkflowJson::new(report, watch.warnings());
+    session.output.record(&record, || views::workflow::report(&watch.unsaid(report)))?;
+    Ok(match report.status {
+        Status::Completed => Exit::Done,
+        Status::RolledBack => rolled_back,
+        Status::RollingBack => Exit::Partly,
+        Status::Failed | Status::Stopped | Status::Running | Status::Cancelled => Exit::No,
+    })
 }

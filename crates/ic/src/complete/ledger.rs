@@ -20,7 +20,7 @@ use ic_store::{Ledger, Lookup, OpenOptions, Snapshot, reference};
 use super::Candidate;
 use super::position::Position;
 use crate::environment::Environment;
-use crate::render::plain;
+use crate::text::plain;
 
 /// How many of a kind are offered.
 const MOST: usize = 100;
@@ -377,5 +377,5 @@ fn described(parts: &[Option<&str>]) -> String {
 
 /// The time as lists show it: two of one minute must not look like one.
 fn time(at: Timestamp) -> String {
-    crate::render::second(at)
+    crate::text::second(at)
 }

@@ -10,16 +10,38 @@ use serde_json::{Value, json};
 use super::files::{assert_is, names};
 use super::verbs::{leaves, tree};
 use crate::failure::ErrorJson;
-use crate::json::{
-    AdvanceJson, AgentJson, ArtifactJson, BlameJson, CancelJson, CheckpointJson, CodeJson, CompensationJson,
-    ConfigJson, CoverageJson, CursorJson, DiffJson, DispatchJson, DispatchShowJson, DispatchWaitJson,
-    EventJson, GateCheckJson, GateRuleJson, HealthJson, HistoryJson, HooksDoctorJson, HooksJson, InitJson,
-    LogEntryJson, ManJson, PhaseJson, PruneJson, PurgeJson, RecordedJson, RedactedJson, ReopenJson,
-    RestoreJson, RewindInitJson, RewindInspectJson, RewindJson, RewindPreviewJson, RewindTargetJson,
-    RollbackJson, RollbackRecordJson, RollbackShowJson, RollbackUndoneJson, RunJson, RunStatusJson,
-    SessionJson, SessionShowJson, SkipJson, StatusJson, UndoneJson, VerifyJson, VerifyObjectsJson,
-    VersionJson, WhereJson, WorkflowJson, WorkflowPlanJson, WorkflowRollbackPlanJson,
-};
+use crate::views::agent::AgentJson;
+use crate::views::artifact::ArtifactJson;
+use crate::views::blame::BlameJson;
+use crate::views::cancel::{CancelJson, ReopenJson};
+use crate::views::checkpoint::CheckpointJson;
+use crate::views::checkpoint::content::DiffJson;
+use crate::views::checkpoint::restore::RestoreJson;
+use crate::views::checkpoint::retention::{PruneJson, PurgeJson, VerifyObjectsJson};
+use crate::views::code::CodeJson;
+use crate::views::compensation::CompensationJson;
+use crate::views::compensation::coverage::CoverageJson;
+use crate::views::compensation::undone::UndoneJson;
+use crate::views::config::ConfigJson;
+use crate::views::dispatch::{DispatchJson, DispatchShowJson, DispatchWaitJson, RecordedJson};
+use crate::views::event::{CursorJson, EventJson, RedactedJson, VerifyJson};
+use crate::views::gate::{AdvanceJson, GateCheckJson, GateRuleJson};
+use crate::views::history::HistoryJson;
+use crate::views::hooks::{HooksDoctorJson, HooksJson};
+use crate::views::ledger::{HealthJson, InitJson, VersionJson, WhereJson};
+use crate::views::log::LogEntryJson;
+use crate::views::man::ManJson;
+use crate::views::rewind::RewindJson;
+use crate::views::rewind::database::{RewindInitJson, RewindInspectJson, RewindTargetJson};
+use crate::views::rewind::preview::RewindPreviewJson;
+use crate::views::rollback::RollbackJson;
+use crate::views::rollback::record::{RollbackRecordJson, RollbackShowJson};
+use crate::views::rollback::undone::RollbackUndoneJson;
+use crate::views::run::{PhaseJson, RunJson, RunStatusJson, SkipJson};
+use crate::views::session::{SessionJson, SessionShowJson};
+use crate::views::status::StatusJson;
+use crate::views::workflow::WorkflowJson;
+use crate::views::workflow::plan::{WorkflowPlanJson, WorkflowRollbackPlanJson};
 
 /// Which shape a verb prints with `--json`. Verbs with two shapes stand twice.
 const SHAPES: &[(&str, &str)] = &[

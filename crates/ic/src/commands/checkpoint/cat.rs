@@ -2,12 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_worktree::{Which, Workspace};
 
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::commands::prelude::*;
 
 /// Print the content of a file in a checkpoint.
 ///
@@ -28,7 +25,6 @@ impl Cat {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;
-        session.output.exact(|sink| ic_worktree::cat(&workspace, Which::Id(&self.id), &self.path, sink))?;
-        Ok(Exit::Done)
+        session.output.exact(|sink| ic_worktree::cat(&workspace, Which::Id(&self.id), &self.path, sink))
     }
 }

@@ -1,18 +1,11 @@
 //! `ic checkpoint create`
 
-use clap::Args;
-use ic_base::Result;
 use ic_checkpoint::capture::Progress;
 use ic_worktree::CreateRequest;
 
-use crate::background;
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::CheckpointJson;
-use crate::progress;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::checkpoint::CheckpointJson;
+use crate::{background, progress};
 
 /// Capture the working tree, and print the checkpoint's id.
 ///
@@ -78,13 +71,11 @@ impl Create {
         let watch = Progress::default();
         let created = progress::shown(
             session.shows_progress(),
-            || render::checkpoint::capturing(&watch),
+            || views::checkpoint::capturing(&watch),
             || ic_worktree::create(&kernel, &settings, &request, &watch),
         )?;
         background::sweep(session, &kernel, &settings, &created.checkpoint.root);
-        for warning in &created.warnings {
-            session.output.warn(&warning.message);
-        }
+        session.output.warn_all(&created.warnings);
         let unreadable: Vec<_> =
             created.manifest.skipped.iter().filter(|s| s.reason == "unreadable").collect();
         for skipped in &unreadable {

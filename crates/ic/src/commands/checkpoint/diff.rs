@@ -3,18 +3,17 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use ic_base::{CheckpointId, Result};
+use clap::ValueEnum;
+use ic_base::CheckpointId;
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::rootfs::RootDir;
 use ic_worktree::{Which, Workspace};
 
-use crate::exit::Exit;
+use crate::commands::prelude::*;
 use crate::format::Format;
-use crate::json::{ChangeJson, DiffJson, SkippedJson};
 use crate::output::Output;
-use crate::render;
-use crate::session::Session;
+use crate::text;
+use crate::views::checkpoint::content::DiffJson;
 
 /// Show what changed between two checkpoints, or from one to the working tree.
 #[derive(Debug, Args)]
@@ -72,7 +71,7 @@ impl Diff {
         ic_worktree::unless_pruned(&workspace, &read, listed)?;
         if let Some(shape) = self.shape(session.output.format, session.output.json_was_asked_for()) {
             let root = RootDir::open(&workspace.root)?;
-            let printer = render::diff::Printer {
+            let printer = text::diff::Printer {
                 objects: &workspace.objects,
                 tree: self.to.is_none().then_some(&root),
                 colours: Output::has_colours(),
@@ -89,21 +88,8 @@ impl Diff {
             }
             return Ok(Exit::Done);
         }
-        let record = DiffJson {
-            from_checkpoint_id: compared.from.id.to_string(),
-            to_checkpoint_id: compared.to.map(|to| to.id.to_string()),
-            changes: differences
-                .iter()
-                .filter_map(|d| d.change().map(|change| ChangeJson::new(&d.path, change)))
-                .collect(),
-            skipped: compared
-                .skipped
-                .into_iter()
-                .map(|(path, reason)| SkippedJson::new(&path, reason))
-                .collect(),
-        };
-        session.output.record(&record, String::new)?;
-        Ok(Exit::Done)
+        let (older, newer) = (&compared.from, compared.to.as_ref());
+        session.output.record(&DiffJson::new(older, newer, &differences, &compared.skipped), String::new)
     }
 
     /// The form of the text that was asked for; `None`: JSON.

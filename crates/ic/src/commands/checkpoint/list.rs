@@ -1,14 +1,10 @@
 //! `ic checkpoint list`
 
-use clap::Args;
-use ic_base::Result;
 use ic_worktree::Workspace;
 
 use super::Selection;
-use crate::exit::Exit;
-use crate::json::CheckpointJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::text;
 
 /// List the checkpoints of this working tree, oldest first.
 #[derive(Debug, Args)]
@@ -30,16 +26,12 @@ impl List {
         session.warn_of_interruption(&workspace)?;
         let run = self.selection.run(&kernel)?;
         let filter = self.selection.filter(&workspace, run.as_ref())?;
-        let mut rows = render::checkpoint::Rows::new(kernel.context.now());
+        let mut rows = views::checkpoint::Rows::new(kernel.context.now());
         let mut list = session.output.begin_list();
         let mut is_empty = true;
         ic_worktree::list(&workspace, filter, |shown| {
             is_empty = false;
-            let record = CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref());
-            list.push(&record, || {
-                rows.add(&shown.checkpoint, shown.manifest.as_ref());
-                String::new()
-            })
+            rows.push(&mut list, &shown)
         })?;
         list.end_with(|| rows.render())?;
         // Only where nothing is listed: work trees that were removed leave checkpoints, and whoever has some of their own knows.
@@ -53,8 +45,8 @@ impl List {
 /// Names what a project that was moved seems to have lost.
 fn warn_of_gone_roots(session: &Session, workspace: &Workspace<'_>) -> Result<()> {
     for (root, count) in ic_worktree::gone_roots(workspace)? {
-        let counted = render::counted(count, "checkpoint");
-        let root = render::path_text(&root);
+        let counted = text::counted(count, "checkpoint");
+        let root = text::path_text(&root);
         session.output.warn(&format!(
             "no checkpoint of this working tree, but {counted} of {root}, which is gone. If it was moved here: \
              ic checkpoint list --root '{root}' lists them, ic checkpoint restore ID --into restores one here"

@@ -1,22 +1,17 @@
-//! `ic checkpoint restore`, `undo` and `redo`
+//! `ic checkpoint restore`, and what `undo` and `redo` share with it.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::record::Filter;
 use ic_checkpoint::restore::Strategy;
 use ic_journal::Force;
 use ic_kernel::Kernel;
 use ic_worktree::{Report, RestoreRequest, Settings, Status, Watch, Which, Workspace};
 
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::RestoreJson;
+use crate::commands::prelude::*;
 use crate::progress;
-use crate::render;
-use crate::session::Session;
+use crate::views::checkpoint::restore::RestoreJson;
 
 /// Restore the working tree to a checkpoint.
 ///
@@ -48,8 +43,8 @@ pub(crate) struct Restore {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// What is restored [default: full if git's state was recorded, else files-only]
-    #[arg(long, value_enum, value_name = "S")]
-    strategy: Option<StrategyFlag>,
+    #[arg(long, value_name = "S", value_parser = one_of(Strategy::as_str, STRATEGIES))]
+    strategy: Option<Strategy>,
     /// Only this path and what is below it
     #[arg(long = "path", value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -63,27 +58,8 @@ pub(crate) struct Restore {
     common: Common,
 }
 
-/// Undo the last restore of the working tree.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  ic checkpoint undo --dry-run
-  ic checkpoint undo --yes")]
-pub(crate) struct Undo {
-    #[command(flatten)]
-    common: Common,
-}
-
-/// Redo the restore that was undone last.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  ic checkpoint redo --yes")]
-pub(crate) struct Redo {
-    #[command(flatten)]
-    common: Common,
-}
-
-#[derive(Debug, Args)]
-struct Common {
+pub(super) struct Common {
     /// Show the plan and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -103,28 +79,12 @@ struct Common {
     door: Door,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum StrategyFlag {
-    /// Files, and git's branches, HEAD, index and stash
-    Full,
-    /// Only what the step after the checkpoint changed
-    Partial,
-    /// Files alone
-    FilesOnly,
-    /// Git's state alone
-    GitOnly,
-}
-
-impl From<StrategyFlag> for Strategy {
-    fn from(flag: StrategyFlag) -> Self {
-        match flag {
-            StrategyFlag::Full => Self::Full,
-            StrategyFlag::Partial => Self::Partial,
-            StrategyFlag::FilesOnly => Self::FilesOnly,
-            StrategyFlag::GitOnly => Self::GitOnly,
-        }
-    }
-}
+const STRATEGIES: &[(Strategy, &str)] = &[
+    (Strategy::Full, "Files, and git's branches, HEAD, index and stash"),
+    (Strategy::Partial, "Only what the step after the checkpoint changed"),
+    (Strategy::FilesOnly, "Files alone"),
+    (Strategy::GitOnly, "Git's state alone"),
+];
 
 /// The flags of a restore that another verb asks for.
 #[derive(Debug, Default)]
@@ -146,7 +106,7 @@ impl RestoreFlags {
 
     /// Undoes the last restore of the working tree.
     pub(crate) fn undo(self, session: &mut Session) -> Result<Exit> {
-        Undo { common: self.common() }.run(session)
+        self.common().undo(session)
     }
 
     fn common(self) -> Common {
@@ -174,7 +134,7 @@ impl Restore {
         };
         let request = RestoreRequest {
             which,
-            strategy: self.strategy.map(Strategy::from),
+            strategy: self.strategy,
             paths: &self.paths,
             mine: self.mine,
             into: self.into,
@@ -186,20 +146,8 @@ impl Restore {
     }
 }
 
-impl Undo {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        self.common.run(session, &self.common.request(), ic_worktree::undo)
-    }
-}
-
-impl Redo {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        self.common.run(session, &self.common.request(), ic_worktree::redo)
-    }
-}
-
 impl Common {
-    fn request(&self) -> RestoreRequest<'_> {
+    pub(super) fn request(&self) -> RestoreRequest<'_> {
         RestoreRequest {
             which: Which::Latest,
             strategy: None,
@@ -215,14 +163,24 @@ impl Common {
         }
     }
 
+    /// Undoes the last restore.
+    pub(super) fn undo(&self, session: &mut Session) -> Result<Exit> {
+        self.run(session, &self.request(), ic_worktree::undo)
+    }
+
     /// Shows the plan and asks on a terminal; elsewhere it needs `--yes`.
-    fn run(&self, session: &mut Session, request: &RestoreRequest<'_>, deed: Deed) -> Result<Exit> {
+    pub(super) fn run(
+        &self,
+        session: &mut Session,
+        request: &RestoreRequest<'_>,
+        deed: Deed,
+    ) -> Result<Exit> {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let settings = session.checkpoint_settings(&kernel)?;
         let watch = Watch::default();
         let shows = session.shows_progress();
         let deed = |request: &RestoreRequest<'_>| {
-            let describe = || render::checkpoint::restoring(&watch);
+            let describe = || views::checkpoint::restore::restoring(&watch);
             progress::shown(shows, describe, || deed(&kernel, &settings, request, &watch))
         };
         if self.dry_run || self.yes {
@@ -236,15 +194,17 @@ impl Common {
         if preview.refusal.is_some() {
             return finish(session, &preview);
         }
-        session.require_somebody(
-            "A restore writes into the working tree",
-            "look first: --dry-run; then: --yes",
-        )?;
+        let question = Question {
+            does: "A restore writes into the working tree",
+            look: Some("--dry-run"),
+            asks: "Restore?",
+        };
+        let text = if nothing { String::new() } else { views::checkpoint::restore::report(&preview) };
+        if !session.confirm(false, &question, || Ok(text))? {
+            return Ok(Exit::No);
+        }
         if nothing {
             return finish(session, &preview);
-        }
-        if !Session::ask(&render::checkpoint::report(&preview), "Restore?")? {
-            return Ok(Exit::No);
         }
         let hash = preview.plan_hash.as_str();
         let report = deed(&RestoreRequest { expect_plan: Some(hash), ..*request })?;
@@ -269,15 +229,13 @@ fn choose(session: &mut Session) -> Result<Option<String>> {
     })?;
     all.reverse();
     all.truncate(OFFERED);
-    let number = Session::choose(&render::checkpoint::choice(&all), "Restore which checkpoint? [number]")?;
+    let number = Session::choose(&views::checkpoint::choice(&all), "Restore which? [number]")?;
     Ok(number.and_then(|n| all.get(n.checked_sub(1)?)).map(|shown| shown.checkpoint.id.to_string()))
 }
 
 fn finish(session: &mut Session, report: &Report) -> Result<Exit> {
-    for warning in &report.warnings {
-        session.output.warn(&warning.message);
-    }
-    session.output.record(&RestoreJson::from(report), || render::checkpoint::report(report))?;
+    session.output.warn_all(&report.warnings);
+    session.output.record(&RestoreJson::from(report), || views::checkpoint::restore::report(report))?;
     if let Some(refusal) = &report.refusal {
         return Ok(Exit::from(refusal.kind()));
     }

@@ -1,14 +1,11 @@
 //! `ic checkpoint show`
 
-use clap::Args;
-use ic_base::Result;
 use ic_checkpoint::diff::State;
 use ic_worktree::{Changes, Which, Workspace};
 
-use crate::exit::Exit;
-use crate::json::{CheckpointJson, FileJson};
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::checkpoint::CheckpointJson;
+use crate::views::checkpoint::content::FileJson;
 
 /// Show a checkpoint: its run, what changed in it, and what was left out.
 #[derive(Debug, Args)]
@@ -49,14 +46,12 @@ impl Show {
         let files: Vec<FileJson> =
             files.iter().filter_map(|(path, state)| FileJson::new(path, state, &purged)).collect();
         let mut record = CheckpointJson::whole(&shown.checkpoint, shown.manifest.as_ref(), &[]);
-        let listing = self.files.then(|| render::checkpoint::files(&files));
+        let listing = self.files.then(|| views::checkpoint::content::files(&files));
         if self.files {
             record = record.with_files(files);
         }
         session.output.record(&record, || {
-            render::checkpoint::card(&shown.checkpoint, shown.manifest.as_ref())
-                + &listing.unwrap_or_default()
-        })?;
-        Ok(Exit::Done)
+            views::checkpoint::card(&shown.checkpoint, shown.manifest.as_ref()) + &listing.unwrap_or_default()
+        })
     }
 }

@@ -2,15 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use clap::Args;
-use ic_base::Result;
 use ic_worktree::Workspace;
 
 use super::Selection;
-use crate::exit::Exit;
-use crate::json::CheckpointJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::checkpoint::CheckpointJson;
 
 /// Draw the checkpoints of this working tree as a tree, with a branch at each restore.
 #[derive(Debug, Args)]
@@ -35,11 +31,8 @@ impl Tree {
             all.push(shown);
             Ok(ControlFlow::Continue(()))
         })?;
-        let records: Vec<CheckpointJson> = all
-            .iter()
-            .map(|shown| CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref()))
-            .collect();
-        session.output.list(&records, || render::checkpoint::tree(&all))?;
-        Ok(Exit::Done)
+        let records: Vec<CheckpointJson> =
+            all.iter().map(|shown| CheckpointJson::new(&shown.checkpoint, shown.manifest.as_ref())).collect();
+        session.output.list(&records, || views::checkpoint::tree(&all))
     }
 }

@@ -5,18 +5,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args};
-use ic_base::{Code, Diagnosis, Label, Result};
+use clap::ArgGroup;
+use ic_base::Label;
 use ic_checkpoint::manifest::PathText;
 use ic_rollback::compensation::{self, Declaration, Declared};
 use ic_saga::Action;
 use ic_saga::action::How;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::CompensationJson;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::compensation::CompensationJson;
 
 /// The longest command, in bytes, its arguments together.
 const LONGEST_COMMAND: usize = 64 * 1024;
@@ -117,8 +114,7 @@ impl Add {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let settings = session.checkpoint_settings(&kernel)?;
         let compensation = compensation::add(&kernel, &settings, &declaration)?;
-        session.output.scalar(compensation.id.as_str(), &CompensationJson::from(&compensation))?;
-        Ok(Exit::Done)
+        session.output.scalar(compensation.id.as_str(), &CompensationJson::from(&compensation))
     }
 
     fn declared(&self) -> Result<Declared> {

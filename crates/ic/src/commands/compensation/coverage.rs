@@ -1,13 +1,9 @@
 //! `ic compensation coverage`
 
-use clap::Args;
-use ic_base::Result;
 use ic_rollback::compensation;
 
-use crate::exit::Exit;
-use crate::json::CoverageJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::compensation::coverage::CoverageJson;
 
 /// Show how much of a run can be undone: the steps with and without a compensation.
 ///
@@ -27,10 +23,7 @@ impl Coverage {
         let kernel = session.kernel()?;
         let (run_id, report) = compensation::coverage(&kernel, &self.run)?;
         let record = CoverageJson::new(&run_id, &report);
-        if let Some(warning) = record.warning() {
-            session.output.warn(warning);
-        }
-        session.output.record(&record, || render::compensation::coverage(&run_id, &report))?;
-        Ok(Exit::Done)
+        session.output.warn_all(&views::compensation::coverage::undeclared(&report));
+        session.output.record(&record, || views::compensation::coverage::coverage(&run_id, &report))
     }
 }

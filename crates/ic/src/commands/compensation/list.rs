@@ -1,13 +1,9 @@
 //! `ic compensation list`
 
-use clap::Args;
-use ic_base::Result;
 use ic_rollback::compensation;
 
-use crate::exit::Exit;
-use crate::json::CompensationJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::compensation::CompensationJson;
 
 /// List the compensations of a run, in the order of their effects.
 ///
@@ -26,7 +22,6 @@ impl List {
         let kernel = session.kernel()?;
         let all = compensation::list(&kernel, &self.run)?;
         let records: Vec<CompensationJson> = all.iter().map(CompensationJson::from).collect();
-        session.output.list(&records, || render::compensation::list(&all))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::compensation::list(&all))
     }
 }

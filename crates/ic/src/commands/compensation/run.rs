@@ -1,21 +1,15 @@
 //! `ic compensation run`
 
-use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
-use ic_base::Result;
-use ic_rollback::compensation::{self, Report, Request, Scope, Sink, Status};
-use ic_saga::Compensation;
+use clap::ValueEnum;
+use ic_rollback::compensation::{self, Report, Request, Scope, Status};
 use ic_saga::order::FailurePolicy;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::UndoneJson;
-use crate::render;
-use crate::session::Session;
-use crate::signals;
+use crate::commands::prelude::*;
+use crate::commands::workflow::Watch as Progress;
+use crate::views::compensation::undone::UndoneJson;
+use crate::{signals, text};
 
 /// Undo the outside effects of a run, the last first.
 ///
@@ -96,31 +90,34 @@ impl Undo {
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
         let settings = session.checkpoint_settings(&kernel)?;
-        let mut lines =
-            Lines { wanted: session.shows_progress() && io::stderr().is_terminal(), is_open: false };
+        let mut progress = Progress::new(session);
         if !self.dry_run && !self.yes {
             // What cannot be done at all is refused for its own reason: a yes would not help.
             let preview = compensation::run(
                 &kernel,
                 &settings,
                 &Request { dry_run: true, ..request.clone() },
-                &mut lines,
+                &mut progress,
             )?;
             if preview.refusal.is_some() {
                 return self.finish(session, &preview);
             }
-            session.require_somebody(
-                "Undoing the effects of a run changes more than the ledger",
-                "look first: --dry-run; then: --yes",
-            )?;
-            let text = render::compensation::report(&preview, None);
-            if !preview.results.is_empty() && !Session::ask(&text, "Undo?")? {
+            let question = Question {
+                does: "Undoing the effects of a run changes more than the ledger",
+                look: Some("--dry-run"),
+                asks: "Undo?",
+            };
+            let is_any = !preview.results.is_empty();
+            let text =
+                if is_any { views::compensation::undone::report(&preview, None) } else { String::new() };
+            if !session.confirm(false, &question, || Ok(text))? {
                 return Ok(Exit::No);
             }
         }
         let request = Request { interrupted: signals::interrupted()?, ..request };
-        let report = compensation::run(&kernel, &settings, &request, &mut lines)?;
-        self.finish(session, &report)
+        let report = compensation::run(&kernel, &settings, &request, &mut progress);
+        progress.clear();
+        self.finish(session, &report?)
     }
 
     fn scope(&self) -> Result<Scope> {
@@ -134,7 +131,7 @@ impl Undo {
     fn finish(&self, session: &mut Session, report: &Report) -> Result<Exit> {
         let resume = self.resume(report);
         session.output.record(&UndoneJson::new(report, resume.as_deref()), || {
-            render::compensation::report(report, resume.as_deref())
+            views::compensation::undone::report(report, resume.as_deref())
         })?;
         if let Some(refusal) = &report.refusal {
             return Ok(Exit::from(refusal.kind()));
@@ -150,7 +147,7 @@ impl Undo {
         let mut call = format!("ic compensation run {}", report.run_id.short());
         let mut flag = |name: &str, value: &str| {
             let equals = if value.starts_with('-') { '=' } else { ' ' };
-            call.push_str(&format!(" {name}{equals}{}", render::shell_word(value)));
+            call.push_str(&format!(" {name}{equals}{}", text::shell_word(value)));
         };
         if let Some(phase) = &self.to_phase {
             flag("--to-phase", phase);
@@ -166,45 +163,5 @@ impl Undo {
             call.push_str(" --force");
         }
         Some(call + " --yes")
-    }
-}
-
-/// A line on the terminal for each undo; a pipe sees nothing. Where the report goes to the terminal too, it names each, so the line
-/// goes when its undo is over.
-struct Lines {
-    wanted: bool,
-    /// Whether the last line waits for its end.
-    is_open: bool,
-}
-
-impl Lines {
-    /// Replaces the line that waits, if one does.
-    fn show(&mut self, line: &str, is_open: bool) {
-        if self.wanted {
-            let clear = if self.is_open { "\r\u{1b}[2K" } else { "" };
-            // With the terminal gone there is nobody to show it to.
-            let _ = write!(anstream::stderr(), "{clear}{line}");
-            self.is_open = is_open;
-        }
-    }
-}
-
-impl Sink for Lines {
-    fn begins(&mut self, compensation: &Compensation) {
-        self.show(&render::compensation::begins(compensation), true);
-    }
-
-    fn ended(&mut self, compensation: &Compensation) {
-        let is_told_later = io::stdout().is_terminal();
-        let line = if is_told_later { String::new() } else { render::compensation::ended(compensation) };
-        self.show(&line, false);
-    }
-}
-
-impl Drop for Lines {
-    fn drop(&mut self) {
-        if self.is_open {
-            self.show("", false);
-        }
     }
 }

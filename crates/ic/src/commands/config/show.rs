@@ -1,12 +1,7 @@
 //! `ic config show`
 
-use clap::Args;
-use ic_base::Result;
-
-use crate::exit::Exit;
-use crate::json::ConfigJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::config::ConfigJson;
 
 /// Show every setting in force, and its source.
 ///
@@ -18,9 +13,9 @@ use crate::session::Session;
 pub(crate) struct Show {}
 
 impl Show {
-    pub(crate) fn run(session: &mut Session) -> Result<Exit> {
+    #[allow(clippy::unused_self, reason = "every verb is run so")]
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let loaded = session.config(&session.place()?.root)?;
-        session.output.record(&ConfigJson::from(&loaded), || render::config::table(&loaded))?;
-        Ok(Exit::Done)
+        session.output.record(&ConfigJson::from(&loaded), || views::config::table(&loaded))
     }
 }

@@ -2,16 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_dispatch::dispatch::Work;
 use ic_ops::dispatch;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::DispatchJson;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::dispatch::DispatchJson;
 
 /// Create a dispatch (a piece of work) in a run, and print its id.
 ///
@@ -56,7 +51,6 @@ impl Create {
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
         let dispatch = dispatch::create(&kernel, &self.run, self.phase.as_deref(), &work)?;
-        session.output.scalar(dispatch.id.as_str(), &DispatchJson::from(&dispatch))?;
-        Ok(Exit::Done)
+        session.output.scalar(dispatch.id.as_str(), &DispatchJson::from(&dispatch))
     }
 }

@@ -1,14 +1,10 @@
 //! `ic dispatch list`
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, Result};
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Filter};
 
-use crate::exit::Exit;
-use crate::json::DispatchJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::dispatch::DispatchJson;
 
 /// List dispatches, oldest first.
 #[derive(Debug, Args)]
@@ -49,8 +45,7 @@ impl List {
         })?;
         dispatches.reverse();
         let records: Vec<DispatchJson> = dispatches.iter().map(DispatchJson::from).collect();
-        session.output.list(&records, || render::dispatch::table(&dispatches))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::dispatch::table(&dispatches))
     }
 }
 

@@ -2,16 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_dispatch::report::{self, Commit, Report};
 use ic_ops::dispatch;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::json::RecordedJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::dispatch::RecordedJson;
 
 /// Record the commits and files that a dispatch left in the repository.
 ///
@@ -49,9 +44,8 @@ impl Record {
         }
         let (dispatch, recorded) = dispatch::record(&kernel, &self.id, &report)?;
         session.output.record(&RecordedJson::new(&dispatch, &recorded), || {
-            render::dispatch::recorded(&dispatch, &recorded)
-        })?;
-        Ok(Exit::Done)
+            views::dispatch::recorded(&dispatch, &recorded)
+        })
     }
 
     fn report(&self) -> Result<Report> {

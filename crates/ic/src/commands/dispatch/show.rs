@@ -1,13 +1,9 @@
 //! `ic dispatch show`
 
-use clap::Args;
-use ic_base::Result;
 use ic_dispatch::{code, dispatch};
 
-use crate::exit::Exit;
-use crate::json::DispatchShowJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::dispatch::DispatchShowJson;
 
 /// Show a dispatch with its commits and files.
 #[derive(Debug, Args)]
@@ -29,8 +25,7 @@ impl Show {
             Ok((dispatch, commits, files))
         })?;
         session.output.record(&DispatchShowJson::new(&dispatch, &commits, &files), || {
-            render::dispatch::card(&dispatch, &commits, &files)
-        })?;
-        Ok(Exit::Done)
+            views::dispatch::card(&dispatch, &commits, &files)
+        })
     }
 }

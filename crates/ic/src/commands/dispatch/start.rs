@@ -1,14 +1,9 @@
 //! `ic dispatch start`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::dispatch;
 
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::DispatchJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::dispatch::DispatchJson;
 
 /// Mark a dispatch started.
 #[derive(Debug, Args)]
@@ -36,9 +31,8 @@ impl Start {
         let kept = super::kept(session, &kernel, &self.id, !self.no_checkpoint)?;
         let (dispatch, warnings) = dispatch::start(&kernel, &self.id, self.pid, kept.settings.as_ref())?;
         super::captured(session, &kernel, &kept, &warnings);
-        session.output.record(&DispatchJson::from(&dispatch).warned(&warnings), || {
-            render::dispatch::one_line(&dispatch)
-        })?;
-        Ok(Exit::Done)
+        session
+            .output
+            .record(&DispatchJson::from(&dispatch).warned(&warnings), || views::dispatch::one_line(&dispatch))
     }
 }

@@ -1,13 +1,9 @@
 //! `ic dispatch tokens`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::dispatch;
 
-use crate::exit::Exit;
-use crate::json::DispatchJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::dispatch::DispatchJson;
 
 /// Record the tokens that a dispatch has used so far; a later report replaces an earlier one.
 #[derive(Debug, Args)]
@@ -33,7 +29,6 @@ impl Tokens {
             ic_dispatch::dispatch::Tokens { input: self.input, output: self.output, cache: self.cache };
         let kernel = session.kernel()?;
         let dispatch = dispatch::record_tokens(&kernel, &self.id, tokens)?;
-        session.output.record(&DispatchJson::from(&dispatch), || render::dispatch::one_line(&dispatch))?;
-        Ok(Exit::Done)
+        session.output.record(&DispatchJson::from(&dispatch), || views::dispatch::one_line(&dispatch))
     }
 }

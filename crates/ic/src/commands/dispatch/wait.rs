@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use clap::Args;
-use ic_base::{Code, Result};
 use ic_dispatch::{Dispatch, DispatchStatus, code};
 use ic_ops::dispatch::{self, Waited};
 
-use crate::exit::Exit;
-use crate::json::{DispatchShowJson, DispatchWaitJson};
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
 use crate::signals;
+use crate::views::dispatch::{DispatchShowJson, DispatchWaitJson};
 
 /// Wait until a dispatch ends, and show it. Exit 0 if it is completed.
 ///
@@ -45,7 +41,7 @@ impl Wait {
         let code = refusal(waited);
         let shown = DispatchShowJson::new(&dispatch, &commits, &files);
         session.output.record(&DispatchWaitJson::new(shown, code), || {
-            render::dispatch::waited(waited) + &render::dispatch::card(&dispatch, &commits, &files)
+            views::dispatch::waited(waited) + &views::dispatch::card(&dispatch, &commits, &files)
         })?;
         Ok(if is_completed(&dispatch) { Exit::Done } else { Exit::No })
     }

@@ -1,14 +1,9 @@
 //! `ic events redact`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::redact;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::RedactedJson;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::event::RedactedJson;
 
 /// Remove reason and payload from an event, visibly, without breaking the chain.
 ///
@@ -35,7 +30,6 @@ impl Redact {
         let redaction_seq = redact::redact(&kernel, self.seq, reason, ic_workflow::redact)?;
         session.output.record(&RedactedJson { seq: self.seq, redaction_seq }, || {
             format!("Event {} is redacted; event {redaction_seq} says so.\n", self.seq)
-        })?;
-        Ok(Exit::Done)
+        })
     }
 }

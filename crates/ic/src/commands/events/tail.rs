@@ -3,20 +3,16 @@
 use std::io;
 use std::time::Duration;
 
-use clap::Args;
-use ic_base::{Code, Diagnose, Label, Result, RunId, Seq};
+use ic_base::{Diagnose, Label, RunId, Seq};
 use ic_events::{Event, cursor};
 use ic_kernel::Kernel;
 use ic_ops::consume::{self, Delivery, End, Held};
 
-use crate::commands::input;
-use crate::exit::Exit;
+use crate::commands::prelude::*;
 use crate::format::Format;
-use crate::json::EventJson;
 use crate::output::{List, Written, escape_controls};
-use crate::render;
-use crate::session::Session;
 use crate::signals;
+use crate::views::event::EventJson;
 
 /// How often a follower looks for news.
 const POLL: Duration = Duration::from_millis(100);
@@ -239,7 +235,7 @@ impl Position<'_> {
                 ic_events::each_since(snapshot, self.run_id.as_ref(), self.at, wanted, |event| {
                     end = event.seq;
                     printed += 1;
-                    list.push(&EventJson::new(&event, None), || render::event::line(&event, false))
+                    list.push(&EventJson::new(&event, None), || views::event::line(&event, false))
                 })
             })?;
             if list.flush()? == Written::Closed {

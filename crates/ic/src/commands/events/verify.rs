@@ -1,13 +1,9 @@
 //! `ic events verify`
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, Result};
 use ic_events::{ExpectedHead, parse_hex};
 
-use crate::exit::Exit;
-use crate::json::VerifyJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::event::VerifyJson;
 
 /// Verify the hash chain of all events: the record is as it was written.
 ///
@@ -29,7 +25,7 @@ impl Verify {
         let expected = self.expect_head.as_deref().map(parse_head).transpose()?;
         let kernel = session.kernel()?;
         let report = kernel.read(|snapshot| ic_events::verify(snapshot, expected))?;
-        session.output.record(&VerifyJson::from(&report), || render::event::verified(&report))?;
+        session.output.record(&VerifyJson::from(&report), || views::event::verified(&report))?;
         match report.first_bad {
             None => Ok(Exit::Done),
             Some((seq, problem)) => {

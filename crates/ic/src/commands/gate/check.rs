@@ -1,13 +1,9 @@
 //! `ic gate check`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::advance;
 
-use crate::exit::Exit;
-use crate::json::GateCheckJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::gate::GateCheckJson;
 
 /// Show what an advance would do now, and change nothing. Exit 1 if it would not move.
 #[derive(Debug, Args)]
@@ -26,7 +22,7 @@ impl Check {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let outcome = advance::check(&kernel, &self.run, self.priority)?;
-        session.output.record(&GateCheckJson::from(&outcome), || render::run::gate_check(&outcome))?;
+        session.output.record(&GateCheckJson::from(&outcome), || views::gate::gate_check(&outcome))?;
         Ok(if outcome.advanced() { Exit::Done } else { Exit::No })
     }
 }

@@ -1,16 +1,10 @@
 //! `ic gate override`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::advance;
 
 use crate::background;
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::AdvanceJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::gate::AdvanceJson;
 
 /// Advance a run past its gate, by your decision.
 ///
@@ -39,10 +33,7 @@ impl Override {
         if let Some(settings) = &kept {
             background::sweep(session, &kernel, settings, &project);
         }
-        for warning in &outcome.warnings {
-            session.output.warn(&warning.message);
-        }
-        session.output.record(&AdvanceJson::from(&outcome), || render::run::advance(&outcome))?;
-        Ok(Exit::Done)
+        session.output.warn_all(&outcome.warnings);
+        session.output.record(&AdvanceJson::from(&outcome), || views::gate::advance(&outcome))
     }
 }

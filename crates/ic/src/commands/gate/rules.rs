@@ -1,14 +1,10 @@
 //! `ic gate rules`
 
-use clap::Args;
-use ic_base::Result;
 use ic_phase::Chain;
 use ic_phase::gate::Gates;
 
-use crate::exit::Exit;
-use crate::json::GateRuleJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::gate::GateRuleJson;
 
 /// List the gates of a run, or those of the default chain.
 #[derive(Debug, Args)]
@@ -47,7 +43,6 @@ impl Rules {
             .filter(|(from, ..)| self.phase.as_deref().is_none_or(|phase| phase == *from))
             .map(GateRuleJson::from)
             .collect();
-        session.output.list(&records, || render::run::rules(&records))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::gate::rules(&records))
     }
 }

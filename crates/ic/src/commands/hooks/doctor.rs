@@ -1,16 +1,11 @@
 //! `ic hooks doctor`
 
-use clap::Args;
-use ic_base::Result;
-
 use super::client_named;
 use super::settings::Settings;
 use crate::clients::Client;
-use crate::exit::Exit;
+use crate::commands::prelude::*;
 use crate::hook_log;
-use crate::json::HooksDoctorJson;
-use crate::render;
-use crate::session::Session;
+use crate::views::hooks::HooksDoctorJson;
 
 /// Check the hooks of coding agents: installed, called, how long they took, what failed.
 #[derive(Debug, Args)]
@@ -46,10 +41,9 @@ impl Doctor {
                 ];
                 let files: Vec<_> =
                     files.into_iter().flatten().filter(|file| is_installed(file.clone(), client)).collect();
-                HooksDoctorJson::new(client.as_str(), &files, &lines)
+                HooksDoctorJson::new(client, &files, &lines)
             })
             .collect();
-        session.output.list(&records, || render::hooks::doctor(&records))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::hooks::doctor(&records))
     }
 }

@@ -2,16 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use ic_base::Result;
+use clap::ValueEnum;
 use ic_kernel::config::FILE_NAME;
 use ic_rewind::Profile;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::json::RewindInitJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::rewind::database::RewindInitJson;
 
 /// Configure what can be rewound: the section `rewind` of .ic.yaml.
 ///
@@ -59,7 +55,6 @@ impl Init {
         let configured = ic_rows::init(&kernel, &settings, &file, self.profile.into(), database)?;
         session
             .output
-            .record(&RewindInitJson::from(&configured), || render::rewind::configured(&configured))?;
-        Ok(Exit::Done)
+            .record(&RewindInitJson::from(&configured), || views::rewind::database::configured(&configured))
     }
 }

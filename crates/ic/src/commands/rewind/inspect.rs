@@ -2,14 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_kernel::config::FILE_NAME;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::json::RewindInspectJson;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::rewind::database::RewindInspectJson;
 
 /// Inspect a database and propose how to rewind it. Needs no ledger.
 ///
@@ -44,14 +40,14 @@ impl Inspect {
         let written = match &inspection.target {
             Some(target) if self.write => {
                 ic_rows::add_to_configuration(&file, &root, target, &inspection.notes)?;
-                text.push_str(&format!("# written to {}\n", crate::render::path_text(&file)));
+                text.push_str(&format!("# written to {}\n", crate::text::path_text(&file)));
                 Some(file)
             }
             _ => None,
         };
         let record = RewindInspectJson::new(&database, &inspection, written.as_deref());
         // Names of tables and columns are whatever their database says.
-        session.output.record(&record, || crate::render::visible(text.as_bytes()))?;
+        session.output.record(&record, || crate::text::visible(text.as_bytes()))?;
         // What cannot be written because nothing can be proposed is a no.
         Ok(if self.write && written.is_none() { Exit::No } else { Exit::Done })
     }

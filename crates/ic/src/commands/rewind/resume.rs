@@ -1,12 +1,7 @@
 //! `ic rewind resume`
 
-use clap::Args;
-use ic_base::{Code, Result};
-
-use super::{finish, is_wanted, watch};
-use crate::exit::Exit;
-use crate::render;
-use crate::session::Session;
+use super::{DOES, finish, watch};
+use crate::commands::prelude::*;
 
 /// Resume a rewind that stopped, or whose process died.
 ///
@@ -35,8 +30,9 @@ impl Resume {
             }
             settings => settings?,
         };
-        let text = || ic_rows::show(&kernel, Some(&self.id)).map(|entry| render::rewind::entry(&entry));
-        if !is_wanted(session, self.yes, "Go on?", "ic rewind status", text)? {
+        let text = || ic_rows::show(&kernel, Some(&self.id)).map(|entry| views::rewind::entry(&entry));
+        let question = Question { does: DOES, look: Some("ic rewind status"), asks: "Go on?" };
+        if !session.confirm(self.yes, &question, text)? {
             return Ok(Exit::No);
         }
         let entry = ic_rows::resume(&kernel, &settings, &self.id, &watch()?)?;

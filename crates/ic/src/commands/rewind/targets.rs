@@ -1,14 +1,9 @@
 //! `ic rewind targets`
 
-use clap::Args;
-use ic_base::Result;
 use ic_rows::Found;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::json::RewindTargetJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::rewind::database::RewindTargetJson;
 
 /// List the tasks that a rewind can go to, newest first.
 ///
@@ -33,14 +28,11 @@ impl Targets {
         let kernel = session.kernel()?;
         let config = session.config(&kernel.project.root)?.config;
         let Found { setup, warning } = ic_rows::setup(&kernel, &config)?;
-        if let Some(warning) = &warning {
-            session.output.warn(&warning.message);
-        }
+        session.output.warn_all(&warning);
         let settings = session.checkpoint_settings(&kernel)?;
         let scope = input::optional_text("--scope-id", self.scope_id.as_deref())?;
         let tasks = ic_rows::targets(&settings, &setup, scope, self.limit)?;
         let records: Vec<RewindTargetJson> = tasks.iter().map(RewindTargetJson::from).collect();
-        session.output.list(&records, || render::rewind::targets(&tasks))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::rewind::database::targets(&tasks))
     }
 }

@@ -1,16 +1,11 @@
 //! `ic rewind to`
 
-use clap::Args;
-use ic_base::Result;
 use ic_rows::{Found, Outcome, Request};
 
-use super::{finish, is_wanted, watch};
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::{RewindJson, RewindPreviewJson};
-use crate::render;
-use crate::session::Session;
+use super::{DOES, finish, watch};
+use crate::commands::prelude::*;
+use crate::views::rewind::RewindJson;
+use crate::views::rewind::preview::RewindPreviewJson;
 
 /// Rewind the application to the moment when a task was recorded.
 ///
@@ -60,9 +55,7 @@ impl To {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let config = session.config(&kernel.project.root)?.config;
         let Found { setup, warning } = ic_rows::setup(&kernel, &config)?;
-        if let Some(warning) = &warning {
-            session.output.warn(&warning.message);
-        }
+        session.output.warn_all(&warning);
         let settings = session.checkpoint_settings(&kernel)?;
         let request = Request {
             task: input::text("TASK", &self.task)?,
@@ -72,25 +65,24 @@ impl To {
         };
         if self.dry_run {
             let preview = ic_rows::preview(&kernel, &settings, &setup, &request)?;
-            session.output.record(&RewindPreviewJson::new(&preview, warning.as_ref()), || {
-                render::rewind::preview(&preview)
-            })?;
-            return Ok(Exit::Done);
+            return session.output.record(&RewindPreviewJson::new(&preview, warning.as_ref()), || {
+                views::rewind::preview::preview(&preview)
+            });
         }
         let text = || {
             ic_rows::preview(&kernel, &settings, &setup, &request)
-                .map(|preview| render::rewind::preview(&preview))
+                .map(|preview| views::rewind::preview::preview(&preview))
         };
-        if !is_wanted(session, self.yes, "Rewind?", "ic rewind to TASK --dry-run", text)? {
+        let question = Question { does: DOES, look: Some("ic rewind to TASK --dry-run"), asks: "Rewind?" };
+        if !session.confirm(self.yes, &question, text)? {
             return Ok(Exit::No);
         }
         match ic_rows::rewind(&kernel, &settings, &setup, &request, &watch()?)? {
             Outcome::Begun(entry) => finish(session, &kernel, &settings, &entry, warning),
             Outcome::NothingToDo(preview) => {
                 session.output.record(&RewindJson::nothing_to_do(&preview, warning.as_ref()), || {
-                    render::rewind::nothing_to_do(&preview)
-                })?;
-                Ok(Exit::Done)
+                    views::rewind::preview::nothing_to_do(&preview)
+                })
             }
         }
     }

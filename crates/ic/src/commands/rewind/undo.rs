@@ -1,13 +1,9 @@
 //! `ic rewind undo`
 
-use clap::Args;
-use ic_base::Result;
-
-use super::is_wanted;
-use crate::exit::Exit;
-use crate::json::RewindJson;
-use crate::render::{self, shell_word};
-use crate::session::Session;
+use super::DOES;
+use crate::commands::prelude::*;
+use crate::text::{self, shell_word};
+use crate::views::rewind::RewindJson;
 
 /// Undo a rewind: restore its rows exactly.
 ///
@@ -36,13 +32,13 @@ impl Undo {
         let preview = || ic_rows::preview_undo(&kernel, busy_timeout, &self.id);
         if self.dry_run {
             let preview = preview()?;
-            let text = || render::rewind::undone(&preview) + &render::to_do_it();
-            session.output.record(&RewindJson::undone(&preview), text)?;
-            return Ok(Exit::Done);
+            let text = || views::rewind::undone(&preview) + &text::to_do_it();
+            return session.output.record(&RewindJson::undone(&preview), text);
         }
-        let text = || preview().map(|preview| render::rewind::undone(&preview));
+        let text = || preview().map(|preview| views::rewind::undone(&preview));
         let look = format!("ic rewind undo {} --dry-run", shell_word(&self.id));
-        if !is_wanted(session, self.yes, "Restore its rows?", &look, text)? {
+        let question = Question { does: DOES, look: Some(&look), asks: "Restore its rows?" };
+        if !session.confirm(self.yes, &question, text)? {
             return Ok(Exit::No);
         }
         finish(session, &ic_rows::undo(&kernel, busy_timeout, &self.id)?)
@@ -50,6 +46,5 @@ impl Undo {
 }
 
 fn finish(session: &mut Session, undone: &ic_rows::Undone) -> Result<Exit> {
-    session.output.record(&RewindJson::undone(undone), || render::rewind::undone(undone))?;
-    Ok(Exit::Done)
+    session.output.record(&RewindJson::undone(undone), || views::rewind::undone(undone))
 }

@@ -1,16 +1,10 @@
 //! `ic run advance`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::advance::{self, Request};
 
 use crate::background;
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::{AdvanceJson, soft_warning};
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::gate::{AdvanceJson, soft_warning};
 
 /// Advance a run to its next phase, if its gate passes.
 ///
@@ -59,13 +53,9 @@ impl Advance {
         if let Some(settings) = &kept {
             background::sweep(session, &kernel, settings, &project);
         }
-        for warning in &outcome.warnings {
-            session.output.warn(&warning.message);
-        }
-        if let Some(warning) = soft_warning(&outcome) {
-            session.output.warn(&warning.message);
-        }
-        session.output.record(&AdvanceJson::from(&outcome), || render::run::advance(&outcome))?;
+        session.output.warn_all(&outcome.warnings);
+        session.output.warn_all(&soft_warning(&outcome));
+        session.output.record(&AdvanceJson::from(&outcome), || views::gate::advance(&outcome))?;
         Ok(if outcome.advanced() { Exit::Done } else { Exit::No })
     }
 }

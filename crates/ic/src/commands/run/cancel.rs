@@ -1,15 +1,9 @@
 //! `ic run cancel`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::run::{self, Part, Worker};
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::CancelJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::cancel::CancelJson;
 
 /// Cancel a run, with its unfinished dispatches and active agents.
 ///
@@ -45,7 +39,7 @@ impl Cancel {
         let cancelled = run::cancel(&kernel, &self.run, reason, self.stop)?;
         session
             .output
-            .record(&CancelJson::from(&cancelled), || render::run::cancelled(&cancelled, self.stop))?;
+            .record(&CancelJson::from(&cancelled), || views::cancel::cancelled(&cancelled, self.stop))?;
         let of_workflow = |worker: &Worker| !matches!(worker.part, Part::Dispatch(_));
         let is_left = self.stop && cancelled.still_running.iter().any(of_workflow);
         Ok(if is_left { Exit::Partly } else { Exit::Done })

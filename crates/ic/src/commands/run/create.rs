@@ -2,18 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::run;
 use ic_phase::Chain;
 use ic_phase::gate::Gates;
 use ic_phase::run::NewRun;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::RunJson;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::run::RunJson;
 
 /// Create a run, at the first phase of its chain, and print its id.
 #[derive(Debug, Args)]
@@ -80,10 +75,7 @@ impl Create {
             metadata: serde_json::Value::Object(metadata).to_string(),
         };
         let run::Created { run, warnings } = run::create(&kernel, &new, kept.as_ref())?;
-        for warning in &warnings {
-            session.output.warn(&warning.message);
-        }
-        session.output.scalar(run.id.as_str(), &RunJson::from(&run))?;
-        Ok(Exit::Done)
+        session.output.warn_all(&warnings);
+        session.output.scalar(run.id.as_str(), &RunJson::from(&run))
     }
 }

@@ -2,14 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, Result};
 use ic_phase::resolve;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::json::RunJson;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::run::RunJson;
 
 /// Print the id of the only active run of this project; exit 1 if none.
 #[derive(Debug, Args)]
@@ -38,7 +34,6 @@ impl Current {
             Diagnosis::new(Code::NoActiveRun, format!("{} has no active run.", directory.display()))
                 .hint("create one: ic run create --goal TEXT")
         })?;
-        session.output.scalar(run.id.as_str(), &RunJson::from(&run))?;
-        Ok(Exit::Done)
+        session.output.scalar(run.id.as_str(), &RunJson::from(&run))
     }
 }

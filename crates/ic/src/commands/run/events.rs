@@ -1,13 +1,9 @@
 //! `ic run events`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::history::TakenBack;
 
-use crate::exit::Exit;
-use crate::json::EventJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::event::EventJson;
 
 /// List every event of a run, oldest first.
 ///
@@ -31,11 +27,10 @@ impl Events {
             ic_events::each_of_run(snapshot, &run.id, |event| {
                 let rolled_back_by = taken_back.includes(&event);
                 list.push(&EventJson::new(&event, rolled_back_by), || {
-                    render::event::line(&event, rolled_back_by.is_some())
+                    views::event::line(&event, rolled_back_by.is_some())
                 })
             })
         })?;
-        list.end()?;
-        Ok(Exit::Done)
+        list.end()
     }
 }

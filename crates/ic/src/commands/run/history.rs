@@ -1,13 +1,9 @@
 //! `ic run history`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::history;
 
-use crate::exit::Exit;
-use crate::json::HistoryJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::history::HistoryJson;
 
 /// Show the history of a run as a tree: phases, attempts, and rollbacks as branches.
 #[derive(Debug, Args)]
@@ -25,10 +21,9 @@ impl History {
         let kernel = session.kernel()?;
         let story = kernel.read(|snapshot| history::story(snapshot, &kernel.run(snapshot, &self.run)?))?;
         let text = || {
-            if session.mermaid { render::history::mermaid(&story) } else { render::history::timeline(&story) }
+            if session.mermaid { views::history::mermaid(&story) } else { views::history::timeline(&story) }
         };
         let text = text();
-        session.output.record(&HistoryJson::from(&story), || text)?;
-        Ok(Exit::Done)
+        session.output.record(&HistoryJson::from(&story), || text)
     }
 }

@@ -2,16 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_phase::resolve;
 use ic_phase::run::{self, Filter};
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::json::RunJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::run::RunJson;
 
 /// List runs, oldest first.
 #[derive(Debug, Args)]
@@ -52,7 +47,6 @@ impl List {
         runs.reverse();
         let records: Vec<RunJson> = runs.iter().map(RunJson::from).collect();
         let now = kernel.context.now();
-        session.output.list(&records, || render::run::table(&runs, now))?;
-        Ok(Exit::Done)
+        session.output.list(&records, || views::run::table(&runs, now))
     }
 }

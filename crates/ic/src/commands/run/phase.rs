@@ -1,11 +1,7 @@
 //! `ic run phase`
 
-use clap::Args;
-use ic_base::Result;
-
-use crate::exit::Exit;
-use crate::json::PhaseJson;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::run::PhaseJson;
 
 /// Print the current phase of a run.
 #[derive(Debug, Args)]
@@ -21,7 +17,6 @@ impl Phase {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let run = kernel.read(|snapshot| kernel.run(snapshot, &self.run))?;
-        session.output.scalar(&run.phase, &PhaseJson::from(&run))?;
-        Ok(Exit::Done)
+        session.output.scalar(&run.phase, &PhaseJson::from(&run))
     }
 }

@@ -1,15 +1,9 @@
 //! `ic run reopen`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::run;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::ReopenJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::cancel::ReopenJson;
 
 /// Reopen a cancelled run: it is active again, in the same phase.
 ///
@@ -33,7 +27,6 @@ impl Reopen {
         let reason = input::text("--reason", &self.reason)?;
         let kernel = session.kernel_for(self.door.as_deref())?;
         let reopened = run::reopen(&kernel, &self.run, reason)?;
-        session.output.record(&ReopenJson::from(&reopened), || render::run::reopened(&reopened))?;
-        Ok(Exit::Done)
+        session.output.record(&ReopenJson::from(&reopened), || views::cancel::reopened(&reopened))
     }
 }

@@ -1,17 +1,12 @@
 //! `ic run rollback`
 
-use clap::Args;
-use ic_base::{Code, Diagnosis, Result};
 use ic_rollback::code::{self, Scope};
-use ic_rollback::{LayeredRequest, Request, To};
+use ic_rollback::{LayeredRequest, Layers, Request, To};
 
-use crate::commands::input;
+use crate::commands::prelude::*;
 use crate::commands::rolling::{Forced, Layer, Rolling};
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::{CodeJson, RollbackJson};
-use crate::render;
-use crate::session::Session;
+use crate::views::code::CodeJson;
+use crate::views::rollback::RollbackJson;
 
 /// Roll a run back to an earlier phase, or list the commits that came after it.
 ///
@@ -94,16 +89,16 @@ impl Rollback {
         }
         let kernel = session.kernel_for(self.door.as_deref())?;
         let settings = session.settings_of_project(&kernel, &Session::project_of(&kernel, &self.run)?)?;
-        let (layers, is_all) = Layer::chosen(&self.layer, &settings)?;
+        let named = Layer::named(&self.layer)?;
         let request = LayeredRequest {
             base: self.request()?,
-            layers: &layers,
+            layers: named.as_deref().map_or(Layers::All, Layers::Only),
             force: self.forced.decided(),
             keep_theirs: self.keep_theirs,
             mine: self.mine,
             beside_runs: false,
         };
-        Rolling { request, yes: self.yes, is_all }.go(session, &kernel, &settings)
+        Rolling { request, yes: self.yes }.go(session, &kernel, &settings)
     }
 
     /// Whether it only asks. Errors: `usage` where it is asked and told at once.
@@ -134,8 +129,7 @@ impl Rollback {
         let request = self.request()?;
         let kernel = session.kernel_for(self.door.as_deref())?;
         let rollback = ic_rollback::rollback(&kernel, &request)?;
-        session.output.record(&RollbackJson::from(&rollback), || render::rollback::summary(&rollback))?;
-        Ok(Exit::Done)
+        session.output.record(&RollbackJson::from(&rollback), || views::rollback::summary(&rollback))
     }
 
     fn code(&self, session: &mut Session) -> Result<Exit> {
@@ -155,8 +149,7 @@ impl Rollback {
             let report = code::report(snapshot, &run, scope)?;
             Ok((run, report))
         })?;
-        session.output.record(&CodeJson::new(&run, &report), || render::rollback::code(&report))?;
-        Ok(Exit::Done)
+        session.output.record(&CodeJson::new(&run, &report), || views::code::code(&report))
     }
 }
 

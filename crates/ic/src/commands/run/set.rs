@@ -1,16 +1,10 @@
 //! `ic run set`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::run;
 use ic_phase::run::Settings;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::RunJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::run::RunJson;
 
 /// Change settings of a run. A rollback does not restore them.
 #[derive(Debug, Args)]
@@ -45,7 +39,6 @@ impl Set {
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
         let run = run::set(&kernel, &self.run, &settings)?;
-        session.output.record(&RunJson::from(&run), || render::run::card(&run, &[], &[]))?;
-        Ok(Exit::Done)
+        session.output.record(&RunJson::from(&run), || views::run::card(&run, &[], &[]))
     }
 }

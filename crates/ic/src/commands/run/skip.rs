@@ -1,15 +1,10 @@
 //! `ic run skip`
 
-use clap::Args;
-use ic_base::Result;
 use ic_ops::run;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::flags::Door;
-use crate::json::SkipJson;
-use crate::render::plain;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::text::plain;
+use crate::views::run::SkipJson;
 
 /// Mark a later phase to be skipped.
 #[derive(Debug, Args)]

@@ -1,14 +1,10 @@
 //! `ic run status`
 
-use clap::Args;
-use ic_base::Result;
 use ic_dispatch::spent;
 use ic_phase::skip;
 
-use crate::exit::Exit;
-use crate::json::RunStatusJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::run::RunStatusJson;
 
 /// Show the status of a run, and the tokens that its work used.
 ///
@@ -35,9 +31,6 @@ impl Status {
             Ok((run, skipped, spent))
         })?;
         spent.sort_by_key(|phase| run.chain.index_of(&phase.phase));
-        session
-            .output
-            .record(&RunStatusJson::new(&run, &spent), || render::run::card(&run, &skipped, &spent))?;
-        Ok(Exit::Done)
+        session.output.record(&RunStatusJson::new(&run, &spent), || views::run::card(&run, &skipped, &spent))
     }
 }

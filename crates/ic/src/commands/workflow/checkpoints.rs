@@ -1,17 +1,9 @@
 //! `ic workflow checkpoints`
 
-use std::ops::ControlFlow;
-
-use clap::Args;
-use ic_base::Result;
 use ic_checkpoint::record::Filter;
 use ic_worktree::Workspace;
 
-use crate::commands::input;
-use crate::exit::Exit;
-use crate::json::CheckpointJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
 
 /// List the checkpoints of a workflow, oldest first: before each step, and around its end.
 #[derive(Debug, Args)]
@@ -53,17 +45,9 @@ impl Checkpoints {
             pruned: self.pruned,
             ..Filter::default()
         };
-        let mut rows = render::checkpoint::Rows::new(kernel.context.now());
+        let mut rows = views::checkpoint::Rows::new(kernel.context.now());
         let mut list = session.output.begin_list();
-        ic_worktree::list(&workspace, filter, |shown| {
-            let record = CheckpointJson::brief(&shown.checkpoint, shown.manifest.as_ref());
-            let is_wanted = list.push(&record, || {
-                rows.add(&shown.checkpoint, shown.manifest.as_ref());
-                String::new()
-            })?;
-            Ok::<ControlFlow<()>, _>(is_wanted)
-        })?;
-        list.end_with(|| rows.render())?;
-        Ok(Exit::Done)
+        ic_worktree::list(&workspace, filter, |shown| rows.push(&mut list, &shown))?;
+        list.end_with(|| rows.render())
     }
 }

@@ -1,19 +1,17 @@
 //! `ic workflow rollback`
 
-use clap::Args;
-use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_base::CheckpointId;
 use ic_kernel::Kernel;
 use ic_rollback::Refusal;
 use ic_workflow::definition::Strategy;
 use ic_workflow::{Overrides, Point, Preview, Would};
 
-use super::execute::{StrategyFlag, go, is_confirmed};
+use super::{DOES, STRATEGIES, go};
+use crate::commands::prelude::*;
 use crate::commands::rolling::Forced;
-use crate::exit::Exit;
-use crate::json::WorkflowRollbackPlanJson;
-use crate::render::{self, shell_word};
-use crate::session::Session;
 use crate::signals;
+use crate::text::shell_word;
+use crate::views::workflow::plan::WorkflowRollbackPlanJson;
 
 /// Roll a workflow back, all of it or from one step on, even if it succeeded.
 ///
@@ -41,8 +39,8 @@ pub(crate) struct Rollback {
     #[arg(long, value_name = "CHECKPOINT")]
     id: Option<String>,
     /// What to restore [default: as the workflow was started]
-    #[arg(long, value_enum, value_name = "S")]
-    strategy: Option<StrategyFlag>,
+    #[arg(long, value_name = "S", value_parser = one_of(Strategy::as_str, STRATEGIES))]
+    strategy: Option<Strategy>,
     #[command(flatten)]
     forced: Forced,
     /// Show the plan and change nothing
@@ -79,7 +77,7 @@ impl Rollback {
             Aim::Nowhere => return Ok(Exit::No),
         };
         let overrides = Overrides {
-            strategy: self.strategy.map(Strategy::from),
+            strategy: self.strategy,
             force: self.forced.decided(),
             to,
             expect_plan: self.expect_plan.clone(),
@@ -101,8 +99,9 @@ impl Rollback {
                 return show(session, &preview);
             }
             let look = format!("ic workflow rollback {} --dry-run", shell_word(&run));
-            let question = if overrides.to.is_some() { "Roll it back?" } else { "Roll all of it back?" };
-            if !is_confirmed(session, || Ok(render::workflow::rollback_plan(&preview)), &look, question)? {
+            let asks = if overrides.to.is_some() { "Roll it back?" } else { "Roll all of it back?" };
+            let text = || Ok(views::workflow::plan::rollback_plan(&preview));
+            if !session.confirm(false, &Question { does: DOES, look: Some(&look), asks }, text)? {
                 return Ok(Exit::No);
             }
             // Nothing else is done than what was shown.
@@ -115,7 +114,7 @@ impl Rollback {
 
     /// Errors: `invalid_value` for `partial` with a point: it names its own, the step that failed.
     fn require_fitting_strategy(&self) -> Result<()> {
-        if !(self.latest || self.id.is_some()) || !matches!(self.strategy, Some(StrategyFlag::Partial)) {
+        if !(self.latest || self.id.is_some()) || !matches!(self.strategy, Some(Strategy::Partial)) {
             return Ok(());
         }
         Err(Diagnosis::new(
@@ -133,7 +132,7 @@ impl Rollback {
         if self.latest {
             return latest(&ic_workflow::points(kernel, run)?).map(Aim::To);
         }
-        let is_partial = matches!(self.strategy, Some(StrategyFlag::Partial));
+        let is_partial = matches!(self.strategy, Some(Strategy::Partial));
         let is_said = self.dry_run || self.yes || is_partial;
         // A rollback that was begun goes on to where it went: there is nothing to choose.
         if is_said || !session.can_ask() || ic_workflow::is_rolling_back(kernel, run)? {
@@ -144,7 +143,7 @@ impl Rollback {
             return Ok(Aim::LayeredRollback);
         }
         let question = "Roll back to before which checkpoint? [number]";
-        let number = Session::choose(&render::workflow::points(&points), question)?;
+        let number = Session::choose(&views::workflow::plan::points(&points), question)?;
         let chosen = number.and_then(|n| points.get(n.checked_sub(1)?));
         Ok(chosen.map_or(Aim::Nowhere, |point| Aim::To(point.checkpoint.id.clone())))
     }
@@ -152,7 +151,7 @@ impl Rollback {
 
 fn show(session: &mut Session, preview: &Preview) -> Result<Exit> {
     let record = WorkflowRollbackPlanJson::from(preview);
-    session.output.record(&record, || render::workflow::rollback_preview(preview))?;
+    session.output.record(&record, || views::workflow::plan::rollback_preview(preview))?;
     Ok(refusal(preview).map_or(Exit::Done, |refusal| Exit::from(refusal.error.kind())))
 }
 

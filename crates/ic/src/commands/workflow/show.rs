@@ -1,12 +1,7 @@
 //! `ic workflow show`
 
-use clap::Args;
-use ic_base::Result;
-
-use crate::exit::Exit;
-use crate::json::WorkflowJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::workflow::WorkflowJson;
 
 /// Show the progress of a workflow: its steps, dispatches, checkpoints and logs.
 #[derive(Debug, Args)]
@@ -22,7 +17,6 @@ impl Show {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let report = ic_workflow::show(&kernel, &self.run)?;
-        session.output.record(&WorkflowJson::new(&report, &[]), || render::workflow::report(&report))?;
-        Ok(Exit::Done)
+        session.output.record(&WorkflowJson::new(&report, &[]), || views::workflow::report(&report))
     }
 }

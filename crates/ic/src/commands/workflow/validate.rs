@@ -2,14 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use ic_base::Result;
 use ic_workflow::Definition;
 
-use crate::exit::Exit;
-use crate::json::WorkflowPlanJson;
-use crate::render;
-use crate::session::Session;
+use crate::commands::prelude::*;
+use crate::views::workflow::plan::WorkflowPlanJson;
 
 /// Check a workflow's file, and show what it would run. Needs no ledger.
 #[derive(Debug, Args)]
@@ -28,7 +24,6 @@ impl Validate {
         let definition = Definition::load(&session.directory.join(&self.file))?;
         let coverage = ic_workflow::plan(&definition);
         let record = WorkflowPlanJson::new(&definition, &coverage);
-        session.output.record(&record, || render::workflow::plan(&definition, &coverage))?;
-        Ok(Exit::Done)
+        session.output.record(&record, || views::workflow::plan::plan(&definition, &coverage))
     }
 }

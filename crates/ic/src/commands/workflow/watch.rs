@@ -8,8 +8,9 @@ use ic_workflow::table::{StepRow, StepState};
 use ic_workflow::{Report, Ui};
 use ic_worktree::Warning;
 
-use crate::render::{compensation, plain, style, workflow};
 use crate::session::Session;
+use crate::text::{plain, style};
+use crate::views;
 
 /// Watches a workflow on the terminal.
 pub(crate) struct Watch {
@@ -61,7 +62,7 @@ impl Watch {
     }
 
     /// Removes the line that says what is being undone.
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.is_undoing) {
             let _ = write!(anstream::stderr(), "\r\u{1b}[2K");
         }
@@ -82,7 +83,11 @@ impl Sink for Watch {
         if self.shows {
             self.clear();
             let start = if self.at_line_start { "" } else { "\n" };
-            let _ = write!(anstream::stderr(), "{start}{}", compensation::begins(compensation).trim_end());
+            let _ = write!(
+                anstream::stderr(),
+                "{start}{}",
+                views::compensation::undone::begins(compensation).trim_end()
+            );
             (self.at_line_start, self.is_undoing) = (true, true);
         }
     }
@@ -92,7 +97,7 @@ impl Sink for Watch {
         if std::io::stdout().is_terminal() {
             self.clear();
         } else {
-            self.line(compensation::ended(compensation).trim_end());
+            self.line(views::compensation::undone::ended(compensation).trim_end());
         }
     }
 }
@@ -128,7 +133,7 @@ impl Ui for Watch {
             StepState::Running => (style::WARN, "↻"),
             _ => (style::BAD, "✗"),
         };
-        let took = row.duration_ms.map(workflow::took).unwrap_or_default();
+        let took = row.duration_ms.map(views::workflow::took).unwrap_or_default();
         let (on, off) = (colour.render(), colour.render_reset());
         self.line(&format!("{on}{mark} {}{off}  {took}", plain(&row.step)));
     }

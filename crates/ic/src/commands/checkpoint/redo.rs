@@ -1,0 +1,19 @@
+//! `ic checkpoint redo`
+
+use super::restore::Common;
+use crate::commands::prelude::*;
+
+/// Redo the restore that was undone last.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint redo --yes")]
+pub(crate) struct Redo {
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Redo {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        self.common.run(session, &self.common.request(), ic_worktree::redo)
+    }
+}

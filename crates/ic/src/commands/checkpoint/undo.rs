@@ -1,0 +1,20 @@
+//! `ic checkpoint undo`
+
+use super::restore::Common;
+use crate::commands::prelude::*;
+
+/// Undo the last restore of the working tree.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic checkpoint undo --dry-run
+  ic checkpoint undo --yes")]
+pub(crate) struct Undo {
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Undo {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        self.common.undo(session)
+    }
+}

@@ -1,0 +1,35 @@
+//! `ic dispatch fail`
+
+use ic_dispatch::dispatch::Ending;
+
+use super::finish;
+use crate::commands::prelude::*;
+
+/// Mark a dispatch failed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic dispatch fail \"$d\" --error 'exit 1: tests do not compile'
+  ic dispatch fail \"$d\" --error 'no answer for 10m' --timed-out")]
+pub(crate) struct Fail {
+    /// The dispatch: an id, or the end of one
+    id: String,
+    /// Why
+    #[arg(long, value_name = "E")]
+    error: String,
+    /// It took too long
+    #[arg(long)]
+    timed_out: bool,
+    /// Take no checkpoint of the working tree
+    #[arg(long)]
+    no_checkpoint: bool,
+    #[command(flatten)]
+    door: Door,
+}
+
+impl Fail {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let error = input::text("--error", &self.error)?;
+        let ending = if self.timed_out { Ending::TimedOut { error } } else { Ending::Failed { error } };
+        finish(session, &self.id, &self.door, &ending, !self.no_checkpoint)
+    }
+}

@@ -1,0 +1,40 @@
+//! `ic hooks uninstall`
+
+use super::exclude::Exclude;
+use super::settings::Settings;
+use super::{Place, client_named, report};
+use crate::commands::prelude::*;
+
+/// Uninstall the hooks: remove from a client's settings exactly what install added.
+///
+/// Settings that did not change since the install are again byte for byte as before it. An entry that changed since is
+/// left and named: exit 1.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic hooks uninstall claude-code
+  ic hooks uninstall gemini --dry-run")]
+pub(crate) struct Uninstall {
+    /// The client: claude-code, codex, gemini, copilot or opencode
+    #[arg(value_name = "CLIENT")]
+    client: String,
+    #[command(flatten)]
+    place: Place,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Uninstall {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let client = client_named(&self.client)?;
+        let settings = Settings::read(&self.place.file(session, client)?, client)?;
+        let edit = settings.without(client)?;
+        if !self.dry_run {
+            edit.write(&settings)?;
+            if !self.place.user && edit.left.is_empty() {
+                Exclude::without(&Place::root(session)?, client).map_or(Ok(()), |exclude| exclude.write())?;
+            }
+        }
+        report(session, client, &edit, self.dry_run, None)
+    }
+}

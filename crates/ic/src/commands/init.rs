@@ -1,0 +1,39 @@
+//! `ic init`
+
+use std::path::PathBuf;
+
+use crate::commands::prelude::*;
+use crate::environment::Environment;
+use crate::text::path_text;
+use crate::views::ledger::{InitJson, WhereJson};
+
+/// Create the ledger of this project, or keep the existing one.
+///
+/// In a git repository the ledger is in the git directory, out of reach of `git clean`, and all linked worktrees share
+/// it; elsewhere it is in .ic/. Directory 0700, files 0600.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic init
+  ic init --store ~/ledgers/shop       # elsewhere, with a pointer here
+  ic init --db /tmp/try/ic.db          # exactly this file")]
+pub(crate) struct Init {
+    /// Create the ledger in this directory, with a pointer to it here
+    #[arg(long, value_name = "DIR", conflicts_with = "db")]
+    store: Option<PathBuf>,
+}
+
+impl Init {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let store = self.store.as_ref().map(|store| session.directory.join(store));
+        let place = ic_store::initial_place(&session.lookup(), store.as_deref())?;
+        let (directory, options) = (session.directory.clone(), session.options());
+        let (_, created) =
+            ic_store::create(&place, store.is_some(), &directory, options, &Environment::context())?;
+        let record = InitJson { place: WhereJson::new(&place, session.named_config().as_deref()), created };
+        session.output.record(&record, || {
+            let what = if created { "Created the ledger" } else { "The ledger is already there:" };
+            format!("{what} {}\n", path_text(&place.db))
+        })?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,23 @@
+//! `ic rewind list`
+
+use crate::commands::prelude::*;
+use crate::views::rewind::RewindJson;
+
+/// List the rewinds, oldest first.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rewind list
+  ic rewind list --json | jq -r '.[] | select(.status == \"stopped\") | .id'")]
+pub(crate) struct List {}
+
+impl List {
+    #[allow(clippy::unused_self, reason = "every verb is run so")]
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let mut all = ic_rows::list(&kernel)?;
+        all.reverse();
+        let records: Vec<RewindJson> = all.iter().map(RewindJson::from).collect();
+        let now = kernel.context.now();
+        session.output.list(&records, || views::rewind::list(&all, now))
+    }
+}

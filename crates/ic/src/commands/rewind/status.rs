@@ -1,0 +1,21 @@
+//! `ic rewind status`
+
+use crate::commands::prelude::*;
+use crate::views::rewind::RewindJson;
+
+/// Show the progress of a rewind, and the command that resumes it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rewind status                          # the newest
+  ic rewind status 3f9a12c4 --json | jq -r .resume")]
+pub(crate) struct Status {
+    /// The rewind: an id, or the end of one [default: the newest]
+    id: Option<String>,
+}
+
+impl Status {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let entry = ic_rows::show(&session.kernel()?, self.id.as_deref())?;
+        session.output.record(&RewindJson::from(&entry), || views::rewind::entry(&entry))
+    }
+}

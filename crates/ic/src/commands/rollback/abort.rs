@@ -1,0 +1,60 @@
+//! `ic rollback abort`
+
+use super::{DOES, finish, settings, show_preview, shown, watch};
+use crate::commands::prelude::*;
+use crate::commands::workflow::Watch as Progress;
+use crate::text::shell_word;
+
+/// Abort an unfinished rollback: restore run, files, git's state and rows as before it.
+///
+/// Effects that were undone stay undone, and cancelled work stays cancelled: both are listed. Aborting the unfinished
+/// undo of a rollback leaves that rollback in force.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rollback abort 3f9a12c4 --dry-run
+  ic rollback abort 3f9a12c4 --yes
+  ic rollback abort 3f9a12c4 --reason 'the plan was right' --yes")]
+pub(crate) struct Abort {
+    /// The rollback, or its run: an id, the end of one, @, or scope:NAME
+    id: String,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Show what would be restored or refused, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Abort {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let reason = input::optional_text("--reason", self.reason.as_deref())?;
+        let preview = || {
+            let kernel = session.kernel()?;
+            let settings = settings(session, &kernel, &self.id)?;
+            ic_rollback::preview_abort(&kernel, &settings, &self.id, &watch()?)
+        };
+        if self.dry_run {
+            return show_preview(session, &preview()?);
+        }
+        let look = format!("ic rollback abort {} --dry-run", shell_word(&self.id));
+        // What cannot be looked at may still be aborted: a restore that was interrupted is finished first, and steps fail one by one.
+        let text = || match preview() {
+            Ok(preview) => Ok(views::rollback::undone::undone(&preview, None) + "\n"),
+            Err(error) => {
+                Ok(shown(session, &self.id)? + "\n" + &views::rollback::undone::in_the_way(&error) + "\n")
+            }
+        };
+        let question = Question { does: DOES, look: Some(&look), asks: "Give it up?" };
+        if !session.confirm(self.yes, &question, text)? {
+            return Ok(Exit::No);
+        }
+        let kernel = session.kernel()?;
+        let settings = settings(session, &kernel, &self.id)?;
+        let mut progress = Progress::new(session);
+        let undone = ic_rollback::abort(&kernel, &settings, (&self.id, reason), &mut progress, &watch()?)?;
+        finish(session, &kernel, &undone)
+    }
+}

@@ -1,0 +1,23 @@
+//! `ic rollback show`
+
+use super::show;
+use crate::commands::prelude::*;
+
+/// Show a rollback: its steps, how far each is, and its plan.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rollback show 3f9a12c4
+  ic rollback show @                               # the newest of the run")]
+pub(crate) struct Show {
+    /// The rollback, or its run: an id, the end of one, @, or scope:NAME
+    id: String,
+}
+
+impl Show {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let (remembered, steps) = ic_rollback::named(&kernel, &self.id)?;
+        show(session, &kernel, &remembered, &steps, ic_rollback::is_at_work(&kernel, &remembered))?;
+        Ok(Exit::Done)
+    }
+}

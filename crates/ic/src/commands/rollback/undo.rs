@@ -1,0 +1,62 @@
+//! `ic rollback undo`
+
+use ic_rollback::UndoRequest;
+
+use super::{DOES, finish, settings, show_preview, watch};
+use crate::commands::prelude::*;
+use crate::text::shell_word;
+
+/// Undo a rollback: restore the run, its artifacts and skips, files, git's state and rows.
+///
+/// It is possible only while the run has no new work (reads and late reports do not count) and the tree is as the
+/// rollback left it. No dispatch and no agent is revived. Meanwhile the run is closed; after a failure or a crash,
+/// repeat the call or run ic rollback resume.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic rollback undo 3f9a12c4 --dry-run
+  ic rollback undo 3f9a12c4 --yes
+  ic rollback undo @ --yes                             # the newest of the run
+  ic rollback undo 3f9a12c4 --without-effects --yes   # undone effects stay undone
+
+Exit 1 when something happened since: it is named, and nothing changes. Exit 4 when something could not be restored.")]
+pub(crate) struct Undo {
+    /// The rollback, or its run: an id, the end of one, @, or scope:NAME
+    pub(crate) id: String,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// Undo the rest although undone effects are not made again
+    #[arg(long)]
+    pub(crate) without_effects: bool,
+    /// Show what would be restored or refused, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+impl Undo {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let reason = input::optional_text("--reason", self.reason.as_deref())?;
+        let request = UndoRequest { rollback: &self.id, without_effects: self.without_effects, reason };
+        let preview = || {
+            let kernel = session.kernel()?;
+            let settings = settings(session, &kernel, &self.id)?;
+            ic_rollback::preview_undo(&kernel, &settings, &request, &watch()?)
+        };
+        if self.dry_run {
+            return show_preview(session, &preview()?);
+        }
+        let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
+        let text = || preview().map(|preview| views::rollback::undone::undone(&preview, None) + "\n");
+        let question = Question { does: DOES, look: Some(&look), asks: "Take this rollback back?" };
+        if !session.confirm(self.yes, &question, text)? {
+            return Ok(Exit::No);
+        }
+        let kernel = session.kernel()?;
+        let settings = settings(session, &kernel, &self.id)?;
+        let undone = ic_rollback::undo(&kernel, &settings, &request, &watch()?)?;
+        finish(session, &kernel, &undone)
+    }
+}

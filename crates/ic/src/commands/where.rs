@@ -1,0 +1,28 @@
+//! `ic where`
+
+use crate::commands::prelude::*;
+use crate::views::ledger::WhereJson;
+
+/// Print the path of the ledger that commands use here.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic where
+  sqlite3 \"$(ic where)\" 'SELECT goal, phase FROM runs'
+  ic where --json | jq -r .project_dir")]
+pub(crate) struct Where {}
+
+impl Where {
+    #[allow(clippy::unused_self, reason = "verbs share one shape")]
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let place = session.place()?;
+        if !place.db.exists() {
+            return Err(Diagnosis::new(
+                Code::NoLedger,
+                format!("The ledger {} does not exist.", place.db.display()),
+            )
+            .hint("create it with: ic init"));
+        }
+        let record = WhereJson::new(&place, session.named_config().as_deref());
+        session.output.path(&place.db, &record)
+    }
+}

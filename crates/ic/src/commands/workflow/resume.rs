@@ -1,0 +1,62 @@
+//! `ic workflow resume`
+
+use ic_workflow::definition::OnFailure;
+use ic_workflow::table::StepState;
+use ic_workflow::{Overrides, Report};
+
+use super::{Choices, DOES, go};
+use crate::commands::prelude::*;
+use crate::commands::rolling::Forced;
+use crate::signals;
+
+/// Resume a workflow after a stop, a crash, or an unfinished rollback.
+///
+/// Finished steps are kept. An interrupted or failed step runs again, with the same idempotency key. Strategy and jobs
+/// stay as the workflow was started, unless given.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic workflow resume @
+  ic workflow resume @ --on-failure rollback --yes    # roll back instead
+
+Exit codes are those of ic workflow run. An unfinished rollback is finished first; it asks, unless --yes.")]
+pub(crate) struct Resume {
+    /// The run: an id, the end of one, @, or scope:NAME
+    run: String,
+    #[command(flatten)]
+    choices: Choices,
+    #[command(flatten)]
+    forced: Forced,
+    /// Do not ask before resuming a rollback
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Resume {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let report = ic_workflow::show(&kernel, &self.run)?;
+        let question = if ic_workflow::is_rolling_back(&kernel, &self.run)? {
+            Some("Resume the rollback?")
+        } else if matches!(self.choices.on_failure, Some(OnFailure::Rollback)) && has_failed(&report) {
+            Some("Roll back instead of retrying?")
+        } else {
+            None
+        };
+        let look = format!("ic workflow show {}", report.run_id.short());
+        let text = || Ok(views::workflow::state(&report));
+        if let Some(asks) = question
+            && !session.confirm(self.yes, &Question { does: DOES, look: Some(&look), asks }, text)?
+        {
+            return Ok(Exit::No);
+        }
+        let overrides =
+            Overrides { force: self.forced.decided(), ..self.choices.overrides(signals::interrupted()?) };
+        go(session, &kernel, &self.run, &overrides, ic_workflow::resume, Exit::No)
+    }
+}
+
+/// Whether a step failed, or was left in its middle.
+fn has_failed(report: &Report) -> bool {
+    let is_bad = |state| matches!(state, StepState::Failed | StepState::Interrupted | StepState::Running);
+    report.steps.iter().any(|step| is_bad(step.state))
+}

@@ -1,0 +1,64 @@
+//! `ic workflow run`
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ic_workflow::{Definition, Ui};
+use ic_worktree::Warning;
+
+use super::watch::Watch;
+use super::{Choices, finish, setup};
+use crate::commands::prelude::*;
+use crate::signals;
+use crate::views::workflow::plan::WorkflowPlanJson;
+
+/// Run a workflow: a YAML file of steps, each with its undo.
+///
+/// Before each step, ic captures the tree and registers the step's undo. When a step fails, a terminal asks whether to
+/// roll back: the effects of the steps are undone in reverse, files and git's state are restored, and the run is at
+/// its first phase again.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic workflow run feature.yaml
+  ic workflow run feature.yaml --on-failure rollback    # in scripts
+  ic workflow run feature.yaml --dry-run                # what would run
+  ic workflow run feature.yaml --jobs 4
+
+Exit 0: completed. 1: a step failed, and the workflow stopped or was rolled back. 4: the rollback is not finished; ic
+workflow resume RUN resumes it. docs/WORKFLOWS.md is a tutorial.")]
+pub(crate) struct Start {
+    /// The workflow's file
+    file: PathBuf,
+    /// Show what would run, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    choices: Choices,
+}
+
+impl Start {
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let definition = Definition::load(&session.directory.join(&self.file))?;
+        let coverage = ic_workflow::plan(&definition);
+        let kernel = session.kernel()?;
+        let config = session.config(&kernel.project.root)?.config;
+        let settings = session.checkpoint_settings(&kernel)?;
+        if self.dry_run {
+            let overrides = self.choices.overrides(Arc::default());
+            ic_workflow::require_startable(&kernel, &settings, &definition, &overrides)?;
+            let record = WorkflowPlanJson::new(&definition, &coverage);
+            return session.output.record(&record, || views::workflow::plan::plan(&definition, &coverage));
+        }
+        let setup = setup(&kernel, &settings, &config);
+        let overrides = self.choices.overrides(signals::interrupted()?);
+        // Before anything is printed: what is refused says nothing of what it would do.
+        ic_workflow::require_startable(&kernel, &settings, &definition, &overrides)?;
+        let mut watch = Watch::new(session);
+        if !coverage.is_complete() {
+            let message = views::workflow::plan::undeclared(&coverage);
+            watch.warn(&Warning { code: "undeclared_steps", message });
+        }
+        let report = ic_workflow::run(&setup, &definition, &overrides, &mut watch)?;
+        finish(session, &report, &watch, Exit::No)
+    }
+}

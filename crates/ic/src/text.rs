@@ -1,0 +1,203 @@
+//! Text for people: tables, cards, previews. Colours are stripped where nobody sees them.
+
+pub(crate) mod diff;
+mod table;
+
+use std::fmt::Write;
+use std::path::Path;
+
+use ic_base::Diagnosis;
+pub(crate) use table::{Cell, Table};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::exit::Exit;
+
+/// The few styles that there are.
+pub(crate) mod style {
+    use anstyle::{AnsiColor, Style};
+
+    /// Errors, refusals, what is taken away.
+    pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+    /// What is as it should be.
+    pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+    /// What somebody should look at.
+    pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
+    /// What a line is about.
+    pub(crate) const STRONG: Style = Style::new().bold();
+    /// What can be passed over.
+    pub(crate) const DIM: Style = Style::new().dimmed();
+    /// Nothing special.
+    pub(crate) const NONE: Style = Style::new();
+}
+
+/// `text` in a style.
+pub(crate) fn styled(style: anstyle::Style, text: &str) -> String {
+    format!("{}{text}{}", style.render(), style.render_reset())
+}
+
+/// Text from outside, safe for a terminal: on one line, control characters shown as escapes.
+pub(crate) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => out.push(' '),
+            c if ic_base::is_unsafe_to_show(c) => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A file's content, safe for a terminal: its lines as they are, control characters shown as escapes.
+pub(crate) fn visible(content: &[u8]) -> String {
+    String::from_utf8_lossy(content)
+        .split_inclusive(['\n', '\t'])
+        .map(|part| match part.strip_suffix(['\n', '\t']) {
+            Some(body) => plain(body) + &part[body.len()..],
+            None => plain(part),
+        })
+        .collect()
+}
+
+/// What a preview ends with whose real call would be refused: why, with the exit that both have, and the way out.
+pub(crate) fn refused(refusal: &Diagnosis) -> String {
+    let (code, exit) = (refusal.code().as_str(), Exit::from(refusal.kind()).code());
+    let head = styled(style::BAD, &format!("the real call would be refused ({code}, exit {exit})"));
+    let hint = refusal.get_hint().map(|hint| format!("{}: {}\n", styled(style::GOOD, "hint"), plain(hint)));
+    format!("{head}: {}\n{}", plain(refusal.message()), hint.unwrap_or_default())
+}
+
+/// What a preview ends with.
+pub(crate) fn to_do_it() -> String {
+    styled(style::DIM, "nothing was changed; to do it: the same with --yes instead of --dry-run") + "\n"
+}
+
+/// A value as it is typed in a shell, safe for a terminal.
+pub(crate) fn shell_word(text: &str) -> String {
+    ic_base::shell_word(&plain(text))
+}
+
+/// A path, safe for a terminal: quoted, as git quotes it, where it holds what cannot be shown, so that no two paths look alike.
+pub(crate) fn path_text(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if !text.contains(ic_base::is_unsafe_to_show) {
+        return text.into_owned();
+    }
+    let escaped = [('\\', r"\\"), ('"', r#"\""#), ('\n', r"\n"), ('\t', r"\t")];
+    let text = escaped.iter().fold(text.into_owned(), |text, (c, escape)| text.replace(*c, escape));
+    format!("\"{}\"", plain(&text))
+}
+
+/// `1 artifact`, `2 artifacts`, `3 dispatches`.
+pub(crate) fn counted(n: usize, noun: &str) -> String {
+    match (n, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{n} {stem}ies"),
+        _ if noun.ends_with("ch") => format!("{n} {noun}es"),
+        _ => format!("{n} {noun}s"),
+    }
+}
+
+/// A time to the second, in UTC: what is done twice in a minute must not look like one.
+pub(crate) fn second(at: ic_base::Timestamp) -> String {
+    format!("{}Z", &at.to_string()[..19])
+}
+
+/// How many columns the terminal has; `None`: standard output is none.
+pub(crate) fn screen() -> Option<usize> {
+    use std::io::IsTerminal;
+    let columns =
+        || dialoguer::console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+    std::io::stdout().is_terminal().then(columns).flatten()
+}
+
+/// A time in a table: at a terminal how long ago that is, with the time itself where there is room for both.
+pub(crate) fn when(now: ic_base::Timestamp, at: ic_base::Timestamp) -> String {
+    const ROOMY: usize = 100;
+    match screen() {
+        None => second(at),
+        Some(columns) if columns < ROOMY => age(now, at),
+        Some(_) => format!("{:<10}  {}", age(now, at), second(at)),
+    }
+}
+
+/// How long ago something was: `just now`, `42 s ago`, `3 min ago`, `5 h ago`, `12 d ago`. A clock that was set back makes it `just now`.
+pub(crate) fn age(now: ic_base::Timestamp, at: ic_base::Timestamp) -> String {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    match now.millis().saturating_sub(at.millis()) / 1000 {
+        ..10 => "just now".to_owned(),
+        seconds @ 10..MINUTE => format!("{seconds} s ago"),
+        seconds @ MINUTE..HOUR => format!("{} min ago", seconds / MINUTE),
+        // Up to two days: "1 d ago" would not tell yesterday morning from yesterday evening.
+        seconds if seconds < 2 * DAY => format!("{} h ago", seconds / HOUR),
+        seconds => format!("{} d ago", seconds / DAY),
+    }
+}
+
+/// A text that takes at most so many columns: a longer one ends in an ellipsis.
+pub(crate) fn cut_to(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut cut = String::new();
+    for c in text.chars() {
+        if cut.width() + c.width().unwrap_or(0) + 1 > columns {
+            break;
+        }
+        cut.push(c);
+    }
+    if columns == 0 { cut } else { format!("{}…", cut.trim_end()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use ic_base::Timestamp;
+
+    use super::{age, cut_to, plain, shell_word};
+
+    #[test]
+    fn ages_are_counted_in_what_people_say() {
+        const AGES: [(i64, &str); 9] = [
+            (-5, "just now"),
+            (9, "just now"),
+            (10, "10 s ago"),
+            (59, "59 s ago"),
+            (60, "1 min ago"),
+            (3599, "59 min ago"),
+            (3600, "1 h ago"),
+            (48 * 3600 - 1, "47 h ago"),
+            (48 * 3600, "2 d ago"),
+        ];
+        for (seconds, said) in AGES {
+            assert_eq!(age(Timestamp(1_000_000_000 + seconds * 1000), Timestamp(1_000_000_000)), said);
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_to_columns_whatever_its_characters_are() {
+        assert_eq!(cut_to("abc", 3), "abc");
+        assert_eq!(cut_to("abcd", 3), "ab…");
+        assert_eq!(cut_to("計劃書", 5), "計劃…");
+        assert_eq!(cut_to("計劃書", 4), "計…");
+        assert_eq!((cut_to("a", 0).as_str(), cut_to("ab", 1).as_str()), ("", "…"));
+    }
+
+    #[test]
+    fn words_are_quoted_when_they_must_be() {
+        assert_eq!(shell_word("brainstorm-reviewed"), "brainstorm-reviewed");
+        assert_eq!(shell_word("a b"), "'a b'");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+        assert_eq!(shell_word(""), "''");
+    }
+
+    #[test]
+    fn text_from_outside_cannot_steer_a_terminal() {
+        assert_eq!(plain("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb c");
+        assert_eq!(plain("x\u{202e}y\u{61c}"), "x\\u{202e}y\\u{61c}");
+        assert_eq!(plain("計劃 é"), "計劃 é");
+    }
+}

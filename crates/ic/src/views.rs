@@ -1,0 +1,144 @@
+//! What the verbs print: the JSON shape and the text of a noun stand together.
+//!
+//! The shapes are the contract: each has a schema in `docs/schemas/`, and fields are added, never renamed or removed. A text is a function
+//! beside its shape, written from the same value: mostly it needs what no JSON holds, such as the bytes of a path, a time to count from, or
+//! a status that is still an enum. Where the shape holds all that it needs, it is written from that.
+
+/// JSON shapes. Each field stands once: its name, its type, and where its value comes from.
+///
+/// `struct X from source: &S { field: Type = value, }` is made by `X::from`; with several sources in parentheses, by `X::new`. What more
+/// than one field needs is named before them, after `where`. A struct without a source is made by hand. A word is declared `as` the enum whose
+/// word it is.
+macro_rules! shape {
+    () => {};
+    (
+        $(#[$meta:meta])* $vis:vis struct $name:ident from $from:tt: $source:ty
+        $(where $($local:pat = $init:expr;)+)?
+        {
+            $($(#[$about:meta])* $seen:vis $field:ident: $type:ty $(as $words:ty)? = $value:expr,)+
+        }
+        $($rest:tt)*
+    ) => {
+        shape! { $(#[$meta])* $vis struct $name { $($(#[$about])* $seen $field: $type $(as $words)?,)+ } }
+
+        impl From<$source> for $name {
+            fn from($from: $source) -> Self {
+                $($(let $local = $init;)+)?
+                Self { $($field: $value,)+ }
+            }
+        }
+
+        shape! { $($rest)* }
+    };
+    (
+        $(#[$meta:meta])* $vis:vis struct $name:ident from ($($from:ident: $source:ty),+ $(,)?)
+        $(where $($local:pat = $init:expr;)+)?
+        {
+            $($(#[$about:meta])* $seen:vis $field:ident: $type:ty $(as $words:ty)? = $value:expr,)+
+        }
+        $($rest:tt)*
+    ) => {
+        shape! { $(#[$meta])* $vis struct $name { $($(#[$about])* $seen $field: $type $(as $words)?,)+ } }
+
+        impl $name {
+            pub(crate) fn new($($from: $source),+) -> Self {
+                $($(let $local = $init;)+)?
+                Self { $($field: $value,)+ }
+            }
+        }
+
+        shape! { $($rest)* }
+    };
+    (
+        $(#[$meta:meta])* $vis:vis struct $name:ident {
+            $($(#[$about:meta])* $seen:vis $field:ident: $type:ty $(as $words:ty)?,)+
+        }
+        $($rest:tt)*
+    ) => {
+        #[derive(serde::Serialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        $(#[$meta])*
+        $vis struct $name {
+            $(
+                $(#[cfg_attr(test, schemars(extend("enum" = <$words>::WORDS)))])?
+                $(#[$about])*
+                $seen $field: $type,
+            )+
+        }
+
+        shape! { $($rest)* }
+    };
+}
+
+pub(crate) mod agent;
+pub(crate) mod artifact;
+pub(crate) mod blame;
+pub(crate) mod cancel;
+pub(crate) mod checkpoint;
+pub(crate) mod code;
+pub(crate) mod compensation;
+pub(crate) mod config;
+pub(crate) mod dispatch;
+pub(crate) mod event;
+pub(crate) mod gate;
+pub(crate) mod history;
+pub(crate) mod hooks;
+pub(crate) mod ledger;
+pub(crate) mod log;
+pub(crate) mod man;
+pub(crate) mod rewind;
+pub(crate) mod rollback;
+pub(crate) mod run;
+pub(crate) mod session;
+pub(crate) mod shared;
+pub(crate) mod status;
+#[cfg(test)]
+mod words;
+pub(crate) mod workflow;
+
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+shape! {
+    /// A path: lossy text, with the exact bytes beside it when they are not UTF-8.
+    pub(crate) struct PathJson from path: &Path {
+        /// The path, lossy if it is not UTF-8.
+        pub(crate) path: String = path.to_string_lossy().into_owned(),
+        /// The path's exact bytes in base64, when it is not UTF-8.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub(crate) path_b64: Option<String> = exact(path),
+    }
+}
+
+/// A value as a database stores it.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum ScalarJson {
+    Number(f64),
+    Text(String),
+    /// The bytes of a BLOB.
+    Bytes(Vec<u8>),
+    Null(()),
+}
+
+/// A value as a configuration sets it.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum ValueJson {
+    Number(u64),
+    Text(String),
+    Truth(bool),
+    Texts(Vec<String>),
+    Null(()),
+}
+
+/// The bytes of a path in base64, when it is not UTF-8.
+pub(crate) fn exact(path: &Path) -> Option<String> {
+    path.to_str().is_none().then(|| STANDARD.encode(ic_store::path_bytes(path)))
+}

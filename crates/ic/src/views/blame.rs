@@ -1,0 +1,166 @@
+//! Which work changed a file, one change a line.
+
+use ic_base::Timestamp;
+use ic_checkpoint::git::PathCommit;
+use ic_dispatch::Dispatch;
+use ic_ops::blame::{Blame, Changed, Owner};
+use ic_session::Call;
+use ic_store::path_from_bytes;
+
+use crate::text::{Cell, Table, path_text, style, styled, when};
+use crate::views::exact;
+
+shape! {
+    /// Which work changed a file (`blame`).
+    pub(crate) struct BlameJson from blame: &Blame where
+        path = path_from_bytes(&blame.path);
+        commits = blame.commits.iter().map(BlamedCommitJson::from);
+    {
+        /// From the root of the working tree.
+        path: String = path.to_string_lossy().into_owned(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path_b64: Option<String> = exact(&path),
+        /// What the checkpoints show, newest first.
+        changes: Vec<BlamedChangeJson> = blame.changes.iter().map(BlamedChangeJson::from).collect(),
+        /// Whether there are more changes than `--limit`.
+        has_more: bool = blame.has_more,
+        /// Whether the file differs from the newest checkpoint: it changed since.
+        changed_since: bool = blame.is_unseen,
+        /// What git says, newest first.
+        commits: Vec<BlamedCommitJson> = commits.collect(),
+    }
+
+    struct BlamedChangeJson from changed: &Changed {
+        change: &'static str as ic_checkpoint::diff::Change = changed.change.as_str(),
+        /// When the checkpoint was taken that shows it first.
+        created_at: String = changed.seen_at.to_string(),
+        /// The checkpoint before it.
+        from_checkpoint_id: String = changed.from.to_string(),
+        /// The checkpoint that shows it first.
+        to_checkpoint_id: String = changed.to.to_string(),
+        /// Whether a restore made it: something was undone, or brought back.
+        by_restore: bool = changed.is_restore,
+        /// The work that made it. Several: any of them may have. None: no recorded work made it.
+        dispatches: Vec<BlamedWorkJson> = changed.owners.iter().map(BlamedWorkJson::from).collect(),
+        /// The tool calls that may have made it, oldest first.
+        calls: Vec<CallJson> = changed.calls.iter().map(CallJson::from).collect(),
+    }
+
+    struct BlamedWorkJson from owner: &Owner where
+        Owner { dispatch, session } = owner;
+    {
+        id: String = dispatch.id.to_string(),
+        short_id: String = dispatch.id.short().to_owned(),
+        run_id: String = dispatch.run_id.to_string(),
+        /// The title of the prompt, or the name of the dispatch.
+        name: Option<String> = dispatch.work.name.clone(),
+        /// The session of the coding agent whose prompt it is.
+        session_id: Option<String> = session.as_ref().map(|session| session.id.to_string()),
+        /// The client of that session.
+        client: Option<String> = session.as_ref().map(|session| session.client.clone()),
+        rolled_back_by: Option<String> = dispatch.rolled_back_by.as_ref().map(ToString::to_string),
+    }
+
+    /// A tool call of a coding agent that may change files.
+    pub(crate) struct CallJson from call: &Call {
+        id: String = call.id.to_string(),
+        short_id: String = call.id.short().to_owned(),
+        /// The prompt's work that it belongs to.
+        dispatch_id: String = call.dispatch_id.to_string(),
+        /// The kind of the subagent that made it; null: the agent itself did.
+        agent_kind: Option<String> = call.agent_type.clone(),
+        tool: String = call.tool.clone(),
+        /// What it was asked to do, on one line; null: it was redacted.
+        line: Option<String> = call.line.clone(),
+        /// The files that it named, from the root.
+        paths: Vec<String> = call.paths.clone(),
+        created_at: String = call.created_at.to_string(),
+        /// When its end was reported; null: it never was, or it is running.
+        finished_at: Option<String> = call.finished_at.map(|at| at.to_string()),
+    }
+
+    struct BlamedCommitJson from (commit, maker): &(PathCommit, Option<Dispatch>) {
+        sha: String = commit.sha.clone(),
+        subject: String = commit.subject.clone(),
+        author: String = commit.author.clone(),
+        created_at: String = Timestamp(commit.seconds.saturating_mul(1000)).to_string(),
+        /// The dispatch that recorded it; null: none did.
+        dispatch_id: Option<String> = maker.as_ref().map(|maker| maker.id.to_string()),
+    }
+}
+
+/// What is known of a file.
+pub(crate) fn blame(blame: &Blame, now: Timestamp) -> String {
+    let path = path_text(&path_from_bytes(&blame.path));
+    let mut out = format!("{}\n", styled(style::STRONG, &path));
+    if blame.is_unseen {
+        out += "It changed since the newest checkpoint; who changed it is not known yet.\n";
+    }
+    let mut table = Table::headless();
+    for changed in &blame.changes {
+        table.row(vec![
+            Cell::new(style::DIM, &when(now, changed.seen_at)),
+            changed.change.as_str().into(),
+            Cell::new(style::STRONG, &whose(changed)),
+            calls(changed).as_str().into(),
+            titles(changed).as_str().into(),
+        ]);
+    }
+    out += &table.render("No checkpoint shows a change of it.");
+    if blame.has_more {
+        out += "There are more: add --limit N.\n";
+    }
+    if !blame.commits.is_empty() {
+        out += "Git:\n";
+        let mut table = Table::headless();
+        for (commit, maker) in &blame.commits {
+            table.row(vec![
+                Cell::new(style::DIM, &when(now, Timestamp(commit.seconds.saturating_mul(1000)))),
+                commit.sha.get(..9).unwrap_or(&commit.sha).into(),
+                maker
+                    .as_ref()
+                    .map_or(String::new(), |maker| format!("dispatch:{}", maker.id.short()))
+                    .as_str()
+                    .into(),
+                commit.author.as_str().into(),
+                commit.subject.as_str().into(),
+            ]);
+        }
+        out += &table.render("");
+    }
+    if let Some(owner) =
+        blame.changes.iter().filter(|one| one.owners.len() == 1).find_map(|one| one.owners.first())
+    {
+        let id = owner.dispatch.id.short();
+        if owner.dispatch.rolled_back_by.is_none() {
+            out += &format!("To undo that work alone: ic undo --dispatch {id} --dry-run\n");
+        }
+    }
+    out
+}
+
+fn whose(changed: &Changed) -> String {
+    let name = |owner: &Owner| {
+        let kind = if owner.session.is_some() { "prompt" } else { "dispatch" };
+        format!("{kind}:{}", owner.dispatch.id.short())
+    };
+    match changed.owners.as_slice() {
+        _ if changed.is_restore => "a restore".to_owned(),
+        [] => "no recorded work".to_owned(),
+        owners => owners.iter().map(name).collect::<Vec<_>>().join(" or "),
+    }
+}
+
+fn calls(changed: &Changed) -> String {
+    let mut tools: Vec<&str> = changed.calls.iter().map(|call| call.tool.as_str()).collect();
+    tools.dedup();
+    tools.join(", ")
+}
+
+fn titles(changed: &Changed) -> String {
+    let title = |owner: &Owner| {
+        let undone = if owner.dispatch.rolled_back_by.is_some() { " (undone)" } else { "" };
+        format!("{}{undone}", owner.dispatch.work.name.as_deref().unwrap_or_default())
+    };
+    changed.owners.iter().map(title).collect::<Vec<_>>().join("; ")
+}

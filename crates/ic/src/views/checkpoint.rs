@@ -1,0 +1,393 @@
+//! Checkpoints: lists, cards, trees.
+
+pub(crate) mod content;
+pub(crate) mod git;
+pub(crate) mod restore;
+pub(crate) mod retention;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+
+use ic_base::{CheckpointId, Result, Timestamp};
+use ic_checkpoint::capture::Progress;
+use ic_checkpoint::git::GitState;
+use ic_checkpoint::manifest::{Changed, Manifest, PathText};
+use ic_checkpoint::record::{Checkpoint, Kind};
+use ic_events::hex;
+use ic_store::path_from_bytes;
+use ic_worktree::{Shown, Warning};
+
+use crate::output::List;
+use crate::text::{Cell, Table, counted, path_text, plain, second, style, styled, when};
+use crate::views::PathJson;
+use crate::views::checkpoint::content::{ChangeJson, FileJson};
+use crate::views::shared::{SkippedJson, WarningJson};
+
+shape! {
+    /// A checkpoint.
+    pub(crate) struct CheckpointJson from (checkpoint: &Checkpoint, manifest: Option<&Manifest>) where
+        link = &checkpoint.link;
+        root = PathJson::from(checkpoint.root.as_path());
+        changes = manifest.and_then(|m| m.changes.as_deref()).unwrap_or_default();
+    {
+        id: String = checkpoint.id.to_string(),
+        short_id: String = checkpoint.id.short().to_owned(),
+        /// manual, auto, safety or restored.
+        kind: &'static str as ic_checkpoint::record::Kind = checkpoint.kind.as_str(),
+        name: Option<String> = link.name.clone(),
+        message: Option<String> = link.message.clone(),
+        conversation: Option<String> = link.conversation.clone(),
+        workflow: Option<String> = link.workflow.clone(),
+        run_id: Option<String> = link.run_id.as_ref().map(ToString::to_string),
+        phase: Option<String> = link.phase.clone(),
+        step: Option<String> = link.step_name.clone(),
+        step_number: Option<i64> = link.step,
+        dispatch_id: Option<String> = link.dispatch_id.as_ref().map(ToString::to_string),
+        /// The checkpoint that it follows; null for the first of a line.
+        parent_id: Option<String> = checkpoint.parent_id.as_ref().map(ToString::to_string),
+        project_dir: String = root.path,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        project_dir_b64: Option<String> = root.path_b64,
+        /// The hash of the whole tree: equal for equal trees.
+        tree_sha256: String = hex(&checkpoint.tree),
+        created_at: String = checkpoint.created_at.to_string(),
+        seq: i64 = checkpoint.seq,
+        /// Whether nothing is in `skipped` or `unsettled`.
+        complete: bool = checkpoint.complete,
+        /// Whether it marks the end of work.
+        settled: bool = checkpoint.settled,
+        /// Whether its content is kept.
+        retainable: bool = checkpoint.pruned_at.is_none(),
+        pruned_at: Option<String> = checkpoint.pruned_at.map(|at| at.to_string()),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        skipped: Option<Vec<SkippedJson>> = None,
+        /// Files that changed at each read: the checkpoint may hold an inconsistent state of them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unsettled: Option<Vec<PathJson>> = None,
+        nested_git: Vec<PathJson> =
+            manifest.map_or_else(Vec::new, |m| m.nested_git.iter().map(PathJson::from).collect()),
+        counts: CountsJson = checkpoint.into(),
+        /// What changed since its parent; empty for the first of a line.
+        changes: Vec<ChangeJson> = changes.iter().map(|c| ChangeJson::new(&c.path.0, &c.change)).collect(),
+        git: Option<GitJson> = manifest.and_then(|m| m.git.as_ref()).map(GitJson::from),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        files: Option<Vec<FileJson>> = None,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<WarningJson> = Vec::new(),
+    }
+
+    /// The state of git that a checkpoint holds.
+    pub(crate) struct GitJson from state: &GitState {
+        /// The branch that HEAD was on; null when it was detached, or on another ref.
+        branch: Option<String> =
+            state.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned()),
+        /// The ref outside of refs/heads/ that HEAD was on.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        head_ref: Option<String> =
+            state.head_ref.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned()),
+        /// The commit that HEAD was at; null before the first one.
+        head: Option<String> = state.head.clone(),
+        /// Whether tracked files or the index differed from HEAD.
+        dirty: bool = state.dirty,
+        /// The newest stash entry; null if there was none.
+        stash: Option<&'static str> = (!state.stash.is_empty()).then_some("stash@{0}"),
+        /// The commits of all stash entries, newest first.
+        stashes: Vec<String> = state.stash.iter().map(|stash| stash.commit.clone()).collect(),
+        /// A merge, rebase or the like that was in progress.
+        operation: Option<String> = state.operation.clone(),
+    }
+
+    /// How much a checkpoint holds, and what it cost.
+    pub(crate) struct CountsJson from checkpoint: &Checkpoint {
+        files: u64 = checkpoint.counts.files,
+        dirs: u64 = checkpoint.counts.directories,
+        symlinks: u64 = checkpoint.counts.symlinks,
+        bytes: u64 = checkpoint.counts.bytes,
+        /// Objects that the store did not have before.
+        new_objects: u64 = checkpoint.stored.new_objects,
+        /// Bytes that they take, compressed.
+        stored_bytes: u64 = checkpoint.stored.stored_bytes,
+        duration_ms: u64 = checkpoint.duration_ms,
+    }
+}
+
+impl CheckpointJson {
+    /// Everything about a checkpoint.
+    pub(crate) fn whole(checkpoint: &Checkpoint, manifest: Option<&Manifest>, warnings: &[Warning]) -> Self {
+        let skipped = manifest.map_or(&[][..], |m| &m.skipped);
+        Self {
+            skipped: Some(skipped.iter().map(|s| SkippedJson::new(&s.path.0, s.reason.clone())).collect()),
+            unsettled: Some(
+                manifest.map_or_else(Vec::new, |m| m.unsettled.iter().map(PathJson::from).collect()),
+            ),
+            warnings: warnings.iter().map(WarningJson::from).collect(),
+            ..Self::new(checkpoint, manifest)
+        }
+    }
+
+    /// The same with what it holds.
+    pub(crate) fn with_files(self, files: Vec<FileJson>) -> Self {
+        Self { files: Some(files), ..self }
+    }
+}
+
+/// More lines than this are counted, not shown.
+pub(crate) const SHOWN: usize = 40;
+
+/// A list of checkpoints that is filled one by one.
+pub(crate) struct Rows {
+    table: Table,
+    now: Timestamp,
+}
+
+impl Rows {
+    /// An empty list; `now`: what ages are counted from.
+    pub(crate) fn new(now: Timestamp) -> Self {
+        Self { table: Table::new(&["CHECKPOINT", "KIND", "CREATED", "CHANGES", "FILES", "ABOUT"]), now }
+    }
+
+    /// Adds one to the list that is printed; breaks when the reader is gone.
+    pub(crate) fn push(&mut self, list: &mut List<'_>, shown: &Shown) -> Result<ControlFlow<()>> {
+        let (checkpoint, manifest) = (&shown.checkpoint, shown.manifest.as_ref());
+        list.push(&CheckpointJson::new(checkpoint, manifest), || {
+            self.add(checkpoint, manifest);
+            String::new()
+        })
+    }
+
+    fn add(&mut self, checkpoint: &Checkpoint, manifest: Option<&Manifest>) {
+        self.table.row(vec![
+            Cell::new(style::STRONG, checkpoint.id.short()),
+            Cell::new(kind_style(checkpoint.kind), checkpoint.kind.as_str()),
+            Cell::new(style::DIM, &when(self.now, checkpoint.created_at)),
+            summary(manifest).as_str().into(),
+            checkpoint.counts.files.to_string().into(),
+            about(checkpoint).as_str().into(),
+        ]);
+    }
+
+    pub(crate) fn render(&self) -> String {
+        self.table.render("No checkpoints.")
+    }
+}
+
+/// Checkpoints to choose from, numbered.
+pub(crate) fn choice(all: &[Shown]) -> String {
+    let lines = all.iter().enumerate().map(|(i, shown)| format!("{:>3}  {}\n", i + 1, node(shown)));
+    lines.collect()
+}
+
+/// How far a capture is.
+pub(crate) fn capturing(progress: &Progress) -> String {
+    format!(
+        "capturing: {} names, {} read",
+        progress.seen.load(Ordering::Relaxed),
+        bytes(progress.read.load(Ordering::Relaxed))
+    )
+}
+
+/// Everything about one checkpoint, but its files.
+pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>) -> String {
+    let mut out = format!(
+        "{}  {}\n",
+        styled(style::STRONG, checkpoint.id.short()),
+        styled(kind_style(checkpoint.kind), checkpoint.kind.as_str())
+    );
+    let mut row = |label: &str, value: &str| {
+        out += &format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<12}")));
+    };
+    let link = &checkpoint.link;
+    let named = [("name", &link.name), ("message", &link.message), ("conversation", &link.conversation)];
+    let named = named.into_iter().chain([
+        ("workflow", &link.workflow),
+        ("phase", &link.phase),
+        ("step", &link.step_name),
+    ]);
+    for (label, value) in named {
+        if let Some(value) = value {
+            row(label, &plain(value));
+        }
+    }
+    if let Some(run) = &link.run_id {
+        row("run", run.short());
+    }
+    if let Some(dispatch) = &link.dispatch_id {
+        row("dispatch", dispatch.short());
+    }
+    row(
+        "follows",
+        checkpoint.parent_id.as_ref().map_or("nothing: the first of its lineage", |id| id.short()),
+    );
+    row("root", &path_text(&checkpoint.root));
+    let counts = &checkpoint.counts;
+    let counted = |n: u64, noun| counted(usize::try_from(n).unwrap_or(usize::MAX), noun);
+    row(
+        "holds",
+        &format!(
+            "{}, {}, {}, {}",
+            counted(counts.files, "file"),
+            counted(counts.directories, "directory"),
+            counted(counts.symlinks, "link"),
+            bytes(counts.bytes)
+        ),
+    );
+    if let Some(git) = manifest.and_then(|m| m.git.as_ref()) {
+        let branch = git.standing_on();
+        let head = git.head.as_deref().map_or("no commit yet", |oid| &oid[..oid.len().min(12)]);
+        let dirty = if git.dirty { ", with changes" } else { "" };
+        row("git", &plain(&format!("{} at {head}{dirty}", branch.as_deref().unwrap_or("detached"))));
+    }
+    row("stored", &format!("{} in {} ms", bytes(checkpoint.stored.stored_bytes), checkpoint.duration_ms));
+    row("created", &checkpoint.created_at.to_string());
+    if let Some(at) = checkpoint.pruned_at {
+        row("pruned", &at.to_string());
+    }
+    row("tree", &ic_events::hex(&checkpoint.tree));
+    row("id", checkpoint.id.as_str());
+    if let Some(manifest) = manifest {
+        out += &details(manifest);
+    }
+    out
+}
+
+fn details(manifest: &Manifest) -> String {
+    let mut out = String::new();
+    if let Some(changes) = &manifest.changes {
+        for (change, title) in [
+            ("added", "Added"),
+            ("modified", "Modified"),
+            ("deleted", "Deleted"),
+            ("mode", "Permissions"),
+            ("attributes", "Owners and attributes"),
+            ("type", "Type"),
+        ] {
+            let paths: Vec<&PathText> =
+                changes.iter().filter(|c| c.change == change).map(|c| &c.path).collect();
+            section(&mut out, title, &paths.iter().map(|path| text(path)).collect::<Vec<_>>());
+        }
+    }
+    let skipped: Vec<String> = manifest
+        .skipped
+        .iter()
+        .map(|s| format!("{}  {}", text(&s.path), styled(style::DIM, &s.reason)))
+        .collect();
+    section(&mut out, "Left out", &skipped);
+    let unsettled: Vec<String> = manifest.unsettled.iter().map(text).collect();
+    section(&mut out, "Changed at each read", &unsettled);
+    section(&mut out, "Nested repositories", &manifest.nested_git.iter().map(text).collect::<Vec<_>>());
+    out
+}
+
+pub(crate) fn section(out: &mut String, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    *out += &format!("{} ({})\n", styled(style::STRONG, title), lines.len());
+    for line in lines.iter().take(SHOWN) {
+        *out += &format!("  {line}\n");
+    }
+    if lines.len() > SHOWN {
+        *out += &format!("  {}\n", styled(style::DIM, &format!("and {} more: --json", lines.len() - SHOWN)));
+    }
+}
+
+/// Checkpoints as a tree: what follows stands below; a branch is indented.
+pub(crate) fn tree(all: &[Shown]) -> String {
+    if all.is_empty() {
+        return "No checkpoints.\n".to_owned();
+    }
+    let ids: BTreeSet<&str> = all.iter().map(|shown| shown.checkpoint.id.as_str()).collect();
+    let mut below: BTreeMap<Option<&str>, Vec<&Shown>> = BTreeMap::new();
+    for shown in all {
+        let parent =
+            shown.checkpoint.parent_id.as_ref().map(CheckpointId::as_str).filter(|id| ids.contains(id));
+        below.entry(parent).or_default().push(shown);
+    }
+    let mut out = String::new();
+    // Depth first without recursion: histories are long.
+    let mut stack: Vec<(&Shown, String, &str)> =
+        below.get(&None).into_iter().flatten().rev().map(|root| (*root, String::new(), "")).collect();
+    while let Some((shown, prefix, branch)) = stack.pop() {
+        out += &format!("{prefix}{branch}{}\n", node(shown));
+        let children = below.get(&Some(shown.checkpoint.id.as_str())).map_or(&[][..], Vec::as_slice);
+        let inner = match branch {
+            "├─" => format!("{prefix}│ "),
+            _ => prefix.clone(),
+        };
+        // The newest goes on in the same column; older branches are drawn first, beside it.
+        for (i, child) in children.iter().enumerate().rev() {
+            let is_last = i + 1 == children.len();
+            stack.push((child, inner.clone(), if is_last { "" } else { "├─" }));
+        }
+    }
+    out
+}
+
+fn node(shown: &Shown) -> String {
+    let checkpoint = &shown.checkpoint;
+    let mut line = format!(
+        "{} {}  {}  {}",
+        styled(kind_style(checkpoint.kind), "●"),
+        styled(style::STRONG, checkpoint.id.short()),
+        styled(kind_style(checkpoint.kind), &format!("{:<8}", checkpoint.kind.as_str())),
+        styled(style::DIM, &second(checkpoint.created_at)),
+    );
+    let changes = summary(shown.manifest.as_ref());
+    if !changes.is_empty() {
+        line += &format!("  {changes}");
+    }
+    let about = about(checkpoint);
+    if !about.is_empty() {
+        line += &format!("  {}", plain(&about));
+    }
+    line
+}
+
+/// `+2 ~1 -3`: added, modified, deleted.
+fn summary(manifest: Option<&Manifest>) -> String {
+    let Some(changes) = manifest.and_then(|m| m.changes.as_ref()) else { return String::new() };
+    let count =
+        |wanted: &[&str]| changes.iter().filter(|c: &&Changed| wanted.contains(&c.change.as_str())).count();
+    format!(
+        "+{} ~{} -{}",
+        count(&["added"]),
+        count(&["modified", "mode", "attributes", "type"]),
+        count(&["deleted"])
+    )
+}
+
+/// What a checkpoint is about, in a few words.
+fn about(checkpoint: &Checkpoint) -> String {
+    let link = &checkpoint.link;
+    let mut words: Vec<String> = Vec::new();
+    words.extend(link.name.clone());
+    words.extend(link.step_name.clone().or_else(|| link.phase.clone()));
+    words.extend(link.message.clone());
+    words.join(" · ")
+}
+
+fn kind_style(kind: Kind) -> anstyle::Style {
+    match kind {
+        Kind::Manual => style::GOOD,
+        Kind::Auto => style::NONE,
+        Kind::Safety => style::DIM,
+        Kind::Restored => style::WARN,
+    }
+}
+
+pub(crate) fn text(path: &PathText) -> String {
+    path_text(&path_from_bytes(&path.0))
+}
+
+/// `1.5 MB`, in powers of 1000.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let (mut whole, mut rest, mut unit) = (count, 0, 0);
+    while whole >= 1000 && unit + 1 < UNITS.len() {
+        rest = whole % 1000 / 100;
+        whole /= 1000;
+        unit += 1;
+    }
+    if unit == 0 { format!("{whole} B") } else { format!("{whole}.{rest} {}", UNITS[unit]) }
+}

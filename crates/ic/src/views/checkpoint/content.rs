@@ -1,0 +1,112 @@
+//! What a checkpoint holds, and what changed between two.
+
+use std::collections::HashSet;
+
+use ic_checkpoint::diff::{Difference, State};
+use ic_checkpoint::record::Checkpoint;
+use ic_events::{Hash, hex};
+use ic_store::path_from_bytes;
+
+use crate::text::{Cell, Table, style};
+use crate::views::PathJson;
+use crate::views::shared::SkippedJson;
+
+shape! {
+    /// A changed path.
+    pub(crate) struct ChangeJson from (path: &[u8], change: &str) {
+        #[serde(flatten)]
+        path: PathJson = path_from_bytes(path).as_path().into(),
+        /// added, modified, deleted, mode, attributes or type.
+        change: String as ic_checkpoint::diff::Change = change.to_owned(),
+    }
+
+    /// What a checkpoint holds at a path.
+    pub(crate) struct FileJson {
+        #[serde(flatten)]
+        path: PathJson,
+        /// file, symlink or directory.
+        #[cfg_attr(test, schemars(extend("enum" = ["file", "symlink", "directory"])))]
+        kind: &'static str,
+        /// Permission bits in octal.
+        mode: Option<String>,
+        size: Option<u64>,
+        sha256: Option<String>,
+        /// Where a symlink points.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        target: Option<String>,
+        /// Its content was purged, or lost: it cannot be restored. Left out where it is there.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        purged: bool,
+    }
+
+    /// What differs between two checkpoints, or between one and the working tree.
+    pub(crate) struct DiffJson from (
+        older: &Checkpoint,
+        newer: Option<&Checkpoint>,
+        differences: &[Difference],
+        skipped: &[(Vec<u8>, String)],
+    ) where
+        changed = differences.iter().filter_map(|one| Some((&one.path, one.change()?)));
+    {
+        /// The checkpoint that is compared.
+        from_checkpoint_id: String = older.id.to_string(),
+        /// The other one; null for the working tree.
+        to_checkpoint_id: Option<String> = newer.map(|newer| newer.id.to_string()),
+        changes: Vec<ChangeJson> =
+            changed.map(|(path, change)| ChangeJson::new(path, change.as_str())).collect(),
+        /// Paths that were asked for and that neither side has content of.
+        skipped: Vec<SkippedJson> =
+            skipped.iter().map(|(path, reason)| SkippedJson::new(path, reason.clone())).collect(),
+    }
+}
+
+impl FileJson {
+    /// What is at a path; `None` for a name that was left out. `purged`: contents that are gone.
+    pub(crate) fn new(path: &[u8], state: &State, purged: &HashSet<Hash>) -> Option<Self> {
+        let path = PathJson::from(path_from_bytes(path).as_path());
+        let (mode, size, sha256, target) = (None, None, None, None);
+        let blank = Self { path, kind: "file", mode, size, sha256, target, purged: false };
+        Some(match state {
+            State::File { hash, size, mode, .. } => Self {
+                mode: Some(format!("{mode:04o}")),
+                size: Some(*size),
+                sha256: Some(hex(hash)),
+                purged: purged.contains(hash),
+                ..blank
+            },
+            State::Symlink(target) => {
+                Self { kind: "symlink", target: Some(String::from_utf8_lossy(target).into_owned()), ..blank }
+            }
+            State::Directory { mode, .. } => {
+                Self { kind: "directory", mode: Some(format!("{mode:04o}")), ..blank }
+            }
+            State::Passed(_) => return None,
+        })
+    }
+}
+
+impl FileJson {
+    /// As a line of a table.
+    pub(crate) fn cells(&self) -> Vec<Cell> {
+        let path = match &self.target {
+            Some(target) => format!("{} -> {target}", self.path.path),
+            None if self.purged => format!("{}  (its content was purged, or lost)", self.path.path),
+            None => self.path.path.clone(),
+        };
+        vec![
+            Cell::new(style::DIM, self.mode.as_deref().unwrap_or(self.kind)),
+            self.size.map_or_else(String::new, |size| size.to_string()).as_str().into(),
+            Cell::new(style::DIM, self.sha256.as_deref().map_or("", |hash| &hash[..12])),
+            path.as_str().into(),
+        ]
+    }
+}
+
+/// What a checkpoint holds, one a line.
+pub(crate) fn files(files: &[FileJson]) -> String {
+    let mut table = Table::new(&["MODE", "SIZE", "SHA-256", "PATH"]);
+    for file in files {
+        table.row(file.cells());
+    }
+    table.render("Nothing.")
+}

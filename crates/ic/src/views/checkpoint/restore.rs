@@ -1,0 +1,224 @@
+//! What a restore does.
+
+use std::sync::atomic::Ordering;
+
+use ic_base::CheckpointId;
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::record::Kind;
+use ic_checkpoint::restore::journal::Restore;
+use ic_checkpoint::restore::plan::{Action, Step};
+use ic_worktree::{Report, Status, Watch};
+
+use crate::text::{plain, refused, style, styled};
+use crate::views::PathJson;
+use crate::views::checkpoint::git::{GitRestoreJson, git_lines};
+use crate::views::checkpoint::{SHOWN, capturing, section, text};
+use crate::views::shared::{RefusalJson, SkippedJson, WarningJson};
+
+shape! {
+    /// What a restore did, or would do.
+    pub(crate) struct RestoreJson from report: &Report where
+        because = |(path, reason): &(PathText, String)| SkippedJson::new(&path.0, reason.clone());
+    {
+        checkpoint_id: String = report.target.id.to_string(),
+        /// The restore that is undone or redone; left out where neither is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        of_restore: Option<OfRestoreJson> =
+            report.of_restore.as_ref().map(|restore| OfRestoreJson::new(restore, report)),
+        /// What was about to change; null where nothing was written.
+        safety_checkpoint_id: Option<String> = report.safety_id.as_ref().map(ToString::to_string),
+        /// What the restore left.
+        restored_checkpoint_id: Option<String> = report.restored_id.as_ref().map(ToString::to_string),
+        dry_run: bool = report.dry_run,
+        /// full, partial, files-only or git-only.
+        strategy: &'static str as ic_checkpoint::restore::Strategy = report.strategy.as_str(),
+        /// restored, partial (a path could not be changed, or one that the checkpoint holds stays as it is), planned or `up_to_date`.
+        status: &'static str as ic_worktree::Status = report.status.as_str(),
+        /// The hash of the plan, for --expect-plan.
+        plan_hash: String = report.plan_hash.clone(),
+        changes: Vec<RestoreChangeJson> = report.plan.steps.iter().map(RestoreChangeJson::from).collect(),
+        conflicts: Vec<SkippedJson> =
+            report.conflicts.iter().map(|one| SkippedJson::new(&one.path.0, one.reason.clone())).collect(),
+        /// Paths that are left alone, and paths that cannot be compared with the checkpoint.
+        skipped: Vec<SkippedJson> =
+            report.plan.skipped.iter().chain(&report.not_compared).map(because).collect(),
+        /// What the checkpoint's tree had at a path and a restore cannot restore.
+        not_kept: Vec<SkippedJson> = report.plan.not_kept.iter().map(because).collect(),
+        failed: Vec<FailedJson> = report.failed.iter().map(FailedJson::from).collect(),
+        /// What is not as the checkpoint has it after the restore, though nothing above says so: others worked meanwhile, or a branch is left
+        /// to another work tree. Git's state is named `.git`.
+        differs: Vec<SkippedJson> = report.differs.iter().map(because).collect(),
+        /// Of a dry run: why the real call would be refused; left out if it would not be.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        refusal: Option<RefusalJson> = report.refusal.as_ref().map(RefusalJson::from),
+        git: Option<GitRestoreJson> = report.git.as_ref().map(GitRestoreJson::from),
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<WarningJson> = report.warnings.iter().map(WarningJson::from).collect(),
+    }
+
+    /// A restore that is undone or redone.
+    struct OfRestoreJson from (restore: &Restore, report: &Report) {
+        id: String = restore.id.to_string(),
+        /// The checkpoint that it restored.
+        checkpoint_id: String = restore.target_id.to_string(),
+        /// The run of that checkpoint; null if it belongs to none.
+        run_id: Option<String> = report.target.link.run_id.as_ref().map(ToString::to_string),
+        /// When it was made.
+        created_at: String = restore.created_at.to_string(),
+    }
+
+    /// A change that a restore makes.
+    struct RestoreChangeJson from step: &Step {
+        #[serde(flatten)]
+        path: PathJson = (&step.path).into(),
+        /// create, modify, delete, chmod, attributes, link or replace.
+        change: &'static str as ic_checkpoint::restore::plan::Action = step.action.as_str(),
+        /// Whether only the safety checkpoint holds what stands there now.
+        uncaptured: bool = step.uncaptured,
+    }
+
+    /// A path that could not be changed.
+    struct FailedJson from (path, error): &(PathText, String) {
+        #[serde(flatten)]
+        path: PathJson = path.into(),
+        error: String = error.clone(),
+    }
+}
+
+/// How far a restore is.
+pub(crate) fn restoring(watch: &Watch) -> String {
+    match watch.apply.done.load(Ordering::Relaxed) {
+        0 => capturing(&watch.capture),
+        done => format!("restoring: {done} paths"),
+    }
+}
+
+/// Which restore is undone or made again: it need not be what was done last here.
+fn of_restore(report: &Report) -> String {
+    let Some(restore) = &report.of_restore else { return String::new() };
+    let run = report.target.link.run_id.as_ref();
+    let run = run.map_or_else(String::new, |run| format!(" of the run {}", run.short()));
+    format!(
+        "The last restore here is that of checkpoint {}{run}, made at {}.\n",
+        styled(style::STRONG, restore.target_id.short()),
+        restore.created_at
+    )
+}
+
+/// What a restore did, or would do.
+pub(crate) fn report(report: &Report) -> String {
+    let mut out = of_restore(report) + &of(report);
+    let steps = &report.plan.steps;
+    let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
+    if steps.is_empty() && !moves_git && report.status == Status::Planned {
+        out += "  change nothing\n";
+    }
+    let unsaved = match report.status {
+        Status::Planned => styled(style::WARN, "  in no checkpoint yet"),
+        _ => styled(style::WARN, "  only in the safety checkpoint"),
+    };
+    for step in steps.iter().take(SHOWN) {
+        let note = if step.uncaptured { unsaved.as_str() } else { "" };
+        out += &format!("  {}  {}{note}\n", action(step.action), text(&step.path));
+    }
+    if steps.len() > SHOWN {
+        out += &format!("  and {} more: --json\n", steps.len() - SHOWN);
+    }
+    if let Some(git) = &report.git {
+        out += &git_lines(git);
+    }
+    let because =
+        |(path, reason): (&PathText, &str)| format!("{}  {}", text(path), styled(style::DIM, &plain(reason)));
+    let list = |pairs: &[(PathText, String)]| {
+        pairs.iter().map(|(path, reason)| because((path, reason))).collect::<Vec<_>>()
+    };
+    let conflicts: Vec<String> = report.conflicts.iter().map(|c| because((&c.path, &c.reason))).collect();
+    section(&mut out, "Changed by others", &conflicts);
+    section(&mut out, "Left alone", &list(&report.plan.skipped));
+    section(&mut out, "Not compared", &list(&report.not_compared));
+    section(&mut out, "Not kept", &list(&report.plan.not_kept));
+    section(&mut out, "Failed", &list(&report.failed));
+    section(&mut out, "Different from the checkpoint", &list(&report.differs));
+    let uncaptured = steps.iter().filter(|step| step.uncaptured).count();
+    match (&report.safety_id, report.status) {
+        (Some(safety), _) => {
+            out += &format!(
+                "What was there before is checkpoint {}; to go back: {}\n",
+                styled(style::STRONG, safety.short()),
+                way_back(report, safety)
+            );
+        }
+        (None, Status::Planned) if uncaptured > 0 => {
+            out += &format!(
+                "{} no checkpoint yet: a safety checkpoint is taken first.\n",
+                if uncaptured == 1 {
+                    "1 of these is in".to_owned()
+                } else {
+                    format!("{uncaptured} of these are in")
+                }
+            );
+        }
+        _ => {}
+    }
+    out + &report.refusal.as_ref().map(refused).unwrap_or_default()
+}
+
+/// The command that brings back what a restore replaced. An undo restores a safety checkpoint, and is not itself undone by another.
+fn way_back(report: &Report, safety: &CheckpointId) -> String {
+    let undo = match report.target.kind {
+        Kind::Safety => format!("ic checkpoint restore {}", safety.short()),
+        Kind::Manual | Kind::Auto | Kind::Restored => "ic checkpoint undo".to_owned(),
+    };
+    files_back(report).unwrap_or(undo)
+}
+
+/// The command that brings files alone back, where git's state of before cannot come back: it has content that was purged.
+fn files_back(report: &Report) -> Option<String> {
+    let safety = report.safety_id.as_ref().filter(|_| report.strategy.has_git())?;
+    let is_purged = report.warnings.iter().any(|warning| warning.code == "purged_in_git");
+    is_purged.then(|| format!("ic checkpoint restore {} --strategy files-only", safety.short()))
+}
+
+fn action(action: Action) -> String {
+    let (style, word) = match action {
+        Action::Create => (style::GOOD, "create "),
+        Action::Modify => (style::WARN, "modify "),
+        Action::Delete => (style::BAD, "delete "),
+        Action::Chmod => (style::DIM, "chmod  "),
+        Action::Attributes => (style::DIM, "attrs  "),
+        Action::Link => (style::DIM, "link   "),
+        Action::Replace => (style::WARN, "replace"),
+    };
+    styled(style, word)
+}
+
+/// What became of a restore, in a line.
+pub(crate) fn of(report: &Report) -> String {
+    let target = styled(style::STRONG, report.target.id.short());
+    let but =
+        if report.plan.not_kept.is_empty() && report.differs.is_empty() { "" } else { ", but not all of it" };
+    let what = match (report.is_whole, report.strategy.has_files()) {
+        (_, false) => "Git's state",
+        (true, true) => "The tree",
+        (false, true) => "What was to be restored",
+    };
+    let is_compared = report.plan.skipped.is_empty() && report.not_compared.is_empty();
+    match report.status {
+        Status::UpToDate if !is_compared && !report.is_whole => {
+            format!("Nothing to do; what is named below was not compared with checkpoint {target}.\n")
+        }
+        Status::UpToDate if !is_compared => {
+            format!("Nothing to do: all that can be restored is as checkpoint {target} has it{but}.\n")
+        }
+        Status::UpToDate if but.is_empty() => {
+            format!("{what} is as checkpoint {target} has it; nothing to do.\n")
+        }
+        Status::UpToDate => format!("{what} is as checkpoint {target} has it{but}.\n"),
+        Status::Partial if report.safety_id.is_none() => {
+            format!("Nothing was changed: what checkpoint {target} holds could not be restored.\n")
+        }
+        Status::Planned => format!("Restoring checkpoint {target} ({}) would:\n", report.strategy),
+        Status::Restored => format!("Restored checkpoint {target} ({}){but}.\n", report.strategy),
+        Status::Partial => format!("Restored checkpoint {target} ({}) in part.\n", report.strategy),
+    }
+}

@@ -1,0 +1,102 @@
+//! The code layer's report: commits and files, and where they came from.
+
+use std::collections::HashMap;
+
+use ic_phase::Run;
+use ic_rollback::code::{Entry, Report};
+use ic_runtrack::Artifact;
+
+use crate::text::{Cell, Table, path_text, style};
+use crate::views::{PathJson, exact};
+
+shape! {
+    /// Which commits and files came from where (`run rollback --layer=code`).
+    pub(crate) struct CodeJson from (run: &Run, report: &Report) {
+        run_id: String = run.id.to_string(),
+        /// Always code.
+        #[cfg_attr(test, schemars(extend("enum" = ["code"])))]
+        layer: &'static str = "code",
+        /// The phases that were asked for, in chain order.
+        phases: Vec<String> = report.phases.clone(),
+        /// Newest first.
+        entries: Vec<EntryJson> = report.entries.iter().map(Into::into).collect(),
+        /// The commits to revert, newest first, each once.
+        revert_order: Vec<String> = report.revert_order.clone(),
+        artifacts: Vec<CodeArtifact> = report.artifacts.iter().map(Into::into).collect(),
+    }
+
+    struct EntryJson from entry: &Entry where
+        exact = entry.files.iter().map(|f| exact(f)).collect::<Vec<_>>();
+    {
+        dispatch_id: String = entry.dispatch.id.to_string(),
+        dispatch_name: Option<String> = entry.dispatch.work.name.clone(),
+        agent_kind: Option<String> = entry.dispatch.work.agent_type.clone(),
+        phase: String = entry.dispatch.phase.clone(),
+        status: &'static str as ic_dispatch::DispatchStatus = entry.dispatch.status.as_str(),
+        /// Some of it was reported after the dispatch was rolled back.
+        late: bool = entry.late,
+        rolled_back_by: Option<String> = entry.dispatch.rolled_back_by.as_ref().map(ToString::to_string),
+        /// Oldest first.
+        commit_shas: Vec<String> = entry.commits.clone(),
+        /// Lossy where a path is not UTF-8.
+        file_paths: Vec<String> = entry.files.iter().map(|f| f.to_string_lossy().into_owned()).collect(),
+        /// For each path its exact bytes in base64, or null if it is UTF-8; only when one is not.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file_paths_b64: Option<Vec<Option<String>>> = exact.iter().any(Option::is_some).then_some(exact),
+    }
+
+    struct CodeArtifact from artifact: &Artifact {
+        id: String = artifact.id.to_string(),
+        phase: String = artifact.phase.clone(),
+        #[serde(flatten)]
+        path: PathJson = artifact.path.as_path().into(),
+        content_hash: Option<String> = artifact.content_hash.clone(),
+        kind: String = artifact.kind.clone(),
+        status: &'static str as ic_runtrack::artifact::ArtifactStatus = artifact.status.as_str(),
+    }
+}
+
+/// The commits to revert, newest first, and the files that were recorded, with phase and dispatch.
+pub(crate) fn code(report: &Report) -> String {
+    let mut origin: HashMap<&str, &Entry> = HashMap::new();
+    for entry in report.entries.iter().rev() {
+        for sha in &entry.commits {
+            origin.insert(sha, entry);
+        }
+    }
+    let mut table = Table::headless();
+    for sha in &report.revert_order {
+        let entry = origin.get(sha.as_str());
+        let dispatch = entry.map(|e| &e.dispatch);
+        let late = if entry.is_some_and(|e| e.late) { ", late" } else { "" };
+        table.row(vec![
+            Cell::new(style::STRONG, sha),
+            dispatch.map_or("", |d| d.phase.as_str()).into(),
+            dispatch.map_or("", |d| d.id.short()).into(),
+            format!("{}{late}", dispatch.map_or("", |d| d.status.as_str())).as_str().into(),
+            dispatch.and_then(|d| d.work.name.as_deref()).unwrap_or("").into(),
+        ]);
+    }
+    table.render("No commits.") + &files_of(report)
+}
+
+/// The files that each dispatch recorded.
+fn files_of(report: &Report) -> String {
+    let mut table = Table::headless();
+    for entry in &report.entries {
+        for file in &entry.files {
+            table.row(vec![
+                "".into(),
+                Cell::new(style::STRONG, &path_text(file)),
+                entry.dispatch.phase.as_str().into(),
+                entry.dispatch.id.short().into(),
+            ]);
+        }
+    }
+    let files = table.render("");
+    if report.entries.iter().all(|entry| entry.files.is_empty()) {
+        String::new()
+    } else {
+        format!("\nFiles\n{files}")
+    }
+}

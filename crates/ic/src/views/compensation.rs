@@ -1,0 +1,232 @@
+//! Compensations: how the effect of a step is undone, and how far that is.
+
+pub(crate) mod coverage;
+pub(crate) mod undone;
+
+use std::collections::BTreeMap;
+
+use anstyle::Style;
+use ic_base::mask::mask;
+use ic_checkpoint::manifest::PathText;
+use ic_events::hex;
+use ic_saga::action::{Before, FileBefore, How};
+use ic_saga::{Action, Compensation, State};
+use ic_store::path_from_bytes;
+use serde::Serialize;
+
+use crate::text::{Cell, Table, path_text, plain, shell_word, style, styled};
+use crate::views::PathJson;
+
+shape! {
+    /// How the effect of a step is undone, and how far that is.
+    pub(crate) struct CompensationJson from compensation: &Compensation {
+        /// What its command gets as `IC_IDEMPOTENCY_KEY`.
+        id: String = compensation.id.to_string(),
+        short_id: String = compensation.id.short().to_owned(),
+        run_id: String = compensation.run_id.to_string(),
+        step: String = compensation.step.clone(),
+        phase: String = compensation.phase.clone(),
+        epoch: i64 = compensation.epoch,
+        /// When its effect was begun, among those of the run: 1, 2, ...
+        ord: i64 = compensation.ord,
+        /// exec, file, process, skip, retry or pivot.
+        #[cfg_attr(test, schemars(extend("enum" = ic_saga::Action::KINDS)))]
+        kind: &'static str = compensation.action.kind(),
+        action: ActionJson = (&compensation.action).into(),
+        /// registered, armed, running, done, failed or skipped.
+        status: &'static str as ic_saga::State = compensation.state.as_str(),
+        /// How often its undo was begun.
+        attempts: i64 = compensation.attempts,
+        description: Option<String> = compensation.description.clone(),
+        /// Why the last attempt failed.
+        error: Option<String> = error(compensation),
+        /// The steps that its step depends on.
+        needs: Vec<String> = compensation.needs.clone(),
+        dispatch_id: Option<String> = compensation.dispatch_id.as_ref().map(ToString::to_string),
+        rolled_back_by: Option<String> = compensation.rolled_back_by.as_ref().map(ToString::to_string),
+        seq: i64 = compensation.seq,
+        created_at: String = compensation.created_at.to_string(),
+    }
+
+    /// How a command is run.
+    struct HowJson from how: &How {
+        /// Where, from the project's directory; null: there.
+        cwd: Option<String> = how.directory.as_ref().map(PathJson::from).map(|cwd| cwd.path),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cwd_b64: Option<String> = how.directory.as_ref().map(PathJson::from).and_then(|cwd| cwd.path_b64),
+        env: BTreeMap<String, String> =
+            how.environment.iter().map(|(name, value)| (name.clone(), masked(value))).collect(),
+        timeout_ms: u64 = u64::try_from(how.timeout().as_millis()).unwrap_or(u64::MAX),
+        /// How often it is retried.
+        retries: u32 = how.retries,
+        /// The wait before a retry; doubled each time.
+        backoff_ms: u64 = how.backoff_ms,
+    }
+
+    /// A path, and what stood there when its compensation was declared.
+    struct BeforeJson {
+        #[serde(flatten)]
+        path: PathJson,
+        /// absent, file or symlink.
+        #[cfg_attr(test, schemars(extend("enum" = ["absent", "file", "symlink"])))]
+        was: &'static str,
+        /// Permission bits in octal.
+        mode: Option<String>,
+        sha256: Option<String>,
+        /// Where a symlink pointed.
+        target: Option<String>,
+    }
+}
+
+/// Why the last attempt failed; why nothing was done is no error.
+pub(crate) fn error(compensation: &Compensation) -> Option<String> {
+    compensation.last_error.clone().filter(|_| compensation.state != State::Skipped)
+}
+
+/// What is done to undo an effect.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "do", rename_all = "snake_case")]
+enum ActionJson {
+    /// A program is run, without a shell.
+    Exec {
+        argv: Vec<String>,
+        #[serde(flatten)]
+        how: HowJson,
+    },
+    /// A line is run by sh.
+    Shell {
+        line: String,
+        #[serde(flatten)]
+        how: HowJson,
+    },
+    /// Paths are put back as they were when this was declared.
+    RestoreFiles { files: Vec<BeforeJson> },
+    /// A process is ended.
+    KillProcess {
+        /// Its number; null while it is not known.
+        pid: Option<u32>,
+        /// The file that its number is written to, from the project's root.
+        pid_file: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pid_file_b64: Option<String>,
+    },
+    /// Nothing needs to be done.
+    Skip { reason: Option<String> },
+    /// Nothing is undone; the step is to be retried.
+    Retry { reason: Option<String> },
+    /// It cannot be undone.
+    Pivot { reason: Option<String> },
+}
+
+/// Text as it is shown: what is run is the exact one.
+fn masked(text: &str) -> String {
+    mask(text).into_owned()
+}
+
+impl From<&Action> for ActionJson {
+    fn from(action: &Action) -> Self {
+        match action {
+            Action::Exec { argv, how } => {
+                Self::Exec { argv: argv.iter().map(|word| masked(word)).collect(), how: how.into() }
+            }
+            Action::Shell { line, how } => Self::Shell { line: masked(line), how: how.into() },
+            Action::RestoreFiles { files } => {
+                Self::RestoreFiles { files: files.iter().map(BeforeJson::from).collect() }
+            }
+            Action::KillProcess { pid_file, identity, .. } => Self::KillProcess {
+                pid: identity.as_ref().map(|identity| identity.pid),
+                pid_file: pid_file.as_ref().map(PathJson::from).map(|file| file.path),
+                pid_file_b64: pid_file.as_ref().map(PathJson::from).and_then(|file| file.path_b64),
+            },
+            Action::Skip { reason } => Self::Skip { reason: reason.clone() },
+            Action::Retry { reason } => Self::Retry { reason: reason.clone() },
+            Action::Pivot { reason } => Self::Pivot { reason: reason.clone() },
+        }
+    }
+}
+
+impl From<&FileBefore> for BeforeJson {
+    fn from(file: &FileBefore) -> Self {
+        let blank = Self { path: (&file.path).into(), was: "absent", mode: None, sha256: None, target: None };
+        let lossy = |path: &PathText| String::from_utf8_lossy(&path.0).into_owned();
+        match &file.before {
+            Before::Absent => blank,
+            Before::File { hash, mode } => {
+                Self { was: "file", mode: Some(format!("{mode:04o}")), sha256: Some(hex(hash)), ..blank }
+            }
+            Before::Symlink { target } => Self { was: "symlink", target: Some(lossy(target)), ..blank },
+        }
+    }
+}
+
+/// Compensations, one a line, and what is to be known about those that failed.
+pub(crate) fn list(all: &[Compensation]) -> String {
+    let mut table = Table::new(&["COMPENSATION", "STATE", "TRIES", "STEP", "PHASE", "UNDONE BY", "ABOUT"]);
+    for one in all {
+        let state = one.state.as_str();
+        let rolled_back = if one.rolled_back_by.is_some() { ", rolled back" } else { "" };
+        table.row(vec![
+            Cell::new(style::STRONG, one.id.short()),
+            Cell::new(state_style(one.state), &format!("{state}{rolled_back}")),
+            Cell::new(style::DIM, &one.attempts.to_string()),
+            one.step.as_str().into(),
+            one.phase.as_str().into(),
+            action(&one.action).as_str().into(),
+            Cell::new(style::DIM, one.description.as_deref().unwrap_or("")),
+        ]);
+    }
+    let mut out = table.render("No compensations.");
+    for one in all.iter().filter(|one| one.state == State::Failed) {
+        let why = one.last_error.as_deref().unwrap_or("no reason was recorded");
+        out += &format!("{} {}: {}\n", styled(style::BAD, "failed"), plain(&one.step), plain(why));
+    }
+    let open = all.iter().filter(|one| one.state.is_open()).count();
+    if let (Some(first), true) = (all.first(), open > 0) {
+        let run = first.run_id.short();
+        let hint =
+            format!("{open} of {} not undone; to undo, the last first: ic compensation run {run}", all.len());
+        out += &format!("{}\n", styled(style::DIM, &hint));
+    }
+    out
+}
+
+/// What an undo does, in a few words.
+pub(crate) fn action(action: &Action) -> String {
+    let because = |what: &str, reason: &Option<String>| {
+        reason.as_ref().map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}"))
+    };
+    match action {
+        Action::Exec { argv, .. } => {
+            argv.iter().map(|word| shell_word(&mask(word))).collect::<Vec<_>>().join(" ")
+        }
+        Action::Shell { line, .. } => format!("sh: {}", mask(line)),
+        Action::RestoreFiles { files } => files.iter().map(before).collect::<Vec<_>>().join(", "),
+        Action::KillProcess { identity: Some(identity), .. } => format!("end process {}", identity.pid),
+        Action::KillProcess { pid_file: Some(file), .. } => {
+            format!("end the process in {}", path_text(&path_from_bytes(&file.0)))
+        }
+        Action::KillProcess { .. } => "end a process".to_owned(),
+        Action::Skip { reason } => because("needs no undo", reason),
+        Action::Retry { reason } => because("nothing; try it again", reason),
+        Action::Pivot { reason } => because("cannot be undone", reason),
+    }
+}
+
+pub(crate) fn before(file: &FileBefore) -> String {
+    let path = path_text(&path_from_bytes(&file.path.0));
+    match file.before {
+        Before::Absent => format!("remove {path}"),
+        Before::File { .. } | Before::Symlink { .. } => format!("restore {path}"),
+    }
+}
+
+pub(crate) fn state_style(state: State) -> Style {
+    match state {
+        State::Done => style::GOOD,
+        State::Failed => style::BAD,
+        State::Running => style::WARN,
+        State::Registered | State::Skipped => style::DIM,
+        State::Armed => style::NONE,
+    }
+}

@@ -1,0 +1,70 @@
+//! How much of a run can be undone.
+
+use anstyle::Style;
+use ic_base::RunId;
+use ic_saga::coverage::{CompensationReport, Coverage};
+use ic_worktree::Warning;
+
+use crate::text::{Cell, Table, counted, style, styled};
+use crate::views::shared::WarningJson;
+
+shape! {
+    /// How much of a run can be undone.
+    pub(crate) struct CoverageJson from (run_id: &RunId, report: &CompensationReport) {
+        run_id: String = run_id.to_string(),
+        steps: Vec<CoveredJson> = report.steps.iter().map(CoveredJson::from).collect(),
+        /// The declared steps among all, 0-100, rounded down; without steps 100.
+        percentage: u8 = report.percentage,
+        /// The steps without a declared undo.
+        undeclared: Vec<String> = report.undeclared.clone(),
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<WarningJson> = undeclared(report).iter().map(WarningJson::from).collect(),
+    }
+
+    /// What a step declares about its undo.
+    struct CoveredJson from (step, coverage): &(String, Coverage) {
+        step: String = step.clone(),
+        /// compensated, skip, pivot or undeclared.
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::coverages())))]
+        coverage: &'static str = coverage.as_str(),
+    }
+}
+
+/// What is to be known of steps that do not say how they are undone.
+pub(crate) fn undeclared(report: &CompensationReport) -> Option<Warning> {
+    let (undeclared, all) = (&report.undeclared, counted(report.total, "step"));
+    let message =
+        format!("No undo is declared for {} of {all}: {}.", undeclared.len(), undeclared.join(", "));
+    (!report.is_complete()).then_some(Warning { code: "undeclared_steps", message })
+}
+
+/// How much of a run can be undone, step by step.
+pub(crate) fn coverage(run_id: &RunId, report: &CompensationReport) -> String {
+    let run = styled(style::STRONG, run_id.short());
+    let declared = report.total - report.undeclared.len();
+    let all = counted(report.total, "step");
+    let style = if report.is_complete() { style::GOOD } else { style::WARN };
+    let percentage = styled(style, &format!("{}%", report.percentage));
+    let mut out = format!("{percentage} of run {run} is covered: {declared} of {all}\n");
+    let mut table = Table::headless();
+    for (step, coverage) in &report.steps {
+        table.row(vec![
+            "".into(),
+            Cell::new(coverage_style(*coverage), coverage.as_str()),
+            step.as_str().into(),
+        ]);
+    }
+    if report.total > 0 {
+        out += &table.render("");
+    }
+    out
+}
+
+fn coverage_style(coverage: Coverage) -> Style {
+    match coverage {
+        Coverage::Compensated => style::GOOD,
+        Coverage::Skip => style::DIM,
+        Coverage::Pivot => style::WARN,
+        Coverage::Undeclared => style::BAD,
+    }
+}

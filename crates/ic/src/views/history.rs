@@ -1,0 +1,169 @@
+//! A run as a story: its shape, a timeline, and a diagram.
+
+use ic_ops::history::{Stay, Story, Turn};
+
+use crate::text::{counted, plain, second, style, styled};
+
+shape! {
+    /// The history of a run (`run history`).
+    pub(crate) struct HistoryJson from story: &Story {
+        run_id: String = story.run.id.to_string(),
+        goal: String = story.run.goal.clone(),
+        status: &'static str = story.run.status.as_str(),
+        phases: Vec<String> = story.run.chain.names().into_iter().map(str::to_owned).collect(),
+        /// In the order of arrival.
+        stays: Vec<StayJson> = story.stays.iter().map(StayJson::from).collect(),
+        /// Rollbacks and their undos, oldest first.
+        turns: Vec<TurnJson> = story.turns.iter().map(TurnJson::from).collect(),
+        /// Where the run is: an index in `stays`.
+        current_stay: usize = story.current,
+    }
+
+    /// A stay of the run in a phase.
+    struct StayJson from stay: &Stay {
+        phase: String = stay.phase.clone(),
+        /// The number of this attempt at the phase, from 1.
+        attempt: usize = stay.attempt,
+        seq: i64 = stay.seq,
+        created_at: String = stay.at.to_string(),
+        /// The stay it came from: an index in `stays`; null for the beginning.
+        from_stay: Option<usize> = stay.from,
+        /// The rollback that stands and undid it; of a stay that a rollback began, that rollback, once it is undone itself. Null: it counts.
+        rolled_back_by: Option<String> = stay.rolled_back_by.as_ref().map(ToString::to_string),
+        checkpoint_id: Option<String> = stay.checkpoint_id.as_ref().map(ToString::to_string),
+        counts: StayCountsJson = stay.into(),
+    }
+
+    /// What happened during a stay in a phase.
+    struct StayCountsJson from stay: &Stay {
+        dispatches: usize = stay.dispatches,
+        artifacts: usize = stay.artifacts,
+        /// How often a gate blocked the run.
+        blocks: usize = stay.blocks,
+    }
+
+    /// A rollback, or its undo.
+    struct TurnJson from turn: &Turn {
+        rollback_id: String = turn.rollback_id.to_string(),
+        /// `rolled_back` or undone.
+        #[cfg_attr(test, schemars(extend("enum" = ["rolled_back", "undone"])))]
+        kind: &'static str = turn.kind,
+        seq: i64 = turn.seq,
+        created_at: String = turn.at.to_string(),
+        /// The stay that it left.
+        from_stay: usize = turn.from,
+        /// The stay that it went back to.
+        to_stay: usize = turn.to,
+        reason: Option<String> = turn.reason.clone(),
+        layers: Vec<&'static str> = turn.layers.clone(),
+        /// The dispatch whose work alone was undone, while the run stayed where it was; null for any other rollback.
+        dispatch_id: Option<String> = turn.only.as_ref().map(ToString::to_string),
+    }
+}
+
+/// The story of a run, from its beginning down; what was taken back stands on a branch of its own.
+pub(crate) fn timeline(story: &Story) -> String {
+    let run = &story.run;
+    let mut out = format!("{}  {}\n\n", styled(style::STRONG, run.id.short()), plain(&run.goal));
+    let mut turns = story.turns.iter().peekable();
+    for (at, stay) in story.stays.iter().enumerate() {
+        while let Some(turn) = turns.next_if(|turn| turn.seq <= stay.seq) {
+            out += &turned(story, turn);
+        }
+        out += &stayed(stay, at == story.current);
+    }
+    turns.for_each(|turn| out.push_str(&turned(story, turn)));
+    let phase = story.stays.get(story.current).map_or("", |stay| stay.phase.as_str());
+    out += &format!("\nnow: {} at {}\n", run.status.as_str(), plain(phase));
+    out
+}
+
+fn stayed(stay: &Stay, is_current: bool) -> String {
+    let (lane, dot, colour) = match (stay.rolled_back_by.is_some(), is_current) {
+        (_, true) => ("", "▶", style::STRONG),
+        (true, false) => ("│ ", "○", style::DIM),
+        (false, false) => ("", "●", style::GOOD),
+    };
+    let mut about = Vec::new();
+    if stay.attempt > 1 {
+        about.push(format!("attempt {}", stay.attempt));
+    }
+    for (n, noun) in [(stay.dispatches, "dispatch"), (stay.artifacts, "artifact")] {
+        if n > 0 {
+            about.push(counted(n, noun));
+        }
+    }
+    if stay.blocks > 0 {
+        about.push(format!("blocked {}", counted(stay.blocks, "time")));
+    }
+    if stay.rolled_back_by.is_some() {
+        about.push("rolled back".to_owned());
+    }
+    let about = if about.is_empty() { String::new() } else { format!("  {}", about.join(" · ")) };
+    format!(
+        "{lane}{} {:<width$} {}{about}\n",
+        styled(colour, dot),
+        plain(&stay.phase),
+        styled(style::DIM, &second(stay.at)),
+        width = 24 - lane.chars().count(),
+    )
+}
+
+fn turned(story: &Story, turn: &Turn) -> String {
+    let phase = |at: usize| story.stays.get(at).map_or("", |stay| stay.phase.as_str());
+    let (from, to) = (plain(phase(turn.from)), plain(phase(turn.to)));
+    let why = turn.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
+    let only = turn.only.as_ref().map(|only| format!("dispatch:{}", only.short()));
+    let (mark, what) = match (turn.kind, only) {
+        ("undone", Some(only)) => {
+            ("╭─", format!("rollback {} undone: {only} again", turn.rollback_id.short()))
+        }
+        (_, Some(only)) => ("╰─", format!("undone alone: {only} ({}){why}", turn.layers.join(", "))),
+        ("undone", None) => ("╭─", format!("rollback {} undone: {to} again", turn.rollback_id.short())),
+        (_, None) => ("╰─", format!("rolled back {from} → {to} ({}){why}", turn.layers.join(", "))),
+    };
+    format!("{} {}  {}\n", styled(style::WARN, mark), what, styled(style::DIM, &second(turn.at)))
+}
+
+/// The story as a mermaid flowchart.
+pub(crate) fn mermaid(story: &Story) -> String {
+    let mut out = "flowchart LR\n".to_owned();
+    for (at, stay) in story.stays.iter().enumerate() {
+        let attempt = if stay.attempt > 1 { format!(" ({})", stay.attempt) } else { String::new() };
+        out += &format!("    s{at}[\"{}{attempt}\"]\n", escaped(&stay.phase));
+    }
+    for (at, stay) in story.stays.iter().enumerate() {
+        if let Some(from) = stay.from {
+            out += &format!("    s{from} --> s{at}\n");
+        }
+    }
+    // The undo of one dispatch goes nowhere.
+    for turn in story.turns.iter().filter(|turn| turn.only.is_none()) {
+        let why = turn.reason.as_deref().map(|reason| format!(": {}", escaped(reason))).unwrap_or_default();
+        let what = if turn.kind == "undone" { "undone" } else { "rolled back" };
+        out += &format!("    s{} -. \"{what}{why}\" .-> s{}\n", turn.from, turn.to);
+    }
+    let classes = [("takenback", true), ("current", false)];
+    out +=
+        "    classDef takenback stroke-dasharray: 4 4,opacity: 0.6\n    classDef current stroke-width: 3px\n";
+    for (class, takes_back) in classes {
+        let of_class: Vec<String> = story
+            .stays
+            .iter()
+            .enumerate()
+            .filter(
+                |(at, stay)| if takes_back { stay.rolled_back_by.is_some() } else { *at == story.current },
+            )
+            .map(|(at, _)| format!("s{at}"))
+            .collect();
+        if !of_class.is_empty() {
+            out += &format!("    class {} {class}\n", of_class.join(","));
+        }
+    }
+    out
+}
+
+/// Text that stands in quotes in a diagram.
+fn escaped(text: &str) -> String {
+    plain(text).replace('#', "#35;").replace('"', "#quot;").replace(['<', '>'], " ")
+}

@@ -1,0 +1,128 @@
+//! Hooks of coding agents.
+
+use std::path::PathBuf;
+
+use crate::clients::Client;
+use crate::commands::hooks::{Edit, Installed};
+use crate::hook_log::Line;
+use crate::text::{path_text, plain, style, styled};
+use crate::views::{PathJson, exact};
+
+/// How many calls that failed are shown: the newest.
+const FAILURES: usize = 5;
+
+shape! {
+    /// What became of a client's settings (`hooks install`, `hooks uninstall`).
+    pub(crate) struct HooksJson from (client: Client, edit: &Edit, dry_run: bool, installed: Installed) {
+        client: &'static str as Client = client.as_str(),
+        /// The client's settings.
+        config_file: String = edit.file.to_string_lossy().into_owned(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        config_file_b64: Option<String> = exact(&edit.file),
+        /// False if they were so already.
+        changed: bool = edit.is_change(),
+        dry_run: bool = dry_run,
+        /// Of a dry run, the text that the file would have; null where nothing would change.
+        content: Option<String> = (dry_run && edit.is_change()).then(|| edit.text()),
+        /// The events whose entry was changed by hand: it is left.
+        events_left: Vec<String> = edit.left.clone(),
+        /// Whether git and captures leave the file out from now on, by `.git/info/exclude`.
+        excluded: bool = installed.excluded,
+        /// Whether the client was made to trust the hooks (`--trust`).
+        trusted: bool = installed.trusted,
+    }
+
+    /// Whether the hooks of a client work (`hooks doctor`).
+    pub(crate) struct HooksDoctorJson from (client: Client, files: &[PathBuf], lines: &[Line]) where
+        own = lines.iter().filter(|line| line.client == client.as_str()).collect::<Vec<_>>();
+        failed = own.iter().copied().filter(|line| line.code.is_some()).collect::<Vec<_>>();
+        newest = &failed[failed.len().saturating_sub(FAILURES)..];
+    {
+        pub(crate) client: &'static str as Client = client.as_str(),
+        /// The settings that call ic.
+        pub(crate) config_files: Vec<PathJson> = files.iter().map(|file| file.as_path().into()).collect(),
+        /// When a hook last called; null: none did, as far as the log goes.
+        pub(crate) called_at: Option<String> = own.last().map(|line| line.ended_at().to_string()),
+        /// How long that took.
+        pub(crate) duration_ms: Option<u64> = own.last().map(|line| line.ms),
+        /// The newest calls that failed, oldest first.
+        pub(crate) failures: Vec<HookFailureJson> =
+            newest.iter().map(|line| HookFailureJson::from(*line)).collect(),
+    }
+
+    /// A call of a hook that failed: the agent continued.
+    pub(crate) struct HookFailureJson from line: &Line {
+        pub(crate) event: String = line.event.clone(),
+        pub(crate) created_at: String = line.ended_at().to_string(),
+        pub(crate) code: String = line.code.clone().unwrap_or_default(),
+        pub(crate) message: String = line.message.clone().unwrap_or_default(),
+    }
+}
+
+/// What became of a client's settings. `installed`: of an installation, what else it did.
+pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Option<Installed>) -> String {
+    let installs = installed.is_some();
+    let Installed { excluded, trusted } = installed.unwrap_or_default();
+    let file = path_text(&edit.file);
+    let name = client.as_str();
+    let mut out = match (edit.is_change(), dry_run, installs) {
+        (false, _, true) => format!("The hooks are installed already: {file}\n"),
+        (false, _, false) => format!("No hook of ic to remove: {file}\n"),
+        (true, true, _) => format!("Would write {file}:\n{}", edit.text()),
+        (true, false, true) => format!(
+            "{} {file}\nFrom its next session on {name} records each prompt: see ic log; undo one with ic undo.\n",
+            styled(style::GOOD, "installed in")
+        ),
+        (true, false, false) => format!("{} {file}\n", styled(style::GOOD, "removed from")),
+    };
+    if excluded && edit.is_change() {
+        out += "Git and captures leave it out, by .git/info/exclude: an undo neither removes hooks nor brings them back.\n";
+    }
+    if client == Client::Codex && installs && !dry_run {
+        out += if trusted {
+            "Codex trusts them.\n"
+        } else {
+            "Codex runs a hook only when it is trusted: type /hooks in it once, or install with --trust.\n"
+        };
+    }
+    for event in &edit.left {
+        out += &format!(
+            "{} the entry of {} was changed by hand; remove it there\n",
+            styled(style::WARN, "left:"),
+            plain(event)
+        );
+    }
+    out
+}
+
+/// Whether hooks work, a client a block.
+pub(crate) fn doctor(all: &[HooksDoctorJson]) -> String {
+    let mut out = String::new();
+    for one in all {
+        out += &format!("{}\n", styled(style::STRONG, one.client));
+        if one.config_files.is_empty() {
+            out += &match one.called_at {
+                Some(_) => "  not in its settings, and called: by a plugin\n".to_owned(),
+                None => format!("  not installed: ic hooks install {}\n", one.client),
+            };
+        }
+        for file in &one.config_files {
+            out += &format!("  installed in {}\n", plain(&file.path));
+        }
+        match (&one.called_at, one.duration_ms) {
+            (Some(at), Some(ms)) => out += &format!("  last called {at}, {ms} ms\n"),
+            _ if one.config_files.is_empty() => {}
+            _ => out += "  never called: begin a new session of the client\n",
+        }
+        for failure in &one.failures {
+            out += &format!(
+                "  {} {} {}: {}\n",
+                styled(style::BAD, "failed"),
+                failure.created_at,
+                plain(&failure.event),
+                plain(&failure.message)
+            );
+        }
+    }
+    out
+}

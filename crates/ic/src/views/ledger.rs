@@ -1,0 +1,74 @@
+//! The ledger itself.
+
+use std::path::Path;
+
+use ic_store::Place;
+use ic_store::health::Check;
+
+use crate::text::{Cell, Table, style};
+use crate::views::exact;
+
+shape! {
+    /// Where the ledger is (`where`).
+    pub(crate) struct WhereJson from (place: &Place, config: Option<&Path>) where
+        usual = place.root.join(".ic.yaml");
+        config = config.or_else(|| usual.exists().then_some(usual.as_path()));
+    {
+        db: String = place.db.to_string_lossy().into_owned(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        db_b64: Option<String> = exact(&place.db),
+        store: String = place.store.to_string_lossy().into_owned(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        store_b64: Option<String> = exact(&place.store),
+        /// The project's configuration file, if there is one.
+        config_file: Option<String> = config.map(|path| path.to_string_lossy().into_owned()),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        config_file_b64: Option<String> = config.and_then(exact),
+        project_dir: String = place.root.to_string_lossy().into_owned(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        project_dir_b64: Option<String> = exact(&place.root),
+    }
+
+    /// A ledger that was made or found (`init`).
+    pub(crate) struct InitJson {
+        #[serde(flatten)]
+        pub(crate) place: WhereJson,
+        /// False if it existed already.
+        pub(crate) created: bool,
+    }
+
+    /// Versions (`version`).
+    pub(crate) struct VersionJson {
+        pub(crate) version: &'static str,
+        /// The commit that a release was built from; null in any other build.
+        pub(crate) commit: Option<&'static str>,
+        /// The newest ledger that this program reads.
+        pub(crate) schema_version: i32,
+        pub(crate) sqlite: &'static str,
+    }
+
+    /// Whether the ledger is sound (`health`).
+    pub(crate) struct HealthJson {
+        pub(crate) ok: bool,
+        pub(crate) db: String,
+        pub(crate) schema_version: i32,
+        pub(crate) checks: Vec<CheckJson>,
+    }
+
+    /// One thing that was looked at.
+    pub(crate) struct CheckJson from check: &Check {
+        name: &'static str = check.name,
+        ok: bool = check.ok,
+        detail: String = check.detail.clone(),
+    }
+}
+
+/// The checks, each with what was found.
+pub(crate) fn checks(checks: &[Check]) -> String {
+    let mut table = Table::new(&["CHECK", "", "FOUND"]);
+    for check in checks {
+        let mark = if check.ok { Cell::new(style::GOOD, "ok") } else { Cell::new(style::BAD, "BAD") };
+        table.row(vec![check.name.into(), mark, check.detail.as_str().into()]);
+    }
+    table.render("Nothing was checked.")
+}

@@ -1,0 +1,263 @@
+//! What a run can go back to.
+
+use ic_base::Timestamp;
+use ic_journal::table::{RollbackRecord, RollbackStatus};
+use ic_phase::Run;
+use ic_point::Listed;
+use ic_point::log::{Entry, Files, Log, What};
+use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
+
+use crate::text::{age, counted, cut_to, plain, second, shell_word, style, styled};
+use crate::views::rollback::record::{RollbackRecordJson, where_to};
+
+shape! {
+    pub(crate) struct PointEntryJson {
+        run_id: String,
+        #[serde(flatten)]
+        point: PointJson,
+        /// What changed from here to the next point, or to the newest checkpoint of the run; null where that is not known.
+        file_counts: Option<FileCountsJson>,
+        /// How many commits its dispatch recorded; null for a point that stands before no dispatch.
+        commit_count: Option<usize>,
+        /// The newest rollback that stands and went back to before it: then it is not a target. Null: it counts.
+        rolled_back_by: Option<String>,
+    }
+
+    /// A place to which a run can go back.
+    pub(crate) struct PointJson from point: &Listed {
+        /// How it is named: in `run rollback --to`.
+        reference: String = point.reference.clone(),
+        #[cfg_attr(test, schemars(extend("enum" = ["created", "phase", "step", "dispatch", "prompt", "guard", "checkpoint"])))]
+        kind: &'static str = point.kind,
+        /// The work that began what it stands before: a prompt, for a subagent's; null: a person or a script began it.
+        parent_id: Option<String> = point.parent_id.as_ref().map(ToString::to_string),
+        /// What was recorded after this event lies after the point.
+        seq: i64 = point.seq,
+        /// Where the run was.
+        phase: String = point.phase.clone(),
+        /// For people, on one line; may be empty.
+        title: String = point.title.clone(),
+        /// The tree as it was there; null if it was not captured.
+        checkpoint_id: Option<String> = point.checkpoint_id.as_ref().map(ToString::to_string),
+        /// Whether the content of that checkpoint is gone.
+        pruned: bool = point.is_pruned,
+        created_at: String = point.created_at.to_string(),
+    }
+
+    struct FileCountsJson from files: Files {
+        created: usize = files.created,
+        modified: usize = files.modified,
+        deleted: usize = files.deleted,
+    }
+
+    pub(crate) struct RollbackEntryJson {
+        #[cfg_attr(test, schemars(extend("enum" = ["rollback"])))]
+        kind: &'static str,
+        #[serde(flatten)]
+        rollback: RollbackRecordJson,
+        /// The newest rollback in force that went back to before this one; null: there is none.
+        rolled_back_by: Option<String>,
+    }
+}
+
+/// A point or a rollback of a run (`log`).
+#[derive(Serialize)]
+#[serde(untagged)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum LogEntryJson {
+    /// A place to which the run can go back.
+    Point(Box<PointEntryJson>),
+    /// The run went back.
+    Rollback(Box<RollbackEntryJson>),
+}
+
+impl LogEntryJson {
+    pub(crate) fn new(run: &Run, entry: &Entry) -> Self {
+        let rolled_back_by = entry.taken_back_by.first().map(ToString::to_string);
+        match &entry.what {
+            What::Point { point, files, commits } => Self::Point(Box::new(PointEntryJson {
+                run_id: run.id.to_string(),
+                point: (&**point).into(),
+                file_counts: files.map(FileCountsJson::from),
+                commit_count: *commits,
+                rolled_back_by,
+            })),
+            What::Rollback(rollback) => Self::Rollback(Box::new(RollbackEntryJson {
+                kind: "rollback",
+                rollback: (&**rollback).into(),
+                rolled_back_by,
+            })),
+        }
+    }
+}
+
+/// The widest line, and the widest reference that others are aligned with: a longer one must stay whole, because it is typed.
+const WIDTH: usize = 80;
+
+const ALIGNED: usize = 24;
+
+/// The entries of a log; `is_named`: the caller said which run. `all`: branches are drawn.
+pub(crate) fn list(run: &Run, is_named: bool, log: &Log, all: bool, now: Timestamp) -> String {
+    let mut out = head(run, is_named);
+    let names: Vec<String> = log.entries.iter().map(name).collect();
+    let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
+    for (at, (entry, name)) in log.entries.iter().zip(&names).enumerate() {
+        let depth = |entry: &Entry| entry.taken_back_by.len();
+        let lane = match (all, depth(entry)) {
+            (false, _) => String::new(),
+            (true, 0) => "● ".to_owned(),
+            (true, deep) => {
+                let goes_on = log.entries.get(at + 1).is_some_and(|next| depth(next) >= deep);
+                format!("{}{} ", "│ ".repeat(deep - 1), if goes_on { "│" } else { "╵" })
+            }
+        };
+        let text = line(entry, name, widest, lane.width(), now);
+        let style = if is_over(entry) { style::DIM } else { style::NONE };
+        out += &format!("{}{}\n", styled(style::DIM, &lane), styled(style, text.trim_end()));
+    }
+    out + &hint(run, is_named, log)
+}
+
+/// What agents did here, whichever session it was in, newest first.
+pub(crate) fn of_agents(entries: &[(Run, Entry)], has_more: bool, now: Timestamp) -> String {
+    if entries.is_empty() {
+        return "No prompts.\n".to_owned();
+    }
+    let names: Vec<String> = entries.iter().map(|(_, entry)| name(entry)).collect();
+    let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
+    let mut out = String::new();
+    for ((_, entry), name) in entries.iter().zip(&names) {
+        let text = short_line(entry, name, widest, now);
+        let style = if is_over(entry) { style::DIM } else { style::NONE };
+        out.push_str(&format!("{}\n", styled(style, text.trim_end())));
+    }
+    let more = if has_more { "; older ones: --limit N" } else { "" };
+    out + &styled(
+        style::DIM,
+        &format!("to go back to before one: ic undo REFERENCE; undo one alone: ic undo --dispatch ID{more}"),
+    ) + "\n"
+}
+
+/// The points that can be gone back to, by their references, and a line of each to choose from.
+pub(crate) fn offered(log: &Log, now: Timestamp) -> (Vec<String>, Vec<String>) {
+    let meant = |entry: &&Entry| matches!(&entry.what, What::Point { point, .. } if !point.is_pruned);
+    let entries: Vec<&Entry> = log.entries.iter().filter(meant).collect();
+    let names: Vec<String> = entries.iter().map(|entry| name(entry)).collect();
+    let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
+    let reference = |entry: &&Entry| match &entry.what {
+        What::Point { point, .. } => point.reference.clone(),
+        What::Rollback(rollback) => rollback.id.to_string(),
+    };
+    // The mark of the line that is chosen takes two columns.
+    let lines = entries.iter().zip(&names).map(|(entry, name)| line(entry, name, widest, 2, now));
+    (entries.iter().map(reference).collect(), lines.collect())
+}
+
+/// The run, and whether it was chosen because no other is open.
+pub(crate) fn head(run: &Run, is_named: bool) -> String {
+    let status = run.status.as_str();
+    let chosen = if is_named || is_open(run) { "" } else { "; no run is open here, this is the newest" };
+    let about = format!("{status} at {}{chosen}", plain(&run.phase));
+    let id = run.id.short();
+    let room = WIDTH.saturating_sub(id.width() + about.width() + 6).max(12);
+    let goal = cut_to(&plain(&ic_base::title(&run.goal)), room);
+    format!("{}  {goal}  {}\n", styled(style::STRONG, id), styled(style::DIM, &format!("({about})")))
+}
+
+fn is_open(run: &Run) -> bool {
+    use ic_phase::RunStatus as S;
+    match run.status {
+        S::Active | S::RollingBack => true,
+        S::Completed | S::Cancelled | S::Failed => false,
+    }
+}
+
+/// Whether an entry counts no longer: it was rolled back, or it is a rollback that was undone or aborted.
+fn is_over(entry: &Entry) -> bool {
+    let is_undone = matches!(&entry.what, What::Rollback(rollback) if !rollback.status.stands());
+    !entry.taken_back_by.is_empty() || is_undone
+}
+
+/// What is typed to name an entry.
+fn name(entry: &Entry) -> String {
+    match &entry.what {
+        What::Point { point, .. } => shell_word(&point.reference),
+        What::Rollback(rollback) => format!("rollback {}", rollback.id.short()),
+    }
+}
+
+/// An entry with its age, and no time: what a person typed is what tells it from others.
+fn short_line(entry: &Entry, name: &str, widest: usize, now: Timestamp) -> String {
+    let pad = " ".repeat(widest.saturating_sub(name.width()));
+    line_from(entry, &format!("{:<10}  {name}{pad}", age(now, entry.created_at)), 0)
+}
+
+fn line(entry: &Entry, name: &str, widest: usize, indent: usize, now: Timestamp) -> String {
+    let pad = " ".repeat(widest.saturating_sub(name.width()));
+    let age = age(now, entry.created_at);
+    let start = format!("{age:<10}  {}  {name}{pad}", second(entry.created_at));
+    line_from(entry, &start, indent)
+}
+
+/// The rest of an entry's line, in the room that is left.
+fn line_from(entry: &Entry, start: &str, indent: usize) -> String {
+    let (title, facts) = match &entry.what {
+        What::Point { point, files, commits } => (title(point), facts(point, *files, *commits)),
+        What::Rollback(rollback) => (went_back(rollback), String::new()),
+    };
+    let facts = if facts.is_empty() { facts } else { format!("  {facts}") };
+    let room = WIDTH.saturating_sub(indent + start.width() + facts.width() + 2);
+    format!("{start}  {}{facts}", cut_to(&title, room))
+}
+
+/// A subagent's work is a part of its prompt's, which stands below it.
+fn title(point: &Listed) -> String {
+    let mark = if point.is_of_subagent() { "↳ " } else { "" };
+    format!("{mark}{}", plain(&point.title))
+}
+
+/// `+2 ~1, 1 commit, pruned`
+fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>) -> String {
+    let files = files.unwrap_or_default();
+    let signs = [("+", files.created), ("~", files.modified), ("-", files.deleted)];
+    let signs = signs.iter().filter(|(_, n)| *n > 0).map(|(sign, n)| format!("{sign}{n}"));
+    let mut facts = vec![signs.collect::<Vec<_>>().join(" ")];
+    facts.extend(commits.filter(|n| *n > 0).map(|n| counted(n, "commit")));
+    // Of what stands on a branch the branch says it.
+    facts.extend((point.is_undone && point.taken_back_by.is_none()).then(|| "undone".to_owned()));
+    facts.extend(point.is_pruned.then(|| "pruned".to_owned()));
+    facts.retain(|fact| !fact.is_empty());
+    facts.join(", ")
+}
+
+/// `← dispatch:3f9a12c4: the wrong way`
+fn went_back(rollback: &RollbackRecord) -> String {
+    let to = match rollback.point() {
+        None if rollback.only().is_some() => where_to(rollback),
+        Some(point) => format!("← {}", plain(point)),
+        None if rollback.include_target => format!("← start of {}", plain(&rollback.to_phase)),
+        None => format!("← {}", plain(&rollback.to_phase)),
+    };
+    let state = match rollback.status {
+        RollbackStatus::Done => "",
+        RollbackStatus::InProgress | RollbackStatus::Stopped => "unfinished, ",
+        RollbackStatus::Aborted => "aborted, ",
+        RollbackStatus::Undone => "undone, ",
+    };
+    let why = rollback.reason.as_deref().map(|reason| format!(": {}", plain(&ic_base::title(reason))));
+    format!("{state}{to}{}", why.unwrap_or_default())
+}
+
+fn hint(run: &Run, is_named: bool, log: &Log) -> String {
+    let of_run = if is_named || !is_open(run) { format!(" --run {}", run.id.short()) } else { String::new() };
+    let more = if log.has_more { "; older ones: --limit N" } else { "" };
+    let way = match run.status {
+        // Nothing goes back in a run that was called off.
+        ic_phase::RunStatus::Cancelled => {
+            format!("the run is cancelled; to open it again: ic run reopen {} --reason WHY", run.id.short())
+        }
+        _ => format!("to go back to before one: ic undo REFERENCE{of_run}"),
+    };
+    styled(style::DIM, &format!("{way}{more}")) + "\n"
+}

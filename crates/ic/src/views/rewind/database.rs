@@ -1,0 +1,139 @@
+//! What a database has, what is set up of it, and where a rewind can go.
+
+use std::path::Path;
+
+use ic_rewind::{Column, ForeignKey, InspectedTable, Inspection, Profile, Task};
+use ic_rows::Configured;
+use serde_json::{Map, Value, json};
+
+use crate::text::{Cell, Table, path_text, style};
+use crate::views::exact;
+use crate::views::rewind::{lossy_path, scalar};
+
+shape! {
+    /// A task that a rewind can go to.
+    pub(crate) struct RewindTargetJson from task: &Task {
+        /// What `ic rewind to` takes.
+        task_id: String = task.task_id.clone(),
+        /// Its order, as it is stored: a number or a text.
+        #[cfg_attr(test, schemars(with = "crate::views::ScalarJson"))]
+        snapshot_created_at: Value = scalar(&task.created_at),
+        /// Its git commit; null: it has none, or the configuration names no column for it.
+        commit: Option<String> = task.commit.clone(),
+        /// The values of the scope columns, by column: what `ic rewind to --scope K=V` takes. Empty where tasks have no scopes.
+        scope: Map<String, Value> =
+            task.scope.iter().map(|(column, value)| (column.clone(), scalar(value))).collect(),
+    }
+
+    /// What was set up.
+    pub(crate) struct RewindInitJson from configured: &Configured {
+        /// devs or langgraph.
+        #[cfg_attr(test, schemars(extend("enum" = ["devs", "langgraph"])))]
+        profile: Value = json!(configured.profile),
+        database: String = lossy_path(&configured.database),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        database_b64: Option<String> = exact(&configured.database),
+        /// The configuration's file, which has the section now.
+        config_file: String = lossy_path(&configured.file),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        config_file_b64: Option<String> = exact(&configured.file),
+        /// Whether the tables were made, rather than there already.
+        created: bool = configured.has_made_tables,
+        /// Whether the database is there; a checkpointer makes its own.
+        exists: bool = configured.is_there,
+    }
+
+    /// What a database has, and how it could be rewound.
+    pub(crate) struct RewindInspectJson from (
+        database: &Path,
+        inspection: &Inspection,
+        written: Option<&Path>,
+    ) where
+        keys = inspection.foreign_keys.iter().map(ForeignKeyJson::from);
+    {
+        database: String = lossy_path(database),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        database_b64: Option<String> = exact(database),
+        tables: Vec<InspectedTableJson> = inspection.tables.iter().map(InspectedTableJson::from).collect(),
+        foreign_keys: Vec<ForeignKeyJson> = keys.collect(),
+        /// The section `rewind` of a configuration; null if no table has a column that orders its rows.
+        #[cfg_attr(test, schemars(with = "Option<Map<String, Value>>"))]
+        // A path that is not UTF-8 has no JSON; the database stands above with its exact bytes.
+        proposal: Value = inspection
+            .target
+            .as_ref()
+            .map_or(Value::Null, |target| serde_json::to_value(target).unwrap_or(Value::Null)),
+        /// What a person should know about it.
+        notes: Vec<String> = inspection.notes.clone(),
+        /// The configuration's file, if the proposal was added to it.
+        config_file: Option<String> = written.map(lossy_path),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        config_file_b64: Option<String> = written.and_then(exact),
+    }
+
+    /// A table.
+    struct InspectedTableJson from table: &InspectedTable where
+        column = ColumnJson::from;
+    {
+        name: String = table.info.name.clone(),
+        /// table, shadow or view; of a virtual table its module.
+        #[cfg_attr(test, schemars(with = "String"))]
+        kind: Value = json!(table.info.kind),
+        without_rowid: bool = table.info.without_rowid,
+        columns: Vec<ColumnJson> = table.info.columns.iter().map(column).collect(),
+        /// The names of its triggers.
+        triggers: Vec<String> = table.info.triggers.iter().map(|trigger| trigger.name.clone()).collect(),
+        /// Columns that together are unique.
+        unique: Vec<Vec<String>> = table.info.unique.clone(),
+        /// Columns that say when a row was made, likeliest first.
+        order_candidates: Vec<String> = table.order_candidates.clone(),
+    }
+
+    /// A column.
+    struct ColumnJson from column: &Column {
+        name: String = column.name.clone(),
+        /// Its declared type; empty if there is none.
+        declared: String = column.declared.clone(),
+        not_null: bool = column.not_null,
+        generated: bool = column.generated,
+        /// Its place in the primary key, from 1; 0 if it is not part of it.
+        key_place: i64 = column.key_place,
+    }
+
+    /// A foreign key.
+    struct ForeignKeyJson from key: &ForeignKey {
+        child: String = key.child.clone(),
+        parent: String = key.parent.clone(),
+        /// Pairs of a column of the child and a column of the parent.
+        columns: Vec<(String, String)> = key.columns.clone(),
+    }
+}
+
+/// Tasks that a rewind can go to, one a line.
+pub(crate) fn targets(tasks: &[Task]) -> String {
+    let mut table = Table::new(&["TASK", "ORDER", "COMMIT", "SCOPE"]);
+    for task in tasks {
+        let scope: Vec<String> =
+            task.scope.iter().map(|(column, value)| format!("{column}={value}")).collect();
+        table.row(vec![
+            Cell::new(style::STRONG, &task.task_id),
+            task.created_at.to_string().into(),
+            task.commit.as_deref().unwrap_or_default().into(),
+            scope.join(" ").into(),
+        ]);
+    }
+    table.render("No tasks to rewind to.")
+}
+
+/// What was set up.
+pub(crate) fn configured(configured: &Configured) -> String {
+    let database = path_text(&configured.database);
+    let mut out = match (configured.profile, configured.has_made_tables, configured.is_there) {
+        (Profile::Devs, true, _) => format!("Made the tables of the profile devs in {database}\n"),
+        (Profile::Devs, false, _) => format!("The tables of the profile devs are in {database}\n"),
+        (Profile::Langgraph, _, true) => format!("{database} is the database of a LangGraph checkpointer\n"),
+        (Profile::Langgraph, _, false) => format!("{database} is not there yet; the checkpointer makes it\n"),
+    };
+    out += &format!("Added the section `rewind` to {}\n", path_text(&configured.file));
+    out
+}

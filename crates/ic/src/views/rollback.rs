@@ -1,0 +1,338 @@
+//! A rollback at a glance.
+
+pub(crate) mod commits;
+pub(crate) mod data;
+pub(crate) mod layered;
+pub(crate) mod record;
+pub(crate) mod steps;
+pub(crate) mod tree;
+pub(crate) mod undone;
+
+use commits::{CommitJson, OwnCommitJson};
+use ic_dispatch::Dispatch;
+use ic_journal::steps::next_command;
+use ic_rollback::{Effects, LayeredRollback, LayeredStatus, Plan, Refusal, Rollback};
+use ic_runtrack::{Agent, Artifact};
+
+use crate::text::{Cell, Table, counted, path_text, plain, shell_word, style, styled};
+use crate::views::PathJson;
+use crate::views::checkpoint::restore::RestoreJson;
+use crate::views::compensation::undone::UndoneStepJson;
+use crate::views::rollback::data::DataJson;
+use crate::views::rollback::steps::StepJson;
+use crate::views::shared::{RefusalJson, WarningJson};
+
+shape! {
+    /// A rollback, planned or done (`run rollback`). Statuses inside the lists are those before it.
+    pub(crate) struct RollbackJson from rollback: &Rollback where
+        plan = &rollback.plan;
+    {
+        run_id: String = plan.run.id.to_string(),
+        /// Null for a dry run.
+        rollback_id: Option<String> = rollback.done.as_ref().map(|(id, _)| id.to_string()),
+        dry_run: bool = rollback.done.is_none(),
+        layers: Vec<&'static str> = vec!["workflow"],
+        from_phase: String = plan.run.phase.clone(),
+        to_phase: String = plan.to_phase.clone(),
+        include_target: bool = plan.include_target,
+        /// The point that the run goes back to; null where it goes back to a phase.
+        point: Option<String> = plan.point.clone(),
+        /// The dispatch that alone is undone, while the run stays where it is; null where the run goes back.
+        dispatch_id: Option<String> = plan.cut.only.as_ref().map(ToString::to_string),
+        /// Undos of one dispatch each, by their rollbacks, which this one lifts: it goes back to where that work stood.
+        reinstated: Vec<String> = plan.reinstated.iter().map(ToString::to_string).collect(),
+        /// The run is completed, and the rollback makes it active again.
+        reopens: bool = plan.reopens(),
+        /// The event that the run goes back to; what was recorded after it is rolled back.
+        cut_seq: i64 = plan.cut.seq,
+        /// The run's epoch after the rollback.
+        epoch: i64 = plan.next_epoch(),
+        reason: Option<String> = rollback.reason.clone(),
+        /// The hash of the plan; null for one that would be refused, which --expect-plan cannot accept.
+        plan_hash: Option<String> = Some(rollback.plan_hash.clone()),
+        /// In chain order; the target only with --include-target.
+        rolled_back_phases: Vec<String> = plan.cut.phases.clone(),
+        /// They had not ended.
+        cancelled_dispatches: Vec<DispatchRef> = plan.cancelled_dispatches.iter().map(Into::into).collect(),
+        /// They had ended and keep their status.
+        marked_dispatches: Vec<DispatchRef> = plan.marked_dispatches.iter().map(Into::into).collect(),
+        marked_artifacts: Vec<ArtifactRef> = plan.artifacts.iter().map(Into::into).collect(),
+        /// They were active.
+        failed_agents: Vec<AgentRef> = plan.failed_agents.iter().map(Into::into).collect(),
+        /// They had ended and keep their status.
+        marked_agents: Vec<AgentRef> = plan.marked_agents.iter().map(Into::into).collect(),
+        cleared_skips: Vec<String> = plan.skips.iter().map(|s| s.phase.clone()).collect(),
+        counts: CountsJson = plan.into(),
+        /// The effects that are undone, in order; null if that layer is not rolled back.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        effects: Option<EffectsJson> = None,
+        /// Files and git's state; null if they are not rolled back.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        files: Option<RestoreJson> = None,
+        /// The commits that leave their branches, newest first; null if git's state is not rolled back.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        commits: Option<Vec<CommitJson>> = None,
+        /// The commits of the dispatch that alone is undone, newest first: they stay on their branches. Null for any other rollback.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        own_commits: Option<Vec<OwnCommitJson>> = None,
+        /// Rows of the application's tables; null if they are not rolled back.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<DataJson> = None,
+        /// How far each layer is.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        steps: Vec<StepJson> = Vec::new(),
+        /// Of a dry run: why the real call would be refused; left out if it would not be.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        refusal: Option<RefusalJson> = None,
+        /// Of a dry run: all refusals of the real call, in order, each with the flag that overrides it.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        refusals: Vec<DecidedJson> = Vec::new(),
+        /// The command that resumes, when a step failed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resume: Option<String> = None,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<WarningJson> = Vec::new(),
+        /// planned, `rolled_back` or `rolling_back`.
+        status: &'static str as ic_rollback::LayeredStatus =
+            if rollback.done.is_some() { "rolled_back" } else { "planned" },
+        /// The event; null for a dry run.
+        seq: Option<i64> = rollback.done.as_ref().map(|(_, seq)| *seq),
+    }
+
+    struct CountsJson from plan: &Plan where
+        counts = plan.counts();
+    {
+        phases: usize = counts.phases,
+        dispatches: usize = counts.dispatches,
+        artifacts: usize = counts.artifacts,
+        agents: usize = counts.agents,
+        skips: usize = counts.skips,
+    }
+
+    struct DispatchRef from dispatch: &Dispatch {
+        id: String = dispatch.id.to_string(),
+        name: Option<String> = dispatch.work.name.clone(),
+        phase: String = dispatch.phase.clone(),
+        status: &'static str as ic_dispatch::DispatchStatus = dispatch.status.as_str(),
+    }
+
+    struct ArtifactRef from artifact: &Artifact {
+        id: String = artifact.id.to_string(),
+        phase: String = artifact.phase.clone(),
+        #[serde(flatten)]
+        path: PathJson = artifact.path.as_path().into(),
+        kind: String = artifact.kind.clone(),
+    }
+
+    struct AgentRef from agent: &Agent {
+        id: String = agent.id.to_string(),
+        name: Option<String> = agent.name.clone(),
+        phase: String = agent.phase.clone(),
+        status: &'static str as ic_runtrack::agent::AgentStatus = agent.status.as_str(),
+    }
+
+    /// The effects that a rollback undoes.
+    pub(crate) struct EffectsJson from effects: &Effects {
+        /// In the order of their undo.
+        results: Vec<UndoneStepJson> = effects.compensations.iter().map(UndoneStepJson::from).collect(),
+        /// Compensations that are not undone.
+        compensations_left: Vec<String> = effects.left.iter().map(|left| left.id.to_string()).collect(),
+    }
+
+    /// A refusal, and the flag that overrides it.
+    pub(crate) struct DecidedJson from refusal: &Refusal {
+        code: &'static str = refusal.error.code().as_str(),
+        message: String = refusal.error.message().to_owned(),
+        hint: Option<String> = refusal.error.get_hint().map(ToString::to_string),
+        /// The flag that overrides it; null: nothing can.
+        flag: Option<&'static str> = refusal.flag,
+    }
+}
+
+impl From<&LayeredRollback> for RollbackJson {
+    fn from(whole: &LayeredRollback) -> Self {
+        let id = whole.rollback.done.as_ref().map(|(id, _)| id);
+        let is_stopped = whole.status == LayeredStatus::RollingBack;
+        let parts = &whole.parts;
+        Self {
+            layers: whole.layers.iter().map(|layer| layer.as_str()).collect(),
+            effects: parts.effects.as_ref().map(EffectsJson::from),
+            files: parts.tree.as_ref().map(RestoreJson::from),
+            commits: parts.commits.as_ref().map(|all| all.iter().map(CommitJson::from).collect()),
+            own_commits: parts.own_commits.as_ref().map(|all| all.iter().map(OwnCommitJson::from).collect()),
+            data: parts.data.as_ref().map(DataJson::from),
+            steps: StepJson::all(&whole.steps, true),
+            plan_hash: whole.refusals.is_empty().then(|| whole.rollback.plan_hash.clone()),
+            refusal: whole.refusals.first().map(|refusal| RefusalJson::from(&refusal.error)),
+            refusals: whole.refusals.iter().map(DecidedJson::from).collect(),
+            resume: id.filter(|_| is_stopped).map(|id| next_command(id, &whole.steps)),
+            warnings: whole.rows_stay.iter().map(WarningJson::from).collect(),
+            status: whole.status.as_str(),
+            ..Self::from(&whole.rollback)
+        }
+    }
+}
+
+/// What a rollback did, or would do.
+pub(crate) fn summary(rollback: &Rollback) -> String {
+    let stays = match rollback.done {
+        Some(_) => "Files and commits stayed as they are: only the record was rolled back.",
+        None => "Files and commits stay as they are: only the record is rolled back. With them: --layer=all",
+    };
+    format!("{}{stays}\n{}", head(rollback, true, false), next(rollback))
+}
+
+/// `has_effects`: effects are undone too, which are part of the record.
+fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
+    let plan = &rollback.plan;
+    let is_of_one = plan.cut.only.is_some();
+    let what = match (&rollback.done, is_finished) {
+        (Some(_), true) if is_of_one => styled(style::BAD, "undone in"),
+        (Some(_), false) if is_of_one => styled(style::WARN, "undoing in"),
+        (None, _) if is_of_one => styled(style::WARN, "would undo in"),
+        (Some(_), true) => styled(style::BAD, "rolled back"),
+        (Some(_), false) => styled(style::WARN, "rolling back"),
+        (None, _) => styled(style::WARN, "would roll back"),
+    };
+    let mut out = format!(
+        "{what} {} {}\n  {}\n",
+        styled(style::STRONG, plan.run.id.short()),
+        plain(&plan.run.goal),
+        route(plan),
+    );
+    if let Some(reason) = &rollback.reason {
+        out += &format!("  because {}\n", plain(reason));
+    }
+    if plan.reopens() {
+        let said = match (&rollback.done, is_finished) {
+            (Some(_), true) => "The run was completed: it is active again.",
+            _ => "The run is completed: it becomes active again.",
+        };
+        out += &format!("  {}\n", styled(style::WARN, said));
+    }
+    out.push('\n');
+    out += &details(plan, has_effects);
+    if is_of_one {
+        out += "\nOther work stays, before and after it; the run stays where it is.\n";
+        return out;
+    }
+    for undo in &plan.reinstated {
+        out += &format!("  the undo {} of one dispatch is lifted: its work counts again\n", undo.short());
+    }
+    let counts = plan.counts();
+    out += &format!(
+        "\n{}, {}, {}, {}, {}; records up to event {} stay.\n",
+        counted(counts.phases, "phase"),
+        counted(counts.dispatches, "dispatch"),
+        counted(counts.artifacts, "artifact"),
+        counted(counts.agents, "agent"),
+        counted(counts.skips, "skip"),
+        plan.cut.seq,
+    );
+    out
+}
+
+/// `planned ← executing ← review`, or `executing, before dispatch:3f9a12c4`
+fn route(plan: &Plan) -> String {
+    if let Some(only) = &plan.cut.only {
+        return format!("only {}", styled(style::STRONG, &format!("dispatch:{}", only.short())));
+    }
+    if let Some(point) = &plan.point {
+        let from = if plan.run.phase == plan.to_phase {
+            String::new()
+        } else {
+            format!(" ← {}", plain(&plan.run.phase))
+        };
+        return format!("{}{from}, before {}", styled(style::STRONG, &plain(&plan.to_phase)), plain(point));
+    }
+    let mut stops: Vec<String> = Vec::new();
+    for phase in plan.run.chain.names() {
+        let leaves = plan.cut.phases.iter().any(|p| p == phase);
+        if phase == plan.to_phase {
+            let name = styled(style::STRONG, &plain(phase));
+            stops.push(if plan.include_target { format!("{name} (redone)") } else { name });
+        } else if leaves {
+            stops.push(styled(style::DIM, &plain(phase)));
+        }
+    }
+    stops.join(" ← ")
+}
+
+fn details(plan: &Plan, has_effects: bool) -> String {
+    let mut table = Table::new(&["", "", "PHASE", "WAS", ""]);
+    for d in &plan.cancelled_dispatches {
+        table.row(dispatch_row("cancel", d));
+    }
+    for d in &plan.marked_dispatches {
+        table.row(dispatch_row("mark", d));
+    }
+    for a in &plan.artifacts {
+        table.row(vec![
+            Cell::new(style::WARN, "mark"),
+            format!("artifact {}", a.id.short()).into(),
+            a.phase.as_str().into(),
+            a.status.as_str().into(),
+            path_text(&a.path).as_str().into(),
+        ]);
+    }
+    for a in &plan.failed_agents {
+        table.row(agent_row("fail", a));
+    }
+    for a in &plan.marked_agents {
+        table.row(agent_row("mark", a));
+    }
+    for s in &plan.skips {
+        table.row(vec![
+            Cell::new(style::WARN, "clear"),
+            "skip".into(),
+            s.phase.as_str().into(),
+            "skipped".into(),
+            s.reason.as_deref().unwrap_or("").into(),
+        ]);
+    }
+    let moves = match (has_effects, plan.reopens()) {
+        (true, _) => "No dispatch, artifact, agent or skip is marked.",
+        (false, true) => "In the record, only the phase and the status of the run change.",
+        (false, false) => "In the record, only the phase changes.",
+    };
+    let text = table.render(moves);
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+fn dispatch_row(verb: &str, d: &Dispatch) -> Vec<Cell> {
+    vec![
+        Cell::new(style::BAD, verb),
+        format!("dispatch {}", d.id.short()).into(),
+        d.phase.as_str().into(),
+        d.status.as_str().into(),
+        d.work.name.as_deref().unwrap_or("").into(),
+    ]
+}
+
+fn agent_row(verb: &str, a: &Agent) -> Vec<Cell> {
+    vec![
+        Cell::new(style::BAD, verb),
+        format!("agent {}", a.id.short()).into(),
+        a.phase.as_str().into(),
+        a.status.as_str().into(),
+        a.name.as_deref().unwrap_or("").into(),
+    ]
+}
+
+fn next(rollback: &Rollback) -> String {
+    let id = rollback.plan.run.id.short();
+    let to = shell_word(&rollback.plan.to_phase);
+    let hint = match &rollback.done {
+        Some((rollback_id, _)) if rollback.plan.point.is_some() || rollback.plan.cut.only.is_some() => {
+            format!("to bring it back: ic rollback undo {} --yes", rollback_id.short())
+        }
+        Some(_) => {
+            let target = if rollback.plan.include_target { " --include-target" } else { "" };
+            format!(
+                "to see which commits to revert, before you advance again: ic run rollback {id} --layer=code --to-phase {to}{target}"
+            )
+        }
+        None => format!("nothing was changed; exactly this plan: --expect-plan {}", rollback.plan_hash),
+    };
+    styled(style::DIM, &hint) + "\n"
+}

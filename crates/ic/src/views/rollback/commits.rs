@@ -1,0 +1,120 @@
+//! Commits that a rollback is about.
+
+use ic_rollback::{LeavingCommit, OwnCommit};
+
+use crate::text::{Cell, Table, style};
+
+shape! {
+    /// A commit that leaves its branch.
+    pub(crate) struct CommitJson from commit: &LeavingCommit where
+        dispatch = commit.dispatch.as_ref();
+    {
+        sha: String = commit.sha.clone(),
+        /// The dispatch of the run that recorded it; null if none did.
+        dispatch_id: Option<String> = dispatch.map(|dispatch| dispatch.id.to_string()),
+        dispatch_name: Option<String> = dispatch.and_then(|dispatch| dispatch.work.name.clone()),
+        phase: Option<String> = dispatch.map(|dispatch| dispatch.phase.clone()),
+        /// The other run that recorded it, though this one may have too; null if no other did, or its record is rolled back.
+        other_run_id: Option<String> = commit.other_run.as_ref().map(ToString::to_string),
+        /// The first line of its message; null if git does not say.
+        subject: Option<String> = commit.described.as_ref().map(|one| ic_base::title(&one.subject)),
+        author: Option<String> = commit.described.as_ref().map(|one| ic_base::title(&one.author)),
+        /// Whether a branch of a remote has it, as far as this repository knows.
+        pushed: Option<bool> = commit.described.as_ref().map(|one| one.is_pushed),
+    }
+
+    /// A commit of the dispatch that alone is undone.
+    pub(crate) struct OwnCommitJson from one: &OwnCommit {
+        sha: String = one.commit.sha.clone(),
+        /// The first line of its message.
+        subject: String = ic_base::title(&one.commit.subject),
+        author: String = ic_base::title(&one.commit.author),
+        /// `tip`: it is checked out; `buried`: below others; `pushed`: a branch of a remote has it; `merge`; `shared`: others worked meanwhile and
+        /// it was not recorded for this dispatch; `rewritten`: what is checked out does not have it.
+        status: &'static str as ic_rollback::CommitState = one.state().as_str(),
+        /// The command that makes a commit which undoes it; null where nothing of it is checked out.
+        revert: Option<String> = one.revert(),
+    }
+}
+
+/// More paths and commits than these are counted only.
+pub(crate) const SHOWN: usize = 40;
+
+pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
+    if commits.is_empty() {
+        return String::new();
+    }
+    let mut out = match commits.len() {
+        1 => "  1 commit leaves its branch; it is kept below refs/ic/rolled-back/\n".to_owned(),
+        n => format!(
+            "  {n} commits leave their branches, the newest first; they are kept below refs/ic/rolled-back/\n"
+        ),
+    };
+    let mut table = Table::headless();
+    for commit in commits.iter().take(SHOWN) {
+        let dispatch = commit.dispatch.as_ref();
+        table.row(vec![
+            "   ".into(),
+            Cell::new(style::STRONG, &commit.sha[..commit.sha.len().min(8)]),
+            dispatch.map_or("", |dispatch| dispatch.phase.as_str()).into(),
+            match (dispatch, &commit.other_run) {
+                (Some(d), None) => d.work.name.as_deref().unwrap_or(d.id.short()).into(),
+                (Some(d), Some(run)) => Cell::new(
+                    style::BAD,
+                    &format!(
+                        "{}, and recorded by the run {} too",
+                        d.work.name.as_deref().unwrap_or(d.id.short()),
+                        run.short()
+                    ),
+                ),
+                (None, Some(run)) => Cell::new(style::BAD, &format!("recorded by the run {}", run.short())),
+                (None, None) => "recorded for no dispatch".into(),
+            },
+            described(commit),
+        ]);
+    }
+    out += &table.render("");
+    out + &more(commits.len())
+}
+
+/// The commits of one dispatch, which no undo of it moves.
+pub(crate) fn own_commits(commits: &[OwnCommit]) -> String {
+    let mut out = ", which stay on their branches; what they changed is undone in the tree\n".to_owned();
+    let mut table = Table::headless();
+    for one in commits.iter().take(SHOWN) {
+        let commit = &one.commit;
+        table.row(vec![
+            " ".into(),
+            Cell::new(style::STRONG, commit.sha.get(..12).unwrap_or(&commit.sha)),
+            Cell::new(style::WARN, one.state().as_str()),
+            ic_base::title(&commit.subject).as_str().into(),
+            Cell::new(style::DIM, &ic_base::title(&commit.author)),
+        ]);
+    }
+    out += &table.render("");
+    let reverts = commits.iter().take(SHOWN).filter_map(OwnCommit::revert);
+    let reverts: Vec<String> = reverts.map(|command| format!("    {command}\n")).collect();
+    if !reverts.is_empty() {
+        out += "  to undo them by commits instead:\n";
+        out += &reverts.concat();
+    }
+    out + &more(commits.len())
+}
+
+/// What a commit says, who made it, and whether a remote has it.
+fn described(commit: &LeavingCommit) -> Cell {
+    let Some(one) = &commit.described else { return "".into() };
+    let text = format!("{} ({})", ic_base::title(&one.subject), ic_base::title(&one.author));
+    if one.is_pushed {
+        Cell::new(style::BAD, &format!("{text}, a remote has it"))
+    } else {
+        Cell::new(style::DIM, &text)
+    }
+}
+
+pub(crate) fn more(count: usize) -> String {
+    match count.saturating_sub(SHOWN) {
+        0 => String::new(),
+        n => format!("    and {n} more: --json\n"),
+    }
+}

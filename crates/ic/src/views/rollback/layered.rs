@@ -1,0 +1,151 @@
+//! A rollback over several layers as one plan: the run, then each layer in the order in which it goes back.
+
+use std::collections::BTreeSet;
+
+use ic_base::CheckpointId;
+use ic_journal::steps::Step;
+use ic_rollback::{Effects, LayeredRollback, LayeredStatus, Refusal};
+use ic_saga::{Compensation, State};
+
+use crate::text::{Cell, Table, plain, refused, style, styled};
+use crate::views;
+use crate::views::rollback::commits::own_commits;
+use crate::views::rollback::data::rows;
+use crate::views::rollback::steps::{purged, steps, ways_on};
+use crate::views::rollback::tree::tree;
+use crate::views::rollback::{head, next};
+
+/// A rollback over several layers, planned, done or stopped, and what can be done next.
+///
+/// `files_alone`: the checkpoint that has the files of before, where git's state of before was purged.
+pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&CheckpointId>) -> String {
+    let mut out = plan(whole);
+    out += &match whole.status {
+        LayeredStatus::Planned if whole.refusals.is_empty() => next(&whole.rollback),
+        LayeredStatus::Planned => would_be_refused(&whole.refusals),
+        LayeredStatus::RolledBack => {
+            let id = whole.rollback.done.as_ref().map_or("", |(id, _)| id.short());
+            let way_back = files_alone.map_or_else(|| way_back(id, whole.parts.effects.as_ref()), purged);
+            styled(style::DIM, &way_back) + "\n"
+        }
+        LayeredStatus::RollingBack => format!(
+            "{}\n{}\n{}",
+            steps(&told_once(&whole.steps, whole.parts.effects.as_ref())),
+            styled(style::BAD, "The rollback is not finished; the run stays closed."),
+            whole
+                .rollback
+                .done
+                .as_ref()
+                .map(|(id, _)| ways_on(id, &whole.steps, files_alone))
+                .unwrap_or_default()
+        ),
+    };
+    out
+}
+
+/// All the refusals of a plan, and the flags that decide them.
+fn would_be_refused(refusals: &[Refusal]) -> String {
+    let mut out: String = refusals.iter().map(|refusal| refused(&refusal.error)).collect();
+    let flags: Option<BTreeSet<&str>> = refusals.iter().map(|refusal| refusal.flag).collect();
+    if let Some(flags) = flags {
+        let flags = flags.into_iter().collect::<Vec<_>>().join(" ");
+        let hint = format!("nothing was changed; to do it anyway: the same call with {flags}");
+        out += &(styled(style::DIM, &hint) + "\n");
+    }
+    out
+}
+
+/// The steps without what the list of effects says already: why an effect failed stands beside it.
+fn told_once(steps: &[Step], effects: Option<&Effects>) -> Vec<Step> {
+    let told: Vec<String> = effects
+        .iter()
+        .flat_map(|effects| &effects.compensations)
+        .filter(|one| one.state == State::Failed)
+        .filter_map(|one| one.last_error.as_ref().map(|why| format!(": {why}")))
+        .collect();
+    let mut steps = steps.to_vec();
+    for error in steps.iter_mut().filter_map(|step| step.error.as_mut()) {
+        if let Some(said) = told.iter().find_map(|why| error.strip_suffix(why.as_str())) {
+            *error = said.to_owned();
+        }
+    }
+    steps
+}
+
+/// The command that undoes a rollback now. Without the flag it would be refused where effects were undone: they are not made again.
+fn way_back(id: &str, effects: Option<&Effects>) -> String {
+    let is_gone = |one: &Compensation| one.state == State::Done || one.is_cut_off();
+    let effects = effects.is_some_and(|effects| effects.compensations.iter().any(is_gone));
+    let flag = if effects { " --without-effects" } else { "" };
+    format!("to bring it back: ic rollback undo {id}{flag}")
+}
+
+/// What a rollback over several layers takes back, or took.
+pub(crate) fn plan(whole: &LayeredRollback) -> String {
+    let effects = whole.parts.effects.as_ref();
+    let has_effects = effects.is_some_and(|effects| !effects.compensations.is_empty());
+    let mut out = head(&whole.rollback, whole.status != LayeredStatus::RollingBack, has_effects);
+    let is_planned = whole.status == LayeredStatus::Planned;
+    if let Some(effects) = &whole.parts.effects {
+        out += &self::effects(effects, is_planned);
+    }
+    if let Some(report) = &whole.parts.tree {
+        out += &tree(report, whole.parts.commits.as_deref().unwrap_or_default());
+    }
+    if let Some(commits) = whole.parts.own_commits.as_ref().filter(|commits| !commits.is_empty()) {
+        out += &section("Commits", &own_commits(commits));
+    }
+    if let Some(data) = &whole.parts.data {
+        out += &section("Rows", &rows(data, "rows that were updated since keep their new values"));
+    }
+    out.push('\n');
+    out
+}
+
+/// Effects that are undone, in this order, or were.
+fn effects(effects: &Effects, is_planned: bool) -> String {
+    section("Effects", &effects_of(effects, is_planned))
+}
+
+pub(crate) fn section(title: &str, body: &str) -> String {
+    format!("\n{}{body}", styled(style::STRONG, title))
+}
+
+fn effects_of(effects: &Effects, is_planned: bool) -> String {
+    let all = &effects.compensations;
+    let mut out = match (all.is_empty(), is_planned) {
+        (true, _) => ": none to be undone\n".to_owned(),
+        (false, true) => ", undone in this order\n".to_owned(),
+        (false, false) => "\n".to_owned(),
+    };
+    let mut table = Table::headless();
+    for (at, one) in all.iter().enumerate() {
+        table.row(vec![
+            Cell::new(style::DIM, &format!("{:>3}", at + 1)),
+            Cell::new(style::STRONG, &one.step),
+            effect(one, is_planned),
+            Cell::new(style::DIM, one.description.as_deref().unwrap_or_default()),
+        ]);
+    }
+    if !all.is_empty() {
+        out += &table.render("");
+    }
+    let pivot = effects.pivot.as_deref().map(|step| format!(": {} cannot be undone", plain(step)));
+    // What was tried stands in the table already.
+    let was_tried = |left: &Compensation| all.iter().any(|one| one.id == left.id);
+    for left in effects.left.iter().filter(|left| !was_tried(left)) {
+        let why = pivot.as_deref().unwrap_or_default();
+        out += &format!("  {}  {}{why}\n", styled(style::BAD, "stays"), plain(&left.step));
+    }
+    out
+}
+
+fn effect(one: &Compensation, is_planned: bool) -> Cell {
+    let why = one.last_error.as_deref().unwrap_or_default();
+    match one.state {
+        State::Done => Cell::new(style::GOOD, "undone"),
+        State::Skipped => Cell::new(style::DIM, &format!("left as it is: {why}")),
+        State::Failed if !is_planned => Cell::new(style::BAD, &format!("not undone: {why}")),
+        _ => views::compensation::action(&one.action).as_str().into(),
+    }
+}

@@ -1,0 +1,160 @@
+//! Rollbacks as they are recorded.
+
+use ic_base::CheckpointId;
+use ic_journal::planned::{Before, Planned};
+use ic_journal::steps::{self, Step};
+use ic_journal::table::{RollbackRecord, RollbackStatus};
+
+use crate::text::{Cell, Table, plain, style, styled, when};
+use crate::views::rollback::steps::{StepJson, not_put_back, purged, resume, steps, ways_on};
+
+shape! {
+    /// A rollback, as its row has it (`rollback list`).
+    pub(crate) struct RollbackRecordJson from rollback: &RollbackRecord {
+        id: String = rollback.id.to_string(),
+        short_id: String = rollback.id.short().to_owned(),
+        run_id: String = rollback.run_id.to_string(),
+        /// done, `in_progress`, stopped, aborted or undone.
+        status: &'static str as ic_journal::table::RollbackStatus = rollback.status.as_str(),
+        layers: Vec<&'static str> = rollback.layers.iter().map(|layer| layer.as_str()).collect(),
+        from_phase: String = rollback.from_phase.clone(),
+        to_phase: String = rollback.to_phase.clone(),
+        include_target: bool = rollback.include_target,
+        /// The point that the run went back to; null where it went back to a phase.
+        point: Option<String> = rollback.point().map(str::to_owned),
+        /// The dispatch that alone was undone, while the run stayed where it was; null where the run went back.
+        dispatch_id: Option<String> = rollback.only().map(|only| only.to_string()),
+        cut_seq: i64 = rollback.cut_seq,
+        /// The run's epoch since.
+        epoch: i64 = rollback.epoch,
+        reason: Option<String> = rollback.reason.clone(),
+        plan_hash: String = rollback.plan_hash.clone(),
+        seq: i64 = rollback.seq,
+        created_at: String = rollback.created_at.to_string(),
+        finished_at: Option<String> = rollback.finished_at.map(|at| at.to_string()),
+    }
+
+    /// What a rollback covers of its run, as it was before.
+    struct PlanJson from plan: &Planned where
+        all = |list: &[Before]| -> Vec<BeforeJson> {
+            let one = |before: &Before| BeforeJson { id: before.id.clone(), status: before.status.clone() };
+            list.iter().map(one).collect()
+        };
+    {
+        /// In chain order; the target only with --include-target.
+        rolled_back_phases: Vec<String> = plan.phases.clone(),
+        /// They had not ended.
+        cancelled_dispatches: Vec<BeforeJson> = all(&plan.cancelled_dispatches),
+        /// They had ended and keep their status.
+        marked_dispatches: Vec<BeforeJson> = all(&plan.marked_dispatches),
+        marked_artifact_ids: Vec<String> = plan.artifacts.clone(),
+        /// They were active.
+        failed_agents: Vec<BeforeJson> = all(&plan.failed_agents),
+        /// They had ended and keep their status.
+        marked_agents: Vec<BeforeJson> = all(&plan.marked_agents),
+        /// The events of the skips that are cleared.
+        cleared_skip_seqs: Vec<i64> = plan.skips.clone(),
+    }
+
+    /// A thing of the run, and its status before the rollback.
+    struct BeforeJson {
+        id: String,
+        status: String,
+    }
+
+    /// A rollback with its steps (`rollback show`, `resume`).
+    pub(crate) struct RollbackShowJson from (rollback: &RollbackRecord, all: &[Step], is_at_work: bool) {
+        #[serde(flatten)]
+        rollback: RollbackRecordJson = rollback.into(),
+        steps: Vec<StepJson> = StepJson::all(all, rollback.status.stands()),
+        /// Which way it goes, or went last: forward, undo, abort, or reapply (its undo was aborted).
+        course: &'static str as ic_journal::steps::Course = steps::course(all).as_str(),
+        /// What it rolls back of the run, as it was before.
+        plan: PlanJson = (&Planned::of(rollback)).into(),
+        /// The command that resumes; null when nothing is left to do, or while another process does it.
+        resume: Option<String> = resume(rollback, all).filter(|_| !is_at_work),
+    }
+}
+
+/// Rollbacks, a line each.
+pub(crate) fn list(all: &[RollbackRecord], now: ic_base::Timestamp) -> String {
+    let mut table = Table::new(&["ROLLBACK", "RUN", "STATUS", "FROM", "TO", "LAYERS", "CREATED", "REASON"]);
+    for rollback in all {
+        let layers: Vec<&str> = rollback.layers.iter().map(|layer| layer.as_str()).collect();
+        table.row(vec![
+            Cell::new(style::STRONG, rollback.id.short()),
+            rollback.run_id.short().into(),
+            Cell::new(status_of(rollback.status), rollback.status.as_str()),
+            rollback.from_phase.as_str().into(),
+            where_to(rollback).as_str().into(),
+            layers.join(" ").into(),
+            Cell::new(style::DIM, &when(now, rollback.created_at)),
+            Cell::new(style::DIM, rollback.reason.as_deref().unwrap_or_default()),
+        ]);
+    }
+    table.render("No rollbacks.")
+}
+
+/// Where a rollback went: a phase, or nowhere.
+pub(crate) fn where_to(rollback: &RollbackRecord) -> String {
+    match rollback.only() {
+        Some(only) => format!("only dispatch:{}", only.short()),
+        None => rollback.to_phase.clone(),
+    }
+}
+
+fn status_of(status: RollbackStatus) -> anstyle::Style {
+    match status {
+        RollbackStatus::Done => style::GOOD,
+        RollbackStatus::InProgress => style::WARN,
+        RollbackStatus::Stopped => style::BAD,
+        RollbackStatus::Aborted | RollbackStatus::Undone => style::DIM,
+    }
+}
+
+/// One rollback and its steps. `files_alone`: the checkpoint that has the files of before, where git's state of before was purged.
+pub(crate) fn show(
+    rollback: &RollbackRecord,
+    all: &[Step],
+    is_at_work: bool,
+    files_alone: Option<&CheckpointId>,
+) -> String {
+    let layers: Vec<&str> = rollback.layers.iter().map(|layer| layer.as_str()).collect();
+    let route = match rollback.only() {
+        Some(_) => where_to(rollback),
+        None => format!("{} → {}", plain(&rollback.from_phase), plain(&rollback.to_phase)),
+    };
+    let mut out = format!(
+        "{} {}  {route} of run {}  ({})\n",
+        styled(style::STRONG, rollback.id.short()),
+        styled(status_of(rollback.status), rollback.status.as_str()),
+        rollback.run_id.short(),
+        layers.join(", ")
+    );
+    if let Some(reason) = &rollback.reason {
+        out += &format!("because {}\n", plain(reason));
+    }
+    let (stands, way_back) = match rollback.status {
+        RollbackStatus::Aborted => ("was to be", "It was aborted: the run is where it was.\n"),
+        RollbackStatus::Undone => ("was", "It was undone itself: what it had marked counts again.\n"),
+        RollbackStatus::InProgress | RollbackStatus::Stopped | RollbackStatus::Done => ("is", ""),
+    };
+    let what = match rollback.only() {
+        Some(_) => "what this dispatch alone did".to_owned(),
+        None => format!("what was recorded after event {}", rollback.cut_seq),
+    };
+    out += &format!("begun {}; {what} {stands} rolled back\n\n", rollback.created_at);
+    if rollback.status.stands() {
+        out += &steps(all);
+        out += &files_alone.map(|safety| format!("\n{}\n", purged(safety))).unwrap_or_default();
+    } else {
+        out += way_back;
+        out += &not_put_back(rollback, all, files_alone);
+    }
+    if is_at_work {
+        out += "\nanother process is executing it; if that process dies, this shows the commands that resume it\n";
+    } else if resume(rollback, all).is_some() {
+        out += &format!("\n{}", ways_on(&rollback.id, all, files_alone));
+    }
+    out
+}

@@ -1,0 +1,209 @@
+//! The steps of a rollback: how far it is, what it did, and the commands that lead on.
+
+use ic_base::{CheckpointId, RollbackId, shell_word};
+use ic_journal::made::{Made, safety_of};
+use ic_journal::steps::{self, Course, Step, StepKind, StepState, course, next_command};
+use ic_journal::table::RollbackRecord;
+use serde::Serialize;
+
+use crate::text::{Cell, Table, counted, plain, style, styled};
+
+shape! {
+    /// One attempt at the effects.
+    struct GoJson from (before_checkpoint_id, after_checkpoint_id): (String, Option<String>) {
+        /// The tree before it.
+        before_checkpoint_id: String = before_checkpoint_id,
+        /// The tree after it; null: its process died.
+        after_checkpoint_id: Option<String> = after_checkpoint_id,
+    }
+
+    /// A step of a rollback over several layers.
+    pub(crate) struct StepJson from (step: &Step, course: Course, stands: bool) {
+        /// effects, tree (files and git), data or settle.
+        layer: &'static str as StepKind = step.kind.as_str(),
+        /// pending, running, done, failed, skipped; or `as_before`: the rollback is undone or aborted, and this is as it was before it.
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::and(&ic_journal::steps::StepState::WORDS, "as_before"))))]
+        status: &'static str = step.shown(course, stands),
+        /// What it did, so far as that is on record.
+        made: MadeJson = Made::by(step).into(),
+        error: Option<String> = step.error.clone(),
+    }
+}
+
+/// What a step did. What an older version did not record counts as nothing.
+#[derive(Serialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct MadeJson {
+    /// Of `effects`: how many were undone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undone_count: Option<usize>,
+    /// Of `effects`: the names of those that were skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped_steps: Option<Vec<String>>,
+    /// Of `effects`: the tree around each attempt at them, oldest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goes: Option<Vec<GoJson>>,
+    /// Of `tree`: how many paths were restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_count: Option<usize>,
+    /// Of `tree`: the checkpoint of the earlier content, by its last restore.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    safety_checkpoint_id: Option<String>,
+    /// Of `data`: how many rows were deleted, by table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted_row_counts: Option<std::collections::BTreeMap<String, u64>>,
+}
+
+impl From<Made> for MadeJson {
+    fn from(made: Made) -> Self {
+        let nothing = Self::default();
+        match made {
+            Made::Effects { undone, skipped, goes } => Self {
+                undone_count: Some(undone),
+                skipped_steps: Some(skipped),
+                goes: Some(goes.into_iter().map(GoJson::from).collect()),
+                ..nothing
+            },
+            Made::Tree { paths, safety } => Self {
+                path_count: Some(paths),
+                safety_checkpoint_id: safety.map(|id| id.to_string()),
+                ..nothing
+            },
+            Made::Data { rows } => Self { deleted_row_counts: Some(rows), ..nothing },
+            Made::Settle => nothing,
+        }
+    }
+}
+
+impl StepJson {
+    /// The steps of one rollback, which `stands` or not.
+    pub(crate) fn all(all: &[Step], stands: bool) -> Vec<Self> {
+        let course = steps::course(all);
+        all.iter().map(|step| Self::new(step, course, stands)).collect()
+    }
+}
+
+/// What is said in place of a way back that would be refused.
+pub(crate) fn purged(safety: &CheckpointId) -> String {
+    format!(
+        "git's earlier state has content that was purged, and cannot be restored; to restore the files alone: ic checkpoint restore {} \
+         --strategy files-only --yes",
+        safety.short()
+    )
+}
+
+/// What was passed over, where it is kept, and the command that puts it back; empty if nothing was.
+pub(crate) fn not_put_back(
+    rollback: &RollbackRecord,
+    all: &[Step],
+    files_alone: Option<&CheckpointId>,
+) -> String {
+    let left = steps::not_put_back(rollback, all);
+    if left.is_empty() {
+        return String::new();
+    }
+    let mut out = String::new();
+    for step in left {
+        let kept = match step.kind {
+            StepKind::Data => {
+                format!("rows, which are kept in rewinds/{}-*.db beside the ledger", rollback.id)
+            }
+            _ => match safety_of(step).first() {
+                Some(id) => format!("files and git, as checkpoint {} has them", id.short()),
+                None => "files and git".to_owned(),
+            },
+        };
+        out += &format!("{}: {kept}\n", styled(style::WARN, "not restored"));
+    }
+    match files_alone {
+        Some(safety) => format!("{out}{}\n", purged(safety)),
+        None => out + &format!("to restore it: ic rollback undo {} --yes\n", rollback.id.short()),
+    }
+}
+
+pub(crate) fn steps(all: &[Step]) -> String {
+    let is_back = course(all).is_back();
+    let mut table = Table::new(&["STEP", "STATE", "ABOUT"]);
+    for step in all {
+        let colour = match step.state {
+            StepState::Done => style::GOOD,
+            StepState::Failed => style::BAD,
+            StepState::Running => style::WARN,
+            StepState::Pending | StepState::Skipped => style::DIM,
+        };
+        let is_outside = matches!(step.kind, StepKind::Tree | StepKind::Data);
+        let state = match step.state {
+            StepState::Done if is_back && is_outside => "to be restored",
+            // In words, where JSON has a name.
+            _ if step.shown(course(all), true) == "as_before" => "as before",
+            _ => step.state.as_str(),
+        };
+        let about = step.error.as_deref().map_or_else(|| about(step), str::to_owned);
+        table.row(vec![
+            Cell::new(style::STRONG, step.kind.as_str()),
+            Cell::new(colour, state),
+            Cell::new(style::DIM, &about),
+        ]);
+    }
+    table.render("One transaction, no steps.")
+}
+
+/// What a step did, in a few words.
+fn about(step: &Step) -> String {
+    if step.state != StepState::Done {
+        return String::new();
+    }
+    match Made::by(step) {
+        Made::Effects { undone, skipped, .. } => {
+            let names: Vec<_> = skipped.iter().map(|name| plain(name)).collect();
+            let left =
+                if names.is_empty() { String::new() } else { format!("; skipped: {}", names.join(", ")) };
+            format!("{} undone{left}", counted(undone, "effect"))
+        }
+        Made::Tree { paths, safety } => {
+            let kept = safety.map(|id| format!("; the old content is in checkpoint {}", id.short()));
+            format!("{} restored{}", counted(paths, "path"), kept.unwrap_or_default())
+        }
+        Made::Data { rows } => {
+            let rows = usize::try_from(rows.values().sum::<u64>()).unwrap_or(usize::MAX);
+            format!("{} deleted", counted(rows, "row"))
+        }
+        Made::Settle => String::new(),
+    }
+}
+
+/// What can be done about a rollback that is not finished.
+pub(crate) fn ways_on(id: &RollbackId, all: &[Step], files_alone: Option<&CheckpointId>) -> String {
+    let (doing, give_up) = match course(all) {
+        // To abort it would bring git's state of before back.
+        Course::Forward => ("", files_alone.is_none().then_some("to abort it, and be where the run was")),
+        Course::Undo => ("it is being undone; ", Some("to leave it rolled back")),
+        Course::Abort => ("it is being aborted; ", None),
+        Course::Reapply => ("its undo was aborted; ", None),
+    };
+    let (id, go_on) = (id.short(), next_command(id, all));
+    let mut out = format!("{doing}to resume: {go_on}\n");
+    let failed = all.iter().find(|step| step.state == StepState::Failed && step.kind != StepKind::Settle);
+    if let Some(failed) = failed {
+        if let Some(effect) = steps::failed_effect(failed) {
+            let step = shell_word(effect);
+            out += &format!(
+                "to skip the effect of {}: ic rollback resume {id} --skip-effect {step} --reason WHY --yes\n",
+                plain(effect)
+            );
+        }
+        let what = match failed.kind {
+            StepKind::Effects => "all effects that are left",
+            StepKind::Tree => "files and git",
+            StepKind::Data | StepKind::Settle => "the rows",
+        };
+        out += &format!("to skip {what}: ic rollback resume {id} --skip-step --reason WHY --yes\n");
+    }
+    let give_up = give_up.map(|what| format!("{what}: ic rollback abort {id} --yes\n"));
+    out + &give_up.unwrap_or_default()
+}
+
+/// The command that resumes a rollback; `None` when nothing is left to do.
+pub(crate) fn resume(rollback: &RollbackRecord, all: &[Step]) -> Option<String> {
+    (!rollback.status.is_over()).then(|| next_command(&rollback.id, all))
+}

@@ -1,0 +1,121 @@
+//! What a rollback does about files and git.
+
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::restore::plan::Action as FileAction;
+use ic_rollback::LeavingCommit;
+use ic_store::path_from_bytes;
+use ic_worktree::{GitRestore, Report, Status};
+
+use crate::text::{Table, path_text, plain, style, styled};
+use crate::views;
+use crate::views::rollback::commits::{SHOWN, commits_of, more};
+use crate::views::rollback::layered::section;
+
+/// What a restore does about git and files, or did.
+pub(crate) fn tree(report: &Report, commits: &[LeavingCommit]) -> String {
+    let git = report.git.as_ref().map(|git| section("Git", &(git_of(git, commits) + &git_alone(report))));
+    let files = report.strategy.has_files().then(|| section("Files", &files(report)));
+    git.unwrap_or_default() + &files.unwrap_or_default()
+}
+
+fn git_of(git: &GitRestore, commits: &[LeavingCommit]) -> String {
+    if git.plan.is_empty() {
+        return ": as it is\n".to_owned();
+    }
+    let mut out = "\n".to_owned();
+    let mut table = Table::headless();
+    for (what, how) in views::checkpoint::git::moves(git) {
+        table.row(vec!["".into(), what.as_str().into(), how.as_str().into()]);
+    }
+    out += &table.render("");
+    out += &commits_of(commits);
+    out += &views::checkpoint::git::kept(git);
+    out
+}
+
+/// What is not as it was of git's state, where no files are told of.
+fn git_alone(report: &Report) -> String {
+    if report.strategy.has_files() {
+        return String::new();
+    }
+    let line = |(path, why): &(PathText, String)| {
+        format!("  {}  {}  {}\n", styled(style::BAD, "differs"), text(path), plain(why))
+    };
+    report.differs.iter().map(line).collect()
+}
+
+pub(crate) fn files(tree: &Report) -> String {
+    let steps = &tree.plan.steps;
+    let id = tree.target.id.short();
+    let is_planned = tree.status == Status::Planned;
+    let is_exact = [&tree.plan.skipped, &tree.not_compared, &tree.failed, &tree.plan.not_kept, &tree.differs];
+    let is_exact = is_exact.into_iter().all(Vec::is_empty);
+    let but = if is_exact { "" } else { ", but for what is named below" };
+    let mut out = match steps.len() {
+        0 if tree.is_without => ": nothing of it is left to undo\n".to_owned(),
+        _ if tree.is_without && is_planned => format!(", without what it did: {}\n", tally(tree)),
+        _ if tree.is_without => ", without what it did\n".to_owned(),
+        0 if is_exact => format!(": as checkpoint {id} has them\n"),
+        0 => format!(": nothing to restore from checkpoint {id}{but}\n"),
+        _ if is_planned => format!(", as checkpoint {id} has them{but}: {}\n", tally(tree)),
+        _ => format!(", as checkpoint {id} has them{but}\n"),
+    };
+    let width = 7;
+    for step in steps.iter().take(SHOWN) {
+        let colour = match step.action {
+            FileAction::Delete | FileAction::Replace => style::BAD,
+            FileAction::Create => style::GOOD,
+            FileAction::Modify | FileAction::Chmod | FileAction::Attributes | FileAction::Link => style::WARN,
+        };
+        let action = styled(colour, &format!("{:<width$}", step.action.as_str()));
+        let note = if step.uncaptured && is_planned { "  in no checkpoint yet" } else { "" };
+        out += &format!("  {action}  {}{}\n", text(&step.path), styled(style::DIM, note));
+    }
+    out += &more(steps.len());
+    let mut list = |word: &str, colour, pairs: &mut dyn Iterator<Item = (&PathText, &String)>| {
+        for (path, why) in pairs {
+            let word = styled(colour, &format!("{word:<width$}"));
+            out += &format!("  {word}  {}  {}\n", text(path), styled(style::DIM, &plain(why)));
+        }
+    };
+    list("CLASH", style::BAD, &mut tree.conflicts.iter().map(|c| (&c.path, &c.reason)));
+    list("stays", style::DIM, &mut tree.plan.skipped.iter().map(|(path, why)| (path, why)));
+    list("unknown", style::DIM, &mut tree.not_compared.iter().map(|(path, why)| (path, why)));
+    list("is lost", style::BAD, &mut tree.plan.not_kept.iter().map(|(path, what)| (path, what)));
+    list("differs", style::BAD, &mut tree.differs.iter().map(|(path, what)| (path, what)));
+    list("failed", style::BAD, &mut tree.failed.iter().map(|(path, why)| (path, why)));
+    // Nothing else tells of them before the question: the real call finds them again.
+    for warning in tree.warnings.iter().filter(|_| is_planned) {
+        out += &format!("  {}  {}\n", styled(style::WARN, "warning"), plain(&warning.message));
+    }
+    match &tree.safety_id {
+        Some(safety) => {
+            out += &format!("  the old content is kept in checkpoint {}\n", safety.short());
+        }
+        None if is_planned && !steps.is_empty() => {
+            out += "  the current content is saved in a checkpoint first\n";
+        }
+        None => {}
+    }
+    out
+}
+
+/// `2 created, 1 modified, 3 deleted`
+fn tally(tree: &Report) -> String {
+    let named = [
+        (FileAction::Create, "created"),
+        (FileAction::Modify, "modified"),
+        (FileAction::Chmod, "with other modes"),
+        (FileAction::Attributes, "with other owners or attributes"),
+        (FileAction::Link, "with other links"),
+        (FileAction::Replace, "replaced"),
+        (FileAction::Delete, "deleted"),
+    ];
+    let count = |action| tree.plan.steps.iter().filter(|step| step.action == action).count();
+    let parts = named.into_iter().filter(|(action, _)| count(*action) > 0);
+    parts.map(|(action, word)| format!("{} {word}", count(action))).collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn text(path: &PathText) -> String {
+    if path.0.is_empty() { ".".to_owned() } else { path_text(&path_from_bytes(&path.0)) }
+}

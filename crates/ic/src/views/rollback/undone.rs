@@ -1,0 +1,149 @@
+//! A rollback that was undone or aborted, or would be.
+
+use ic_base::{AgentId, CheckpointId, Diagnosis, DispatchId};
+use ic_journal::steps::{Course, next_command};
+use ic_rollback::Undone;
+use ic_saga::State;
+
+use crate::text::{plain, style, styled};
+use crate::views::checkpoint::restore::RestoreJson;
+use crate::views::compensation::undone::UndoneStepJson;
+use crate::views::rollback::data::{RestoredDataJson, rows};
+use crate::views::rollback::record::{RollbackRecordJson, where_to};
+use crate::views::rollback::steps::{StepJson, not_put_back, steps, ways_on};
+use crate::views::rollback::tree::tree;
+
+shape! {
+    /// A rollback that was undone or aborted (`rollback undo`, `rollback abort`).
+    pub(crate) struct RollbackUndoneJson from undone: &Undone {
+        #[serde(flatten)]
+        rollback: RollbackRecordJson = (&undone.remembered).into(),
+        /// By `--dry-run`: nothing was changed, and what follows is what would be.
+        dry_run: bool = undone.is_dry_run,
+        /// Which way it went, or would go: undo, abort, or reapply (a rollback whose undo is aborted is made again, so that
+        /// `files` and `data` are what it rolls back).
+        #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::Course::WORDS[1..])))]
+        course: &'static str = undone.course.as_str(),
+        /// What was restored of files and git's state: a record for each restore that was undone, newest first.
+        files: Vec<RestoreJson> = undone.tree.iter().map(RestoreJson::from).collect(),
+        /// The rows that are back; null when none had been taken away.
+        data: Option<RestoredDataJson> = undone.data.as_ref().map(RestoredDataJson::from),
+        /// Its steps: what is `as_before` is as it was before the rollback. Empty for the workflow layer alone.
+        steps: Vec<StepJson> = StepJson::all(&undone.steps, undone.remembered.status.stands()),
+        /// Effects that stay undone.
+        effects_left: Vec<UndoneStepJson> = undone.effects.iter().map(UndoneStepJson::from).collect(),
+        /// Dispatches that the rollback cancelled: they stay cancelled.
+        dispatches_left: Vec<String> = undone.remembered.cancelled("cancelled_dispatches"),
+        /// Agents that the rollback failed: they stay failed.
+        agents_left: Vec<String> = undone.remembered.cancelled("failed_agents"),
+        /// The command that resumes, if something could not be restored; null when nothing is left to do.
+        resume: Option<String> = again(undone),
+    }
+}
+
+/// The command that resumes the undo of a rollback; `None` when nothing is left to do.
+pub(crate) fn again(undone: &Undone) -> Option<String> {
+    (undone.seq.is_none() && !undone.is_dry_run).then(|| next_command(&undone.remembered.id, &undone.steps))
+}
+
+/// Why nobody can say what a way back would do.
+pub(crate) fn in_the_way(error: &Diagnosis) -> String {
+    format!("{}: {}\n", styled(style::WARN, "in the way"), plain(error.message()))
+}
+
+fn would_be_undone(undone: &Undone) -> String {
+    let rollback = &undone.remembered;
+    let (id, run) = (rollback.id.short(), rollback.run_id.short());
+    if rollback.only().is_some() && !undone.is_rest {
+        let head = if undone.course == Course::Reapply { "would stand" } else { "would undo" };
+        return format!("{} {id}: {}.\n", styled(style::WARN, head), plain(&where_to(rollback)));
+    }
+    if undone.is_rest {
+        let head = styled(style::WARN, "would undo");
+        return format!("{head} what was left of {id}; the run {run} would stay where it is.\n");
+    }
+    let (head, phase) = match undone.course {
+        Course::Forward | Course::Reapply => {
+            let head = styled(style::WARN, "would stand");
+            return format!("{head} {id}: the run {run} would be at {}.\n", plain(&rollback.to_phase));
+        }
+        Course::Undo => ("would undo", &rollback.from_phase),
+        Course::Abort => ("would abort", &rollback.from_phase),
+    };
+    format!("{} {id}: the run {run} would be at {} again.\n", styled(style::WARN, head), plain(phase))
+}
+
+/// How a way back ended.
+fn ended(undone: &Undone) -> String {
+    let rollback = &undone.remembered;
+    let (id, run) = (rollback.id.short(), rollback.run_id.short());
+    let stands = undone.course == Course::Reapply;
+    match rollback.only() {
+        _ if undone.is_rest => {
+            let done = styled(style::GOOD, "undone");
+            format!("{done} what was left of {id}; the run {run} stays where it is.\n")
+        }
+        Some(_) => {
+            let state = if stands { "stands" } else { rollback.status.as_str() };
+            let back = if stands { "undone" } else { "back" };
+            let what = plain(&where_to(rollback));
+            format!("{} {id}: {what} is {back} in the run {run}.\n", styled(style::GOOD, state))
+        }
+        None if stands => {
+            let phase = plain(&rollback.to_phase);
+            format!("{} {id} stands: the run {run} is at {phase}.\n", styled(style::GOOD, "done"))
+        }
+        None => format!(
+            "{} {id}: the run {run} is at {} again.\n",
+            styled(style::GOOD, rollback.status.as_str()),
+            plain(&rollback.from_phase)
+        ),
+    }
+}
+
+/// A rollback that was undone or aborted, or would be, and what cannot be. `files_alone`: as of [`show`].
+pub(crate) fn undone(undone: &Undone, files_alone: Option<&CheckpointId>) -> String {
+    let rollback = &undone.remembered;
+    let (id, run) = (rollback.id.short(), rollback.run_id.short());
+    let stands = undone.course == Course::Reapply;
+    let mut out = match undone.seq {
+        None if undone.is_dry_run => would_be_undone(undone),
+        Some(_) => ended(undone),
+        None => {
+            let what = "not everything could be restored, and the run";
+            let head = styled(style::BAD, "not finished");
+            format!("{head} {id}: {what} {run} stays closed.\n{}", steps(&undone.steps))
+                + &ways_on(&rollback.id, &undone.steps, None)
+        }
+    };
+    for report in &undone.tree {
+        out += &tree(report, &[]);
+    }
+    if let Some(data) = undone.data.as_ref().filter(|data| data.rows.iter().any(|(_, rows)| *rows > 0)) {
+        let title = match (undone.is_dry_run, stands) {
+            (true, true) => "Rows that would be deleted",
+            (true, false) => "Rows that would be restored",
+            (false, true) => "Rows deleted",
+            (false, false) => "Rows restored",
+        };
+        out += &format!("\n{}{}", styled(style::STRONG, title), rows(data, ""));
+    }
+    if stands || undone.is_rest {
+        return out;
+    }
+    out += &not_put_back(rollback, &undone.steps, files_alone);
+    let mut still = |what: &str, all: Vec<String>| {
+        if !all.is_empty() {
+            out += &format!("{}: {}\n", styled(style::WARN, what), all.join(", "));
+        }
+    };
+    let (cut_off, gone): (Vec<_>, Vec<_>) =
+        undone.effects.iter().partition(|one| one.is_cut_off() || one.state == State::Running);
+    still("still undone, not made again", gone.iter().map(|one| plain(&one.step)).collect());
+    still("perhaps undone, interrupted half way", cut_off.iter().map(|one| plain(&one.step)).collect());
+    let dispatches = rollback.cancelled("cancelled_dispatches").into_iter().map(DispatchId::from_ledger);
+    still("dispatches still cancelled", dispatches.map(|id| id.short().to_owned()).collect());
+    let agents = rollback.cancelled("failed_agents").into_iter().map(AgentId::from_ledger);
+    still("agents still failed", agents.map(|id| id.short().to_owned()).collect());
+    out
+}

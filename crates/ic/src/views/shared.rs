@@ -1,0 +1,40 @@
+//! What shapes of many nouns have: paths, warnings, refusals.
+
+use ic_base::Diagnosis;
+use ic_checkpoint::manifest::PathText;
+use ic_store::path_from_bytes;
+use ic_worktree::Warning;
+use serde_json::{Map, Value};
+
+use crate::views::PathJson;
+
+shape! {
+    /// Something that did not stop the command, but that you should know.
+    pub(crate) struct WarningJson from warning: &Warning {
+        code: &'static str = warning.code,
+        message: String = warning.message.clone(),
+    }
+
+    /// A path that was left out.
+    pub(crate) struct SkippedJson from (path: &[u8], reason: String) {
+        #[serde(flatten)]
+        pub(super) path: PathJson = path_from_bytes(path).as_path().into(),
+        /// Why.
+        pub(super) reason: String = reason,
+    }
+
+    /// Why the real call would be refused now, in the form of its error.
+    pub(crate) struct RefusalJson from refusal: &Diagnosis {
+        /// Stable; each has a page in docs/errors/. The dry run ends with its exit code.
+        code: &'static str = refusal.code().as_str(),
+        message: String = refusal.message().to_owned(),
+        hint: Option<String> = refusal.get_hint().map(str::to_owned),
+        details: Map<String, Value> = refusal.details().clone(),
+    }
+}
+
+impl From<&PathText> for PathJson {
+    fn from(path: &PathText) -> Self {
+        path_from_bytes(&path.0).as_path().into()
+    }
+}

@@ -1,0 +1,138 @@
+//! A run on one screen.
+
+use ic_base::Timestamp;
+use ic_events::EventType;
+use ic_kernel::worker::Life;
+use ic_ops::advance::Outcome;
+use ic_ops::status::{Status, Unfinished, Working};
+use ic_phase::Run;
+
+use crate::text::{age, cut_to, plain, shell_word, style, styled};
+use crate::views;
+use crate::views::dispatch::AliveJson;
+use crate::views::gate::GateCheckJson;
+use crate::views::log::PointJson;
+use crate::views::run::RunJson;
+
+shape! {
+    /// A run at a glance (`status`).
+    pub(crate) struct StatusJson from status: &Status {
+        run: RunJson = (&status.run).into(),
+        /// What an advance would do now; null for a run that has ended, is in the middle of a rollback, or is a session's own.
+        gate: Option<GateCheckJson> = status.gate.as_ref().map(GateCheckJson::from),
+        /// Who works for the run: its executor, then dispatches that were begun and have not ended, newest first.
+        working: Vec<WorkingJson> = status.working.iter().map(WorkingJson::from).collect(),
+        /// The newest point to which the run can go back.
+        last_point: Option<PointJson> = status.last_point.as_ref().map(PointJson::from),
+        /// Unfinished operations that no live process executes.
+        unfinished: Vec<UnfinishedJson> = status.unfinished.iter().map(UnfinishedJson::from).collect(),
+        /// The command to type next; words in capitals are for the caller to fill in.
+        next: String = status.next_command(),
+    }
+
+    struct WorkingJson from working: &Working where
+        (pid, life, dispatch) = match working {
+            Working::Executor { pid } => (pid.map(i64::from), Some(Life::Alive), None),
+            Working::Dispatch(dispatch, life) => (dispatch.pid(), *life, Some(dispatch)),
+        };
+    {
+        #[cfg_attr(test, schemars(extend("enum" = ["executor", "dispatch"])))]
+        kind: &'static str = if dispatch.is_some() { "dispatch" } else { "executor" },
+        /// Null for the executor.
+        dispatch_id: Option<String> = dispatch.map(|dispatch| dispatch.id.to_string()),
+        name: Option<String> = dispatch.and_then(|dispatch| dispatch.work.name.clone()),
+        agent_kind: Option<String> = dispatch.and_then(|dispatch| dispatch.work.agent_type.clone()),
+        pid: Option<i64> = pid,
+        /// Whether that very process lives: true or false, or `unknown` where only its number is on record; null without one.
+        #[cfg_attr(test, schemars(extend("enum" = [true, false, "unknown", null])))]
+        alive: Option<AliveJson> = life.map(AliveJson::from),
+        started_at: Option<String> =
+            dispatch.and_then(|dispatch| dispatch.started_at).map(|at| at.to_string()),
+    }
+
+    struct UnfinishedJson from unfinished: &Unfinished {
+        #[cfg_attr(test, schemars(extend("enum" = ["rollback", "restore", "rewind", "compensation", "workflow"])))]
+        kind: &'static str = unfinished.kind,
+        /// Its id; of a workflow and of compensations, the run's.
+        id: String = unfinished.id.clone(),
+        message: String = unfinished.message.clone(),
+        /// The command that resumes it.
+        command: String = unfinished.command.clone(),
+    }
+}
+
+/// The columns beside a label, in a line of 80.
+const ROOM: usize = 66;
+
+/// The run, its gate, who works, the last point, what is unfinished, and the command to type next.
+pub(crate) fn screen(status: &Status, is_named: bool, now: Timestamp) -> String {
+    let mut out = views::log::head(&status.run, is_named);
+    let mut line = |label: &str, value: &str| {
+        out += &format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<10}")));
+    };
+    if let Some(outcome) = &status.gate {
+        line("phase", &way(&status.run, outcome));
+        line("gate", &gate(outcome));
+    }
+    for working in &status.working {
+        line("working", &worker(working, now));
+    }
+    if status.working.is_empty() && status.gate.is_some() {
+        line("working", &styled(style::DIM, "none"));
+    }
+    if let Some(point) = &status.last_point {
+        let reference = shell_word(&point.reference);
+        let about = format!("{}  {}", age(now, point.created_at), plain(&point.title));
+        let room = ROOM.saturating_sub(reference.len() + 2);
+        line("point", &format!("{reference}  {}", cut_to(about.trim_end(), room)));
+    }
+    for unfinished in &status.unfinished {
+        line("unfinished", &left(unfinished));
+    }
+    line("next", &styled(style::STRONG, &plain(&status.next_command())));
+    out
+}
+
+/// `executing → review  (5 of 9)`
+fn way(run: &Run, outcome: &Outcome) -> String {
+    let at = run.chain.index_of(&run.phase).map_or(0, |at| at + 1);
+    let of_all = format!("  ({at} of {})", run.chain.names().len());
+    let way = format!("{} → {}", plain(&outcome.from), plain(&outcome.to));
+    cut_to(&way, ROOM.saturating_sub(of_all.len())) + &of_all
+}
+
+fn gate(outcome: &Outcome) -> String {
+    let (said, colour) = match outcome.event_type {
+        EventType::Advance | EventType::Override => ("holds", style::GOOD),
+        EventType::Pause => ("would pause", style::WARN),
+        _ => ("would be blocked", style::BAD),
+    };
+    let why = outcome.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
+    format!("{}{}", styled(colour, said), cut_to(&why, ROOM.saturating_sub(said.len())))
+}
+
+fn worker(working: &Working, now: Timestamp) -> String {
+    match working {
+        Working::Executor { pid } => {
+            let pid = pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+            format!("the executor of the run{pid}")
+        }
+        Working::Dispatch(work, life) => {
+            let name = work.work.name.as_deref().or(work.work.agent_type.as_deref()).unwrap_or_default();
+            let age = work.started_at.map(|at| format!(", begun {}", age(now, at))).unwrap_or_default();
+            let pid = work.pid().map(|pid| format!(", pid {pid}")).unwrap_or_default();
+            let alive = life.map_or("", views::dispatch::alive);
+            let facts = format!("{age}{pid}{alive}");
+            let start = format!("dispatch {} ", work.id.short());
+            let room = ROOM.saturating_sub(start.len() + facts.len());
+            format!("{start}{}{facts}", cut_to(&plain(&ic_base::title(name)), room))
+        }
+    }
+}
+
+/// What is left, and on a line of its own the command, whole: it is typed.
+fn left(unfinished: &Unfinished) -> String {
+    let message = cut_to(&plain(&ic_base::title(&unfinished.message)), ROOM);
+    let command = styled(style::STRONG, &plain(&unfinished.command));
+    format!("{}\n{:<14}{command}", styled(style::WARN, &message), "")
+}

@@ -1,0 +1,302 @@
+//! Workflows: what became of one.
+
+use std::path::PathBuf;
+
+use ic_base::CompensationId;
+use ic_workflow::table::StepState;
+use ic_workflow::{Report, Restored, Status, StepReport, TakenBack};
+use ic_worktree::Warning;
+
+use crate::text::{Cell, Table, counted, path_text, plain, style, styled};
+use crate::views::compensation::undone::UndoneStepJson;
+use crate::views::rollback::data::DataJson;
+use crate::views::shared::{SkippedJson, WarningJson};
+use crate::views::workflow::plan::again_at;
+use crate::views::{self, PathJson, exact};
+
+pub(crate) mod plan;
+
+shape! {
+    /// What became of a workflow.
+    pub(crate) struct WorkflowJson from (report: &Report, warnings: &[Warning]) {
+        run_id: String = report.run_id.to_string(),
+        workflow: String = report.workflow.clone(),
+        /// running, completed, failed, `rolled_back`, `rolling_back` or stopped.
+        status: &'static str as ic_workflow::Status = report.status.as_str(),
+        steps: Vec<StepJson> = report.steps.iter().map(StepJson::from).collect(),
+        failed_step: Option<String> = report.failed_step.clone(),
+        error: Option<String> = report.error.clone(),
+        /// How this call rolled it back; null if it did not.
+        rollback: Option<TakenBackJson> = report.rollback.as_ref().map(TakenBackJson::from),
+        /// The command that resumes; null when nothing is left to do.
+        resume: Option<String> = resume(report),
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<WarningJson> = warnings.iter().map(WarningJson::from).collect(),
+    }
+
+    /// A step of a workflow.
+    struct StepJson from step: &StepReport where
+        row = step.row.as_ref();
+        log = row.and_then(|row| row.log.as_deref());
+    {
+        id: String = step.id.clone(),
+        phase: String = step.phase.clone(),
+        /// pending, running, succeeded, failed, interrupted, skipped, or `rolled_back`: it had succeeded.
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::and(&ic_workflow::table::StepState::WORDS, "rolled_back"))))]
+        status: &'static str = step.shown(),
+        dispatch_id: Option<String> = row.and_then(|row| row.dispatch_id.as_ref()).map(ToString::to_string),
+        /// The tree as it was before the step.
+        checkpoint_id: Option<String> =
+            row.and_then(|row| row.checkpoint_id.as_ref()).map(ToString::to_string),
+        compensation_id: Option<String> =
+            row.and_then(|row| row.compensation_id.as_ref()).map(ToString::to_string),
+        attempts: i64 = row.map_or(0, |row| row.attempts),
+        exit_code: Option<i64> = row.and_then(|row| row.exit_code),
+        error: Option<String> = row.and_then(|row| row.error.clone()),
+        duration_ms: Option<i64> = row.and_then(|row| row.duration_ms),
+        /// The file that holds what the step said.
+        log: Option<String> = log.map(|log| log.to_string_lossy().into_owned()),
+        /// The file's exact bytes in base64, when they are not UTF-8.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        log_b64: Option<String> = log.and_then(exact),
+    }
+
+    /// How a workflow was rolled back.
+    struct TakenBackJson from taken: &TakenBack {
+        strategy: &'static str = taken.strategy.as_str(),
+        /// In the order of their undo.
+        compensations: Vec<UndoneStepJson> = taken.compensations.iter().map(UndoneStepJson::from).collect(),
+        /// Compensations that are not undone.
+        compensations_left: Vec<String> = taken.left.iter().map(ToString::to_string).collect(),
+        /// What was restored; null if the call did not get that far.
+        restored: Option<RestoredJson> = taken.restored.as_ref().map(RestoredJson::from),
+        /// Rows of the application's tables; null if they did not go.
+        data: Option<DataJson> = taken.rows.as_ref().map(DataJson::from),
+        rollback_id: Option<String> = taken.rollback_id.as_ref().map(ToString::to_string),
+        to_phase: String = taken.to_phase.clone(),
+        /// The steps before which the workflow is then, and that resuming begins with; empty: before the first one, or where it was.
+        before_steps: Vec<String> = taken.before_steps.clone(),
+        error: Option<String> = taken.error.clone(),
+        /// What can be done about the error; null where there is none, or no way is known.
+        hint: Option<String> = taken.hint.clone(),
+    }
+
+    /// What was restored.
+    struct RestoredJson from restored: &Restored {
+        checkpoint_id: String = restored.checkpoint_id.to_string(),
+        /// How many changes of files that took.
+        change_count: usize = restored.changes,
+        /// Whether git's state was restored.
+        git_restored: bool = restored.git,
+        failed: Vec<NotRestoredJson> = restored
+            .failed
+            .iter()
+            .map(|(path, error)| NotRestoredJson {
+                path: path.as_path().into(),
+                error: error.clone(),
+            })
+            .collect(),
+        /// Paths that are left alone, and paths that cannot be compared with the checkpoint.
+        skipped: Vec<SkippedJson> = because(restored.skipped.iter().chain(&restored.not_compared)),
+        /// What the checkpoint's tree had at a path and a restore cannot restore.
+        not_kept: Vec<SkippedJson> = because(restored.not_kept.iter()),
+        /// What differs from the checkpoint after the restore; git's state is named `.git`.
+        differs: Vec<SkippedJson> = because(restored.differs.iter()),
+    }
+
+    /// A path that could not be restored.
+    struct NotRestoredJson from (path, error): &(PathBuf, String) {
+        #[serde(flatten)]
+        path: PathJson = path.as_path().into(),
+        error: String = error.clone(),
+    }
+}
+
+fn because<'p>(pairs: impl Iterator<Item = &'p (PathBuf, String)>) -> Vec<SkippedJson> {
+    let one = |(path, reason): &(PathBuf, String)| SkippedJson {
+        path: path.as_path().into(),
+        reason: reason.clone(),
+    };
+    pairs.map(one).collect()
+}
+
+/// How long something took, for people.
+pub(crate) fn took(millis: i64) -> String {
+    match millis {
+        ..1_000 => format!("{millis} ms"),
+        1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        _ => format!("{} min {} s", millis / 60_000, millis % 60_000 / 1_000),
+    }
+}
+
+/// How far a workflow is.
+pub(crate) fn state(report: &Report) -> String {
+    format!("{}\n{}\n", steps(report), verdict(report))
+}
+
+/// What became of a workflow, and how to go on with it.
+pub(crate) fn report(report: &Report) -> String {
+    let mut text = steps(report);
+    let failed = report.steps.iter().find(|step| Some(&step.id) == report.failed_step.as_ref());
+    if let Some(log) = failed.and_then(|step| step.row.as_ref()).and_then(|row| row.log.as_ref()) {
+        text += &format!("\nlog: {}\n", path_text(log));
+    }
+    if let Some(taken) = &report.rollback {
+        text.push('\n');
+        text += &taken_back(report, taken);
+    }
+    text += &format!("\n{}\n", verdict(report));
+    if let Some(command) = resume(report) {
+        let when = match report.status {
+            Status::RolledBack => "to run it again",
+            _ => "to resume",
+        };
+        text += &format!("{}\n", styled(style::DIM, &format!("{when}: {command}")));
+    }
+    text
+}
+
+pub(crate) fn steps(report: &Report) -> String {
+    let mut table = Table::new(&["STEP", "PHASE", "STATE", "TOOK", "ABOUT"]);
+    for step in &report.steps {
+        let row = step.row.as_ref();
+        let state_style = match step.state {
+            _ if step.is_rolled_back => style::DIM,
+            StepState::Succeeded => style::GOOD,
+            StepState::Failed | StepState::Interrupted => style::BAD,
+            StepState::Running => style::WARN,
+            StepState::Pending | StepState::Skipped => style::DIM,
+        };
+        let about = row.and_then(|row| row.error.as_deref()).unwrap_or_default();
+        table.row(vec![
+            Cell::new(style::STRONG, &step.id),
+            step.phase.as_str().into(),
+            Cell::new(state_style, step.shown()),
+            row.and_then(|row| row.duration_ms).map(took).unwrap_or_default().into(),
+            Cell::new(style::DIM, about),
+        ]);
+    }
+    table.render("No steps.")
+}
+
+fn taken_back(report: &Report, taken: &TakenBack) -> String {
+    let mut table = Table::headless();
+    taken.compensations.iter().for_each(|one| table.row(views::compensation::undone::result(one)));
+    let is_tried = |id: &CompensationId| taken.compensations.iter().any(|one| one.id == *id);
+    for id in taken.left.iter().filter(|id| !is_tried(id)) {
+        let of =
+            |step: &&StepReport| step.row.as_ref().and_then(|row| row.compensation_id.as_ref()) == Some(id);
+        let step = report.steps.iter().find(of).map_or(id.short(), |step| step.id.as_str());
+        table.row(vec!["".into(), Cell::new(style::DIM, "left   "), Cell::new(style::STRONG, step)]);
+    }
+    let is_empty = taken.compensations.is_empty() && taken.left.is_empty();
+    let mut text = if is_empty { String::new() } else { table.render("") };
+    if let Some(restored) = &taken.restored {
+        let checkpoint = restored.checkpoint_id.short();
+        text += &match (restored.changes, restored.git) {
+            (0, false) => format!("the tree was as in checkpoint {checkpoint} already\n"),
+            (0, true) => format!("restored git's state from checkpoint {checkpoint}\n"),
+            (changes, false) => format!("restored checkpoint {checkpoint}: {}\n", counted(changes, "change")),
+            (changes, true) => {
+                format!("restored checkpoint {checkpoint}: {}, and git's state\n", counted(changes, "change"))
+            }
+        };
+        for (word, pairs) in [
+            ("not restored:", &restored.failed),
+            ("left alone:", &restored.skipped),
+            ("not compared:", &restored.not_compared),
+            ("not kept:", &restored.not_kept),
+            ("differs:", &restored.differs),
+        ] {
+            for (path, why) in pairs {
+                let word = styled(style::BAD, word);
+                text += &format!("{word} {}: {}\n", path_text(path), plain(why));
+            }
+        }
+    }
+    if let Some(error) = taken.error.as_ref().filter(|_| !has_failed_paths(taken)) {
+        text += &format!("{} {}\n", styled(style::BAD, "stopped:"), plain(error));
+        if let Some(hint) = &taken.hint {
+            text += &format!("hint: {}\n", plain(hint));
+        }
+    }
+    text
+}
+
+fn has_failed_paths(taken: &TakenBack) -> bool {
+    taken.restored.as_ref().is_some_and(|restored| !restored.failed.is_empty())
+}
+
+/// What became of it, in a sentence.
+fn verdict(report: &Report) -> String {
+    let run = report.run_id.short();
+    let name = plain(&report.workflow);
+    match report.status {
+        Status::Completed => {
+            format!("{} {name} is completed (run {run}).", styled(style::GOOD, "Done."))
+        }
+        Status::RolledBack => {
+            let at = match &report.rollback {
+                Some(taken) => again_at(&taken.to_phase, &taken.before_steps),
+                None => standing(report),
+            };
+            let restored = report.rollback.as_ref().and_then(|taken| taken.restored.as_ref());
+            let is_exact = restored.is_none_or(|restored| {
+                [&restored.skipped, &restored.not_kept, &restored.differs].iter().all(|all| all.is_empty())
+            });
+            let done = if is_exact {
+                styled(style::GOOD, "Rolled back.")
+            } else {
+                styled(style::WARN, "Rolled back, but for what is named above.")
+            };
+            format!("{done} The run {run} is at {}.", plain(&at))
+        }
+        Status::RollingBack => {
+            let unfinished = styled(style::BAD, "The rollback is not finished.");
+            format!("{unfinished} The run {run} stays closed until it is.")
+        }
+        Status::Failed => format!(
+            "{} {}; what does not need it was run.",
+            styled(style::BAD, "Failed."),
+            what_happened(report)
+        ),
+        Status::Stopped => {
+            format!("{} {}; nothing was rolled back.", styled(style::WARN, "Stopped."), what_happened(report))
+        }
+        Status::Running => format!("The run {run} is running, or was interrupted."),
+        Status::Cancelled => {
+            format!("{} Its run {run} is not active any more.", styled(style::WARN, "Cancelled."))
+        }
+    }
+}
+
+/// Where a workflow stands that was rolled back earlier.
+fn standing(report: &Report) -> String {
+    let ahead = report.steps.iter().find(|step| Some(&step.id) == report.ahead.as_ref());
+    ahead.map_or_else(
+        || "its first phase again".to_owned(),
+        |step| again_at(&step.phase, std::slice::from_ref(&step.id)),
+    )
+}
+
+/// `build failed`.
+fn what_happened(report: &Report) -> String {
+    let step = report.steps.iter().find(|step| Some(&step.id) == report.failed_step.as_ref());
+    match step {
+        Some(step) if step.state == StepState::Interrupted => format!("{} was interrupted", plain(&step.id)),
+        Some(step) => format!("{} failed", plain(&step.id)),
+        None => "No further step was begun".to_owned(),
+    }
+}
+
+/// The command that goes on with a workflow; `None` when nothing is left to do.
+pub(crate) fn resume(report: &Report) -> Option<String> {
+    let run = report.run_id.short();
+    match report.status {
+        Status::Completed | Status::Cancelled => None,
+        Status::RollingBack => Some(format!("ic workflow resume {run} --yes")),
+        Status::RolledBack | Status::Failed | Status::Stopped | Status::Running => {
+            Some(format!("ic workflow resume {run}"))
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Workflows: what would run, and what would be rolled back.
+
+use ic_rollback::LayeredRollback;
+use ic_saga::coverage::{CompensationReport, Coverage};
+use ic_workflow::definition::Run;
+use ic_workflow::graph::Plan;
+use ic_workflow::{Definition, Point, Preview, Would};
+
+use crate::text::{Cell, Table, counted, plain, shell_word, style, styled};
+use crate::views;
+use crate::views::rollback::RollbackJson;
+use crate::views::rollback::record::RollbackShowJson;
+
+shape! {
+    /// What rolling a workflow back would do (`workflow rollback --dry-run`): the rollback of its run, and what is of workflows alone.
+    pub(crate) struct WorkflowRollbackPlanJson {
+        workflow: String,
+        /// full, partial, files-only or git-only; null where a rollback would be resumed.
+        strategy: Option<&'static str>,
+        /// The steps before which the workflow is then, and that resuming begins with; empty: before the first one.
+        before_steps: Vec<String>,
+        /// The plan; its fields are left out where a rollback would be resumed, whose plan is made.
+        #[serde(flatten)]
+        plan: Option<RollbackJson>,
+        /// The rollback that was begun, and that would be resumed, as far as it is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resumes: Option<RollbackShowJson>,
+    }
+
+    /// The content of a workflow's file.
+    pub(crate) struct WorkflowPlanJson from (definition: &Definition, coverage: &CompensationReport) where
+        order = Plan::of(definition);
+        undo = |at: usize| coverage.steps.get(at).map_or(Coverage::Undeclared, |step| step.1);
+        steps = order.order().iter().map(|at| PlannedStepJson::new(definition, *at, undo(*at)));
+    {
+        workflow: String = definition.name.clone(),
+        goal: String = definition.goal.clone(),
+        /// The chain of its runs.
+        phases: Vec<String> = definition.phases.clone(),
+        /// In the order in which one after the other could run.
+        steps: Vec<PlannedStepJson> = steps.collect(),
+        /// The share of steps that declare their undo, 0-100.
+        percentage: u8 = coverage.percentage,
+        /// The steps that do not.
+        undeclared: Vec<String> = coverage.undeclared.clone(),
+    }
+
+    /// A step as its file has it.
+    struct PlannedStepJson from (definition: &Definition, at: usize, coverage: Coverage) where
+        step = &definition.steps[at];
+    {
+        id: String = step.id.clone(),
+        phase: String = step.phase.clone(),
+        needs: Vec<String> = step.needs.iter().map(|need| definition.steps[*need].id.clone()).collect(),
+        /// The program and its arguments, or a line for `sh`.
+        argv: Vec<String> = match &step.run {
+            Run::Script { text, shell } => shell.argv(text, true),
+            Run::Argv(argv) => argv.clone(),
+        },
+        timeout_ms: Option<u64> = step.timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok()),
+        retries: u32 = step.retries.max,
+        /// compensated, skip, pivot or undeclared.
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::coverages())))]
+        coverage: &'static str = coverage.as_str(),
+    }
+}
+
+impl From<&Preview> for WorkflowRollbackPlanJson {
+    fn from(preview: &Preview) -> Self {
+        let nothing = Self {
+            workflow: preview.workflow.clone(),
+            strategy: None,
+            before_steps: vec![],
+            plan: None,
+            resumes: None,
+        };
+        match &preview.would {
+            Would::Begin(plan) => Self {
+                strategy: Some(plan.strategy.as_str()),
+                before_steps: plan.before_steps.clone(),
+                plan: Some(RollbackJson::from(&plan.whole)),
+                ..nothing
+            },
+            Would::Resume(begun) => {
+                Self { resumes: Some(RollbackShowJson::new(&begun.0, &begun.1, false)), ..nothing }
+            }
+        }
+    }
+}
+
+/// What a workflow would run, in order, and what can be undone.
+pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> String {
+    let mut text = format!(
+        "{}: {}\n\n",
+        styled(style::STRONG, &plain(&definition.name)),
+        plain(&definition.phases.join(" → "))
+    );
+    let mut table = Table::new(&["STEP", "PHASE", "NEEDS", "UNDO", "RUNS"]);
+    for at in Plan::of(definition).order().iter().copied() {
+        let step = &definition.steps[at];
+        let needs: Vec<&str> = step.needs.iter().map(|need| definition.steps[*need].id.as_str()).collect();
+        let run = match &step.run {
+            Run::Script { text, .. } => text.lines().next().unwrap_or_default().to_owned(),
+            Run::Argv(argv) => argv.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+        };
+        let undo = report.steps.get(at).map_or(Coverage::Undeclared, |step| step.1);
+        let undo_style = if undo == Coverage::Undeclared { style::WARN } else { style::NONE };
+        table.row(vec![
+            Cell::new(style::STRONG, &step.id),
+            step.phase.as_str().into(),
+            needs.join(" ").into(),
+            Cell::new(undo_style, undo.as_str()),
+            Cell::new(style::DIM, &run),
+        ]);
+    }
+    text += &table.render("No steps.");
+    if !report.is_complete() {
+        text += &format!("\n{}\n", plain(&undeclared(report)));
+    }
+    text
+}
+
+/// What rolling a workflow back would do.
+pub(crate) fn rollback_plan(preview: &Preview) -> String {
+    would(preview, views::rollback::layered::plan)
+}
+
+/// The same, with why it would be refused, or how to do this and nothing else.
+pub(crate) fn rollback_preview(preview: &Preview) -> String {
+    would(preview, |whole| views::rollback::layered::layered(whole, None))
+}
+
+fn would(preview: &Preview, plan_text: fn(&LayeredRollback) -> String) -> String {
+    let name = styled(style::STRONG, &plain(&preview.workflow));
+    let plan = match &preview.would {
+        Would::Begin(plan) => plan,
+        Would::Resume(begun) => {
+            let (remembered, steps) = begun.as_ref();
+            return format!(
+                "{name}: this rollback would be resumed\n\n{}",
+                views::rollback::record::show(remembered, steps, false, None)
+            );
+        }
+    };
+    let at = again_at(&plan.whole.rollback.plan.to_phase, &plan.before_steps);
+    let mut out = format!("{name}: it would be at {}\n", plain(&at));
+    if let Some(why) = plan.stays {
+        out += &format!("{} {why}\n", styled(style::WARN, "note:"));
+    }
+    out + "\n" + &plan_text(&plan.whole)
+}
+
+/// Which steps do not say what undoes them.
+pub(crate) fn undeclared(report: &CompensationReport) -> String {
+    format!(
+        "{} of {} declare their undo ({}%); these do not: {}",
+        report.total - report.undeclared.len(),
+        counted(report.total, "step"),
+        report.percentage,
+        report.undeclared.join(", ")
+    )
+}
+
+/// `built again, before the step test`.
+pub(crate) fn again_at(phase: &str, before: &[String]) -> String {
+    match before {
+        [] => format!("{phase} again"),
+        [step] => format!("{phase} again, before the step {step}"),
+        steps => format!("{phase} again, before the steps {}", steps.join(" and ")),
+    }
+}
+
+/// The points that a workflow can be rolled back to, numbered.
+pub(crate) fn points(points: &[Point]) -> String {
+    let mut table = Table::new(&["", "BEFORE", "PHASE", "CHECKPOINT", "TAKEN"]);
+    for (at, point) in points.iter().enumerate() {
+        let all = if point.is_first { " (all of it)" } else { "" };
+        table.row(vec![
+            format!("{}", at + 1).into(),
+            Cell::new(style::STRONG, &format!("{}{all}", point.steps.join(" and "))),
+            point.phase.as_str().into(),
+            point.checkpoint.id.short().into(),
+            Cell::new(style::DIM, &point.checkpoint.created_at.to_string()),
+        ]);
+    }
+    table.render("No points.")
+}
