@@ -2,13 +2,17 @@
 
 use clap::Parser;
 use clap::builder::styling::{AnsiColor, Styles};
+use ic_base::{Code, Diagnosis, Result};
 
 use crate::commands::{
-    blame, checkpoint, compensation, completions, config, dispatch, events, gate, health, hook, hooks, init,
-    log, man, redo, rewind, rollback, run, session, status, undo, verbs, version, r#where, workflow,
+    Run, blame, checkpoint, compensation, completions, config, dispatch, events, gate, health, hook, hooks,
+    init, log, man, redo, rewind, rollback, run, session, status, undo, verbs, version, r#where, workflow,
 };
+use crate::environment::Environment;
+use crate::exit::Exit;
 use crate::flags::Global;
 use crate::later::Later;
+use crate::session::Session;
 
 /// The colours of help and of usage errors.
 pub(crate) const STYLES: Styles = Styles::styled()
@@ -156,4 +160,14 @@ verbs! {
         Man(man::Man),
         Version(version::Version),
     }
+}
+
+/// Runs a parsed command line.
+pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
+    let mut session = Session::new(cli.global, environment)?;
+    if session.mermaid && !matches!(&cli.command, Command::Run(Later(run::Verb::History(_)))) {
+        return Err(Diagnosis::new(Code::Usage, "Only ic run history draws a diagram (--format mermaid).")
+            .hint("use --format json, jsonl or text"));
+    }
+    cli.command.run(&mut session)
 }

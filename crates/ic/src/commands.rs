@@ -53,20 +53,7 @@ pub(crate) mod version;
 pub(crate) mod r#where;
 pub(crate) mod workflow;
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::Result;
 
-use crate::cli::{Cli, Command};
-use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::later::Later;
 use crate::session::Session;
-
-/// Runs a parsed command line.
-pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
-    let mut session = Session::new(cli.global, environment)?;
-    if session.mermaid && !matches!(&cli.command, Command::Run(Later(run::Verb::History(_)))) {
-        return Err(Diagnosis::new(Code::Usage, "Only ic run history draws a diagram (--format mermaid).")
-            .hint("use --format json, jsonl or text"));
-    }
-    cli.command.run(&mut session)
-}

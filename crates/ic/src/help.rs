@@ -11,6 +11,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use crate::cli::{self, Cli};
+use crate::examples::parts;
 
 const PAGE: &str = "\
 {about-with-newline}
@@ -102,18 +103,4 @@ fn values(argument: &Arg) -> Vec<String> {
 fn unwrapped(text: &str) -> String {
     let paragraphs = text.split("\n\n").map(|p| p.lines().map(str::trim).collect::<Vec<_>>().join(" "));
     paragraphs.map(|p| p.trim().to_owned()).collect::<Vec<_>>().join("\n\n")
-}
-
-/// The examples of a verb, a line each, and the notes after them.
-pub(crate) fn parts(verb: &Command) -> (Vec<String>, String) {
-    let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let mut lines = after.lines().skip(1).peekable();
-    let mut examples = Vec::new();
-    while let Some(line) = lines.next_if(|line| line.is_empty() || line.starts_with("  ")) {
-        examples.push(line.strip_prefix("  ").unwrap_or(line).to_owned());
-    }
-    while examples.last().is_some_and(String::is_empty) {
-        examples.pop();
-    }
-    (examples, lines.collect::<Vec<_>>().join("\n"))
 }

@@ -8,6 +8,7 @@ mod clients;
 mod commands;
 mod complete;
 mod environment;
+mod examples;
 mod exit;
 mod failure;
 mod flags;
@@ -67,7 +68,7 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
 fn run(cli: Cli, environment: Environment) -> Exit {
     let quiet = cli.global.quiet;
     let choice = FormatChoice::of(&cli.global, &environment);
-    let result = choice.validate().and_then(|()| commands::run(cli, environment));
+    let result = choice.validate().and_then(|()| cli::run(cli, environment));
     match result {
         Ok(exit) => exit,
         Err(diagnosis) => failure::report(&diagnosis, choice.resolve(), quiet),

@@ -5,7 +5,7 @@ use clap::Command;
 use clap_mangen::Man;
 use roff::{Inline, Roff, bold, italic, roman};
 
-use crate::help;
+use crate::examples;
 
 /// The day that pages carry: of the commit that a release was built from, else of the last change to this manual.
 const DATE: &str = match option_env!("IC_BUILD_DATE") {
@@ -106,7 +106,7 @@ fn page(path: &[&Command], command: &Command) -> String {
 /// What clap does not know: examples as they are typed, and what is the same on every page.
 fn rest(path: &[&Command], command: &Command) -> Roff {
     let mut page = Roff::new();
-    let (examples, notes) = help::parts(command);
+    let (examples, notes) = examples::parts(command);
     if path.len() > 1 {
         page.text([
             roman("Options that are accepted before and after every verb are in "),

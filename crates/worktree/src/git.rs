@@ -179,7 +179,7 @@ impl Workspace<'_> {
             format!("{what} was changed after this work had ended, by you or by others; nothing was changed."),
         )
         .hint(format!(
-            "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or take it back all the same: --force",
+            "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or restore it anyway: --force",
             target.id.short()
         )))
     }

@@ -43,11 +43,7 @@ impl Layer for Rows {
 
 /// What to say where everything was meant to go back and rows do not: nothing tells any more where the database is that was looked at
 /// when the event `cut` moved the run. `None` where rows go back, or nobody looked.
-pub(in super::super) fn rows_that_stay(
-    kernel: &Kernel,
-    layers: &[Name],
-    cut: Seq,
-) -> Result<Option<Warning>> {
+pub(crate) fn rows_that_stay(kernel: &Kernel, layers: &[Name], cut: Seq) -> Result<Option<Warning>> {
     if layers.contains(&Name::Data) {
         return Ok(None);
     }
