@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Project, assert_shape};
 
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "rollback.enabled",
     "rollback.checkpointing.auto",
     "rollback.checkpointing.include-git",
@@ -24,6 +24,7 @@ const KEYS: [&str; 22] = [
     "rollback.on-failure.prompt",
     "rollback.on-failure.auto-rollback",
     "hooks.guard",
+    "hooks.gate",
     "rewind.profile",
     "rewind.database",
     "rewind.anchor",

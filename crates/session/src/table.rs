@@ -190,9 +190,9 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Session> {
         && matches!(error.code(), Code::SessionNotFound | Code::InvalidReference)
         && text.len() >= SHORT
     {
-        let sql = format!("SELECT {COLUMNS} FROM sessions WHERE substr(client_id, 1, $2) = $1 LIMIT 2");
+        let sql = format!("SELECT {COLUMNS} FROM sessions WHERE substr(client_id, 1, $1) = $2 LIMIT 2");
         let length = i64::try_from(text.len()).unwrap_or(i64::MAX);
-        if let [one] = snapshot.query_all(&sql, &[&text, &length], from_row)?.as_slice() {
+        if let [one] = snapshot.query_all(&sql, &[&length, &text], from_row)?.as_slice() {
             return Ok(one.clone());
         }
     }
