@@ -3,6 +3,7 @@
 mod doctor;
 mod exclude;
 mod install;
+mod numbers;
 mod script;
 mod settings;
 mod trust;
