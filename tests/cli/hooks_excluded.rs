@@ -107,3 +107,24 @@ fn a_dry_run_excludes_nothing() {
     assert_eq!(project.json("hooks install codex --dry-run")["excluded"], true);
     assert_eq!(read(&project, ".git/info/exclude").as_deref(), Some(EXCLUDED));
 }
+
+#[test]
+fn a_store_that_cannot_be_written_is_named_by_the_doctor() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let project = in_git();
+    project.ok("hooks install claude-code");
+    let store = project.cli.db().parent().expect("its directory").to_owned();
+    let set =
+        |mode| std::fs::set_permissions(&store, std::fs::Permissions::from_mode(mode)).expect("its mode");
+    set(0o500);
+    // Who may do anything has no such store.
+    let is_closed = std::fs::write(store.join("probe"), "").is_err();
+    let shown = project.json("hooks doctor claude-code");
+    set(0o700);
+    let failures = &shown[0]["failures"];
+    assert_eq!(failures.as_array().map(Vec::len), Some(usize::from(is_closed)), "{shown}");
+    if is_closed {
+        assert_eq!(failures[0]["code"], "permission_denied", "{shown}");
+    }
+}
