@@ -1,6 +1,7 @@
 //! What coding agents call their events, what they obey, and where their hooks are configured. Seen with the real programs: Claude Code
 //! 2.1.330, Codex 0.169.0, Gemini CLI 0.61.0, Copilot CLI 1.0.102, `OpenCode` 1.18.33.
 
+pub(crate) mod lenient;
 pub(crate) mod tools;
 pub(crate) mod transcript;
 

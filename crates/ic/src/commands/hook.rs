@@ -16,8 +16,10 @@ use serde_json::Value;
 
 use crate::background;
 use crate::clients::transcript::Transcript;
-use crate::clients::{Client, Occasion, tools};
+use crate::clients::{Client, Occasion, lenient, tools};
 use crate::commands::prelude::*;
+use crate::environment::Environment;
+use crate::flags::Global;
 use crate::hook_log::{self, Line};
 
 /// No payload is longer; what is, is not read to its end.
@@ -42,6 +44,15 @@ pub(crate) struct Hook {
     client: String,
     /// The client's name of the event; others are ignored
     event: String,
+}
+
+/// Whatever its environment says, and wherever it was started: a hook works by what its client says. A client may outlive its directory.
+pub(crate) fn demand_nothing(global: &mut Global, environment: &mut Environment) {
+    environment.format = None;
+    let named = global.directory.as_deref().unwrap_or(Path::new("."));
+    if !std::fs::canonicalize(named).is_ok_and(|directory| directory.is_dir()) {
+        global.directory = Some(PathBuf::from("/"));
+    }
 }
 
 /// What a client says of an event.
@@ -80,12 +91,12 @@ impl Hook {
         let unknown = |what: &str, name: &str| {
             Diagnosis::new(Code::InvalidValue, format!("The {what} {name:?} is not known; it was ignored."))
         };
-        let mut text = String::new();
-        let read = std::io::stdin().take(LONGEST_PAYLOAD).read_to_string(&mut text);
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().take(LONGEST_PAYLOAD).read_to_end(&mut bytes);
         let named = Client::parse(&self.client).ok_or_else(|| unknown("client", &self.client))?;
         let occasion = named.occasion(&self.event).ok_or_else(|| unknown("event", &self.event))?;
         read.map_err(|e| unreadable(&e.to_string()))?;
-        let payload: Value = serde_json::from_str(&text).map_err(|e| unreadable(&e.to_string()))?;
+        let payload = lenient::read(&bytes).map_err(|e| unreadable(&e.to_string()))?;
         let client = named.speaking(&payload);
         Ok(Event { client, occasion, payload: client.spelled(payload) })
     }
