@@ -217,6 +217,42 @@ fn half_a_character_is_no_reason_to_obey_nothing() {
 }
 
 #[test]
+fn what_a_call_names_is_kept_without_its_secrets() {
+    let project = captured();
+    let said = |event: &str, fields: Value| {
+        let mut payload =
+            json!({ "session_id": "s-1", "transcript_path": "/h/t.jsonl", "cwd": project.root() });
+        payload.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+        send(&project, "claude-code", event, payload.to_string().as_bytes());
+    };
+    said("UserPromptSubmit", json!({ "prompt_id": "p-1", "prompt": "Fetch it" }));
+    for (n, input) in [
+        json!({ "path": "https://ann:hunter2pw@host/x" }),
+        json!({ "file_path": "conf/api_key=k77secretk77" }),
+        json!({ "file_path": "conf/plain.txt" }),
+    ]
+    .iter()
+    .enumerate()
+    {
+        said(
+            "PreToolUse",
+            json!({ "tool_name": "Write", "tool_use_id": format!("c-{n}"), "tool_input": input }),
+        );
+    }
+    let id = project.json("session list")[0]["id"].as_str().expect("an id").to_owned();
+    let calls = project.json(&format!("session show {id} --calls"))["calls"].clone();
+    let shown: Vec<Value> =
+        calls.as_array().expect("calls").iter().map(|call| json!([call["line"], call["paths"]])).collect();
+    assert_eq!(shown[2], json!(["conf/plain.txt", ["conf/plain.txt"]]));
+    assert_eq!([&shown[0][1], &shown[1][1]], [&json!([]), &json!([])]);
+    let ledger = std::fs::read(project.cli.db()).expect("the ledger");
+    for secret in ["hunter2pw", "k77secretk77"] {
+        assert!(!calls.to_string().contains(secret), "{calls}");
+        assert!(!ledger.windows(secret.len()).any(|bytes| bytes == secret.as_bytes()), "{secret}");
+    }
+}
+
+#[test]
 fn a_hook_works_by_its_payload_whatever_surrounds_it() {
     let project = captured();
     let gone = tempfile::tempdir().expect("a directory");

@@ -136,6 +136,8 @@ impl Client {
 
     /// The answer that refuses a tool call; its reason reaches the model.
     pub(crate) fn refuse(self, reason: &str) -> Value {
+        // Codex puts its own full stop behind it.
+        let reason = if self == Self::Codex { reason.trim_end_matches('.') } else { reason };
         match self {
             // `{"continue": false}` is ignored by Codex and Copilot: the tool runs.
             Self::ClaudeCode | Self::Codex => json!({ "hookSpecificOutput": {
