@@ -98,6 +98,13 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Opti
     out
 }
 
+impl HooksDoctorJson {
+    /// Whether anything calls, or is to call.
+    pub(crate) fn is_in_use(&self) -> bool {
+        !self.config_files.is_empty() || self.called_at.is_some()
+    }
+}
+
 /// Whether hooks work, a client a block.
 pub(crate) fn doctor(all: &[HooksDoctorJson]) -> String {
     let mut out = String::new();

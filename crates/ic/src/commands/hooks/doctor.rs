@@ -57,7 +57,9 @@ impl Doctor {
                 ];
                 let files: Vec<_> =
                     files.into_iter().flatten().filter(|file| is_installed(file.clone(), client)).collect();
-                HooksDoctorJson::new(client, &files, &lines)
+                let mut record = HooksDoctorJson::new(client, &files, &lines);
+                record.failures.extend(place.as_ref().filter(|_| record.is_in_use()).and_then(unwritable));
+                record
             })
             .collect();
         session.output.list(&records, || views::hooks::doctor(&records))
