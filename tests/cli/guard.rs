@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agents::{Said, in_git, say, say_with};
+use crate::agents::{Said, in_git, logged, say, say_with};
 use crate::support::Project;
 
 /// A project with a secret, ignored data and what a build makes again.
@@ -19,11 +19,15 @@ fn project(client: &str) -> Project {
 }
 
 fn before(project: &Project, client: &str, command: &str) -> Value {
+    say_with(project, &call(client, command), &[("HOME", project.cli.home().to_str().expect("a path"))])
+}
+
+fn call(client: &str, command: &str) -> Said {
     let (event, tool) =
         if client == "gemini" { ("BeforeTool", "run_shell_command") } else { ("PreToolUse", "Bash") };
     let mut said = Said::new(client, "s-1", event).prompt("p-1", "").with("tool_name", tool);
     said.payload["tool_input"] = json!({ "command": command });
-    say_with(project, &said, &[("HOME", project.cli.home().to_str().expect("a path"))])
+    said
 }
 
 fn decision(answer: &Value) -> (&str, &str) {
@@ -66,6 +70,7 @@ fn a_client_that_asks_nobody_refuses_and_names_the_setting() {
         let (decision, reason) = decision(&answer);
         assert_eq!(decision, "deny", "{client}");
         assert!(reason.contains("what the remote has") && reason.contains("guard: allow"), "{reason}");
+        assert_eq!(reason.ends_with('.'), client != "codex", "Codex puts its own full stop there");
     }
 }
 
@@ -86,6 +91,81 @@ fn the_user_decides_and_a_project_only_tightens() {
     std::fs::write(&own, "hooks: {guard: perhaps}\n").expect("the user's file");
     assert_eq!(now(), "ask", "what cannot be read switches nothing off");
     assert_eq!(project.json("config show")["hooks.guard"]["value"], "ask");
+}
+
+#[test]
+fn no_project_and_no_variable_of_one_switches_it_off() {
+    let project = project("claude-code");
+    let home = project.cli.home().to_owned();
+    let own = home.join(".config/ic/config.yaml");
+    std::fs::create_dir_all(own.parent().expect("a directory")).expect("made");
+    std::fs::write(&own, "hooks: {guard: deny}\n").expect("the user's file");
+    let now = || decision(&before(&project, "claude-code", "rm -rf data")).0.to_owned();
+    for text in ["rollback: {checkpointing: {auto: false}}\n", "rollback: {enabled: false}\n", "{{\n"] {
+        project.write(".ic.yaml", text);
+        assert_eq!(now(), "deny", "{text}");
+        let answer = before(&project, "claude-code", "rm -rf src");
+        assert!(decision(&answer).1.contains("src (not captured)"), "{text}: {answer}");
+        assert_eq!(before(&project, "claude-code", "rm -rf node_modules; ls"), Value::Null, "{text}");
+    }
+    project.write(".ic.yaml", "");
+    project.write("elsewhere.yaml", "rollback: {enabled: false}\n");
+    project.write("home/.config/ic/config.yaml", "hooks: {guard: allow}\n");
+    let config = project.root().join("elsewhere.yaml");
+    let of_project = project.root().join("home");
+    let text = |path: &std::path::Path| path.to_str().expect("a path").to_owned();
+    for (variables, decided) in [
+        ([("IC_CONFIG", text(&config)), ("HOME", text(&home))], "deny"),
+        ([("IC_CONFIG", String::new()), ("HOME", text(&of_project))], "ask"),
+        ([("IC_CONFIG", String::new()), ("HOME", ".".to_owned())], "ask"),
+        ([("TMPDIR", text(project.root())), ("HOME", text(&home))], "deny"),
+    ] {
+        let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let answer = say_with(&project, &call("claude-code", "rm -rf data"), &variables);
+        assert_eq!(decision(&answer).0, decided, "{variables:?}");
+    }
+    let said = logged(&project);
+    assert!(said.iter().any(|line| line.to_string().contains("is not believed")), "{said:?}");
+}
+
+#[test]
+fn it_needs_no_ledger_that_can_be_read_and_no_prompt() {
+    let project = project("claude-code");
+    let mut said = call("claude-code", "rm -rf src data");
+    said.payload["session_id"] = json!("s-of-nobody");
+    let answer = say(&project, &said);
+    assert!(decision(&answer).1.contains("src (not captured), data (not captured)"), "{answer}");
+    std::fs::write(project.cli.db(), "this is no ledger").expect("an accident");
+    for command in ["rm -rf src", "git reset --hard", "rm a.txt .env"] {
+        assert_eq!(decision(&before(&project, "claude-code", command)).0, "ask", "{command}");
+    }
+    assert_eq!(before(&project, "claude-code", "ls"), Value::Null);
+    said.payload["session_id"] = Value::Null;
+    assert_eq!(decision(&say(&project, &said)).0, "ask", "nor a session");
+}
+
+#[test]
+fn a_single_file_is_guarded_where_no_checkpoint_holds_it() {
+    let project = project("claude-code");
+    let answer = before(&project, "claude-code", "rm -f src/a.rs .env data/rows");
+    let why = "`rm` would destroy what `ic` cannot restore: .env (secret), data (ignored). Is this intended?";
+    assert_eq!(decision(&answer), ("ask", why));
+    for command in ["rm src/a.rs README.md", "rm -rf src/*", "cd src && rm -rf *"] {
+        assert_eq!(before(&project, "claude-code", command), Value::Null, "{command}");
+    }
+}
+
+#[test]
+fn a_command_is_followed_to_where_it_runs() {
+    let project = project("codex");
+    let answer = |input: Value| {
+        let mut said = call("codex", "");
+        said.payload["tool_input"] = input;
+        decision(&say(&project, &said)).0.to_owned()
+    };
+    assert_eq!(answer(json!({ "cmd": "rm -rf ../data", "workdir": "src" })), "deny");
+    assert_eq!(answer(json!({ "command": ["bash", "-lc", "rm -rf data"] })), "deny");
+    assert_eq!(answer(json!({ "command": ["bash", "-lc", "cd src && rm -rf data"] })), "");
 }
 
 #[test]

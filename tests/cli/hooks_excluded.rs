@@ -73,12 +73,32 @@ fn an_undo_over_an_uninstall_brings_no_hook_back_and_takes_no_settings_away() {
 }
 
 #[test]
-fn what_git_tracks_is_not_excluded() {
+fn of_what_git_tracks_the_copy_alone_is_excluded() {
     let project = in_git();
     project.write(".gemini/settings.json", OF_A_PERSON);
     git(&project, &["add", "-A"]);
-    assert_eq!(project.json("hooks install gemini")["excluded"], false);
-    assert_eq!(read(&project, ".git/info/exclude").as_deref(), Some(EXCLUDED));
+    git(&project, &["commit", "-q", "-m", "settings"]);
+    for _ in 0..2 {
+        assert_eq!(project.json("hooks install gemini")["excluded"], false);
+        let lines = read(&project, ".git/info/exclude").expect("the file");
+        let added = "\n# ic hooks install gemini\n/.gemini/settings.json.before-ic\n";
+        assert_eq!(lines, format!("{EXCLUDED}{added}"));
+        assert_eq!(git(&project, &["status", "--short"]).trim(), "M .gemini/settings.json");
+    }
+    project.ok("hooks uninstall gemini");
+    assert_eq!(read(&project, ".git/info/exclude").expect("the file").trim_end(), EXCLUDED);
+    assert_eq!(git(&project, &["status", "--short"]), "");
+}
+
+#[test]
+fn settings_that_were_removed_leave_nothing_behind() {
+    let project = in_git();
+    project.write(".claude/settings.local.json", OF_A_PERSON);
+    project.ok("hooks install claude-code");
+    std::fs::remove_file(project.root().join(".claude/settings.local.json")).expect("it is removed");
+    project.ok("hooks uninstall claude-code");
+    assert_eq!(git(&project, &["status", "--short"]), "");
+    assert_eq!(read(&project, ".claude/settings.local.json.before-ic"), None);
 }
 
 #[test]
@@ -86,4 +106,25 @@ fn a_dry_run_excludes_nothing() {
     let project = in_git();
     assert_eq!(project.json("hooks install codex --dry-run")["excluded"], true);
     assert_eq!(read(&project, ".git/info/exclude").as_deref(), Some(EXCLUDED));
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_named_by_the_doctor() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let project = in_git();
+    project.ok("hooks install claude-code");
+    let store = project.cli.db().parent().expect("its directory").to_owned();
+    let set =
+        |mode| std::fs::set_permissions(&store, std::fs::Permissions::from_mode(mode)).expect("its mode");
+    set(0o500);
+    // Who may do anything has no such store.
+    let is_closed = std::fs::write(store.join("probe"), "").is_err();
+    let shown = project.json("hooks doctor claude-code");
+    set(0o700);
+    let failures = &shown[0]["failures"];
+    assert_eq!(failures.as_array().map(Vec::len), Some(usize::from(is_closed)), "{shown}");
+    if is_closed {
+        assert_eq!(failures[0]["code"], "permission_denied", "{shown}");
+    }
 }

@@ -191,6 +191,90 @@ fn fields_that_are_unknown_or_of_another_kind_are_let_through() {
     }
 }
 
+#[test]
+fn half_a_character_is_no_reason_to_obey_nothing() {
+    let project = captured();
+    project.write(".env", "KEY=1\n");
+    let say = |event: &str, fields: &str| {
+        let cwd = json!(project.root());
+        let text = format!(r#"{{"session_id":"s-1","transcript_path":"/h/t.jsonl","cwd":{cwd},{fields}}}"#);
+        // What stands for a byte that no text has.
+        let bytes: Vec<u8> = text.bytes().map(|byte| if byte == b'%' { 0xff } else { byte }).collect();
+        send(&project, "claude-code", event, &bytes)
+    };
+    say("UserPromptSubmit", r#""prompt_id":"p-1","prompt":"half \ud83d and \\ud83d""#);
+    assert_eq!(project.json("log")[0]["title"], "half \u{fffd} and \\ud83d");
+    let guarded = r#""tool_name":"Bash","tool_use_id":"c-1","tool_input":{"command":"rm -rf .env","description":"\ud83d %"}"#;
+    let answer = say("PreToolUse", guarded);
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "ask", "{answer}");
+    project.write("a.txt", "1\n");
+    project.ok("undo --yes");
+    let answer =
+        say("PreToolUse", r#""tool_name":"Write","tool_input":{"file_path":"x","content":"\ud83d"}"#);
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+    let answer = say("PreToolUse", r#""tool_name":"Bash","tool_input":{"command":"rm -rf .env""#);
+    assert_eq!(answer, Value::Null, "what cannot be read at all is let through");
+}
+
+#[test]
+fn what_a_call_names_is_kept_without_its_secrets() {
+    let project = captured();
+    let said = |event: &str, fields: Value| {
+        let mut payload =
+            json!({ "session_id": "s-1", "transcript_path": "/h/t.jsonl", "cwd": project.root() });
+        payload.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+        send(&project, "claude-code", event, payload.to_string().as_bytes());
+    };
+    said("UserPromptSubmit", json!({ "prompt_id": "p-1", "prompt": "Fetch it" }));
+    for (n, input) in [
+        json!({ "path": "https://ann:hunter2pw@host/x" }),
+        json!({ "file_path": "conf/api_key=k77secretk77" }),
+        json!({ "file_path": "conf/plain.txt" }),
+    ]
+    .iter()
+    .enumerate()
+    {
+        said(
+            "PreToolUse",
+            json!({ "tool_name": "Write", "tool_use_id": format!("c-{n}"), "tool_input": input }),
+        );
+    }
+    let id = project.json("session list")[0]["id"].as_str().expect("an id").to_owned();
+    let calls = project.json(&format!("session show {id} --calls"))["calls"].clone();
+    let shown: Vec<Value> =
+        calls.as_array().expect("calls").iter().map(|call| json!([call["line"], call["paths"]])).collect();
+    assert_eq!(shown[2], json!(["conf/plain.txt", ["conf/plain.txt"]]));
+    assert_eq!([&shown[0][1], &shown[1][1]], [&json!([]), &json!([])]);
+    let ledger = std::fs::read(project.cli.db()).expect("the ledger");
+    for secret in ["hunter2pw", "k77secretk77"] {
+        assert!(!calls.to_string().contains(secret), "{calls}");
+        assert!(!ledger.windows(secret.len()).any(|bytes| bytes == secret.as_bytes()), "{secret}");
+    }
+}
+
+#[test]
+fn a_hook_works_by_its_payload_whatever_surrounds_it() {
+    let project = captured();
+    let gone = tempfile::tempdir().expect("a directory");
+    let said = |id: &str| {
+        json!({ "session_id": "s-1", "transcript_path": "/h/t.jsonl", "cwd": project.root(), "prompt_id": id, "prompt": id })
+            .to_string()
+    };
+    for (id, line) in [
+        ("format", "IC_FORMAT=yaml exec \"$@\""),
+        ("place", "cd \"$GONE\" && rmdir \"$GONE\" && exec \"$@\""),
+    ] {
+        let hook = project.command(["hook", "claude-code", "UserPromptSubmit"]);
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", line, "sh"]).arg(hook.get_program()).args(hook.get_args()).env("GONE", gone.path());
+        shell.envs(hook.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("start a shell");
+        child.stdin.take().expect("its input").write_all(said(id).as_bytes()).expect("tell it");
+        assert!(child.wait_with_output().expect("its end").status.success(), "{id}");
+        assert_eq!(project.json("log")[0]["title"], id);
+    }
+}
+
 /// Bytes that steer a terminal, quote their way out of a shell, and pretend to be lines of our own.
 const HOSTILE: &str = "\u{1b}[31m\u{1b}]0;title\u{7}'\"`touch PWNED`$(touch PWNED);touch PWNED\r\n\u{202e}\u{0}&& touch PWNED | \\";
 

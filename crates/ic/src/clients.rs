@@ -1,6 +1,7 @@
 //! What coding agents call their events, what they obey, and where their hooks are configured. Seen with the real programs: Claude Code
 //! 2.1.330, Codex 0.169.0, Gemini CLI 0.61.0, Copilot CLI 1.0.102, `OpenCode` 1.18.33.
 
+pub(crate) mod lenient;
 pub(crate) mod tools;
 pub(crate) mod transcript;
 
@@ -135,6 +136,8 @@ impl Client {
 
     /// The answer that refuses a tool call; its reason reaches the model.
     pub(crate) fn refuse(self, reason: &str) -> Value {
+        // Codex puts its own full stop behind it.
+        let reason = if self == Self::Codex { reason.trim_end_matches('.') } else { reason };
         match self {
             // `{"continue": false}` is ignored by Codex and Copilot: the tool runs.
             Self::ClaudeCode | Self::Codex => json!({ "hookSpecificOutput": {

@@ -32,7 +32,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::cli::Cli;
+use crate::cli::{Cli, Command};
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::format::FormatChoice;
@@ -65,7 +65,10 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches_mut(matches).map_err(|error| error.format(tree))
 }
 
-fn run(cli: Cli, environment: Environment) -> Exit {
+fn run(mut cli: Cli, mut environment: Environment) -> Exit {
+    if let Command::Hook(_) = cli.command {
+        commands::hook::demand_nothing(&mut cli.global, &mut environment);
+    }
     let quiet = cli.global.quiet;
     let choice = FormatChoice::of(&cli.global, &environment);
     let result = choice.validate().and_then(|()| cli::run(cli, environment));

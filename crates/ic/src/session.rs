@@ -142,8 +142,9 @@ impl Session {
     pub(crate) fn for_hook(&mut self, directory: PathBuf, patience: Duration) {
         self.directory = directory;
         self.options.busy_timeout = patience;
-        // What a repository may set for the client says nothing of where its own work is recorded.
+        // What a repository may set for the client says nothing of where its own work is recorded, nor of what is captured and guarded.
         self.environment.db = None;
+        self.environment.config = None;
         self.began_by = self.environment.dispatch.take();
         self.environment.session = None;
     }
@@ -166,6 +167,22 @@ impl Session {
     /// The home directory.
     pub(crate) fn home(&self) -> Option<&Path> {
         self.environment.home.as_deref()
+    }
+
+    /// The home directory if what it says may be believed in a project: a repository may set `HOME` for its client.
+    ///
+    /// Errors: `invalid_value` for one that lies in the project.
+    pub(crate) fn believed_home(&self, root: &Path) -> Result<Option<&Path>> {
+        let Some(home) = self.home() else { return Ok(None) };
+        let real = std::fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
+        if home.is_absolute() && !real.starts_with(root) {
+            return Ok(Some(home));
+        }
+        let home = home.display();
+        Err(Diagnosis::new(
+            Code::InvalidValue,
+            format!("HOME is {home}, in the project: what its settings say of hooks is not believed."),
+        ))
     }
 
     /// The configuration of the project whose root this is. Errors: `invalid_config`.

@@ -181,9 +181,14 @@ pub struct Setting {
 /// The root that holds a project's directory, where its configuration is: the top of its git work tree; without git the caller's
 /// project, if the directory lies in it, else the directory itself.
 pub fn root_of(kernel: &Kernel, project_dir: &Path) -> PathBuf {
+    root_seen_from(&kernel.project.root, project_dir)
+}
+
+/// As [`root_of`], for a caller in the project with this root.
+pub fn root_seen_from(caller: &Path, project_dir: &Path) -> PathBuf {
     let top = ic_store::project_root(project_dir);
-    if ic_store::git_dirs(&top).is_none() && project_dir.starts_with(&kernel.project.root) {
-        return kernel.project.root.clone();
+    if ic_store::git_dirs(&top).is_none() && project_dir.starts_with(caller) {
+        return caller.to_owned();
     }
     top
 }

@@ -28,10 +28,15 @@ pub struct Taken {
     /// Whether the tree is as the newest checkpoint has it, as another call has just seen.
     is_as_newest: bool,
     marked: Marked,
+    /// Whether a look failed, and not because others look at the same time.
+    is_blind: bool,
     /// What went less well.
     pub warnings: Vec<Warning>,
     _held: Option<Held>,
 }
+
+/// What is left out of a tree, from its root, and why.
+pub type LeftOut = (Vec<u8>, String);
 
 /// What is known of the tree at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +68,8 @@ pub struct Occasion<'a> {
 impl Taken {
     /// Nothing was captured, because nobody asked.
     pub fn nothing() -> Self {
-        Self { shot: None, is_as_newest: false, marked: Marked::nothing(), warnings: Vec::new(), _held: None }
+        let (marked, warnings) = (Marked::nothing(), Vec::new());
+        Self { shot: None, is_as_newest: false, marked, is_blind: false, warnings, _held: None }
     }
 
     /// Captures the tree of a project for a run, where the settings say so, and looks where a configured state database is.
@@ -120,7 +126,10 @@ impl Taken {
                 let is_as_newest = shot.is_none();
                 Self { shot, is_as_newest, warnings, _held: held, ..Self::nothing() }
             }
-            Err(error) => Self { warnings: vec![failed(&error)], ..Self::nothing() },
+            Err(error) => {
+                let is_blind = error.code() != Code::Busy;
+                Self { is_blind, warnings: vec![failed(&error)], ..Self::nothing() }
+            }
         }
     }
 
@@ -163,20 +172,21 @@ impl Taken {
         }
     }
 
-    /// What is left out of what was seen, and why.
+    /// What is left out of what was seen, and why; `None`: nothing was captured.
     pub fn left_out(
         &self,
         kernel: &Kernel,
         settings: &Settings,
         root: &Path,
-    ) -> Result<Vec<(Vec<u8>, String)>> {
+    ) -> Result<Option<Vec<LeftOut>>> {
         let tree = match &self.shot {
             Some(shot) => Some(shot.captured.root),
+            None if self.is_blind => None,
             None => kernel.read(|snapshot| record::newest_look(snapshot, root))?.map(|newest| newest.tree),
         };
+        let Some(tree) = tree else { return Ok(None) };
         let workspace = Workspace::open(kernel, root.to_owned(), settings)?;
-        let (mut left_out, mut waiting) = (Vec::new(), Vec::new());
-        waiting.extend(tree.map(|tree| (Vec::new(), tree)));
+        let (mut left_out, mut waiting) = (Vec::new(), vec![(Vec::new(), tree)]);
         while let Some((path, hash)) = waiting.pop() {
             for entry in workspace.objects.tree(&hash)?.entries {
                 let path = join(&path, &entry.name);
@@ -190,7 +200,7 @@ impl Taken {
             }
         }
         left_out.sort();
-        Ok(left_out)
+        Ok(Some(left_out))
     }
 
     /// Records a point of a run with what was seen there; its event is the first of the transaction.

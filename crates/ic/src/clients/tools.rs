@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use ic_base::mask::mask;
+use ic_base::shell_word;
 use serde_json::Value;
 
 /// Tools of all clients that change no file of the project by themselves. What a subagent does is told by its own calls. Everything else is
@@ -99,6 +101,9 @@ const FILES: [&str; 5] = ["file_path", "filePath", "path", "notebook_path", "abs
 /// What says what a call does, the most telling first.
 const LINES: [&str; 8] = ["command", "cmd", "url", "query", "pattern", "description", "prompt", "message"];
 
+/// What names the directory that a command runs in.
+const DIRECTORIES: [&str; 4] = ["workdir", "dir_path", "directory", "cwd"];
+
 /// What a tool call says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
@@ -108,6 +113,8 @@ pub(crate) struct Call {
     pub(crate) paths: Vec<String>,
     /// The line for a shell that it runs.
     pub(crate) command: Option<String>,
+    /// The directory that it runs in.
+    pub(crate) directory: PathBuf,
 }
 
 /// Whether calls of a tool may change files.
@@ -119,23 +126,25 @@ impl Call {
     /// What a call of a client says whose current directory is `directory`, in a working tree with this root.
     pub(crate) fn read(input: &Value, directory: &Path, root: &Path) -> Self {
         let text = |key: &&str| input[*key].as_str().filter(|text| !text.trim().is_empty());
+        let shell = text(&"command").or_else(|| text(&"cmd")).map(str::to_owned);
         // Some clients give the words of a command one by one.
-        let words = || {
-            let words: Vec<&str> = input["command"].as_array()?.iter().filter_map(Value::as_str).collect();
-            Some(words.join(" "))
-        };
-        let shell = text(&"command").or_else(|| text(&"cmd")).map(str::to_owned).or_else(words);
-        let command = shell.clone().unwrap_or_default();
-        let mut named: Vec<&str> = FILES.iter().filter_map(text).collect();
-        named.extend(patched(&command));
-        let paths: Vec<String> = named.iter().filter_map(|path| below(&directory.join(path), root)).collect();
+        let words: Option<Vec<&str>> =
+            input["command"].as_array().map(|words| words.iter().filter_map(Value::as_str).collect());
+        let command = shell.clone().or_else(|| Some(words.as_ref()?.join(" "))).unwrap_or_default();
+        let runs_in =
+            DIRECTORIES.iter().find_map(text).map_or_else(|| directory.to_owned(), |to| directory.join(to));
+        let named = FILES.iter().filter_map(text).filter_map(|file| below(directory, file, root));
+        let patched = patched(&command).filter_map(|file| below(&runs_in, file, root));
+        let paths: Vec<String> = named.chain(patched).filter(|path| mask(path) == *path).collect();
         let line = match (FILES.iter().find_map(text), command.lines().find(|line| !line.trim().is_empty())) {
             _ if command.starts_with(PATCH) && !paths.is_empty() => paths.join(" "),
-            (Some(file), _) => below(&directory.join(file), root).unwrap_or_else(|| file.to_owned()),
+            (Some(file), _) => below(directory, file, root).unwrap_or_else(|| file.to_owned()),
             (None, Some(command)) => command.trim().to_owned(),
             (None, None) => LINES.iter().find_map(text).unwrap_or_default().to_owned(),
         };
-        Self { line, paths, command: shell.filter(|shell| !shell.contains(PATCH)) }
+        let quoted = || Some(words?.into_iter().map(shell_word).collect::<Vec<_>>().join(" "));
+        let command = shell.or_else(quoted).filter(|line| !line.trim_start().starts_with(PATCH));
+        Self { line, paths, command, directory: runs_in }
     }
 }
 
@@ -149,9 +158,9 @@ fn patched(command: &str) -> impl Iterator<Item = &str> {
     lines.filter_map(|line| HEADS.iter().find_map(|head| line.strip_prefix(head)).map(str::trim))
 }
 
-/// A path relative to the root; `None`: it is not below it. The file may not be there yet.
-fn below(path: &Path, root: &Path) -> Option<String> {
-    let plain = plain(path);
+/// A path relative to the root; `None`: it is not below it, or is an address of the web. The file may not be there yet.
+fn below(directory: &Path, file: &str, root: &Path) -> Option<String> {
+    let plain = plain(&directory.join(Some(file).filter(|file| !file.contains("://"))?));
     let relative = |path: &Path| path.strip_prefix(root).map(Path::to_owned).ok();
     let path = relative(&plain).or_else(|| {
         // It was named through a link.
@@ -197,6 +206,27 @@ mod tests {
         let all = ["api/n.txt", "api/o.txt", "api/p.txt"];
         assert_eq!(read(&json!({ "command": patch })), named("api/n.txt api/o.txt api/p.txt", &all));
         assert_eq!(read(&json!({"anything": 1})), named("", &[]));
+    }
+
+    #[test]
+    fn an_address_is_no_path_and_a_secret_is_in_none() {
+        let url = "https://ann:hunter2pw@host/x";
+        assert_eq!(read(&json!({ "path": url })), (url.to_owned(), Vec::new()));
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        let (line, paths) = read(&json!({ "file_path": format!("of/{token}/a.txt") }));
+        assert_eq!((line, paths), (format!("api/of/{token}/a.txt"), Vec::new()));
+    }
+
+    #[test]
+    fn a_command_is_read_as_the_shell_gets_it_and_where_it_runs() {
+        let call = |input: &Value| Call::read(input, Path::new("/shop/api"), Path::new("/shop"));
+        let words = call(&json!({"command": ["bash", "-lc", "rm -rf \"x y\""], "workdir": "../web"}));
+        assert_eq!(words.command.as_deref(), Some("bash -lc 'rm -rf \"x y\"'"));
+        assert_eq!(words.directory, Path::new("/shop/api/../web"));
+        let patch = "*** Begin Patch\n*** Add File: n.txt\n*** End Patch\n";
+        assert_eq!(call(&json!({ "command": patch })).command, None);
+        let heredoc = format!("apply_patch <<'EOF'\n{patch}EOF\nrm -rf data");
+        assert_eq!(call(&json!({ "command": heredoc })).command, Some(heredoc));
     }
 
     #[test]

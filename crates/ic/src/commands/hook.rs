@@ -1,5 +1,7 @@
 //! `ic hook`
 
+mod guard;
+
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -7,8 +9,8 @@ use std::time::{Duration, Instant};
 use ic_base::{DispatchId, RunId};
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
-use ic_kernel::config::{self, Guard, OwnHooks};
-use ic_ops::hooks::calls::{self, Begun, Guarded, Told};
+use ic_kernel::config::{self, Guard};
+use ic_ops::hooks::calls::{self, Begun, Told};
 use ic_ops::hooks::{self, Asked, Teller, subagents};
 use ic_phase::resolve::Project;
 use ic_worktree::{Settings, Warning};
@@ -16,8 +18,10 @@ use serde_json::Value;
 
 use crate::background;
 use crate::clients::transcript::Transcript;
-use crate::clients::{Client, Occasion, tools};
+use crate::clients::{Client, Occasion, lenient, tools};
 use crate::commands::prelude::*;
+use crate::environment::Environment;
+use crate::flags::Global;
 use crate::hook_log::{self, Line};
 
 /// No payload is longer; what is, is not read to its end.
@@ -42,6 +46,15 @@ pub(crate) struct Hook {
     client: String,
     /// The client's name of the event; others are ignored
     event: String,
+}
+
+/// Whatever its environment says, and wherever it was started: a hook works by what its client says. A client may outlive its directory.
+pub(crate) fn demand_nothing(global: &mut Global, environment: &mut Environment) {
+    environment.format = None;
+    let named = global.directory.as_deref().unwrap_or(Path::new("."));
+    if !std::fs::canonicalize(named).is_ok_and(|directory| directory.is_dir()) {
+        global.directory = Some(PathBuf::from("/"));
+    }
 }
 
 /// What a client says of an event.
@@ -80,12 +93,12 @@ impl Hook {
         let unknown = |what: &str, name: &str| {
             Diagnosis::new(Code::InvalidValue, format!("The {what} {name:?} is not known; it was ignored."))
         };
-        let mut text = String::new();
-        let read = std::io::stdin().take(LONGEST_PAYLOAD).read_to_string(&mut text);
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().take(LONGEST_PAYLOAD).read_to_end(&mut bytes);
         let named = Client::parse(&self.client).ok_or_else(|| unknown("client", &self.client))?;
         let occasion = named.occasion(&self.event).ok_or_else(|| unknown("event", &self.event))?;
         read.map_err(|e| unreadable(&e.to_string()))?;
-        let payload: Value = serde_json::from_str(&text).map_err(|e| unreadable(&e.to_string()))?;
+        let payload = lenient::read(&bytes).map_err(|e| unreadable(&e.to_string()))?;
         let client = named.speaking(&payload);
         Ok(Event { client, occasion, payload: client.spelled(payload) })
     }
@@ -97,13 +110,18 @@ impl Hook {
             payload.text("cwd").map(PathBuf::from).and_then(|dir| std::fs::canonicalize(dir).ok());
         let directory = directory.unwrap_or_else(|| session.directory.clone());
         session.for_hook(directory, PATIENCE_TO_WRITE);
-        if session.place().is_err() {
-            return Ok(Said::default());
-        }
+        let Ok(place) = session.place() else { return Ok(Said::default()) };
         let id = payload.text("session_id").filter(|id| is_id(id));
-        let id = id.ok_or_else(|| unreadable("it names no session"))?;
-        let teller = Teller { client: event.client.as_str(), client_id: id };
-        self.record(session, teller, event.client, event.occasion, &payload)
+        let recorded = id.ok_or_else(|| unreadable("it names no session")).and_then(|id| {
+            let teller = Teller { client: event.client.as_str(), client_id: id };
+            self.record(session, teller, event.client, event.occasion, &payload)
+        });
+        match recorded {
+            Err(error) if event.occasion == Occasion::BeforeCall => {
+                guard::alone(session, &place.root, event.client, &payload, error)
+            }
+            recorded => recorded,
+        }
     }
 
     fn record(
@@ -195,45 +213,42 @@ impl Hearing<'_> {
             said.answer = Some(self.client.refuse(&news));
             return Ok(());
         }
-        let guard = guard(self.session, self.kernel, &mut said.warnings);
-        if !tools::may_write(self.tool()) {
+        if !tools::may_write(self.payload.tool()) {
             said.answer = self.refusal()?.map(|why| self.client.refuse(&why));
             return Ok(());
         }
+        let guard = guard::in_force(self.session, &self.kernel.project.root, &mut said.warnings);
         let begun =
             self.told(guard, |told| calls::begin(self.kernel, self.teller, told, self.kept.as_ref()))?;
         match begun {
             Begun::Refused(why) => said.answer = Some(self.client.refuse(&why)),
-            Begun::Doubtful(why) => said.answer = Some(doubt(self.client, guard, &why)),
+            Begun::Doubtful(why, more) => {
+                said.answer = Some(guard::doubt(self.client, guard, &why));
+                said.warnings.extend(more);
+            }
             Begun::Goes(more) => said.warnings.extend(more),
         }
         Ok(())
     }
 
     fn after_call(&self) -> Result<Vec<Warning>> {
-        if !tools::may_write(self.tool()) {
+        if !tools::may_write(self.payload.tool()) {
             return Ok(Vec::new());
         }
         self.told(Guard::Allow, |told| calls::end(self.kernel, self.teller, told, self.kept.as_ref()))
     }
 
-    fn tool(&self) -> &str {
-        self.payload.text("tool_name").unwrap_or("?")
-    }
-
     /// Hands on what the payload says of a tool call.
     fn told<T>(&self, guard: Guard, hand_on: impl FnOnce(&Told<'_>) -> Result<T>) -> Result<T> {
         let (kernel, payload) = (self.kernel, self.payload);
-        let directory = payload.text("cwd").map_or_else(|| kernel.project.directory.clone(), PathBuf::from);
-        let call = tools::Call::read(&payload.0["tool_input"], &directory, &kernel.project.root);
-        let guarded = call.command.as_deref().filter(|_| guard != Guard::Allow);
-        let guarded = guarded.map(|line| Guarded { line, directory: &directory, home: self.session.home() });
+        let call = payload.call(&kernel.project.directory, &kernel.project.root);
+        let guarded = guard::guarded(&call, guard, self.session.home());
         hand_on(&Told {
             prompt_id: payload.prompt_id(),
             call_id: payload.text("tool_use_id").filter(|id| is_id(id)),
             agent_id: payload.agent_id(),
             agent_type: payload.text("agent_type"),
-            tool: self.tool(),
+            tool: self.payload.tool(),
             line: &call.line,
             paths: &call.paths,
             guarded,
@@ -314,33 +329,9 @@ fn dispatch_named(kernel: &Kernel, reference: &str) -> Option<DispatchId> {
 
 /// Whether the gate of a run holds an agent's stop back here.
 fn holds_stops(session: &Session, kernel: &Kernel, warnings: &mut Vec<Warning>) -> bool {
-    let own = config::own_hooks(session.home()).unwrap_or_else(|error| {
-        warnings.push(warning(&error));
-        OwnHooks::default()
-    });
+    let own = guard::own_hooks(session, &kernel.project.root, warnings);
     let of_project = session.config(&config::root_of(kernel, &kernel.project.root)).ok();
     own.gate || of_project.is_some_and(|loaded| loaded.config.gate)
-}
-
-/// What becomes of a call that destroys what cannot be undone. Who cannot be asked is refused, and told what decides.
-fn doubt(client: Client, guard: Guard, why: &str) -> Value {
-    let asked = (guard == Guard::Ask).then(|| client.ask(&format!("{why} Is this intended?"))).flatten();
-    asked.unwrap_or_else(|| {
-        client.refuse(&format!(
-            "{why} Ask the person first. If it is intended, they run it themselves, or allow such commands: \
-             `hooks: {{guard: allow}}` in ~/.config/ic/config.yaml."
-        ))
-    })
-}
-
-/// The guard in force. A file that cannot be read says nothing.
-fn guard(session: &Session, kernel: &Kernel, warnings: &mut Vec<Warning>) -> Guard {
-    let own = config::own_hooks(session.home()).unwrap_or_else(|error| {
-        warnings.push(warning(&error));
-        OwnHooks::default()
-    });
-    let of_project = session.config(&config::root_of(kernel, &kernel.project.root)).ok();
-    Guard::in_force(own.guard, of_project.and_then(|loaded| loaded.config.guard))
 }
 
 fn unreadable(why: &str) -> Diagnosis {
@@ -388,6 +379,16 @@ impl<'p> Payload<'p> {
     /// What the client calls the subagent that this is about.
     fn agent_id(&self) -> Option<&'p str> {
         self.text("agent_id").filter(|id| is_id(id))
+    }
+
+    fn tool(&self) -> &'p str {
+        self.text("tool_name").unwrap_or("?")
+    }
+
+    /// What it says of a tool call in a tree with this root. `directory`: where that is made if the client does not say so.
+    fn call(&self, directory: &Path, root: &Path) -> tools::Call {
+        let directory = self.text("cwd").map_or(directory, Path::new);
+        tools::Call::read(&self.0["tool_input"], directory, root)
     }
 
     /// What the client calls the prompt, if it has a name for it.

@@ -3,6 +3,7 @@
 mod doctor;
 mod exclude;
 mod install;
+mod numbers;
 mod script;
 mod settings;
 mod trust;
@@ -77,6 +78,8 @@ pub(crate) struct Installed {
     pub(crate) excluded: bool,
     /// Whether the client was made to trust the hooks.
     pub(crate) trusted: bool,
+    /// Whether all projects are meant.
+    pub(crate) is_of_user: bool,
 }
 
 fn report(

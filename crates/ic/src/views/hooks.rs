@@ -62,17 +62,20 @@ shape! {
 /// What became of a client's settings. `installed`: of an installation, what else it did.
 pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Option<Installed>) -> String {
     let installs = installed.is_some();
-    let Installed { excluded, trusted } = installed.unwrap_or_default();
+    let Installed { excluded, trusted, is_of_user } = installed.unwrap_or_default();
     let file = path_text(&edit.file);
     let name = client.as_str();
     let mut out = match (edit.is_change(), dry_run, installs) {
         (false, _, true) => format!("The hooks are installed already: {file}\n"),
         (false, _, false) => format!("No hook of ic to remove: {file}\n"),
         (true, true, _) => format!("Would write {file}:\n{}", edit.text()),
-        (true, false, true) => format!(
-            "{} {file}\nFrom its next session on {name} records each prompt: see ic log; undo one with ic undo.\n",
-            styled(style::GOOD, "installed in")
-        ),
+        (true, false, true) => {
+            let each = if is_of_user { ", in each project that has a ledger (ic init in each)" } else { "" };
+            format!(
+                "{} {file}\nFrom its next session on {name} records each prompt{each}: see ic log; undo one with ic undo.\n",
+                styled(style::GOOD, "installed in")
+            )
+        }
         (true, false, false) => format!("{} {file}\n", styled(style::GOOD, "removed from")),
     };
     if excluded && edit.is_change() {
@@ -93,6 +96,13 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Opti
         );
     }
     out
+}
+
+impl HooksDoctorJson {
+    /// Whether anything calls, or is to call.
+    pub(crate) fn is_in_use(&self) -> bool {
+        !self.config_files.is_empty() || self.called_at.is_some()
+    }
 }
 
 /// Whether hooks work, a client a block.

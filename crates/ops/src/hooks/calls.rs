@@ -15,7 +15,7 @@ use ic_worktree::auto::Taken;
 use ic_worktree::{Settings, Warning, root_of};
 
 use super::commits::{self, Since};
-use super::guard::{self, Danger};
+use super::guard::{self, Danger, Held};
 use super::{Teller, refusal, subagents};
 
 /// What a client says of a tool call.
@@ -50,13 +50,24 @@ pub struct Guarded<'a> {
     pub home: Option<&'a Path>,
 }
 
+impl Guarded<'_> {
+    fn danger(&self) -> Danger {
+        guard::read(self.line, self.directory, self.home)
+    }
+
+    /// What it would destroy for good in a project of which nothing is captured; `None`: nothing.
+    pub fn doubt(&self, root: &Path) -> Option<String> {
+        self.danger().doubt(root, Held::Nothing)
+    }
+}
+
 /// What became of the beginning of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begun {
     /// It is refused, and why.
     Refused(String),
-    /// It would destroy what cannot be undone: what does it, and what would be lost.
-    Doubtful(String),
+    /// It would destroy what cannot be undone: what does it, and what would be lost; and what went less well.
+    Doubtful(String, Vec<Warning>),
     /// It may be made; what went less well.
     Goes(Vec<Warning>),
 }
@@ -72,15 +83,19 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
         let Some(prompt) = prompt_of(snapshot, teller, told.prompt_id)? else { return Ok(None) };
         Ok(Some((maker(snapshot, &prompt, told.agent_id)?, link(snapshot, &prompt)?, prompt)))
     })?;
-    let Some((maker, (run, link), prompt)) = found else { return Ok(Begun::Goes(Vec::new())) };
+    let Some((maker, (run, link), prompt)) = found else {
+        // Nobody looked at the tree.
+        let doubt = told.guarded.and_then(|guarded| guarded.doubt(&kernel.project.root));
+        return Ok(begun(doubt, Vec::new()));
+    };
     let root = root_of(&run.project_dir);
-    let danger = told.guarded.map(|guarded| guard::read(guarded.line)).unwrap_or_default();
+    let danger = told.guarded.map(|guarded| guarded.danger()).unwrap_or_default();
     let is_first = maker.is_none() && may_begin(&run);
     let taken = if is_first {
         Taken::look_for_subagent(kernel, kept, root.clone(), link)
     } else {
         let link = Link { dispatch_id: maker.clone().or(link.dispatch_id.clone()), ..link };
-        Taken::look_for_call(kernel, kept, root.clone(), link, danger.takes_git)
+        Taken::look_for_call(kernel, kept, root.clone(), link, danger.takes_git())
     };
     let head = git::head(&root);
     let (id, own): (CallId, DispatchId) = (kernel.context.new_id(), kernel.context.new_id());
@@ -107,15 +122,15 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
         };
         call::begin(tx, now, &new)
     })?;
-    let captures = kept.filter(|kept| kept.checkpointing.auto && !danger.is_none());
-    if let (Some(guarded), Some(kept)) = (told.guarded, captures) {
-        let left_out = taken.left_out(kernel, kept, &root)?;
-        let losses = danger.losses(guarded.directory, &root, guarded.home, &left_out);
-        if !losses.is_empty() {
-            return Ok(Begun::Doubtful(doubt(&danger, &losses)));
-        }
+    let doubt = if danger.is_none() { None } else { doubt(kernel, &danger, &taken, kept, &root)? };
+    Ok(begun(doubt, taken.warnings.clone()))
+}
+
+fn begun(doubt: Option<String>, warnings: Vec<Warning>) -> Begun {
+    match doubt {
+        Some(why) => Begun::Doubtful(why, warnings),
+        None => Begun::Goes(warnings),
     }
-    Ok(Begun::Goes(taken.warnings.clone()))
 }
 
 /// The work that a call belongs to: the prompt's, a subagent's own, or a continuation; `None`: it begins that.
@@ -150,16 +165,17 @@ fn may_begin(run: &ic_phase::Run) -> bool {
     run.require_active().is_ok()
 }
 
-/// `rm -r` would destroy what ic cannot bring back: .env (secret).
-fn doubt(danger: &Danger, losses: &[String]) -> String {
-    const MOST: usize = 5;
-    let more = losses.len().saturating_sub(MOST);
-    let mut named = losses.iter().take(MOST).map(|loss| ic_base::title(loss)).collect::<Vec<_>>().join(", ");
-    if more > 0 {
-        named.push_str(&format!(" and {more} more"));
-    }
-    let what: Vec<String> = danger.what.iter().map(|what| format!("`{what}`")).collect();
-    format!("{} would destroy what `ic` cannot restore: {named}.", what.join(", "))
+/// What a call would destroy for good, after what was seen of the tree.
+fn doubt(
+    kernel: &Kernel,
+    danger: &Danger,
+    taken: &Taken,
+    kept: Option<&Settings>,
+    root: &Path,
+) -> Result<Option<String>> {
+    let kept = kept.filter(|kept| kept.checkpointing.auto);
+    let left_out = kept.map(|kept| taken.left_out(kernel, kept, root)).transpose()?.flatten();
+    Ok(danger.doubt(root, left_out.as_deref().map_or(Held::Nothing, Held::AllBut)))
 }
 
 /// Records that a call has ended. One of which no beginning was told is passed over.

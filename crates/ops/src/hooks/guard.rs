@@ -1,102 +1,136 @@
-//! Commands that destroy what `ic` cannot bring back: literal pairs of a program and its flags, and what they name that no checkpoint holds.
+//! Commands that destroy what `ic` cannot restore: literal pairs of a program and its flags, and what they name that no checkpoint holds.
 //!
 //! A help against accidents, and no boundary: a script, `make` or `python -c` passes it.
 
+mod git;
+mod place;
 mod shell;
+mod wrapped;
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use ic_store::path_bytes;
+use ic_worktree::auto::LeftOut;
 
-use shell::Word;
+use git::Destroys;
+use place::Meeting;
+use shell::{Step, Word};
 
 /// What a line for a shell would destroy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Danger {
-    /// What does it: `rm -r`; empty: nothing that is known.
-    pub what: Vec<&'static str>,
-    /// The files and directories that it names, as written.
-    paths: Vec<String>,
-    /// Whether it names some that only the shell knows, or cannot be read at all.
+    acts: Vec<Act>,
+}
+
+/// One command that destroys something.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Act {
+    /// What does it: `rm -r`.
+    what: &'static str,
+    /// What it names.
+    targets: Vec<Target>,
+    /// Whether it names what only the shell knows, or cannot be read at all.
     is_unknown: bool,
     /// Whether a remote repository changes.
     is_remote: bool,
-    /// Whether ignored files go, wherever they are.
-    takes_ignored: bool,
     /// Whether what git alone knows goes: what is staged, a stash.
-    pub takes_git: bool,
+    takes_git: bool,
 }
 
-/// What is left out of a checkpoint, from the root, and why.
-pub type LeftOut = (Vec<u8>, String);
-
-/// Directories that a build makes again.
-const MADE_AGAIN: [&str; 19] = [
-    "node_modules",
-    "target",
-    "dist",
-    "build",
-    "out",
-    ".next",
-    ".nuxt",
-    ".cache",
-    ".turbo",
-    ".parcel-cache",
-    "coverage",
-    "__pycache__",
-    ".pytest_cache",
-    ".mypy_cache",
-    ".ruff_cache",
-    ".tox",
-    ".venv",
-    "venv",
-    ".gradle",
-];
-
-/// What runs another command, with its own flags before it.
-const WRAPPERS: [&str; 18] = [
-    "sudo", "doas", "env", "command", "builtin", "exec", "nohup", "nice", "time", "timeout", "stdbuf",
-    "then", "do", "else", "if", "while", "!", "{",
-];
-
-/// What a line for a shell would destroy, as far as its words say so.
-pub fn read(line: &str) -> Danger {
-    let mut danger = Danger::default();
-    let Some(commands) = shell::commands(line) else {
-        danger.what.push("a command that cannot be parsed");
-        danger.is_unknown = true;
-        return danger;
-    };
-    for words in &commands {
-        danger.add(words, 0);
-    }
-    danger
+/// What a command names: a place on the disk, or a pattern for some.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Target {
+    path: PathBuf,
+    reach: Reach,
 }
 
-impl Danger {
-    /// Whether there is none.
-    pub fn is_none(&self) -> bool {
-        self.what.is_empty()
-    }
+/// What goes of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// The name, which may be one of a link.
+    Name,
+    /// The content that it leads to.
+    Content,
+    /// It and all that is below it.
+    All,
+    /// What git does not track below it.
+    Untracked { with_ignored: bool, others: bool },
+    /// What git alone knows of the repository around it.
+    GitState,
+}
 
-    fn add(&mut self, words: &[Word], depth: usize) {
+/// What `ic` can bring back of a tree.
+#[derive(Debug, Clone, Copy)]
+pub enum Held<'a> {
+    /// All but this.
+    AllBut(&'a [LeftOut]),
+    /// Nothing: it is not captured.
+    Nothing,
+}
+
+/// What a line for a shell would destroy that runs in this directory, as far as its words say so.
+pub fn read(line: &str, directory: &Path, home: Option<&Path>) -> Danger {
+    let mut reader = Reader { home, here: Some(directory.to_owned()), by_list: false, acts: Vec::new() };
+    reader.line(line, 0);
+    Danger { acts: reader.acts }
+}
+
+struct Reader<'h> {
+    home: Option<&'h Path>,
+    /// Where the shell is; `None`: only the shell knows.
+    here: Option<PathBuf>,
+    /// Whether a list names more of what commands are about.
+    by_list: bool,
+    acts: Vec<Act>,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, line: &str, depth: usize) {
         const DEEPEST: usize = 3;
-        let (words, by_list) = unwrapped(words);
-        let Some((program, rest)) = words.split_first() else { return };
-        let name = program.text.rsplit('/').next().unwrap_or_default();
-        let has = |flags: &[&str]| rest.iter().any(|word| flags.contains(&word.text.as_str()));
-        let has_letter = |letters: &[char]| {
-            rest.iter().any(|word| {
-                let flags = word.text.strip_prefix('-').filter(|flags| !flags.starts_with('-'));
-                flags.is_some_and(|flags| flags.contains(letters))
-            })
+        let Some(steps) = shell::steps(line).filter(|_| depth <= DEEPEST) else {
+            self.acts.push(Act {
+                what: "a command that cannot be parsed",
+                is_unknown: true,
+                ..Act::default()
+            });
+            return;
         };
-        match name {
-            "rm" if has_letter(&['r', 'R']) || has(&["--recursive"]) => {
-                self.of_paths("rm -r", plain(rest), by_list);
+        let mut outer = Vec::new();
+        for step in steps {
+            match step {
+                Step::Opens => outer.push(self.here.clone()),
+                Step::Closes => self.here = outer.pop().flatten(),
+                Step::Command(words) => self.wrapped(&words, depth),
             }
-            "shred" => self.of_paths("shred", plain(rest), by_list),
-            "truncate" => self.of_paths("truncate", plain(rest), by_list),
+        }
+    }
+
+    fn wrapped(&mut self, words: &[Word], depth: usize) {
+        let inner = wrapped::unwrapped(words);
+        let by_list = self.by_list;
+        self.by_list |= inner.by_list;
+        if inner.is_elsewhere {
+            let here = self.here.take();
+            self.command(inner.words, depth);
+            self.here = here;
+        } else {
+            self.command(inner.words, depth);
+        }
+        self.by_list = by_list;
+    }
+
+    fn command(&mut self, words: &[Word], depth: usize) {
+        let Some((program, rest)) = words.split_first() else { return };
+        let has = |flag: &str| rest.iter().any(|word| word.text == flag);
+        match wrapped::name(program) {
+            "cd" | "pushd" => self.go(rest),
+            "popd" => self.here = None,
+            "rm" if has("--recursive") || has_letter(rest, &['r', 'R']) => {
+                self.act("rm -r", plain(rest), Reach::All);
+            }
+            "rm" | "unlink" => self.names("rm", rest),
+            "shred" => self.act("shred", plain(rest), Reach::Content),
+            "truncate" => self.act("truncate", plain(rest), Reach::Content),
             "dd" => {
                 let of = rest.iter().filter_map(|word| {
                     let text = word.text.strip_prefix("of=")?;
@@ -104,78 +138,149 @@ impl Danger {
                 });
                 let of: Vec<Word> = of.collect();
                 if !of.is_empty() {
-                    self.of_paths("dd of=", of, false);
+                    self.act("dd of=", of.iter(), Reach::Content);
                 }
             }
-            "find" if has(&["-delete"]) || has(&["-exec", "-execdir"]) && has(&["rm", "shred"]) => {
-                let from: Vec<Word> =
-                    rest.iter().take_while(|word| !word.text.starts_with(['-', '('])).cloned().collect();
-                self.of_paths("find -delete", from, false);
+            "find" => self.find(rest, depth),
+            "git" => self.git(rest),
+            "eval" => {
+                let line: Vec<&str> = rest.iter().map(|word| word.text.as_str()).collect();
+                self.line(&line.join(" "), depth + 1);
             }
-            "git" => self.of_git(rest),
-            "sh" | "bash" | "zsh" | "dash" if depth < DEEPEST => {
-                let line =
-                    rest.iter().position(|word| word.text.ends_with('c') && word.text.starts_with('-'));
-                let Some(line) = line.and_then(|at| rest.get(at + 1)) else { return };
-                for words in shell::commands(&line.text).unwrap_or_default() {
-                    self.add(&words, depth + 1);
-                }
+            "sh" | "bash" | "zsh" | "dash" | "ksh" | "fish" | "su" => {
+                let is_flag = |word: &Word| word.text.starts_with('-') && word.text.ends_with('c');
+                let Some(at) = rest.iter().position(is_flag) else { return };
+                let Some(line) = rest[at + 1..].iter().find(|word| !word.text.starts_with(['-', '+'])) else {
+                    return;
+                };
+                let here = self.here.clone();
+                self.line(&line.text, depth + 1);
+                self.here = here;
             }
             _ => {}
         }
     }
 
-    /// Removes what these words name; `by_list`: and what another program names.
-    fn of_paths(&mut self, what: &'static str, words: Vec<Word>, by_list: bool) {
-        self.what.push(what);
-        self.is_unknown |= by_list || words.iter().any(|word| !word.is_plain);
-        self.paths.extend(words.into_iter().filter(|word| word.is_plain).map(|word| word.text));
-    }
-
-    fn of_git(&mut self, words: &[Word]) {
-        let mut words = words.iter().map(|word| word.text.as_str()).peekable();
-        while let Some(flag) = words.next_if(|word| word.starts_with('-')) {
-            if matches!(flag, "-C" | "-c") {
-                words.next();
-            }
-        }
-        let verb = words.next().unwrap_or_default();
-        let rest: Vec<&str> = words.collect();
-        let has = |flag: &str| rest.contains(&flag);
-        let has_letter = |letters: &[char]| {
-            rest.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letters))
+    /// `cd`: the shell goes elsewhere. Where it leads nowhere, or only the shell knows, the rest of the line cannot be told.
+    fn go(&mut self, words: &[Word]) {
+        let to = match plain(words).next() {
+            None if words.iter().any(|word| word.text == "-") => None,
+            None => self.home.map(Path::to_owned),
+            Some(word) => self.place(word).filter(|_| !place::is_pattern(&word.text)),
         };
-        let is_forced =
-            |word: &&str| word.starts_with("--force") || word.starts_with('+') || *word == "--mirror";
-        match verb {
-            "push" if rest.iter().any(is_forced) || has_letter(&['f']) => {
-                self.what.push("git push --force");
-                self.is_remote = true;
+        self.here = to.filter(|to| to.is_dir());
+    }
+
+    /// Where a word leads; `None`: only the shell knows.
+    fn place(&self, word: &Word) -> Option<PathBuf> {
+        place::named(&word.text, self.here.as_deref(), self.home).filter(|_| word.is_plain)
+    }
+
+    /// Something is destroyed that these words name.
+    fn act<'w>(&mut self, what: &'static str, words: impl Iterator<Item = &'w Word>, reach: Reach) {
+        let mut act = Act { what, is_unknown: self.by_list, ..Act::default() };
+        for word in words {
+            match self.place(word) {
+                Some(path) => act.targets.push(Target { path, reach }),
+                None => act.is_unknown = true,
             }
-            "clean" if !has("-n") && !has("--dry-run") => {
-                self.what.push("git clean");
-                self.takes_ignored = has_letter(&['x', 'X']);
-            }
-            "reset" if has("--hard") => self.of_git_alone("git reset --hard"),
-            "checkout" if has("--") => self.of_git_alone("git checkout --"),
-            "stash" if has("drop") || has("clear") => self.of_git_alone("git stash drop"),
-            _ => {}
+        }
+        self.acts.push(act);
+    }
+
+    /// Single files go: those that only the shell knows are let through, as each `rm` of a script's own files has some.
+    fn names(&mut self, what: &'static str, words: &[Word]) {
+        let paths = plain(words).filter_map(|word| self.place(word));
+        let targets: Vec<Target> = paths.map(|path| Target { path, reach: Reach::Name }).collect();
+        if !targets.is_empty() {
+            self.acts.push(Act { what, targets, ..Act::default() });
         }
     }
 
-    fn of_git_alone(&mut self, what: &'static str) {
-        self.what.push(what);
-        self.takes_git = true;
+    fn find(&mut self, words: &[Word], depth: usize) {
+        let is_own = |word: &&Word| matches!(word.text.as_str(), "-H" | "-L" | "-P");
+        let words = &words[words.iter().take_while(is_own).count()..];
+        let from = words.iter().take_while(|word| !word.text.starts_with(['-', '(', '!'])).count();
+        let (from, tests) = words.split_at(from);
+        let runs = |at: usize| {
+            let end = tests[at..].iter().position(|word| matches!(word.text.as_str(), ";" | "+"));
+            let words = &tests[at..end.map_or(tests.len(), |end| at + end)];
+            let mut inner = Reader { home: self.home, here: None, by_list: true, acts: Vec::new() };
+            inner.wrapped(words, depth + 1);
+            let program = wrapped::unwrapped(words).words.first();
+            program.is_some_and(|program| wrapped::name(program) == "rm") || !inner.acts.is_empty()
+        };
+        let destroys = tests.iter().enumerate().any(|(at, word)| match word.text.as_str() {
+            "-delete" => true,
+            "-exec" | "-execdir" | "-ok" | "-okdir" => runs(at + 1),
+            _ => false,
+        });
+        if destroys {
+            let here = Word { text: ".".to_owned(), is_plain: true };
+            let from = if from.is_empty() { std::slice::from_ref(&here) } else { from };
+            self.act("find -delete", from.iter(), Reach::All);
+        }
     }
 
-    /// What would be lost for good, for people, in a tree with this root of which this is left out; empty: nothing.
-    pub fn losses(
-        &self,
-        directory: &Path,
-        root: &Path,
-        home: Option<&Path>,
-        left_out: &[LeftOut],
-    ) -> Vec<String> {
+    fn git(&mut self, words: &[Word]) {
+        let Some(act) = git::read(words) else { return };
+        let shell = self.here.clone();
+        for directory in act.within {
+            self.here = self.place(directory);
+        }
+        let here = Word { text: ".".to_owned(), is_plain: true };
+        match act.destroys {
+            Destroys::Remote => self.acts.push(Act { what: act.what, is_remote: true, ..Act::default() }),
+            Destroys::OwnState => {
+                let target = self.place(&here).map(|path| Target { path, reach: Reach::GitState });
+                let targets = target.into_iter().collect();
+                self.acts.push(Act { what: act.what, targets, takes_git: true, ..Act::default() });
+            }
+            Destroys::Untracked { paths, with_ignored, others } => {
+                let paths = if paths.is_empty() { vec![&here] } else { paths };
+                self.act(act.what, paths.into_iter(), Reach::Untracked { with_ignored, others });
+            }
+        }
+        self.here = shell;
+    }
+}
+
+impl Danger {
+    /// Whether there is none.
+    pub fn is_none(&self) -> bool {
+        self.acts.is_empty()
+    }
+
+    /// Whether what git alone knows goes: what is staged, a stash.
+    pub fn takes_git(&self) -> bool {
+        self.acts.iter().any(|act| act.takes_git)
+    }
+
+    /// What would be lost for good in a tree with this root, for people: `rm -r` would destroy .env (secret). `None`: nothing.
+    pub fn doubt(&self, root: &Path, held: Held<'_>) -> Option<String> {
+        const MOST: usize = 5;
+        let (mut what, mut losses) = (Vec::new(), Vec::new());
+        for act in &self.acts {
+            let lost = act.losses(root, held);
+            if !lost.is_empty() {
+                what.push(format!("`{}`", act.what));
+                losses.extend(lost);
+            }
+        }
+        dedup(&mut what);
+        dedup(&mut losses);
+        let more = losses.len().saturating_sub(MOST);
+        let named: Vec<String> = losses.iter().take(MOST).map(|loss| ic_base::title(loss)).collect();
+        let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!losses.is_empty()).then(|| {
+            let named = named.join(", ");
+            format!("{} would destroy what `ic` cannot restore: {named}{and_more}.", what.join(", "))
+        })
+    }
+}
+
+impl Act {
+    fn losses(&self, root: &Path, held: Held<'_>) -> Vec<String> {
         let mut losses = Vec::new();
         if self.is_remote {
             losses.push("what the remote has".to_owned());
@@ -183,152 +288,86 @@ impl Danger {
         if self.is_unknown {
             losses.push("files that cannot be told from the command".to_owned());
         }
-        let counts = |path: &[u8]| !is_made_again(path);
-        let told = |(path, why): &LeftOut| format!("{} ({why})", String::from_utf8_lossy(path));
-        if self.takes_ignored {
-            losses.extend(left_out.iter().filter(|(path, why)| why == "ignored" && counts(path)).map(told));
+        for target in &self.targets {
+            losses.extend(target.losses(root, held));
         }
-        for text in &self.paths {
-            let Some(path) = resolved(text, directory, home) else { continue };
-            let Ok(inside) = path.strip_prefix(root) else {
-                if !is_temporary(&path) && path.symlink_metadata().is_ok() {
-                    losses.push(format!("{} (outside of the project)", path.display()));
-                }
-                continue;
-            };
-            let inside = path_bytes(inside);
-            let meets = |(left, _): &&LeftOut| is_below(left, inside) || is_below(inside, left);
-            losses.extend(
-                left_out.iter().filter(meets).filter(|(left, _)| counts(left) && counts(inside)).map(told),
-            );
-        }
-        losses.dedup();
         losses
     }
 }
 
-/// The command that a wrapper runs, and whether what it removes is named by a list (`xargs`).
-fn unwrapped(mut words: &[Word]) -> (&[Word], bool) {
-    let mut by_list = false;
-    while let Some((first, rest)) = words.split_first() {
-        let name = first.text.rsplit('/').next().unwrap_or_default();
-        let is_assignment = first.text.contains('=') && !first.text.starts_with('-');
-        by_list |= name == "xargs";
-        if !is_assignment && !WRAPPERS.contains(&name) && name != "xargs" {
-            break;
-        }
-        let is_own = |word: &&Word| {
-            let text = word.text.as_str();
-            text.starts_with('-') || text.trim_end_matches(['s', 'm', 'h']).parse::<f64>().is_ok()
+impl Target {
+    fn losses(&self, root: &Path, held: Held<'_>) -> Vec<String> {
+        let path = place::real(&self.path, self.reach == Reach::Content);
+        let is_there = |path: &Path| {
+            let fixed = path.ancestors().find(|part| !place::is_pattern(&part.to_string_lossy()));
+            fixed.is_some_and(|fixed| fixed.symlink_metadata().is_ok())
         };
-        words = &rest[rest.iter().take_while(is_own).count()..];
+        let Ok(inside) = path.strip_prefix(root) else {
+            let is_lost = !place::is_temporary(&path) && is_there(&path);
+            let told = || format!("{} (outside of the project)", path.display());
+            return is_lost.then(told).into_iter().collect();
+        };
+        let shown = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
+        let inside = path_bytes(inside);
+        match held {
+            Held::AllBut(left_out) => {
+                let is_lost = |(left, why): &&LeftOut| self.takes(root, inside, left, why);
+                let told = |(path, why): &LeftOut| format!("{} ({why})", String::from_utf8_lossy(path));
+                left_out.iter().filter(is_lost).map(told).collect()
+            }
+            Held::Nothing => {
+                let is_lost = is_there(&path) && !place::is_made_again(inside);
+                let told = || match self.reach {
+                    Reach::GitState => "what git has not committed (not captured)".to_owned(),
+                    Reach::Untracked { .. } => "what git does not track (not captured)".to_owned(),
+                    _ => format!("{} (not captured)", shown.display()),
+                };
+                is_lost.then(told).into_iter().collect()
+            }
+        }
     }
-    (words, by_list)
+
+    /// Whether something goes that no checkpoint holds. `inside`: where it leads, from the root.
+    fn takes(&self, root: &Path, inside: &[u8], left: &[u8], why: &str) -> bool {
+        let Some(meeting) = place::meeting(inside, left) else { return false };
+        let counts = !place::is_made_again(left) && !place::is_made_again(inside);
+        counts
+            && match self.reach {
+                Reach::All => true,
+                Reach::Name | Reach::Content => meeting != Meeting::Above,
+                Reach::Untracked { with_ignored, others } => match why {
+                    "ignored" => with_ignored,
+                    "git" | "store" | "ledger" => false,
+                    _ => others && !is_tracked(root, left),
+                },
+                Reach::GitState => false,
+            }
+    }
+}
+
+fn is_tracked(root: &Path, path: &[u8]) -> bool {
+    ic_store::git_dirs(root).is_some_and(|dirs| ic_store::git_tracks(&dirs, path).unwrap_or(false))
+}
+
+/// Leaves the first of each.
+fn dedup(all: &mut Vec<String>) {
+    let mut seen = std::collections::HashSet::new();
+    all.retain(|one| seen.insert(one.clone()));
+}
+
+fn has_letter(words: &[Word], letters: &[char]) -> bool {
+    words.iter().take_while(|word| word.text != "--").any(|word| {
+        let flags = word.text.strip_prefix('-').filter(|flags| !flags.starts_with('-'));
+        flags.is_some_and(|flags| flags.contains(letters))
+    })
 }
 
 /// The words that are no flags.
-fn plain(words: &[Word]) -> Vec<Word> {
-    words.iter().filter(|word| !word.text.starts_with('-')).cloned().collect()
-}
-
-/// Where a word leads; of a pattern, the directory in which it begins. Nothing is looked up.
-fn resolved(text: &str, directory: &Path, home: Option<&Path>) -> Option<PathBuf> {
-    let text = match (text.strip_prefix('~'), home) {
-        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
-            format!("{}{rest}", home.display())
-        }
-        _ => text.to_owned(),
-    };
-    let fixed = match text.find(['*', '?', '[']) {
-        Some(at) => text[..at].rsplit_once('/').map_or("", |(directory, _)| directory),
-        None => &text,
-    };
-    let mut plain = PathBuf::new();
-    for part in directory.join(fixed).components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => drop(plain.pop()),
-            part => plain.push(part),
-        }
-    }
-    plain.is_absolute().then_some(plain)
-}
-
-fn is_temporary(path: &Path) -> bool {
-    let places =
-        [PathBuf::from("/tmp"), PathBuf::from("/var/tmp"), PathBuf::from("/dev"), std::env::temp_dir()];
-    places.iter().any(|place| path.starts_with(place) && path != place)
-}
-
-fn is_made_again(path: &[u8]) -> bool {
-    path.split(|b| *b == b'/').any(|part| MADE_AGAIN.iter().any(|name| name.as_bytes() == part))
-}
-
-/// Whether a path is `base`, or lies below it; all lie below the root.
-fn is_below(path: &[u8], base: &[u8]) -> bool {
-    base.is_empty() || path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+fn plain(words: &[Word]) -> impl Iterator<Item = &Word> {
+    let end = words.iter().position(|word| word.text == "--").unwrap_or(words.len());
+    let (flagged, rest) = words.split_at(end);
+    flagged.iter().filter(|word| !word.text.starts_with('-')).chain(rest.iter().skip(1))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lost(line: &str) -> Vec<String> {
-        let left_out = [
-            (b".env".to_vec(), "secret".to_owned()),
-            (b"data".to_vec(), "ignored".to_owned()),
-            (b"web/node_modules".to_vec(), "ignored".to_owned()),
-            (b"web/big.bin".to_vec(), "oversize".to_owned()),
-        ];
-        let (root, home) = (Path::new("/shop"), Path::new("/"));
-        read(line).losses(&root.join("web"), root, Some(home), &left_out)
-    }
-
-    #[test]
-    fn what_a_command_destroys_is_told_where_no_checkpoint_holds_it() {
-        for (line, losses) in [
-            ("rm -rf ../data", vec!["data (ignored)"]),
-            ("rm -rf ../data/rows && ls", vec!["data (ignored)"]),
-            ("sudo -n rm --recursive ..", vec![".env (secret)", "data (ignored)", "web/big.bin (oversize)"]),
-            ("cd x; rm -fr *", vec!["web/big.bin (oversize)"]),
-            ("rm -r ~/etc", vec!["/etc (outside of the project)"]),
-            ("rm -r \"$HOME/x\"", vec!["files that cannot be told from the command"]),
-            (
-                "find .. -name '*.env' -delete",
-                vec![".env (secret)", "data (ignored)", "web/big.bin (oversize)"],
-            ),
-            ("git ls-files | xargs rm -r", vec!["files that cannot be told from the command"]),
-            ("git -C .. push origin +main", vec!["what the remote has"]),
-            ("git push -f", vec!["what the remote has"]),
-            ("git clean -fdx", vec!["data (ignored)"]),
-            ("dd if=/dev/zero of=big.bin", vec!["web/big.bin (oversize)"]),
-            ("truncate -s 0 ../.env", vec![".env (secret)"]),
-            ("bash -c 'rm -rf ../data'", vec!["data (ignored)"]),
-            ("X=1 timeout 5s shred ../.env", vec![".env (secret)"]),
-            ("echo 'rm -rf", vec!["files that cannot be told from the command"]),
-        ] {
-            assert_eq!(lost(line), losses, "{line}");
-        }
-    }
-
-    #[test]
-    fn what_comes_back_is_let_through() {
-        for line in [
-            "ls -r; rm a.txt",
-            "rm -rf node_modules dist ../target/debug",
-            "rm -rf src",
-            "rm -rf /tmp/x",
-            "echo rm -rf ../data",
-            "cat <<EOF >run.sh\nrm -rf ../data\nEOF\nls",
-            "# rm -rf ../data",
-            "git commit -m 'rm -rf ../data'",
-            "git reset --hard HEAD~1 && git stash drop && git checkout -- .",
-            "git clean -fd",
-            "git push --set-upstream origin main",
-            "find . -name x",
-        ] {
-            assert_eq!(lost(line), Vec::<String>::new(), "{line}");
-        }
-        assert!(read("git stash drop").takes_git && !read("rm -rf src").takes_git);
-    }
-}
+mod tests;

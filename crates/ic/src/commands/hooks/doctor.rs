@@ -1,11 +1,15 @@
 //! `ic hooks doctor`
 
+use ic_store::Place;
+use rustix::fs::{Access, access};
+
 use super::client_named;
 use super::settings::Settings;
 use crate::clients::Client;
 use crate::commands::prelude::*;
+use crate::environment::Environment;
 use crate::hook_log;
-use crate::views::hooks::HooksDoctorJson;
+use crate::views::hooks::{HookFailureJson, HooksDoctorJson};
 
 /// Check the hooks of coding agents: installed, called, how long they took, what failed.
 #[derive(Debug, Args)]
@@ -16,6 +20,18 @@ pub(crate) struct Doctor {
     /// The client [default: all]
     #[arg(value_name = "CLIENT")]
     client: Option<String>,
+}
+
+/// What fails at every call, where a hook can write it down nowhere: the store takes nothing.
+fn unwritable(place: &Place) -> Option<HookFailureJson> {
+    let error =
+        [&place.store, &place.db].into_iter().find_map(|path| access(path, Access::WRITE_OK).err())?;
+    Some(HookFailureJson {
+        event: "store".to_owned(),
+        created_at: Environment::context().now().to_string(),
+        code: Code::PermissionDenied.as_str().to_owned(),
+        message: format!("{} cannot be written ({error}): nothing is recorded.", place.store.display()),
+    })
 }
 
 impl Doctor {
@@ -41,7 +57,9 @@ impl Doctor {
                 ];
                 let files: Vec<_> =
                     files.into_iter().flatten().filter(|file| is_installed(file.clone(), client)).collect();
-                HooksDoctorJson::new(client, &files, &lines)
+                let mut record = HooksDoctorJson::new(client, &files, &lines);
+                record.failures.extend(place.as_ref().filter(|_| record.is_in_use()).and_then(unwritable));
+                record
             })
             .collect();
         session.output.list(&records, || views::hooks::doctor(&records))

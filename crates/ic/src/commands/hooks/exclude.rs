@@ -14,19 +14,25 @@ pub(super) struct Exclude {
     file: PathBuf,
     before: Vec<u8>,
     after: Vec<u8>,
+    /// Whether the settings are left out, and not only the copy of what was there before.
+    pub(super) covers_settings: bool,
 }
 
 impl Exclude {
-    /// With our lines, once. `None` outside of git, and where git tracks the file: what is tracked is captured whatever is excluded.
+    /// With our lines, once. `None` outside of git. What git tracks is captured whatever is excluded: then only the copy is left out.
     pub(super) fn with(root: &Path, client: Client) -> Option<Self> {
         let dirs = ic_store::git_dirs(root)?;
         let [settings, _] = client.settings();
-        if ic_store::git_tracks(&dirs, settings.as_bytes()).unwrap_or(true) {
+        let is_tracked = ic_store::git_tracks(&dirs, settings.as_bytes()).unwrap_or(true);
+        if is_tracked && client.loads_script() {
             return None;
         }
         let mut exclude = Self::read(&dirs.common_dir.join("info/exclude"))?;
-        let lines = lines(client);
-        if find(&exclude.after, &lines).is_none() {
+        exclude.covers_settings = !is_tracked;
+        let [all, copy] = lines(client);
+        let is_there = |lines: &[u8]| find(&exclude.after, lines).is_some();
+        let lines = if is_tracked { copy } else { all.clone() };
+        if !is_there(&all) && !is_there(&lines) {
             if !exclude.after.is_empty() && !exclude.after.ends_with(b"\n") {
                 exclude.after.push(b'\n');
             }
@@ -39,10 +45,12 @@ impl Exclude {
     pub(super) fn without(root: &Path, client: Client) -> Option<Self> {
         let dirs = ic_store::git_dirs(root)?;
         let mut exclude = Self::read(&dirs.common_dir.join("info/exclude"))?;
-        let lines = lines(client);
-        let at = find(&exclude.after, &lines)?;
-        exclude.after.drain(at..at + lines.len());
-        Some(exclude)
+        for lines in lines(client) {
+            if let Some(at) = find(&exclude.after, &lines) {
+                exclude.after.drain(at..at + lines.len());
+            }
+        }
+        (exclude.after != exclude.before).then_some(exclude)
     }
 
     fn read(file: &Path) -> Option<Self> {
@@ -51,7 +59,7 @@ impl Exclude {
             Ok(_) => return None,
             Err(_) => Vec::new(),
         };
-        Some(Self { file: file.to_owned(), after: before.clone(), before })
+        Some(Self { file: file.to_owned(), after: before.clone(), before, covers_settings: false })
     }
 
     /// Writes it, all or nothing.
@@ -68,11 +76,12 @@ impl Exclude {
     }
 }
 
-/// Our lines: the settings, and the copy of what was there before.
-fn lines(client: Client) -> Vec<u8> {
+/// Our lines: for the settings and the copy of what was there before, and for the copy alone.
+fn lines(client: Client) -> [Vec<u8>; 2] {
     let [settings, _] = client.settings();
-    let copy = copy_of(Path::new(settings));
-    format!("# ic hooks install {}\n/{settings}\n/{}\n", client.as_str(), copy.display()).into_bytes()
+    let (title, copy) = (format!("# ic hooks install {}\n", client.as_str()), copy_of(Path::new(settings)));
+    let copy = copy.display();
+    [format!("{title}/{settings}\n/{copy}\n"), format!("{title}/{copy}\n")].map(String::into_bytes)
 }
 
 /// Where these whole lines stand.

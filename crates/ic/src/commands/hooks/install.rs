@@ -70,7 +70,11 @@ impl Install {
                 trust::trust(&file, &Place::root(session)?, &commands)?;
             }
         }
-        let installed = Installed { excluded: exclude.is_some(), trusted: self.trust && !self.dry_run };
+        let installed = Installed {
+            excluded: exclude.is_some_and(|exclude| exclude.covers_settings),
+            trusted: self.trust && !self.dry_run,
+            is_of_user: self.place.user,
+        };
         report(session, client, &edit, self.dry_run, Some(installed))
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnose, Diagnosis, Result, shell_word};
 use serde_json::{Map, Value, json};
 
-use super::script;
+use super::{numbers, script};
 use crate::clients::Client;
 
 /// A file of hooks, as it is.
@@ -30,8 +30,18 @@ pub(crate) struct Edit {
     before: Option<Vec<u8>>,
     /// Entries that call us and were changed by hand: their events.
     pub(crate) left: Vec<String>,
-    /// Whether a copy of what was there is kept beside it.
-    keeps_copy: bool,
+    copies: Copies,
+}
+
+/// What becomes of the copy of what was there, beside the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copies {
+    /// One is made of what is there, if anything is; an older one goes.
+    Kept,
+    /// An older one stays.
+    Older,
+    /// It goes.
+    Gone,
 }
 
 impl Settings {
@@ -64,15 +74,7 @@ impl Settings {
         if client.loads_script() {
             return Ok(Self { file: file.to_owned(), before: Some(bytes), root: Map::new(), depth });
         }
-        let parsed: Value = if bytes.iter().all(u8::is_ascii_whitespace) {
-            json!({})
-        } else {
-            serde_json::from_slice(&bytes).map_err(|e| {
-                refused(&format!("it is no JSON ({e})"))
-                    .hint("JSON has no comments; remove them, then call again")
-            })?
-        };
-        match parsed {
+        match parsed(file, &bytes)? {
             Value::Object(root) if root.get("hooks").is_none_or(is_lists) => {
                 Ok(Self { file: file.to_owned(), before: Some(bytes), root, depth })
             }
@@ -87,11 +89,14 @@ impl Settings {
                 return Err(refused(&self.file, "ic did not write its current content")
                     .hint("move it to another name, then call again"));
             }
-            return Ok(self.edit(Some(script::text(Path::new(program)).into_bytes()), Vec::new(), false));
+            let text = script::text(Path::new(program)).into_bytes();
+            return Ok(self.edit(Some(text), Vec::new(), Copies::Older));
         }
         let program = &shell_word(program);
         let mut root = self.root.clone();
-        let left = remove(&mut root, client);
+        let left = remove(&mut root, client, None);
+        // What is there now is what was there before us: a copy of something older is of no use.
+        let copies = if root == self.root && left.is_empty() { Copies::Kept } else { Copies::Older };
         let hooks = root.entry("hooks").or_insert_with(|| json!({}));
         for (event, _) in client.events() {
             let entries = hooks[event].take();
@@ -103,7 +108,7 @@ impl Settings {
         }
         let is_same = root == self.root;
         let after = if is_same { self.before.clone() } else { Some(pretty(&root)?) };
-        Ok(self.edit(after, Vec::new(), !is_same))
+        Ok(self.edit(after, Vec::new(), if is_same { Copies::Older } else { copies }))
     }
 
     /// The file without our entries: the bytes that were there before, if nothing else was changed since.
@@ -112,18 +117,17 @@ impl Settings {
             let before = self.before.as_deref().unwrap_or_default();
             let left = if script::is_edited(before) { vec!["plugin".to_owned()] } else { Vec::new() };
             let after = self.before.clone().filter(|bytes| !script::is_ours(bytes));
-            return Ok(self.edit(after, left, false));
-        }
-        let mut root = self.root.clone();
-        let left = remove(&mut root, client);
-        if root.get("hooks").and_then(Value::as_object).is_some_and(Map::is_empty) {
-            root.shift_remove("hooks");
-        }
-        if root == self.root {
-            return Ok(self.edit(self.before.clone(), left, false));
+            return Ok(self.edit(after, left, Copies::Older));
         }
         let copy = fs::read(copy_of(&self.file)).ok();
-        let was = copy.as_deref().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+        let was = copy.as_deref().and_then(|bytes| parsed(&self.file, bytes).ok());
+        let mut root = self.root.clone();
+        let left = remove(&mut root, client, was.as_ref());
+        if root == self.root {
+            // Entries that were changed since still call us: what was there before them is kept.
+            let copies = if left.is_empty() { Copies::Gone } else { Copies::Older };
+            return Ok(self.edit(self.before.clone(), left, copies));
+        }
         let is_blank = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_whitespace);
         let after = match copy {
             Some(bytes) if was == Some(Value::Object(root.clone())) => Some(bytes),
@@ -131,11 +135,11 @@ impl Settings {
             None if root.is_empty() => None,
             _ => Some(pretty(&root)?),
         };
-        Ok(self.edit(after, left, false))
+        Ok(self.edit(after, left, Copies::Gone))
     }
 
-    fn edit(&self, after: Option<Vec<u8>>, left: Vec<String>, keeps_copy: bool) -> Edit {
-        Edit { file: self.file.clone(), after, before: self.before.clone(), left, keeps_copy }
+    fn edit(&self, after: Option<Vec<u8>>, left: Vec<String>, copies: Copies) -> Edit {
+        Edit { file: self.file.clone(), after, before: self.before.clone(), left, copies }
     }
 }
 
@@ -152,13 +156,15 @@ impl Edit {
 
     /// Writes it, all or nothing; what was there is kept beside it until it is removed again.
     pub(super) fn write(&self, settings: &Settings) -> Result<()> {
+        let copy = copy_of(&self.file);
         if !self.is_change() {
+            self.drop_copy(&copy, Copies::Gone);
             return Ok(());
         }
-        let copy = copy_of(&self.file);
         let doing = || format!("writing {}", self.file.display());
-        if let (true, Some(before)) = (self.keeps_copy && !copy.exists(), &settings.before) {
-            replace(&copy, before, None).while_doing(doing)?;
+        match &settings.before {
+            Some(before) if self.copies == Copies::Kept => replace(&copy, before, None).while_doing(doing)?,
+            _ => self.drop_copy(&copy, Copies::Kept),
         }
         if let Some(bytes) = &self.after {
             let mode = fs::metadata(&self.file).map(|found| found.permissions().mode()).ok();
@@ -170,11 +176,42 @@ impl Edit {
                 let _ = fs::remove_dir(directory);
             }
         }
-        if !self.keeps_copy {
-            let _ = fs::remove_file(&copy);
-        }
+        self.drop_copy(&copy, Copies::Gone);
         Ok(())
     }
+
+    /// Removes the copy in this case, as far as it is a file.
+    fn drop_copy(&self, copy: &Path, case: Copies) {
+        if self.copies == case {
+            let _ = fs::remove_file(copy);
+        }
+    }
+}
+
+/// What a file says; a blank one says nothing. Errors: `config_not_changed` for what is no JSON.
+fn parsed(file: &Path, bytes: &[u8]) -> Result<Value> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(json!({}));
+    }
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        return Err(refused(file, "it begins with a byte order mark, which is no JSON")
+            .hint("save it as UTF-8 without one, then call again"));
+    }
+    let no_json = |why: &str| refused(file, &format!("it is no JSON ({why})"));
+    let text = std::str::from_utf8(bytes)
+        .map_err(|e| no_json(&e.to_string()).hint("save it as UTF-8, then call again"))?;
+    if numbers::is_marked(text) {
+        return Err(refused(file, "it has a text that ic marks numbers with"));
+    }
+    serde_json::from_str(&numbers::kept(text)).map_err(|e| {
+        let has_comments = text.contains("//") || text.contains("/*");
+        let hint = if has_comments {
+            "JSON has no comments; remove them, then call again"
+        } else {
+            "correct it, then call again"
+        };
+        no_json(&e.to_string()).hint(hint)
+    })
 }
 
 fn refused(file: &Path, why: &str) -> Diagnosis {
@@ -208,10 +245,9 @@ pub(super) fn replace(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::
 }
 
 fn pretty(root: &Map<String, Value>) -> Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec_pretty(root)
+    let text = serde_json::to_string_pretty(root)
         .map_err(|e| Diagnosis::new(Code::Internal, format!("The settings cannot be written: {e}.")))?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    Ok((numbers::restored(&text) + "\n").into_bytes())
 }
 
 /// The command of a hook: one line for a shell, that is never in a client's way, even if the program is gone.
@@ -236,8 +272,10 @@ pub(crate) fn entry(client: Client, event: &str, program: &str) -> Value {
     json!({ "hooks": [hook] })
 }
 
-/// Removes our entries; returns the events of those that call us and have another form than we give them.
-fn remove(root: &mut Map<String, Value>, client: Client) -> Vec<String> {
+/// Removes our entries, and the lists that are empty without them, save those that were empty before us; returns the events of those that
+/// call us and have another form than we give them.
+fn remove(root: &mut Map<String, Value>, client: Client, was: Option<&Value>) -> Vec<String> {
+    let was = was.and_then(|was| was.get("hooks"));
     let mut left = Vec::new();
     let Some(hooks) = root.get_mut("hooks").and_then(Value::as_object_mut) else { return left };
     let mut emptied = Vec::new();
@@ -248,12 +286,16 @@ fn remove(root: &mut Map<String, Value>, client: Client) -> Vec<String> {
         if list.iter().any(|entry| entry.to_string().contains(&call(client, event))) {
             left.push(event.clone());
         }
-        if list.is_empty() && count > 0 {
+        if list.is_empty() && count > 0 && was.is_none_or(|was| was.get(event).is_none()) {
             emptied.push(event.clone());
         }
     }
+    let is_ours = !emptied.is_empty() && emptied.len() == hooks.len() && was.is_none();
     for event in emptied {
         hooks.shift_remove(&event);
+    }
+    if is_ours {
+        root.shift_remove("hooks");
     }
     left
 }
@@ -293,6 +335,9 @@ mod tests {
             None,
             Some("{}"),
             Some(" \n"),
+            Some("{\"hooks\":{}}"),
+            Some("{ \"a\" : 1, \"hooks\":{\"Stop\":[] , \"Notification\":[]}}"),
+            Some("{\"n\":12345678901234567890123,\"f\":1.50}"),
             Some(
                 "{ \"model\" : \"m\",\n\t\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"say done\"}]}]}}",
             ),
@@ -326,6 +371,78 @@ mod tests {
     }
 
     #[test]
+    fn what_was_empty_before_stays_though_something_else_was_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("settings.json");
+        for (before, after) in [
+            ("{\"hooks\":{\"Stop\":[]}}", "{\n  \"hooks\": {\n    \"Stop\": []\n  },\n  \"n\": 1.50\n}\n"),
+            ("{\"hooks\":{}}", "{\n  \"hooks\": {},\n  \"n\": 1.50\n}\n"),
+            ("{}", "{\n  \"n\": 1.50\n}\n"),
+        ] {
+            fs::write(&file, before).unwrap();
+            install(&file);
+            let installed = fs::read_to_string(&file).unwrap();
+            fs::write(&file, installed.trim_end().strip_suffix('}').unwrap().to_owned() + ", \"n\": 1.50}")
+                .unwrap();
+            assert_eq!(uninstall(&file), Vec::<String>::new());
+            assert_eq!(fs::read_to_string(&file).unwrap(), after);
+        }
+    }
+
+    #[test]
+    fn numbers_stay_as_they_were_written_while_it_is_installed() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("settings.json");
+        fs::write(&file, "{\"n\":12345678901234567890123,\"f\":[1.50, 1e3]}").unwrap();
+        install(&file);
+        let text = fs::read_to_string(&file).unwrap();
+        for number in ["12345678901234567890123", "1.50", "1e3"] {
+            assert!(text.contains(number), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_copy_is_of_what_was_there_last_and_goes_with_the_hooks() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("settings.json");
+        let copy = || fs::read_to_string(copy_of(&file)).ok();
+        fs::write(&file, "{\"m\":1}").unwrap();
+        install(&file);
+        fs::write(&file, "{\"o\":1}").unwrap();
+        install(&file);
+        assert_eq!(copy().as_deref(), Some("{\"o\":1}"), "the file was replaced meanwhile");
+        uninstall(&file);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "{\"o\":1}");
+        install(&file);
+        fs::remove_file(&file).unwrap();
+        install(&file);
+        assert_eq!(copy(), None, "there was nothing");
+        uninstall(&file);
+        assert!(!file.exists());
+        fs::create_dir_all(directory.path()).unwrap();
+        fs::write(&file, "{\"p\":1}").unwrap();
+        install(&file);
+        fs::remove_file(&file).unwrap();
+        uninstall(&file);
+        assert_eq!((file.exists(), copy()), (false, None), "who removed the file wanted no copy of it");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("settings.json");
+        for (text, hint) in [
+            ("\u{feff}{}", "save it as UTF-8 without one, then call again"),
+            ("{ /* a comment */ }", "JSON has no comments; remove them, then call again"),
+            ("{\"a\": 1,}", "correct it, then call again"),
+        ] {
+            fs::write(&file, text).unwrap();
+            let error = Settings::read(&file, Client::ClaudeCode).err().unwrap();
+            assert_eq!(error.get_hint(), Some(hint), "{text}");
+        }
+    }
+
+    #[test]
     fn an_older_entry_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("settings.json");
@@ -346,6 +463,8 @@ mod tests {
             "{\"hooks\": []}",
             "{\"hooks\": {\"Stop\": {}}}",
             "\u{feff}{}",
+            "{\"a\": \"\u{1}ic number 7\"}",
+            "{\"a\": \"\\u0001ic number 7\"}",
             "{\"a\": ",
         ] {
             fs::write(&file, text).unwrap();

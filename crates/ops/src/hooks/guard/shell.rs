@@ -1,43 +1,70 @@
-//! The simple commands in a line for a shell, as far as they can be told without being the shell.
+//! What a line for a shell runs: its simple commands, as far as they can be told without being the shell.
 
-/// One word of a command.
+mod word;
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use word::Unfinished;
+pub(super) use word::Word;
+
+/// What a line does, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word {
-    /// Without its quotes.
-    pub(super) text: String,
-    /// Whether it is what it says: the shell puts nothing in its place but names of files.
-    pub(super) is_plain: bool,
+pub(super) enum Step {
+    /// It runs a simple command: its words, without where its output goes.
+    Command(Vec<Word>),
+    /// A shell of its own begins: `(`, `$(`, a backtick. What it does to its directory ends with it.
+    Opens,
+    /// That shell ends.
+    Closes,
 }
 
-/// The simple commands of a line, in their order, each as its words. `None`: the line cannot be read.
-pub(super) fn commands(line: &str) -> Option<Vec<Vec<Word>>> {
+/// More shells in each other than anybody writes.
+const DEEPEST: usize = 32;
+
+/// The steps of a line. What a word runs (`$(...)`) comes before the command that has the word. `None`: the line cannot be read.
+pub(super) fn steps(line: &str) -> Option<Vec<Step>> {
+    steps_at(line, 0)
+}
+
+fn steps_at(line: &str, depth: usize) -> Option<Vec<Step>> {
     let mut reader = Reader {
         chars: line.chars().peekable(),
-        all: Vec::new(),
+        steps: Vec::new(),
         words: Vec::new(),
         word: None,
+        is_target: false,
         ends: Vec::new(),
+        depth,
     };
-    reader.read()?;
-    Some(reader.all)
+    reader.list(None)?;
+    Some(reader.steps)
 }
 
 struct Reader<'l> {
-    chars: std::iter::Peekable<std::str::Chars<'l>>,
-    all: Vec<Vec<Word>>,
+    chars: Peekable<Chars<'l>>,
+    steps: Vec<Step>,
     words: Vec<Word>,
-    word: Option<Word>,
+    word: Option<Unfinished>,
+    /// Whether the next word says where output goes, or input comes from.
+    is_target: bool,
     /// What ends the texts that follow the line (`<<EOF`).
     ends: Vec<String>,
+    depth: usize,
 }
 
 impl Reader<'_> {
-    fn read(&mut self) -> Option<()> {
+    /// Reads to the end of the line, or to the character that ends a shell in it.
+    fn list(&mut self, end: Option<char>) -> Option<()> {
         while let Some(c) = self.chars.next() {
             match c {
+                c if Some(c) == end => {
+                    self.end_command();
+                    return Some(());
+                }
                 '\\' => match self.chars.next() {
                     Some('\n') | None => {}
-                    Some(c) => self.push(c),
+                    Some(c) => self.current().quoted(c),
                 },
                 '\'' => self.single()?,
                 '"' => self.double()?,
@@ -46,86 +73,181 @@ impl Reader<'_> {
                     self.end_command();
                     self.skip_texts();
                 }
-                ';' | '&' | '|' | '(' | ')' | '`' => self.end_command(),
-                '$' if self.chars.peek() == Some(&'(') => {
-                    self.doubt();
-                    self.chars.next();
+                '&' if self.chars.next_if_eq(&'>').is_some() => self.redirection('>')?,
+                ';' | '&' | '|' | ')' => self.end_command(),
+                '(' => {
                     self.end_command();
+                    self.nested()?;
                 }
-                '$' => {
-                    self.doubt();
-                    self.push('$');
-                }
-                '<' if self.chars.peek() == Some(&'<') => self.text_begins(),
-                '>' | '<' => self.end_word(),
+                '`' => self.backticks()?,
+                '$' if self.chars.next_if_eq(&'\'').is_some() => self.escaped()?,
+                '$' => self.dollar()?,
+                '>' | '<' => self.redirection(c)?,
                 c if c.is_whitespace() => self.end_word(),
-                c => self.push(c),
+                c => self.current().bare(c),
             }
         }
         self.end_command();
-        Some(())
+        end.is_none().then_some(())
     }
 
-    fn push(&mut self, c: char) {
-        self.current().text.push(c);
-    }
-
-    fn doubt(&mut self) {
-        self.current().is_plain = false;
-    }
-
-    fn current(&mut self) -> &mut Word {
-        self.word.get_or_insert_with(|| Word { text: String::new(), is_plain: true })
+    fn current(&mut self) -> &mut Unfinished {
+        self.word.get_or_insert_default()
     }
 
     fn end_word(&mut self) {
-        self.words.extend(self.word.take());
+        let Some(word) = self.word.take() else { return };
+        if !std::mem::take(&mut self.is_target) {
+            self.words.extend(word.expanded());
+        }
     }
 
     fn end_command(&mut self) {
         self.end_word();
+        self.is_target = false;
         if !self.words.is_empty() {
-            self.all.push(std::mem::take(&mut self.words));
+            self.steps.push(Step::Command(std::mem::take(&mut self.words)));
         }
     }
 
     fn single(&mut self) -> Option<()> {
-        self.current();
+        self.current().is_quoted = true;
         loop {
             match self.chars.next()? {
                 '\'' => return Some(()),
-                c => self.push(c),
+                c => self.current().quoted(c),
             }
         }
     }
 
     fn double(&mut self) -> Option<()> {
-        self.current();
+        self.current().is_quoted = true;
         loop {
             match self.chars.next()? {
                 '"' => return Some(()),
-                '\\' => {
-                    let next = self.chars.next()?;
-                    self.push(next);
-                }
-                c => {
-                    if matches!(c, '$' | '`') {
-                        self.doubt();
+                '\\' => match self.chars.next()? {
+                    '\n' => {}
+                    c => {
+                        if !matches!(c, '$' | '`' | '"' | '\\') {
+                            self.current().quoted('\\');
+                        }
+                        self.current().quoted(c);
                     }
-                    self.push(c);
-                }
+                },
+                '$' => self.dollar()?,
+                '`' => self.backticks()?,
+                c => self.current().quoted(c),
             }
         }
     }
 
+    /// `$'...'`: its escapes are not looked up.
+    fn escaped(&mut self) -> Option<()> {
+        self.current().doubt("$");
+        loop {
+            match self.chars.next()? {
+                '\'' => return Some(()),
+                '\\' => drop(self.chars.next()?),
+                c => self.current().quoted(c),
+            }
+        }
+    }
+
+    /// What the shell puts in place of what follows a `$`.
+    fn dollar(&mut self) -> Option<()> {
+        if self.chars.next_if_eq(&'(').is_some() {
+            self.current().doubt("$()");
+            return match self.chars.next_if_eq(&'(') {
+                Some(_) => self.skip_to_match('(', ')', 2),
+                None => self.nested(),
+            };
+        }
+        if self.chars.next_if_eq(&'{').is_some() {
+            self.current().doubt("$x");
+            return self.skip_to_match('{', '}', 1);
+        }
+        self.current().doubt("$");
+        Some(())
+    }
+
+    /// Passes over what stands between signs of which `open` are open: arithmetic, a parameter.
+    fn skip_to_match(&mut self, opens: char, closes: char, mut open: usize) -> Option<()> {
+        while open > 0 {
+            match self.chars.next()? {
+                '\\' => drop(self.chars.next()?),
+                c if c == opens => open += 1,
+                c if c == closes => open -= 1,
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    /// A shell in the middle of a command, up to its `)`.
+    fn nested(&mut self) -> Option<()> {
+        if self.depth == DEEPEST {
+            return None;
+        }
+        self.depth += 1;
+        let (words, word) = (std::mem::take(&mut self.words), self.word.take());
+        let is_target = std::mem::take(&mut self.is_target);
+        self.steps.push(Step::Opens);
+        self.list(Some(')'))?;
+        self.steps.push(Step::Closes);
+        (self.words, self.word, self.is_target) = (words, word, is_target);
+        self.depth -= 1;
+        Some(())
+    }
+
+    fn backticks(&mut self) -> Option<()> {
+        if self.depth == DEEPEST {
+            return None;
+        }
+        let mut line = String::new();
+        loop {
+            match self.chars.next()? {
+                '`' => break,
+                '\\' => {
+                    let c = self.chars.next()?;
+                    line.extend((!matches!(c, '`' | '\\' | '$')).then_some('\\'));
+                    line.push(c);
+                }
+                c => line.push(c),
+            }
+        }
+        self.current().doubt("$()");
+        self.steps.push(Step::Opens);
+        self.steps.extend(steps_at(&line, self.depth + 1)?);
+        self.steps.push(Step::Closes);
+        Some(())
+    }
+
+    /// `>file`, `2>&1`, `<file`, `<(command)`: what stands there is no word of the command.
+    fn redirection(&mut self, sign: char) -> Option<()> {
+        // A number in front of it says what is led elsewhere.
+        if self.word.as_ref().is_some_and(Unfinished::is_number) {
+            self.word = None;
+        }
+        self.end_word();
+        if sign == '<' && self.chars.next_if_eq(&'<').is_some() {
+            // `<<<` is a word for standard input.
+            match self.chars.next_if_eq(&'<') {
+                Some(_) => self.is_target = true,
+                None => self.text_begins(),
+            }
+            return Some(());
+        }
+        if self.chars.next_if_eq(&'(').is_some() {
+            self.current().doubt("<()");
+            return self.nested();
+        }
+        while self.chars.next_if(|c| matches!(c, '>' | '&' | '|')).is_some() {}
+        self.is_target = true;
+        Some(())
+    }
+
     /// `<<EOF`, `<<-'EOF'`: what follows the line is a text, and no command.
     fn text_begins(&mut self) {
-        self.end_word();
-        self.chars.next();
-        // `<<<` is a word for standard input.
-        if self.chars.next_if_eq(&'<').is_some() {
-            return;
-        }
         self.chars.next_if_eq(&'-');
         while self.chars.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
         let mut end = String::new();
@@ -147,6 +269,61 @@ impl Reader<'_> {
                     break;
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The commands, a shell of its own in brackets, words of which only the shell knows what they are with a `?`.
+    fn shown(line: &str) -> Option<String> {
+        let word = |word: &Word| format!("{}{}", word.text, if word.is_plain { "" } else { "?" });
+        let step = |step: &Step| match step {
+            Step::Command(words) => words.iter().map(word).collect::<Vec<_>>().join(" "),
+            Step::Opens => "[".to_owned(),
+            Step::Closes => "]".to_owned(),
+        };
+        steps(line).map(|steps| steps.iter().map(step).collect::<Vec<_>>().join("; "))
+    }
+
+    #[test]
+    fn the_commands_of_a_line_are_told_apart() {
+        for (line, steps) in [
+            ("a b; c && d | e\nf", "a b; c; d; e; f"),
+            ("a 'b c' \"d \\\" \\n\" e\\ f", "a b c d \" \\n e f"),
+            ("a >out 2>&1 b <in &>all c >>more", "a b c"),
+            ("a \"$b\" ${c:-d} $((1 + (2))) e", "a $b? $x? $()? e"),
+            ("a \"x $(b 'c )') y\" d", "[; b c ); ]; a x $() y? d"),
+            ("a `b \\`c\\`` d", "[; [; c; ]; b $()?; ]; a $()? d"),
+            ("(a; b) && c", "[; a; b; ]; c"),
+            ("a <(b c) d", "[; b c; ]; a <()? d"),
+            ("a {b,c}/d '{e,f}' {g..h} x{} { i,j", "a b/d c/d {e,f} {g..h}? x{} { i,j"),
+            ("a {b,{c,d}}", "a {b,{c,d}}?"),
+            ("a $'it\\'s' b", "a $its? b"),
+            ("a <<X b\nit's\nX\nc", "a b; c"),
+            ("a \"$(cat <<'X'\nit's (so\nX\n)\" b", "[; cat; ]; a $()? b"),
+        ] {
+            assert_eq!(shown(line).as_deref(), Some(steps), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_end_cannot_be_read_and_takes_no_time() {
+        let many = |text: &str| text.repeat(200_000);
+        for line in [
+            "a 'b".to_owned(),
+            "a \"b".to_owned(),
+            "a $(b".to_owned(),
+            "a `b".to_owned(),
+            many("("),
+            many("$("),
+        ] {
+            assert_eq!(shown(&line), None);
+        }
+        for line in [many("{a,b}"), many("{}"), many("{"), many("a'b'"), many("<<x "), many(")")] {
+            assert!(steps(&line).is_some());
         }
     }
 }

@@ -1,0 +1,95 @@
+//! Numbers in a client's settings are its own: one that is longer than we count, or written in another way than we write it, is handed
+//! through as text.
+
+use serde_json::Value;
+
+/// What marks the text of a number; no settings have it.
+const MARK: &str = "\u{1}ic number ";
+/// The same, as JSON has it.
+const WRITTEN: &str = "\"\\u0001ic number ";
+
+/// The JSON with each number as a text that we would write in another way. What is no JSON stays what it is.
+pub(super) fn kept(json: &str) -> String {
+    let mut out = String::new();
+    let mut rest = json;
+    while let Some(c) = rest.chars().next() {
+        let length = match c {
+            '"' => string(rest),
+            '-' | '0'..='9' => {
+                let is_digit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.');
+                let length = rest.find(|c| !is_digit(c)).unwrap_or(rest.len());
+                let number = &rest[..length];
+                let read: Option<Value> = serde_json::from_str(number).ok();
+                let ours = read.map(|read| read.to_string());
+                if ours.is_some_and(|ours| ours != number) || is_too_large(number) {
+                    out.extend([WRITTEN, number, "\""]);
+                    rest = &rest[length..];
+                    continue;
+                }
+                length
+            }
+            c => c.len_utf8(),
+        };
+        out.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    out
+}
+
+/// The JSON with the numbers as they were.
+pub(super) fn restored(json: &str) -> String {
+    let mut out = String::new();
+    let mut rest = json;
+    while let Some((before, marked)) = rest.split_once(WRITTEN) {
+        let (number, after) = marked.split_once('"').unwrap_or((marked, ""));
+        out.extend([before, number]);
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Whether a text could be taken for a number that we marked.
+pub(super) fn is_marked(json: &str) -> bool {
+    json.contains(MARK) || json.contains(WRITTEN)
+}
+
+/// Whether it is a number, and more than a program counts: `1e999`.
+fn is_too_large(number: &str) -> bool {
+    number.parse::<f64>().is_ok_and(f64::is_infinite)
+        && number.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b))
+}
+
+/// The length of the string that a text begins with.
+fn string(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_as_they_were_written() {
+        for json in [
+            r#"{"a":12345678901234567890123,"b":[1e3,1.50,-0,0.1,1,1E+999],"c":"1.50 \" 1e3","d":-12}"#,
+            r#"[1.0,"\\",2.00]"#,
+            "12345678901234567890123456789",
+        ] {
+            let value: Value = serde_json::from_str(&kept(json)).unwrap();
+            assert_eq!(restored(&value.to_string()), json);
+        }
+        for json in ["{\"a\": 1.2.3}", "{\"a\": 01}", "\"abc", "{\"é\": -}"] {
+            assert_eq!(kept(json), json, "it is no JSON");
+        }
+    }
+}

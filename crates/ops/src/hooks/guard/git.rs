@@ -1,0 +1,82 @@
+//! What git's own commands destroy.
+
+use super::shell::Word;
+
+/// What a command of git destroys.
+pub(super) struct GitAct<'w> {
+    /// What does it.
+    pub(super) what: &'static str,
+    /// What it destroys.
+    pub(super) destroys: Destroys<'w>,
+    /// The directories of `-C`, in which it works.
+    pub(super) within: Vec<&'w Word>,
+}
+
+/// What is destroyed.
+pub(super) enum Destroys<'w> {
+    /// What a remote has.
+    Remote,
+    /// What git alone knows: what is staged, a stash, a branch.
+    OwnState,
+    /// What git does not track below these paths.
+    Untracked { paths: Vec<&'w Word>, with_ignored: bool, others: bool },
+}
+
+/// What these words after `git` destroy.
+pub(super) fn read(words: &[Word]) -> Option<GitAct<'_>> {
+    let (within, words) = own_flags(words);
+    let (verb, rest) = words.split_first()?;
+    let has = |flag: &str| rest.iter().any(|word| word.text == flag);
+    let has_letter = |letters: &[char]| super::has_letter(rest, letters);
+    let is_dry = || has("--dry-run") || has_letter(&['n']);
+    let own = |what| Some((what, Destroys::OwnState));
+    let (what, destroys) = match verb.text.as_str() {
+        "push" | "clean" if is_dry() => None,
+        "push" => {
+            let is_forced = |word: &Word| {
+                let text = word.text.as_str();
+                text.starts_with("--force") || text.starts_with('+') || text == "--mirror"
+            };
+            let deletes = |word: &Word| {
+                let text = word.text.as_str();
+                matches!(text, "--delete" | "--prune") || text.len() > 1 && text.starts_with(':')
+            };
+            if rest.iter().any(deletes) || has_letter(&['d']) {
+                Some(("git push --delete", Destroys::Remote))
+            } else {
+                let is_forced = rest.iter().any(is_forced) || has_letter(&['f']);
+                is_forced.then_some(("git push --force", Destroys::Remote))
+            }
+        }
+        "clean" => {
+            let paths = super::plain(rest).collect();
+            let (with_ignored, others) = (has_letter(&['x', 'X']), !has_letter(&['X']));
+            Some(("git clean", Destroys::Untracked { paths, with_ignored, others }))
+        }
+        "reset" if has("--hard") => own("git reset --hard"),
+        "checkout" if has("--") => own("git checkout --"),
+        "checkout" | "switch" if has("--force") || has("--discard-changes") || has_letter(&['f']) => {
+            own("git checkout --force")
+        }
+        "stash" if has("drop") || has("clear") => own("git stash drop"),
+        "branch" if has_letter(&['D']) => own("git branch -D"),
+        "branch" if (has("--delete") || has_letter(&['d'])) && (has("--force") || has_letter(&['f'])) => {
+            own("git branch -D")
+        }
+        "tag" if has("--delete") || has_letter(&['d']) => own("git tag -d"),
+        _ => None,
+    }?;
+    Some(GitAct { what, destroys, within })
+}
+
+/// The directories that git works in, and its words from the verb on.
+fn own_flags(mut words: &[Word]) -> (Vec<&Word>, &[Word]) {
+    let mut within = Vec::new();
+    while let Some((flag, rest)) = words.split_first().filter(|(flag, _)| flag.text.starts_with('-')) {
+        let takes_next =
+            matches!(flag.text.as_str(), "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace");
+        within.extend(rest.first().filter(|_| flag.text == "-C"));
+        words = rest.get(usize::from(takes_next)..).unwrap_or_default();
+    }
+    (within, words)
+}
