@@ -12,7 +12,7 @@ use crate::names::{as_now, is_turned};
 use crate::world::call;
 
 /// What the contract changed since: a verb and the path of keys to a value that is not compared, without positions in lists.
-const CHANGED: [(&str, &str); 6] = [
+const CHANGED: [(&str, &str); 8] = [
     // A verdict counts in the phase that it was given on.
     ("gate rules", ".checks.phase"),
     // A line of a step ends at its first failing command. What a workflow that had begun runs is in its recorded definition.
@@ -23,6 +23,10 @@ const CHANGED: [(&str, &str); 6] = [
     ("run history", ".stays"),
     ("run history", ".turns.to_stay"),
     ("run history", ".current_stay"),
+    // What changed after the end of the work is not counted as its own.
+    ("log --all", ".file_counts"),
+    // The run of a session was created with its first prompt, and has what was captured before that.
+    ("log --all", ".checkpoint_id"),
 ];
 
 /// The first schema whose answers have the names and the order of today.

@@ -174,7 +174,7 @@ codes! {
     TreeTooLarge = "tree_too_large", No;
     /// The checkpoint belongs to another root.
     ForeignRoot = "foreign_root", No;
-    /// Commits after the checkpoint belong to another run.
+    /// Commits after the checkpoint belong to another run, or to you.
     ForeignCommits = "foreign_commits", No;
     /// The work switched branches, so what it did alone cannot be told.
     BranchSwitched = "branch_switched", No;

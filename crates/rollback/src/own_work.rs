@@ -207,15 +207,13 @@ fn at_end(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) -> Result<O
     if call::told_by_calls(snapshot, std::iter::once(&dispatch.id))?.is_empty() {
         return Ok(None);
     }
-    match record::look_since(snapshot, root, end)? {
-        Some(look) => Ok(Some(look)),
-        // Nobody looked since: each of its calls ended with a look.
-        None => {
-            let calls = call::of_dispatch(snapshot, &dispatch.id)?;
-            let last = calls.iter().filter_map(|call| call.ended_seq).max();
-            last.map_or(Ok(None), |last| record::look_since(snapshot, root, last))
-        }
+    if let Some(look) = record::look_since(snapshot, root, end)? {
+        return Ok(Some(look));
     }
+    // Nothing was captured since: each of its calls ended with a capture.
+    let calls = call::of_dispatch(snapshot, &dispatch.id)?;
+    let last = calls.iter().filter_map(|call| call.ended_seq).max();
+    last.map_or(Ok(None), |last| record::look_since(snapshot, root, last))
 }
 
 fn kept(found: Option<Checkpoint>, dispatch: &Dispatch, when: &str) -> Result<Checkpoint> {

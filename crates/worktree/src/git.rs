@@ -67,6 +67,23 @@ fn is_told_and_ended(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result
     Ok(!work.is_empty() && work.iter().all(|work| work.finished_at.is_some() && told.contains(&work.id)))
 }
 
+/// Errors: `foreign_commits` for a branch, or the stash, that was moved after the work had ended.
+fn refuse_moved_since(
+    target: &Checkpoint,
+    plan: &GitPlan,
+    (current, last): (&GitState, &GitState),
+) -> Result<()> {
+    let Some(what) = git::moved_since(plan, current, last) else { return Ok(()) };
+    Err(Diagnosis::new(
+        Code::ForeignCommits,
+        format!("{what} was changed after this work had ended, by you or by others; nothing was changed."),
+    )
+    .hint(format!(
+        "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or restore it anyway: --force",
+        target.id.short()
+    )))
+}
+
 impl Workspace<'_> {
     /// Adds what git said to a picture. That there is no `git`, or that it fails, costs a warning and not the checkpoint.
     pub fn record_git(
@@ -139,7 +156,7 @@ impl Workspace<'_> {
         if !force {
             self.refuse_foreign_commits(target, &plan, brought)?;
             if let (Some(last), None) = (&last, brought) {
-                self.refuse_moved_since(target, &plan, (&current, last))?;
+                refuse_moved_since(target, &plan, (&current, last))?;
             }
         }
         Ok(GitRestore { plan, target: wanted, current, kept_below: None })
@@ -164,24 +181,6 @@ impl Workspace<'_> {
             .map(|left| Manifest::read(&self.objects, &left.manifest))
             .transpose()?
             .and_then(|left| left.git))
-    }
-
-    /// Errors: `foreign_commits` for a branch, or the stash, that was moved after the work had ended.
-    fn refuse_moved_since(
-        &self,
-        target: &Checkpoint,
-        plan: &GitPlan,
-        (current, last): (&GitState, &GitState),
-    ) -> Result<()> {
-        let Some(what) = git::moved_since(plan, current, last) else { return Ok(()) };
-        Err(Diagnosis::new(
-            Code::ForeignCommits,
-            format!("{what} was changed after this work had ended, by you or by others; nothing was changed."),
-        )
-        .hint(format!(
-            "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or restore it anyway: --force",
-            target.id.short()
-        )))
     }
 
     fn refuse_foreign_commits(

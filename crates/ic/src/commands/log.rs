@@ -31,7 +31,7 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        if self.run.is_none() && self.is_of_agents(&kernel)? {
+        if self.run.is_none() && Self::is_of_agents(&kernel)? {
             return self.of_agents(session, &kernel);
         }
         let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()))?;
@@ -44,7 +44,7 @@ impl Log {
     }
 
     /// Whether nothing is open here but what agents do, outside of an agent's own shell.
-    fn is_of_agents(&self, kernel: &Kernel) -> Result<bool> {
+    fn is_of_agents(kernel: &Kernel) -> Result<bool> {
         if kernel.own_run.is_some() {
             return Ok(false);
         }
