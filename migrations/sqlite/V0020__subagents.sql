@@ -18,6 +18,9 @@ ALTER TABLE prompts ADD COLUMN held_for TEXT;
 -- The newest event when a person last typed a command of ic to the agent: what was undone before is no news to either.
 ALTER TABLE sessions ADD COLUMN spoken_seq INTEGER;
 
+-- What a person typed while the agent still worked, its title: the client gives it a name when its turn comes.
+ALTER TABLE sessions ADD COLUMN queued TEXT;
+
 -- How long the client's own record of the session was, in bytes, when the prompt was given: its tokens are counted from there on.
 -- NULL: there was none that could be read.
 ALTER TABLE prompts ADD COLUMN transcript_start INTEGER;

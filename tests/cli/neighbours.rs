@@ -250,3 +250,46 @@ fn what_changed_after_the_end_is_not_counted_as_the_prompts() {
     assert_eq!(counts("one"), json!({ "created": 1, "modified": 0, "deleted": 0 }));
     assert_eq!(counts("two"), json!({ "created": 0, "modified": 0, "deleted": 0 }));
 }
+
+#[test]
+fn what_was_typed_while_the_agent_worked_is_a_prompt_of_its_own() {
+    let project = in_git();
+    let tell = |event: &str, id: &str| {
+        let said = Said::new("claude-code", "A", event).with("tool_name", "make").with("tool_use_id", id);
+        said.prompt(id, "")
+    };
+    let work = |id: &str, file: &str| {
+        assert_eq!(say(&project, &tell("PreToolUse", id)), Value::Null);
+        project.write(file, file);
+        say(&project, &tell("PostToolUse", id));
+    };
+    // As Claude Code tells it: with the name of the prompt that it still works on, and of none when its turn comes.
+    say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("p-1", "first"));
+    work("p-1", "first.txt");
+    say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("p-1", "second"));
+    work("p-1", "more.txt");
+    say(&project, &tell("Stop", "p-1"));
+    work("p-2", "second.txt");
+    say(&project, &tell("Stop", "p-2"));
+    let titles = || {
+        let prompts = project.json("session show A")["prompts"].clone();
+        let all = prompts
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| one["name"].as_str().expect("a name").to_owned());
+        all.collect::<Vec<_>>()
+    };
+    assert_eq!(titles(), ["first", "second"]);
+    project.json("undo --yes");
+    let is_there = ["first.txt", "more.txt", "second.txt"].map(|file| project.root().join(file).exists());
+    assert_eq!(is_there, [true, true, false]);
+    // What went into the turn before has none of its own.
+    say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("p-3", "third"));
+    say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("p-3", "and this"));
+    work("p-3", "third.txt");
+    say(&project, &tell("Stop", "p-3"));
+    say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("p-4", "fourth"));
+    work("p-4", "fourth.txt");
+    assert_eq!(titles(), ["first", "second", "third", "fourth"]);
+}

@@ -13,6 +13,7 @@ pub mod calls;
 mod commits;
 pub mod guard;
 mod hold;
+mod queued;
 pub mod subagents;
 
 pub use hold::hold;
@@ -94,6 +95,7 @@ pub fn prompt(
     asked: &Asked<'_>,
     kept: Option<&Settings>,
 ) -> Result<Recorded> {
+    queued::keep(kernel, teller, asked)?;
     if let Some(known) = kernel.read(|snapshot| repeated(snapshot, teller, asked))? {
         return Ok(Recorded { dispatch: known, is_first: false, undone: None, warnings: Vec::new() });
     }
@@ -126,35 +128,46 @@ pub fn prompt(
             interrupt(tx, now, &before, &made)?;
         }
         subagents::end_left(tx, now, &session, false)?;
-        let point = NewPoint {
-            kind: Kind::Prompt,
-            session: Some(session.id.as_str()),
-            ..NewPoint::of_dispatch(id.as_str())
-        };
+        // What waited has its turn now, or went into the turn before.
+        session::queue(tx, &session, None)?;
         // What was captured for another run is not this one's: it was closed meanwhile.
         let taken = if link.run_id.as_ref() == Some(&run.id) { &taken } else { &nothing };
-        taken.record_point(tx, now, &run, &point)?;
-        let work = Work {
-            agent_type: Some(teller.client.to_owned()),
-            name: Some(title(first_line(asked.text))),
-            model: asked.model.map(title),
-            prompt_file: None,
-            parent_id: parent_in(tx, &run, asked.parent)?,
-        };
-        let created = dispatch::create(tx, now, &id, &run.id, run.epoch, &run.phase, &work)?;
-        let begun = dispatch::start(tx, now, &created, None)?;
-        let new = NewPrompt {
-            prompt_id: asked.prompt_id,
-            head: head.as_deref(),
-            transcript_start: asked.transcript_size,
-        };
-        session::begin_prompt(tx, now, &session, &begun, new)?;
+        let begun = begin_work(tx, now, (teller, asked), (&session, &run, &id), taken, head.as_deref())?;
         if asked.is_heard {
             session::told(tx, &session, begun.seq)?;
         }
         Ok((begun, is_first, undone))
     })?;
     Ok(Recorded { dispatch, is_first, undone, warnings: taken.warnings.clone() })
+}
+
+/// The point before a prompt, and the work that it begins.
+fn begin_work(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    (teller, asked): (Teller<'_>, &Asked<'_>),
+    (session, run, id): (&Session, &Run, &DispatchId),
+    taken: &Taken,
+    head: Option<&str>,
+) -> Result<Dispatch> {
+    let point = NewPoint {
+        kind: Kind::Prompt,
+        session: Some(session.id.as_str()),
+        ..NewPoint::of_dispatch(id.as_str())
+    };
+    taken.record_point(tx, now, run, &point)?;
+    let work = Work {
+        agent_type: Some(teller.client.to_owned()),
+        name: Some(title(first_line(asked.text))),
+        model: asked.model.map(title),
+        prompt_file: None,
+        parent_id: parent_in(tx, run, asked.parent)?,
+    };
+    let created = dispatch::create(tx, now, id, &run.id, run.epoch, &run.phase, &work)?;
+    let begun = dispatch::start(tx, now, &created, None)?;
+    let new = NewPrompt { prompt_id: asked.prompt_id, head, transcript_start: asked.transcript_size };
+    session::begin_prompt(tx, now, session, &begun, new)?;
+    Ok(begun)
 }
 
 /// The dispatch that began a prompt's work: the one in whose environment the client runs, if it is of this run and goes on itself.

@@ -18,5 +18,5 @@ pub use prompt::{
 };
 pub use table::{
     NewSession, REFERENT, Session, begin, by_client, end, get, is_own_run, list, of_own_run, of_project,
-    of_work, resolve, spoken, told, work_in,
+    of_work, queue, resolve, spoken, told, work_in,
 };

@@ -40,6 +40,8 @@ pub struct Session {
     pub told_seq: Seq,
     /// The newest event when a person last typed a command of ic to its agent.
     pub spoken_seq: Option<Seq>,
+    /// The title of what a person typed while the agent still worked.
+    pub queued: Option<String>,
     /// When it began.
     pub created_at: Timestamp,
     /// When it ended, as far as the client said so.
@@ -66,7 +68,7 @@ pub struct NewSession<'a> {
 }
 
 const COLUMNS: &str = "id, seq, client, client_id, run_id, owns_run, project_dir, transcript, told_seq, created_at, ended_at, \
-    spoken_seq";
+    spoken_seq, queued";
 
 fn from_row(row: &Row<'_>) -> Result<Session> {
     Ok(Session {
@@ -82,6 +84,7 @@ fn from_row(row: &Row<'_>) -> Result<Session> {
         created_at: Timestamp(row.get(9)?),
         ended_at: row.get::<Option<i64>>(10)?.map(Timestamp),
         spoken_seq: row.get(11)?,
+        queued: row.get(12)?,
     })
 }
 
@@ -140,6 +143,12 @@ pub fn end(tx: &Transaction<'_>, now: Timestamp, session: &Session, why: Option<
 /// Records up to which event its agent was told what was undone.
 pub fn told(tx: &Transaction<'_>, session: &Session, seq: Seq) -> Result<()> {
     tx.execute_one("UPDATE sessions SET told_seq = $1 WHERE id = $2", &[&seq, &session.id.as_str()])
+}
+
+/// Records what a person typed while the agent still worked; `None`: its turn has come.
+pub fn queue(tx: &Transaction<'_>, session: &Session, queued: Option<&str>) -> Result<()> {
+    let queued = queued.map(ic_base::title);
+    tx.execute_one("UPDATE sessions SET queued = $1 WHERE id = $2", &[&queued, &session.id.as_str()])
 }
 
 /// Records that a person typed a command of ic to its agent.

@@ -16,7 +16,7 @@ use ic_worktree::{Settings, Warning, root_of};
 
 use super::commits::{self, Since};
 use super::guard::{self, Danger, Held};
-use super::{Teller, refusal, subagents};
+use super::{Teller, queued, refusal, subagents};
 
 /// What a client says of a tool call.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +76,7 @@ pub enum Begun {
 ///
 /// Errors: whatever the ledger says; a look that fails is a warning.
 pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<&Settings>) -> Result<Begun> {
+    let mut warnings = queued::begin(kernel, teller, told.prompt_id, kept)?;
     if let Some(why) = refusal(kernel, teller, told.prompt_id, told.agent_id)? {
         return Ok(Begun::Refused(why));
     }
@@ -86,7 +87,7 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
     let Some((maker, (run, link), prompt)) = found else {
         // Nobody looked at the tree.
         let doubt = told.guarded.and_then(|guarded| guarded.doubt(&kernel.project.root));
-        return Ok(begun(doubt, Vec::new()));
+        return Ok(begun(doubt, warnings));
     };
     let root = root_of(&run.project_dir);
     let danger = told.guarded.map(|guarded| guarded.danger()).unwrap_or_default();
@@ -123,7 +124,8 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
         call::begin(tx, now, &new)
     })?;
     let doubt = if danger.is_none() { None } else { doubt(kernel, &danger, &taken, kept, &root)? };
-    Ok(begun(doubt, taken.warnings.clone()))
+    warnings.extend(taken.warnings.iter().cloned());
+    Ok(begun(doubt, warnings))
 }
 
 fn begun(doubt: Option<String>, warnings: Vec<Warning>) -> Begun {
