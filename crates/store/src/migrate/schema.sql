@@ -1,5 +1,7 @@
 CREATE INDEX calls_by_end ON calls (ended_seq) WHERE ended_seq IS NOT NULL;
 
+CREATE INDEX calls_of_agents ON calls (session_id, agent_id, began_seq) WHERE agent_id IS NOT NULL;
+
 CREATE INDEX calls_of_dispatches ON calls (dispatch_id, began_seq, id);
 
 CREATE INDEX calls_of_sessions ON calls (session_id, call_id, began_seq, id);
@@ -47,6 +49,8 @@ CREATE UNIQUE INDEX dispatches_by_seq ON dispatches (seq);
 CREATE INDEX dispatches_by_status ON dispatches (status, seq);
 
 CREATE INDEX dispatches_by_suffix ON dispatches (reversed_id);
+
+CREATE INDEX dispatches_of_parents ON dispatches (parent_id, seq) WHERE parent_id IS NOT NULL;
 
 CREATE INDEX dispatches_of_run ON dispatches (run_id, seq);
 
@@ -176,7 +180,7 @@ CREATE TABLE calls (
     ended_seq   INTEGER,
     created_at  INTEGER NOT NULL,
     finished_at INTEGER
-) STRICT;
+, head TEXT) STRICT;
 
 CREATE TABLE checkpoints (
     id            TEXT PRIMARY KEY,
@@ -280,7 +284,7 @@ CREATE TABLE dispatches (
     started_at     INTEGER,
     finished_at    INTEGER,
     rolled_back_by TEXT REFERENCES rollbacks (id)
-, pid_start_time TEXT, pid_boot_id TEXT, started_seq INTEGER, finished_seq INTEGER) STRICT;
+, pid_start_time TEXT, pid_boot_id TEXT, started_seq INTEGER, finished_seq INTEGER, parent_id TEXT REFERENCES dispatches (id)) STRICT;
 
 CREATE TABLE event_cursors (
     name       TEXT NOT NULL,
@@ -347,7 +351,7 @@ CREATE TABLE prompts (
     head        TEXT,
     created_at  INTEGER NOT NULL,
     ended_at    INTEGER
-, tells_calls INTEGER NOT NULL DEFAULT 0, owns_run INTEGER NOT NULL DEFAULT 0) STRICT;
+, tells_calls INTEGER NOT NULL DEFAULT 0, owns_run INTEGER NOT NULL DEFAULT 0, held_count INTEGER NOT NULL DEFAULT 0, held_at INTEGER, held_for TEXT, transcript_start INTEGER) STRICT;
 
 CREATE TABLE refinery_schema_history(
              version int4 PRIMARY KEY,
@@ -508,7 +512,7 @@ CREATE TABLE sessions (
     told_seq    INTEGER NOT NULL,
     created_at  INTEGER NOT NULL,
     ended_at    INTEGER
-) STRICT;
+, spoken_seq INTEGER, queued TEXT) STRICT;
 
 CREATE TABLE state_marks (
     seq      INTEGER PRIMARY KEY,

@@ -229,7 +229,7 @@ fn choose(session: &mut Session) -> Result<Option<String>> {
     })?;
     all.reverse();
     all.truncate(OFFERED);
-    let number = Session::choose(&views::checkpoint::choice(&all), "Restore which? [number]")?;
+    let number = Session::choose(&views::checkpoint::choice(&all), "Restore which checkpoint? [number]")?;
     Ok(number.and_then(|n| all.get(n.checked_sub(1)?)).map(|shown| shown.checkpoint.id.to_string()))
 }
 

@@ -47,7 +47,7 @@ impl Abort {
                 Ok(shown(session, &self.id)? + "\n" + &views::rollback::undone::in_the_way(&error) + "\n")
             }
         };
-        let question = Question { does: DOES, look: Some(&look), asks: "Give it up?" };
+        let question = Question { does: DOES, look: Some(&look), asks: "Abort it?" };
         if !session.confirm(self.yes, &question, text)? {
             return Ok(Exit::No);
         }

@@ -50,7 +50,7 @@ impl Undo {
         }
         let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
         let text = || preview().map(|preview| views::rollback::undone::undone(&preview, None) + "\n");
-        let question = Question { does: DOES, look: Some(&look), asks: "Take this rollback back?" };
+        let question = Question { does: DOES, look: Some(&look), asks: "Undo this rollback?" };
         if !session.confirm(self.yes, &question, text)? {
             return Ok(Exit::No);
         }
