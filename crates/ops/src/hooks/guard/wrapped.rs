@@ -51,7 +51,7 @@ const WRAPPERS: [Wrapper; 26] = [
     wrapper("nice", "n", &["--adjustment"], 0),
     wrapper("ionice", "cn", &["--class", "--classdata"], 0),
     wrapper("stdbuf", "ioe", &["--input", "--output", "--error"], 0),
-    wrapper("time", "fo", &["--format", "--output"], 0),
+    wrapper("time", "of", &["--format", "--output"], 0),
     wrapper("flock", "wE", &["--wait", "--timeout", "--conflict-exit-code"], 1),
     wrapper("exec", "a", &[], 0),
     wrapper("watch", "n", &["--interval"], 0),
