@@ -100,7 +100,7 @@ fn what_an_effect_overwrites_before_another_fails_comes_back_when_it_was_resumed
 }
 
 #[test]
-fn what_somebody_wrote_since_is_not_taken_for_an_effects_work() {
+fn what_others_wrote_since_is_not_counted_as_an_effects_work() {
     let world = moved();
     world.effect("other", &["echo as it was > other"]);
     world.write("other", "hours of work\n");
@@ -217,7 +217,7 @@ fn stopped_after_an_effect() -> World {
 }
 
 #[test]
-fn given_up_at_an_effect_what_others_did_to_files_comes_back_and_the_preview_says_so() {
+fn aborted_at_an_effect_what_others_did_to_files_comes_back_and_the_preview_says_so() {
     let world = stopped_after_an_effect();
     let (dump, before) = (world.cli.dump(), world.state());
     let abandon = ["rollback", "abort", &world.run, "--json"];
@@ -266,7 +266,7 @@ fn killed_in_an_effect_and_passed_over_what_others_did_to_files_comes_back() {
 }
 
 #[test]
-fn what_somebody_writes_while_it_stands_stopped_is_not_taken_for_an_effects_work() {
+fn what_others_write_while_it_is_stopped_is_not_counted_as_an_effects_work() {
     let world = moved();
     world.write("script", "exit 3\n");
     world.effect("repaired", &["sh script || exit 3"]);

@@ -259,7 +259,7 @@ fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_sa
 }
 
 #[test]
-fn what_somebody_does_while_an_undo_is_under_way_is_decided_by_force_and_kept() {
+fn what_others_do_while_an_undo_is_under_way_is_decided_by_force_and_kept() {
     let world = story_with_rows();
     world.effect("script", &["echo by a script > kept/plan.md"]);
     let before = world.state();

@@ -120,7 +120,7 @@ fn pipes_and_devices_in_the_place_of_files_hold_nobody_up() {
 #[test]
 fn a_capture_waits_for_no_pipe_and_follows_no_link() {
     let cli = project();
-    let secret = write_in(cli.home(), "secret", "of somebody else");
+    let secret = write_in(cli.home(), "secret", "of another user");
     for name in ["journaled.db", "logged.db"] {
         let database = rusqlite::Connection::open(cli.root().join(name)).expect("a database");
         let mode = if name == "logged.db" { "wal" } else { "delete" };

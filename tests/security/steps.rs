@@ -48,7 +48,7 @@ fn outputs_of_a_step_do_not_steer_its_undo() {
 #[test]
 fn what_a_step_puts_in_the_place_of_its_outputs_is_not_waited_for_or_followed() {
     let cli = project();
-    let secret = write_in(cli.home(), "secret", "KEY=of-somebody-else\n");
+    let secret = write_in(cli.home(), "secret", "KEY=of-another-user\n");
     for put in ["mkfifo $IC_OUTPUTS".to_owned(), format!("ln -s {} $IC_OUTPUTS", secret.display())] {
         let seen = cli.home().join("seen");
         let workflow = format!(

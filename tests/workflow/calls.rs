@@ -86,7 +86,7 @@ impl Calls for World {
     }
 }
 
-/// Before a workflow is taken back, what that would do, which changes nothing.
+/// What a rollback of a workflow would do, which changes nothing.
 fn preview(world: &World, arguments: &str) -> Option<Outcome> {
     if !arguments.starts_with("workflow rollback") || !arguments.contains("--yes") {
         return None;

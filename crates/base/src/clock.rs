@@ -30,6 +30,11 @@ impl fmt::Display for Timestamp {
 pub trait Clock: Send + Sync {
     /// The time now.
     fn now(&self) -> Timestamp;
+
+    /// The time now in nanoseconds since 1970, as fine as the clock has it: to compare moments of several processes, never to record them.
+    fn nanos(&self) -> i128 {
+        i128::from(self.now().millis()) * 1_000_000
+    }
 }
 
 /// The machine's clock. It may step back; nothing in the ledger is ordered by it.
@@ -40,6 +45,12 @@ impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
     fn now(&self) -> Timestamp {
         of_machine(SystemTime::now())
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
+    fn nanos(&self) -> i128 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(i128::MAX))
     }
 }
 

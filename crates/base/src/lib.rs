@@ -49,6 +49,11 @@ impl Context {
         self.clock.now()
     }
 
+    /// The time now in nanoseconds, by this context's clock: to compare moments of several processes.
+    pub fn nanos(&self) -> i128 {
+        self.clock.nanos()
+    }
+
     /// A new id of the wanted kind, made from the clock's time.
     pub fn new_id<T: From<uuid::Uuid>>(&self) -> T {
         T::from(self.ids.next(self.now()))

@@ -20,7 +20,7 @@ pub(crate) mod style {
     pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
     /// What is as it should be.
     pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-    /// What somebody should look at.
+    /// What needs a look.
     pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
     /// What a line is about.
     pub(crate) const STRONG: Style = Style::new().bold();

@@ -14,7 +14,7 @@ use ic_saga::undo::{GRACE, describe};
 /// What ends a rewind early, and may be looked at from another thread.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    /// Set when somebody interrupts: the command for vectors is then ended.
+    /// Set by an interrupt: the command for vectors is then ended.
     pub interrupted: Arc<AtomicBool>,
 }
 

@@ -214,7 +214,7 @@ pub fn is_quiet(snapshot: &Snapshot<'_>, dispatch: &DispatchId, now: Timestamp) 
     Ok(last.is_none_or(|last| now.millis().saturating_sub(last) >= QUIET))
 }
 
-/// What an agent goes on with after it has stopped, without a word of a person: the newest of that for a prompt.
+/// What an agent does after it has stopped, without a new prompt: the newest continuation of a prompt.
 pub fn continuation_of(snapshot: &Snapshot<'_>, prompt: &DispatchId) -> Result<Option<DispatchId>> {
     let sql = "SELECT c.dispatch_id FROM dispatches d JOIN calls c ON c.dispatch_id = d.id \
                WHERE d.parent_id = $1 AND c.agent_id IS NULL ORDER BY c.began_seq DESC LIMIT 1";

@@ -4,7 +4,6 @@
 //! not hold the run up: it moves without a checkpoint, and says so.
 
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::capture::{Progress, join, root_key};
@@ -264,13 +263,13 @@ fn look(
     root: PathBuf,
     purpose: Purpose,
 ) -> Result<(Option<Shot>, Option<Held>)> {
-    let made = nanos();
+    let made = kernel.context.nanos();
     let workspace = Workspace::open(kernel, root, settings)?;
     let name = format!("{}.look", root_key(&workspace.root));
     let note = workspace.objects.path().with_extension("cache").join(name);
     let is_seen = || -> Result<bool> {
         let newest = kernel.read(|snapshot| record::newest_look(snapshot, &workspace.root))?;
-        let noted = noted(&note, made);
+        let noted = noted(&note, made, kernel.context.nanos());
         Ok(newest.is_some_and(|newest| noted.is_some_and(|tree| tree == hex(&newest.tree))))
     };
     // In turns: what one call sees as its end, another one must not have seen as its beginning before.
@@ -281,7 +280,7 @@ fn look(
     if purpose.git == GitPart::FilesAlone && is_seen()? {
         return Ok((None, Some(held)));
     }
-    let began = nanos();
+    let began = kernel.context.nanos();
     let shot = workspace.shoot(purpose, &Progress::default())?;
     // Without the note the next call looks by itself.
     let _ = std::fs::write(&note, format!("{began} {}", hex(&shot.captured.root)));
@@ -289,21 +288,12 @@ fn look(
 }
 
 /// The tree that a look saw which began after this time.
-fn noted(note: &Path, since: u128) -> Option<String> {
+fn noted(note: &Path, since: i128, now: i128) -> Option<String> {
     let text = std::fs::read_to_string(note).ok()?;
     let (began, tree) = text.split_once(' ')?;
-    let began: u128 = began.parse().ok()?;
+    let began: i128 = began.parse().ok()?;
     // A note of the future is from before the clock was set back.
-    (began > since && began <= nanos()).then(|| tree.to_owned())
-}
-
-/// Now, in nanoseconds since 1970.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "compared with what other processes say of the same clock, never recorded"
-)]
-fn nanos() -> u128 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos())
+    (began > since && began <= now).then(|| tree.to_owned())
 }
 
 fn failed(error: &Diagnosis) -> Warning {

@@ -34,7 +34,7 @@ fn blame() {
         };
         say("UserPromptSubmit", "");
         say("PreToolUse", "c-1");
-        project.write("login.rs", "fn login() { todo!() }\n");
+        project.write("login.rs", "fn login() -> bool { true }\n");
         say("PostToolUse", "c-1");
         say("Stop", "");
         project.write("login.rs", "by hand\n");

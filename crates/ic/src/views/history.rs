@@ -61,7 +61,7 @@ shape! {
     }
 }
 
-/// The story of a run, from its beginning down; what was taken back stands on a branch of its own.
+/// The story of a run, from its beginning down; what was rolled back stands on a branch of its own.
 pub(crate) fn timeline(story: &Story) -> String {
     let run = &story.run;
     let mut out = format!("{}  {}\n\n", styled(style::STRONG, run.id.short()), plain(&run.goal));

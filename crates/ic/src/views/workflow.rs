@@ -134,7 +134,7 @@ pub(crate) fn state(report: &Report) -> String {
     format!("{}\n{}\n", steps(report), verdict(report))
 }
 
-/// What became of a workflow, and how to go on with it.
+/// What became of a workflow, and how to resume it.
 pub(crate) fn report(report: &Report) -> String {
     let mut text = steps(report);
     let failed = report.steps.iter().find(|step| Some(&step.id) == report.failed_step.as_ref());
@@ -289,7 +289,7 @@ fn what_happened(report: &Report) -> String {
     }
 }
 
-/// The command that goes on with a workflow; `None` when nothing is left to do.
+/// The command that resumes a workflow; `None` when nothing is left to do.
 pub(crate) fn resume(report: &Report) -> Option<String> {
     let run = report.run_id.short();
     match report.status {

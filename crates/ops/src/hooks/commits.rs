@@ -19,7 +19,7 @@ use ic_session::{Call, Prompt, call};
 use ic_store::{OpenOptions, Snapshot, Transaction};
 use ic_worktree::look_into_store;
 
-/// From where on commits are somebody's.
+/// From where on commits belong to a piece of work.
 pub(super) struct Since {
     /// The commit that was checked out then; `None`: there was none.
     pub(super) head: Option<String>,

@@ -41,7 +41,7 @@ ic_base::words! {
 /// What a rewind acts on: the configuration as it was when it began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
-    /// The state database and what is taken back there.
+    /// The state database and what is rolled back there.
     pub target: Target,
     /// The program that prunes an outside store of vectors, with its arguments.
     pub vectors: Option<Vec<String>>,

@@ -67,7 +67,7 @@ pub struct Request<'a> {
     pub expect_plan: Option<&'a str>,
 }
 
-/// A path that somebody else changed.
+/// A path that others changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// From the root.
@@ -99,7 +99,7 @@ pub struct Report {
     pub git: Option<GitRestore>,
     /// Names the plan: the same for the same changes.
     pub plan_hash: String,
-    /// What somebody else changed.
+    /// What others changed.
     pub conflicts: Vec<Conflict>,
     /// What the real call would answer instead of restoring, with the same flags; only of a dry run.
     pub refusal: Option<Diagnosis>,

@@ -141,7 +141,7 @@ pub(crate) fn report(report: &Report, resume: Option<&str>) -> String {
     out
 }
 
-/// Whether an undo failed by itself, rather than that somebody interrupted it.
+/// Whether an undo failed by itself, rather than by an interrupt.
 fn has_failed(report: &Report) -> bool {
     report.results.iter().any(|one| one.state == State::Failed)
 }
