@@ -1,6 +1,7 @@
 //! `ic hook`
 
 mod guard;
+mod payload;
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use ic_ops::hooks::calls::{self, Begun, Told};
 use ic_ops::hooks::{self, Asked, Teller, subagents};
 use ic_phase::resolve::Project;
 use ic_worktree::{Settings, Warning};
+use payload::{Payload, is_id};
 use serde_json::Value;
 
 use crate::background;
@@ -347,83 +349,4 @@ fn open_run(kernel: &Kernel, reference: &str) -> Result<Option<RunId>> {
     let run = kernel.read(|snapshot| kernel.run(snapshot, reference))?;
     let is_of_here = run.project_dir == kernel.project.root;
     Ok((is_of_here && run.require_active().is_ok()).then_some(run.id))
-}
-
-/// Whether a text is a command of ic itself, typed to the agent.
-fn is_command(text: &str) -> bool {
-    text.starts_with("/ic:") || text == "ic" || text.strip_prefix("ic ").is_some_and(is_verb_with_arguments)
-}
-
-/// Whether a text is a verb with nothing but flags and references after it: no sentence.
-fn is_verb_with_arguments(text: &str) -> bool {
-    let is_argument = |word: &str| {
-        word.starts_with('-') || word.contains([':', '@']) || word.contains(|c: char| c.is_ascii_digit())
-    };
-    text.lines().count() <= 1 && text.split_whitespace().skip(1).all(is_argument)
-}
-
-/// Whether a client may call a session so: nothing that could be taken for anything else where it is shown.
-fn is_id(text: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
-    (1..=128).contains(&text.len()) && text.chars().all(is_plain)
-}
-
-/// What a client said.
-struct Payload<'p>(&'p Value);
-
-impl<'p> Payload<'p> {
-    fn text(&self, key: &str) -> Option<&'p str> {
-        self.0[key].as_str().filter(|text| !text.is_empty())
-    }
-
-    /// What the client calls the subagent that this is about.
-    fn agent_id(&self) -> Option<&'p str> {
-        self.text("agent_id").filter(|id| is_id(id))
-    }
-
-    fn tool(&self) -> &'p str {
-        self.text("tool_name").unwrap_or("?")
-    }
-
-    /// What it says of a tool call in a tree with this root. `directory`: where that is made if the client does not say so.
-    fn call(&self, directory: &Path, root: &Path) -> tools::Call {
-        let directory = self.text("cwd").map_or(directory, Path::new);
-        tools::Call::read(&self.0["tool_input"], directory, root)
-    }
-
-    /// What the client calls the prompt, if it has a name for it.
-    fn prompt_id(&self) -> Option<&'p str> {
-        self.text("prompt_id").or_else(|| self.text("turn_id"))
-    }
-
-    /// What tells this prompt from every other one of its session: a hook that is called twice for it finds what the first call recorded.
-    fn own_id(&self) -> Option<String> {
-        let at = || match &self.0["timestamp"] {
-            Value::String(at) if at.len() <= 64 => Some(format!("at {at}")),
-            Value::Number(at) => Some(format!("at {at}")),
-            _ => None,
-        };
-        self.prompt_id().map(str::to_owned).or_else(at)
-    }
-
-    /// Whether a person typed a command of ic.
-    fn is_command(&self) -> bool {
-        self.text("agent_id").is_none() && self.typed().is_some_and(is_command)
-    }
-
-    /// What is in the payload as the prompt, without what our own hooks told.
-    fn typed(&self) -> Option<&'p str> {
-        let text = self.text("prompt")?.trim();
-        // Gemini puts what its hooks told before what the person typed.
-        let told = text.strip_prefix("<hook_context>").and_then(|rest| rest.split_once("</hook_context>"));
-        Some(told.map_or(text, |(_, typed)| typed.trim()))
-    }
-
-    /// What a person typed. Clients also send what no person did: a subagent's task, the news that one ended, a command of ic itself.
-    fn prompt(&self) -> Option<&'p str> {
-        let text = self.typed()?;
-        let is_news = text.starts_with("<task-notification>");
-        let is_of_agent = self.text("agent_id").is_some();
-        (!text.is_empty() && !is_command(text) && !is_news && !is_of_agent).then_some(text)
-    }
 }

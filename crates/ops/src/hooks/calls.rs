@@ -6,7 +6,7 @@ use std::path::Path;
 use ic_base::{CallId, DispatchId, Result};
 use ic_checkpoint::git;
 use ic_checkpoint::record::Link;
-use ic_dispatch::dispatch::{self, Dispatch};
+use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::run;
 use ic_session::{self as session, NewCall, Prompt, call};
@@ -15,51 +15,12 @@ use ic_worktree::auto::Taken;
 use ic_worktree::{Settings, Warning, root_of};
 
 use super::commits::{self, Since};
-use super::guard::{self, Danger, Held};
-use super::{Teller, queued, refusal, subagents};
+use super::guard::{Danger, Held};
+use super::teller::{Teller, prompt_of_work};
+use super::undone::refusal;
+use super::{queued, subagents};
 
-/// What a client says of a tool call.
-#[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
-    /// The client's name of the prompt that it is made for.
-    pub prompt_id: Option<&'a str>,
-    /// The client's name of the call.
-    pub call_id: Option<&'a str>,
-    /// The client's name of the subagent that makes it.
-    pub agent_id: Option<&'a str>,
-    /// The kind of that subagent.
-    pub agent_type: Option<&'a str>,
-    /// The tool.
-    pub tool: &'a str,
-    /// What it is asked to do.
-    pub line: &'a str,
-    /// The paths that it names, relative to the root.
-    pub paths: &'a [String],
-    /// The line for a shell that it runs, and where, if it is to be guarded.
-    pub guarded: Option<Guarded<'a>>,
-}
-
-/// A line for a shell whose call is doubtful if it destroys what cannot be undone.
-#[derive(Debug, Clone, Copy)]
-pub struct Guarded<'a> {
-    /// The line.
-    pub line: &'a str,
-    /// The directory that it runs in.
-    pub directory: &'a Path,
-    /// The home directory.
-    pub home: Option<&'a Path>,
-}
-
-impl Guarded<'_> {
-    fn danger(&self) -> Danger {
-        guard::read(self.line, self.directory, self.home)
-    }
-
-    /// What it would destroy for good in a project of which nothing is captured; `None`: nothing.
-    pub fn doubt(&self, root: &Path) -> Option<String> {
-        self.danger().doubt(root, Held::Nothing)
-    }
-}
+pub use super::told::{Guarded, Told};
 
 /// What became of the beginning of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -214,15 +175,6 @@ pub fn end(
         call::end(tx, now, &call.id, seen.end())
     })?;
     Ok(taken.warnings.clone())
-}
-
-/// The prompt that work is, or that began it.
-pub(super) fn prompt_of_work(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Prompt>> {
-    if let Some(prompt) = session::prompt_of(snapshot, &work.id)? {
-        return Ok(Some(prompt));
-    }
-    let parent = work.work.parent_id.as_ref();
-    parent.map_or(Ok(None), |parent| session::prompt_of(snapshot, parent))
 }
 
 /// The prompt that a call is made for: the one that the client names, else the newest of the session.

@@ -11,7 +11,7 @@ use ic_phase::{Run, run};
 use ic_session::{self as session, Prompt};
 use ic_store::Snapshot;
 
-use super::{Teller, latest_of};
+use super::teller::{Teller, latest_of};
 use crate::advance;
 
 /// So often a prompt's stop is held back at most.

@@ -7,7 +7,8 @@ use ic_session as session;
 use ic_store::Snapshot;
 use ic_worktree::{Settings, Warning};
 
-use super::{Asked, Teller, first_line, latest_of, prompt};
+use super::prompts::{Asked, first_line, prompt};
+use super::teller::{Teller, latest_of};
 
 /// Keeps what was typed if its turn has not come.
 pub(super) fn keep(kernel: &Kernel, teller: Teller<'_>, asked: &Asked<'_>) -> Result<()> {

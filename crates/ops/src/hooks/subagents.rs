@@ -22,8 +22,9 @@ use ic_store::{Snapshot, Transaction};
 use ic_worktree::auto::Taken;
 use ic_worktree::{Settings, Warning};
 
-use super::calls::{Told, prompt_of_work};
-use super::{Counted, Teller, commits, is_going};
+use super::commits;
+use super::teller::{Counted, Teller, is_going, prompt_of_work};
+use super::told::Told;
 
 /// Begins the work of a subagent with its first call that may change files: a point, with what was captured before the call.
 pub(super) fn begin(

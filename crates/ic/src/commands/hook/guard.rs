@@ -8,7 +8,8 @@ use ic_ops::hooks::calls::Guarded;
 use ic_worktree::Warning;
 use serde_json::Value;
 
-use super::{Payload, Said, warning};
+use super::payload::Payload;
+use super::{Said, warning};
 use crate::clients::{Client, tools};
 use crate::session::Session;
 

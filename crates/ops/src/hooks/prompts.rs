@@ -1,0 +1,250 @@
+//! A prompt is recorded: the point before it, and the work that it begins.
+
+use std::path::Path;
+
+use ic_base::{DispatchId, Result, RunId, SessionId, Timestamp, title};
+use ic_checkpoint::git;
+use ic_checkpoint::record::Link;
+use ic_dispatch::dispatch::{self, Dispatch, Ending, Work};
+use ic_dispatch::report::Report;
+use ic_kernel::Kernel;
+use ic_phase::gate::Gates;
+use ic_phase::point::{Kind, NewPoint};
+use ic_phase::run::{self, NewRun};
+use ic_phase::{Chain, Run};
+use ic_session::{self as session, NewPrompt, NewSession, Prompt, Session};
+use ic_store::{Snapshot, Transaction};
+use ic_worktree::auto::Taken;
+use ic_worktree::{Settings, Warning};
+
+use super::teller::{Teller, is_going, latest_of};
+use super::undone::since_told;
+use super::{commits, queued, subagents};
+
+/// What a client says of a prompt.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The client's name of the prompt, if it has one.
+    pub prompt_id: Option<&'a str>,
+    /// What the person typed.
+    pub text: &'a str,
+    /// The model, as far as the client says.
+    pub model: Option<&'a str>,
+    /// The client's own record of the session.
+    pub transcript: Option<&'a Path>,
+    /// How long that is, in bytes: the prompt's tokens are counted from there on.
+    pub transcript_size: Option<u64>,
+    /// The dispatch in whose environment the client was started.
+    pub parent: Option<&'a DispatchId>,
+    /// An open run of this project that the session's work belongs to; `None`: one of its own.
+    pub run: Option<&'a RunId>,
+    /// Whether the agent reads what is answered. Where it does not, [`news`] tells it what was undone.
+    pub is_heard: bool,
+}
+
+/// A prompt that was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// The work that it began.
+    pub dispatch: Dispatch,
+    /// Whether it is the first one of its session.
+    pub is_first: bool,
+    /// What was undone since the agent last heard of it, for the agent.
+    pub undone: Option<String>,
+    /// What went less well.
+    pub warnings: Vec<Warning>,
+}
+
+/// Records a prompt: the point before it, and the work that it begins. What the prompt before it began is ended, if it still ran.
+///
+/// Errors: whatever the ledger says; a capture that fails is a warning.
+pub fn prompt(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    asked: &Asked<'_>,
+    kept: Option<&Settings>,
+) -> Result<Recorded> {
+    queued::keep(kernel, teller, asked)?;
+    if let Some(known) = kernel.read(|snapshot| repeated(snapshot, teller, asked))? {
+        return Ok(Recorded { dispatch: known, is_first: false, undone: None, warnings: Vec::new() });
+    }
+    let root = kernel.project.root.clone();
+    let (session_id, run_id): (SessionId, RunId) = (kernel.context.new_id(), kernel.context.new_id());
+    let id: DispatchId = kernel.context.new_id();
+    let open = kernel.read(|snapshot| open_run(snapshot, teller, asked))?;
+    let link = Link {
+        run_id: Some(open.as_ref().map_or(&run_id, |run| &run.id).clone()),
+        phase: open.as_ref().map(|run| run.phase.clone()),
+        ..Link::default()
+    };
+    let taken = Taken::take_if(kernel, kept, &root, link.clone());
+    let nothing = Taken::nothing();
+    let head = git::head(&root);
+    let left = kernel.read(|snapshot| left_open(snapshot, teller))?;
+    let made = left.map(|(prompt, since)| commits::made(kernel, &root, &prompt, &since)).unwrap_or_default();
+    let (dispatch, is_first, undone) = kernel.write(|tx, now| {
+        // A client that calls twice calls at once.
+        if let Some(known) = repeated(tx, teller, asked)? {
+            return Ok((known, false, None));
+        }
+        // Asked of the run that it worked in: where that has ended since, what follows goes into another one.
+        let known = session::by_client(tx, teller.client, teller.client_id)?;
+        let is_first = known.is_none();
+        let undone = known.filter(|_| asked.is_heard).map_or(Ok(None), |known| since_told(tx, &known))?;
+        let session = session_of(kernel, tx, now, teller, asked, (&session_id, &run_id))?;
+        let run = run::get(tx, &session.run_id)?;
+        if let Some(before) = session::latest(tx, &session.id)? {
+            interrupt(tx, now, &before, &made)?;
+        }
+        subagents::end_left(tx, now, &session, false)?;
+        // What waited has its turn now, or went into the turn before.
+        session::queue(tx, &session, None)?;
+        // What was captured for another run is not this one's: it was closed meanwhile.
+        let taken = if link.run_id.as_ref() == Some(&run.id) { &taken } else { &nothing };
+        let begun = begin_work(tx, now, (teller, asked), (&session, &run, &id), taken, head.as_deref())?;
+        if asked.is_heard {
+            session::told(tx, &session, begun.seq)?;
+        }
+        Ok((begun, is_first, undone))
+    })?;
+    Ok(Recorded { dispatch, is_first, undone, warnings: taken.warnings.clone() })
+}
+
+/// The point before a prompt, and the work that it begins.
+fn begin_work(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    (teller, asked): (Teller<'_>, &Asked<'_>),
+    (session, run, id): (&Session, &Run, &DispatchId),
+    taken: &Taken,
+    head: Option<&str>,
+) -> Result<Dispatch> {
+    let point = NewPoint {
+        kind: Kind::Prompt,
+        session: Some(session.id.as_str()),
+        ..NewPoint::of_dispatch(id.as_str())
+    };
+    taken.record_point(tx, now, run, &point)?;
+    let work = Work {
+        agent_type: Some(teller.client.to_owned()),
+        name: Some(title(first_line(asked.text))),
+        model: asked.model.map(title),
+        prompt_file: None,
+        parent_id: parent_in(tx, run, asked.parent)?,
+    };
+    let created = dispatch::create(tx, now, id, &run.id, run.epoch, &run.phase, &work)?;
+    let begun = dispatch::start(tx, now, &created, None)?;
+    let new = NewPrompt { prompt_id: asked.prompt_id, head, transcript_start: asked.transcript_size };
+    session::begin_prompt(tx, now, session, &begun, new)?;
+    Ok(begun)
+}
+
+/// The dispatch that began a prompt's work: the one in whose environment the client runs, if it is of this run and goes on itself.
+fn parent_in(snapshot: &Snapshot<'_>, run: &Run, parent: Option<&DispatchId>) -> Result<Option<DispatchId>> {
+    let Some(parent) = parent else { return Ok(None) };
+    let found = dispatch::find(snapshot, parent)?;
+    let is_fit = |work: &Dispatch| work.run_id == run.id && is_going(work, run);
+    Ok(found.filter(is_fit).map(|work| work.id))
+}
+
+/// What is kept of a prompt: its first line that says anything.
+pub(super) fn first_line(text: &str) -> &str {
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
+}
+
+/// The work of this very prompt, if a hook recorded it before.
+fn repeated(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &Asked<'_>) -> Result<Option<Dispatch>> {
+    let Some(prompt) = latest_of(snapshot, teller)? else { return Ok(None) };
+    if asked.prompt_id.is_none() || prompt.prompt_id.as_deref() != asked.prompt_id {
+        return Ok(None);
+    }
+    dispatch::get(snapshot, &prompt.dispatch_id).map(Some)
+}
+
+/// The session as it works from now on: begun if it is new, in a new run if the one that it had is not open any more.
+fn session_of(
+    kernel: &Kernel,
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    teller: Teller<'_>,
+    asked: &Asked<'_>,
+    (id, run_id): (&SessionId, &RunId),
+) -> Result<Session> {
+    let known = session::by_client(tx, teller.client, teller.client_id)?;
+    let open = open_run(tx, teller, asked)?;
+    let owns_run = open.is_none();
+    let run = match open {
+        Some(run) => run,
+        None => run::create(tx, now, run_id.clone(), own_run(kernel, teller))?,
+    };
+    match known {
+        Some(known) if known.run_id == run.id && known.ended_at.is_none() => Ok(known),
+        Some(known) => {
+            let owns_run = owns_run || known.owns_run && known.run_id == run.id;
+            session::work_in(tx, &known, &run.id, owns_run)
+        }
+        None => session::begin(
+            tx,
+            now,
+            &NewSession {
+                id,
+                client: teller.client,
+                client_id: teller.client_id,
+                run_id: &run.id,
+                owns_run,
+                project_dir: &kernel.project.root,
+                transcript: asked.transcript,
+            },
+        ),
+    }
+}
+
+/// The open run that the prompt belongs to: the one that was named, else the one that the session works in.
+fn open_run(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &Asked<'_>) -> Result<Option<Run>> {
+    let known = session::by_client(snapshot, teller.client, teller.client_id)?;
+    let wanted = asked.run.cloned().or_else(|| known.map(|known| known.run_id));
+    let Some(wanted) = wanted else { return Ok(None) };
+    Ok(Some(run::get(snapshot, &wanted)?).filter(|run| run.require_active().is_ok()))
+}
+
+/// A run of a session's own. Its goal repeats no prompt: what is redacted there must not stand here.
+fn own_run(kernel: &Kernel, teller: Teller<'_>) -> NewRun {
+    NewRun {
+        goal: format!("Session {} of {}", short_of(teller.client_id), teller.client),
+        chain: Chain::of_session(),
+        project_dir: kernel.project.root.clone(),
+        complexity: None,
+        auto_advance: true,
+        gates: Gates::default(),
+        scope_id: None,
+        metadata: "{}".to_owned(),
+    }
+}
+
+/// The beginning of a client's name of a session: enough to tell two of them apart.
+fn short_of(client_id: &str) -> &str {
+    client_id.get(..8).unwrap_or(client_id)
+}
+
+/// Ends what a prompt began, if it still runs: the agent was interrupted, and a person typed again.
+fn interrupt(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt, made: &Report) -> Result<()> {
+    if prompt.ended_at.is_some() {
+        return Ok(());
+    }
+    let work = dispatch::get(tx, &prompt.dispatch_id)?;
+    commits::record(tx, now, &work, made)?;
+    let is_open = work.require_current().is_ok() && work.finished_at.is_none();
+    if is_open && run::get(tx, &work.run_id)?.require_settled().is_ok() {
+        dispatch::finish(tx, now, &work, &Ending::Cancelled { reason: Some("interrupted") })?;
+    }
+    session::end_prompt(tx, now, prompt)
+}
+
+/// The newest prompt of a session, if it was interrupted in a call: what that committed is not recorded yet.
+fn left_open(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<(Prompt, commits::Since)>> {
+    let Some(prompt) = latest_of(snapshot, teller)?.filter(|prompt| prompt.ended_at.is_none()) else {
+        return Ok(None);
+    };
+    let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+    Ok(commits::unrecorded(snapshot, &work, &prompt)?.map(|since| (prompt, since)))
+}

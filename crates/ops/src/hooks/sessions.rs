@@ -1,0 +1,183 @@
+//! How work and sessions end, which run a session works in, and which session calls.
+
+use std::path::PathBuf;
+
+use ic_base::{Code, Diagnosis, DispatchId, Result, RunId, SessionId, title};
+use ic_checkpoint::record::Link;
+use ic_dispatch::dispatch::{self, Dispatch, Ending};
+use ic_kernel::Kernel;
+use ic_phase::{Run, run};
+use ic_session::{self as session, Session};
+use ic_store::Snapshot;
+use ic_worktree::auto::Taken;
+use ic_worktree::{Settings, Warning, retention};
+
+use super::teller::{Counted, Teller, is_going, latest_of};
+use super::{commits, subagents};
+use crate::advance;
+
+/// Ends what the newest prompt of a session began, or its continuation: the agent stopped. `None` where nothing was open.
+///
+/// Errors: whatever the ledger says; a capture that fails is a warning.
+pub fn stop(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    kept: Option<&Settings>,
+    count: Counted<'_>,
+) -> Result<Option<(Dispatch, Vec<Warning>)>> {
+    let open = kernel.read(|snapshot| {
+        let Some(prompt) = latest_of(snapshot, teller)? else { return Ok(None) };
+        let work = match prompt.ended_at {
+            None => Some(dispatch::get(snapshot, &prompt.dispatch_id)?),
+            Some(_) => subagents::continuation(snapshot, &prompt)?,
+        };
+        Ok(work.map(|work| (prompt, work)))
+    })?;
+    let Some((prompt, work)) = open else { return Ok(None) };
+    if prompt.ended_at.is_some() {
+        let warnings = subagents::finish(kernel, &work, kept, None)?;
+        return Ok(Some((work, warnings)));
+    }
+    let (run, since) = kernel.read(|snapshot| {
+        let run = run::get(snapshot, &work.run_id)?;
+        Ok((run, commits::unrecorded(snapshot, &work, &prompt)?))
+    })?;
+    let link = Link {
+        run_id: Some(run.id.clone()),
+        phase: Some(run.phase.clone()),
+        dispatch_id: Some(prompt.dispatch_id.clone()),
+        ..Link::default()
+    };
+    let kept = kept.filter(|_| is_going(&work, &run));
+    let taken = Taken::take_if(kernel, kept, &run.project_dir, link);
+    let made = since.map(|since| commits::made(kernel, &run.project_dir, &prompt, &since));
+    let tokens = prompt.transcript_start.and_then(|start| count(Some(start)));
+    let ended = kernel.write_late_too(|tx, now| {
+        let work = dispatch::get(tx, &prompt.dispatch_id)?;
+        let run = run::get(tx, &work.run_id)?;
+        session::end_prompt(tx, now, &prompt)?;
+        if let Some(made) = &made {
+            commits::record(tx, now, &work, made)?;
+        }
+        subagents::record_tokens(tx, now, &work, tokens)?;
+        if !is_going(&work, &run) {
+            return Ok(work);
+        }
+        taken.record_after(tx, now, &run)?;
+        dispatch::finish(tx, now, &work, &Ending::Completed { summary: None, verdict: None })
+    })?;
+    let mut warnings = taken.warnings.clone();
+    // Its locks stand in the way of giving anything up.
+    drop(taken);
+    if let Some(settings) = kept {
+        warnings.extend(retention::tidy(kernel, settings, &run.project_dir));
+    }
+    Ok(Some((ended, warnings)))
+}
+
+/// Records that a session is over: its last prompt is ended, and the run that was made for it is completed.
+pub fn end(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    why: Option<&str>,
+    kept: Option<&Settings>,
+    count: Counted<'_>,
+) -> Result<()> {
+    stop(kernel, teller, kept, count)?;
+    let session = kernel.write(|tx, now| {
+        let session = session::by_client(tx, teller.client, teller.client_id)?;
+        if let Some(session) = &session {
+            subagents::end_left(tx, now, session, true)?;
+            session::end(tx, now, session, why)?;
+        }
+        Ok(session)
+    })?;
+    let Some(session) = session.filter(|session| session.owns_run) else { return Ok(()) };
+    let run = kernel.read(|snapshot| run::get(snapshot, &session.run_id))?;
+    if run.require_active().is_ok() {
+        advance::advance(kernel, run.id.as_str(), &advance::Request::default(), None)?;
+    }
+    Ok(())
+}
+
+/// Lets the later prompts of a session belong to an open run of its project. The run that was made for the session is completed, unless a
+/// prompt is being worked on in it: then it stays open.
+///
+/// Errors: `session_not_found`, `run_not_active`, `invalid_value` for a run of another project; nothing is written.
+pub fn attach(kernel: &Kernel, id: &SessionId, run_reference: &str) -> Result<Session> {
+    let (left, attached) = kernel.write(|tx, _| {
+        let known = session::get(tx, id)?;
+        let run = kernel.run(tx, run_reference)?;
+        run.require_active()?;
+        if run.project_dir != known.project_dir {
+            let why =
+                format!("Run {} is of another project than session {}.", run.id.short(), known.id.short());
+            return Err(Diagnosis::new(Code::InvalidValue, why).hint("see: ic run list"));
+        }
+        if known.run_id == run.id {
+            return Ok((None, known));
+        }
+        let is_idle = session::latest(tx, &known.id)?.is_none_or(|prompt| prompt.ended_at.is_some());
+        let left = (known.owns_run && is_idle).then(|| known.run_id.clone());
+        Ok((left, session::work_in(tx, &known, &run.id, false)?))
+    })?;
+    if let Some(left) = left {
+        let run = kernel.read(|snapshot| run::get(snapshot, &left))?;
+        if run.require_active().is_ok() {
+            advance::advance(kernel, run.id.as_str(), &advance::Request::default(), None)?;
+        }
+    }
+    Ok(attached)
+}
+
+/// Whether work was begun by the dispatch that a reference names, itself or through others.
+pub fn is_begun_by(snapshot: &Snapshot<'_>, work: &DispatchId, reference: &str) -> Result<bool> {
+    let mut next = dispatch::get(snapshot, work)?.work.parent_id;
+    while let Some(parent) = next {
+        if parent.as_str() == reference || parent.as_str().ends_with(reference) {
+            return Ok(true);
+        }
+        next = dispatch::get(snapshot, &parent)?.work.parent_id;
+    }
+    Ok(false)
+}
+
+/// What an agent reads of the run that its session was given: where it is, and what its gate asks. `None`: it has a run of its own.
+pub fn situation(kernel: &Kernel, teller: Teller<'_>, named: Option<&RunId>) -> Result<Option<String>> {
+    const LONGEST: usize = 200;
+    kernel.read(|snapshot| {
+        let known = session::by_client(snapshot, teller.client, teller.client_id)?;
+        let given = known.filter(|known| !known.owns_run).map(|known| known.run_id);
+        let Some(id) = named.or(given.as_ref()) else { return Ok(None) };
+        let run = run::get(snapshot, id)?;
+        if run.require_active().is_err() {
+            return Ok(None);
+        }
+        let short = run.id.short();
+        let asks = match advance::verdict(snapshot, &run) {
+            Ok(outcome) if outcome.verdict.blocks() => {
+                format!("its gate asks: {}", outcome.verdict.complaint())
+            }
+            _ => "its gate passes".to_owned(),
+        };
+        let text = format!("It works in the run {short}, phase {}; {asks}.", title(&run.phase));
+        let text: String = text.chars().take(LONGEST).collect();
+        Ok(Some(format!("{text} See: ic run status {short}; ic gate check {short}; ic run advance {short}.")))
+    })
+}
+
+/// The project that a session works in, if it is known and still there.
+pub fn project_of(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<PathBuf>> {
+    let known = session::by_client(snapshot, teller.client, teller.client_id)?;
+    Ok(known.map(|known| known.project_dir).filter(|project| project.is_dir()))
+}
+
+/// The run of the session that calls, if it is open, and the work that it is in the middle of.
+pub fn calling(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<(Run, Option<DispatchId>)>> {
+    let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+        return Ok(None);
+    };
+    let prompt = session::latest(snapshot, &session.id)?.filter(|prompt| prompt.ended_at.is_none());
+    let run = run::get(snapshot, &session.run_id)?;
+    Ok(Some((run, prompt.map(|prompt| prompt.dispatch_id))))
+}

@@ -1,0 +1,48 @@
+//! A tool call, as a client tells of it.
+
+use std::path::Path;
+
+use super::guard::{self, Danger, Held};
+
+/// What a client says of a tool call.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    /// The client's name of the prompt that it is made for.
+    pub prompt_id: Option<&'a str>,
+    /// The client's name of the call.
+    pub call_id: Option<&'a str>,
+    /// The client's name of the subagent that makes it.
+    pub agent_id: Option<&'a str>,
+    /// The kind of that subagent.
+    pub agent_type: Option<&'a str>,
+    /// The tool.
+    pub tool: &'a str,
+    /// What it is asked to do.
+    pub line: &'a str,
+    /// The paths that it names, relative to the root.
+    pub paths: &'a [String],
+    /// The line for a shell that it runs, and where, if it is to be guarded.
+    pub guarded: Option<Guarded<'a>>,
+}
+
+/// A line for a shell whose call is doubtful if it destroys what cannot be undone.
+#[derive(Debug, Clone, Copy)]
+pub struct Guarded<'a> {
+    /// The line.
+    pub line: &'a str,
+    /// The directory that it runs in.
+    pub directory: &'a Path,
+    /// The home directory.
+    pub home: Option<&'a Path>,
+}
+
+impl Guarded<'_> {
+    pub(super) fn danger(&self) -> Danger {
+        guard::read(self.line, self.directory, self.home)
+    }
+
+    /// What it would destroy for good in a project of which nothing is captured; `None`: nothing.
+    pub fn doubt(&self, root: &Path) -> Option<String> {
+        self.danger().doubt(root, Held::Nothing)
+    }
+}

@@ -1,0 +1,175 @@
+//! Work that was undone goes no further: its calls are refused, and its agent hears of it.
+
+use ic_base::{Result, RollbackId, title};
+use ic_dispatch::dispatch::{self, Dispatch};
+use ic_journal::made::Made;
+use ic_journal::table::{self, RollbackRecord};
+use ic_journal::{Layer, steps};
+use ic_kernel::Kernel;
+use ic_phase::run;
+use ic_session::{self as session, Session};
+use ic_store::Snapshot;
+
+use super::subagents;
+use super::teller::{Teller, latest_of};
+
+/// Why the agent of a session may do nothing more until a person types again; `None`: it may. `prompt_id`: the prompt that the call is made
+/// for, where the client says so: work of one that has stopped meanwhile may be late. `agent_id`: the subagent that makes it.
+pub fn refusal(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    prompt_id: Option<&str>,
+    agent_id: Option<&str>,
+) -> Result<Option<String>> {
+    kernel.read(|snapshot| {
+        let own = of_subagent(snapshot, teller, prompt_id, agent_id)?;
+        // Whether it has stopped or not: it may go on by itself, because a task of its own ended, and a person has not typed since.
+        let (work, whose) = match (own, latest_of(snapshot, teller)?) {
+            (Some(own), _) => (own, "Your work here"),
+            (None, Some(prompt)) => {
+                (dispatch::get(snapshot, &prompt.dispatch_id)?, "Your work for this prompt")
+            }
+            (None, None) => return Ok(None),
+        };
+        let by = rolled_back_by(snapshot, &work)?.map(|by| table::get(snapshot, &by)).transpose()?;
+        let spoken =
+            session::by_client(snapshot, teller.client, teller.client_id)?.and_then(|known| known.spoken_seq);
+        // A person who typed a command of ic since wants it carried out.
+        if let Some(rollback) = by.filter(|by| spoken.is_none_or(|spoken| spoken < by.seq)) {
+            let what = told(snapshot, &rollback)?;
+            let why =
+                rollback.reason.as_deref().map(|why| format!(" Why: {}.", title(why).trim_end_matches('.')));
+            return Ok(Some(format!(
+                "{whose} was undone: {what}.{} Stop here, say so, and wait for the next prompt.",
+                why.unwrap_or_default()
+            )));
+        }
+        let run = run::get(snapshot, &work.run_id)?;
+        if run.require_settled().is_err() {
+            return Ok(Some(
+                "This work is being undone at the moment. Stop here, say so, and wait for the next prompt."
+                    .to_owned(),
+            ));
+        }
+        Ok(None)
+    })
+}
+
+/// The newest work of the subagent that makes a call, if that call is made for the prompt that began it: for a later one it begins anew.
+fn of_subagent(
+    snapshot: &Snapshot<'_>,
+    teller: Teller<'_>,
+    prompt_id: Option<&str>,
+    agent_id: Option<&str>,
+) -> Result<Option<Dispatch>> {
+    let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+        return Ok(None);
+    };
+    let Some(work) = agent_id.map_or(Ok(None), |agent| subagents::newest(snapshot, &session, agent))? else {
+        return Ok(None);
+    };
+    let named = match prompt_id {
+        Some(id) => session::by_prompt_id(snapshot, &session.id, id)?,
+        None => session::latest(snapshot, &session.id)?,
+    };
+    Ok(named.is_some_and(|prompt| Some(&prompt.dispatch_id) == work.work.parent_id.as_ref()).then_some(work))
+}
+
+/// The rollback that undid work, or the work that began it.
+fn rolled_back_by(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<RollbackId>> {
+    let mut next = Some(work.clone());
+    while let Some(one) = next {
+        if one.rolled_back_by.is_some() {
+            return Ok(one.rolled_back_by);
+        }
+        next = one.work.parent_id.map(|parent| dispatch::get(snapshot, &parent)).transpose()?;
+    }
+    Ok(None)
+}
+
+/// Records that a person typed a command of ic to an agent: it is no prompt, and what it makes the agent do is not refused for what was
+/// undone before.
+pub fn command(kernel: &Kernel, teller: Teller<'_>) -> Result<()> {
+    let known = |snapshot: &Snapshot<'_>| session::by_client(snapshot, teller.client, teller.client_id);
+    if kernel.read(known)?.is_none() {
+        return Ok(());
+    }
+    kernel.write(|tx, _| known(tx)?.map_or(Ok(()), |known| session::spoken(tx, &known)))
+}
+
+/// What was undone since the agent of a session last heard of it, said once: its next call is refused with it, where its client lets no
+/// answer to a prompt through to the model.
+pub fn news(kernel: &Kernel, teller: Teller<'_>) -> Result<Option<String>> {
+    let pending = |snapshot: &Snapshot<'_>| -> Result<Option<(Session, String)>> {
+        let Some(known) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+            return Ok(None);
+        };
+        Ok(since_told(snapshot, &known)?.map(|text| (known, text)))
+    };
+    if kernel.read(pending)?.is_none() {
+        return Ok(None);
+    }
+    kernel.write(|tx, _| {
+        // Calls come at once: one of them says it.
+        let Some((known, text)) = pending(tx)? else { return Ok(None) };
+        let newest = untold(tx, &known)?.last().map_or(known.told_seq, |rollback| rollback.seq);
+        session::told(tx, &known, newest)?;
+        Ok(Some(format!(
+            "{text} This call was refused once to tell you: read the files again, then continue."
+        )))
+    })
+}
+
+/// What was undone of a session's work since its agent last heard of it, for the agent.
+pub(super) fn since_told(snapshot: &Snapshot<'_>, session: &Session) -> Result<Option<String>> {
+    let mut news = Vec::new();
+    for rollback in untold(snapshot, session)? {
+        news.push(told(snapshot, &rollback)?);
+    }
+    Ok((!news.is_empty()).then(|| format!("Since your last answer {}.", news.join("; "))))
+}
+
+/// The rollbacks of a session's work that stand, and of which its agent has not heard.
+fn untold(snapshot: &Snapshot<'_>, session: &Session) -> Result<Vec<RollbackRecord>> {
+    // Of a session that ended and was resumed, the run that it works in now is not the one where something was undone.
+    const RECENT: i64 = 8;
+    let mut runs = vec![session.run_id.clone()];
+    for prompt in session::newest(snapshot, &session.id, RECENT)? {
+        runs.push(dispatch::get(snapshot, &prompt.dispatch_id)?.run_id);
+    }
+    runs.sort_unstable();
+    runs.dedup();
+    let mut found = Vec::new();
+    for run in &runs {
+        let all = table::of_run(snapshot, run)?;
+        found.extend(all.into_iter().filter(|one| one.status.stands() && one.seq > session.told_seq));
+    }
+    found.sort_unstable_by_key(|one| one.seq);
+    Ok(found)
+}
+
+/// `the work went back to before "add a login": 4 files`
+fn told(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String> {
+    let named = |id: &str| -> Result<String> {
+        let name = dispatch::resolve(snapshot, id)?.work.name.unwrap_or_default();
+        Ok(format!("{:?}", title(&name)))
+    };
+    let point = rollback.point().and_then(|point| point.split_once(':'));
+    let what = match (rollback.only(), point) {
+        (Some(only), _) => format!("what was done for {} was undone", named(only.as_str())?),
+        (None, Some(("prompt" | "dispatch", id))) => format!("the work went back to before {}", named(id)?),
+        (None, _) => format!("the work went back to the phase {}", title(&rollback.to_phase)),
+    };
+    let mut files = None;
+    for step in steps::of_rollback(snapshot, &rollback.id)? {
+        if let Made::Tree { paths, .. } = Made::by(&step) {
+            files = Some(paths);
+        }
+    }
+    Ok(match files {
+        Some(1) => format!("{what}, with 1 file"),
+        Some(n) => format!("{what}, with {n} files"),
+        None if rollback.layers.contains(&Layer::Files) => what,
+        None => format!("{what}; files stay as they are"),
+    })
+}
