@@ -293,3 +293,25 @@ fn what_was_typed_while_the_agent_worked_is_a_prompt_of_its_own() {
     work("p-4", "fourth.txt");
     assert_eq!(titles(), ["first", "second", "third", "fourth"]);
 }
+
+#[test]
+fn what_a_person_changed_after_the_agent_had_stopped_is_asked_about() {
+    let project = in_git();
+    ask(&project, "A", "A works");
+    in_call(&project, "claude-code", "A", || project.write("a.txt", "a"));
+    stop(&project, "A");
+    project.write("mine.txt", "by hand");
+    let refused = project.run("undo --yes");
+    assert_eq!((refused.code, refused.error()), (Some(1), "file_conflict".to_owned()), "{refused:?}");
+    assert!(refused.stderr.contains("mine.txt"), "it is named: {refused:?}");
+    project.json("undo --keep-theirs --yes");
+    assert!(project.root().join("mine.txt").exists() && !project.root().join("a.txt").exists());
+    // While another agent is at work nobody knows whose a change is.
+    ask(&project, "A", "A works again");
+    ask(&project, "B", "B works");
+    in_call(&project, "claude-code", "A", || project.write("a.txt", "a"));
+    stop(&project, "A");
+    let run = project.json("session show A")["run_id"].as_str().expect("a run").to_owned();
+    project.json(&format!("undo --run {run} --yes"));
+    assert!(!project.root().join("a.txt").exists());
+}

@@ -87,6 +87,15 @@ impl Taken {
         taken
     }
 
+    /// The same, taken as the last agent at work in the tree stopped: what changes from here on is others' work.
+    #[must_use]
+    pub fn settled(mut self) -> Self {
+        if let Some(shot) = &mut self.shot {
+            shot.settled = true;
+        }
+        self
+    }
+
     /// Captures the tree of a run that does not exist yet: the first of its line.
     pub fn take_first(kernel: &Kernel, settings: &Settings, id: &RunId, new: &NewRun) -> Self {
         let link = Link { run_id: Some(id.clone()), ..Link::default() };

@@ -32,7 +32,7 @@ pub struct Shot {
     /// What the row does not hold.
     pub manifest: Manifest,
     manifest_hash: ic_events::Hash,
-    settled: bool,
+    pub(super) settled: bool,
     duration_ms: u64,
     id: CheckpointId,
     /// What went less well.

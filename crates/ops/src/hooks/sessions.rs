@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RunId, SessionId, title};
 use ic_checkpoint::record::Link;
-use ic_dispatch::dispatch::{self, Dispatch, Ending};
+use ic_dispatch::DispatchStatus;
+use ic_dispatch::dispatch::{self, Dispatch, Ending, Filter};
 use ic_kernel::Kernel;
 use ic_phase::{Run, run};
 use ic_session::{self as session, Session};
@@ -49,7 +50,10 @@ pub fn stop(
         ..Link::default()
     };
     let kept = kept.filter(|_| is_going(&work, &run));
-    let taken = Taken::take_if(kernel, kept, &run.project_dir, link);
+    let mut taken = Taken::take_if(kernel, kept, &run.project_dir, link);
+    if kernel.read(|snapshot| is_last_at_work(snapshot, &work, &run))? {
+        taken = taken.settled();
+    }
     let made = since.map(|since| commits::made(kernel, &run.project_dir, &prompt, &since));
     let tokens = prompt.transcript_start.and_then(|start| count(Some(start)));
     let ended = kernel.write_late_too(|tx, now| {
@@ -73,6 +77,19 @@ pub fn stop(
         warnings.extend(retention::tidy(kernel, settings, &run.project_dir));
     }
     Ok(Some((ended, warnings)))
+}
+
+/// Whether no other work that has begun is unfinished in the tree of a run, a subagent's included.
+fn is_last_at_work(snapshot: &Snapshot<'_>, work: &Dispatch, run: &Run) -> Result<bool> {
+    let running = Some(DispatchStatus::Running);
+    let filter = Filter { run_id: None, phase: None, status: running, limit: i64::MAX };
+    for other in dispatch::list(snapshot, &filter)? {
+        let is_here = run::get(snapshot, &other.run_id)?.project_dir == run.project_dir;
+        if other.id != work.id && is_here && other.rolled_back_by.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Records that a session is over: its last prompt is ended, and the run that was made for it is completed.

@@ -141,9 +141,19 @@ fn branches_that_differ(
     let names: BTreeSet<_> = then.keys().chain(here.keys()).collect();
     for name in names.into_iter().filter(|name| then.get(*name) != here.get(*name)) {
         let (was, is, is_left) = (then.get(name), here.get(name), is_left(name));
-        let why = if is_left { ": another work tree uses it, so it stays" } else { "" };
         let name = String::from_utf8_lossy(name.strip_prefix(BRANCHES).unwrap_or(name)).into_owned();
-        said.push((format!("the branch {name} is {}, and was {}{why}", short(is), short(was)), is_left));
+        let what = match (is_left, was) {
+            (true, None) => format!("the branch {name} was created since, and stays"),
+            (true, Some(_)) => {
+                format!(
+                    "the branch {name} is {}, and was {}: another work tree uses it, so it stays",
+                    short(is),
+                    short(was)
+                )
+            }
+            (false, _) => format!("the branch {name} is {}, and was {}", short(is), short(was)),
+        };
+        said.push((what, is_left));
     }
     said
 }
