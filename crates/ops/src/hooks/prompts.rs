@@ -38,7 +38,7 @@ pub struct Asked<'a> {
     pub parent: Option<&'a DispatchId>,
     /// An open run of this project that the session's work belongs to; `None`: one of its own.
     pub run: Option<&'a RunId>,
-    /// Whether the agent reads what is answered. Where it does not, [`news`] tells it what was undone.
+    /// Whether the agent reads what is answered. Where it does not, [`super::news`] tells it what was undone.
     pub is_heard: bool,
 }
 
