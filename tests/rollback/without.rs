@@ -327,6 +327,51 @@ fn names_modes_links_and_bytes_go_back_where_they_are_as_it_left_them() {
     refused(&world, &undo(&third, &[]), "file_conflict");
 }
 
+/// What a piece of work set, another set back and a third set again is the third's.
+#[test]
+fn what_others_made_so_again_since_stays() {
+    let world = in_git().begun();
+    world.write("a.txt", "30\n");
+    world.write("b.txt", "b\n");
+    world.commit("base");
+    let set = |content: &str, bits: u32| {
+        world.write("a.txt", content);
+        let path = world.cli.root().join("a.txt");
+        std::fs::set_permissions(path, PermissionsExt::from_mode(bits)).expect("a mode");
+    };
+    let first = did(&world, "first", || {
+        set("60\n", 0o755);
+        world.remove("b.txt");
+        world.write("made.txt", "by the first\n");
+    });
+    let second = did(&world, "second", || {
+        set("30\n", 0o644);
+        world.write("b.txt", "b\n");
+        world.remove("made.txt");
+    });
+    let third = did(&world, "third", || {
+        set("60\n", 0o755);
+        world.remove("b.txt");
+    });
+    let before = world.state();
+    let report = undone(&world, &first, &[]);
+    before.assert_outside_is(&world.state(), "the third did all that still stands");
+    let why = "others made it so again since".to_owned();
+    assert_eq!(stays(&report), [("a.txt".to_owned(), why.clone()), ("b.txt".to_owned(), why)]);
+    world.cli.ok(["redo", "--yes"]);
+
+    // What was undone is not what others left.
+    let is = |bits: u32, content: &str| {
+        assert_eq!((mode(&world, "a.txt"), world.read("a.txt").as_deref()), (bits, Some(content)));
+    };
+    undone(&world, &third, &[]);
+    is(0o644, "30\n");
+    undone(&world, &second, &[]);
+    is(0o755, "60\n");
+    undone(&world, &first, &[]);
+    is(0o644, "30\n");
+}
+
 #[test]
 fn what_cannot_be_undone_alone_says_why_and_changes_nothing() {
     let world = in_git().begun();

@@ -84,7 +84,7 @@ pub(super) fn of_dispatch(
     descendants: &[DispatchId],
 ) -> Result<OwnWork> {
     let is_own = |other: &DispatchId| other == id || descendants.contains(other);
-    let (dispatch, attribution, recorded) = workspace.kernel.read(|snapshot| {
+    let (dispatch, attribution, since, recorded) = workspace.kernel.read(|snapshot| {
         let dispatch = dispatch::resolve(snapshot, id.as_str())?;
         let run = run::get(snapshot, &dispatch.run_id)?;
         let place = ic_point::place_of(snapshot, &run, &dispatch)?;
@@ -105,8 +105,26 @@ pub(super) fn of_dispatch(
         for own in std::iter::once(id).chain(descendants) {
             recorded.extend(code::commits_of(snapshot, own)?.into_iter().rev().map(|commit| commit.sha));
         }
-        Ok((dispatch, attribution, recorded))
+        let since = (last, ic_events::head(snapshot)?.0);
+        let since = Attribution::between(snapshot, &workspace.root, since, before.created_at)?;
+        Ok((dispatch, attribution, since, recorded))
     })?;
+    let mut changes = changes_of(workspace, &attribution, &is_own)?;
+    add_since(workspace, &mut changes, &since)?;
+    require_one_branch(workspace, &dispatch, &attribution.looks)?;
+    let others = attribution.workers.iter().any(|other| !is_own(&other.id));
+    let captures = attribution.looks;
+    let commits = commits_of(workspace, &captures, &recorded, others)?;
+    let before = captures.into_iter().next().ok_or_else(|| missing(&dispatch, "as it began"))?;
+    Ok(OwnWork { before, changes, commits })
+}
+
+/// What differs between the looks at the tree, as far as it is of the work.
+fn changes_of(
+    workspace: &Workspace<'_>,
+    attribution: &Attribution,
+    is_own: &impl Fn(&DispatchId) -> bool,
+) -> Result<Own> {
     let mut changes = Own::default();
     for window in attribution.windows() {
         let trees = (Some(&window.from.tree), Some(&window.to.tree));
@@ -121,17 +139,32 @@ pub(super) fn of_dispatch(
                 (true, others) if difference.change().is_some() => {
                     changes.add_shared(difference.path, &names(others));
                 }
+                (false, others) if !is_undone(others) => changes.add_since(difference),
                 _ => {}
             }
             Ok(())
         })?;
     }
-    require_one_branch(workspace, &dispatch, &attribution.looks)?;
-    let others = attribution.workers.iter().any(|other| !is_own(&other.id));
-    let captures = attribution.looks;
-    let commits = commits_of(workspace, &captures, &recorded, others)?;
-    let before = captures.into_iter().next().ok_or_else(|| missing(&dispatch, "as it began"))?;
-    Ok(OwnWork { before, changes, commits })
+    Ok(changes)
+}
+
+/// Adds what others did to the paths of the work after its last look at the tree.
+fn add_since(workspace: &Workspace<'_>, changes: &mut Own, since: &Attribution) -> Result<()> {
+    for window in since.windows() {
+        let trees = (Some(&window.from.tree), Some(&window.to.tree));
+        diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
+            if !is_undone(&window.owners(&difference.path)) {
+                changes.add_since(difference);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether a change of these dispatches was undone; one of none is a person's.
+fn is_undone(owners: &[&Dispatch]) -> bool {
+    !owners.is_empty() && owners.iter().all(|owner| owner.rolled_back_by.is_some())
 }
 
 /// Errors: `branch_switched` where the work ended on another branch than it began on: what differs is the branches' difference, too.

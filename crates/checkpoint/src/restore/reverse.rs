@@ -15,11 +15,11 @@ use ic_events::Hash;
 
 use crate::diff::{Difference, Finder, State};
 use crate::objects::{Objects, hash_of};
-use crate::restore::plan::Database;
+use crate::restore::plan::{Database, Node};
 use crate::rootfs::RootDir;
 use crate::tree::Reason;
 
-use looks::{Content, content, is_same, looks, with};
+use looks::{Content, content, is_same, looks, own_looks, with};
 pub use own::{Own, Pair};
 
 /// The largest text that is merged, in bytes: a merge is made in memory, and larger files are rarely written by hand.
@@ -52,13 +52,14 @@ pub struct Now<'n> {
 }
 
 /// What undoes a piece of work in a tree. Errors: `corrupt` if an object cannot be read.
-pub fn reverse(objects: &Objects, now: Now<'_>, own: &Own) -> Result<Reversed> {
+pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<Reversed> {
     let mut work = Work {
         objects,
         now,
         finder: Finder::new(objects, now.exact)?,
         usual: Finder::new(objects, now.usual)?,
         moved: own.moved(),
+        own,
         wanted: BTreeMap::new(),
         reversed: Reversed::default(),
     };
@@ -77,9 +78,20 @@ pub fn reverse(objects: &Objects, now: Now<'_>, own: &Own) -> Result<Reversed> {
 /// What becomes of a path in one step back.
 enum Back {
     To(Option<State>),
+    /// As [`Back::To`], with something that is as the work left it, and that others made so again.
+    Again(Option<State>),
     Merged(State, Vec<u8>),
     Stays(String),
     Conflict(String),
+}
+
+/// A change of the work: the `at`th at its path, from zero.
+#[derive(Clone, Copy)]
+struct Change<'c> {
+    path: &'c [u8],
+    at: usize,
+    before: Option<&'c State>,
+    after: Option<&'c State>,
 }
 
 struct Work<'o> {
@@ -87,6 +99,7 @@ struct Work<'o> {
     now: Now<'o>,
     finder: Finder<'o>,
     usual: Finder<'o>,
+    own: &'o Own,
     moved: BTreeMap<Vec<u8>, Vec<u8>>,
     /// What a path is and what it is to become.
     wanted: BTreeMap<Vec<u8>, Pair>,
@@ -130,12 +143,17 @@ impl Work<'_> {
             return Ok(());
         }
         let now = self.finder.find(path)?;
-        let mut to = now.clone();
+        let (mut to, mut again) = (now.clone(), false);
         // What was merged on the way, which the next merge may need.
         let mut texts: Vec<Vec<u8>> = Vec::new();
-        for (before, after) in pairs.iter().rev() {
-            match self.back(path, to.as_ref(), before.as_ref(), after.as_ref(), &texts)? {
+        for (at, (before, after)) in pairs.iter().enumerate().rev() {
+            let change = Change { path, at, before: before.as_ref(), after: after.as_ref() };
+            match self.back(change, to.as_ref(), &texts)? {
                 Back::To(state) => to = state,
+                Back::Again(state) => {
+                    to = state;
+                    again = true;
+                }
                 Back::Merged(state, text) => {
                     to = Some(state);
                     texts.push(text);
@@ -149,6 +167,9 @@ impl Work<'_> {
                     return Ok(());
                 }
             }
+        }
+        if again && is_same(now.as_ref(), to.as_ref()) {
+            self.reversed.left.push((path.to_vec(), "others made it so again since".to_owned()));
         }
         if let Some(State::File { hash, .. }) = &to {
             texts.retain(|text| hash_of(text) == *hash);
@@ -171,14 +192,8 @@ impl Work<'_> {
         self.wanted.insert(path.to_vec(), (now, first));
     }
 
-    fn back(
-        &self,
-        path: &[u8],
-        now: Option<&State>,
-        before: Option<&State>,
-        after: Option<&State>,
-        texts: &[Vec<u8>],
-    ) -> Result<Back> {
+    fn back(&self, change: Change<'_>, now: Option<&State>, texts: &[Vec<u8>]) -> Result<Back> {
+        let Change { path, at, before, after } = change;
         let hidden = [now, before, after].into_iter().flatten().find_map(|state| match state {
             State::Passed(reason) => Some(reason.as_str().to_owned()),
             _ => None,
@@ -189,14 +204,25 @@ impl Work<'_> {
             let is_any = !is_side && [now, before, after].into_iter().flatten().any(State::is_content);
             return Ok(if is_any { Back::Stays(reason) } else { Back::To(now.cloned()) });
         }
-        if is_same(now, after) {
-            return Ok(Back::To(before.cloned()));
-        }
         if is_same(now, before) {
             return Ok(Back::To(now.cloned()));
         }
+        if let (
+            Some(was @ State::File { .. }),
+            Some(left @ State::File { .. }),
+            Some(is @ State::File { .. }),
+        ) = (before, after, now)
+        {
+            return self.merged(change, [was, left, is], texts);
+        }
+        if is_same(now, after) {
+            let is_of_others = self.own.is_of_others(path, at, |state| state.and_then(Node::of));
+            return Ok(if is_of_others { Back::Again(now.cloned()) } else { Back::To(before.cloned()) });
+        }
         Ok(match (before, after, now) {
-            (Some(before), Some(after), Some(now)) => self.merged(path, before, after, now, texts)?,
+            (Some(_), Some(_), Some(_)) => {
+                Back::Conflict("others made something else of it since".to_owned())
+            }
             // Under another name what the work changed may still be there.
             (Some(_), Some(_), None) => Back::Conflict("others removed or renamed it since".to_owned()),
             (None, _, Some(_)) => Back::Conflict("the work made it, and others changed it since".to_owned()),
@@ -207,24 +233,22 @@ impl Work<'_> {
         })
     }
 
-    fn merged(
-        &self,
-        path: &[u8],
-        before: &State,
-        after: &State,
-        now: &State,
-        texts: &[Vec<u8>],
-    ) -> Result<Back> {
+    /// `states`: what stood there before, what the work left, and what stands there now: files.
+    fn merged(&self, change: Change<'_>, states: [&State; 3], texts: &[Vec<u8>]) -> Result<Back> {
         let conflict = |why: &str| Ok(Back::Conflict(why.to_owned()));
-        let (State::File { .. }, State::File { .. }, State::File { .. }) = (before, after, now) else {
-            return conflict("others made something else of it since");
-        };
-        let Some(looks) = looks(before, after, now) else {
+        let Change { path, at, .. } = change;
+        let [before, after, now] = states;
+        let looks_again = own_looks(now) == own_looks(after)
+            && own_looks(before) != own_looks(after)
+            && self.own.is_of_others(path, at, |state| state.map(own_looks));
+        let Some(looks) = looks(before, after, now, looks_again) else {
             return conflict("the work changed its permissions or attributes, and so did others since");
         };
         let (was, left, is) = (content(before), content(after), content(now));
-        if was == left || is == was {
-            return Ok(Back::To(Some(with(looks, is))));
+        let again = is == left && was != left && self.own.is_of_others(path, at, |state| state.map(content));
+        if was == left || is == was || again {
+            let state = Some(with(looks, is));
+            return Ok(if again || looks_again { Back::Again(state) } else { Back::To(state) });
         }
         if is == left {
             return Ok(Back::To(Some(with(looks, was))));

@@ -17,7 +17,7 @@ pub(super) fn is_same(one: Option<&State>, other: Option<&State>) -> bool {
 
 pub(super) type Looks = (u32, Attributes);
 
-fn own_looks(state: &State) -> Looks {
+pub(super) fn own_looks(state: &State) -> Looks {
     match state {
         State::File { mode, attributes, .. } | State::Directory { mode, attributes, .. } => {
             (*mode, attributes.clone())
@@ -26,10 +26,11 @@ fn own_looks(state: &State) -> Looks {
     }
 }
 
-/// Permission bits and attributes without what the work changed of them; `None` if others changed them too.
-pub(super) fn looks(before: &State, after: &State, now: &State) -> Option<Looks> {
+/// Permission bits and attributes without what the work changed of them; `None` if others changed them too. `of_others`: they are as the
+/// work left them, but others made them so again.
+pub(super) fn looks(before: &State, after: &State, now: &State, of_others: bool) -> Option<Looks> {
     let (was, left, is) = (own_looks(before), own_looks(after), own_looks(now));
-    if was == left || is == was {
+    if was == left || is == was || (is == left && of_others) {
         Some(is)
     } else if is == left {
         Some(was)

@@ -15,6 +15,16 @@ pub struct Own {
     pub(super) changes: BTreeMap<Vec<u8>, Vec<Pair>>,
     /// Paths that changed while others worked too, and who they were: nobody knows whose change it was.
     pub(super) shared: BTreeMap<Vec<u8>, String>,
+    /// What others did to paths after the work had changed them, oldest first.
+    since: BTreeMap<Vec<u8>, Vec<Since>>,
+}
+
+/// A change of a path that others made after the work had changed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Since {
+    /// How many of the changes of the work stood at the path by then.
+    own: usize,
+    change: Pair,
 }
 
 impl Own {
@@ -25,11 +35,38 @@ impl Own {
         if path.is_empty() || is_same(before.as_ref(), after.as_ref()) {
             return;
         }
+        let others = self.since.get(&path).and_then(|since| since.last()).map_or(0, |since| since.own);
         let pairs = self.changes.entry(path).or_default();
+        let is_alone = others < pairs.len();
         match pairs.last_mut() {
-            Some((_, last)) if is_same(last.as_ref(), before.as_ref()) => *last = after,
+            Some((_, last)) if is_alone && is_same(last.as_ref(), before.as_ref()) => *last = after,
             _ => pairs.push((before, after)),
         }
+    }
+
+    /// Adds what others changed, and have not undone. It counts where the work had changed the path before.
+    pub fn add_since(&mut self, difference: Difference) {
+        let Difference { path, before, after } = difference;
+        if let Some(pairs) = self.changes.get(&path) {
+            let since = Since { own: pairs.len(), change: (before, after) };
+            self.since.entry(path).or_default().push(since);
+        }
+    }
+
+    /// Whether others met a part of a path as it was before a change of the work, counted from zero, and changed it. If the part is as the
+    /// work left it, others made it so again, and it is theirs.
+    pub(super) fn is_of_others<P: PartialEq>(
+        &self,
+        path: &[u8],
+        change: usize,
+        part: impl Fn(Option<&State>) -> P,
+    ) -> bool {
+        let (Some(pairs), Some(since)) = (self.changes.get(path), self.since.get(path)) else { return false };
+        let before = part(pairs[change].0.as_ref());
+        since.iter().filter(|since| since.own > change).any(|since| {
+            let (from, to) = &since.change;
+            part(from.as_ref()) == before && part(to.as_ref()) != before
+        })
     }
 
     /// Adds a path that changed while `others` worked too.
