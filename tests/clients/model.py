@@ -34,7 +34,8 @@ def results(message):
 
 
 class Model:
-    """`scenes`: for each name a list of steps, each a line for the shell or None for the end; a step may be a function that gives one."""
+    """`scenes`: for each name a list of steps: a line for the shell, a tool's name with its input, or None for the end; or a function that gives one.
+    """
 
     def __init__(self, scenes, tool, key):
         self.scenes, self.tool, self.key = scenes, tool, key
@@ -97,11 +98,12 @@ class Model:
                 line = model.step(question.get("messages", []), bool(question.get("tools")))
                 n = next(model.numbers)
                 text = {"type": "text", "text": ""}
-                use = {"type": "tool_use", "id": f"toolu_{n}", "name": model.tool, "input": {}}
+                tool, given = model.call(line)
+                use = {"type": "tool_use", "id": f"toolu_{n}", "name": tool, "input": {}}
                 block, delta, stop = (
                     (text, {"type": "text_delta", "text": "done"}, "end_turn")
                     if line is None
-                    else (use, {"type": "input_json_delta", "partial_json": json.dumps(model.call(line))}, "tool_use")
+                    else (use, {"type": "input_json_delta", "partial_json": json.dumps(given)}, "tool_use")
                 )
                 message = {"id": f"msg_{n}", "type": "message", "role": "assistant", "model": question.get("model"), "content": []}
                 message |= {"stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1}}
@@ -121,11 +123,13 @@ class Model:
                 line = model.step(question.get("input", []), True)
                 n = next(model.numbers)
                 said = {"type": "output_text", "text": "done", "annotations": []}
+                tool, given = model.call(line)
+                space, _, name = tool.rpartition("/")
                 item = (
                     {"type": "message", "id": f"m_{n}", "role": "assistant", "status": "completed", "content": [said]}
                     if line is None
-                    else {"type": "function_call", "id": f"f_{n}", "call_id": f"c_{n}", "name": model.tool, "status": "completed",
-                          "arguments": json.dumps(model.call(line))}
+                    else {"type": "function_call", "id": f"f_{n}", "call_id": f"c_{n}", "name": name, "status": "completed",
+                          "arguments": json.dumps(given)} | ({"namespace": space} if space else {})
                 )
                 usage = {"input_tokens": 1, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 1,
                          "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 2}
@@ -141,7 +145,8 @@ class Model:
                 line = model.step(question.get("messages", []), bool(question.get("tools")))
                 n = next(model.numbers)
                 call = {"index": 0, "id": f"call_{n}", "type": "function"}
-                call |= {"function": {"name": model.tool, "arguments": json.dumps(model.call(line))}}
+                tool, given = model.call(line)
+                call |= {"function": {"name": tool, "arguments": json.dumps(given)}}
                 said = {"role": "assistant", "content": None, "tool_calls": [call]} if line else {"role": "assistant", "content": "done"}
                 why = "tool_calls" if line else "stop"
                 usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -158,7 +163,8 @@ class Model:
 
             def gemini(self, question, streams):
                 line = model.step(question.get("contents", []), bool(question.get("tools")))
-                call = {"functionCall": {"name": model.tool, "args": model.call(line)}} if line else {"text": "done"}
+                tool, given = model.call(line)
+                call = {"functionCall": {"name": tool, "args": given}} if line else {"text": "done"}
                 usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
                 answer = {"candidates": [{"content": {"role": "model", "parts": [call]}, "finishReason": "STOP", "index": 0}]}
                 answer |= {"usageMetadata": usage, "modelVersion": "story"}
@@ -168,11 +174,12 @@ class Model:
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def call(self, line):
-        return {self.key: line, "description": "a step"}
+    def call(self, step):
+        """The tool that a step calls, and what it is given. A tool's namespace stands before its name."""
+        return step if isinstance(step, tuple) else (self.tool, {self.key: step, "description": "a step"})
 
     def step(self, messages, has_tools):
-        """The line for the shell that comes next; None: the agent is to stop."""
+        """What comes next; None: the agent is to stop."""
         if not has_tools:
             return None
         messages = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages

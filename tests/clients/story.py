@@ -11,11 +11,13 @@ CLIENT: claude-code, codex, gemini, copilot or opencode. The story runs in a net
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from model import Model  # noqa: E402
@@ -41,6 +43,15 @@ SETTINGS = {
     "copilot": ".github/hooks/ic.json",
     "opencode": ".opencode/plugins/ic.js",
 }
+# How each begins a subagent that plays the scene "sub"; Gemini tells nobody of its own.
+SUBAGENTS = {
+    "claude-code": ("Agent", {"description": "sub", "prompt": "@@sub please", "subagent_type": "general-purpose"}),
+    "codex": ("multi_agent_v1/spawn_agent", {"message": "@@sub please"}),
+    "copilot": ("task", {"agent_type": "general-purpose", "description": "sub", "name": "sub", "prompt": "@@sub please"}),
+    "opencode": ("task", {"description": "sub", "prompt": "@@sub please", "subagent_type": "general"}),
+}
+# Its hooks cannot keep an agent from stopping.
+UNSTOPPABLE = ("opencode",)
 # Those whose models read nothing with a prompt: the first call after an undo is refused once.
 DEAF = ("copilot", "opencode")
 # What a person has in the settings before ic comes, on lines that no program would write so.
@@ -102,6 +113,10 @@ class Story:
         return {
             "build": ["echo 1 > login.txt", "rm README.md", "git commit -qam login"],
             "spoil": ["echo bad > bad.txt", undone],
+            "reach": ["rm secrets/.env"],
+            "ask": ["echo own > own.txt", SUBAGENTS.get(self.client), self.after("sub.txt")],
+            "sub": ["echo sub > sub.txt"],
+            "gated": ["echo work > work.txt", self.what_the_gate_names],
             "more": ["echo more > more.txt"] * (2 if self.client in DEAF else 1),
             # They take turns: each goes on when the client of the other one has told of its call's end.
             "one": ["sed -i s/first/FIRST/ both.txt", self.turn("one", "two", "touch of-one.txt")],
@@ -117,6 +132,22 @@ class Story:
             return line
 
         return step
+
+    def after(self, name):
+        """The agent goes on when a file is there: a subagent may work in the background."""
+
+        def step():
+            deadline = time.monotonic() + 30
+            while not (self.project / name).exists() and time.monotonic() < deadline:
+                time.sleep(0.1)
+            return "sleep 1"
+
+        return step
+
+    def what_the_gate_names(self):
+        """The agent stops; when it is kept from that, it does what it was told."""
+        told = re.search(r"ic (run artifact add \w+ --path) FILE ([\w -]+)", self.model.asked[-1])
+        return told and f"{self.program} {told[1]} work.txt {told[2]}"
 
     def text(self, name):
         return (self.project / name).read_text()
@@ -171,10 +202,10 @@ class Story:
         }[self.client]
         return [*programs(self.client, self.room), *words]
 
-    def prompt(self, text, is_first=False):
+    def prompt(self, text, is_first=False, **more):
         command = [str(word) for word in self.command(text, is_first)]
         done = subprocess.run(
-            command, cwd=self.project, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90
+            command, cwd=self.project, env=self.environment() | more, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90
         )
         if done.returncode != 0:
             sys.exit(f"  {text}: the client ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-1500:]}")
@@ -194,8 +225,10 @@ class Story:
             provider = {"npm": "@ai-sdk/openai-compatible", "name": "story", "options": options, "models": models}
             (self.home / ".config/opencode").mkdir(parents=True)
             (self.home / ".config/opencode/opencode.json").write_text(json.dumps(OPENCODE | {"provider": {"story": provider}}))
+        (self.home / ".config/ic").mkdir(parents=True)
+        (self.home / ".config/ic/config.yaml").write_text("hooks: {guard: deny, gate: true}\n")
         self.git("init", "-q")
-        (self.project / ".gitignore").write_text(".claude/\n.codex/\n.gemini/\n.github/\n.opencode/\n")
+        (self.project / ".gitignore").write_text(".env\n.claude/\n.codex/\n.gemini/\n.github/\n.opencode/\n")
         (self.project / "README.md").write_text("read me\n")
         self.git("add", "-A")
         self.git("commit", "-q", "-m", "base")
@@ -228,6 +261,42 @@ class Story:
         files = (self.text("both.txt"), (self.project / "of-one.txt").exists(), (self.project / "of-two.txt").exists())
         check("what the other one changed in the same file stays", files == (kept, False, True), files)
 
+    def guarded(self):
+        """What no checkpoint holds is not destroyed."""
+        secret = self.project / "secrets/.env"
+        secret.parent.mkdir()
+        secret.write_text("KEY=kept-nowhere\n")
+        self.prompt("@@reach", is_first=True)
+        check("a command that destroys what no checkpoint holds is refused", secret.exists())
+        reasons = [asked for asked in self.model.asked if "cannot restore" in asked and "secrets/.env" in asked]
+        check("and the model reads why", reasons, self.model.asked[-1][-1500:])
+
+    def with_subagent(self):
+        """The work of a subagent is its own, below its prompt's."""
+        if self.client not in SUBAGENTS:
+            return
+        self.prompt("@@ask somebody else", is_first=True)
+        check("a subagent worked", (self.project / "sub.txt").exists(), self.model.asked[-1][-1500:])
+        blamed = self.ic("blame", "sub.txt")["changes"][0]["dispatches"]
+        own = self.ic("blame", "own.txt")["changes"][0]["dispatches"]
+        parent = self.ic("dispatch", "show", blamed[0]["id"], "--json")["parent_id"]
+        check("its file is its own, and its work is below the prompt's", parent == own[0]["id"], (blamed, own))
+        self.ic("undo", "--dispatch", blamed[0]["id"], "--yes")
+        files = ((self.project / "sub.txt").exists(), (self.project / "own.txt").exists())
+        check("undone alone, what the prompt did stays", files == (False, True), files)
+        self.ic("undo", "--dispatch", own[0]["id"], "--yes")
+        check("and the prompt is undone after it", not (self.project / "own.txt").exists())
+
+    def gated(self):
+        """An agent that stops before the gate of its run passes goes on, and does what is missing."""
+        if self.client in UNSTOPPABLE:
+            return
+        gates = json.dumps({"a→b": [{"check": "artifact_exists", "phase": "a"}]})
+        run = self.ic("run", "create", "--goal", "sprint", "--phases", "a,b", "--gates", gates, "--json")["id"]
+        self.prompt("@@gated", is_first=True, IC_RUN=run)
+        passes = self.ic("gate", "check", run, "--json")
+        check("kept from stopping, the agent satisfied the gate of its run", passes["gate_result"] == "pass", (passes, self.model.asked[-1][-1500:]))
+
     def tell(self):
         settings = self.set_up()
         before, base = self.files(), self.git("rev-parse", "HEAD")
@@ -256,6 +325,9 @@ class Story:
         check("and so is the branch", self.git("rev-parse", "HEAD") == base)
 
         self.together()
+        self.guarded()
+        self.with_subagent()
+        self.gated()
 
         failures = [one for one in self.ic("hooks", "doctor", self.client)[0]["failures"]]
         check("no hook failed", not failures, failures)
