@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agents::{Said, in_git, say, say_with};
+use crate::agents::{Said, in_call, in_git, say, say_with};
 use crate::blame::{after, before, call, prompt, stop};
 use crate::support::Project;
 
@@ -93,6 +93,57 @@ fn who_is_not_held() {
     assert_eq!(say(&project, &of_subagent), Value::Null);
     project.json(&format!("gate override {run} --reason enough"));
     assert_eq!(ask_stop(&project, "claude-code", "Stop"), Value::Null, "the last phase");
+}
+
+#[test]
+fn what_changed_nothing_is_not_held_and_what_no_call_told_the_end_of_is() {
+    let (project, run) = gated("hooks: {gate: true}\n");
+    begin(&project, &run, "claude-code", "UserPromptSubmit");
+    // A person refused it, or it failed: no end is told, and nothing was written.
+    before(&project, "A", "a1", "Write", json!({ "file_path": "plan.md" }));
+    assert_eq!(ask_stop(&project, "claude-code", "Stop"), Value::Null, "a write that was refused");
+
+    let (project, run) = gated("hooks: {gate: true}\n");
+    begin(&project, &run, "claude-code", "UserPromptSubmit");
+    before(&project, "A", "a1", "Bash", json!({ "command": "ls" }));
+    after(&project, "A", "a1", "Bash");
+    assert_eq!(ask_stop(&project, "claude-code", "Stop"), Value::Null, "a command that only looked");
+
+    let (project, run) = gated("hooks: {gate: true}\n");
+    begin(&project, &run, "claude-code", "UserPromptSubmit");
+    before(&project, "A", "a1", "Bash", json!({ "command": "make" }));
+    project.write("half.txt", "half");
+    assert_eq!(ask_stop(&project, "claude-code", "Stop")["decision"], "block", "it failed half-way");
+
+    let (project, run) = gated("hooks: {gate: true}\nrollback: {checkpointing: {auto: false}}\n");
+    begin(&project, &run, "claude-code", "UserPromptSubmit");
+    before(&project, "A", "a1", "Write", json!({ "file_path": "plan.md" }));
+    assert_eq!(ask_stop(&project, "claude-code", "Stop"), Value::Null, "nobody looked, and it has no end");
+
+    let (project, run) = gated("hooks: {gate: true}\nrollback: {checkpointing: {auto: false}}\n");
+    begin(&project, &run, "claude-code", "UserPromptSubmit");
+    writes(&project, "a1", "plan.md");
+    assert_eq!(ask_stop(&project, "claude-code", "Stop")["decision"], "block", "nobody looked, and it ended");
+}
+
+#[test]
+fn who_has_advanced_the_run_is_not_held_for_the_phase_that_follows() {
+    let project = in_git();
+    project.write(".ic.yaml", "hooks: {gate: true}\n");
+    let gates = r#"{"a→b": [{"check": "artifact_exists", "phase": "a"}], "b→c": [{"check": "artifact_exists", "phase": "b"}]}"#;
+    let run =
+        created(&project, &["run", "create", "--goal", "sprint", "--phases", "a,b,c", "--gates", gates]);
+    begin(&project, &run, "claude-code", "UserPromptSubmit");
+    writes(&project, "a1", "plan.md");
+    project.json(&format!("run artifact add {run} --path plan.md"));
+    assert_eq!(project.json(&format!("run advance {run}"))["to_phase"], "b");
+    assert_eq!(ask_stop(&project, "claude-code", "Stop"), Value::Null);
+    // The prompt that begins there is.
+    let said = Said::new("claude-code", "A", "UserPromptSubmit").prompt("p-B", "build it");
+    say_with(&project, &said, &[("IC_RUN", &run)]);
+    in_call(&project, "claude-code", "A", || project.write("built", "b"));
+    let held = ask_stop(&project, "claude-code", "Stop");
+    assert!(held["reason"].as_str().expect("a reason").contains("no artifact in phase b"), "{held}");
 }
 
 #[test]

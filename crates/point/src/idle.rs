@@ -1,13 +1,14 @@
 //! Prompts that did nothing: a question that was answered. They are no work that a person would undo, and nothing that is in the way of a redo.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use ic_base::{DispatchId, Result, Seq};
-use ic_checkpoint::record;
+use ic_checkpoint::record::{self, Checkpoint};
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_events::{Event, EventType};
 use ic_phase::{Run, run};
-use ic_session::call;
+use ic_session::call::{self, Call};
 use ic_store::Snapshot;
 
 use super::place::{checkpoint_at, place_of};
@@ -57,6 +58,30 @@ pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resul
         Ok(if is_quiet { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     Ok(is_quiet)
+}
+
+/// Whether a prompt changed the tree in one of its calls, or recorded a commit, itself or through what it began. Where no look shows what a
+/// call did, one whose end was told counts.
+pub fn has_changed(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) -> Result<bool> {
+    let mut calls = Vec::new();
+    for work in std::iter::once(dispatch.clone()).chain(dispatch::descendants(snapshot, &dispatch.id)?) {
+        if !code::commits_of(snapshot, &work.id)?.is_empty() {
+            return Ok(true);
+        }
+        calls.extend(call::of_dispatch(snapshot, &work.id)?);
+    }
+    let Some(first) = calls.iter().map(|call| call.began_seq).min() else { return Ok(false) };
+    let looks = record::of_root_between(snapshot, root, first, Seq::MAX)?;
+    let changed = |call: &Call| {
+        let before = looks.iter().find(|look| look.seq == call.began_seq);
+        let is_after = |look: &&Checkpoint| call.ended_seq.is_some_and(|end| look.seq >= end);
+        let after = looks.iter().find(is_after).or(looks.last());
+        match before.zip(after) {
+            Some((before, after)) => before.tree != after.tree,
+            None => call.finished_at.is_some(),
+        }
+    };
+    Ok(calls.iter().any(changed))
 }
 
 /// Whether an event is of a prompt that did nothing.

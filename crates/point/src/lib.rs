@@ -11,7 +11,7 @@ pub mod log;
 mod meant;
 mod place;
 
-pub use idle::{is_idle, is_of_idle};
+pub use idle::{has_changed, is_idle, is_of_idle};
 pub use list::{Listed, list};
 pub use meant::{Meant, last, meant, named_by_a_flag, only_sessions, run_here, run_or_newest};
 pub use place::{Goal, Place, checkpoint_at, place_of, reference, resolve, taken_back_by, work_of};

@@ -266,7 +266,7 @@ impl Hearing<'_> {
     fn stops(&self, said: &mut Said) -> Result<()> {
         if self.client.can_hold()
             && holds_stops(self.session, self.kernel, &mut said.warnings)
-            && let Some(why) = hooks::hold(self.kernel, self.teller)?
+            && let Some(why) = hooks::hold(self.kernel, self.teller, self.kept.as_ref())?
         {
             said.answer = Some(self.client.hold(&why));
             return Ok(());

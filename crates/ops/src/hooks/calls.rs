@@ -197,7 +197,7 @@ fn link(snapshot: &Snapshot<'_>, prompt: &Prompt) -> Result<(ic_phase::Run, Link
     Ok((run, link))
 }
 
-fn link_of(run: &ic_phase::Run, dispatch: &ic_base::DispatchId) -> Link {
+pub(super) fn link_of(run: &ic_phase::Run, dispatch: &ic_base::DispatchId) -> Link {
     Link {
         run_id: Some(run.id.clone()),
         phase: Some(run.phase.clone()),

@@ -1,7 +1,8 @@
 //! The gate of a run at the moment when its agent stops: where the configuration says so, it goes on until the gate passes.
 //!
-//! Held is only who can be expected to satisfy it: an agent whose session was given this run, and whose prompt changed something. A stop is
-//! held three times at most, and never twice for the same thing, so that an agent that cannot satisfy a gate comes to its end.
+//! Held is only who can be expected to satisfy it: an agent whose session was given this run, whose prompt changed something, and began in
+//! the phase that the run is still at: of another phase it has done nothing. A stop is held three times at most, and never twice for the same
+//! thing, so that an agent that cannot satisfy a gate comes to its end.
 
 use ic_base::{Result, Timestamp, shell_word};
 use ic_dispatch::dispatch;
@@ -10,7 +11,10 @@ use ic_phase::gate::{Check, Condition};
 use ic_phase::{Run, run};
 use ic_session::{self as session, Prompt};
 use ic_store::Snapshot;
+use ic_worktree::auto::Taken;
+use ic_worktree::{Settings, root_of};
 
+use super::calls::link_of;
 use super::teller::{Teller, latest_of};
 use crate::advance;
 
@@ -21,16 +25,27 @@ const MOST: i64 = 3;
 const TWICE_WITHIN: i64 = 1_000;
 
 /// What an agent that stops is told to do first; `None`: it may stop. That it was held is recorded.
-pub fn hold(kernel: &Kernel, teller: Teller<'_>) -> Result<Option<String>> {
+///
+/// Errors: whatever the ledger says; a look that fails shows nothing new.
+pub fn hold(kernel: &Kernel, teller: Teller<'_>, kept: Option<&Settings>) -> Result<Option<String>> {
     let now = kernel.context.now();
     let Some(found) = kernel.read(|snapshot| asked(snapshot, teller, now))? else { return Ok(None) };
     if found.is_repeated {
         return Ok(Some(said(&found.run, &found.missing)));
     }
+    // A call whose end nobody told may have failed, or been refused by a person: what it changed the tree shows.
+    let root = root_of(&found.run.project_dir);
+    let link = link_of(&found.run, &found.prompt.dispatch_id);
+    let taken = Taken::look_for_call(kernel, kept, root.clone(), link, false);
     kernel.write(|tx, now| {
         // Asked again: hooks of one stop run at the same time.
         let Some(found) = asked(tx, teller, now)? else { return Ok(None) };
         if !found.is_repeated {
+            taken.record_news(tx, now, &root, found.run.epoch)?;
+            let work = dispatch::get(tx, &found.prompt.dispatch_id)?;
+            if !ic_point::has_changed(tx, &root, &work)? {
+                return Ok(None);
+            }
             session::hold(tx, now, &found.prompt, &facts(&found.missing))?;
         }
         Ok(Some(said(&found.run, &found.missing)))
@@ -56,7 +71,7 @@ fn asked(snapshot: &Snapshot<'_>, teller: Teller<'_>, now: Timestamp) -> Result<
     if is_own || run.require_active().is_err() || work.require_current().is_err() {
         return Ok(None);
     }
-    if run.phase == run.chain.last() || ic_point::is_idle(snapshot, &run, &work)? {
+    if run.phase != work.phase || run.phase == run.chain.last() {
         return Ok(None);
     }
     let verdict = advance::verdict_after(snapshot, &run, &work.id)?;
