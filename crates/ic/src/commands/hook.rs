@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ic_base::{DispatchId, RunId};
+use ic_base::{DispatchId, RunId, title};
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_kernel::config::{self, Guard};
@@ -148,8 +148,9 @@ impl Hook {
         let mut said = Said { answer: None, warnings };
         match occasion {
             Occasion::SessionBegins => {
+                let given = hearing.given(&mut said.warnings)?;
                 if client.listens_at_begin() {
-                    said.answer = Some(Client::tell(&self.event, &hearing.welcome()?));
+                    said.answer = Some(Client::tell(&self.event, &hearing.welcome(&given)?));
                 }
             }
             Occasion::Prompt => hearing.prompt(&mut said)?,
@@ -187,7 +188,7 @@ impl Hearing<'_> {
         let Some(text) = payload.prompt() else {
             return if payload.is_command() { hooks::command(kernel, self.teller) } else { Ok(()) };
         };
-        let run = session.named_run().map(|run| open_run(kernel, run)).transpose()?.flatten();
+        let given = self.given(&mut said.warnings)?;
         let id = payload.own_id();
         let parent = session.began_by().and_then(|named| dispatch_named(kernel, named));
         let asked = Asked {
@@ -197,15 +198,17 @@ impl Hearing<'_> {
             transcript: payload.text("transcript_path").map(Path::new),
             transcript_size: self.transcript("transcript_path").and_then(|record| record.size()),
             parent: parent.as_ref(),
-            run: run.as_ref(),
+            run: given.run.as_ref(),
             is_heard: client.listens_at_prompts(),
         };
         let recorded = hooks::prompt(kernel, self.teller, &asked, self.kept.as_ref())?;
         said.warnings.extend(recorded.warnings);
         if client.listens_at_prompts() {
             let is_late = recorded.is_first && !client.listens_at_begin();
-            let welcome = if is_late { Some(self.welcome()?) } else { None };
-            said.answer = recorded.undone.or(welcome).map(|text| Client::tell(self.event, &text));
+            let welcome = if is_late { Some(self.welcome(&given)?) } else { None };
+            let unusable = given.unusable.filter(|_| recorded.begins_run && welcome.is_none());
+            let news: Vec<String> = recorded.undone.or(welcome).into_iter().chain(unusable).collect();
+            said.answer = (!news.is_empty()).then(|| Client::tell(self.event, &news.join(" ")));
         }
         Ok(())
     }
@@ -286,10 +289,28 @@ impl Hearing<'_> {
     }
 
     /// What an agent reads when its session begins.
-    fn welcome(&self) -> Result<String> {
-        let named = self.session.named_run().map(|run| open_run(self.kernel, run)).transpose()?.flatten();
-        let situation = hooks::situation(self.kernel, self.teller, named.as_ref())?;
-        Ok(situation.map_or_else(|| WELCOME.to_owned(), |situation| format!("{WELCOME} {situation}")))
+    fn welcome(&self, given: &Given) -> Result<String> {
+        let situation = hooks::situation(self.kernel, self.teller, given.run.as_ref())?;
+        let all = [Some(WELCOME.to_owned()), situation, given.unusable.clone()];
+        Ok(all.into_iter().flatten().collect::<Vec<_>>().join(" "))
+    }
+
+    /// The run that `IC_RUN` gives the session. One that takes no prompts is no reason to record none.
+    fn given(&self, warnings: &mut Vec<Warning>) -> Result<Given> {
+        let Some(named) = self.session.named_run() else { return Ok(Given::default()) };
+        match usable_run(self.kernel, named) {
+            Ok(run) => Ok(Given { run: Some(run), unusable: None }),
+            Err(error) if error.kind() == ic_base::Kind::Failure => Err(error),
+            Err(error) => {
+                let why = error.message().trim_end_matches('.');
+                let named = title(named);
+                let unusable = format!(
+                    "IC_RUN is {named}, and takes no prompts: {why}. They are recorded in a run of the session's own: tell the person."
+                );
+                warnings.push(Warning { code: error.code().as_str(), message: unusable.clone() });
+                Ok(Given { run: None, unusable: Some(unusable) })
+            }
+        }
     }
 
     /// A record of a session or of a subagent that the payload names.
@@ -344,9 +365,21 @@ fn unreadable(why: &str) -> Diagnosis {
 const WELCOME: &str = "Each prompt of this session is recorded by `ic`, with the tree before and after it. The person can see it with \
     `ic log` and undo a prompt with `ic undo`; if a tool call is refused because the work was undone, stop and say so.";
 
-/// The run that `IC_RUN` names, if it is open and of this project.
-fn open_run(kernel: &Kernel, reference: &str) -> Result<Option<RunId>> {
+/// The run that the environment gives a session.
+#[derive(Default)]
+struct Given {
+    run: Option<RunId>,
+    /// Why the one that is named is not used, for the agent.
+    unusable: Option<String>,
+}
+
+/// The run that `IC_RUN` names. Errors: those of a lookup, `run_not_active`, and `invalid_value` for one of another project.
+fn usable_run(kernel: &Kernel, reference: &str) -> Result<RunId> {
     let run = kernel.read(|snapshot| kernel.run(snapshot, reference))?;
-    let is_of_here = run.project_dir == kernel.project.root;
-    Ok((is_of_here && run.require_active().is_ok()).then_some(run.id))
+    run.require_active()?;
+    if run.project_dir != kernel.project.root {
+        let why = format!("The run {} is of another project.", run.id.short());
+        return Err(Diagnosis::new(Code::InvalidValue, why));
+    }
+    Ok(run.id)
 }

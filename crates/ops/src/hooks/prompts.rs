@@ -49,6 +49,8 @@ pub struct Recorded {
     pub dispatch: Dispatch,
     /// Whether it is the first one of its session.
     pub is_first: bool,
+    /// Whether the session works in a new run of its own from here on.
+    pub begins_run: bool,
     /// What was undone since the agent last heard of it, for the agent.
     pub undone: Option<String>,
     /// What went less well.
@@ -66,7 +68,13 @@ pub fn prompt(
 ) -> Result<Recorded> {
     queued::keep(kernel, teller, asked)?;
     if let Some(known) = kernel.read(|snapshot| repeated(snapshot, teller, asked))? {
-        return Ok(Recorded { dispatch: known, is_first: false, undone: None, warnings: Vec::new() });
+        return Ok(Recorded {
+            dispatch: known,
+            is_first: false,
+            begins_run: false,
+            undone: None,
+            warnings: Vec::new(),
+        });
     }
     let root = kernel.project.root.clone();
     let (session_id, run_id): (SessionId, RunId) = (kernel.context.new_id(), kernel.context.new_id());
@@ -107,7 +115,8 @@ pub fn prompt(
         }
         Ok((begun, is_first, undone))
     })?;
-    Ok(Recorded { dispatch, is_first, undone, warnings: taken.warnings.clone() })
+    let begins_run = dispatch.run_id == run_id;
+    Ok(Recorded { dispatch, is_first, begins_run, undone, warnings: taken.warnings.clone() })
 }
 
 /// The point before a prompt, and the work that it begins.
