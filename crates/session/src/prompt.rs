@@ -137,6 +137,16 @@ pub fn own_runs(snapshot: &Snapshot<'_>, project: &Path, limit: i64) -> Result<V
     )
 }
 
+/// The runs that were made for a session.
+pub fn own_runs_of(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Vec<RunId>> {
+    snapshot.query_all(
+        "SELECT DISTINCT d.run_id FROM prompts p JOIN dispatches d ON d.id = p.dispatch_id \
+         WHERE p.session_id = $1 AND p.owns_run = 1",
+        &[&session.as_str()],
+        |row| row.get(0).map(RunId::from_ledger),
+    )
+}
+
 /// The prompt of a session that its client calls so.
 pub fn by_prompt_id(snapshot: &Snapshot<'_>, session: &SessionId, prompt_id: &str) -> Result<Option<Prompt>> {
     let sql = format!(

@@ -73,6 +73,7 @@ pub fn stop(
     let mut warnings = taken.warnings.clone();
     // Its locks stand in the way of giving anything up.
     drop(taken);
+    complete_left(kernel, &prompt.session_id)?;
     if let Some(settings) = kept {
         warnings.extend(retention::tidy(kernel, settings, &run.project_dir));
     }
@@ -109,16 +110,45 @@ pub fn end(
         }
         Ok(session)
     })?;
-    let Some(session) = session.filter(|session| session.owns_run) else { return Ok(()) };
-    let run = kernel.read(|snapshot| run::get(snapshot, &session.run_id))?;
+    let Some(session) = session else { return Ok(()) };
+    complete_left(kernel, &session.id)?;
+    if session.owns_run { complete(kernel, &session.run_id) } else { Ok(()) }
+}
+
+/// Completes the runs that were made for a session and that it works in no more: it was given another one, while a prompt was worked on. Where
+/// something still runs in one, the end of the session completes it.
+fn complete_left(kernel: &Kernel, id: &SessionId) -> Result<()> {
+    let left = kernel.read(|snapshot| {
+        let known = session::get(snapshot, id)?;
+        let mut left = Vec::new();
+        for run in session::own_runs_of(snapshot, id)? {
+            if run != known.run_id && !is_at_work(snapshot, &run)? {
+                left.push(run);
+            }
+        }
+        Ok(left)
+    })?;
+    left.iter().try_for_each(|run| complete(kernel, run))
+}
+
+fn is_at_work(snapshot: &Snapshot<'_>, run: &RunId) -> Result<bool> {
+    let running = Some(DispatchStatus::Running);
+    let filter = Filter { run_id: Some(run), phase: None, status: running, limit: i64::MAX };
+    let all = dispatch::list(snapshot, &filter)?;
+    Ok(all.iter().any(|work| work.rolled_back_by.is_none()))
+}
+
+/// Completes a run that was made for a session, if it is open.
+fn complete(kernel: &Kernel, run: &RunId) -> Result<()> {
+    let run = kernel.read(|snapshot| run::get(snapshot, run))?;
     if run.require_active().is_ok() {
         advance::advance(kernel, run.id.as_str(), &advance::Request::default(), None)?;
     }
     Ok(())
 }
 
-/// Lets the later prompts of a session belong to an open run of its project. The run that was made for the session is completed, unless a
-/// prompt is being worked on in it: then it stays open.
+/// Lets the later prompts of a session belong to an open run of its project. The run that was made for the session is completed, if a
+/// prompt is being worked on in it when the agent stops.
 ///
 /// Errors: `session_not_found`, `run_not_active`, `invalid_value` for a run of another project; nothing is written.
 pub fn attach(kernel: &Kernel, id: &SessionId, run_reference: &str) -> Result<Session> {
@@ -139,10 +169,7 @@ pub fn attach(kernel: &Kernel, id: &SessionId, run_reference: &str) -> Result<Se
         Ok((left, session::work_in(tx, &known, &run.id, false)?))
     })?;
     if let Some(left) = left {
-        let run = kernel.read(|snapshot| run::get(snapshot, &left))?;
-        if run.require_active().is_ok() {
-            advance::advance(kernel, run.id.as_str(), &advance::Request::default(), None)?;
-        }
+        complete(kernel, &left)?;
     }
     Ok(attached)
 }

@@ -7,8 +7,8 @@ use crate::views::session::SessionJson;
 
 /// Attach a session to an active run: its later prompts belong to that run.
 ///
-/// The session's own run is completed, unless the agent is working on a prompt: then it stays active, with that prompt
-/// in it. When the attached run has ended, the session's next prompt begins a run of its own again.
+/// The session's own run is completed; where the agent is working on a prompt, that stays in it, and the run is
+/// completed when the agent stops. When the attached run has ended, the session's next prompt begins a run of its own again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic session attach 7f3a9c21                        # in the agent's own shell
