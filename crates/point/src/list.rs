@@ -189,7 +189,7 @@ fn asked_for(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Vec<F
 impl Found {
     fn listed(self, snapshot: &Snapshot<'_>, run: &Run, is_reached: impl Fn(Seq) -> bool) -> Result<Listed> {
         let first = || run.chain.first().to_owned();
-        let mut parent_id = None;
+        let (mut parent_id, mut is_marked) = (None, false);
         let (kind, phase, text, created_at, checkpoint) = match &self.source {
             Source::Point(point) => {
                 let checkpoint = match &point.checkpoint_id {
@@ -197,7 +197,7 @@ impl Found {
                     None => None,
                 };
                 let text;
-                (text, parent_id) = text_of(snapshot, point)?;
+                (text, parent_id, is_marked) = told_of(snapshot, point)?;
                 (point.kind.as_str(), point.phase.clone(), text, point.created_at, checkpoint)
             }
             Source::Move { from, to, at } => {
@@ -229,21 +229,30 @@ impl Found {
             title: title(&text),
             is_pruned: checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.pruned_at.is_some()),
             checkpoint_id: checkpoint.map(|checkpoint| checkpoint.id),
-            is_undone: self.by.is_some() || is_reached(self.seq),
+            is_undone: self.by.is_some() || is_marked || is_reached(self.seq),
             taken_back_by: self.by,
             created_at,
         })
     }
 }
 
-/// What a point is called, for people, and the work that began what it stands before.
-fn text_of(snapshot: &Snapshot<'_>, point: &Point) -> Result<(String, Option<DispatchId>)> {
+/// What a point is called, for people, the work that began what it stands before, and whether that was rolled back: of a prompt that alone was
+/// undone, with its subagents, no point is reached.
+fn told_of(snapshot: &Snapshot<'_>, point: &Point) -> Result<(String, Option<DispatchId>, bool)> {
+    let work = match point.kind {
+        Kind::Dispatch | Kind::Prompt => {
+            dispatch::find(snapshot, &DispatchId::from_ledger(point.name.clone()))?
+        }
+        Kind::Step | Kind::Guard => None,
+    };
+    let is_undone = work.as_ref().is_some_and(|work| work.rolled_back_by.is_some());
+    let work = work.map(|work| work.work);
     Ok(match (point.kind, &point.title) {
         (Kind::Dispatch, _) | (Kind::Prompt, None) => {
-            let work = dispatch::resolve(snapshot, &point.name)?.work;
-            (work.name.or(work.agent_type).unwrap_or_default(), work.parent_id)
+            let work = work.unwrap_or_default();
+            (work.name.or(work.agent_type).unwrap_or_default(), work.parent_id, is_undone)
         }
-        (Kind::Step, _) => (point.name.clone(), None),
-        (Kind::Prompt | Kind::Guard, text) => (text.clone().unwrap_or_default(), None),
+        (Kind::Step, _) => (point.name.clone(), None, false),
+        (Kind::Prompt | Kind::Guard, text) => (text.clone().unwrap_or_default(), None, is_undone),
     })
 }

@@ -22,6 +22,8 @@ shape! {
         commit_count: Option<usize>,
         /// The newest rollback that stands and went back to before it: then it is not a target. Null: it counts.
         rolled_back_by: Option<String>,
+        /// Whether the work that it stands before was undone: so it is also at the point that a rollback went back to, which is still a target.
+        undone: bool,
     }
 
     /// A place to which a run can go back.
@@ -82,6 +84,7 @@ impl LogEntryJson {
                 file_counts: files.map(FileCountsJson::from),
                 commit_count: *commits,
                 rolled_back_by,
+                undone: point.is_undone,
             })),
             What::Rollback(rollback) => Self::Rollback(Box::new(RollbackEntryJson {
                 kind: "rollback",
@@ -224,8 +227,10 @@ fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>) -> String
     let signs = signs.iter().filter(|(_, n)| *n > 0).map(|(sign, n)| format!("{sign}{n}"));
     let mut facts = vec![signs.collect::<Vec<_>>().join(" ")];
     facts.extend(commits.filter(|n| *n > 0).map(|n| counted(n, "commit")));
-    // Of what stands on a branch the branch says it.
-    facts.extend((point.is_undone && point.taken_back_by.is_none()).then(|| "undone".to_owned()));
+    // Of a move that stands on a branch the branch says it; work is looked for by itself.
+    let is_work = matches!(point.kind, "prompt" | "dispatch" | "step");
+    let is_told = point.taken_back_by.is_none() || is_work;
+    facts.extend((point.is_undone && is_told).then(|| "undone".to_owned()));
     facts.extend(point.is_pruned.then(|| "pruned".to_owned()));
     facts.retain(|fact| !fact.is_empty());
     facts.join(", ")
