@@ -40,6 +40,7 @@ mod release;
 mod reliability;
 mod restored;
 mod rollback;
+mod said;
 mod seeds;
 mod skips;
 mod statements;

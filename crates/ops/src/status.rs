@@ -31,12 +31,18 @@ pub struct Status {
     pub run: Run,
     /// Whether it was made for a session of a coding agent, which moves it.
     pub is_of_session: bool,
+    /// Whether the caller said which run.
+    pub is_named: bool,
+    /// Where it is not open itself, the runs of this project that are.
+    pub others_open: Vec<Run>,
     /// What an advance would do now; `None` for a run that does not move: it has ended, or is in the middle of a rollback.
     pub gate: Option<Outcome>,
     /// Who works for it.
     pub working: Vec<Working>,
     /// The newest point to which it can go back.
     pub last_point: Option<Listed>,
+    /// Of a run that was made for a session, the point before its newest prompt that stands.
+    pub newest_prompt: Option<Listed>,
     /// What was begun and not finished, and no living process does it.
     pub unfinished: Vec<Unfinished>,
 }
@@ -71,6 +77,7 @@ pub fn status(
     kernel: &Kernel,
     options: OpenOptions,
     run: &Run,
+    is_named: bool,
     also: impl FnOnce(&Snapshot<'_>) -> Result<Option<Unfinished>>,
 ) -> Result<Status> {
     let is_executed = is_executed(kernel, &run.id);
@@ -83,13 +90,19 @@ pub fn status(
         }
         unfinished.extend(unfinished::rewinds(kernel, snapshot, run)?);
         let is_of_session = (kernel.above.is_of_session)(snapshot, &run.id)?;
+        let mut standing = ic_point::list(snapshot, run, false, LOOKED_AT)?;
+        standing.retain(|one| !one.is_undone);
         let status = Status {
             gate: if is_of_session { None } else { gate(snapshot, run)? },
             is_of_session,
+            is_named,
+            others_open: match run.require_active() {
+                Ok(()) => Vec::new(),
+                Err(_) => ic_point::others_open(kernel, snapshot, run)?,
+            },
             working: working(snapshot, run, is_executed)?,
-            last_point: ic_point::list(snapshot, run, false, LOOKED_AT)?
-                .into_iter()
-                .find(|one| !one.is_undone),
+            newest_prompt: standing.iter().find(|one| is_of_session && one.kind == "prompt").cloned(),
+            last_point: standing.into_iter().next(),
             unfinished,
             run: run.clone(),
         };
@@ -136,7 +149,13 @@ impl Status {
             return format!("ic run events {id}");
         }
         match (&self.gate, self.run.status) {
-            (None, RunStatus::Active | RunStatus::Completed) if self.is_of_session => format!("ic log {id}"),
+            (None, RunStatus::Active | RunStatus::Completed) if self.is_of_session => {
+                if self.is_named {
+                    format!("ic log {id}")
+                } else {
+                    "ic log".to_owned()
+                }
+            }
             (Some(outcome), _) => next_move(outcome),
             (None, RunStatus::Cancelled) => format!("ic run reopen {id} --reason WHY"),
             (None, RunStatus::Completed | RunStatus::Failed | RunStatus::Active) => {

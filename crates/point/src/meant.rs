@@ -95,7 +95,7 @@ pub fn only_sessions(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<bool> {
     Ok(true)
 }
 
-fn open_runs(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Vec<Run>> {
+pub(super) fn open_runs(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Vec<Run>> {
     const MOST: i64 = 100;
     let filter = Filter { open: true, project: Some(&kernel.project.root), limit: MOST, before: None };
     run::list(snapshot, &filter)
@@ -142,7 +142,14 @@ pub fn run_or_newest(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: Option
     {
         return Ok(run);
     }
-    kernel.run(snapshot, reference.unwrap_or("@"))
+    let named = kernel.run(snapshot, reference.unwrap_or("@"));
+    named.map_err(|error| match (error.code(), reference) {
+        (Code::RunNotFound, None) => error.hint(
+            "the first prompt of an agent begins one, once its hooks are installed (see: ic hooks doctor); without an agent, \
+             create one: ic run create --goal TEXT",
+        ),
+        _ => error,
+    })
 }
 
 /// The newest point before work that stands: what a person means who names none. Said again, it is the one before.

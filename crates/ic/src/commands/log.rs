@@ -4,7 +4,7 @@ use ic_kernel::Kernel;
 use ic_point::log;
 
 use crate::commands::prelude::*;
-use crate::views::log::LogEntryJson;
+use crate::views::log::{Chosen, LogEntryJson};
 
 /// Show the points that a run can go back to, and its rollbacks, newest first.
 ///
@@ -38,9 +38,21 @@ impl Log {
         let log = log::log(&kernel, session.options(), &run, self.all, self.limit as usize)?;
         let records: Vec<LogEntryJson> =
             log.entries.iter().map(|entry| LogEntryJson::new(&run, entry)).collect();
-        let is_named = self.run.is_some();
+        let (chosen, outside) = kernel.read(|snapshot| {
+            let is_alone = ic_point::others_open(&kernel, snapshot, &run)?.is_empty()
+                && !ic_session::is_own_run(snapshot, &run.id)?;
+            let chosen = Chosen::of(self.run.is_some(), is_alone);
+            let newest = log.entries.first().map_or(run.seq, |entry| entry.seq);
+            let outside = match chosen {
+                Chosen::Named => None,
+                _ => ic_point::prompts_outside(&kernel, snapshot, &run, newest)?,
+            };
+            Ok((chosen, outside))
+        })?;
         let now = kernel.context.now();
-        session.output.list(&records, || views::log::list(&run, is_named, &log, self.all, now))
+        session
+            .output
+            .list(&records, || views::log::list(&run, chosen, &log, outside.as_ref(), self.all, now))
     }
 
     /// Whether nothing is open here but what agents do, outside of an agent's own shell.

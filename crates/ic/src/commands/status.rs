@@ -24,11 +24,12 @@ impl Status {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()))?;
-        let status = status::status(&kernel, session.options(), &run, |snapshot| {
+        let is_named = self.run.is_some();
+        let status = status::status(&kernel, session.options(), &run, is_named, |snapshot| {
             ic_workflow::unfinished(snapshot, &run)
         })?;
-        let (is_named, now) = (self.run.is_some(), kernel.context.now());
-        let text = || views::status::screen(&status, is_named, now);
+        let now = kernel.context.now();
+        let text = || views::status::screen(&status, now);
         session.output.record(&StatusJson::from(&status), text)
     }
 }

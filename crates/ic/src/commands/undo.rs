@@ -3,7 +3,7 @@
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::Run;
-use ic_point::Meant;
+use ic_point::{Listed, Meant};
 use ic_rollback::{LayeredRequest, Layers, Request, To};
 use ic_worktree::Watch;
 
@@ -125,6 +125,7 @@ impl Undo {
     fn choose(&self, session: &Session, kernel: &Kernel, run: &Run) -> Result<Option<String>> {
         const OFFERED: usize = 20;
         let last = kernel.read(|snapshot| Ok(ic_point::last(snapshot, run)))?;
+        let last = self.beside_prompts(session, kernel, run, last)?;
         if self.yes || self.dry_run || !session.can_ask() {
             return last.map(|last| Some(last.reference));
         }
@@ -133,6 +134,34 @@ impl Undo {
         let begin = last.ok().and_then(|last| references.iter().position(|one| *one == last.reference));
         let picked = Session::pick("Go back to before which point?", &lines, begin.unwrap_or(0))?;
         Ok(picked.and_then(|at| references.get(at).cloned()))
+    }
+
+    /// The last point of a run that nobody named, with a word on prompts that are none of its work: a person may mean them.
+    fn beside_prompts(
+        &self,
+        session: &Session,
+        kernel: &Kernel,
+        run: &Run,
+        last: Result<Listed>,
+    ) -> Result<Result<Listed>> {
+        let since = match &last {
+            _ if self.run.is_some() => return Ok(last),
+            Ok(last) => last.seq,
+            Err(error) if error.code() == Code::NothingToUndo => 0,
+            Err(_) => return Ok(last),
+        };
+        let outside = kernel.read(|snapshot| ic_point::prompts_outside(kernel, snapshot, run, since))?;
+        let Some(outside) = outside else { return Ok(last) };
+        Ok(match last {
+            Ok(last) => {
+                session.output.warn(&views::log::prompts_outside(&outside, "newer prompt"));
+                Ok(last)
+            }
+            Err(error) => {
+                let of_run = format!("points of this run: ic log {}", run.id.short());
+                Err(error.hint(format!("{}; {of_run}", views::log::prompts_outside(&outside, "prompt"))))
+            }
+        })
     }
 
     fn restore(&self, session: &mut Session, checkpoint: &str) -> Result<Exit> {

@@ -3,8 +3,8 @@
 use ic_base::Timestamp;
 use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_phase::Run;
-use ic_point::Listed;
 use ic_point::log::{Entry, Files, Log, What};
+use ic_point::{Listed, Outside};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
@@ -100,9 +100,38 @@ const WIDTH: usize = 80;
 
 const ALIGNED: usize = 24;
 
-/// The entries of a log; `is_named`: the caller said which run. `all`: branches are drawn.
-pub(crate) fn list(run: &Run, is_named: bool, log: &Log, all: bool, now: Timestamp) -> String {
-    let mut out = head(run, is_named);
+/// How a run came to be the one that is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    /// The caller said which.
+    Named,
+    /// Nobody did.
+    Unnamed,
+    /// Nobody did, and no run is open where it is not.
+    Newest,
+}
+
+impl Chosen {
+    /// `is_alone`: no other run is open.
+    pub(crate) fn of(is_named: bool, is_alone: bool) -> Self {
+        match (is_named, is_alone) {
+            (true, _) => Self::Named,
+            (false, false) => Self::Unnamed,
+            (false, true) => Self::Newest,
+        }
+    }
+}
+
+/// The entries of a log. `all`: branches are drawn.
+pub(crate) fn list(
+    run: &Run,
+    chosen: Chosen,
+    log: &Log,
+    outside: Option<&Outside>,
+    all: bool,
+    now: Timestamp,
+) -> String {
+    let mut out = head(run, chosen);
     let names: Vec<String> = log.entries.iter().map(name).collect();
     let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
     for (at, (entry, name)) in log.entries.iter().zip(&names).enumerate() {
@@ -119,7 +148,18 @@ pub(crate) fn list(run: &Run, is_named: bool, log: &Log, all: bool, now: Timesta
         let style = if is_over(entry) { style::DIM } else { style::NONE };
         out += &format!("{}{}\n", styled(style::DIM, &lane), styled(style, text.trim_end()));
     }
-    out + &hint(run, is_named, log)
+    out += &hint(run, chosen == Chosen::Named, log);
+    if let Some(outside) = outside {
+        out += &format!("{}\n", styled(style::WARN, &prompts_outside(outside, "newer prompt")));
+    }
+    out
+}
+
+/// `2 newer prompts outside this run; the last: ic undo prompt:3f9a12c4 --dry-run; all: ic session list`
+pub(crate) fn prompts_outside(outside: &Outside, noun: &str) -> String {
+    let count = counted(outside.count, noun);
+    let (last, all) = if outside.count == 1 { ("", "") } else { ("; the last", "; all: ic session list") };
+    format!("{count} outside this run{last}: {}{all}", outside.command())
 }
 
 /// What agents did here, whichever session it was in, newest first.
@@ -158,9 +198,10 @@ pub(crate) fn offered(log: &Log, now: Timestamp) -> (Vec<String>, Vec<String>) {
 }
 
 /// The run, and whether it was chosen because no other is open.
-pub(crate) fn head(run: &Run, is_named: bool) -> String {
+pub(crate) fn head(run: &Run, chosen: Chosen) -> String {
     let status = run.status.as_str();
-    let chosen = if is_named || is_open(run) { "" } else { "; no run is open here, this is the newest" };
+    let is_newest = chosen == Chosen::Newest && !is_open(run);
+    let chosen = if is_newest { "; no run is open here, this is the newest" } else { "" };
     let about = format!("{status} at {}{chosen}", plain(&run.phase));
     let id = run.id.short();
     let room = WIDTH.saturating_sub(id.width() + about.width() + 6).max(12);

@@ -11,7 +11,7 @@ use crate::text::{age, cut_to, plain, shell_word, style, styled};
 use crate::views;
 use crate::views::dispatch::AliveJson;
 use crate::views::gate::GateCheckJson;
-use crate::views::log::PointJson;
+use crate::views::log::{Chosen, PointJson};
 use crate::views::run::RunJson;
 
 shape! {
@@ -61,12 +61,16 @@ shape! {
     }
 }
 
+/// So many other open runs are named.
+const OPEN: usize = 3;
+
 /// The columns beside a label, in a line of 80.
 const ROOM: usize = 66;
 
 /// The run, its gate, who works, the last point, what is unfinished, and the command to type next.
-pub(crate) fn screen(status: &Status, is_named: bool, now: Timestamp) -> String {
-    let mut out = views::log::head(&status.run, is_named);
+pub(crate) fn screen(status: &Status, now: Timestamp) -> String {
+    let is_alone = status.others_open.is_empty() && !status.is_of_session;
+    let mut out = views::log::head(&status.run, Chosen::of(status.is_named, is_alone));
     let mut line = |label: &str, value: &str| {
         out += &format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<10}")));
     };
@@ -80,16 +84,30 @@ pub(crate) fn screen(status: &Status, is_named: bool, now: Timestamp) -> String 
     if status.working.is_empty() && status.gate.is_some() {
         line("working", &styled(style::DIM, "none"));
     }
-    if let Some(point) = &status.last_point {
+    let (label, point) =
+        if status.is_of_session { ("prompt", &status.newest_prompt) } else { ("point", &status.last_point) };
+    if status.is_of_session && point.is_none() {
+        line(label, &styled(style::DIM, "none that stands"));
+    }
+    if let Some(point) = point {
         let reference = shell_word(&point.reference);
         let about = format!("{}  {}", age(now, point.created_at), plain(&point.title));
         let room = ROOM.saturating_sub(reference.len() + 2);
-        line("point", &format!("{reference}  {}", cut_to(about.trim_end(), room)));
+        line(label, &format!("{reference}  {}", cut_to(about.trim_end(), room)));
     }
     for unfinished in &status.unfinished {
         line("unfinished", &left(unfinished));
     }
+    for open in status.others_open.iter().take(OPEN) {
+        let id = open.id.short();
+        let goal = cut_to(&plain(&ic_base::title(&open.goal)), ROOM.saturating_sub(id.len() + 2));
+        line("also open", &format!("{id}  {goal}"));
+    }
     line("next", &styled(style::STRONG, &plain(&status.next_command())));
+    if status.newest_prompt.is_some() && status.unfinished.is_empty() {
+        let run = if status.is_named { format!(" --run {}", status.run.id.short()) } else { String::new() };
+        line("or", &styled(style::STRONG, &format!("ic undo{run} --dry-run")));
+    }
     out
 }
 

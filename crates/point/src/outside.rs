@@ -1,0 +1,63 @@
+//! What is recorded here outside of the run that is looked at: a person who knows prompts alone looks for theirs.
+
+use ic_base::{DispatchId, Result, Seq};
+use ic_dispatch::dispatch;
+use ic_kernel::Kernel;
+use ic_phase::{Run, run};
+use ic_store::Snapshot;
+
+use super::idle::is_idle;
+use super::meant::open_runs;
+
+/// Prompts of agents that are no work of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outside {
+    /// How many there are, up to a bound.
+    pub count: usize,
+    /// The newest of them.
+    pub newest: DispatchId,
+}
+
+impl Outside {
+    /// How to see what undoing the newest would do.
+    pub fn command(&self) -> String {
+        format!("ic undo prompt:{} --dry-run", self.newest.short())
+    }
+}
+
+/// The prompts of this project that stand, changed something, are newer than an event, and are no work of a run; `None` where there are none,
+/// or a session of an agent calls, to which others' prompts are nothing.
+pub fn prompts_outside(
+    kernel: &Kernel,
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    since: Seq,
+) -> Result<Option<Outside>> {
+    /// So many are looked at: more say no more.
+    const MOST: i64 = 50;
+    if kernel.own_run.is_some() || ic_session::is_own_run(snapshot, &run.id)? {
+        return Ok(None);
+    }
+    let mut found: Option<Outside> = None;
+    for prompt in ic_session::standing(snapshot, &kernel.project.root, MOST)? {
+        if prompt.seq <= since {
+            break;
+        }
+        let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+        if work.run_id == run.id || is_idle(snapshot, &run::get(snapshot, &work.run_id)?, &work)? {
+            continue;
+        }
+        found = Some(match found {
+            Some(known) => Outside { count: known.count + 1, ..known },
+            None => Outside { count: 1, newest: work.id },
+        });
+    }
+    Ok(found)
+}
+
+/// The open runs of this project but this one.
+pub fn others_open(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<Run>> {
+    let mut open = open_runs(kernel, snapshot)?;
+    open.retain(|other| other.id != run.id);
+    Ok(open)
+}

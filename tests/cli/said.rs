@@ -1,0 +1,131 @@
+//! What `status`, `log` and `undo` say to a person who knows prompts alone is what is so.
+
+use serde_json::{Value, json};
+
+use crate::agents::{Said, in_call, in_git, say};
+use crate::blame::{after, before, prompt, stop, work_of};
+use crate::support::Project;
+
+/// A prompt that writes a file, from its beginning to its end.
+fn turn(project: &Project, session: &str, file: &str) {
+    say(project, &Said::new("claude-code", session, "UserPromptSubmit").prompt(file, file));
+    in_call(project, "claude-code", session, || project.write(file, file));
+    stop(project, session);
+}
+
+fn end(project: &Project, session: &str) {
+    say(project, &Said::new("claude-code", session, "SessionEnd"));
+}
+
+fn entry(project: &Project, line: &str, title: &str) -> Value {
+    let log = project.json(line);
+    let found = log.as_array().expect("a list").iter().find(|one| one["title"] == title);
+    found.unwrap_or_else(|| panic!("{title}: {log}")).clone()
+}
+
+/// The line of a text that has a word.
+fn line_of(text: &str, word: &str) -> String {
+    text.lines().find(|line| line.contains(word)).unwrap_or_else(|| panic!("{word}: {text}")).to_owned()
+}
+
+#[test]
+fn after_the_undo_of_a_session_that_ended_status_says_which_prompt_stands_and_what_is_open() {
+    let project = in_git();
+    for session in ["A", "B"] {
+        turn(&project, session, &format!("{session}.txt"));
+        end(&project, session);
+    }
+    let of_b = project.json("session show B")["run_id"].as_str().expect("a run").to_owned();
+    let undone = project.ok("undo --yes --format text");
+    assert!(undone.contains("it is active again"), "{undone}");
+    let text = project.ok("status --format text");
+    assert!(!text.contains("no run is open") && !text.contains("newest"), "{text}");
+    assert!(line_of(&text, "also open").contains(&of_b[28..]), "{text}");
+    assert!(line_of(&text, "prompt:").contains("A.txt"), "{text}");
+    assert!(line_of(&text, "next").ends_with("ic log") && text.contains("ic undo --dry-run"), "{text}");
+    assert_eq!(project.json("status")["next"], "ic log");
+    project.json("undo --yes");
+    let text = project.ok("status --format text");
+    assert!(text.contains("none that stands") && !text.contains("ic undo"), "{text}");
+}
+
+#[test]
+fn the_log_says_in_json_what_its_text_says_of_what_was_undone() {
+    let project = in_git();
+    for file in ["one.txt", "two.txt", "three.txt"] {
+        turn(&project, "A", file);
+    }
+    let two = entry(&project, "log", "two.txt")["reference"].as_str().expect("a reference").to_owned();
+    project.json(&format!("undo {two} --yes"));
+    let undone = |title: &str| entry(&project, "log --all", title)["undone"].clone();
+    assert_eq!(["one.txt", "two.txt", "three.txt"].map(undone), [json!(false), json!(true), json!(true)]);
+    for line in ["log --format text", "log --all --format text"] {
+        let text = project.ok(line);
+        for title in ["two.txt", "three.txt"] {
+            if line.contains("--all") || title == "two.txt" {
+                assert!(line_of(&text, title).contains("undone"), "{text}");
+            }
+        }
+        assert!(!line_of(&text, "one.txt").contains("undone"), "{text}");
+    }
+    project.json("redo --yes");
+    assert_eq!(["two.txt", "three.txt"].map(undone), [json!(false), json!(false)]);
+    // A subagent goes with its prompt, also where that alone was undone.
+    prompt(&project, "A", "with a subagent");
+    let of_subagent =
+        |event: &str| Said::new("claude-code", "A", event).with("agent_id", "s1").with("tool_name", "make");
+    say(&project, &of_subagent("PreToolUse"));
+    project.write("sub.txt", "sub");
+    say(&project, &of_subagent("PostToolUse"));
+    say(&project, &of_subagent("SubagentStop"));
+    stop(&project, "A");
+    project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    let log = project.json("log");
+    let below = log.as_array().expect("a list").iter().find(|one| one["parent_id"].is_string());
+    assert_eq!(below.expect("the subagent")["undone"], true, "{log}");
+}
+
+#[test]
+fn a_run_of_ones_own_hides_no_newer_prompt() {
+    let project = in_git();
+    project.ok("run create --goal mine --phases a,b");
+    let text = project.ok("log --format text");
+    assert!(!text.contains("outside this run"), "{text}");
+    turn(&project, "A", "a.txt");
+    let reference = entry(&project, "log --all", "mine")["kind"].clone();
+    assert_eq!(reference, "created");
+    let text = project.ok("log --format text");
+    let hint = line_of(&text, "1 newer prompt outside this run: ic undo prompt:");
+    let refused = project.run("undo --dry-run --format text");
+    assert!(refused.stderr.contains("1 prompt outside this run: ic undo prompt:"), "{refused:?}");
+    let command = hint.split_once(": ic ").expect("a command").1;
+    assert!(project.ok(&format!("{command} --format text")).contains("a.txt"));
+    // Where the run has work of its own, it is meant, and the prompt is named.
+    turn(&project, "A", "b.txt");
+    let work = project.ok("dispatch create @ --name own");
+    project.ok(&format!("dispatch start {work}"));
+    project.write("own.txt", "own");
+    project.ok(&format!("dispatch complete {work}"));
+    let meant = project.run("undo --dry-run --format text");
+    assert!(meant.stdout.contains("own") && !meant.stderr.contains("outside"), "{meant:?}");
+    turn(&project, "A", "c.txt");
+    let meant = project.run("undo --dry-run --format text");
+    assert!(meant.stderr.contains("1 newer prompt outside this run"), "{meant:?}");
+    // A question that was answered is nothing to undo.
+    let before_it = project.ok("log --format text");
+    prompt(&project, "A", "what does it do?");
+    before(&project, "A", "q1", "Bash", json!({ "command": "ls" }));
+    after(&project, "A", "q1", "Bash");
+    stop(&project, "A");
+    assert_eq!(line_of(&project.ok("log --format text"), "outside"), line_of(&before_it, "outside"));
+}
+
+#[test]
+fn before_the_first_prompt_the_hint_is_for_who_knows_prompts() {
+    let project = in_git();
+    for line in ["log", "status"] {
+        let refused = project.run(&format!("{line} --format text"));
+        assert!(refused.stderr.contains("the first prompt of an agent"), "{refused:?}");
+        assert!(refused.stderr.contains("ic hooks doctor"), "{refused:?}");
+    }
+}
