@@ -76,3 +76,27 @@ fn hooks_that_codex_does_not_list_are_not_trusted_and_it_is_said() {
     let done = project.run_with("PATH", "/nowhere", "hooks install codex --trust --dry-run");
     assert_eq!(done.json()["trusted"], false);
 }
+
+#[test]
+fn uninstall_takes_the_trust_in_our_hooks_and_no_other() {
+    let project = Project::new();
+    let home = tempfile::tempdir().expect("a home");
+    let config = home.path().join("config.toml");
+    let mine = "model = \"m\"\n\n[projects.\"/shop\"]\ntrust_level = \"trusted\"\n";
+    let trusted = |key: &str| format!("\n[hooks.state.\"{key}\"]\ntrusted_hash = \"sha256:1\"\n");
+    let file = project.root().join(".codex/hooks.json").display().to_string();
+    project.write(
+        ".codex/hooks.json",
+        r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}"#,
+    );
+    project.ok("hooks install codex");
+    let ours = [":session_start:0:0", ":stop:1:0"].map(|place| trusted(&(file.clone() + place))).concat();
+    let others = trusted(&(file + ":stop:0:0")) + &trusted("/elsewhere/.codex/hooks.json:stop:1:0");
+    std::fs::write(&config, format!("{mine}{ours}{others}")).expect("a configuration");
+    let home = home.path().to_str().expect("a plain path");
+    project.run_with("CODEX_HOME", home, "hooks uninstall codex --dry-run");
+    assert!(std::fs::read_to_string(&config).expect("it").contains(&ours));
+    let done = project.run_with("CODEX_HOME", home, "hooks uninstall codex");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(std::fs::read_to_string(&config).expect("it"), format!("{mine}{others}"));
+}

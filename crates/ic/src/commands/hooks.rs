@@ -1,5 +1,6 @@
 //! `ic hooks ...`
 
+mod distrust;
 mod doctor;
 mod exclude;
 mod install;

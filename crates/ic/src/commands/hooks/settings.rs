@@ -13,7 +13,7 @@ use crate::clients::Client;
 
 /// A file of hooks, as it is.
 pub(super) struct Settings {
-    file: PathBuf,
+    pub(super) file: PathBuf,
     /// Its bytes; `None`: there is none.
     before: Option<Vec<u8>>,
     root: Map<String, Value>,
@@ -136,6 +136,18 @@ impl Settings {
             _ => Some(pretty(&root)?),
         };
         Ok(self.edit(after, left, Copies::Gone))
+    }
+
+    /// The events of our entries, each with its place in their list.
+    pub(super) fn places(&self, client: Client) -> Vec<(String, usize)> {
+        let events = self.root.get("hooks").and_then(Value::as_object).into_iter().flatten();
+        let mut found = Vec::new();
+        for (event, entries) in events {
+            let entries = entries.as_array().into_iter().flatten().enumerate();
+            let ours = entries.filter(|(_, entry)| is_ours(entry, client, event));
+            found.extend(ours.map(|(at, _)| (event.clone(), at)));
+        }
+        found
     }
 
     fn edit(&self, after: Option<Vec<u8>>, left: Vec<String>, copies: Copies) -> Edit {

@@ -1,14 +1,16 @@
 //! `ic hooks uninstall`
 
+use super::distrust::Distrust;
 use super::exclude::Exclude;
 use super::settings::Settings;
 use super::{Place, client_named, report};
+use crate::clients::Client;
 use crate::commands::prelude::*;
 
 /// Uninstall the hooks: remove from a client's settings exactly what install added.
 ///
 /// Settings that did not change since the install are again byte for byte as before it. An entry that changed since is
-/// left and named: exit 1.
+/// left and named: exit 1. What Codex trusts of these hooks goes from its `config.toml`, too.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic hooks uninstall claude-code
@@ -30,6 +32,11 @@ impl Uninstall {
         let settings = Settings::read(&self.place.file(session, client)?, client)?;
         let edit = settings.without(client)?;
         if !self.dry_run {
+            if client == Client::Codex {
+                // First: where the hooks stand says which trust is of them.
+                let distrust = Distrust::of(&settings, session.home());
+                distrust.map_or(Ok(()), |distrust| distrust.write())?;
+            }
             edit.write(&settings)?;
             if !self.place.user && edit.left.is_empty() {
                 Exclude::without(&Place::root(session)?, client).map_or(Ok(()), |exclude| exclude.write())?;
