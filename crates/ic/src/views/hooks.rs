@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use crate::clients::Client;
 use crate::commands::hooks::{Edit, Installed};
 use crate::hook_log::Line;
-use crate::text::{path_text, plain, style, styled};
+use ic_base::Timestamp;
+
+use crate::text::{age, path_text, plain, style, styled};
 use crate::views::{PathJson, exact};
 
 /// How many calls that failed are shown: the newest.
@@ -43,6 +45,8 @@ shape! {
         pub(crate) config_files: Vec<PathJson> = files.iter().map(|file| file.as_path().into()).collect(),
         /// When a hook last called; null: none did, as far as the log goes.
         pub(crate) called_at: Option<String> = own.last().map(|line| line.ended_at().to_string()),
+        #[serde(skip)]
+        called: Option<Timestamp> = own.last().map(|line| line.ended_at()),
         /// How long that took.
         pub(crate) duration_ms: Option<u64> = own.last().map(|line| line.ms),
         /// The newest calls that failed, oldest first.
@@ -106,21 +110,25 @@ impl HooksDoctorJson {
 }
 
 /// Whether hooks work, a client a block.
-pub(crate) fn doctor(all: &[HooksDoctorJson]) -> String {
+pub(crate) fn doctor(all: &[HooksDoctorJson], now: Timestamp) -> String {
     let mut out = String::new();
     for one in all {
         out += &format!("{}\n", styled(style::STRONG, one.client));
         if one.config_files.is_empty() {
             out += &match one.called_at {
-                Some(_) => "  not in its settings, and called: by a plugin\n".to_owned(),
+                Some(_) => {
+                    "  not in its settings: what called is a plugin, or was uninstalled since\n".to_owned()
+                }
                 None => format!("  not installed: ic hooks install {}\n", one.client),
             };
         }
         for file in &one.config_files {
             out += &format!("  installed in {}\n", plain(&file.path));
         }
-        match (&one.called_at, one.duration_ms) {
-            (Some(at), Some(ms)) => out += &format!("  last called {at}, {ms} ms\n"),
+        match (&one.called_at, one.called, one.duration_ms) {
+            (Some(at), Some(when), Some(ms)) => {
+                out += &format!("  last called {}, at {at}, {ms} ms\n", age(now, when));
+            }
             _ if one.config_files.is_empty() => {}
             _ => out += "  never called: begin a new session of the client\n",
         }

@@ -62,6 +62,7 @@ impl Doctor {
                 record
             })
             .collect();
-        session.output.list(&records, || views::hooks::doctor(&records))
+        let now = Environment::context().now();
+        session.output.list(&records, || views::hooks::doctor(&records, now))
     }
 }
