@@ -129,3 +129,36 @@ fn before_the_first_prompt_the_hint_is_for_who_knows_prompts() {
         assert!(refused.stderr.contains("ic hooks doctor"), "{refused:?}");
     }
 }
+
+#[test]
+fn what_is_said_of_one_prompts_undo_fits_the_undo_and_the_redo() {
+    let project = in_git();
+    say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("p-1", "Add a login"));
+    in_call(&project, "claude-code", "A", || {
+        project.write("login.txt", "login");
+        for words in [&["add", "login.txt"][..], &["commit", "-q", "-m", "login"]] {
+            ic_testkit::git_in(project.root(), words);
+        }
+    });
+    stop(&project, "A");
+    let id = work_of(&project, "A");
+    let plan = project.ok(&format!("undo --dispatch {id} --dry-run --format text"));
+    assert!(plan.contains("git revert --no-edit"), "{plan}");
+    let done = project.ok(&format!("undo --dispatch {id} --yes --format text"));
+    assert!(!done.contains("git revert"), "git would refuse it now: {done}");
+    let refused =
+        say(&project, &Said::new("claude-code", "A", "PreToolUse").with("tool_name", "make")).to_string();
+    assert_eq!(refused.matches("undone").count(), 1, "{refused}");
+    assert!(refused.contains("Add a login") && refused.contains("1 file changed (which: ic "), "{refused}");
+    let redone = project.ok("redo --yes --format text");
+    assert!(redone.contains("with what it did again") && !redone.contains("without"), "{redone}");
+    // Its agent hears who it was, and how to see the files.
+    let undone = project.ok(&format!("undo prompt:{} --yes --format text", &id[28..]));
+    assert!(undone.contains("login.txt"), "{undone}");
+    let told =
+        say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("p-2", "next")).to_string();
+    assert!(told.contains("the person went back to before") && told.contains("1 file changed"), "{told}");
+    let command =
+        told.split_once("which: ic ").and_then(|(_, rest)| rest.split_once(')')).expect("a command").0;
+    assert!(project.ok(&format!("{command} --format text")).contains("login.txt"));
+}

@@ -1,6 +1,6 @@
 //! Work that was undone goes no further: its calls are refused, and its agent hears of it.
 
-use ic_base::{Result, RollbackId, title};
+use ic_base::{CheckpointId, Result, RollbackId, title};
 use ic_dispatch::dispatch::{self, Dispatch};
 use ic_journal::made::Made;
 use ic_journal::table::{self, RollbackRecord};
@@ -36,11 +36,15 @@ pub fn refusal(
             session::by_client(snapshot, teller.client, teller.client_id)?.and_then(|known| known.spoken_seq);
         // A person who typed a command of ic since wants it carried out.
         if let Some(rollback) = by.filter(|by| spoken.is_none_or(|spoken| spoken < by.seq)) {
-            let what = told(snapshot, &rollback)?;
+            let what = match rollback.only() {
+                Some(only) if only == work.id => files_of(snapshot, &rollback)?,
+                _ => told(snapshot, &rollback)?,
+            };
+            let name = title(work.work.name.as_deref().unwrap_or_default());
             let why =
                 rollback.reason.as_deref().map(|why| format!(" Why: {}.", title(why).trim_end_matches('.')));
             return Ok(Some(format!(
-                "{whose} was undone: {what}.{} Stop here, say so, and wait for the next prompt.",
+                "{whose} ({name:?}) was undone: {what}.{} Stop here, say so, and wait for the next prompt.",
                 why.unwrap_or_default()
             )));
         }
@@ -148,7 +152,7 @@ fn untold(snapshot: &Snapshot<'_>, session: &Session) -> Result<Vec<RollbackReco
     Ok(found)
 }
 
-/// `the work went back to before "add a login": 4 files`
+/// `the person went back to before "add a login"; 4 files changed: ic checkpoint diff 6a99b44f --stat`
 fn told(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String> {
     let named = |id: &str| -> Result<String> {
         let name = dispatch::resolve(snapshot, id)?.work.name.unwrap_or_default();
@@ -156,20 +160,33 @@ fn told(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String> {
     };
     let point = rollback.point().and_then(|point| point.split_once(':'));
     let what = match (rollback.only(), point) {
-        (Some(only), _) => format!("what was done for {} was undone", named(only.as_str())?),
-        (None, Some(("prompt" | "dispatch", id))) => format!("the work went back to before {}", named(id)?),
-        (None, _) => format!("the work went back to the phase {}", title(&rollback.to_phase)),
+        (Some(only), _) => format!("the person undid {} alone", named(only.as_str())?),
+        (None, Some(("prompt" | "dispatch", id))) => {
+            format!("the person went back to before {}", named(id)?)
+        }
+        (None, _) => format!("the person went back to the phase {}", title(&rollback.to_phase)),
     };
-    let mut files = None;
+    Ok(format!("{what}; {}", files_of(snapshot, rollback)?))
+}
+
+/// What became of files, and the command that names them.
+fn files_of(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String> {
+    let mut made = None;
     for step in steps::of_rollback(snapshot, &rollback.id)? {
-        if let Made::Tree { paths, .. } = Made::by(&step) {
-            files = Some(paths);
+        if let Made::Tree { paths, safety } = Made::by(&step) {
+            made = Some((paths, safety));
         }
     }
-    Ok(match files {
-        Some(1) => format!("{what}, with 1 file"),
-        Some(n) => format!("{what}, with {n} files"),
-        None if rollback.layers.contains(&Layer::Files) => what,
-        None => format!("{what}; files stay as they are"),
+    let named = |safety: Option<CheckpointId>| {
+        safety
+            .map(|safety| format!(" (which: ic checkpoint diff {} --stat)", safety.short()))
+            .unwrap_or_default()
+    };
+    Ok(match made {
+        Some((0, _)) => "no file changed".to_owned(),
+        Some((1, safety)) => format!("1 file changed{}", named(safety)),
+        Some((n, safety)) => format!("{n} files changed{}", named(safety)),
+        None if rollback.layers.contains(&Layer::Files) => "files are as they were then".to_owned(),
+        None => "files stay as they are".to_owned(),
     })
 }

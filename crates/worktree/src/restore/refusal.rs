@@ -20,7 +20,7 @@ pub fn refused(report: &Report) -> Diagnosis {
     };
     Diagnosis::new(
         Code::FileConflict,
-        format!("Others changed what would be restored: {path} ({}){others}. Nothing was changed.", first.reason),
+        format!("What would be restored changed since: {path} ({}){others}. Nothing was changed.", first.reason),
     )
     .hint("--force takes the checkpoint's state, --keep-theirs leaves these paths as they are; --dry-run lists them")
     .detail("conflicts", listed)

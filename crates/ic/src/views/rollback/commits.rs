@@ -77,8 +77,9 @@ pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
     out + &more(commits.len())
 }
 
-/// The commits of one dispatch, which no undo of it moves.
-pub(crate) fn own_commits(commits: &[OwnCommit]) -> String {
+/// The commits of one dispatch, which no undo of it moves. `is_planned`: how to revert them instead is said as long as that is possible: once
+/// the tree has changed, git refuses to.
+pub(crate) fn own_commits(commits: &[OwnCommit], is_planned: bool) -> String {
     let mut out = ", which stay on their branches; what they changed is undone in the tree\n".to_owned();
     let mut table = Table::headless();
     for one in commits.iter().take(SHOWN) {
@@ -92,7 +93,7 @@ pub(crate) fn own_commits(commits: &[OwnCommit]) -> String {
         ]);
     }
     out += &table.render("");
-    let reverts = commits.iter().take(SHOWN).filter_map(OwnCommit::revert);
+    let reverts = commits.iter().take(SHOWN).filter(|_| is_planned).filter_map(OwnCommit::revert);
     let reverts: Vec<String> = reverts.map(|command| format!("    {command}\n")).collect();
     if !reverts.is_empty() {
         out += "  to undo them by commits instead:\n";

@@ -90,10 +90,10 @@ pub(crate) fn plan(whole: &LayeredRollback) -> String {
         out += &self::effects(effects, is_planned);
     }
     if let Some(report) = &whole.parts.tree {
-        out += &tree(report, whole.parts.commits.as_deref().unwrap_or_default());
+        out += &tree(report, whole.parts.commits.as_deref().unwrap_or_default(), false);
     }
     if let Some(commits) = whole.parts.own_commits.as_ref().filter(|commits| !commits.is_empty()) {
-        out += &section("Commits", &own_commits(commits));
+        out += &section("Commits", &own_commits(commits, is_planned));
     }
     if let Some(data) = &whole.parts.data {
         out += &section("Rows", &rows(data, "rows that were updated since keep their new values"));

@@ -12,9 +12,11 @@ use crate::views::rollback::commits::{SHOWN, commits_of, more};
 use crate::views::rollback::layered::section;
 
 /// What a restore does about git and files, or did.
-pub(crate) fn tree(report: &Report, commits: &[LeavingCommit]) -> String {
+///
+/// `is_back`: it brings back what was undone.
+pub(crate) fn tree(report: &Report, commits: &[LeavingCommit], is_back: bool) -> String {
     let git = report.git.as_ref().map(|git| section("Git", &(git_of(git, commits) + &git_alone(report))));
-    let files = report.strategy.has_files().then(|| section("Files", &files(report)));
+    let files = report.strategy.has_files().then(|| section("Files", &files(report, is_back)));
     git.unwrap_or_default() + &files.unwrap_or_default()
 }
 
@@ -44,7 +46,7 @@ fn git_alone(report: &Report) -> String {
     report.differs.iter().map(line).collect()
 }
 
-pub(crate) fn files(tree: &Report) -> String {
+pub(crate) fn files(tree: &Report, is_back: bool) -> String {
     let steps = &tree.plan.steps;
     let id = tree.target.id.short();
     let is_planned = tree.status == Status::Planned;
@@ -52,9 +54,13 @@ pub(crate) fn files(tree: &Report) -> String {
     let is_exact = is_exact.into_iter().all(Vec::is_empty);
     let but = if is_exact { "" } else { ", but for what is named below" };
     let mut out = match steps.len() {
+        0 if tree.is_without && is_back => ": nothing of it is left to bring back\n".to_owned(),
         0 if tree.is_without => ": nothing of it is left to undo\n".to_owned(),
-        _ if tree.is_without && is_planned => format!(", without what it did: {}\n", tally(tree)),
-        _ if tree.is_without => ", without what it did\n".to_owned(),
+        _ if tree.is_without => {
+            let what = if is_back { "with what it did again" } else { "without what it did" };
+            let planned = if is_planned { format!(": {}", tally(tree)) } else { String::new() };
+            format!(", {what}{planned}\n")
+        }
         0 if is_exact => format!(": as checkpoint {id} has them\n"),
         0 => format!(": nothing to restore from checkpoint {id}{but}\n"),
         _ if is_planned => format!(", as checkpoint {id} has them{but}: {}\n", tally(tree)),

@@ -117,7 +117,7 @@ pub(crate) fn undone(undone: &Undone, files_alone: Option<&CheckpointId>) -> Str
         }
     };
     for report in &undone.tree {
-        out += &tree(report, &[]);
+        out += &tree(report, &[], !stands);
     }
     if let Some(data) = undone.data.as_ref().filter(|data| data.rows.iter().any(|(_, rows)| *rows > 0)) {
         let title = match (undone.is_dry_run, stands) {
