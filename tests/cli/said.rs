@@ -162,3 +162,19 @@ fn what_is_said_of_one_prompts_undo_fits_the_undo_and_the_redo() {
         told.split_once("which: ic ").and_then(|(_, rest)| rest.split_once(')')).expect("a command").0;
     assert!(project.ok(&format!("{command} --format text")).contains("login.txt"));
 }
+
+#[test]
+fn at_a_terminal_lines_break_at_spaces() {
+    let project = in_git();
+    turn(&project, "A", "a.txt");
+    let log = project.command(["log"]);
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell.arg("-c").arg(format!("stty cols 80 rows 24; exec {} log", log.get_program().display()));
+    shell.envs(log.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let Some(terminal) = ic_testkit::Terminal::open(&shell, project.root()) else { return };
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{shown}");
+    assert!(lines.contains(&"undo one alone: ic undo --dispatch ID"), "{shown}");
+}

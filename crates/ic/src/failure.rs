@@ -12,7 +12,7 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::format::Format;
 use crate::output::escape_controls;
-use crate::text::{plain, style};
+use crate::text::{error_screen, plain, style, wrapped};
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -46,9 +46,10 @@ pub(crate) fn report(diagnosis: &Diagnosis, format: Format, quiet: bool) -> Exit
         }
         Format::Text => {
             let (bad, good, reset) = (style::BAD.render(), style::GOOD.render(), style::BAD.render_reset());
-            print_line(&format!("{bad}error{reset}: {}", plain(diagnosis.message())));
+            let print = |text: String| print_line(&wrapped(text, error_screen()));
+            print(format!("{bad}error{reset}: {}", plain(diagnosis.message())));
             if let (Some(hint), false) = (diagnosis.get_hint(), quiet) {
-                print_line(&format!("{good}hint{reset}: {}", plain(hint)));
+                print(format!("{good}hint{reset}: {}", plain(hint)));
             }
         }
     }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::format::{Format, FormatChoice};
-use crate::text::{path_text, plain, style};
+use crate::text::{error_screen, path_text, plain, screen, style, wrapped};
 
 /// Standard output in the form that was asked for.
 pub(crate) struct Output {
@@ -63,7 +63,7 @@ impl Output {
     pub(crate) fn record(&mut self, record: &impl Serialize, text: impl FnOnce() -> String) -> Result<Exit> {
         match self.format {
             Format::Json | Format::Jsonl => self.json(record)?,
-            Format::Text => self.raw(text().as_bytes())?,
+            Format::Text => self.text(text())?,
         }
         self.done()
     }
@@ -81,7 +81,7 @@ impl Output {
                     self.json(record)?;
                 }
             }
-            Format::Text => self.raw(text().as_bytes())?,
+            Format::Text => self.text(text())?,
         }
         self.done()
     }
@@ -163,7 +163,8 @@ impl Output {
         if !self.quiet {
             let (warn, reset) = (style::WARN.render(), style::WARN.render_reset());
             // With stderr gone there is nobody left to warn.
-            let _ = writeln!(anstream::stderr().lock(), "{warn}warning{reset}: {}", plain(message));
+            let text = format!("{warn}warning{reset}: {}", plain(message));
+            let _ = writeln!(anstream::stderr().lock(), "{}", wrapped(text, error_screen()));
         }
     }
 
@@ -188,6 +189,11 @@ impl Output {
     fn write_scratch(&mut self) -> Result<()> {
         let result = if self.closed { Ok(()) } else { self.writer.write_all(&self.scratch) };
         self.note(result)
+    }
+
+    /// A text for people, whose lines fit a terminal that shows it.
+    fn text(&mut self, text: String) -> Result<()> {
+        self.raw(wrapped(text, screen()).as_bytes())
     }
 
     fn raw(&mut self, bytes: &[u8]) -> Result<()> {
@@ -279,7 +285,7 @@ impl List<'_> {
         text: impl FnOnce() -> String,
     ) -> Result<ControlFlow<()>> {
         match self.output.format {
-            Format::Text => self.output.raw(text().as_bytes())?,
+            Format::Text => self.output.text(text())?,
             Format::Jsonl => self.output.json(record)?,
             Format::Json => {
                 self.output.raw(if self.empty { b"[" } else { b",\n" })?;
@@ -299,7 +305,7 @@ impl List<'_> {
     /// As [`List::end`], with `text` for people at the end: columns need to know every row.
     pub(crate) fn end_with(self, text: impl FnOnce() -> String) -> Result<Exit> {
         if self.output.format == Format::Text {
-            self.output.raw(text().as_bytes())?;
+            self.output.text(text())?;
         }
         self.end()
     }

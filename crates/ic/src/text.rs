@@ -2,6 +2,7 @@
 
 pub(crate) mod diff;
 mod table;
+mod wrap;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,6 +10,7 @@ use std::path::Path;
 use ic_base::Diagnosis;
 pub(crate) use table::{Cell, Table};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+pub(crate) use wrap::wrapped;
 
 use crate::exit::Exit;
 
@@ -111,6 +113,14 @@ pub(crate) fn screen() -> Option<usize> {
     let columns =
         || dialoguer::console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
     std::io::stdout().is_terminal().then(columns).flatten()
+}
+
+/// How many columns the terminal of standard error has; `None`: it is none.
+pub(crate) fn error_screen() -> Option<usize> {
+    use std::io::IsTerminal;
+    let columns =
+        || dialoguer::console::Term::stderr().size_checked().map(|(_, columns)| usize::from(columns));
+    std::io::stderr().is_terminal().then(columns).flatten()
 }
 
 /// A time in a table: at a terminal how long ago that is, with the time itself where there is room for both.
