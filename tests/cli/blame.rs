@@ -137,7 +137,7 @@ fn what_no_call_names_while_several_run_is_shared_and_stays() {
     stop(&project, "A");
     stop(&project, "B");
     assert_eq!(blamed(&project, "out.txt"), [told("added", "A works+B works", "Bash+Bash")]);
-    let report = project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    let report = project.json(&format!("undo --dispatch {} --keep-theirs --yes", work_of(&project, "A")));
     let left: Vec<&str> = report["files"]["skipped"]
         .as_array()
         .expect("what stays")

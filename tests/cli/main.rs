@@ -52,3 +52,4 @@ mod verbs;
 mod waits;
 mod workflow;
 mod worktrees;
+mod yours;

@@ -17,6 +17,7 @@ mod purge;
 mod purged;
 mod quiet;
 mod record;
+mod reflog;
 mod restore;
 pub(crate) mod rule_settings;
 pub(crate) mod state;
@@ -26,12 +27,13 @@ use std::path::{Path, PathBuf};
 pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
 pub use commits::{Commit, Described, commits, commits_between, described};
 pub(crate) use error::GitError;
-pub use log::{PathCommit, commits_of_path, fetched_before, head, log_since};
+pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, log_of, log_since};
 pub use own_refs::forget as forget_refs;
 pub(crate) use program::Git;
 pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left};
 pub use purged::{is_any as has_purged, remember};
 pub use record::{Asked, Found, ask};
+pub use reflog::{committed_since, log_size};
 pub use restore::{
     GitPlan, Moved, apply_index, apply_refs, is_sparse, leaving_newer, leaving_others, moved_since,
     needs_purged, not_in, plan,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::diff::Change;
 use crate::git::state::GitState;
 
-use crate::objects::{Objects, Writer};
+use crate::objects::{Objects, Writer, hash_of};
 
 /// A path in JSON: its text, or its bytes in hex after a NUL where it is not UTF-8 (no path holds a NUL).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,10 +86,14 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// The hash of git's state in it, or of there being none.
+    pub fn git_hash(&self) -> Result<Hash> {
+        written(&self.git).map(|bytes| hash_of(&bytes))
+    }
+
     /// Keeps it and returns its name.
     pub fn keep(&self, writer: &Writer<'_>) -> Result<Hash> {
-        let bytes = serde_json::to_vec(self)
-            .map_err(|e| Diagnosis::new(Code::Internal, format!("A manifest cannot be written: {e}.")))?;
+        let bytes = written(self)?;
         writer.put_reader(&mut bytes.as_slice()).map(|(hash, _)| hash)
     }
 
@@ -100,6 +104,11 @@ impl Manifest {
                 .hint("see what is damaged: ic checkpoint verify --read-data; remove what is lost: ic checkpoint verify --repair")
         })
     }
+}
+
+fn written(part: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(part)
+        .map_err(|e| Diagnosis::new(Code::Internal, format!("A manifest cannot be written: {e}.")))
 }
 
 /// A hash in JSON, as hex.

@@ -87,6 +87,8 @@ pub struct Checkpoint {
     pub tree: Hash,
     /// The object that has its [`crate::manifest::Manifest`].
     pub manifest: Hash,
+    /// The hash of git's state in it; `None`: an older version took it.
+    pub git_hash: Option<Hash>,
     /// Whether it holds everything that its user may expect in it.
     pub complete: bool,
     /// Whether the work before it had ended.
@@ -104,9 +106,17 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// Whether git was in the same state at both. One of an older version knows that of two that are alike in everything alone.
+    pub fn has_git_as(&self, other: &Self) -> bool {
+        match (&self.git_hash, &other.git_hash) {
+            (Some(one), Some(other)) => one == other,
+            _ => self.manifest == other.manifest,
+        }
+    }
+
     pub(crate) const COLUMNS: &'static str = "id, seq, root, kind, name, message, conversation, workflow, run_id, \
         phase, step, step_name, dispatch_id, parent_id, advance_seq, tree, manifest, complete, settled, files, \
-        directories, symlinks, bytes, new_objects, stored_bytes, duration_ms, created_at, pruned_at, of_call";
+        directories, symlinks, bytes, new_objects, stored_bytes, duration_ms, created_at, pruned_at, of_call, git_hash";
 
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
         let number = |index| row.get::<i64>(index).map(i64::cast_unsigned);
@@ -131,6 +141,7 @@ impl Checkpoint {
             advance_seq: row.get(14)?,
             tree: row.get(15)?,
             manifest: row.get(16)?,
+            git_hash: row.get(29)?,
             complete: row.get(17)?,
             settled: row.get(18)?,
             counts: Counts {
@@ -168,6 +179,8 @@ pub struct NewCheckpoint<'a> {
     pub captured: &'a Captured,
     /// The object that has its [`crate::manifest::Manifest`]; durable already.
     pub manifest: Hash,
+    /// The hash of git's state in it.
+    pub git_hash: Hash,
     /// Whether the work before it has ended.
     pub settled: bool,
     /// How long the capture took.
@@ -209,9 +222,9 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq
     tx.execute_one(
         "INSERT INTO checkpoints (id, reversed_id, seq, root, kind, name, message, conversation, workflow, run_id, \
          phase, step, step_name, dispatch_id, parent_id, advance_seq, tree, manifest, complete, settled, files, \
-         directories, symlinks, bytes, new_objects, stored_bytes, duration_ms, created_at, of_call) \
+         directories, symlinks, bytes, new_objects, stored_bytes, duration_ms, created_at, of_call, git_hash) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
-         $23, $24, $25, $26, $27, $28, $29)",
+         $23, $24, $25, $26, $27, $28, $29, $30)",
         &[
             &new.id.as_str(),
             &reversed_digits(new.id.as_str()),
@@ -242,6 +255,7 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq
             &new.duration_ms.cast_signed(),
             &now.millis(),
             of_call,
+            &new.git_hash,
         ],
     )?;
     get(tx, new.id)

@@ -190,7 +190,8 @@ pub fn files_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Resu
     )
 }
 
-/// The paths that other runs than these recorded after `since`, each with its run and that run's project.
+/// The paths that other runs than these recorded after `since`, each with its run and that run's project. What was recorded by work that is
+/// rolled back belongs to nobody.
 pub fn files_of_others(
     snapshot: &Snapshot<'_>,
     own: &[RunId],
@@ -198,7 +199,8 @@ pub fn files_of_others(
 ) -> Result<Vec<(PathBuf, RunId, PathBuf)>> {
     let mut files = snapshot.query_all(
         "SELECT f.path, f.run_id, r.project_dir FROM dispatch_files f JOIN runs r ON r.id = f.run_id \
-         WHERE f.seq > $1 ORDER BY f.seq, f.ord",
+         JOIN dispatches d ON d.id = f.dispatch_id \
+         WHERE f.seq > $1 AND d.rolled_back_by IS NULL ORDER BY f.seq, f.ord",
         &[&since],
         |row| Ok((row.path(0)?, RunId::from_ledger(row.get(1)?), row.path(2)?)),
     )?;

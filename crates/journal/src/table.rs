@@ -152,6 +152,14 @@ pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<RollbackRecord>> {
     snapshot.query_all(&format!("SELECT {COLUMNS} FROM rollbacks WHERE seq > 0 ORDER BY seq"), &[], from_row)
 }
 
+/// The rollbacks of all runs that are done and were not undone, newest first, and no more than so many.
+pub fn done(snapshot: &Snapshot<'_>, at_most: i64) -> Result<Vec<RollbackRecord>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM rollbacks WHERE seq > 0 AND status = 'done' ORDER BY seq DESC LIMIT $1"
+    );
+    snapshot.query_all(&sql, &[&at_most], from_row)
+}
+
 /// The rollback of a run that is not finished, if there is one.
 pub fn unfinished_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Option<RollbackRecord>> {
     Ok(of_run(snapshot, run_id)?.into_iter().find(|rollback| !rollback.status.is_over()))

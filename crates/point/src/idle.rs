@@ -39,9 +39,9 @@ pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resul
         None => record::newest_look(snapshot, &before.root)?,
     };
     let Some(after) = after.filter(|after| after.tree == before.tree) else { return Ok(false) };
-    // Branches and the stash are work, too: they are in the manifest. Where the tree alone was looked at, no call may have moved them.
+    // Branches and the stash are work, too. Where the tree alone was looked at, no call may have moved them.
     let moves_no_ref = match dispatch.finished_seq {
-        Some(_) => after.manifest == before.manifest,
+        Some(_) => after.has_git_as(&before),
         None => call::of_dispatch(snapshot, &dispatch.id)?.is_empty(),
     };
     if !moves_no_ref {

@@ -1,11 +1,11 @@
-//! What other runs may have changed while a run was at work in the same tree. Where their agents' clients tell of each call, those say what
+//! What others, runs or a person, may have changed while a run was at work in the same tree. Where their agents' clients tell of each call, those say what
 //! is theirs. Else their checkpoints say when they worked: from the first one after the beginning of the workflow to their last, or to
 //! now while they are not finished.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::{CheckpointId, Result, RunId, Seq};
-use ic_checkpoint::diff;
+use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_phase::{RunStatus, run};
 use ic_session::attribution::Attribution;
@@ -68,6 +68,11 @@ pub(super) fn conflicts<'p>(
     })?;
     let paths: Vec<&[u8]> = paths.collect();
     let mut found = undone_by_others(workspace, &target, &attribution, &paths)?;
+    let by_nobody = changed_by_nobody(workspace, &target, &attribution)?;
+    for path in paths.iter().filter(|path| by_nobody.contains(**path)) {
+        let reason = "changed while no agent was at work, so it may be yours".to_owned();
+        found.entry(path.to_vec()).or_insert(reason);
+    }
     for other in others {
         let objects = &workspace.objects;
         let meanwhile = changed_by(workspace, &other, &attribution)?;
@@ -88,7 +93,7 @@ pub(super) fn conflicts<'p>(
     Ok(found.into_iter().map(conflict).collect())
 }
 
-/// Those of the paths that an undo in another run changed since the target was taken: the target has what was undone there.
+/// Those of the paths that an undo in another run took away from what the target has.
 fn undone_by_others(
     workspace: &Workspace<'_>,
     target: &Checkpoint,
@@ -100,15 +105,46 @@ fn undone_by_others(
         let Some(run) = to.link.run_id.as_ref().filter(|run| target.link.run_id.as_ref() != Some(run)) else {
             continue;
         };
+        let mut changed = Vec::new();
         diff::diff(&workspace.objects, Some(&from.tree), Some(&to.tree), &mut |difference| {
             if difference.change().is_some() && paths.contains(&difference.path.as_slice()) {
-                let reason = format!("restored by an undo in run {}, and would come back", run.short());
-                found.insert(difference.path, reason);
+                changed.push(difference);
+            }
+            Ok(())
+        })?;
+        for Difference { path, before, after } in changed {
+            let wanted = diff::find(&workspace.objects, &target.tree, &path)?;
+            if wanted == before {
+                let reason = format!("an undo in run {} changed it from what it would be again", run.short());
+                found.insert(path, reason);
+            } else if wanted == after {
+                // A redo of that undo, which is no undo any more.
+                found.remove(&path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The paths that changed while no agent was at work: a person did it, or a program that nobody told of. Known of the run of a session alone,
+/// whose client tells of all that its agent does.
+fn changed_by_nobody(
+    workspace: &Workspace<'_>,
+    target: &Checkpoint,
+    attribution: &Attribution,
+) -> Result<BTreeSet<Vec<u8>>> {
+    let mut changed = BTreeSet::new();
+    let Some(run) = &target.link.run_id else { return Ok(changed) };
+    let is_told = attribution.is_told(run) && attribution.workers.iter().any(|one| one.run_id == *run);
+    for window in attribution.windows().filter(|window| is_told && window.is_idle()) {
+        diff::diff(&workspace.objects, Some(&window.from.tree), Some(&window.to.tree), &mut |difference| {
+            if difference.change().is_some() {
+                changed.insert(difference.path);
             }
             Ok(())
         })?;
     }
-    Ok(found)
+    Ok(changed)
 }
 
 /// The paths that another run may have changed.
@@ -131,7 +167,11 @@ fn changed_by(
         return Ok(changed);
     }
     for window in attribution.windows() {
-        let is_its = |path: &[u8]| window.owners(path).iter().any(|owner| owner.run_id == other.run);
+        // What is undone is in the tree no more.
+        let is_its = |path: &[u8]| {
+            let mut owners = window.owners(path).into_iter();
+            owners.any(|owner| owner.run_id == other.run && owner.rolled_back_by.is_none())
+        };
         add((window.from, window.to), &is_its)?;
     }
     Ok(changed)

@@ -6,14 +6,14 @@ use std::path::Path;
 use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
 use ic_checkpoint::diff;
 use ic_checkpoint::git::{self, Commit};
-use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::reverse::Own;
-use ic_dispatch::{Dispatch, code, dispatch};
+use ic_dispatch::{Dispatch, code, dispatch, report};
 use ic_phase::run;
 use ic_session::attribution::Attribution;
 use ic_session::call;
-use ic_store::Snapshot;
+use ic_store::{Snapshot, path_bytes};
 
 use ic_worktree::Workspace;
 
@@ -113,8 +113,16 @@ pub(super) fn of_dispatch(
     add_since(workspace, &mut changes, &since)?;
     require_one_branch(workspace, &dispatch, &attribution.looks)?;
     let others = attribution.workers.iter().any(|other| !is_own(&other.id));
+    let is_told = attribution.is_told_by_calls(id);
     let captures = attribution.looks;
-    let commits = commits_of(workspace, &captures, &recorded, others)?;
+    let commits = if is_told {
+        // Each call's commits are on record: what else came was pulled, or a person made it.
+        leave_brought(workspace, &mut changes, &captures, &recorded)?;
+        commits_of(workspace, recorded.clone(), &recorded, others)
+    } else {
+        let made = heads_between(workspace, &captures, 200)?;
+        commits_of(workspace, made, &recorded, others)
+    };
     let before = captures.into_iter().next().ok_or_else(|| missing(&dispatch, "as it began"))?;
     Ok(OwnWork { before, changes, commits })
 }
@@ -167,50 +175,98 @@ fn is_undone(owners: &[&Dispatch]) -> bool {
     !owners.is_empty() && owners.iter().all(|owner| owner.rolled_back_by.is_some())
 }
 
-/// Errors: `branch_switched` where the work ended on another branch than it began on: what differs is the branches' difference, too.
+/// Errors: `branch_switched` where the work ended on another branch than it began on, for what differs is the branches' difference, too; and
+/// where what is checked out has not what it was done on, for its files are not here.
 fn require_one_branch(workspace: &Workspace<'_>, dispatch: &Dispatch, looks: &[Checkpoint]) -> Result<()> {
-    let mut branches = Vec::new();
+    let mut states = Vec::new();
     for look in looks.iter().filter(|look| !look.link.of_call) {
-        if let Some(git) = Manifest::read(&workspace.objects, &look.manifest)?.git {
-            branches.push(git.branch.map(|branch| String::from_utf8_lossy(&branch.0).into_owned()));
-        }
+        states.extend(Manifest::read(&workspace.objects, &look.manifest)?.git);
     }
-    let (Some(first), Some(last)) = (branches.first(), branches.last()) else { return Ok(()) };
-    if first == last {
-        return Ok(());
-    }
+    let (Some(first), Some(last)) = (states.first(), states.last()) else { return Ok(()) };
     let id = dispatch.id.short();
-    let name =
-        |branch: &Option<String>| branch.as_deref().map_or("a detached HEAD".to_owned(), ic_base::title);
-    Err(Diagnosis::new(
-        Code::BranchSwitched,
-        format!(
+    let all = format!("ic undo dispatch:{id} --dry-run");
+    let (message, hint) = if first.branch == last.branch {
+        let here = git::branch(&workspace.root);
+        let is_here = here == last.branch.as_ref().map(|branch| branch.0.clone());
+        if is_here || has_commit(&workspace.root, last.head.as_deref()) {
+            return Ok(());
+        }
+        let here = here.map(PathText);
+        let message = format!(
+            "The dispatch {id} worked on {}, and {} is checked out, which has not got that.",
+            branch_name(last.branch.as_ref()),
+            branch_name(here.as_ref())
+        );
+        (message, "check that branch out, and undo it there".to_owned())
+    } else {
+        let message = format!(
             "The dispatch {id} began on {} and ended on {}, so what it did to the files cannot be told from that switch.",
-            name(first),
-            name(last)
-        ),
-    )
-    .hint(format!("undo it with all that came after it, and switch back: ic undo dispatch:{id} --dry-run"))
-    .detail("dispatch_id", dispatch.id.as_str()))
+            branch_name(first.branch.as_ref()),
+            branch_name(last.branch.as_ref())
+        );
+        (message, format!("undo it with all that came after it, and switch back: {all}"))
+    };
+    Err(Diagnosis::new(Code::BranchSwitched, message).hint(hint).detail("dispatch_id", dispatch.id.as_str()))
 }
 
-/// The commits that were recorded for a dispatch, and those made from its first look at the tree to its last.
-fn commits_of(
+/// Whether what is checked out is a commit or has it among its ancestors.
+fn has_commit(root: &Path, sha: Option<&str>) -> bool {
+    let Some(sha) = sha else { return true };
+    git::commits(root, &[sha.to_owned()]).first().is_some_and(|commit| commit.is_reached)
+}
+
+/// For people.
+fn branch_name(branch: Option<&PathText>) -> String {
+    branch.map_or("a detached HEAD".to_owned(), |name| ic_base::title(&String::from_utf8_lossy(&name.0)))
+}
+
+/// What commits that it did not make brought is no work of its own, though the files came while it worked.
+fn leave_brought(
     workspace: &Workspace<'_>,
+    changes: &mut Own,
     captures: &[Checkpoint],
     recorded: &[String],
-    is_shared: bool,
-) -> Result<Vec<OwnCommit>> {
-    // A list for people. Commits that were recorded for the dispatch are added below, however many these are.
-    const MOST: usize = 200;
-    let head = |checkpoint: Option<&Checkpoint>| -> Result<Option<String>> {
-        let Some(checkpoint) = checkpoint else { return Ok(None) };
-        Ok(Manifest::read(&workspace.objects, &checkpoint.manifest)?.git.and_then(|git| git.head))
+) -> Result<()> {
+    // What is fetched at once seldom is more.
+    let mut brought = heads_between(workspace, captures, 10_000)?;
+    brought.retain(|sha| !is_recorded(recorded, sha));
+    if brought.is_empty() {
+        return Ok(());
+    }
+    let log = git::log_of(&workspace.root, &brought)?;
+    let known = changes.paths();
+    let files = report::parse(&log)?.commits.into_iter().flat_map(|commit| commit.files);
+    for path in files.map(|path| path_bytes(&path).to_vec()).filter(|path| known.contains(path)) {
+        changes.leave(path, "a commit that this work did not make brought it");
+    }
+    Ok(())
+}
+
+/// The commits that are checked out at the last look and were not at the first, newest first.
+fn heads_between(workspace: &Workspace<'_>, captures: &[Checkpoint], at_most: usize) -> Result<Vec<String>> {
+    // The looks around a call say nothing of git.
+    let mut looks = captures.iter().filter(|look| !look.link.of_call);
+    let (first, last) = (looks.next(), looks.next_back());
+    let head = |look: Option<&Checkpoint>| -> Result<Option<String>> {
+        let Some(look) = look else { return Ok(None) };
+        Ok(Manifest::read(&workspace.objects, &look.manifest)?.git.and_then(|git| git.head))
     };
-    let ends = head(captures.first())?.zip(head(captures.last())?);
-    let mut shas =
-        ends.map(|(from, to)| git::commits_between(&workspace.root, &from, &to, MOST)).unwrap_or_default();
-    let is_own = |sha: &str| recorded.iter().any(|own| sha.starts_with(own.as_str()));
+    let ends = head(first)?.zip(head(last)?);
+    let between = ends.map(|(from, to)| git::commits_between(&workspace.root, &from, &to, at_most));
+    Ok(between.unwrap_or_default())
+}
+
+fn is_recorded(recorded: &[String], sha: &str) -> bool {
+    recorded.iter().any(|own| sha.starts_with(own.as_str()))
+}
+
+/// The commits that were made while a dispatch was at work, and those that were recorded for it.
+fn commits_of(
+    workspace: &Workspace<'_>,
+    mut shas: Vec<String>,
+    recorded: &[String],
+    is_shared: bool,
+) -> Vec<OwnCommit> {
     let lost: Vec<String> = recorded
         .iter()
         .filter(|own| !shas.iter().any(|sha| sha.starts_with(own.as_str())))
@@ -218,7 +274,9 @@ fn commits_of(
         .collect();
     shas.extend(lost);
     let found = git::commits(&workspace.root, &shas).into_iter();
-    Ok(found.map(|commit| OwnCommit { is_shared: is_shared && !is_own(&commit.sha), commit }).collect())
+    let own =
+        |commit: Commit| OwnCommit { is_shared: is_shared && !is_recorded(recorded, &commit.sha), commit };
+    found.map(own).collect()
 }
 
 /// These dispatches, for people.

@@ -2,11 +2,12 @@
 
 use ic_base::{Code, Diagnosis, Result, RollbackId};
 use ic_checkpoint::restore::journal;
-use ic_phase::Run;
+use ic_phase::{Run, run};
 
 use ic_journal::kept::that_restored;
-use ic_journal::table::{self, RollbackStatus};
+use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
+use ic_store::Snapshot;
 
 /// What is undone to bring back what was undone last.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,38 +18,69 @@ pub enum Newest {
     Restore,
 }
 
-/// The newest rollback of the run, or restore of this working tree, that stands.
+/// Whose rollbacks are asked for.
+#[derive(Debug, Clone, Copy)]
+pub enum Whose<'r> {
+    /// Those of this run.
+    Run(&'r Run),
+    /// Those of this run, which nobody named: where it was made for a session, those of all such runs of this working tree.
+    Here(Option<&'r Run>),
+}
+
+/// The newest rollback, or restore of this working tree, that stands.
 ///
 /// Errors: `rolling_back` while a rollback of the run is not finished; `nothing_to_undo` if none stands.
-pub fn newest(kernel: &Kernel, run: Option<&Run>) -> Result<Newest> {
+pub fn newest(kernel: &Kernel, whose: Whose<'_>) -> Result<Newest> {
     kernel.read(|snapshot| {
-        let rollback = match run {
-            Some(run) => {
-                table::require_finished(snapshot, &run.id)?;
-                let all = table::of_run(snapshot, &run.id)?;
-                all.into_iter().rev().find(|one| one.status == RollbackStatus::Done)
-            }
-            None => None,
+        let (Whose::Run(run) | Whose::Here(Some(run))) = whose else {
+            return newest_of(kernel, snapshot, None);
         };
-        let restores = journal::finished(snapshot, &kernel.project.root)?;
-        let restore = journal::stacks(&restores).0.pop();
-        let by = match restore {
-            Some(restore) => that_restored(snapshot, &restore.safety_id, true)?,
-            None => None,
+        table::require_finished(snapshot, &run.id)?;
+        let is_of_session = (kernel.above.is_of_session)(snapshot, &run.id)?;
+        let rollback = if is_of_session && matches!(whose, Whose::Here(_)) {
+            of_sessions(kernel, snapshot)?
+        } else {
+            let all = table::of_run(snapshot, &run.id)?;
+            all.into_iter().rev().find(|one| one.status == RollbackStatus::Done)
         };
-        match (rollback, restore, by) {
-            // The newest restore is part of a rollback: that is undone as a whole, whatever its run.
-            (Some(rollback), Some(_), Some(by)) if by.seq > rollback.seq => Ok(Newest::Rollback(by.id)),
-            (None, Some(_), Some(by)) => Ok(Newest::Rollback(by.id)),
-            (Some(rollback), Some(restore), None) if restore.seq < rollback.seq => {
-                Ok(Newest::Rollback(rollback.id))
-            }
-            (_, Some(_), None) => Ok(Newest::Restore),
-            (Some(rollback), ..) => Ok(Newest::Rollback(rollback.id)),
-            (None, None, _) => {
-                Err(Diagnosis::new(Code::NothingToUndo, "There is no rollback or restore to undo here.")
-                    .hint("see what there was: ic rollback list; ic checkpoint list"))
-            }
-        }
+        newest_of(kernel, snapshot, rollback)
     })
+}
+
+/// The newest rollback that stands of a run that was made for a session in this working tree.
+fn of_sessions(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<RollbackRecord>> {
+    // A person who undoes does not do that more often without a look.
+    const MOST: i64 = 100;
+    for one in table::done(snapshot, MOST)? {
+        let run = run::get(snapshot, &one.run_id)?;
+        let is_here = ic_store::project_root(&run.project_dir) == kernel.project.root;
+        if is_here && (kernel.above.is_of_session)(snapshot, &run.id)? {
+            return Ok(Some(one));
+        }
+    }
+    Ok(None)
+}
+
+/// The newer one of a rollback and the newest restore of this working tree.
+fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<RollbackRecord>) -> Result<Newest> {
+    let restores = journal::finished(snapshot, &kernel.project.root)?;
+    let restore = journal::stacks(&restores).0.pop();
+    let by = match restore {
+        Some(restore) => that_restored(snapshot, &restore.safety_id, true)?,
+        None => None,
+    };
+    match (rollback, restore, by) {
+        // The newest restore is part of a rollback: that is undone as a whole, whatever its run.
+        (Some(rollback), Some(_), Some(by)) if by.seq > rollback.seq => Ok(Newest::Rollback(by.id)),
+        (None, Some(_), Some(by)) => Ok(Newest::Rollback(by.id)),
+        (Some(rollback), Some(restore), None) if restore.seq < rollback.seq => {
+            Ok(Newest::Rollback(rollback.id))
+        }
+        (_, Some(_), None) => Ok(Newest::Restore),
+        (Some(rollback), ..) => Ok(Newest::Rollback(rollback.id)),
+        (None, None, _) => {
+            Err(Diagnosis::new(Code::NothingToUndo, "There is no rollback or restore to undo here.")
+                .hint("see what there was: ic rollback list; ic checkpoint list"))
+        }
+    }
 }

@@ -10,7 +10,7 @@ use ic_journal::layer::Layer;
 use ic_journal::made::safety_of;
 use ic_journal::steps;
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
-use ic_phase::run;
+use ic_phase::{RunStatus, run};
 use ic_saga::compensation::{self, Compensation, State};
 use ic_store::Snapshot;
 
@@ -189,7 +189,9 @@ fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Re
         .hint(format!("undo that first: ic rollback {verb} {} --yes", later.id.short())));
     }
     let (before, now) = (choices::run_status(remembered)?, run::get(snapshot, &remembered.run_id)?.status);
-    if before == now {
+    // A session's run is completed as its client is closed, which changes nothing of the work.
+    let is_closed = now == RunStatus::Completed && ic_session::is_own_run(snapshot, &remembered.run_id)?;
+    if before == now || is_closed {
         return Ok(());
     }
     Err(Diagnosis::new(

@@ -76,6 +76,11 @@ impl Attribution {
             .all(|worker| self.told.contains(&worker.id))
     }
 
+    /// Whether the client of a piece of work told of each call.
+    pub fn is_told_by_calls(&self, work: &DispatchId) -> bool {
+        self.told.contains(work)
+    }
+
     /// Whether a call of a run has begun whose end is not known.
     pub fn runs_now(&self, run: &RunId) -> bool {
         let is_of_run = |call: &&Call| {
@@ -132,6 +137,11 @@ impl<'a> Window<'a> {
         };
         let own: Vec<&Dispatch> = self.in_calls.iter().filter(says_so).copied().collect();
         if own.is_empty() { self.in_calls.clone() } else { own }
+    }
+
+    /// Whether no work was under way.
+    pub fn is_idle(&self) -> bool {
+        self.at_work.is_empty()
     }
 
     /// Whether a change may be of a tool call, or of work whose client tells of none. What changed between two calls may be a person's.

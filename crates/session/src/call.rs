@@ -44,6 +44,8 @@ pub struct Call {
     pub finished_at: Option<Timestamp>,
     /// The commit that was checked out as it began.
     pub head: Option<String>,
+    /// How long git's log of what is checked out was then, in bytes.
+    pub head_log_start: Option<u64>,
 }
 
 impl Call {
@@ -85,10 +87,12 @@ pub struct NewCall<'a> {
     pub before_seq: Seq,
     /// The commit that is checked out.
     pub head: Option<&'a str>,
+    /// How long git's log of what is checked out is, in bytes.
+    pub head_log_start: Option<u64>,
 }
 
 const COLUMNS: &str = "id, dispatch_id, session_id, call_id, agent_id, agent_type, tool, line, paths, began_seq, ended_seq, \
-    created_at, finished_at, head";
+    created_at, finished_at, head, head_log_start";
 
 /// Two hooks that tell of the same call of a client without names for calls come within so many milliseconds.
 const TWICE_WITHIN: i64 = 2_000;
@@ -112,6 +116,7 @@ fn from_row(row: &Row<'_>) -> Result<Call> {
         created_at: Timestamp(row.get(11)?),
         finished_at: row.get::<Option<i64>>(12)?.map(Timestamp),
         head: row.get(13)?,
+        head_log_start: row.get::<Option<i64>>(14)?.and_then(|size| size.try_into().ok()),
     })
 }
 
@@ -137,7 +142,7 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<
         .map_err(|e| Diagnosis::new(Code::Internal, format!("Paths cannot be written down: {e}.")))?;
     tx.execute_one(
         "INSERT INTO calls (id, dispatch_id, session_id, call_id, agent_id, agent_type, tool, line, paths, began_seq, created_at, \
-         head) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+         head, head_log_start) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         &[
             &new.id.as_str(),
             &new.dispatch_id.as_str(),
@@ -151,6 +156,7 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<
             &new.began_seq,
             &now.millis(),
             &new.head,
+            &new.head_log_start.and_then(|size| i64::try_from(size).ok()),
         ],
     )
 }

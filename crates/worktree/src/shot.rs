@@ -32,6 +32,7 @@ pub struct Shot {
     /// What the row does not hold.
     pub manifest: Manifest,
     manifest_hash: ic_events::Hash,
+    git_hash: ic_events::Hash,
     pub(super) settled: bool,
     duration_ms: u64,
     id: CheckpointId,
@@ -151,6 +152,7 @@ impl Workspace<'_> {
             warnings: captured.doubts.iter().map(|message| doubt(message)).collect(),
             captured,
             manifest_hash: ic_events::Hash::default(),
+            git_hash: ic_events::Hash::default(),
             settled: purpose.settled,
             duration_ms: 0,
             id: self.kernel.context.new_id(),
@@ -166,6 +168,7 @@ impl Workspace<'_> {
             self.record_git(&mut shot, asked, &writer, is_look)?;
         }
         shot.manifest_hash = shot.manifest.keep(&writer)?;
+        shot.git_hash = shot.manifest.git_hash()?;
         shot.captured.stored = writer.finish()?;
         seen.keep_if(is_stored)?;
         ic_store::reserve::keep(self.kernel.ledger.path());
@@ -245,6 +248,7 @@ impl Shot {
             epoch,
             captured: &self.captured,
             manifest: self.manifest_hash,
+            git_hash: self.git_hash,
             settled: self.settled,
             duration_ms: self.duration_ms,
         }

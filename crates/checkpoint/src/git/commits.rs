@@ -56,6 +56,20 @@ pub fn commits_between(root: &Path, from: &str, to: &str, at_most: usize) -> Vec
     said.lines().map(str::to_owned).collect()
 }
 
+/// Those of these commits that HEAD, a branch, a tag or a remote still has, in their order: what was amended, or taken off again, is not.
+pub(super) fn still_reached(root: &Path, mut shas: Vec<String>) -> Vec<String> {
+    if shas.is_empty() {
+        return shas;
+    }
+    let asked = (shas.join("\n") + "\n").into_bytes();
+    let lost = ["rev-list", "--ignore-missing", "--not", "HEAD", "--all", "--not", "--stdin"];
+    let lost = Git::new(root).run_with(&lost, &asked).unwrap_or_default();
+    let lost = String::from_utf8_lossy(&lost);
+    let lost: HashSet<&str> = lost.lines().collect();
+    shas.retain(|sha| !lost.contains(sha.as_str()));
+    shas
+}
+
 /// Who made each of these commits, what it says, and whether a branch of a remote has it. `None`: git does not know it.
 pub fn described(root: &Path, shas: &[String]) -> Vec<Option<Described>> {
     let git = Git::new(root);

@@ -27,21 +27,50 @@ pub fn head(root: &Path) -> Option<String> {
     })
 }
 
+/// The branch that is checked out, without `refs/heads/`; `None` where HEAD is detached or on another ref, without git, or outside of a
+/// repository.
+///
+/// It reads git's files, as [`head`] does.
+pub fn branch(root: &Path) -> Option<Vec<u8>> {
+    const BRANCHES: &[u8] = b"refs/heads/";
+    // What HEAD says where refs are not files: git knows better.
+    const ELSEWHERE: &[u8] = b"refs/heads/.invalid";
+    let dirs = ic_store::git_dirs(root)?;
+    let line = read_line(&dirs.git_dir.join("HEAD")).ok()?;
+    let name = line.trim_ascii_end().strip_prefix(b"ref: ")?.to_vec();
+    let name = if name == ELSEWHERE {
+        Git::new(root).ask(&["symbolic-ref", "--quiet", "HEAD"]).ok()??.trim_ascii_end().to_vec()
+    } else {
+        name
+    };
+    name.strip_prefix(BRANCHES).map(<[u8]>::to_vec)
+}
+
+const LOG: [&str; 7] = [
+    "log",
+    "--name-only",
+    "--no-renames",
+    "--no-show-signature",
+    "--ignore-missing",
+    "--format=%H%x09",
+    "--stdin",
+];
+
 /// The commits that are checked out now, were not at `since` (`None`: there was none), and to which none of `known` leads, as `git log
 /// --name-only --format=%H%x09` prints them, newest first. What a switch to a known branch brought is not among them.
 ///
 /// Errors: `git_failed`.
 pub fn log_since(root: &Path, since: Option<&str>, known: &[String]) -> Result<Vec<u8>> {
     let revisions = format!("HEAD\n{}", excluding(since.into_iter().chain(known.iter().map(String::as_str))));
-    let log = [
-        "log",
-        "--name-only",
-        "--no-renames",
-        "--no-show-signature",
-        "--ignore-missing",
-        "--format=%H%x09",
-        "--stdin",
-    ];
+    Ok(Git::new(root).run_with(&LOG, revisions.as_bytes())?)
+}
+
+/// These commits, as [`log_since`] prints them, in reverse order.
+///
+/// Errors: `git_failed`.
+pub fn log_of(root: &Path, shas: &[String]) -> Result<Vec<u8>> {
+    let revisions: String = shas.iter().rev().map(|sha| format!("{sha}\n")).collect();
+    let log: Vec<&str> = LOG.iter().copied().chain(["--no-walk=unsorted"]).collect();
     Ok(Git::new(root).run_with(&log, revisions.as_bytes())?)
 }
 

@@ -63,11 +63,12 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
         wanted: BTreeMap::new(),
         reversed: Reversed::default(),
     };
-    for (path, others) in &own.shared {
-        let why = format!("shared: it changed while {others} worked too");
-        work.reversed.left.push((path.clone(), why));
-    }
-    for (path, pairs) in own.changes.iter().filter(|(path, _)| !own.shared.contains_key(*path)) {
+    let mut changes = own.changes.iter().filter(|(path, _)| !own.stays.contains_key(*path)).peekable();
+    // Where nothing can be undone, it is for a person to say whether the work counts as undone.
+    let is_nothing = changes.peek().is_none();
+    let stays = if is_nothing { &mut work.reversed.conflicts } else { &mut work.reversed.left };
+    stays.extend(own.stays.iter().map(|(path, why)| (path.clone(), why.clone())));
+    for (path, pairs) in changes {
         work.step_back(path, pairs)?;
     }
     work.keep_directories()?;

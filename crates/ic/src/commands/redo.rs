@@ -1,6 +1,6 @@
 //! `ic redo`
 
-use ic_rollback::Newest;
+use ic_rollback::{Newest, Whose};
 
 use crate::commands::checkpoint::RestoreFlags;
 use crate::commands::prelude::*;
@@ -47,7 +47,11 @@ impl Redo {
                 .read(|snapshot| ic_point::run_here(&kernel, snapshot))
                 .map_err(ic_point::named_by_a_flag)?,
         };
-        match ic_rollback::newest(&kernel, run.as_ref())? {
+        let whose = match &run {
+            Some(run) if self.run.is_some() => Whose::Run(run),
+            run => Whose::Here(run.as_ref()),
+        };
+        match ic_rollback::newest(&kernel, whose)? {
             Newest::Rollback(id) => {
                 let undo = UndoRollback {
                     id: id.to_string(),

@@ -59,7 +59,7 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
         let link = Link { dispatch_id: maker.clone().or(link.dispatch_id.clone()), ..link };
         Taken::look_for_call(kernel, kept, root.clone(), link, danger.takes_git())
     };
-    let head = git::head(&root);
+    let (head, head_log_start) = (git::head(&root), git::log_size(&root));
     let (id, own): (CallId, DispatchId) = (kernel.context.new_id(), kernel.context.new_id());
     kernel.write_late_too(|tx, now| {
         let (work, seen) = if let Some(work) = maker_now(tx, &prompt, told.agent_id, is_first)? {
@@ -81,6 +81,7 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
             began_seq: seen.seq,
             before_seq: seen.end(),
             head: head.as_deref(),
+            head_log_start,
         };
         call::begin(tx, now, &new)
     })?;

@@ -1,7 +1,8 @@
-//! The commits that a tool call made: what is checked out as it ends, and was not as it began.
+//! The commits that a tool call made, as git's log of HEAD says; where it does not, what is checked out as the call ends, and was not as it
+//! began.
 //!
 //! Each call's are recorded as it ends, so that of several agents in one repository each has its own. What a switch of branches or a pull
-//! brought was made by others: the branches are known from the checkpoint before the prompt. What was committed outside of calls, by a person
+//! brought was made by others: without the log, the branches are known from the checkpoint before the prompt. What was committed outside of calls, by a person
 //! or a process that was left behind, is recorded for nobody, and an undo asks before it takes that off its branch.
 
 use std::path::Path;
@@ -25,12 +26,14 @@ pub(super) struct Since {
     pub(super) head: Option<String>,
     /// When that was.
     pub(super) at: Timestamp,
+    /// How long git's log of HEAD was then, in bytes.
+    log_start: Option<u64>,
 }
 
 impl Since {
     /// From the beginning of a call on.
     pub(super) fn call(call: &Call) -> Self {
-        Self { head: call.head.clone(), at: call.created_at }
+        Self { head: call.head.clone(), at: call.created_at, log_start: call.head_log_start }
     }
 }
 
@@ -39,13 +42,17 @@ impl Since {
 pub(super) fn unrecorded(snapshot: &Snapshot<'_>, work: &Dispatch, prompt: &Prompt) -> Result<Option<Since>> {
     let calls = call::of_dispatch(snapshot, &work.id)?;
     if !calls.is_empty() && calls.iter().all(|call| call.head.is_none()) {
-        return Ok(Some(Since { head: prompt.head.clone(), at: prompt.created_at }));
+        return Ok(Some(Since { head: prompt.head.clone(), at: prompt.created_at, log_start: None }));
     }
     Ok(calls.iter().find(|call| call.finished_at.is_none()).map(Since::call))
 }
 
 /// What was committed in a project since then, and is not from elsewhere. What git does not say is not known.
 pub(super) fn made(kernel: &Kernel, root: &Path, prompt: &Prompt, since: &Since) -> Report {
+    if let Some(shas) = since.log_start.and_then(|start| git::committed_since(root, start)) {
+        let log = if shas.is_empty() { Vec::new() } else { git::log_of(root, &shas).unwrap_or_default() };
+        return report::parse(&log).unwrap_or_default();
+    }
     if git::head(root) == since.head {
         return Report::default();
     }

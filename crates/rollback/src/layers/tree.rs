@@ -142,9 +142,12 @@ impl<'a> Goal<'a> {
             Some(_) => Some(Others::Told),
             None => None,
         };
-        if let Some(others) = others.filter(|_| report.conflicts.is_empty() && !request.force.files) {
+        if let Some(others) = others.filter(|_| !request.force.files) {
             let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
-            report.conflicts = beside::conflicts(site.kernel, workspace, &self.target.id, others, paths)?;
+            let mut found = beside::conflicts(site.kernel, workspace, &self.target.id, others, paths)?;
+            found.retain(|one| report.conflicts.iter().all(|known| known.path != one.path));
+            report.conflicts.append(&mut found);
+            report.conflicts.sort_by(|a, b| a.path.cmp(&b.path));
         }
         Ok(report)
     }

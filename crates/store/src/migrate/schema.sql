@@ -180,7 +180,7 @@ CREATE TABLE calls (
     ended_seq   INTEGER,
     created_at  INTEGER NOT NULL,
     finished_at INTEGER
-, head TEXT) STRICT;
+, head TEXT, head_log_start INTEGER) STRICT;
 
 CREATE TABLE checkpoints (
     id            TEXT PRIMARY KEY,
@@ -212,7 +212,7 @@ CREATE TABLE checkpoints (
     duration_ms   INTEGER NOT NULL,
     created_at    INTEGER NOT NULL,
     pruned_at     INTEGER
-, of_call INTEGER NOT NULL DEFAULT 0) STRICT;
+, of_call INTEGER NOT NULL DEFAULT 0, git_hash BLOB) STRICT;
 
 CREATE TABLE compensations (
     id             TEXT PRIMARY KEY,

@@ -13,8 +13,8 @@ pub type Pair = (Option<State>, Option<State>);
 pub struct Own {
     /// By path, oldest first. Neighbours that meet are one.
     pub(super) changes: BTreeMap<Vec<u8>, Vec<Pair>>,
-    /// Paths that changed while others worked too, and who they were: nobody knows whose change it was.
-    pub(super) shared: BTreeMap<Vec<u8>, String>,
+    /// Paths that changed meanwhile and stay, and why: it is not known that the change is of the work.
+    pub(super) stays: BTreeMap<Vec<u8>, String>,
     /// What others did to paths after the work had changed them, oldest first.
     since: BTreeMap<Vec<u8>, Vec<Since>>,
 }
@@ -71,17 +71,17 @@ impl Own {
 
     /// Adds a path that changed while `others` worked too.
     pub fn add_shared(&mut self, path: Vec<u8>, others: &str) {
-        self.shared.entry(path).or_insert_with(|| others.to_owned());
+        self.leave(path, &format!("shared: it changed while {others} worked too"));
     }
 
-    /// The paths that changed, shared ones too.
+    /// Leaves a path that changed as it is.
+    pub fn leave(&mut self, path: Vec<u8>, why: &str) {
+        self.stays.entry(path).or_insert_with(|| why.to_owned());
+    }
+
+    /// The paths that changed, those that stay too.
     pub fn paths(&self) -> BTreeSet<Vec<u8>> {
-        self.changes.keys().chain(self.shared.keys()).cloned().collect()
-    }
-
-    /// The paths that changed while others worked too, and who they were.
-    pub fn shared(&self) -> &BTreeMap<Vec<u8>, String> {
-        &self.shared
+        self.changes.keys().chain(self.stays.keys()).cloned().collect()
     }
 }
 

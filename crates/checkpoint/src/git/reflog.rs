@@ -1,0 +1,118 @@
+//! What was done to what is checked out, as git's log of HEAD has it: each line names the commit before, the commit after, and what moved it.
+//!
+//! It tells commits that were made here from those that a switch, a pull or a merge that needed none brought, on whichever branch they are by
+//! now.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use ic_store::regular::open_regular;
+
+/// No more of the log is read: some ten thousand moves.
+const MOST: u64 = 2 << 20;
+
+/// How long git's log of HEAD is, in bytes. `None` where git keeps none as a file.
+pub fn log_size(root: &Path) -> Option<u64> {
+    std::fs::metadata(log_of_head(root)?).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
+}
+
+/// The commits that were made in this working tree since its log was so long, oldest first, and are not dropped again. `None`: the log does not
+/// say, because there is none, or because it was written anew.
+pub fn committed_since(root: &Path, size: u64) -> Option<Vec<String>> {
+    let mut file = open_regular(&log_of_head(root)?).ok()?;
+    let now = file.metadata().ok()?.len();
+    if now < size || now - size > MOST || !ends_a_line(&mut file, size) {
+        return None;
+    }
+    file.seek(SeekFrom::Start(size)).ok()?;
+    let mut text = Vec::new();
+    file.take(MOST).read_to_end(&mut text).ok()?;
+    let made: Vec<String> = text.split(|b| *b == b'\n').filter_map(made_by).collect();
+    Some(super::commits::still_reached(root, made))
+}
+
+fn log_of_head(root: &Path) -> Option<PathBuf> {
+    Some(ic_store::git_dirs(root)?.git_dir.join("logs/HEAD"))
+}
+
+/// Git writes whole lines. What was written anew by an expiry may have any byte here.
+fn ends_a_line(file: &mut std::fs::File, size: u64) -> bool {
+    let mut last = [b'\n'];
+    let Some(before) = size.checked_sub(1) else { return true };
+    file.seek(SeekFrom::Start(before)).and_then(|_| file.read_exact(&mut last)).is_ok() && last == [b'\n']
+}
+
+/// The commit that a line of the log says was made.
+fn made_by(line: &[u8]) -> Option<String> {
+    let (moved, message) = line.split_at(line.iter().position(|b| *b == b'\t')?);
+    let message = String::from_utf8_lossy(&message[1..]).into_owned();
+    let mut words = moved.split(|b| *b == b' ');
+    let (before, after) = (words.next()?, words.next()?);
+    let (deed, what) = message.split_once(": ").unwrap_or((&message, ""));
+    let is_made = match deed.split(' ').next().unwrap_or_default() {
+        "commit" | "cherry-pick" | "revert" | "am" => true,
+        // Its steps, and neither its start nor its end.
+        "rebase" => is_step(deed),
+        // What needed no commit of its own only moved the branch.
+        "merge" => !what.starts_with("Fast-forward"),
+        "pull" => is_step(deed) || what.starts_with("Merge made"),
+        _ => false,
+    };
+    let is_id = after.len() >= 40 && after.iter().all(u8::is_ascii_hexdigit);
+    (is_made && is_id && before != after).then(|| String::from_utf8_lossy(after).into_owned())
+}
+
+/// Whether a rebase made a commit: `rebase (pick)`, `rebase -i (squash)`, `pull --rebase origin main (pick)`.
+fn is_step(deed: &str) -> bool {
+    const NONE: [&str; 5] = ["(start)", "(finish)", "(abort)", "(reset)", "(label)"];
+    deed.rsplit(' ').next().is_some_and(|last| last.starts_with('(') && !NONE.contains(&last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::made_by;
+
+    #[test]
+    fn commits_are_told_from_moves() {
+        const OLD: &str = "1111111111111111111111111111111111111111";
+        const NEW: &str = "2222222222222222222222222222222222222222";
+        let made = |message: &str| {
+            let line = format!("{OLD} {NEW} Ann <ann@example.org> 1700000000 +0000\t{message}");
+            made_by(line.as_bytes()).is_some()
+        };
+        for message in [
+            "commit: add a login",
+            "commit (initial): base",
+            "commit (amend): add a login",
+            "commit (merge): Merge branch 'other'",
+            "cherry-pick: fix",
+            "revert: fix",
+            "am: fix",
+            "rebase (pick): fix",
+            "rebase -i (squash): fix",
+            "rebase (continue): fix",
+            "pull --rebase origin main (pick): fix",
+            "pull: Merge made by the 'ort' strategy.",
+            "merge other: Merge made by the 'ort' strategy.",
+        ] {
+            assert!(made(message), "{message}");
+        }
+        for message in [
+            "checkout: moving from main to fix",
+            "reset: moving to HEAD~1",
+            "merge origin/main: Fast-forward",
+            "pull --ff-only: Fast-forward",
+            "pull: Fast-forward",
+            "rebase (start): checkout main",
+            "rebase (finish): returning to refs/heads/fix",
+            "rebase (abort): returning to refs/heads/fix",
+            "pull --rebase (start): checkout 1111",
+            "clone: from /srv/shop.git",
+            "Branch: renamed refs/heads/a to refs/heads/b",
+            "",
+        ] {
+            assert!(!made(message), "{message}");
+        }
+        assert_eq!(made_by(b"cut off"), None);
+    }
+}

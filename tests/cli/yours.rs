@@ -1,0 +1,297 @@
+//! What a person does between prompts, and what others' commits bring, is no agent's: it stays, or is asked about.
+
+use serde_json::{Value, json};
+
+use crate::agents::{Said, in_git, say};
+use crate::blame::{after, before, prompt, read, stop, work_of};
+use crate::support::Project;
+
+/// A prompt that writes a file by a tool call, and its end.
+fn writes(project: &Project, session: &str, text: &str, file: &str, content: &str) {
+    ask(project, session, text);
+    before(project, session, text, "Bash", json!({ "command": "make" }));
+    project.write(file, content);
+    after(project, session, text, "Bash");
+    stop(project, session);
+}
+
+/// A prompt that is answered, and nothing more.
+fn asks(project: &Project, session: &str, text: &str) {
+    ask(project, session, text);
+    stop(project, session);
+}
+
+fn ask(project: &Project, session: &str, text: &str) {
+    say(project, &Said::new("claude-code", session, "UserPromptSubmit").prompt(text, text));
+}
+
+/// A preview, refused or not.
+fn preview(project: &Project, words: &str) -> Value {
+    serde_json::from_str(&project.run(&format!("{words} --dry-run --json")).stdout).expect("JSON")
+}
+
+/// The names of the work that a plan marks.
+fn marked(plan: &Value) -> Vec<&str> {
+    let all = plan["marked_dispatches"].as_array().expect("a list");
+    all.iter().map(|one| one["name"].as_str().expect("a name")).collect()
+}
+
+#[test]
+fn a_question_is_never_the_last_prompt_whatever_a_person_did_before_it() {
+    for session in ["A", "B"] {
+        let project = in_git();
+        writes(&project, "A", "write", "a.txt", "by the agent\n");
+        project.write("notes.txt", "mine\n");
+        asks(&project, session, "what is this?");
+        let plan = preview(&project, "undo");
+        assert!(marked(&plan).contains(&"write"), "{plan}");
+    }
+}
+
+fn git(project: &Project, words: &[&str]) -> String {
+    ic_testkit::git_in(project.root(), words).trim().to_owned()
+}
+
+/// The paths that an undo is refused for.
+fn clashes(plan: &Value) -> Vec<&str> {
+    let all = plan["files"]["conflicts"].as_array().expect("a list");
+    all.iter().map(|one| one["path"].as_str().expect("a path")).collect()
+}
+
+/// A tool call that runs git.
+fn runs(project: &Project, session: &str, call: &str, deed: impl Fn()) {
+    before(project, session, call, "Bash", json!({ "command": call }));
+    deed();
+    after(project, session, call, "Bash");
+}
+
+/// The next look at the tree takes what a person did into a checkpoint; it is the person's all the same.
+#[test]
+fn what_a_person_did_after_the_agent_had_stopped_is_asked_about_after_any_later_look() {
+    let look = |project: &Project, when: &str| match when {
+        "a question" => asks(project, "A", "what is this?"),
+        "another prompt" => writes(project, "A", "more", "more.txt", "more\n"),
+        "a prompt of another session" => asks(project, "B", "what is this?"),
+        "a checkpoint" => drop(project.json("checkpoint create")),
+        _ => {
+            project.json(&format!("undo --dispatch {} --yes", work_of(project, "A")));
+            project.json("redo --yes");
+        }
+    };
+    let all = [
+        "a question",
+        "another prompt",
+        "a prompt of another session",
+        "a checkpoint",
+        "an undo and its redo",
+    ];
+    for when in all {
+        let project = in_git();
+        project.write("kept.txt", "1\n2\n3\n");
+        writes(&project, "A", "write", "a.txt", "by the agent\n");
+        let first = work_of(&project, "A");
+        project.write("notes.txt", "mine\n");
+        project.write("kept.txt", "mine\n2\n3\n");
+        look(&project, when);
+        let words = format!("undo prompt:{first}");
+        let plan = preview(&project, &words);
+        assert_eq!(clashes(&plan), ["kept.txt", "notes.txt"], "{when}: {plan}");
+        let before = ic_testkit::tree(project.root());
+        assert_eq!(project.refused(&format!("{words} --yes")).1, "file_conflict", "{when}");
+        assert_eq!(ic_testkit::tree(project.root()), before, "{when}");
+        project.json(&format!("{words} --keep-theirs --yes"));
+        assert_eq!(
+            (read(&project, "notes.txt").as_str(), read(&project, "kept.txt").as_str()),
+            ("mine\n", "mine\n2\n3\n"),
+            "{when}"
+        );
+        assert!(!project.root().join("a.txt").exists(), "{when}");
+    }
+}
+
+#[test]
+fn a_preview_names_all_that_others_may_have_changed_at_once() {
+    let project = in_git();
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    let first = work_of(&project, "A");
+    writes(&project, "B", "other", "b.txt", "by another\n");
+    project.write("notes.txt", "mine\n");
+    asks(&project, "A", "what is this?");
+    project.write("late.txt", "mine\n");
+    let plan = preview(&project, &format!("undo prompt:{first}"));
+    assert_eq!(clashes(&plan), ["b.txt", "late.txt", "notes.txt"], "{plan}");
+}
+
+#[test]
+fn what_a_pull_or_a_merge_brought_is_no_work_of_the_prompt() {
+    let project = in_git();
+    let far = project.root().join("far.git");
+    project.write(".git/info/exclude", "far.git\nbob\n");
+    git(&project, &["clone", "-q", "--bare", ".", "far.git"]);
+    git(&project, &["remote", "add", "origin", far.to_str().expect("a path")]);
+    git(&project, &["clone", "-q", "far.git", "bob"]);
+    let bob = project.root().join("bob");
+    let push = |file: &str| {
+        std::fs::write(bob.join(file), "of Bob\n").expect("a file");
+        for words in [&["add", "-A"][..], &["commit", "-qm", file], &["push", "-q", "origin", "HEAD"]] {
+            ic_testkit::git_in(&bob, words);
+        }
+    };
+    let branch = git(&project, &["branch", "--show-current"]);
+    let ways = [
+        ("pulled.txt", vec![format!("pull -q --ff-only origin {branch}")]),
+        ("merged.txt", vec![format!("fetch -q origin {branch}"), "merge -q --ff-only FETCH_HEAD".to_owned()]),
+        ("rebased.txt", vec![format!("pull -q --rebase origin {branch}")]),
+    ];
+    for (file, calls) in ways {
+        push(file);
+        ask(&project, "A", file);
+        for line in calls {
+            let words: Vec<&str> = line.split(' ').collect();
+            runs(&project, "A", &line, || drop(git(&project, &words)));
+        }
+        let own = format!("own-{file}");
+        runs(&project, "A", "make", || project.write(&own, "of the agent\n"));
+        stop(&project, "A");
+        let id = work_of(&project, "A");
+        assert_eq!(project.json(&format!("dispatch show {id}"))["commits"], json!([]), "{file}");
+        let report = project.json(&format!("undo --dispatch {id} --yes"));
+        assert_eq!(read(&project, file), "of Bob\n", "{report}");
+        assert!(!project.root().join(&own).exists(), "{report}");
+        assert_eq!(report["own_commits"], json!([]), "it made none: {report}");
+        project.json("redo --yes");
+        assert!(project.root().join(&own).exists() && project.root().join(file).exists());
+    }
+}
+
+#[test]
+fn commits_of_a_call_are_its_own_on_whichever_branch_they_are() {
+    let ways = [
+        ["checkout -q -b fix", "commit -q --allow-empty -m fix", "checkout -q -"],
+        ["checkout -q other", "commit -q --allow-empty -m other", "checkout -q -"],
+        ["commit -q --allow-empty -m one", "commit -q --allow-empty --amend -m two", "status"],
+    ];
+    for deeds in ways {
+        for at_once in [true, false] {
+            let project = in_git();
+            git(&project, &["branch", "other"]);
+            let does = |line: &str| drop(git(&project, &line.split(' ').collect::<Vec<_>>()));
+            let state =
+                || git(&project, &["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads"]);
+            let was = (state(), git(&project, &["rev-parse", "HEAD"]));
+            ask(&project, "A", "fix it");
+            if at_once {
+                runs(&project, "A", "all", || deeds.iter().copied().for_each(does));
+            } else {
+                deeds.iter().for_each(|line| runs(&project, "A", line, || does(line)));
+            }
+            stop(&project, "A");
+            let id = work_of(&project, "A");
+            let made = project.json(&format!("dispatch show {id}"))["commits"].as_array().map(Vec::len);
+            // What one call commits and a later one amends is recorded with both.
+            let amended = usize::from(!at_once && deeds[2] == "status");
+            assert_eq!(made, Some(1 + amended), "{deeds:?}");
+            project.json("undo --yes");
+            assert_eq!(
+                (state(), git(&project, &["rev-parse", "HEAD"])),
+                was,
+                "{deeds:?}, at once: {at_once}"
+            );
+        }
+    }
+}
+
+#[test]
+fn one_prompt_is_undone_alone_where_its_branch_is_checked_out_and_nowhere_else() {
+    let project = in_git();
+    git(&project, &["checkout", "-q", "-b", "feature"]);
+    ask(&project, "A", "on the feature");
+    runs(&project, "A", "commit", || {
+        project.write("three.txt", "three\n");
+        git(&project, &["add", "three.txt"]);
+        git(&project, &["commit", "-qm", "three"]);
+    });
+    stop(&project, "A");
+    let id = work_of(&project, "A");
+    git(&project, &["checkout", "-q", "-"]);
+    let words = format!("undo --dispatch {id} --yes");
+    assert_eq!(project.refused(&words).1, "branch_switched");
+    assert_eq!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
+    // A branch that has its commit has its files.
+    git(&project, &["merge", "-q", "feature"]);
+    project.json(&words);
+    assert!(!project.root().join("three.txt").exists());
+}
+
+#[test]
+fn work_of_which_nothing_can_be_told_apart_is_not_said_to_be_undone() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    prompt(&project, "B", "B works");
+    before(&project, "A", "a1", "Bash", json!({ "command": "make" }));
+    before(&project, "B", "b1", "Bash", json!({ "command": "make" }));
+    project.write("out.txt", "of one of them\n");
+    after(&project, "A", "a1", "Bash");
+    after(&project, "B", "b1", "Bash");
+    stop(&project, "A");
+    stop(&project, "B");
+    let id = work_of(&project, "A");
+    let plan = preview(&project, &format!("undo --dispatch {id}"));
+    assert_eq!(clashes(&plan), ["out.txt"], "{plan}");
+    assert_eq!(project.refused(&format!("undo --dispatch {id} --yes")).1, "file_conflict");
+    assert_eq!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
+    let report = project.json(&format!("undo --dispatch {id} --keep-theirs --yes"));
+    assert_eq!((&report["status"], project.root().join("out.txt").exists()), (&json!("rolled_back"), true));
+}
+
+#[test]
+fn one_prompt_that_was_undone_comes_back_after_its_client_was_closed() {
+    let project = in_git();
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    let id = work_of(&project, "A");
+    writes(&project, "A", "more", "b.txt", "by the agent\n");
+    project.json(&format!("undo --dispatch {id} --yes"));
+    say(&project, &Said::new("claude-code", "A", "SessionEnd"));
+    project.json("redo --yes");
+    assert!(project.root().join("a.txt").exists() && project.root().join("b.txt").exists());
+}
+
+/// A session that is resumed has a run for each time.
+#[test]
+fn what_undone_work_recorded_is_in_nobodys_way() {
+    let project = in_git();
+    writes(&project, "A", "write", "a.txt", "one\n");
+    say(&project, &Said::new("claude-code", "A", "SessionEnd"));
+    say(&project, &Said::new("claude-code", "A", "SessionStart"));
+    ask(&project, "A", "commit it");
+    runs(&project, "A", "commit", || {
+        project.write("a.txt", "two\n");
+        git(&project, &["add", "-A"]);
+        git(&project, &["commit", "-qm", "all"]);
+    });
+    stop(&project, "A");
+    project.json("undo --yes");
+    assert_eq!(read(&project, "a.txt"), "one\n");
+    project.json("undo --yes");
+    assert!(!project.root().join("a.txt").exists());
+    project.json("redo --yes");
+    project.json("redo --yes");
+    assert_eq!(read(&project, "a.txt"), "two\n");
+}
+
+#[test]
+fn a_redo_takes_the_newest_undo_whichever_session_it_was_of_and_whatever_it_changed() {
+    let project = in_git();
+    writes(&project, "A", "write a", "a.txt", "a\n");
+    writes(&project, "B", "write b", "b.txt", "b\n");
+    let (a, b) = (work_of(&project, "A"), work_of(&project, "B"));
+    project.json("undo --yes");
+    assert!(!project.root().join("b.txt").exists());
+    // No file changes by it.
+    project.json(&format!("undo prompt:{a} --layer=workflow --yes"));
+    let undone = |id: &str| !project.json(&format!("dispatch show {id}"))["rolled_back_by"].is_null();
+    project.json("redo --yes");
+    assert_eq!((undone(&a), undone(&b), project.root().join("b.txt").exists()), (false, true, false));
+    project.json("redo --yes");
+    assert_eq!((undone(&a), undone(&b), project.root().join("b.txt").exists()), (false, false, true));
+}
