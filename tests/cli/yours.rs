@@ -21,6 +21,13 @@ fn asks(project: &Project, session: &str, text: &str) {
     stop(project, session);
 }
 
+/// A call of `make`, as a client tells of it.
+fn makes(session: &str, event: &str) -> Said {
+    let mut said = Said::new("claude-code", session, event).with("tool_name", "Bash");
+    said.payload["tool_input"] = json!({ "command": "make" });
+    said
+}
+
 fn ask(project: &Project, session: &str, text: &str) {
     say(project, &Said::new("claude-code", session, "UserPromptSubmit").prompt(text, text));
 }
@@ -183,7 +190,9 @@ fn commits_of_a_call_are_its_own_on_whichever_branch_they_are() {
             if at_once {
                 runs(&project, "A", "all", || deeds.iter().copied().for_each(does));
             } else {
-                deeds.iter().for_each(|line| runs(&project, "A", line, || does(line)));
+                for line in deeds {
+                    runs(&project, "A", line, || does(line));
+                }
             }
             stop(&project, "A");
             let id = work_of(&project, "A");
@@ -294,4 +303,61 @@ fn a_redo_takes_the_newest_undo_whichever_session_it_was_of_and_whatever_it_chan
     assert_eq!((undone(&a), undone(&b), project.root().join("b.txt").exists()), (false, true, false));
     project.json("redo --yes");
     assert_eq!((undone(&a), undone(&b), project.root().join("b.txt").exists()), (false, false, true));
+}
+
+/// Said to the agent, to the next one, and where a person looks first.
+#[test]
+fn an_undo_that_stopped_half_way_is_said_to_be_unfinished() {
+    let project = in_git();
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    let run = project.json("session show A")["run_id"].as_str().expect("its run").to_owned();
+    let words = [
+        "compensation",
+        "add",
+        &run,
+        "--step",
+        "never",
+        "--dispatch",
+        &work_of(&project, "A"),
+        "--shell",
+        "exit 3",
+    ];
+    assert_eq!(project.run_words(words).code, Some(0));
+    assert_eq!(project.run("undo --yes").code, Some(4));
+    let refused = say(&project, &makes("A", "PreToolUse")).to_string();
+    assert!(refused.contains("stopped half-way") && !refused.contains("was undone"), "{refused}");
+    let again = Said::new("claude-code", "A", "UserPromptSubmit").prompt("next", "next");
+    let told = say(&project, &again).to_string();
+    assert!(told.contains("stopped half-way") && !told.contains("went back"), "{told}");
+    stop(&project, "A");
+    writes(&project, "B", "other", "b.txt", "b\n");
+    assert!(project.ok("status --format text").contains("ic rollback resume"), "status says what to type");
+    assert_eq!(project.refused("undo --yes").1, "rolling_back");
+}
+
+/// Names of calls with signs in them, as some model servers give them.
+#[test]
+fn calls_are_told_apart_whatever_their_client_calls_them() {
+    let project = in_git();
+    ask(&project, "A", "work");
+    let tell = |event: &str, agent: &str| {
+        let mut said = makes("A", event);
+        said.payload["tool_use_id"] = json!(format!("call_{agent}|fc_{agent}"));
+        for key in ["agent_id", "agent_type"] {
+            said.payload[key] = json!(agent);
+        }
+        said.payload["prompt_id"] = json!("work");
+        say(&project, &said);
+    };
+    tell("PreToolUse", "X");
+    tell("PreToolUse", "Y");
+    project.write("x.txt", "x\n");
+    tell("PostToolUse", "X");
+    project.write("y.txt", "y\n");
+    tell("PostToolUse", "Y");
+    stop(&project, "A");
+    let made = |file: &str| project.json(&format!("blame {file}"))["changes"][0]["dispatches"].clone();
+    let of_y = made("y.txt");
+    assert_eq!(of_y.as_array().map(Vec::len), Some(1), "{of_y}");
+    assert!(of_y[0]["name"].as_str().expect("a name").starts_with('Y'), "{of_y}");
 }

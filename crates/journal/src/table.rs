@@ -160,6 +160,14 @@ pub fn done(snapshot: &Snapshot<'_>, at_most: i64) -> Result<Vec<RollbackRecord>
     snapshot.query_all(&sql, &[&at_most], from_row)
 }
 
+/// The rollbacks of all runs that are not finished, oldest first.
+pub fn unfinished(snapshot: &Snapshot<'_>) -> Result<Vec<RollbackRecord>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM rollbacks WHERE seq > 0 AND status IN ('in_progress', 'stopped') ORDER BY seq"
+    );
+    snapshot.query_all(&sql, &[], from_row)
+}
+
 /// The rollback of a run that is not finished, if there is one.
 pub fn unfinished_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Option<RollbackRecord>> {
     Ok(of_run(snapshot, run_id)?.into_iter().find(|rollback| !rollback.status.is_over()))

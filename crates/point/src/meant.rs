@@ -123,6 +123,13 @@ fn at_work(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<usize> {
 /// The run of the newest prompt that stands and did something, over all sessions of this project; where none did, of the newest that stands.
 fn of_newest_prompt(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
     const MOST: i64 = 50;
+    // An undo that stopped half-way comes before anything else: what the tree holds is of neither side.
+    for rollback in table::unfinished(snapshot)? {
+        let run = run::get(snapshot, &rollback.run_id)?;
+        if ic_store::project_root(&run.project_dir) == kernel.project.root && is_of_session(snapshot, &run)? {
+            return Ok(Some(run));
+        }
+    }
     let mut newest = None;
     for prompt in ic_session::standing(snapshot, &kernel.project.root, MOST)? {
         let work = dispatch::get(snapshot, &prompt.dispatch_id)?;

@@ -124,7 +124,7 @@ fn from_row(row: &Row<'_>) -> Result<Call> {
 ///
 /// A client that has two installations of its hooks tells of each call twice: the second time nothing is recorded.
 pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<()> {
-    let told = unfinished(tx, new.session_id, new.call_id, new.tool)?;
+    let told = unfinished(tx, new.session_id, (new.call_id, new.agent_id), new.tool)?;
     let is_same = |told: &Call| {
         let is_near = now.millis().saturating_sub(told.created_at.millis()) < TWICE_WITHIN;
         told.agent_id.as_deref() == new.agent_id
@@ -184,18 +184,19 @@ pub fn end_all(tx: &Transaction<'_>, dispatch: &DispatchId) -> Result<()> {
     .map(drop)
 }
 
-/// The newest call of a session whose end was not told: of this name, else, where the client has none, of this tool.
+/// The newest call of a session whose end was not told: of this name, else, where the client has none, of this tool and subagent.
 pub fn unfinished(
     snapshot: &Snapshot<'_>,
     session: &SessionId,
-    call_id: Option<&str>,
+    (call_id, agent_id): (Option<&str>, Option<&str>),
     tool: &str,
 ) -> Result<Option<Call>> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM calls WHERE session_id = $1 AND call_id IS NOT DISTINCT FROM $2 AND ($2 IS NOT NULL OR tool = $3) \
+        "SELECT {COLUMNS} FROM calls WHERE session_id = $1 AND call_id IS NOT DISTINCT FROM $2 \
+         AND ($2 IS NOT NULL OR tool = $3 AND agent_id IS NOT DISTINCT FROM $4) \
          AND finished_at IS NULL ORDER BY began_seq DESC, id DESC LIMIT 1"
     );
-    snapshot.query_opt(&sql, &[&session.as_str(), &call_id, &title(tool)], from_row)
+    snapshot.query_opt(&sql, &[&session.as_str(), &call_id, &title(tool), &agent_id], from_row)
 }
 
 /// The calls that began at this time or later, and whose end is not known, oldest first.

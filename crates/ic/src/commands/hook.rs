@@ -15,7 +15,7 @@ use ic_ops::hooks::calls::{self, Begun, Told};
 use ic_ops::hooks::{self, Asked, Teller, subagents};
 use ic_phase::resolve::Project;
 use ic_worktree::{Settings, Warning};
-use payload::{Payload, is_id};
+use payload::{Payload, is_id, plain_id};
 use serde_json::Value;
 
 use crate::background;
@@ -248,9 +248,10 @@ impl Hearing<'_> {
         let (kernel, payload) = (self.kernel, self.payload);
         let call = payload.call(&kernel.project.directory, &kernel.project.root);
         let guarded = guard::guarded(&call, guard, self.session.home());
+        let call_id = payload.text("tool_use_id").map(plain_id);
         hand_on(&Told {
             prompt_id: payload.prompt_id(),
-            call_id: payload.text("tool_use_id").filter(|id| is_id(id)),
+            call_id: call_id.as_deref(),
             agent_id: payload.agent_id(),
             agent_type: payload.text("agent_type"),
             tool: self.payload.tool(),

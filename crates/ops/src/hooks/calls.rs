@@ -155,7 +155,8 @@ pub fn end(
         let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
             return Ok(None);
         };
-        let Some(call) = call::unfinished(snapshot, &session.id, told.call_id, told.tool)? else {
+        let names = (told.call_id, told.agent_id);
+        let Some(call) = call::unfinished(snapshot, &session.id, names, told.tool)? else {
             return Ok(None);
         };
         let work = dispatch::get(snapshot, &call.dispatch_id)?;

@@ -3,7 +3,7 @@
 use ic_base::{CheckpointId, Result, RollbackId, title};
 use ic_dispatch::dispatch::{self, Dispatch};
 use ic_journal::made::Made;
-use ic_journal::table::{self, RollbackRecord};
+use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_journal::{Layer, steps};
 use ic_kernel::Kernel;
 use ic_phase::run;
@@ -36,6 +36,12 @@ pub fn refusal(
             session::by_client(snapshot, teller.client, teller.client_id)?.and_then(|known| known.spoken_seq);
         // A person who typed a command of ic since wants it carried out.
         if let Some(rollback) = by.filter(|by| spoken.is_none_or(|spoken| spoken < by.seq)) {
+            if !rollback.status.is_over() {
+                return Ok(Some(format!(
+                    "{} Stop here, say so, and wait for the next prompt.",
+                    unfinished(&rollback)
+                )));
+            }
             let what = match rollback.only() {
                 Some(only) if only == work.id => files_of(snapshot, &rollback)?,
                 _ => told(snapshot, &rollback)?,
@@ -50,13 +56,25 @@ pub fn refusal(
         }
         let run = run::get(snapshot, &work.run_id)?;
         if run.require_settled().is_err() {
-            return Ok(Some(
-                "This work is being undone at the moment. Stop here, say so, and wait for the next prompt."
-                    .to_owned(),
-            ));
+            let is_stopped = table::unfinished_of(snapshot, &run.id)?;
+            let what = is_stopped
+                .map_or("This work is being undone at the moment.".to_owned(), |by| unfinished(&by));
+            return Ok(Some(format!("{what} Stop here, say so, and wait for the next prompt.")));
         }
         Ok(None)
     })
+}
+
+/// What is said of an undo of the work that is not finished.
+fn unfinished(rollback: &RollbackRecord) -> String {
+    if rollback.status == RollbackStatus::InProgress {
+        return "This work is being undone at the moment.".to_owned();
+    }
+    let id = rollback.id.short();
+    format!(
+        "An undo of this work stopped half-way, so the files may be in either state: the person can finish it (ic rollback resume {id}) or \
+         abort it (ic rollback abort {id})."
+    )
 }
 
 /// The newest work of the subagent that makes a call, if that call is made for the prompt that began it: for a later one it begins anew.
@@ -128,7 +146,8 @@ pub fn news(kernel: &Kernel, teller: Teller<'_>) -> Result<Option<String>> {
 pub(super) fn since_told(snapshot: &Snapshot<'_>, session: &Session) -> Result<Option<String>> {
     let mut news = Vec::new();
     for rollback in untold(snapshot, session)? {
-        news.push(told(snapshot, &rollback)?);
+        let is_over = rollback.status.is_over();
+        news.push(if is_over { told(snapshot, &rollback)? } else { half_way(&rollback) });
     }
     Ok((!news.is_empty()).then(|| format!("Since your last answer {}.", news.join("; "))))
 }
@@ -150,6 +169,13 @@ fn untold(snapshot: &Snapshot<'_>, session: &Session) -> Result<Vec<RollbackReco
     }
     found.sort_unstable_by_key(|one| one.seq);
     Ok(found)
+}
+
+fn half_way(rollback: &RollbackRecord) -> String {
+    let id = rollback.id.short();
+    format!(
+        "an undo of earlier work stopped half-way, so files may be in either state (ic rollback resume {id})"
+    )
 }
 
 /// `the person went back to before "add a login"; 4 files changed: ic checkpoint diff 6a99b44f --stat`

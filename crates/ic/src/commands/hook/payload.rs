@@ -1,8 +1,10 @@
 //! What a client said of an event, with the keys of Claude Code.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::clients::tools;
 
@@ -23,6 +25,11 @@ fn is_verb_with_arguments(text: &str) -> bool {
 pub(super) fn is_id(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     (1..=128).contains(&text.len()) && text.chars().all(is_plain)
+}
+
+/// A client's name of a call: as it is, or, where it could be taken for anything else, by its hash. Two names never become one.
+pub(super) fn plain_id(text: &str) -> Cow<'_, str> {
+    if is_id(text) { Cow::Borrowed(text) } else { Cow::Owned(ic_events::hex(&Sha256::digest(text).into())) }
 }
 
 /// What a client said.
