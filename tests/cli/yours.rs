@@ -183,9 +183,9 @@ fn commits_of_a_call_are_its_own_on_whichever_branch_they_are() {
             let project = in_git();
             git(&project, &["branch", "other"]);
             let does = |line: &str| drop(git(&project, &line.split(' ').collect::<Vec<_>>()));
-            let state =
+            let branches =
                 || git(&project, &["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads"]);
-            let was = (state(), git(&project, &["rev-parse", "HEAD"]));
+            let before = (branches(), git(&project, &["rev-parse", "HEAD"]));
             ask(&project, "A", "fix it");
             if at_once {
                 runs(&project, "A", "all", || deeds.iter().copied().for_each(does));
@@ -201,11 +201,8 @@ fn commits_of_a_call_are_its_own_on_whichever_branch_they_are() {
             let amended = usize::from(!at_once && deeds[2] == "status");
             assert_eq!(made, Some(1 + amended), "{deeds:?}");
             project.json("undo --yes");
-            assert_eq!(
-                (state(), git(&project, &["rev-parse", "HEAD"])),
-                was,
-                "{deeds:?}, at once: {at_once}"
-            );
+            let after = (branches(), git(&project, &["rev-parse", "HEAD"]));
+            assert_eq!(after, before, "{deeds:?}, at once: {at_once}");
         }
     }
 }
