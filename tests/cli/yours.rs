@@ -358,3 +358,22 @@ fn calls_are_told_apart_whatever_their_client_calls_them() {
     assert_eq!(of_y.as_array().map(Vec::len), Some(1), "{of_y}");
     assert!(of_y[0]["name"].as_str().expect("a name").starts_with('Y'), "{of_y}");
 }
+
+#[test]
+fn an_undo_beside_a_call_that_runs_says_what_it_cannot_stop() {
+    let project = in_git();
+    ask(&project, "A", "slow work");
+    say(&project, &makes("A", "PreToolUse"));
+    project.write("first.txt", "first\n");
+    let plan = project.ok("undo --dry-run --format text");
+    assert!(plan.contains("a tool call of this work may still run (Bash)"), "{plan}");
+    let id = work_of(&project, "A");
+    assert!(plan.contains(&format!("ic undo prompt:{} --dry-run", &id[28..])), "{plan}");
+    project.ok("undo --yes");
+    // It goes on writing; the command that was named takes that, too.
+    project.write("second.txt", "second\n");
+    say(&project, &makes("A", "PostToolUse"));
+    stop(&project, "A");
+    let undone = project.run(&format!("undo prompt:{} --yes", &id[28..]));
+    assert_eq!((undone.code, project.root().join("second.txt").exists()), (Some(0), false), "{undone:?}");
+}

@@ -303,8 +303,11 @@ impl Target {
             fixed.is_some_and(|fixed| fixed.symlink_metadata().is_ok())
         };
         let Ok(inside) = path.strip_prefix(root) else {
-            let is_lost = !place::is_temporary(&path) && is_there(&path);
-            let told = || format!("{} (outside of the project)", path.display());
+            // A project may lie there, and what is above it takes it along, with git and what ic keeps.
+            let is_above = root.starts_with(&path);
+            let is_lost = (is_above || !place::is_temporary(&path)) && is_there(&path);
+            let why = if is_above { "the project is in it" } else { "outside of the project" };
+            let told = || format!("{} ({why})", path.display());
             return is_lost.then(told).into_iter().collect();
         };
         let shown = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };

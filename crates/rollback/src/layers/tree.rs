@@ -5,16 +5,18 @@ mod back;
 
 use std::collections::BTreeSet;
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
 use ic_checkpoint::record::Checkpoint;
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::reverse::Own;
+use ic_dispatch::dispatch;
 use ic_journal::{Course, Layer as Name, Step, layer};
 use ic_kernel::Kernel;
 use ic_phase::Run;
+use ic_session::call;
 use ic_worktree::{
-    Conflict, Deed, Report, RestoreRequest, Settings, Which, Workspace, files_of_database, restore_into,
-    restore_without, restores_since, root_of,
+    Conflict, Deed, Report, RestoreRequest, Settings, Warning, Which, Workspace, files_of_database,
+    restore_into, restore_without, restores_since, root_of,
 };
 use serde_json::{Value, json};
 
@@ -136,6 +138,7 @@ impl<'a> Goal<'a> {
         };
         let mut report = restore_into(workspace, target, deed, &request, site.watch)?;
         report.plan.skipped.extend(theirs.into_iter().map(|one| (one.path, format!("kept: {}", one.reason))));
+        report.warnings.extend(self.running_call(site.kernel)?);
         let others = match self.covered.as_planned() {
             Some(planned) if planned.beside_runs => Some(Others::All),
             // Whose calls are known did nothing else: there is no doubt.
@@ -150,6 +153,33 @@ impl<'a> Goal<'a> {
             report.conflicts.sort_by(|a, b| a.path.cmp(&b.path));
         }
         Ok(report)
+    }
+
+    /// Says of a tool call of the run that is under way: nothing can stop it.
+    fn running_call(&self, kernel: &Kernel) -> Result<Option<Warning>> {
+        if self.covered.as_planned().is_none() {
+            return Ok(None);
+        }
+        kernel.read(|snapshot| {
+            // One whose end was not told for longer was cut off with its client.
+            const LONGEST: i64 = 10 * 60 * 1000;
+            let since = Timestamp(kernel.context.now().millis() - LONGEST);
+            for call in call::running(snapshot, since)? {
+                let work = dispatch::get(snapshot, &call.dispatch_id)?;
+                if work.run_id == self.covered.run.id {
+                    let after = work.work.parent_id.as_ref().unwrap_or(&work.id).short().to_owned();
+                    let tool = ic_base::title(&call.tool);
+                    return Ok(Some(Warning {
+                        code: "call_running",
+                        message: format!(
+                            "a tool call of this work may still run ({tool}): what it writes from now on is not undone; \
+                             afterwards: ic undo prompt:{after} --dry-run"
+                        ),
+                    }));
+                }
+            }
+            Ok(None)
+        })
     }
 
     /// What stays because another session's agent may have changed it, where the caller leaves what others changed as it is.

@@ -174,15 +174,24 @@ impl Edit {
             return Ok(());
         }
         let doing = || format!("writing {}", self.file.display());
+        let had_copy = copy.exists();
         match &settings.before {
             Some(before) if self.copies == Copies::Kept => replace(&copy, before, None).while_doing(doing)?,
             _ => self.drop_copy(&copy, Copies::Kept),
         }
-        if let Some(bytes) = &self.after {
-            let mode = fs::metadata(&self.file).map(|found| found.permissions().mode()).ok();
-            replace(&self.file, bytes, mode).while_doing(doing)?;
-        } else {
-            fs::remove_file(&self.file).while_doing(doing)?;
+        let written = match &self.after {
+            Some(bytes) => {
+                let mode = fs::metadata(&self.file).map(|found| found.permissions().mode()).ok();
+                replace(&self.file, bytes, mode)
+            }
+            None => fs::remove_file(&self.file),
+        };
+        if written.is_err() && !had_copy {
+            // Nothing was changed, so nothing is left beside it.
+            self.drop_copy(&copy, Copies::Kept);
+        }
+        written.while_doing(doing)?;
+        if self.after.is_none() {
             // The directories, if they were made for the file: what is not empty stays.
             for directory in self.file.ancestors().skip(1).take(settings.depth) {
                 let _ = fs::remove_dir(directory);
@@ -249,11 +258,17 @@ pub(super) fn replace(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::
     name.push(".ic-new");
     let fresh = PathBuf::from(name);
     let _ = fs::remove_file(&fresh);
-    let mut written =
-        File::options().write(true).create_new(true).mode(mode.unwrap_or(0o600)).open(&fresh)?;
+    let written = write_new(&fresh, bytes, mode).and_then(|()| fs::rename(&fresh, file));
+    if written.is_err() {
+        let _ = fs::remove_file(&fresh);
+    }
+    written
+}
+
+fn write_new(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::Result<()> {
+    let mut written = File::options().write(true).create_new(true).mode(mode.unwrap_or(0o600)).open(file)?;
     written.write_all(bytes)?;
-    written.sync_all()?;
-    fs::rename(&fresh, file)
+    written.sync_all()
 }
 
 fn pretty(root: &Map<String, Value>) -> Result<Vec<u8>> {

@@ -218,6 +218,20 @@ fn each_pair_is_told_behind_each_wrapper() {
 }
 
 #[test]
+fn what_is_above_the_project_takes_it_along_wherever_it_lies() {
+    let tree = Tree::new();
+    let left_out = left_out();
+    for up in ["../..", "../../"] {
+        let line = format!("rm -rf {up}");
+        let lost = tree.lost(&line, Held::AllBut(&left_out));
+        assert!(lost.len() == 1 && lost[0].ends_with("(the project is in it)"), "{line}: {lost:?}");
+    }
+    for line in ["function f { rm -rf ../data; }; f", "coproc rm -rf ../data", "f() { rm -rf ../data; }; f"] {
+        assert_eq!(tree.lost(line, Held::AllBut(&left_out)).len(), 1, "{line}");
+    }
+}
+
+#[test]
 fn where_nothing_is_captured_everything_that_is_named_is_lost() {
     let tree = Tree::new();
     for (line, losses) in [

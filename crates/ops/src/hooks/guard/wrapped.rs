@@ -22,7 +22,7 @@ const fn wrapper(
     Wrapper { name, letters, flags, operands }
 }
 
-const WRAPPERS: [Wrapper; 26] = [
+const WRAPPERS: [Wrapper; 28] = [
     wrapper(
         "sudo",
         "ughpCDRrtTU",
@@ -60,6 +60,9 @@ const WRAPPERS: [Wrapper; 26] = [
     wrapper("nohup", "", &[], 0),
     wrapper("setsid", "", &[], 0),
     wrapper("busybox", "", &[], 0),
+    wrapper("coproc", "", &[], 0),
+    // Its name, and then what it is.
+    wrapper("function", "", &[], 1),
     wrapper("then", "", &[], 0),
     wrapper("do", "", &[], 0),
     wrapper("else", "", &[], 0),
