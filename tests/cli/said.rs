@@ -164,6 +164,40 @@ fn what_is_said_of_one_prompts_undo_fits_the_undo_and_the_redo() {
 }
 
 #[test]
+fn the_log_counts_what_a_prompt_changed_itself_and_names_what_is_shared() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    prompt(&project, "B", "B works");
+    in_call(&project, "claude-code", "A", || {
+        project.write("a.txt", "a");
+        project.write("README.md", "A was here\n");
+    });
+    in_call(&project, "claude-code", "B", || {
+        for file in ["b1.txt", "b2.txt", "b3.txt", "b4.txt"] {
+            project.write(file, "b");
+        }
+    });
+    // Both are in a call, and none of them names the file.
+    before(&project, "A", "a2", "Bash", json!({ "command": "make" }));
+    before(&project, "B", "b2", "Bash", json!({ "command": "make" }));
+    project.write("whose.txt", "?");
+    after(&project, "A", "a2", "Bash");
+    after(&project, "B", "b2", "Bash");
+    stop(&project, "A");
+    stop(&project, "B");
+    let counts = |title: &str| {
+        let found = entry(&project, "log", title)["file_counts"].clone();
+        ["created", "modified", "deleted", "shared"].map(|key| found[key].as_i64().unwrap_or(-1))
+    };
+    assert_eq!((counts("A works"), counts("B works")), ([1, 1, 0, 1], [4, 0, 0, 1]));
+    let text = project.ok("log --format text");
+    assert!(line_of(&text, "A works").ends_with("+1 ~1, 1 shared"), "{text}");
+    // Who was alone has all.
+    turn(&project, "A", "alone.txt");
+    assert_eq!(counts("alone.txt"), [1, 0, 0, 0]);
+}
+
+#[test]
 fn at_a_terminal_lines_break_at_spaces() {
     let project = in_git();
     turn(&project, "A", "a.txt");

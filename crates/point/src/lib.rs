@@ -10,6 +10,7 @@ mod list;
 pub mod log;
 mod meant;
 mod outside;
+mod own;
 mod place;
 
 pub use idle::{has_changed, is_idle, is_of_idle};

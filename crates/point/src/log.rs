@@ -12,6 +12,7 @@ use ic_store::{OpenOptions, Snapshot};
 use ic_worktree::look_into_store;
 
 use super::list::{self, Listed};
+use super::own;
 
 /// Points and rollbacks of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,12 +61,31 @@ pub struct Files {
     pub modified: usize,
     /// There is nothing any more.
     pub deleted: usize,
+    /// Others were at work at the same time, and may have changed them: they are in no other count.
+    pub shared: usize,
+}
+
+impl Files {
+    pub(super) fn add(&mut self, change: Change) {
+        match change {
+            Change::Added => self.created += 1,
+            Change::Deleted => self.deleted += 1,
+            Change::Modified | Change::Mode | Change::Attributes | Change::Type => self.modified += 1,
+        }
+    }
 }
 
 /// The newest points and rollbacks of a run, newest first; with `all` those too that were rolled back, and rollbacks that were undone or
 /// aborted. What files changed is left unknown where the content store is missing, another ledger's or damaged: a list must not fail for
 /// what `ic health` says.
 pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, at_most: usize) -> Result<Log> {
+    let mut log = counted(kernel, options, run, all, at_most)?;
+    count_own(kernel, options, log.entries.iter_mut())?;
+    Ok(log)
+}
+
+/// As [`log`], with all that changed at each point, whoever did it.
+fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, at_most: usize) -> Result<Log> {
     let mut log = kernel.read(|snapshot| entries(snapshot, run, all, at_most))?;
     let is_captured =
         |entry: &Entry| matches!(&entry.what, What::Point { point, .. } if point.checkpoint_id.is_some());
@@ -89,7 +109,7 @@ pub fn of_sessions(
     let (mut found, mut has_more) = (Vec::new(), false);
     for run in runs {
         let run = kernel.read(|snapshot| run::get(snapshot, &run))?;
-        let log = log(kernel, options, &run, all, at_most)?;
+        let log = counted(kernel, options, &run, all, at_most)?;
         has_more |= log.has_more;
         let is_wanted = |entry: &Entry| match &entry.what {
             What::Point { point, .. } => !matches!(point.kind, "created" | "phase"),
@@ -101,7 +121,24 @@ pub fn of_sessions(
     found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.seq));
     has_more |= found.len() > at_most;
     found.truncate(at_most);
+    count_own(kernel, options, found.iter_mut().map(|(_, entry)| entry))?;
     Ok((found, has_more))
+}
+
+/// Leaves out what others changed beside a prompt.
+fn count_own<'e>(
+    kernel: &Kernel,
+    options: OpenOptions,
+    entries: impl Iterator<Item = &'e mut Entry>,
+) -> Result<()> {
+    let mut entries: Vec<&mut Entry> = entries.collect();
+    let beside = kernel.read(|snapshot| own::beside(snapshot, &entries))?;
+    if !beside.is_empty()
+        && let Ok(Some(objects)) = look_into_store(kernel, options)
+    {
+        kernel.read(|snapshot| own::count(snapshot, &objects, &mut entries, &beside))?;
+    }
+    Ok(())
 }
 
 /// Of so many runs of sessions the newest entries are looked for: a session that is resumed has a run for each time.
@@ -204,11 +241,8 @@ fn changes(objects: &Objects, before: &Checkpoint, after: &Checkpoint) -> Option
     }
     let mut files = Files::default();
     let counted = diff::diff(objects, Some(&before.tree), Some(&after.tree), &mut |difference| {
-        match difference.change() {
-            Some(Change::Added) => files.created += 1,
-            Some(Change::Deleted) => files.deleted += 1,
-            Some(Change::Modified | Change::Mode | Change::Attributes | Change::Type) => files.modified += 1,
-            None => {}
+        if let Some(change) = difference.change() {
+            files.add(change);
         }
         Ok(())
     });
