@@ -9,7 +9,7 @@ use ic_checkpoint::diff::{self, Change, Difference};
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_dispatch::{Dispatch, dispatch};
-use ic_session::attribution::Attribution;
+use ic_session::attribution::{Attribution, Window};
 use ic_session::call;
 use ic_store::Snapshot;
 
@@ -49,18 +49,37 @@ pub(super) fn beside(snapshot: &Snapshot<'_>, entries: &[&mut Entry]) -> Result<
     Ok(found)
 }
 
-/// Counts again what changed at such prompts: what is theirs.
+/// Counts again what changed at such prompts: what is theirs. Prompts that were worked on at the same time are looked at together: what differs
+/// between two looks is read once for all of them.
 pub(super) fn count(
     snapshot: &Snapshot<'_>,
     objects: &Objects,
     entries: &mut [&mut Entry],
     beside: &[Beside],
 ) -> Result<()> {
-    for Beside { at, work, family } in beside {
-        if let Some(What::Point { point, files, .. }) = entries.get_mut(*at).map(|entry| &mut entry.what)
-            && let Some(own) = own(snapshot, objects, point, work, family)?
-        {
-            *files = Some(own);
+    let mut spans: Vec<Span<'_>> = Vec::new();
+    for one in beside {
+        if let Some(What::Point { point, .. }) = entries.get(one.at).map(|entry| &entry.what) {
+            spans.extend(Span::of(snapshot, point, one)?);
+        }
+    }
+    spans.sort_by_key(|span| span.before.seq);
+    let mut rest = spans.as_mut_slice();
+    while let Some(first) = rest.first() {
+        let mut until = first.after.seq;
+        let is_near = |span: &Span<'_>| {
+            let is_near = span.before.seq < until && span.before.root == first.before.root;
+            until = if is_near { until.max(span.after.seq) } else { until };
+            is_near
+        };
+        let count = rest.iter().map(is_near).take_while(|is_near| *is_near).count();
+        let (together, others) = rest.split_at_mut(count);
+        attribute(snapshot, objects, together)?;
+        rest = others;
+    }
+    for span in spans.iter().filter(|span| span.is_whole) {
+        if let Some(What::Point { files, .. }) = entries.get_mut(span.of.at).map(|entry| &mut entry.what) {
+            *files = span.counted(objects).or(*files);
         }
     }
     Ok(())
@@ -100,50 +119,87 @@ impl Family {
     }
 }
 
-/// What work changed itself between its point and its end; `None` where its client tells of no calls, or a look is not there.
-fn own(
-    snapshot: &Snapshot<'_>,
-    objects: &Objects,
-    point: &Listed,
-    work: &Dispatch,
-    family: &Family,
-) -> Result<Option<Files>> {
-    let Some(id) = &point.checkpoint_id else { return Ok(None) };
-    if call::told_by_calls(snapshot, std::iter::once(&work.id))?.is_empty() {
-        return Ok(None);
-    }
-    let before = record::get(snapshot, id)?;
-    let after = match work.finished_seq {
-        Some(end) => record::of_event(snapshot, end - 1)?,
-        None => record::newest_look(snapshot, &before.root)?,
-    };
-    let is_there = |look: &Checkpoint| look.root == before.root && look.pruned_at.is_none();
-    let Some(after) = after.filter(is_there).filter(|_| before.pruned_at.is_none()) else { return Ok(None) };
-    let range = (before.seq, after.seq);
-    let attribution = Attribution::between(snapshot, &before.root, range, before.created_at)?;
-    let (mut own, mut shared) = (HashSet::new(), HashSet::new());
-    for window in attribution.windows().filter(|window| window.from.tree != window.to.tree) {
-        let seen = each_change(objects, window.from, window.to, |difference, _| {
-            let owners = window.owners(&difference.path);
-            if owners.iter().any(|owner| family.own.contains(&owner.id)) {
-                let is_alone = owners.iter().all(|owner| family.has(&owner.id));
-                let paths = if is_alone { &mut own } else { &mut shared };
-                paths.insert(difference.path);
-            }
-        });
-        if !seen {
+/// What is found out of a prompt, between its point and its end.
+struct Span<'b> {
+    of: &'b Beside,
+    before: Checkpoint,
+    after: Checkpoint,
+    own: HashSet<Vec<u8>>,
+    shared: HashSet<Vec<u8>>,
+    /// Whether all content was there.
+    is_whole: bool,
+}
+
+impl<'b> Span<'b> {
+    /// `None` where the prompt's client tells of no calls, or a look is not there.
+    fn of(snapshot: &Snapshot<'_>, point: &Listed, of: &'b Beside) -> Result<Option<Self>> {
+        let Some(id) = &point.checkpoint_id else { return Ok(None) };
+        if call::told_by_calls(snapshot, std::iter::once(&of.work.id))?.is_empty() {
             return Ok(None);
         }
+        let before = record::get(snapshot, id)?;
+        let after = match of.work.finished_seq {
+            Some(end) => record::of_event(snapshot, end - 1)?,
+            None => record::newest_look(snapshot, &before.root)?,
+        };
+        let is_there = |look: &Checkpoint| look.root == before.root && look.pruned_at.is_none();
+        let after = after.filter(is_there).filter(|_| before.pruned_at.is_none());
+        let (own, shared) = (HashSet::new(), HashSet::new());
+        Ok(after.map(|after| Self { of, before, after, own, shared, is_whole: true }))
     }
-    let mut files = Files::default();
-    let seen = each_change(objects, &before, &after, |difference, change| {
-        if shared.contains(&difference.path) {
-            files.shared += 1;
-        } else if own.contains(&difference.path) {
-            files.add(change);
+
+    fn has(&self, window: &Window<'_>) -> bool {
+        self.before.seq <= window.from.seq && window.to.seq <= self.after.seq
+    }
+
+    fn add(&mut self, path: &[u8], owners: &[&Dispatch]) {
+        let family = &self.of.family;
+        if owners.iter().any(|owner| family.own.contains(&owner.id)) {
+            let is_alone = owners.iter().all(|owner| family.has(&owner.id));
+            let paths = if is_alone { &mut self.own } else { &mut self.shared };
+            paths.insert(path.to_owned());
         }
-    });
-    Ok(seen.then_some(files))
+    }
+
+    fn counted(&self, objects: &Objects) -> Option<Files> {
+        let mut files = Files::default();
+        let is_seen = each_change(objects, &self.before, &self.after, |difference, change| {
+            if self.shared.contains(&difference.path) {
+                files.shared += 1;
+            } else if self.own.contains(&difference.path) {
+                files.add(change);
+            }
+        });
+        is_seen.then_some(files)
+    }
+}
+
+/// Beyond so many looks at the tree a log would not be shown at once: then all that changed is counted.
+const MOST_LOOKS: usize = 1_000;
+
+/// Tells what changed while some prompts were worked on in one root apart.
+fn attribute(snapshot: &Snapshot<'_>, objects: &Objects, spans: &mut [Span<'_>]) -> Result<()> {
+    let Some(first) = spans.first().map(|span| &span.before) else { return Ok(()) };
+    let until = spans.iter().map(|span| span.after.seq).max().unwrap_or(first.seq);
+    let attribution = Attribution::between(snapshot, &first.root, (first.seq, until), first.created_at)?;
+    if attribution.looks.len() > MOST_LOOKS {
+        for span in spans {
+            span.is_whole = false;
+        }
+        return Ok(());
+    }
+    for window in attribution.windows().filter(|window| window.from.tree != window.to.tree) {
+        let is_seen = each_change(objects, window.from, window.to, |difference, _| {
+            let owners = window.owners(&difference.path);
+            for span in spans.iter_mut().filter(|span| span.has(&window)) {
+                span.add(&difference.path, &owners);
+            }
+        });
+        for span in spans.iter_mut().filter(|span| !is_seen && span.has(&window)) {
+            span.is_whole = false;
+        }
+    }
+    Ok(())
 }
 
 /// Hands on what differs between two looks; false where content is missing.
