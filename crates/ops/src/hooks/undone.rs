@@ -72,8 +72,8 @@ fn unfinished(rollback: &RollbackRecord) -> String {
     }
     let id = rollback.id.short();
     format!(
-        "An undo of this work stopped half-way, so the files may be in either state: the person can finish it (ic rollback resume {id}) or \
-         abort it (ic rollback abort {id})."
+        "An undo of this work stopped half-way, so the files may be in either state: the person can finish it (ic rollback resume {id} --yes) or \
+         abort it (ic rollback abort {id} --yes)."
     )
 }
 
@@ -174,7 +174,7 @@ fn untold(snapshot: &Snapshot<'_>, session: &Session) -> Result<Vec<RollbackReco
 fn half_way(rollback: &RollbackRecord) -> String {
     let id = rollback.id.short();
     format!(
-        "an undo of earlier work stopped half-way, so files may be in either state (ic rollback resume {id})"
+        "an undo of earlier work stopped half-way, so files may be in either state (ic rollback resume {id} --yes)"
     )
 }
 
