@@ -4,7 +4,10 @@ ALTER TABLE dispatches ADD COLUMN parent_id TEXT REFERENCES dispatches (id);
 
 CREATE INDEX dispatches_of_parents ON dispatches (parent_id, seq) WHERE parent_id IS NOT NULL;
 
--- Owner: crates/session. Which subagent made a call.
+-- Owner: crates/session. The newest prompts, whichever session they were given in.
+CREATE INDEX prompts_by_seq ON prompts (seq);
+
+-- Which subagent made a call.
 CREATE INDEX calls_of_agents ON calls (session_id, agent_id, began_seq) WHERE agent_id IS NOT NULL;
 
 -- The commit that was checked out as the call began: what is checked out as it ends, and was on no branch before, it made.

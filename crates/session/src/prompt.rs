@@ -121,8 +121,10 @@ pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Opt
 pub fn standing(snapshot: &Snapshot<'_>, project: &Path, limit: i64) -> Result<Vec<Prompt>> {
     let columns = COLUMNS.split(", ").map(|column| format!("p.{column}")).collect::<Vec<_>>().join(", ");
     let sql = format!(
-        "SELECT {columns} FROM prompts p JOIN sessions s ON s.id = p.session_id JOIN dispatches d ON d.id = p.dispatch_id \
-         WHERE s.project_dir = $1 AND p.owns_run = 1 AND d.rolled_back_by IS NULL ORDER BY p.seq DESC LIMIT $2"
+        // In this order: the newest are few, and a project has many.
+        "SELECT {columns} FROM prompts p CROSS JOIN sessions s ON s.id = p.session_id \
+         CROSS JOIN dispatches d ON d.id = p.dispatch_id \
+         WHERE s.project_dir = $1 AND p.seq > 0 AND p.owns_run = 1 AND d.rolled_back_by IS NULL ORDER BY p.seq DESC LIMIT $2"
     );
     snapshot.query_all(&sql, &[&path_bytes(project), &limit], from_row)
 }

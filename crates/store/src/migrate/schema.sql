@@ -66,6 +66,8 @@ CREATE INDEX points_named ON points (kind, name);
 
 CREATE INDEX points_of_run ON points (run_id, seq);
 
+CREATE INDEX prompts_by_seq ON prompts (seq);
+
 CREATE INDEX prompts_of_sessions ON prompts (session_id, seq);
 
 CREATE UNIQUE INDEX restores_by_seq ON restores (seq);
